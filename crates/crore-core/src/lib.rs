@@ -1,0 +1,18 @@
+//! The rules of crore. Pure: no I/O, no runtime, no clock and no randomness of its own.
+//!
+//! Everything that decides what happens to a job lives here, as functions from values to values.
+//! Stores keep what these functions say, and doors translate the outside world into their words.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod code;
+pub mod limit;
+pub mod name;
+pub mod payload;
+pub mod schedule;
+pub mod time;
+
+pub use code::{Code, Invalid};
+pub use name::Name;
+pub use payload::{Encoding, Payload};
+pub use time::{Clock, Span, Time};
