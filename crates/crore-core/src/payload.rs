@@ -81,11 +81,14 @@ fn check_json(bytes: &[u8], max_depth: usize) -> Result<(), String> {
 }
 
 fn check_msgpack(bytes: &[u8], max_depth: usize) -> Result<(), String> {
-    let mut reader = rmp_serde::Deserializer::from_read_ref(bytes);
+    let mut left = bytes;
+    let mut reader = rmp_serde::Deserializer::new(&mut left);
     let shape = Shape { levels: max_depth }.deserialize(&mut reader);
     shape.map_err(|e| format!("not MessagePack: {e}"))?;
-    let left = reader.get_ref().len();
-    if left > 0 { Err(format!("{left} bytes after the MessagePack object")) } else { Ok(()) }
+    match left.len() {
+        0 => Ok(()),
+        n => Err(format!("{n} bytes after the MessagePack object")),
+    }
 }
 
 /// Walks a value of any format and keeps nothing. Unlike `IgnoredAny` it reads every string, so
