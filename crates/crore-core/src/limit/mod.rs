@@ -30,6 +30,7 @@
 //! how a rate is kept in [`bucket`].
 
 pub mod bucket;
+mod condition;
 mod field;
 mod key;
 mod lex;

@@ -1,12 +1,11 @@
-//! From text to limit. The grammar stands at the top of [`super`].
+//! From text to limit: fields and clauses. The grammar stands at the top of [`super`].
 
+use super::Limit;
 use super::bucket::{Part, Rate};
 use super::field::{Field, Path, Step};
 use super::lex::{Lexer, Token};
-use super::matcher::{Comparison, Condition, Matcher, Test};
-use super::scalar::{Literal, Number, Scalar};
+use super::matcher::Matcher;
 use super::walk::MAX_LEVELS;
-use super::{Limit, MAX_NESTING};
 use crate::code::{Code, Invalid};
 use crate::time::Span;
 
@@ -18,13 +17,13 @@ pub(super) fn parse(text: &str) -> Result<Limit, Invalid> {
     parser.clauses(matcher)
 }
 
-struct Parser<'a> {
-    lexer: Lexer<'a>,
+pub(super) struct Parser<'a> {
+    pub(super) lexer: Lexer<'a>,
     /// The token that is looked at, and the byte at which it begins.
-    token: Token<'a>,
-    start: usize,
+    pub(super) token: Token<'a>,
+    pub(super) start: usize,
     /// How many levels of the condition are open.
-    nesting: usize,
+    pub(super) nesting: usize,
 }
 
 /// Something that was read, and the byte at which it began.
@@ -49,12 +48,12 @@ impl<'a> Parser<'a> {
         Ok(Self { lexer, token, start, nesting: 0 })
     }
 
-    fn advance(&mut self) -> Result<(), Invalid> {
+    pub(super) fn advance(&mut self) -> Result<(), Invalid> {
         (self.start, self.token) = self.lexer.token()?;
         Ok(())
     }
 
-    fn take_word(&mut self, word: &str) -> Result<bool, Invalid> {
+    pub(super) fn take_word(&mut self, word: &str) -> Result<bool, Invalid> {
         let there = self.token == Token::Word(word);
         if there {
             self.advance()?;
@@ -62,7 +61,7 @@ impl<'a> Parser<'a> {
         Ok(there)
     }
 
-    fn take_symbol(&mut self, symbol: &str) -> Result<bool, Invalid> {
+    pub(super) fn take_symbol(&mut self, symbol: &str) -> Result<bool, Invalid> {
         let there = self.token == Token::Symbol(symbol);
         if there {
             self.advance()?;
@@ -70,182 +69,24 @@ impl<'a> Parser<'a> {
         Ok(there)
     }
 
-    fn expect_symbol(&mut self, symbol: &str, expected: &str) -> Result<(), Invalid> {
+    pub(super) fn expect_symbol(&mut self, symbol: &str, expected: &str) -> Result<(), Invalid> {
         if self.take_symbol(symbol)? { Ok(()) } else { Err(self.unexpected(expected)) }
     }
 
     /// The error that something else should stand where the current token is.
-    fn unexpected(&self, expected: &str) -> Invalid {
+    pub(super) fn unexpected(&self, expected: &str) -> Invalid {
         let message = format!("expected {expected}, found {}", self.lexer.found(self.start));
         self.lexer.fault(Code::LimitSyntax, self.start, message)
     }
 
-    fn out_of_range(&self, message: impl Into<String>) -> Invalid {
+    pub(super) fn out_of_range(&self, message: impl Into<String>) -> Invalid {
         self.lexer.fault(Code::LimitRange, self.start, message)
-    }
-}
-
-/// Conditions.
-impl Parser<'_> {
-    fn any(&mut self) -> Result<Condition, Invalid> {
-        let mut parts = vec![self.all()?];
-        while self.take_word("or")? {
-            parts.push(self.all()?);
-        }
-        Ok(joined(parts, Condition::Any))
-    }
-
-    fn all(&mut self) -> Result<Condition, Invalid> {
-        let mut parts = vec![self.one()?];
-        while self.take_word("and")? {
-            parts.push(self.one()?);
-        }
-        Ok(joined(parts, Condition::All))
-    }
-
-    fn one(&mut self) -> Result<Condition, Invalid> {
-        let opens = matches!(self.token, Token::Word("not") | Token::Symbol("("));
-        if !opens {
-            return self.test();
-        }
-        if self.nesting == MAX_NESTING {
-            let message = format!("nested deeper than {MAX_NESTING} levels");
-            return Err(self.lexer.fault(Code::LimitTooDeep, self.start, message));
-        }
-        self.nesting += 1;
-        let condition = if self.take_word("not")? {
-            Condition::Not(Box::new(self.one()?))
-        } else {
-            self.advance()?;
-            let inner = self.any()?;
-            self.expect_symbol(")", "`and`, `or` or `)`")?;
-            inner
-        };
-        self.nesting -= 1;
-        Ok(condition)
-    }
-
-    fn test(&mut self) -> Result<Condition, Invalid> {
-        let field = self.field("a field (`kind`, `queue` or `payload`), `not` or `(`")?;
-        let test = match self.token {
-            Token::Symbol("=") => Test::Equal(self.operand(&field)?),
-            Token::Symbol("!=") => Test::Unequal(self.operand(&field)?),
-            Token::Word("in") => Test::In(self.set(&field)?),
-            Token::Word("prefix") => Test::Prefix(self.prefix()?),
-            Token::Symbol(symbol) => {
-                let how = comparison(symbol).ok_or_else(|| self.unexpected(OPERATOR))?;
-                self.compare(&field, how)?
-            }
-            _ => return Err(self.unexpected(OPERATOR)),
-        };
-        Ok(Condition::Test(field, test))
-    }
-
-    fn operand(&mut self, field: &Field) -> Result<Literal, Invalid> {
-        self.advance()?;
-        self.literal(field)
-    }
-
-    fn compare(&mut self, field: &Field, how: Comparison) -> Result<Test, Invalid> {
-        if !matches!(field, Field::Payload(_)) {
-            return Err(self.unexpected("`=`, `!=`, `in` or `prefix`, since this field is text"));
-        }
-        self.advance()?;
-        match self.token {
-            Token::Number(source) => {
-                let number = self.number(source)?;
-                self.advance()?;
-                Ok(Test::Compare(how, number))
-            }
-            _ => Err(self.unexpected("a number")),
-        }
-    }
-
-    fn prefix(&mut self) -> Result<Box<str>, Invalid> {
-        self.advance()?;
-        self.text()
-    }
-
-    fn set(&mut self, field: &Field) -> Result<Vec<Literal>, Invalid> {
-        self.advance()?;
-        self.expect_symbol("(", "`(`")?;
-        let mut set = vec![self.literal(field)?];
-        while self.take_symbol(",")? {
-            set.push(self.literal(field)?);
-        }
-        self.expect_symbol(")", "`,` or `)`")?;
-        set.sort_unstable();
-        set.dedup();
-        Ok(set)
-    }
-
-    /// A literal that `field` can equal: kinds and queues are always text.
-    fn literal(&mut self, field: &Field) -> Result<Literal, Invalid> {
-        if !matches!(field, Field::Payload(_)) || matches!(self.token, Token::Text(_)) {
-            return self.text().map(Scalar::Text);
-        }
-        let literal = match self.token {
-            Token::Number(source) => Scalar::Number(self.number(source)?),
-            Token::Word("true") => Scalar::Bool(true),
-            Token::Word("false") => Scalar::Bool(false),
-            Token::Word("null") => Scalar::Null,
-            _ => {
-                let expected = "a text in quotes, a number, `true`, `false` or `null`";
-                return Err(self.unexpected(expected));
-            }
-        };
-        self.advance()?;
-        Ok(literal)
-    }
-
-    fn text(&mut self) -> Result<Box<str>, Invalid> {
-        let Token::Text(text) = &mut self.token else {
-            return Err(self.unexpected("a text in quotes"));
-        };
-        let text = std::mem::take(text);
-        self.advance()?;
-        Ok(text)
-    }
-
-    fn number(&self, source: &str) -> Result<Number, Invalid> {
-        let outside =
-            || self.out_of_range(format!("{} is too large", self.lexer.found(self.start)));
-        let digits = source.strip_prefix('-').unwrap_or(source);
-        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
-            return source.parse::<i64>().map(Number::from).map_err(|_| outside());
-        }
-        let plain = source.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
-        let float = source.parse::<f64>().ok().filter(|_| plain);
-        let float = float.ok_or_else(|| self.unexpected("a number"))?;
-        Number::from_f64(float).filter(|_| float.is_finite()).ok_or_else(outside)
-    }
-}
-
-const OPERATOR: &str = "`=`, `!=`, `<`, `<=`, `>`, `>=`, `in` or `prefix`";
-
-fn comparison(symbol: &str) -> Option<Comparison> {
-    match symbol {
-        "<" => Some(Comparison::Less),
-        "<=" => Some(Comparison::AtMost),
-        ">" => Some(Comparison::More),
-        ">=" => Some(Comparison::AtLeast),
-        _ => None,
-    }
-}
-
-fn joined(mut parts: Vec<Condition>, join: fn(Vec<Condition>) -> Condition) -> Condition {
-    match parts.pop() {
-        Some(only) if parts.is_empty() => only,
-        last => {
-            parts.extend(last);
-            join(parts)
-        }
     }
 }
 
 /// Fields.
 impl Parser<'_> {
-    fn field(&mut self, expected: &str) -> Result<Field, Invalid> {
+    pub(super) fn field(&mut self, expected: &str) -> Result<Field, Invalid> {
         let field = match self.token {
             Token::Word("kind") => Field::Kind,
             Token::Word("queue") => Field::Queue,
@@ -377,9 +218,12 @@ impl Parser<'_> {
     fn count(&mut self, expected: &str) -> Result<Placed<u32>, Invalid> {
         let at = self.start;
         let value = match self.token {
-            Token::Number(source) if source.bytes().all(|b| b.is_ascii_digit()) => source
-                .parse::<u32>()
-                .map_err(|_| self.out_of_range(format!("`{source}` is above {}", u32::MAX)))?,
+            Token::Number(source) if source.bytes().all(|b| b.is_ascii_digit()) => {
+                source.parse::<u32>().map_err(|_| {
+                    let found = self.lexer.found(self.start);
+                    self.out_of_range(format!("{found} is above {}", u32::MAX))
+                })?
+            }
             _ => return Err(self.unexpected(expected)),
         };
         self.advance()?;

@@ -22,7 +22,8 @@ pub(super) struct Found<'p> {
 impl<'p> Found<'p> {
     /// Reads the payload once for all `paths`. A payload that is malformed, nested deeper than
     /// [`MAX_LEVELS`], or neither JSON nor MessagePack has no fields. If an object has a name
-    /// twice, the last one counts, as in most readers of JSON.
+    /// twice, the last one counts, as in most readers of JSON. A fraction is the double that the
+    /// JSON reader makes of it.
     pub(super) fn read(payload: &Payload, mut paths: Vec<&'p [Step]>) -> Self {
         paths.sort_unstable_by(|a, b| places(a).cmp(places(b)));
         paths.dedup();
