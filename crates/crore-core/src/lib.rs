@@ -9,6 +9,7 @@ pub mod code;
 pub mod limit;
 pub mod name;
 pub mod payload;
+pub mod retry;
 pub mod schedule;
 pub mod time;
 
