@@ -49,7 +49,7 @@ const SERVERS: &[&str] = &["--postgres", "--redis-cluster", "--redis", "--mariad
 /// in `RUSTFLAGS`, which would build every dependency a second time.
 #[rustfmt::skip]
 const STEPS: &[Step] = &[
-    Step { name: "set-up", when: Only(Full),  work: Call(|| with_servers(&["true"])) },
+    Step { name: "set-up", when: Only(Full),  work: Call(|| testservers(&["--install"])) },
     Step { name: "fmt",    when: Always,      work: Cargo(&["fmt", "--all", "--check"]) },
     Step { name: "clippy", when: Always,      work: Cargo(&["clippy", "--workspace", "--features", FEATURES, "--all-targets", "--", "-D", "warnings"]) },
     Step { name: "layers", when: Always,      work: Call(layers::run) },
@@ -100,13 +100,15 @@ impl Work {
     }
 }
 
-/// Runs `command` while the servers run; installs their packages first where they are missing.
+/// Runs `command` while the servers run. With `CI` set, a server that a test cannot reach is a
+/// failure and not a skipped test.
 fn with_servers(command: &[&str]) -> Result<(), String> {
-    let start =
-        ["run", "-q", "-p", "crore-testkit", "--bin", "crore-testservers", "--", "--install"];
-    // With `CI` set, a server that a test cannot reach is a failure and not a skipped test.
-    let command = [&["env", "CI=true"], command].concat();
-    cargo(&[&start, SERVERS, &["--"], &command].concat())
+    testservers(&[&["--", "env", "CI=true"], command].concat())
+}
+
+fn testservers(args: &[&str]) -> Result<(), String> {
+    let start = ["run", "-q", "-p", "crore-testkit", "--bin", "crore-testservers", "--"];
+    cargo(&[&start, SERVERS, args].concat())
 }
 
 /// The command that runs all tests but the doc tests. A fresh machine has a Rust toolchain and no
