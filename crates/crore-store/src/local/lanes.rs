@@ -10,6 +10,7 @@
 //! them is open, or a better lane of the same desk that needs the same bucket is.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use crore_core::limit::LimitKey;
 use crore_core::{JobId, Name, Spec, State, Time};
@@ -79,8 +80,7 @@ impl Ready {
 pub(crate) struct Lane {
     pub(crate) desk: u32,
     queue: u32,
-    limits: Vec<LimitKey>,
-    buckets: Box<[u32]>,
+    limited: Option<Box<Limited>>,
     pub(crate) ready: Ready,
     /// The head as it stands in the sets.
     head: Option<Head>,
@@ -88,6 +88,20 @@ pub(crate) struct Lane {
     parked: Option<u32>,
     /// Jobs of this lane, in any state.
     jobs: u64,
+}
+
+/// What only a lane with limits has.
+#[derive(Debug)]
+struct Limited {
+    limits: Vec<LimitKey>,
+    buckets: Arc<[u32]>,
+}
+
+impl Lane {
+    /// The buckets that a run of its jobs needs a permit of.
+    fn buckets(&self) -> Option<Arc<[u32]>> {
+        self.limited.as_ref().map(|limited| Arc::clone(&limited.buckets))
+    }
 }
 
 #[derive(Debug)]
@@ -162,6 +176,8 @@ pub(crate) struct Lanes {
     pub(crate) lanes: Table<Lane>,
     limited: HashMap<(u32, Vec<LimitKey>), u32>,
     pub(crate) permits: Permits,
+    /// Queues in which there is something to claim that was not there before.
+    woken: BTreeSet<u32>,
 }
 
 /// Where a claim takes from.
@@ -230,11 +246,14 @@ impl Lanes {
     }
 
     fn new_lane(&mut self, desk: u32, limits: &[LimitKey]) -> u32 {
+        let limited = (!limits.is_empty()).then(|| {
+            let buckets = limits.iter().map(|key| self.permits.enter(key)).collect();
+            Box::new(Limited { limits: limits.to_vec(), buckets })
+        });
         let no = self.lanes.add(Lane {
             desk,
             queue: self.desks.at(desk).queue,
-            limits: limits.to_vec(),
-            buckets: limits.iter().map(|key| self.permits.enter(key)).collect(),
+            limited,
             ready: Ready::default(),
             head: None,
             parked: None,
@@ -255,9 +274,20 @@ impl Lanes {
         lane.jobs = lane.jobs.saturating_sub(1);
     }
 
-    /// The name of the queue of a lane.
-    pub(crate) fn queue_of(&self, lane: u32) -> &Name {
-        &self.queues.at(self.lanes.at(lane).queue).name
+    /// The queues in which something to claim has appeared since this was asked last.
+    pub(crate) fn woken(&mut self) -> Vec<Name> {
+        let woken = std::mem::take(&mut self.woken);
+        woken.iter().map(|queue| self.queues.at(*queue).name.clone()).collect()
+    }
+
+    /// Pauses a queue, or lets it go on.
+    pub(crate) fn pause(&mut self, name: &Name, paused: bool) {
+        let no = self.queue_or_new(name);
+        let queue = self.queues.at_mut(no);
+        if queue.paused && !paused {
+            self.woken.insert(no);
+        }
+        queue.paused = paused;
     }
 
     /// Puts a job where its state says.
@@ -268,6 +298,7 @@ impl Lanes {
             State::Ready => {
                 desk.ready += 1;
                 lane.ready.insert(place.priority, place.slot);
+                self.woken.insert(lane.queue);
                 self.refresh(place.lane);
             }
             State::Running => {
@@ -333,11 +364,8 @@ impl Lanes {
     pub(crate) fn take(&mut self, sources: &[Source], now: Time) -> Option<Head> {
         loop {
             let head = sources.iter().filter_map(|source| self.head(*source)).min()?;
-            let lane = self.lanes.at(head.lane);
-            if lane.buckets.is_empty() {
-                return Some(head);
-            }
-            match self.permits.take(&lane.buckets, now) {
+            let Some(buckets) = self.lanes.at(head.lane).buckets() else { return Some(head) };
+            match self.permits.take(&buckets, now) {
                 Ok(()) => return Some(head),
                 Err((bucket, blocked)) => self.park(head.lane, bucket, blocked, now),
             }
@@ -348,17 +376,18 @@ impl Lanes {
     /// in their turn.
     pub(crate) fn taken(&mut self, lane: u32, now: Time) {
         let row = self.lanes.at(lane);
-        let (desk, buckets) = (row.desk, row.buckets.clone());
-        for bucket in buckets {
-            self.try_best(bucket, desk, now);
+        let (desk, Some(buckets)) = (row.desk, row.buckets()) else { return };
+        for bucket in buckets.iter() {
+            self.try_best(*bucket, desk, now);
         }
     }
 
     /// A delivery of the lane's job gives its permits back.
     pub(crate) fn give_back(&mut self, lane: u32, now: Time) {
-        for bucket in self.lanes.at(lane).buckets.clone() {
-            self.permits.give_back(bucket);
-            self.reopen(bucket, now);
+        let Some(buckets) = self.lanes.at(lane).buckets() else { return };
+        for bucket in buckets.iter() {
+            self.permits.give_back(*bucket);
+            self.reopen(*bucket, now);
         }
     }
 
@@ -389,27 +418,37 @@ impl Lanes {
         self.close(lane);
         let row = self.lanes.at_mut(lane);
         row.parked = Some(bucket);
-        let (desk, buckets, head) = (row.desk, row.buckets.clone(), row.head);
+        let (desk, head) = (row.desk, row.head);
+        let others = row.buckets();
         let parked = &mut self.permits.buckets.at_mut(bucket).parked;
         parked.entry(desk).or_default().extend(head);
         if let Blocked::Until(at) = blocked {
             let queue = self.desks.at(desk).queue;
             self.queues.at_mut(queue).timers.insert((at, bucket));
         }
-        for other in buckets {
-            if other != bucket {
-                self.try_best(other, desk, now);
+        for other in others.iter().flat_map(|others| others.iter()) {
+            if *other != bucket {
+                self.try_best(*other, desk, now);
             }
         }
     }
 
-    /// Opens the best lane of a desk that is parked at a bucket, if the bucket has a permit.
+    /// Opens the best lane of a desk that is parked at a bucket, if the bucket has a permit; if its
+    /// rate will have one, the queue's timer is set for then.
     fn try_best(&mut self, bucket: u32, desk: u32, now: Time) {
         let parked = &self.permits.buckets.at(bucket).parked;
         let Some(head) = parked.get(&desk).and_then(|heads| heads.first().copied()) else { return };
-        if self.permits.blocked(bucket, now).is_none() {
-            self.unpark(head.lane);
-            self.open(head.lane);
+        let queue = self.desks.at(desk).queue;
+        match self.permits.blocked(bucket, now) {
+            None => {
+                self.unpark(head.lane);
+                self.open(head.lane);
+                self.woken.insert(queue);
+            }
+            Some(Blocked::Until(at)) => {
+                self.queues.at_mut(queue).timers.insert((at, bucket));
+            }
+            Some(Blocked::Held) => {}
         }
     }
 
@@ -431,7 +470,7 @@ impl Lanes {
         let row = self.lanes.at(lane);
         let Some(head) = row.head else { return };
         self.queues.at_mut(row.queue).heads.insert(head);
-        if !row.buckets.is_empty() {
+        if row.limited.is_some() {
             self.desks.at_mut(row.desk).heads.insert(head);
         }
     }
@@ -440,7 +479,7 @@ impl Lanes {
         let row = self.lanes.at(lane);
         let Some(head) = row.head else { return };
         self.queues.at_mut(row.queue).heads.remove(&head);
-        if !row.buckets.is_empty() {
+        if row.limited.is_some() {
             self.desks.at_mut(row.desk).heads.remove(&head);
         }
     }
@@ -454,7 +493,7 @@ impl Lanes {
             id: slot.id,
             lane: no,
         });
-        let (old, parked, limited) = (lane.head, lane.parked, !lane.buckets.is_empty());
+        let (old, parked, limited) = (lane.head, lane.parked, lane.limited.is_some());
         if head == old {
             return;
         }
@@ -489,9 +528,9 @@ impl Lanes {
     /// be better now. Whether there is a permit is found out when a claim comes to it.
     fn step_back(&mut self, lane: u32) {
         let row = self.lanes.at(lane);
-        let (desk, buckets) = (row.desk, row.buckets.clone());
-        for bucket in buckets {
-            let parked = &self.permits.buckets.at(bucket).parked;
+        let (desk, Some(buckets)) = (row.desk, row.buckets()) else { return };
+        for bucket in buckets.iter() {
+            let parked = &self.permits.buckets.at(*bucket).parked;
             let best = parked.get(&desk).and_then(|heads| heads.first().copied());
             if let Some(head) = best {
                 self.unpark(head.lane);
@@ -505,17 +544,16 @@ impl Lanes {
         let empty: Vec<u32> =
             self.lanes.iter().filter(|(_, lane)| lane.jobs == 0).map(|(no, _)| no).collect();
         for no in &empty {
-            let lane = self.lanes.at(*no);
-            let (desk, limits, buckets) = (lane.desk, lane.limits.clone(), lane.buckets.clone());
-            for bucket in buckets {
-                self.permits.leave(bucket);
-            }
+            let lane = self.lanes.at_mut(*no);
+            let (desk, limited) = (lane.desk, lane.limited.take());
             let row = self.desks.at_mut(desk);
             row.lanes.remove(no);
-            if limits.is_empty() {
-                row.plain = None;
-            } else {
-                self.limited.remove(&(desk, limits));
+            match limited {
+                None => row.plain = None,
+                Some(limited) => {
+                    limited.buckets.iter().for_each(|bucket| self.permits.leave(*bucket));
+                    self.limited.remove(&(desk, limited.limits));
+                }
             }
             if row.lanes.is_empty() {
                 let queue = self.queues.at_mut(row.queue);
@@ -534,6 +572,7 @@ impl Lanes {
         let empty: Vec<(u32, Name)> = empty.map(|(no, queue)| (no, queue.name.clone())).collect();
         for (no, name) in empty {
             self.numbers.remove(&name);
+            self.woken.remove(&no);
             self.queues.remove(no);
         }
     }
