@@ -5,14 +5,26 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod caps;
 pub mod code;
+pub mod group;
+pub mod id;
+pub mod job;
 pub mod limit;
+pub mod machine;
 pub mod name;
 pub mod payload;
+pub mod push;
+pub mod retry;
 pub mod schedule;
 pub mod time;
+pub mod unique;
 
+pub use caps::Caps;
 pub use code::{Code, Invalid};
+pub use id::{Delivery, GroupId, JobId, Revision};
+pub use job::{Job, Live, Seen, Spec, State};
 pub use name::Name;
 pub use payload::{Encoding, Payload};
+pub use push::{Batch, NewJob};
 pub use time::{Clock, Span, Time};

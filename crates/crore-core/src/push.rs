@@ -1,0 +1,346 @@
+//! What a push brings: new jobs and new groups, which may refer to each other, and the checks that
+//! they pass before a store sees them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::caps::Caps;
+use crate::code::{Code, Invalid, excerpt};
+use crate::id::{GroupId, JobId};
+use crate::job::{Keep, Needs, Spec, When};
+use crate::time::{Span, Time};
+use crate::unique::Hold;
+
+/// A job that is not stored yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NewJob {
+    /// What it is.
+    pub spec: Spec,
+    /// When it is due.
+    pub due: When,
+    /// The group that it joins.
+    pub group: Option<GroupRef>,
+    /// What it waits for.
+    pub after: Vec<After>,
+}
+
+/// A group, stored or in the same batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GroupRef {
+    /// One that is stored.
+    Id(GroupId),
+    /// The n-th new group of this batch, from 0.
+    New(usize),
+}
+
+/// Something that a new job waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct After {
+    /// The thing.
+    pub on: AfterRef,
+    /// What has to become of it.
+    pub needs: Needs,
+}
+
+/// A thing to wait for, stored or in the same batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AfterRef {
+    /// A stored job.
+    Job(JobId),
+    /// An earlier job of this batch, by its place from 0: so no batch can hold a circle.
+    Earlier(usize),
+    /// A group.
+    Group(GroupRef),
+}
+
+/// A group that is not stored yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NewGroup {
+    /// Whether later batches may add members; it is then sealed by a change of its own.
+    pub open: bool,
+}
+
+/// What one push brings. It is stored whole or not at all.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Batch {
+    /// New groups.
+    pub groups: Vec<NewGroup>,
+    /// New jobs, in the order in which they are numbered.
+    pub jobs: Vec<NewJob>,
+}
+
+impl From<NewJob> for Batch {
+    fn from(job: NewJob) -> Self {
+        Self { groups: Vec::new(), jobs: vec![job] }
+    }
+}
+
+impl From<Vec<NewJob>> for Batch {
+    fn from(jobs: Vec<NewJob>) -> Self {
+        Self { groups: Vec::new(), jobs }
+    }
+}
+
+impl From<Spec> for NewJob {
+    fn from(spec: Spec) -> Self {
+        Self { spec, due: When::Now, group: None, after: Vec::new() }
+    }
+}
+
+impl Batch {
+    /// Checks what concerns the batch as a whole: its size, and that references point backwards.
+    /// The jobs themselves are checked one by one with [`NewJob::check`], so that a bad one can be
+    /// answered singly.
+    pub fn check(&self, caps: &Caps) -> Result<(), Invalid> {
+        let too_large = |what: String| Invalid::new(Code::BatchTooLarge, "jobs", what);
+        if self.jobs.len() > caps.batch_jobs || self.groups.len() > caps.batch_jobs {
+            let most = self.jobs.len().max(self.groups.len());
+            return Err(too_large(format!(
+                "{most} in one batch, at most {} are allowed",
+                caps.batch_jobs
+            )));
+        }
+        let bytes: usize = self.jobs.iter().map(|job| job.spec.payload.bytes.len()).sum();
+        if bytes > caps.batch_bytes {
+            return Err(too_large(format!(
+                "{bytes} payload bytes in one batch, at most {} are allowed",
+                caps.batch_bytes
+            )));
+        }
+        self.jobs.iter().enumerate().try_for_each(|(place, job)| self.check_references(place, job))
+    }
+
+    fn check_references(&self, place: usize, job: &NewJob) -> Result<(), Invalid> {
+        let wrong = |field: &str, n: usize| {
+            let message = format!("`{n}` is not an earlier part of this batch");
+            Err(Invalid::new(Code::BatchReference, format!("jobs[{place}].{field}"), message))
+        };
+        if let Some(GroupRef::New(n)) = job.group
+            && n >= self.groups.len()
+        {
+            return wrong("group", n);
+        }
+        for after in &job.after {
+            match after.on {
+                AfterRef::Earlier(n) if n >= place => return wrong("after", n),
+                AfterRef::Group(GroupRef::New(n)) if n >= self.groups.len() => {
+                    return wrong("after", n);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl NewJob {
+    /// Checks every field against the caps. `now` is only needed for how far ahead a job is due.
+    pub fn check(&self, caps: &Caps, now: Time) -> Result<(), Invalid> {
+        self.check_times(caps, now)?;
+        self.check_keys(caps)?;
+        if self.after.len() > caps.dependencies {
+            let message = format!(
+                "waits for {} things, at most {} are allowed",
+                self.after.len(),
+                caps.dependencies
+            );
+            return Err(Invalid::new(Code::TooManyDependencies, "after", message));
+        }
+        self.spec.retry.check("retry")?;
+        self.spec.payload.check("payload", caps.payload_bytes, caps.depth)
+    }
+
+    fn check_times(&self, caps: &Caps, now: Time) -> Result<(), Invalid> {
+        let ahead = self.due.resolve(now, now).since(now);
+        within(Code::TimeRange, "due", ahead, Span::ZERO, caps.max_ahead)?;
+        if let Some(lease) = self.spec.lease {
+            within(Code::LeaseRange, "lease", lease, caps.min_lease, caps.max_lease)?;
+        }
+        if let Some(timeout) = self.spec.timeout {
+            let shortest = Span::from_millis(1);
+            within(Code::TimeoutRange, "timeout", timeout, shortest, caps.max_timeout)?;
+        }
+        match self.spec.keep {
+            Keep::Discard => Ok(()),
+            Keep::Once(span) | Keep::For(span) => {
+                within(Code::TimeRange, "keep", span, Span::from_millis(1), caps.max_retention)
+            }
+        }
+    }
+
+    fn check_keys(&self, caps: &Caps) -> Result<(), Invalid> {
+        if let Some(unique) = &self.spec.unique {
+            check_key("unique.key", &unique.key, caps)?;
+            match unique.window {
+                Some(window) => within(
+                    Code::TimeRange,
+                    "unique.window",
+                    window,
+                    Span::from_millis(1),
+                    caps.max_retention,
+                )?,
+                None if unique.hold == Hold::Window => {
+                    let message = "a key that only its window ends needs a window";
+                    return Err(Invalid::new(Code::TimeRange, "unique.window", message));
+                }
+                None => {}
+            }
+        }
+        if let Some(client) = &self.spec.client_id {
+            check_key("client-id", &client.id, caps)?;
+        }
+        let labels = &self.spec.labels;
+        if labels.len() > caps.labels {
+            let message = format!("{} labels, at most {} are allowed", labels.len(), caps.labels);
+            return Err(Invalid::new(Code::LabelRange, "labels", message));
+        }
+        match labels.iter().find(|(k, v)| k.len().max(v.len()) > caps.label_bytes) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let message =
+                    format!("label `{}` is longer than {} bytes", excerpt(name), caps.label_bytes);
+                Err(Invalid::new(Code::LabelRange, "labels", message))
+            }
+        }
+    }
+}
+
+fn check_key(field: &str, key: &str, caps: &Caps) -> Result<(), Invalid> {
+    if key.is_empty() {
+        return Err(Invalid::new(Code::KeyEmpty, field, "a key must not be empty"));
+    }
+    if key.len() > caps.key_bytes {
+        let message = format!("{} bytes, at most {} are allowed", key.len(), caps.key_bytes);
+        return Err(Invalid::new(Code::KeyTooLong, field, message));
+    }
+    Ok(())
+}
+
+fn within(code: Code, field: &str, span: Span, min: Span, max: Span) -> Result<(), Invalid> {
+    if span < min || span > max {
+        let message = format!("`{span:?}` lies outside {min:?} to {max:?}");
+        return Err(Invalid::new(code, field, message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::ClientId;
+    use crate::name::Name;
+    use crate::payload::{Encoding, Payload};
+    use crate::unique::Unique;
+
+    const NOW: Time = Time::from_millis(1_767_225_600_000);
+
+    fn job() -> NewJob {
+        let name = |text| Name::new("queue", text).expect("a good name");
+        Spec::new(name("mail"), name("send"), Payload::json("{}")).into()
+    }
+
+    /// A job with one thing changed, and the code and field it is refused with.
+    fn refused(change: impl FnOnce(&mut NewJob)) -> Option<(Code, String)> {
+        let mut job = job();
+        change(&mut job);
+        job.check(&Caps::default(), NOW).err().map(|e| (e.code, e.field))
+    }
+
+    fn is(code: Code, field: &str) -> Option<(Code, String)> {
+        Some((code, field.to_owned()))
+    }
+
+    #[test]
+    fn every_field_is_accepted_at_its_cap_and_refused_beyond() {
+        let day = Span::from_secs(86_400);
+        assert_eq!(refused(|_| ()), None);
+        assert_eq!(refused(|j| j.due = When::After(day.times(3653))), None);
+        assert_eq!(refused(|j| j.due = When::At(Time::MAX)), is(Code::TimeRange, "due"));
+        assert_eq!(refused(|j| j.due = When::After(Span::MAX)), is(Code::TimeRange, "due"));
+        assert_eq!(refused(|j| j.due = When::At(Time::ZERO)), None);
+        for (lease, bad) in [(999, true), (1000, false), (86_400_000, false), (86_400_001, true)] {
+            let lease = Span::from_millis(lease);
+            let expected = bad.then(|| (Code::LeaseRange, "lease".to_owned()));
+            assert_eq!(refused(|j| j.spec.lease = Some(lease)), expected, "{lease:?}");
+        }
+        assert_eq!(
+            refused(|j| j.spec.timeout = Some(Span::ZERO)),
+            is(Code::TimeoutRange, "timeout")
+        );
+        assert_eq!(
+            refused(|j| j.spec.timeout = Some(Span::MAX)),
+            is(Code::TimeoutRange, "timeout")
+        );
+        assert_eq!(refused(|j| j.spec.timeout = Some(Span::from_millis(1))), None);
+        assert_eq!(refused(|j| j.spec.keep = Keep::For(day.times(90))), None);
+        assert_eq!(
+            refused(|j| j.spec.keep = Keep::For(day.times(91))),
+            is(Code::TimeRange, "keep")
+        );
+        assert_eq!(refused(|j| j.spec.keep = Keep::Once(Span::ZERO)), is(Code::TimeRange, "keep"));
+        for priority in [i32::MIN, i32::MAX] {
+            assert_eq!(refused(|j| j.spec.priority = priority), None);
+        }
+        let bytes = |n| Payload::new(Encoding::Bytes, vec![0; n]);
+        assert_eq!(refused(|j| j.spec.payload = bytes(1 << 20)), None);
+        let over = refused(|j| j.spec.payload = bytes((1 << 20) + 1));
+        assert_eq!(over, is(Code::PayloadTooLarge, "payload"));
+        let broken = refused(|j| j.spec.payload = Payload::json("{"));
+        assert_eq!(broken, is(Code::PayloadMalformed, "payload"));
+    }
+
+    #[test]
+    fn keys_and_labels_are_held_to_their_caps() {
+        let unique = |len: usize, hold, window| {
+            let key = "k".repeat(len).into();
+            refused(|j| j.spec.unique = Some(Unique { key, hold, window }))
+        };
+        assert_eq!(unique(256, Hold::UntilEnd, None), None);
+        assert_eq!(unique(0, Hold::UntilEnd, None), is(Code::KeyEmpty, "unique.key"));
+        assert_eq!(unique(257, Hold::UntilEnd, None), is(Code::KeyTooLong, "unique.key"));
+        assert_eq!(unique(1, Hold::Window, None), is(Code::TimeRange, "unique.window"));
+        assert_eq!(unique(1, Hold::Window, Some(Span::MAX)), is(Code::TimeRange, "unique.window"));
+        assert_eq!(unique(1, Hold::Window, Some(Span::from_secs(1))), None);
+        let client = |len: usize| {
+            let door = Name::new("door", "native").expect("a good name");
+            let id = "k".repeat(len).into();
+            refused(|j| j.spec.client_id = Some(ClientId { door, id }))
+        };
+        assert_eq!(client(256), None);
+        assert_eq!(client(257), is(Code::KeyTooLong, "client-id"));
+        let labels = |n: usize, len: usize| {
+            let label = |i| (format!("{i}"), "v".repeat(len));
+            refused(|j| j.spec.labels = (0..n).map(label).collect())
+        };
+        assert_eq!(labels(32, 256), None);
+        assert_eq!(labels(33, 1), is(Code::LabelRange, "labels"));
+        assert_eq!(labels(1, 257), is(Code::LabelRange, "labels"));
+    }
+
+    #[test]
+    fn a_batch_is_capped_and_refers_only_backwards() {
+        let caps = Caps { batch_jobs: 3, batch_bytes: 6, ..Caps::default() };
+        let code = |batch: &Batch| batch.check(&caps).map_err(|e| (e.code, e.field)).err();
+        assert_eq!(code(&vec![job(); 3].into()), None);
+        assert_eq!(code(&vec![job(); 4].into()), is(Code::BatchTooLarge, "jobs"));
+        let mut fat = job();
+        fat.spec.payload = Payload::json("[1,2,3]");
+        assert_eq!(code(&fat.into()), is(Code::BatchTooLarge, "jobs"));
+        let after = |on| After { on, needs: Needs::End };
+        for (on, good) in [
+            (AfterRef::Earlier(0), true),
+            (AfterRef::Earlier(1), false),
+            (AfterRef::Earlier(usize::MAX), false),
+            (AfterRef::Group(GroupRef::New(0)), false),
+        ] {
+            let mut second = job();
+            second.after.push(after(on));
+            let expected = (!good).then(|| (Code::BatchReference, "jobs[1].after".to_owned()));
+            assert_eq!(code(&vec![job(), second].into()), expected, "{on:?}");
+        }
+        let mut member = job();
+        member.group = Some(GroupRef::New(0));
+        assert_eq!(code(&member.into()), is(Code::BatchReference, "jobs[0].group"));
+    }
+}
