@@ -122,9 +122,9 @@ fn failed(job: &Job, failure: Failure<'_>, again: Again, then: &[NewJob], dice: 
     let last = job.spec.retry.is_last(attempt);
     let due = match again {
         Again::Never => {
-            return dead(job, failure.ended, error, failure.detail, Why::NotRetried, then);
+            return dead(job, failure, Why::NotRetried, then);
         }
-        _ if last => return dead(job, failure.ended, error, failure.detail, Why::Exhausted, then),
+        _ if last => return dead(job, failure, Why::Exhausted, then),
         Again::After(span) => When::After(span),
         Again::ByPolicy => When::After(job.spec.retry.delay(attempt, dice)),
     };
