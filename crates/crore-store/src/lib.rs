@@ -10,6 +10,8 @@
 
 mod clock;
 mod committed;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 pub mod jobs;
 pub mod registry;
