@@ -9,12 +9,12 @@
 //! What must stay true: while a bucket has a permit and lanes of a desk are parked there, the best of
 //! them is open, or a better lane of the same desk that needs the same bucket is.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
 mod parking;
 mod ready;
 mod rows;
 mod sweep;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crore_core::limit::LimitKey;
 use crore_core::{JobId, Name, Spec, State, Time};
