@@ -1,1 +1,63 @@
-//! crore-store
+//! The store seam of crore, and the stores that need no server.
+//!
+//! A store keeps jobs and obeys: it writes what [`crore_core::machine::decide`] decided, guarded and
+//! whole, and makes by itself only the moves that it alone can make atomically. The contract is the
+//! documentation of the four traits that a [`Store`] joins; `docs/design/0001-the-store-seam.md`
+//! says why it is so.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+#[cfg(feature = "bug-drill")]
+pub mod bug;
+#[cfg(not(feature = "bug-drill"))]
+mod bug;
+mod clock;
+mod committed;
+mod error;
+pub mod jobs;
+mod local;
+#[cfg(feature = "measure")]
+pub mod measure;
+mod memory;
+pub mod registry;
+pub mod upkeep;
+pub mod views;
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub use clock::SystemClock;
+pub use committed::Committed;
+pub use error::Error;
+pub use jobs::Jobs;
+pub use memory::Memory;
+pub use registry::Registry;
+pub use upkeep::Upkeep;
+pub use views::Views;
+
+use crore_core::Name;
+
+/// What every verb gives: an answer that may take a while, or an error.
+///
+/// A local store's answer is often there at once. Dropping it before it came leaves open whether
+/// the verb took effect; it takes effect whole or not at all.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// Called with the queues in which jobs have become ready; on any thread, and it must not block.
+pub type WakeHook = Arc<dyn Fn(&[Name]) + Send + Sync>;
+
+/// A whole store. The engine holds an `Arc<dyn Store>` and knows no other type.
+pub trait Store: Jobs + Upkeep + Views + Registry {
+    /// Asks to be told when jobs become ready, by a push, a change or a promotion, on this node or
+    /// another. A hint: it comes after the change is durable, it may come late, twice or not at
+    /// all, and whoever waits for jobs also looks by himself now and then.
+    fn wakes(&self, hook: WakeHook);
+}
+
+/// What all four parts of a store have in common.
+pub trait Part: Send + Sync + Debug {}
+
+impl<T: Send + Sync + Debug> Part for T {}

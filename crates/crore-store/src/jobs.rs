@@ -1,0 +1,169 @@
+//! The path of a job: push, claim, renew, apply; and get.
+
+use crore_core::job::Thing;
+use crore_core::machine::Change;
+use crore_core::{Batch, Delivery, GroupId, Job, JobId, Name, NewJob, Revision, Span, Time};
+
+use crate::{Answer, Committed, Part};
+
+/// The verbs on the path of a job. Every one takes and gives a batch.
+pub trait Jobs: Part {
+    /// Stores new groups and jobs: all of them in one atomic write, or none.
+    ///
+    /// The store allocates the ids, in the order of the batch, and stamps times by its own clock.
+    /// A job whose unique key or client id is taken is not stored and answered `Duplicate` with the
+    /// job that has it (also for two of the same batch); one that refers to something that is not
+    /// there, or that can no longer succeed, is answered `Broken`. Both leave the others of the
+    /// batch as they are; references to a duplicate mean the job that was there first, and a job
+    /// that refers to a broken one is broken too. Durable when answered.
+    fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>>;
+
+    /// Takes up to `n` ready jobs, each under a fresh delivery: permits are reserved, the job is
+    /// running, and no other claim gets it, atomically.
+    ///
+    /// Order is (priority, due, id), smaller first, merged over the queues, or queue by queue if
+    /// asked; a job whose limits have no permit left is passed over, as is a paused queue, and
+    /// passing them over costs nothing that grows with how many wait there. A unique key that is
+    /// held until the start is released. Empty is an answer. Not waited to be durable: a claim that
+    /// a crash forgets is claimed again, under another delivery.
+    fn claim(&self, ask: Claim) -> Answer<'_, Claimed>;
+
+    /// Extends leases, from the store's now. A delivery that is not the current one any more is
+    /// answered `Stale`. A lease never gets shorter, and one that has ended but was not yet taken
+    /// away is extended too. Not waited to be durable.
+    fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>>;
+
+    /// Applies decisions. Each write is atomic with all its effects, and applies exactly once, or
+    /// not at all if what it was based on is not so any more (`Stale`); the writes of a batch are
+    /// independent of each other, and applied in order. Durable when answered.
+    fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>>;
+
+    /// Jobs by id, in the order asked for; `None` for one that is not there. Sees every write that
+    /// was answered before.
+    fn get(&self, ids: Vec<JobId>) -> Answer<'_, Vec<Option<Job>>>;
+}
+
+/// What a push answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pushes {
+    /// The store's time of the write.
+    pub now: Time,
+    /// The new groups, in order.
+    pub groups: Vec<GroupId>,
+    /// One answer for each job, in order.
+    pub jobs: Vec<Pushed>,
+}
+
+/// What became of one pushed job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pushed {
+    /// It is stored.
+    New(JobId),
+    /// Its unique key or client id belongs to this job; it is not stored.
+    Duplicate(JobId),
+    /// It refers to this thing, which is not there or can no longer succeed; it is not stored.
+    Broken(Thing),
+    /// It refers to a job of the same batch, at this place, that was broken; it is not stored.
+    BrokenBy(usize),
+}
+
+impl Pushed {
+    /// The stored job that is meant, if there is one.
+    pub const fn id(self) -> Option<JobId> {
+        match self {
+            Self::New(id) | Self::Duplicate(id) => Some(id),
+            Self::Broken(_) | Self::BrokenBy(_) => None,
+        }
+    }
+}
+
+/// What a claim asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// From which queues; those that do not exist are empty.
+    pub queues: Vec<Name>,
+    /// Only these kinds; `None`: any.
+    pub kinds: Option<Vec<Name>>,
+    /// At most so many.
+    pub n: usize,
+    /// How several queues are merged.
+    pub order: Order,
+    /// Who asks; kept with the delivery.
+    pub worker: Name,
+}
+
+/// How several queues are merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// By (priority, due, id) over all of them.
+    #[default]
+    Merged,
+    /// The first queue as long as it has any, then the second, and so on.
+    Strict,
+}
+
+/// What a claim gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    /// The store's time of the claim.
+    pub now: Time,
+    /// The jobs, running now, in order.
+    pub jobs: Vec<Job>,
+    /// If less than `n` were there: when a rate limit may let the next one through, if that is what
+    /// holds it.
+    pub next_at: Option<Time>,
+}
+
+/// A lease to extend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Renew {
+    /// The job.
+    pub id: JobId,
+    /// The delivery that holds it.
+    pub delivery: Delivery,
+    /// For how long from now; `None`: as long as the job's spec says.
+    pub span: Option<Span>,
+}
+
+/// What became of a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewed {
+    /// It ends then.
+    Until {
+        /// The end.
+        until: Time,
+        /// Whether the job was asked to stop.
+        stop: bool,
+    },
+    /// It is somebody else's, or nobody's.
+    Stale,
+}
+
+/// One atomic write.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Write {
+    /// A decision about a job, with its effects.
+    Job(Change),
+    /// No more members for a group. Stale if it is sealed, or not there.
+    Seal(GroupId),
+    /// The ticks of a schedule up to `cursor` are accounted for by these jobs.
+    Tick {
+        /// The schedule.
+        schedule: Name,
+        /// The revision of its entry that the ticks were computed from.
+        seen: Revision,
+        /// The last tick that is now accounted for.
+        cursor: Time,
+        /// The jobs.
+        push: Vec<NewJob>,
+    },
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Applied {
+    /// It is written, and these are the answers to what it pushed.
+    Yes(Vec<Pushed>),
+    /// What it was based on is not so any more; nothing was written.
+    Stale,
+}
