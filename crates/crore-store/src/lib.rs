@@ -14,6 +14,8 @@ pub mod bug;
 mod bug;
 mod clock;
 mod committed;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 pub mod jobs;
 mod local;
