@@ -160,8 +160,10 @@ enum Filled {
     Empty,
     /// A million jobs behind one limit that lets none through, in the same queue.
     Blocked,
-    /// Ten thousand lanes in the same queue, a hundred jobs each, and the claims go over all.
+    /// Ten thousand lanes in the same queue, a hundred jobs each, behind the one that is busy.
     Lanes,
+    /// The same lanes, and every claim takes its jobs from a hundred of them.
+    Turns,
     /// Ten million jobs pending in the same queue.
     Pending,
 }
@@ -185,8 +187,11 @@ fn filled(filled: Filled) -> Memory {
             held.spec.limits = vec![LimitKey { limit: name("none"), value: None }];
             fill(1_000_000, &|_| held.clone());
         }
-        Filled::Lanes => {
-            let kinds: Vec<NewJob> = (0..10_000).map(|n| job("q", &format!("kind-{n}"))).collect();
+        Filled::Lanes | Filled::Turns => {
+            let mut kinds: Vec<NewJob> =
+                (0..10_000).map(|n| job("q", &format!("kind-{n}"))).collect();
+            let priority = if matches!(filled, Filled::Lanes) { 1 } else { 0 };
+            kinds.iter_mut().for_each(|job| job.spec.priority = priority);
             fill(1_000_000, &|n| kinds[n % kinds.len()].clone());
         }
         Filled::Pending => {
@@ -333,37 +338,62 @@ fn cost_row(name: &'static str, jobs: f64, ours: &dyn Fn() -> f64, bare: &dyn Fn
     }
 }
 
+/// What the command line asks for.
+#[derive(Default)]
+struct Args {
+    json: Option<String>,
+    only: Option<String>,
+}
+
+fn args() -> Args {
+    let mut args = Args::default();
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--json" => args.json = words.next(),
+            "--only" => args.only = words.next(),
+            _ => panic!("usage: bench_store [--json FILE] [--only PART-OF-A-NAME]"),
+        }
+    }
+    args
+}
+
 fn main() {
-    let mut args = std::env::args().skip(1);
-    let file = match (args.next().as_deref(), args.next()) {
-        (Some("--json"), Some(file)) => Some(file),
-        (None, _) => None,
-        _ => panic!("usage: bench_store [--json FILE]"),
-    };
+    let args = args();
+    let wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let mut rows = Vec::new();
     // First, while the process is small.
-    let index = Row {
-        name: "index of a waiting job",
-        value: index_bytes(),
-        unit: "bytes",
-        baseline: "what is allowed",
-        baseline_value: 40.0,
-        goal: 1.0,
-        at_least: false,
-    };
-    let mut rows = cycle_rows();
+    if wanted("index of a waiting job") {
+        rows.push(Row {
+            name: "index of a waiting job",
+            value: index_bytes(),
+            unit: "bytes",
+            baseline: "what is allowed",
+            baseline_value: 40.0,
+            goal: 1.0,
+            at_least: false,
+        });
+    }
+    if wanted("push, claim and finish") {
+        rows.extend(cycle_rows());
+    }
     let empty = || claims(Filled::Empty);
     for (name, filling) in [
         ("claim, 1M blocked behind a limit", Filled::Blocked),
         ("claim, 10k lanes", Filled::Lanes),
+        ("claim, 10k lanes in turn", Filled::Turns),
         ("claim, 10M pending", Filled::Pending),
     ] {
-        rows.push(cost_row(name, 200_000.0, &|| claims(filling), &empty));
+        if wanted(name) {
+            rows.push(cost_row(name, 200_000.0, &|| claims(filling), &empty));
+        }
     }
-    let none = || promotions(0);
-    rows.push(cost_row("promote, 1M not due", 100_000.0, &|| promotions(1_000_000), &none));
-    rows.push(index);
+    if wanted("promote, 1M not due") {
+        let none = || promotions(0);
+        rows.push(cost_row("promote, 1M not due", 100_000.0, &|| promotions(1_000_000), &none));
+    }
     let json: Vec<_> = rows.iter().map(Row::json).collect();
-    if let Some(file) = file {
+    if let Some(file) = args.json {
         std::fs::write(file, serde_json::to_string_pretty(&json).unwrap() + "\n").unwrap();
     }
 }

@@ -24,7 +24,9 @@ pub trait Jobs: Part {
     /// running, and no other claim gets it, atomically.
     ///
     /// Order is (priority, due, id), smaller first, merged over the queues, or queue by queue if
-    /// asked; a job whose limits have no permit left is passed over, as is a paused queue, and
+    /// asked. It is exact for a store in one place; one in several (shards) looks at each and merges
+    /// what it saw, so there it is exact while nothing else moves, and a claim for many jobs costs
+    /// little more than a claim for one. A job whose limits have no permit left is passed over, as is a paused queue, and
     /// passing them over costs nothing that grows with how many wait there. A unique key that is
     /// held until the start is released. Empty is an answer. Not waited to be durable: a claim that
     /// a crash forgets is claimed again, under another delivery.
@@ -37,7 +39,8 @@ pub trait Jobs: Part {
 
     /// Applies decisions. Each write is atomic with all its effects, and applies exactly once, or
     /// not at all if what it was based on is not so any more (`Stale`); the writes of a batch are
-    /// independent of each other, and applied in order. Durable when answered.
+    /// independent of each other, and applied in order. So are the effects of a write: a follow-up
+    /// may take the unique key that its parent gives up. Durable when answered.
     fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>>;
 
     /// Jobs by id, in the order asked for; `None` for one that is not there. Sees every write that

@@ -32,7 +32,7 @@ impl<R: Records> Local<R> {
             }
         }
         let next_at = if jobs.len() < ask.n {
-            queues.iter().filter_map(|queue| self.lanes.next_ring(*queue)).min()
+            queues.iter().filter_map(|queue| self.lanes.next_ring(*queue, now)).min()
         } else {
             None
         };

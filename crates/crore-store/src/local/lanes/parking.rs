@@ -33,9 +33,23 @@ impl Lanes {
         }
     }
 
-    /// When a rate may let the next one of a queue through.
-    pub(crate) fn next_ring(&self, queue: u32) -> Option<Time> {
-        self.queues.at(queue).timers.first().map(|(at, _)| *at)
+    /// When a rate may let the next one of a queue through. Timers that mean nothing any more, since
+    /// the limit was changed or nobody waits there now, are set right on the way.
+    pub(crate) fn next_ring(&mut self, queue: u32, now: Time) -> Option<Time> {
+        loop {
+            let (at, bucket) = self.queues.at(queue).timers.first().copied()?;
+            let parked = &self.permits.buckets.at(bucket).parked;
+            let waits = parked.keys().any(|desk| self.desks.at(*desk).queue == queue);
+            let blocked = self.permits.blocked(bucket, now).filter(|_| waits);
+            if blocked == Some(Blocked::Until(at)) {
+                return Some(at);
+            }
+            let timers = &mut self.queues.at_mut(queue).timers;
+            timers.pop_first();
+            if let Some(Blocked::Until(at)) = blocked {
+                timers.insert((at, bucket));
+            }
+        }
     }
 
     pub(super) fn park(&mut self, lane: u32, bucket: u32, blocked: Blocked, now: Time) {
