@@ -1,0 +1,60 @@
+//! Messages between slots: written with the change that causes them, delivered afterwards.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use crore_store::Error;
+
+use super::Redis;
+use super::link::unavailable;
+use super::names::Slot;
+use super::pack::{Arg, map};
+use super::reply::Reply;
+
+impl Redis {
+    /// Delivers what a crash or a broken connection has left in outboxes. Safe to call at any time,
+    /// by any number of nodes; upkeep calls it now and then.
+    pub async fn deliver_outbox(&self) -> Result<(), Error> {
+        self.deliver((0..=self.layout.registry()).collect()).await
+    }
+
+    /// After a commit: delivers its messages, and those that they cause, if it left any.
+    pub(super) async fn settle(&self, slots: impl IntoIterator<Item = Slot>) -> Result<(), Error> {
+        let dirty: BTreeSet<Slot> = slots.into_iter().collect();
+        if !dirty.is_empty() && self.halted.load(Ordering::Relaxed) {
+            return Err(unavailable("stopped before delivery, as a test asked"));
+        }
+        self.deliver(dirty).await
+    }
+
+    async fn deliver(&self, mut dirty: BTreeSet<Slot>) -> Result<(), Error> {
+        while let Some(from) = dirty.pop_first() {
+            let (boxes, _) = self.run_one(from, map! { "op" => "outbox" }).await?;
+            for one in boxes.list()? {
+                let [to, messages] = one.parts()?;
+                let to = usize::try_from(to.number()?).unwrap_or(from);
+                // There may be more than one page, and the receiver may have something to say.
+                dirty.insert(from);
+                if self.hand_over(from, to, messages).await? {
+                    dirty.insert(to);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands messages over, oldest first, and only then takes them out of the outbox.
+    async fn hand_over(&self, from: Slot, to: Slot, messages: Reply) -> Result<bool, Error> {
+        let mut rows = Vec::new();
+        let mut last = 0;
+        let mut parts = messages.list()?.into_iter();
+        while let (Some(body), Some(seq)) = (parts.next(), parts.next()) {
+            last = seq.number()?;
+            rows.push(Arg::List(vec![last.into(), body.bytes()?.into()]));
+        }
+        let receive = map! { "op" => "receive", "from" => from, "messages" => Arg::List(rows) };
+        let (_, dirty) = self.run_one(to, receive).await?;
+        self.run_one(from, map! { "op" => "sent", "to" => to, "seq" => last }).await?;
+        Ok(dirty)
+    }
+}
