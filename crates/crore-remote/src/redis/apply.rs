@@ -48,7 +48,10 @@ impl Redis {
             }
         }
         self.return_permits(written.iter().flatten().filter_map(|w| w.permits.as_ref())).await;
-        Ok(written.into_iter().map(|w| w.map_or(Applied::Stale, |w| Applied::Yes(w.jobs))).collect())
+        Ok(written
+            .into_iter()
+            .map(|w| w.map_or(Applied::Stale, |w| Applied::Yes(w.jobs)))
+            .collect())
     }
 
     async fn apply_apart(&self, steps: Vec<Step>) -> Result<Vec<Option<Written>>, Error> {

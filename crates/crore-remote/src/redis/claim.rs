@@ -11,7 +11,7 @@ use crore_store::Error;
 use crore_store::jobs::{Claim, Claimed, Order};
 
 use super::Redis;
-use super::names::{Slot, buckets, escape};
+use super::names::{Slot, buckets, escape, lane};
 use super::pack::Arg;
 use super::permits::{Allowance, Grant, Short, USE_WITHIN};
 use super::record;
@@ -20,6 +20,9 @@ use super::together::together;
 
 /// How many rounds may be lost to others before a claim is content with what it has.
 const LOST_ROUNDS: usize = 8;
+
+/// The most that one claim takes, whatever it asks for: a script keeps a whole node waiting.
+const MOST: usize = 10_000;
 
 /// A ready job that a shard has named: its place in the order, and its lane.
 struct Candidate {
@@ -54,11 +57,12 @@ struct Share {
 
 impl Redis {
     pub(super) async fn claim_jobs(&self, ask: Claim) -> Result<Claimed, Error> {
-        let mut round = Round { now: 0, left: ask.n, taken: Vec::new(), blocked: BTreeMap::new() };
+        let mut round =
+            Round { now: 0, left: ask.n.min(MOST), taken: Vec::new(), blocked: BTreeMap::new() };
         let mut lost = 0;
         // With one shard a claim may begin by taking: it learns of limits if there are any.
         let mut candidates = if self.shards() == 1 {
-            let share = Share { n: ask.n, bound: None };
+            let share = Share { n: round.left, bound: None };
             self.take_or_look(&ask, &mut round, share).await?
         } else {
             self.look(&ask, &mut round).await?
@@ -74,18 +78,16 @@ impl Redis {
             }
         }
         round.taken.sort_by(|a, b| a.0.cmp(&b.0));
-        let next_at = if round.left > 0 {
-            round.blocked.values().flatten().min().copied()
-        } else {
-            None
-        };
+        let next_at =
+            if round.left > 0 { round.blocked.values().flatten().min().copied() } else { None };
         let jobs = round.taken.into_iter().map(|(_, job)| job).collect();
         Ok(Claimed { now: Time::from_millis(round.now), jobs, next_at })
     }
 
     /// The best of all shards, in order, without lanes that are known to be blocked.
     async fn look(&self, ask: &Claim, round: &mut Round) -> Result<Vec<Candidate>, Error> {
-        let blocked: Vec<_> = round.blocked.keys().map(|lane| (lane.clone(), Arg::List(Vec::new()))).collect();
+        let blocked: Vec<_> =
+            round.blocked.keys().map(|lane| (lane.clone(), Arg::List(Vec::new()))).collect();
         let one = |slot| {
             let mut args = self.claim_args(ask, round.left, None, blocked.clone());
             args.push(("look", true.into()));
@@ -154,7 +156,7 @@ impl Redis {
             self.ask_shard(slot, Arg::Map(args))
         };
         let answers = together(shares.into_iter().map(one).collect()).await;
-        let mut failed = None;
+        let (mut failed, before) = (None, round.taken.len());
         for answer in answers {
             match answer {
                 Ok((_, Answer::Taken(jobs))) => {
@@ -169,28 +171,28 @@ impl Redis {
             // Whether permits were used is open; those that were not are found when they run short.
             return Err(error);
         }
-        self.return_unused(round, &allowance, grants).await
+        let taken = round.taken.iter().skip(before).map(|(_, job)| job);
+        self.return_unused(taken, &allowance, grants).await
     }
 
     /// Gives back what the shards did not use of their allowance, and what no job could use.
     async fn return_unused(
         &self,
-        round: &Round,
+        taken: impl Iterator<Item = &Job>,
         allowance: &Allowance,
         mut grants: BTreeMap<String, Grant>,
     ) -> Result<(), Error> {
         if grants.is_empty() {
             return Ok(());
         }
-        let used: BTreeSet<&JobId> = round.taken.iter().map(|(_, job)| &job.id).collect();
-        let mut lanes_used: BTreeMap<(Slot, String), usize> = BTreeMap::new();
-        for (_, job) in round.taken.iter().filter(|(_, job)| used.contains(&job.id)) {
-            let at = (self.layout.of_job(job.id), super::names::lane(&job.spec));
-            *lanes_used.entry(at).or_default() += 1;
+        let mut used: BTreeMap<(Slot, String), usize> = BTreeMap::new();
+        for job in taken {
+            let at = (self.layout.of_job(job.id), lane(&job.spec));
+            *used.entry(at).or_default() += 1;
         }
         for (slot, lanes) in allowance {
             for (lane, rows) in lanes {
-                let count = lanes_used.get(&(*slot, lane.clone())).copied().unwrap_or(0);
+                let count = used.get(&(*slot, lane.clone())).copied().unwrap_or(0);
                 for row in rows.iter().skip(count) {
                     for (bucket, token) in buckets(lane).zip(row.split(',')) {
                         if let Some(grant) = grants.get_mut(bucket) {
@@ -256,7 +258,12 @@ impl Redis {
 
 fn read_candidate(slot: Slot, row: Reply) -> Result<Candidate, Error> {
     let [place, lane, limited] = row.parts()?;
-    Ok(Candidate { slot, place: place.text()?, lane: lane.text()?, limited: limited.number()? == 1 })
+    Ok(Candidate {
+        slot,
+        place: place.text()?,
+        lane: lane.text()?,
+        limited: limited.number()? == 1,
+    })
 }
 
 /// Who of the candidates may be taken: in order, each gets a permit of all its buckets or none. What

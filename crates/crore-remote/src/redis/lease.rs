@@ -51,7 +51,8 @@ impl Redis {
             args.push(row);
         }
         let one = |slot: Slot, places: Vec<usize>, args: Vec<Arg>| async move {
-            let reply = self.in_slot(script, slot, Arg::Map(vec![(field, Arg::List(args))])).await?;
+            let reply =
+                self.in_slot(script, slot, Arg::Map(vec![(field, Arg::List(args))])).await?;
             Ok::<_, Error>((places, reply.list()?))
         };
         let asked = slots.into_iter().map(|(slot, (places, args))| one(slot, places, args));

@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use crore_store::Error;
 use ::redis::aio::MultiplexedConnection;
 use ::redis::cluster::{ClusterClient, ClusterClientBuilder};
 use ::redis::cluster_async::ClusterConnection;
 use ::redis::{AsyncConnectionConfig, Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
+use crore_store::Error;
 use tokio::sync::Mutex;
 
 use super::reply::{Reply, damaged};
@@ -33,14 +33,20 @@ impl Script {
 }
 
 pub(super) enum Link {
-    One { client: redis::Client, open: Mutex<Option<MultiplexedConnection>> },
+    One(Box<One>),
     Cluster(ClusterConnection),
+}
+
+/// A single Redis, and the connection to it while there is one.
+pub(super) struct One {
+    client: redis::Client,
+    open: Mutex<Option<MultiplexedConnection>>,
 }
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::One { .. } => "one Redis",
+            Self::One(_) => "one Redis",
             Self::Cluster(_) => "a Redis Cluster",
         })
     }
@@ -49,11 +55,12 @@ impl std::fmt::Debug for Link {
 impl Link {
     pub(super) fn one(url: &str) -> Result<Self, Error> {
         let client = redis::Client::open(url).map_err(unavailable)?;
-        Ok(Self::One { client, open: Mutex::new(None) })
+        Ok(Self::One(Box::new(One { client, open: Mutex::new(None) })))
     }
 
     pub(super) async fn cluster(nodes: &[String]) -> Result<Self, Error> {
-        let builder: ClusterClientBuilder = ClusterClient::builder(nodes.iter().map(String::as_str));
+        let builder: ClusterClientBuilder =
+            ClusterClient::builder(nodes.iter().map(String::as_str));
         let client = builder
             .retries(0)
             .connection_timeout(CONNECT_FOR)
@@ -64,7 +71,12 @@ impl Link {
     }
 
     /// Runs a script in the slot of `tag`.
-    pub(super) async fn eval(&self, script: &Script, tag: &str, args: &[u8]) -> Result<Reply, Error> {
+    pub(super) async fn eval(
+        &self,
+        script: &Script,
+        tag: &str,
+        args: &[u8],
+    ) -> Result<Reply, Error> {
         let Script(script, source) = script;
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(script.get_hash()).arg(1).arg(tag).arg(args);
@@ -75,7 +87,7 @@ impl Link {
                     cmd = redis::cmd("EVAL");
                     cmd.arg(source).arg(1).arg(tag).arg(args);
                 }
-                Err(error) if was_not_run(&error) => tokio::time::sleep(REPEAT_AFTER).await,
+                Err(error) if was_not_run(&error) => pause(REPEAT_AFTER).await,
                 Err(error) => return Err(translate(error)),
             }
         }
@@ -85,11 +97,11 @@ impl Link {
     async fn query(&self, cmd: &Cmd) -> Result<Value, RedisError> {
         match self {
             Self::Cluster(connection) => cmd.query_async(&mut connection.clone()).await,
-            Self::One { client, open } => {
-                let mut connection = connect(client, open).await?;
+            Self::One(one) => {
+                let mut connection = one.connect().await?;
                 let answer = cmd.query_async(&mut connection).await;
                 if answer.as_ref().is_err_and(RedisError::is_unrecoverable_error) {
-                    *open.lock().await = None;
+                    *one.open.lock().await = None;
                 }
                 answer
             }
@@ -97,19 +109,26 @@ impl Link {
     }
 }
 
-async fn connect(
-    client: &redis::Client,
-    open: &Mutex<Option<MultiplexedConnection>>,
-) -> Result<MultiplexedConnection, RedisError> {
-    let mut open = open.lock().await;
-    if let Some(connection) = &*open {
-        return Ok(connection.clone());
+impl One {
+    async fn connect(&self) -> Result<MultiplexedConnection, RedisError> {
+        let mut open = self.open.lock().await;
+        if let Some(connection) = &*open {
+            return Ok(connection.clone());
+        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT_FOR))
+            .set_response_timeout(Some(ANSWER_FOR));
+        let connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        Ok(open.insert(connection).clone())
     }
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(CONNECT_FOR))
-        .set_response_timeout(Some(ANSWER_FOR));
-    let connection = client.get_multiplexed_async_connection_with_config(&config).await?;
-    Ok(open.insert(connection).clone())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "another server's state is waited for, and it sends no signal"
+)]
+pub(super) async fn pause(span: Duration) {
+    tokio::time::sleep(span).await;
 }
 
 /// Whether the server refused to run the command here or now.

@@ -44,6 +44,7 @@ mod registry;
 mod reply;
 mod together;
 mod verbs;
+mod wide;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -173,7 +174,13 @@ impl Redis {
     }
 
     /// Runs a script in a slot, with what every script is told.
-    async fn eval(&self, script: &Script, tag: &str, slot: Slot, args: Arg) -> Result<Reply, Error> {
+    async fn eval(
+        &self,
+        script: &Script,
+        tag: &str,
+        slot: Slot,
+        args: Arg,
+    ) -> Result<Reply, Error> {
         let now = self.clock.as_ref().map(|clock| clock.now().as_millis());
         let mut args = args;
         if let Arg::Map(fields) = &mut args {
@@ -192,7 +199,8 @@ impl Redis {
 
     /// Runs operations in a slot, in order, as one script.
     async fn run(&self, slot: Slot, ops: Vec<Arg>) -> Result<Ran, Error> {
-        let reply = self.in_slot(&self.scripts.shard, slot, map! { "ops" => Arg::List(ops) }).await?;
+        let reply =
+            self.in_slot(&self.scripts.shard, slot, map! { "ops" => Arg::List(ops) }).await?;
         let [now, dirty, answers] = reply.parts()?;
         Ok(Ran { now: now.number()?, dirty: dirty.number()? == 1, answers: answers.list()? })
     }

@@ -53,7 +53,16 @@ impl Layout {
     }
 
     pub(super) fn of_text(&self, text: &str) -> Slot {
-        self.of_number(spread(text))
+        self.of_number(self.spread(text))
+    }
+
+    /// A number that spreads texts evenly and stays the same for ever, since stored keys depend on
+    /// it.
+    pub(super) fn spread(&self, text: &str) -> u64 {
+        let fnv = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        (fnv ^ (fnv >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
     }
 
     /// Where a job has to live because of a key of its own.
@@ -82,14 +91,6 @@ impl Layout {
             -1
         }
     }
-}
-
-/// A number that spreads texts evenly and stays the same for ever, since stored keys depend on it.
-fn spread(text: &str) -> u64 {
-    let fnv = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    (fnv ^ (fnv >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
 
 /// Letters, digits, `-`, `_` and `.` as they are, any other byte as `%` and two hex digits.
@@ -142,6 +143,7 @@ pub(super) fn client_lock(client: &ClientId) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::expect_used, reason = "what is not as expected fails the test")]
 mod tests {
     use super::*;
     use crore_core::{Name, Payload};
@@ -153,27 +155,27 @@ mod tests {
 
     #[test]
     fn no_two_lanes_are_one() {
-        let lane = |queue: &str, kind: &str, limits: &[(&str, Option<&str>)]| {
+        let of = |queue: &str, kind: &str, limits: &[(&str, Option<&str>)]| {
             let mut spec = Spec::new(name(queue), name(kind), Payload::json("1"));
             let key = |(limit, value): &(&str, Option<&str>)| LimitKey {
                 limit: name(limit),
                 value: value.map(Arc::from),
             };
             spec.limits = limits.iter().map(key).collect();
-            super::lane(&spec)
+            lane(&spec)
         };
         let lanes = [
-            lane("a", "b", &[]),
-            lane("a/b", "b", &[]),
-            lane("a", "b/b", &[]),
-            lane("a", "b", &[("c", None)]),
-            lane("a", "b", &[("c", Some(""))]),
-            lane("a", "b", &[("c=d", None)]),
-            lane("a", "b", &[("c", Some("d"))]),
-            lane("a", "b", &[("c", Some("d/e"))]),
-            lane("a", "b", &[("c", Some("d")), ("e", None)]),
-            lane("a}", "{b}", &[]),
-            lane("a%7d", "{b}", &[]),
+            of("a", "b", &[]),
+            of("a/b", "b", &[]),
+            of("a", "b/b", &[]),
+            of("a", "b", &[("c", None)]),
+            of("a", "b", &[("c", Some(""))]),
+            of("a", "b", &[("c=d", None)]),
+            of("a", "b", &[("c", Some("d"))]),
+            of("a", "b", &[("c", Some("d/e"))]),
+            of("a", "b", &[("c", Some("d")), ("e", None)]),
+            of("a}", "{b}", &[]),
+            of("a%7d", "{b}", &[]),
         ];
         let distinct: std::collections::BTreeSet<_> = lanes.iter().collect();
         assert_eq!(distinct.len(), lanes.len());

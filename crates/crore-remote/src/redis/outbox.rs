@@ -9,7 +9,7 @@ use super::Redis;
 use super::link::unavailable;
 use super::names::Slot;
 use super::pack::{Arg, map};
-use super::reply::Reply;
+use super::reply::{Reply, damaged};
 
 impl Redis {
     /// Delivers what a crash or a broken connection has left in outboxes. Safe to call at any time,
@@ -27,20 +27,32 @@ impl Redis {
         self.deliver(dirty).await
     }
 
+    /// A slot that cannot be reached does not keep the others waiting.
     async fn deliver(&self, mut dirty: BTreeSet<Slot>) -> Result<(), Error> {
+        let mut result = Ok(());
         while let Some(from) = dirty.pop_first() {
-            let (boxes, _) = self.run_one(from, map! { "op" => "outbox" }).await?;
-            for one in boxes.list()? {
-                let [to, messages] = one.parts()?;
-                let to = usize::try_from(to.number()?).unwrap_or(from);
-                // There may be more than one page, and the receiver may have something to say.
-                dirty.insert(from);
-                if self.hand_over(from, to, messages).await? {
-                    dirty.insert(to);
-                }
+            match self.deliver_from(from).await {
+                Ok(more) => dirty.extend(more),
+                Err(error) => result = Err(error),
             }
         }
-        Ok(())
+        result
+    }
+
+    /// Delivers a page of messages to each slot that has some waiting here. Gives the slots that
+    /// have to be looked at next: there may be more, and receivers may have something to say.
+    async fn deliver_from(&self, from: Slot) -> Result<Vec<Slot>, Error> {
+        let mut more = Vec::new();
+        let (boxes, _) = self.run_one(from, map! { "op" => "outbox" }).await?;
+        for one in boxes.list()? {
+            let [to, messages] = one.parts()?;
+            let to = usize::try_from(to.number()?).map_err(|_| damaged("a slot is negative"))?;
+            more.push(from);
+            if self.hand_over(from, to, messages).await? {
+                more.push(to);
+            }
+        }
+        Ok(more)
     }
 
     /// Hands messages over, oldest first, and only then takes them out of the outbox.

@@ -113,18 +113,23 @@ impl From<Vec<u8>> for Arg {
 
 /// Builds a map argument; fields given with `?` are left out if they are `None`.
 macro_rules! map {
-    ($($name:literal $(? $maybe:expr)? $(=> $value:expr)?),* $(,)?) => {{
-        let mut fields: Vec<(&'static str, $crate::redis::pack::Arg)> = Vec::new();
-        $(
-            $(fields.push(($name, $value.into()));)?
-            $(if let Some(value) = $maybe { fields.push(($name, value.into())); })?
-        )*
-        $crate::redis::pack::Arg::Map(fields)
-    }};
+    ($($name:literal $(? $maybe:expr)? $(=> $value:expr)?),* $(,)?) => {
+        $crate::redis::pack::Arg::Map(
+            [$(
+                None
+                $(.or(Some(($name, $crate::redis::pack::Arg::from($value)))))?
+                $(.or($maybe.map(|value| ($name, $crate::redis::pack::Arg::from(value)))))?
+            ),*]
+            .into_iter()
+            .flatten()
+            .collect(),
+        )
+    };
 }
 pub(super) use map;
 
 #[cfg(test)]
+#[expect(clippy::expect_used, reason = "what is not as expected fails the test")]
 mod tests {
     use super::*;
 

@@ -68,7 +68,8 @@ impl Redis {
         if overdue.is_empty() || !self.check_overdue(bucket, overdue).await? {
             return Ok(grant);
         }
-        let (more, _) = self.try_reserve(bucket, rule, n.saturating_sub(grant.tokens.len())).await?;
+        let (more, _) =
+            self.try_reserve(bucket, rule, n.saturating_sub(grant.tokens.len())).await?;
         let tokens = grant.tokens.into_iter().chain(more.tokens).collect();
         Ok(Grant { rule, tokens, short: more.short })
     }
@@ -106,7 +107,8 @@ impl Redis {
     /// Looks for the deliveries that hold permits which stand for long, and drops the permits that
     /// none holds. Says whether there were any.
     async fn check_overdue(&self, bucket: &str, overdue: Vec<String>) -> Result<bool, Error> {
-        let alive = map! { "op" => "alive", "tokens" => Arg::list(overdue.iter().map(String::as_str)) };
+        let alive =
+            map! { "op" => "alive", "tokens" => Arg::list(overdue.iter().map(String::as_str)) };
         let asked = (0..self.shards()).map(|slot| self.run_one(slot, alive.clone())).collect();
         let mut holds = vec![false; overdue.len()];
         for answer in together(asked).await {
@@ -211,8 +213,51 @@ pub(super) type Allowance = BTreeMap<Slot, BTreeMap<String, Vec<String>>>;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use crore_core::Span;
+    use crore_core::limit::Tat;
+    use crore_testkit::{FakeClock, shared, unique_name};
+
     use super::*;
     use crate::redis::names::escape;
+    use crate::redis::{Options, Redis};
+
+    #[tokio::test]
+    async fn the_ledger_counts_as_the_rule_says() -> Result<(), Box<dyn std::error::Error>> {
+        let clock = Arc::new(FakeClock::default());
+        let options = Options { prefix: unique_name("r"), shards: 1, clock: Some(clock.clone()) };
+        let store = Redis::open(&shared::redis()?, options).await?;
+        let mut dice = 1_u64;
+        let mut roll = |below: u64| {
+            dice = dice
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (dice >> 33) % below
+        };
+        for (nth, (count, every, burst)) in
+            [(7, 1000, 3), (3000, 1000, 40), (1, 31 * 86_400_000, 100), (1000, 1, 1)]
+                .into_iter()
+                .enumerate()
+        {
+            let rate = Rate { count, every: Span::from_millis(every), burst };
+            let rule = Rule { concurrency: None, rate: Some(rate) };
+            let mut tat = Tat::default();
+            for _ in 0..200 {
+                let pause = roll(every.div_ceil(u64::from(count)).saturating_mul(3).max(2));
+                let now = clock.advance(Span::from_millis(if roll(3) == 0 { pause } else { 0 }));
+                let n = roll(5);
+                let (grant, _) =
+                    store.try_reserve(&format!("bucket-{nth}"), rule, usize::try_from(n)?).await?;
+                let taken = rate.take(tat, now, u32::try_from(n)?);
+                tat = taken.tat;
+                assert_eq!(grant.tokens.len(), usize::try_from(taken.granted)?);
+                let short = u64::from(taken.granted) < n;
+                assert_eq!(grant.short, short.then(|| Short::Until(rate.next_at(tat, now))));
+            }
+        }
+        Ok(())
+    }
 
     #[test]
     fn what_was_escaped_comes_back() {

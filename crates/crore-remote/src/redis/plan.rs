@@ -117,7 +117,7 @@ pub(super) fn plan(layout: &Layout, load: Load<'_>, facts: &Facts) -> Result<Pla
     for (place, job) in load.jobs.iter().enumerate() {
         let names = locks(layout, job);
         let holder = names.iter().find_map(|(_, name)| taken.get(name)).copied();
-        let answer = match (holder, refer(facts, &answers, place, job)) {
+        let answer = match (holder, refer(facts, &answers, &accepted, place, job)) {
             (Some(id), _) => Pushed::Duplicate(id),
             (None, Err(broken)) => broken,
             (None, Ok(job)) => {
@@ -129,7 +129,7 @@ pub(super) fn plan(layout: &Layout, load: Load<'_>, facts: &Facts) -> Result<Pla
         };
         answers.push(answer);
     }
-    let ops = write(layout, load, facts, accepted)?;
+    let ops = write(layout, load, facts, &accepted)?;
     Ok(Plan { answers, ops })
 }
 
@@ -137,6 +137,7 @@ pub(super) fn plan(layout: &Layout, load: Load<'_>, facts: &Facts) -> Result<Pla
 fn refer(
     facts: &Facts,
     answers: &[Pushed],
+    earlier: &[Accepted],
     place: usize,
     job: &NewJob,
 ) -> Result<Accepted, Pushed> {
@@ -144,7 +145,7 @@ fn refer(
         None => None,
         Some(GroupRef::New(n)) => facts.groups.get(n).copied(),
         Some(GroupRef::Id(id)) => match facts.things.get(&thing_text(Thing::Group(id))) {
-            Some(fact) if fact == "open" => Some(id),
+            Some(fact) if fact != "none" => Some(id),
             _ => return Err(Pushed::Broken(Thing::Group(id))),
         },
     };
@@ -164,7 +165,9 @@ fn refer(
         };
         let dependency = Dependency { on, needs: after.needs };
         accepted.after.push(dependency);
-        if fresh {
+        // A group that an earlier job of the batch joins has not ended, whatever it was before.
+        let grows = |job: &Accepted| job.group.map(Thing::Group) == Some(on);
+        if fresh || earlier.iter().any(grows) {
             accepted.open.push(dependency);
             continue;
         }
@@ -182,28 +185,24 @@ fn write(
     layout: &Layout,
     load: Load<'_>,
     facts: &Facts,
-    mut accepted: Vec<Accepted>,
+    accepted: &[Accepted],
 ) -> Result<BTreeMap<Slot, Vec<Arg>>, Error> {
     let mut ops: BTreeMap<Slot, Vec<Arg>> = BTreeMap::new();
-    let mut members: BTreeMap<GroupId, i64> = BTreeMap::new();
-    for group in accepted.iter().filter_map(|job| job.group) {
-        *members.entry(group).or_default() += 1;
-    }
     for (id, group) in facts.groups.iter().zip(load.groups) {
-        let size = members.remove(id).unwrap_or(0);
-        let op = map! { "op" => "group", "id" => id.0, "size" => size, "sealed" => !group.open };
+        let size = accepted.iter().filter(|job| job.group == Some(*id)).count();
+        let op = map! {
+            "op" => "group", "id" => id.0, "size" => size, "sealed" => !group.open,
+            "revision" => size + usize::from(!group.open),
+        };
         ops.entry(layout.of_group(*id)).or_default().push(op);
-        if size == 0 && !group.open {
-            // An empty group that nobody can join has ended well.
-            accepted.iter_mut().for_each(|job| job.open.retain(|d| d.on != Thing::Group(*id)));
-        }
     }
-    for (id, size) in members {
-        let op = map! { "op" => "tally", "id" => id.0, "size" => size, "ran" => 0_i64, "succeeded" => 0_i64 };
+    let joins = accepted.iter().filter_map(|job| job.group);
+    for id in joins.filter(|id| !facts.groups.contains(id)) {
+        let op = map! { "op" => "tally", "id" => id.0, "size" => 1_i64, "ran" => 0_i64, "succeeded" => 0_i64 };
         ops.entry(layout.of_group(id)).or_default().push(op);
     }
     let mut edges = Vec::new();
-    for job in &accepted {
+    for job in accepted {
         let (Some(new), Some(id)) = (load.jobs.get(job.place), facts.jobs.get(job.place)) else {
             continue;
         };

@@ -151,7 +151,8 @@ fn read_spec(fields: &Fields) -> Result<Spec, Error> {
         spec.after = read_after(&text).ok_or_else(|| damaged(format!("after: `{text}`")))?;
     }
     if let Some(text) = fields.text("parent")? {
-        let parts = text.split_once(':').and_then(|(job, n)| Some((job.parse().ok()?, n.parse().ok()?)));
+        let parts =
+            text.split_once(':').and_then(|(job, n)| Some((job.parse().ok()?, n.parse().ok()?)));
         let (job, n) = parts.ok_or_else(|| damaged(format!("parent: `{text}`")))?;
         spec.parent = Some((JobId(job), n));
     }

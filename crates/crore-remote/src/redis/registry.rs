@@ -2,14 +2,17 @@
 
 use crore_core::group::Group;
 use crore_core::{GroupId, Name, Revision, Time};
+use crore_store::Error;
 use crore_store::registry::{Define, Defined, Definition, Entry, Guard, Table, Value};
-use crore_store::{Committed, Error};
 
 use super::names::escape;
 use super::pack::{Arg, map};
 use super::record::word;
 use super::reply::{Reply, damaged};
 use super::{Ran, Redis};
+
+/// The most entries in one answer.
+const MOST: usize = 10_000;
 
 pub(super) fn read_value(bytes: &[u8]) -> Result<Value, Error> {
     rmp_serde::from_slice(bytes).map_err(|e| damaged(format!("a definition: {e}")))
@@ -64,16 +67,12 @@ fn read_entry(reply: Reply) -> Result<Entry, Error> {
 }
 
 impl Redis {
-    pub(super) async fn define_all(
-        &self,
-        definitions: Vec<Define>,
-    ) -> Result<Committed<Vec<Defined>>, Error> {
+    pub(super) async fn define_all(&self, definitions: Vec<Define>) -> Result<Vec<Defined>, Error> {
         let ops = definitions.iter().map(define_op).collect::<Result<_, _>>()?;
         let slot = self.layout.registry();
         let Ran { dirty, answers, .. } = self.run(slot, ops).await?;
         self.settle(dirty.then_some(slot)).await?;
-        let defined = answers.into_iter().map(read_defined).collect::<Result<_, _>>()?;
-        Ok(Committed::synced(defined))
+        answers.into_iter().map(read_defined).collect()
     }
 
     pub(super) async fn read_entries(
@@ -83,7 +82,7 @@ impl Redis {
         n: usize,
     ) -> Result<Vec<Entry>, Error> {
         let op = map! {
-            "op" => "entries", "table" => word(&table)?, "n" => n,
+            "op" => "entries", "table" => word(&table)?, "n" => n.min(MOST),
             "after"? after.as_ref().map(Name::as_str),
         };
         let rows = self.run_one(self.layout.registry(), op).await?.0.list()?;

@@ -1,7 +1,7 @@
 //! Taking answers of scripts apart. What is not as a script writes it is damage, never a panic.
 
-use crore_store::Error;
 use ::redis::Value;
+use crore_store::Error;
 
 /// An answer, or a part of one.
 #[derive(Debug)]

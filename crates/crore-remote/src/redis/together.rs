@@ -16,7 +16,11 @@ pub(super) async fn together<T>(futures: Vec<impl Future<Output = T> + Send>) ->
                 }
             }
         }
-        if all { Poll::Ready(answers.iter_mut().filter_map(Option::take).collect()) } else { Poll::Pending }
+        if all {
+            Poll::Ready(answers.iter_mut().filter_map(Option::take).collect())
+        } else {
+            Poll::Pending
+        }
     })
     .await
 }

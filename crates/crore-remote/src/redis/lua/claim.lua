@@ -48,7 +48,7 @@ local function look_at_desk(prefix, queue, kind)
   end
 end
 
-for nth, queue in ipairs(E.queues) do
+for nth, queue in ipairs(E.n > 0 and E.queues or {}) do
   local paused = tonumber(call('HGET', T .. ':paused', queue) or '0')
   if paused <= NOW then
     local prefix = E.strict and string.format('%08x', nth) or ''

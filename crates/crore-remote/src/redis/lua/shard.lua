@@ -37,6 +37,7 @@ end
 local function snap(id)
   local job = load(id)
   if not job then return too_early('snap', id) end
+  if job.state ~= 'waiting' then return release(id) end
   job.broken = '1'
   enter(job)
   call('HSET', job.key, 'waits', math.max(job.waits - 1, 0), 'broken', '1', 'revision', num(job.revision + 1))
@@ -228,7 +229,7 @@ end
 
 local function same(job, seen)
   if not job or job.state ~= seen.state then return false end
-  return job.delivery == seen.delivery and (job.state == 'running' or job.revision == seen.revision)
+  return job.delivery == seen.delivery and job.revision == seen.revision
 end
 
 -- Entries of the registry: `{revision, expires, value, cursor}` by name; revisions outlive removal.
@@ -304,7 +305,7 @@ local function fact(thing)
     local g = group(tonumber(string.sub(thing, 2)))
     if not g then return 'none' end
     return (group_has(g, 'success') and 'succeeded') or (group_has(g, 'end') and 'ended')
-      or (g.sealed and 'sealed') or 'open'
+      or 'open'
   end
   return call('HGET', key('j', string.sub(thing, 2)), 'state') or 'none'
 end
@@ -334,7 +335,7 @@ local OPS = {
   reserve = reserve,
   define = define,
   put = function(p) put(p, p.id) end,
-  group = function(g) write_group(g.id, { size = g.size, ran = 0, succeeded = 0, sealed = g.sealed, revision = 0 }) end,
+  group = function(g) write_group(g.id, { size = g.size, ran = 0, succeeded = 0, sealed = g.sealed, revision = g.revision }) end,
   tally = function(t)
     local g = group(t.id)
     if not g then return end
