@@ -69,8 +69,13 @@ impl Redis {
         };
         while round.left > 0 && !candidates.is_empty() && lost < LOST_ROUNDS {
             let (before, blocked) = (round.left, round.blocked.len());
-            self.one_round(&ask, &mut round, &candidates).await?;
-            if round.left == before && round.blocked.len() == blocked {
+            let allowed = self.one_round(&ask, &mut round, &candidates).await?;
+            let taken = before - round.left;
+            if taken == allowed && candidates.len() < before {
+                // All that there was has been seen, and taken as far as it may be.
+                break;
+            }
+            if taken == 0 && round.blocked.len() == blocked {
                 lost += 1;
             }
             if round.left > 0 {
@@ -126,12 +131,14 @@ impl Redis {
         }
     }
 
+    /// Takes what may be taken of the candidates. Gives how many that were; others may have been
+    /// faster.
     async fn one_round(
         &self,
         ask: &Claim,
         round: &mut Round,
         candidates: &[Candidate],
-    ) -> Result<(), Error> {
+    ) -> Result<usize, Error> {
         let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
         for candidate in candidates.iter().filter(|candidate| candidate.limited) {
             for bucket in buckets(&candidate.lane) {
@@ -142,6 +149,7 @@ impl Redis {
         let mut grants =
             if wanted.is_empty() { BTreeMap::new() } else { self.reserve(wanted).await? };
         let (shares, allowance) = share_out(candidates, &mut grants, &mut round.blocked);
+        let allowed = shares.values().map(|share| share.n).sum();
         let one = |(slot, share): (Slot, Share)| {
             let lanes = allowance.get(&slot).cloned().unwrap_or_default();
             let mut table: Vec<_> =
@@ -172,7 +180,8 @@ impl Redis {
             return Err(error);
         }
         let taken = round.taken.iter().skip(before).map(|(_, job)| job);
-        self.return_unused(taken, &allowance, grants).await
+        self.return_unused(taken, &allowance, grants).await?;
+        Ok(allowed)
     }
 
     /// Gives back what the shards did not use of their allowance, and what no job could use.
