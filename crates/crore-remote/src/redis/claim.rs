@@ -40,30 +40,33 @@ enum Answer {
 }
 
 /// A claim under way.
+#[derive(Default)]
 struct Round {
     now: i64,
     left: usize,
     taken: Vec<(String, Job)>,
     /// Lanes that had no permit, and when a rate lets their next one through.
     blocked: BTreeMap<String, Option<Time>>,
+    /// The best of each shard that there was no room for.
+    passed: BTreeMap<Slot, String>,
 }
 
-/// What may be taken from one shard.
-#[derive(Default)]
-struct Share {
-    n: usize,
-    bound: Option<String>,
+impl Round {
+    /// Up to where a shard may be taken from: what others have is better beyond that. So a claim
+    /// that finds its candidates taken by others gets those that come next.
+    fn bound(&self, slot: Slot) -> Option<String> {
+        let others = self.passed.iter().filter(|(other, _)| **other != slot);
+        others.map(|(_, place)| place).min().cloned()
+    }
 }
 
 impl Redis {
     pub(super) async fn claim_jobs(&self, ask: Claim) -> Result<Claimed, Error> {
-        let mut round =
-            Round { now: 0, left: ask.n.min(MOST), taken: Vec::new(), blocked: BTreeMap::new() };
+        let mut round = Round { left: ask.n.min(MOST), ..Round::default() };
         let mut lost = 0;
         // With one shard a claim may begin by taking: it learns of limits if there are any.
         let mut candidates = if self.shards() == 1 {
-            let share = Share { n: round.left, bound: None };
-            self.take_or_look(&ask, &mut round, share).await?
+            self.take_or_look(&ask, &mut round).await?
         } else {
             self.look(&ask, &mut round).await?
         };
@@ -107,17 +110,15 @@ impl Redis {
             }
         }
         candidates.sort_by(|a, b| a.place.cmp(&b.place));
-        candidates.truncate(round.left);
+        round.passed.clear();
+        for candidate in candidates.drain(round.left.min(candidates.len())..) {
+            round.passed.entry(candidate.slot).or_insert(candidate.place);
+        }
         Ok(candidates)
     }
 
-    async fn take_or_look(
-        &self,
-        ask: &Claim,
-        round: &mut Round,
-        share: Share,
-    ) -> Result<Vec<Candidate>, Error> {
-        let args = self.claim_args(ask, share.n, share.bound, Vec::new());
+    async fn take_or_look(&self, ask: &Claim, round: &mut Round) -> Result<Vec<Candidate>, Error> {
+        let args = self.claim_args(ask, round.left, None, Vec::new());
         let (now, answer) = self.ask_shard(0, Arg::Map(args)).await?;
         round.now = now;
         match answer {
@@ -149,8 +150,8 @@ impl Redis {
         let mut grants =
             if wanted.is_empty() { BTreeMap::new() } else { self.reserve(wanted).await? };
         let (shares, allowance) = share_out(candidates, &mut grants, &mut round.blocked);
-        let allowed = shares.values().map(|share| share.n).sum();
-        let one = |(slot, share): (Slot, Share)| {
+        let allowed = shares.values().sum();
+        let one = |(slot, n): (Slot, usize)| {
             let lanes = allowance.get(&slot).cloned().unwrap_or_default();
             let mut table: Vec<_> =
                 lanes.into_iter().map(|(lane, tokens)| (lane, Arg::list(tokens))).collect();
@@ -159,7 +160,7 @@ impl Redis {
                     table.push((lane.clone(), Arg::List(Vec::new())));
                 }
             }
-            let mut args = self.claim_args(ask, share.n, share.bound, table);
+            let mut args = self.claim_args(ask, n, round.bound(slot), table);
             args.push(("deadline", deadline.into()));
             self.ask_shard(slot, Arg::Map(args))
         };
@@ -281,8 +282,8 @@ fn share_out(
     candidates: &[Candidate],
     grants: &mut BTreeMap<String, Grant>,
     blocked: &mut BTreeMap<String, Option<Time>>,
-) -> (BTreeMap<Slot, Share>, Allowance) {
-    let mut shares: BTreeMap<Slot, Share> = BTreeMap::new();
+) -> (BTreeMap<Slot, usize>, Allowance) {
+    let mut shares: BTreeMap<Slot, usize> = BTreeMap::new();
     let mut allowance = Allowance::new();
     for candidate in candidates {
         let names: Vec<&str> = buckets(&candidate.lane).collect();
@@ -301,9 +302,7 @@ fn share_out(
             let lanes = allowance.entry(candidate.slot).or_default();
             lanes.entry(candidate.lane.clone()).or_default().push(row);
         }
-        let share = shares.entry(candidate.slot).or_default();
-        share.n += 1;
-        share.bound = Some(candidate.place.clone());
+        *shares.entry(candidate.slot).or_default() += 1;
     }
     (shares, allowance)
 }
