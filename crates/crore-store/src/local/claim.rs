@@ -13,6 +13,7 @@ use crate::jobs::{Claim, Claimed, Order, Renew, Renewed};
 
 impl<R: Records> Local<R> {
     pub(crate) fn claim(&mut self, ask: &Claim, now: Time) -> Result<Claimed, Error> {
+        self.expire(usize::MAX, now);
         let queues: Vec<u32> = ask.queues.iter().filter_map(|q| self.lanes.queue(q)).collect();
         for queue in &queues {
             self.lanes.ring(*queue, now);
@@ -47,7 +48,6 @@ impl<R: Records> Local<R> {
             job.clone()
         })?;
         let job = claimed.ok_or_else(|| lost(head.id))?;
-        self.lanes.taken(head.lane, now);
         if let Some(unique) = &job.spec.unique
             && (unique.hold == Hold::UntilStart || planted!("bug-5"))
         {
