@@ -10,7 +10,7 @@ use crore_store::jobs::{Applied, Write};
 
 use super::names::{Layout, Slot};
 use super::pack::{Arg, map};
-use super::plan::Load;
+use super::plan::{Frees, Load};
 use super::push::{Commit, Written, due_fields, plain_commit, read_commit};
 use super::record::{spec_fields, word};
 use super::together::together;
@@ -22,11 +22,18 @@ struct Step {
     guard: Vec<(&'static str, Arg)>,
     push: Vec<NewJob>,
     parent: Option<JobId>,
+    frees: Frees,
 }
 
 impl Step {
     fn load(&self) -> Load<'_> {
-        Load { home: self.slot, groups: &[], jobs: &self.push, parent: self.parent }
+        Load {
+            home: self.slot,
+            groups: &[],
+            jobs: &self.push,
+            parent: self.parent,
+            frees: self.frees,
+        }
     }
 }
 
@@ -90,13 +97,25 @@ fn step(layout: &Layout, write: Write) -> Result<Step, Error> {
         Write::Job(change) => job_step(layout, change),
         Write::Seal(id) => {
             let guard = vec![("seal", id.0.into())];
-            Ok(Step { slot: layout.of_group(id), guard, push: Vec::new(), parent: None })
+            Ok(Step {
+                slot: layout.of_group(id),
+                guard,
+                push: Vec::new(),
+                parent: None,
+                frees: Frees::default(),
+            })
         }
         Write::Tick { schedule, seen, cursor, push } => {
             let tick = map! {
                 "name" => schedule.as_str(), "revision" => seen.0, "cursor" => cursor.as_millis(),
             };
-            Ok(Step { slot: layout.registry(), guard: vec![("tick", tick)], push, parent: None })
+            Ok(Step {
+                slot: layout.registry(),
+                guard: vec![("tick", tick)],
+                push,
+                parent: None,
+                frees: Frees::default(),
+            })
         }
     }
 }
@@ -112,6 +131,10 @@ fn job_step(layout: &Layout, change: Change) -> Result<Step, Error> {
         fields.push(("next", next_fields(next)?));
     }
     let mut push = Vec::new();
+    let frees = Frees {
+        key_of: change.effects.contains(&Effect::ReleaseKey).then_some(change.id),
+        client_of: matches!(change.next, Next::Gone).then_some(change.id),
+    };
     for effect in change.effects {
         match effect {
             Effect::ReturnPermits => fields.push(("permits", true.into())),
@@ -125,7 +148,7 @@ fn job_step(layout: &Layout, change: Change) -> Result<Step, Error> {
         }
     }
     let guard = vec![("change", Arg::Map(fields))];
-    Ok(Step { slot, guard, push, parent: Some(change.id) })
+    Ok(Step { slot, guard, push, parent: Some(change.id), frees })
 }
 
 const fn settled_word(settled: Settled) -> &'static str {

@@ -21,6 +21,16 @@ pub(super) struct Load<'a> {
     pub(super) groups: &'a [NewGroup],
     pub(super) jobs: &'a [NewJob],
     pub(super) parent: Option<JobId>,
+    pub(super) frees: Frees,
+}
+
+/// What the same write frees before it pushes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Frees {
+    /// The job whose unique key is free again.
+    pub(super) key_of: Option<JobId>,
+    /// The job whose client id is free again.
+    pub(super) client_of: Option<JobId>,
 }
 
 impl Load<'_> {
@@ -100,8 +110,8 @@ struct Accepted {
     place: usize,
     group: Option<GroupId>,
     after: Vec<Dependency>,
-    /// What it still waits for.
-    open: Vec<Dependency>,
+    /// What it still waits for, and whether that is of the same batch.
+    open: Vec<(Dependency, bool)>,
 }
 
 /// A whole plan: answers, and what each slot has to do.
@@ -168,12 +178,12 @@ fn refer(
         // A group that an earlier job of the batch joins has not ended, whatever it was before.
         let grows = |job: &Accepted| job.group.map(Thing::Group) == Some(on);
         if fresh || earlier.iter().any(grows) {
-            accepted.open.push(dependency);
+            accepted.open.push((dependency, fresh));
             continue;
         }
         match standing(facts.things.get(&thing_text(on)), on, after.needs) {
             Standing::Satisfied => {}
-            Standing::Open => accepted.open.push(dependency),
+            Standing::Open => accepted.open.push((dependency, fresh)),
             Standing::Broken => return Err(Pushed::Broken(on)),
         }
     }
@@ -222,10 +232,11 @@ fn write(
             fields.push(("after", after_text(&job.after).into()));
         }
         ops.entry(slot).or_default().push(Arg::Map(fields));
-        for (nth, dependency) in job.open.iter().enumerate() {
+        for (nth, (dependency, fresh)) in job.open.iter().enumerate() {
             let op = map! {
                 "op" => "edge", "on" => thing_text(dependency.on),
                 "needs" => needs_text(dependency.needs), "job" => id.0, "nth" => nth,
+                "quiet" => !fresh,
             };
             edges.push((slot_of(layout, dependency.on), op));
         }

@@ -11,7 +11,7 @@ use crore_store::jobs::{Pushed, Pushes};
 use super::link::{pause, unavailable};
 use super::names::{Layout, Slot, client_lock, unique_lock};
 use super::pack::{Arg, map};
-use super::plan::Load;
+use super::plan::{Frees, Load};
 use super::record::{spec_fields, word};
 use super::reply::{Reply, damaged};
 use super::{Ran, Redis};
@@ -153,6 +153,7 @@ impl Redis {
             groups: &batch.groups,
             jobs: &batch.jobs,
             parent: None,
+            frees: Frees::default(),
         };
         match self.commit(Vec::new(), load).await? {
             Some(written) => Ok(Pushes {

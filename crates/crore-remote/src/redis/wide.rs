@@ -10,7 +10,7 @@ use crore_store::Error;
 
 use super::names::Slot;
 use super::pack::{Arg, map};
-use super::plan::{Facts, Load, locks, plan, slot_of};
+use super::plan::{Facts, Frees, Load, locks, plan, slot_of};
 use super::push::{Busy, Commit, Written, read_commit};
 use super::record::thing_text;
 use super::reply::{Reply, damaged};
@@ -84,6 +84,7 @@ impl Redis {
             self.unhold(&token, &facts.held).await?;
             return Ok(Commit::Busy(busy));
         }
+        let freed = self.freed(load, &mut facts);
         self.look_at_duplicates(&mut facts).await?;
         let mut plan = plan(&self.layout, load, &facts)?;
         let mut held: BTreeMap<Slot, Vec<String>> = BTreeMap::new();
@@ -100,6 +101,7 @@ impl Redis {
         let mut fields = guard;
         fields.push(("op", "commit".into()));
         fields.push(("deadline", deadline.into()));
+        fields.push(("freed", Arg::list(freed)));
         fields.push(("ops", Arg::List(home)));
         fields.push(("out", Arg::List(out.collect())));
         let Ran { now, dirty, answers } = self.run(load.home, vec![Arg::Map(fields)]).await?;
@@ -135,6 +137,18 @@ impl Redis {
             }
         }
         Ok(held)
+    }
+
+    /// Locks at home that the write itself frees: they are not taken, if they still are the job's when
+    /// it is written.
+    fn freed(&self, load: Load<'_>, facts: &mut Facts) -> Vec<String> {
+        let own = |name: &str, id: JobId| {
+            let Frees { key_of, client_of } = load.frees;
+            let of = if name.starts_with("u:") { key_of } else { client_of };
+            Some(id) == of && self.layout.of_text(name) == load.home
+        };
+        let names = facts.taken.extract_if(|name, id| own(name, *id));
+        names.map(|(name, _)| name).collect()
     }
 
     /// What each slot is asked; the home always, for its time.

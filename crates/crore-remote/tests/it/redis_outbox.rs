@@ -147,3 +147,17 @@ async fn dependants_in_other_shards_are_released_once() {
     assert_eq!(jobs.len(), 24);
     assert!(jobs.iter().all(|job| job.live.state == State::Running && job.live.waits == 0));
 }
+
+#[tokio::test]
+async fn a_follow_up_may_take_the_key_that_its_parent_frees() {
+    let (_, store) = two().await;
+    push(&store, vec![keyed("q", "key")]).await;
+    let parent = claim(&store, "q", 1).await.remove(0);
+    let then: Vec<_> = ["key", "a", "b", "c"].map(|key| keyed("then", key)).into();
+    let Applied::Yes(pushed) = apply(&store, done(&parent, then)).await else {
+        panic!("the report counts");
+    };
+    assert!(pushed.iter().all(|answer| matches!(answer, Pushed::New(_))), "{pushed:?}");
+    let again = push(&store, vec![keyed("q", "key")]).await;
+    assert_eq!(again, [Pushed::Duplicate(pushed[0].id().expect("new"))]);
+}

@@ -23,7 +23,8 @@ local function too_early(verb, id)
   call('EXPIRE', key('early', num(id)), 86400)
 end
 
-local function release(id)
+-- `quiet` is for what came true before the job was there to be told: that is no change of it.
+local function release(id, quiet)
   local job = load(id)
   if not job then return too_early('release', id) end
   local waits = math.max(job.waits - 1, 0)
@@ -31,7 +32,8 @@ local function release(id)
   job.waits = waits
   if job.state == 'waiting' then job.state = pending(job) end
   enter(job)
-  call('HSET', job.key, 'waits', waits, 'revision', num(job.revision + 1), 'state', job.state)
+  local revision = quiet and job.revision or job.revision + 1
+  call('HSET', job.key, 'waits', waits, 'revision', num(revision), 'state', job.state)
 end
 
 local function snap(id)
@@ -278,6 +280,10 @@ local function commit(c)
   if c.seal and (not g or g.sealed) then return { 'stale' } end
   local row = c.tick and entry('schedules', c.tick.name)
   if c.tick and (not row or row[1] ~= c.tick.revision) then return { 'stale' } end
+  for _, name in ipairs(c.freed or {}) do
+    local held = lock(name)
+    if held and held.id ~= c.change.id then return { 'late' } end
+  end
   local underway = look_at_locks(c.puts or {})
   if underway then return underway end
 
@@ -354,12 +360,12 @@ local OPS = {
       verdict = job_verdict(load(id), e.needs)
     end
     if verdict then
-      at(shard_of(e.job), { op = verdict, id = e.job })
+      at(shard_of(e.job), { op = verdict, id = e.job, quiet = e.quiet })
     else
       call('SADD', key('d', e.on), e.needs .. ':' .. num(e.job) .. ':' .. e.nth)
     end
   end,
-  release = function(r) release(r.id) end,
+  release = function(r) release(r.id, r.quiet) end,
   snap = function(s) snap(s.id) end,
   lock = function(l) call('HSET', LOCKS, l.name, 'job:' .. num(l.id) .. ':') end,
   unlock = function(u) unlock(u.name, u.id) end,
