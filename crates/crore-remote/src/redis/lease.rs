@@ -1,0 +1,79 @@
+//! Renewing leases, and reading jobs: one script for each shard concerned.
+
+use std::collections::BTreeMap;
+
+use crore_core::{Job, JobId, Time};
+use crore_store::Error;
+use crore_store::jobs::{Renew, Renewed};
+
+use super::Redis;
+use super::link::Script;
+use super::names::Slot;
+use super::pack::{Arg, map};
+use super::record;
+use super::reply::Reply;
+use super::together::together;
+
+impl Redis {
+    pub(super) async fn renew_all(&self, leases: Vec<Renew>) -> Result<Vec<Renewed>, Error> {
+        let most = Time::MAX.as_millis().unsigned_abs();
+        let rows = leases.iter().map(|lease| {
+            let slot = self.layout.of_job(lease.id);
+            let span = lease.span.map(|span| span.as_millis().min(most));
+            let tick = self.layout.tick(slot, lease.delivery);
+            (slot, map! { "id" => lease.id.0, "delivery" => tick, "span"? span })
+        });
+        let answers = self.by_shard(&self.scripts.renew, "leases", rows.collect()).await?;
+        answers.into_iter().map(read_renewed).collect()
+    }
+
+    pub(super) async fn get_all(&self, ids: Vec<JobId>) -> Result<Vec<Option<Job>>, Error> {
+        // Numbers beyond what a script can count were never given to a job.
+        let row = |id: &JobId| (self.layout.of_job(*id), id.0.min(1 << 53).into());
+        let rows = ids.iter().map(row).collect();
+        let answers = self.by_shard(&self.scripts.get, "ids", rows).await?;
+        let read = |(id, reply)| record::read(&self.layout, id, reply);
+        ids.into_iter().zip(answers).map(read).collect()
+    }
+
+    /// Gives each shard its rows, in one script, and the answers back in the order of the rows.
+    async fn by_shard(
+        &self,
+        script: &Script,
+        field: &'static str,
+        rows: Vec<(Slot, Arg)>,
+    ) -> Result<Vec<Reply>, Error> {
+        let mut slots: BTreeMap<Slot, (Vec<usize>, Vec<Arg>)> = BTreeMap::new();
+        let count = rows.len();
+        for (place, (slot, row)) in rows.into_iter().enumerate() {
+            let (places, args) = slots.entry(slot).or_default();
+            places.push(place);
+            args.push(row);
+        }
+        let one = |slot: Slot, places: Vec<usize>, args: Vec<Arg>| async move {
+            let reply =
+                self.in_slot(script, slot, Arg::Map(vec![(field, Arg::List(args))])).await?;
+            Ok::<_, Error>((places, reply.list()?))
+        };
+        let asked = slots.into_iter().map(|(slot, (places, args))| one(slot, places, args));
+        let mut answers: Vec<Reply> = Vec::new();
+        answers.resize_with(count, || Reply(redis::Value::Nil));
+        for answer in together(asked.collect()).await {
+            let (places, replies) = answer?;
+            for (place, reply) in places.into_iter().zip(replies) {
+                if let Some(row) = answers.get_mut(place) {
+                    *row = reply;
+                }
+            }
+        }
+        Ok(answers)
+    }
+}
+
+fn read_renewed(reply: Reply) -> Result<Renewed, Error> {
+    if reply.is_nil() {
+        return Ok(Renewed::Stale);
+    }
+    let [until, stop] = reply.parts()?;
+    Ok(Renewed::Until { until: Time::from_millis(until.number()?), stop: stop.number()? == 1 })
+}

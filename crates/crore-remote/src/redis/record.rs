@@ -1,0 +1,211 @@
+//! A job's record: a hash of flat fields that scripts change, and the spec as one MessagePack map
+//! with names. The payload, and what the store fills in, stand beside the spec.
+//!
+//! Stored: a new field needs a default, and a changed one a new version of the stored form.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crore_core::job::{Attempt, Dependency, Kept, Needs, Thing};
+use crore_core::{GroupId, Job, JobId, Live, Name, Payload, Revision, Spec, Time};
+use crore_store::Error;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::names::{Layout, Slot};
+use super::pack::Arg;
+use super::reply::{Reply, damaged, number};
+
+/// The stored name of a plain enum's variant.
+pub(super) fn word<T: Serialize>(value: &T) -> Result<String, Error> {
+    let packed = rmp_serde::to_vec(value).map_err(|e| damaged(e.to_string()))?;
+    rmp_serde::from_slice(&packed).map_err(|e| damaged(e.to_string()))
+}
+
+fn meaning<T: DeserializeOwned>(word: &[u8]) -> Result<T, Error> {
+    let word = String::from_utf8_lossy(word);
+    let packed = rmp_serde::to_vec(&word).map_err(|e| damaged(e.to_string()))?;
+    rmp_serde::from_slice(&packed).map_err(|e| damaged(format!("`{word}`: {e}")))
+}
+
+/// The spec as it is stored: without what stands beside it.
+pub(super) fn spec_bytes(spec: &Spec) -> Result<Vec<u8>, Error> {
+    let bare = Spec {
+        payload: Payload::new(spec.payload.encoding, Vec::new()),
+        group: None,
+        after: Vec::new(),
+        parent: None,
+        ..spec.clone()
+    };
+    rmp_serde::to_vec_named(&bare).map_err(|e| damaged(e.to_string()))
+}
+
+/// The fields that say where a spec's job stands; for a put and for an edit alike.
+pub(super) fn spec_fields(spec: &Spec) -> Result<Vec<(&'static str, Arg)>, Error> {
+    let mut fields = vec![
+        ("spec", spec_bytes(spec)?.into()),
+        ("queue", super::names::escape(spec.queue.as_str()).into()),
+        ("kind", super::names::escape(spec.kind.as_str()).into()),
+        ("lane", super::names::lane(spec).into()),
+        ("priority", i64::from(spec.priority).into()),
+    ];
+    if let Some(lease) = spec.lease {
+        fields.push(("lease", lease.as_millis().min(Time::MAX.as_millis().unsigned_abs()).into()));
+    }
+    Ok(fields)
+}
+
+pub(super) fn thing_text(thing: Thing) -> String {
+    match thing {
+        Thing::Job(id) => format!("j{id}"),
+        Thing::Group(id) => format!("g{id}"),
+    }
+}
+
+pub(super) const fn needs_text(needs: Needs) -> &'static str {
+    match needs {
+        Needs::End => "end",
+        Needs::Success => "success",
+    }
+}
+
+/// What a job waits for, as stored: `j12:end,g7:success`.
+pub(super) fn after_text(after: &[Dependency]) -> String {
+    let one = |d: &Dependency| format!("{}:{}", thing_text(d.on), needs_text(d.needs));
+    after.iter().map(one).collect::<Vec<_>>().join(",")
+}
+
+fn read_after(text: &str) -> Option<Vec<Dependency>> {
+    let one = |text: &str| {
+        let (thing, needs) = text.split_once(':')?;
+        let id = thing.get(1..)?.parse().ok()?;
+        let on = match thing.get(..1)? {
+            "j" => Thing::Job(JobId(id)),
+            "g" => Thing::Group(GroupId(id)),
+            _ => return None,
+        };
+        let needs = if needs == "end" { Needs::End } else { Needs::Success };
+        Some(Dependency { on, needs })
+    };
+    text.split(',').map(one).collect()
+}
+
+/// The fields of one record.
+struct Fields(HashMap<String, Vec<u8>>);
+
+impl Fields {
+    fn text(&self, field: &str) -> Result<Option<String>, Error> {
+        let Some(bytes) = self.0.get(field) else { return Ok(None) };
+        let text = String::from_utf8(bytes.clone());
+        text.map(Some).map_err(|_| damaged(format!("`{field}` is not UTF-8")))
+    }
+
+    fn number<T: std::str::FromStr>(&self, field: &str) -> Result<Option<T>, Error> {
+        self.0.get(field).map(|digits| number(digits)).transpose()
+    }
+
+    fn count<T: std::str::FromStr + Default>(&self, field: &str) -> Result<T, Error> {
+        Ok(self.number(field)?.unwrap_or_default())
+    }
+
+    fn time(&self, field: &str) -> Result<Option<Time>, Error> {
+        Ok(self.number(field)?.map(Time::from_millis))
+    }
+
+    fn is_set(&self, field: &str) -> bool {
+        self.0.get(field).is_some_and(|value| value == b"1")
+    }
+
+    fn bytes(&self, field: &str) -> &[u8] {
+        self.0.get(field).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Reads a record; `None` if there is none.
+pub(super) fn read(layout: &Layout, id: JobId, reply: Reply) -> Result<Option<Job>, Error> {
+    let mut fields = HashMap::new();
+    let mut parts = reply.list()?.into_iter();
+    while let (Some(field), Some(value)) = (parts.next(), parts.next()) {
+        fields.insert(field.text()?, value.bytes()?);
+    }
+    if fields.is_empty() {
+        return Ok(None);
+    }
+    let at = |error| match error {
+        Error::Corrupt { what } => damaged(format!("job {id}: {what}")),
+        other => other,
+    };
+    let fields = Fields(fields);
+    let slot = layout.of_job(id);
+    let live = read_live(layout, slot, &fields).map_err(at)?;
+    let spec = Arc::new(read_spec(&fields).map_err(at)?);
+    Ok(Some(Job { id, spec, live }))
+}
+
+fn read_spec(fields: &Fields) -> Result<Spec, Error> {
+    let mut spec: Spec =
+        rmp_serde::from_slice(fields.bytes("spec")).map_err(|e| damaged(format!("spec: {e}")))?;
+    spec.payload = Payload::new(spec.payload.encoding, fields.bytes("payload").to_vec());
+    spec.group = fields.number("group")?.map(GroupId);
+    if let Some(text) = fields.text("after")? {
+        spec.after = read_after(&text).ok_or_else(|| damaged(format!("after: `{text}`")))?;
+    }
+    if let Some(text) = fields.text("parent")? {
+        let parts =
+            text.split_once(':').and_then(|(job, n)| Some((job.parse().ok()?, n.parse().ok()?)));
+        let (job, n) = parts.ok_or_else(|| damaged(format!("parent: `{text}`")))?;
+        spec.parent = Some((JobId(job), n));
+    }
+    Ok(spec)
+}
+
+fn read_live(layout: &Layout, slot: Slot, fields: &Fields) -> Result<Live, Error> {
+    let worker = fields.text("worker")?.map(Name::try_from).transpose()?;
+    Ok(Live {
+        state: meaning(fields.bytes("state"))?,
+        stop: fields.is_set("stop"),
+        counted: fields.is_set("counted"),
+        broken: fields.is_set("broken"),
+        waits: fields.count("waits")?,
+        delivery: layout.delivery(slot, fields.count("delivery")?),
+        revision: Revision(fields.count("revision")?),
+        attempt: fields.count("attempt")?,
+        crashes: fields.count("crashes")?,
+        pushed_at: fields.time("pushed")?.unwrap_or_default(),
+        due: fields.time("due")?.unwrap_or_default(),
+        started_at: fields.time("started")?.unwrap_or_default(),
+        lease_until: fields.time("lease_until")?.unwrap_or_default(),
+        ended_at: fields.time("ended")?,
+        worker,
+        why: fields.0.get("why").map(|why| meaning(why)).transpose()?,
+        history: read_history(layout, slot, fields.bytes("history"))?,
+        result: read_result(fields)?,
+    })
+}
+
+fn read_history(layout: &Layout, slot: Slot, packed: &[u8]) -> Result<Vec<Attempt>, Error> {
+    type Row = (u64, i64, i64, String, String, String);
+    if packed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows: Vec<Row> =
+        rmp_serde::from_slice(packed).map_err(|e| damaged(format!("history: {e}")))?;
+    let one = |(tick, started, ended_at, worker, ended, error): Row| {
+        Ok(Attempt {
+            delivery: layout.delivery(slot, tick),
+            started_at: Time::from_millis(started),
+            ended_at: Time::from_millis(ended_at),
+            worker: (!worker.is_empty()).then(|| Name::try_from(worker)).transpose()?,
+            ended: meaning(ended.as_bytes())?,
+            error: error.strip_prefix('=').map(Arc::from),
+        })
+    };
+    rows.into_iter().map(one).collect()
+}
+
+fn read_result(fields: &Fields) -> Result<Option<Kept>, Error> {
+    let Some(until) = fields.time("result_until")? else { return Ok(None) };
+    let encoding = meaning(fields.bytes("result_is"))?;
+    let payload = Payload::new(encoding, fields.bytes("result").to_vec());
+    Ok(Some(Kept { payload, until, once: fields.is_set("result_once") }))
+}

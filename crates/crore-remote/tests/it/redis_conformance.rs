@@ -1,0 +1,40 @@
+//! The promises of the seam, on a Cluster of three nodes with eight shards, and on a single Redis
+//! with one.
+
+mod one {
+    async fn make() -> crore_store::conformance::Subject<crore_remote::redis::Redis> {
+        let (store, clock) = crate::redis::single().await;
+        crore_store::conformance::Subject { store, clock }
+    }
+    crore_store::conformance_jobs!(make);
+}
+
+mod cluster {
+    async fn make() -> crore_store::conformance::Subject<crore_remote::redis::Redis> {
+        let (store, clock) = crate::redis::clustered(8).await;
+        crore_store::conformance::Subject { store, clock }
+    }
+    crore_store::conformance_jobs!(make);
+}
+
+mod model {
+    use crore_store::conformance::{Subject, model};
+
+    #[test]
+    #[ignore = "the memory store names a next time of a rate that was changed or removed since"]
+    fn one_shard_equals_the_model() {
+        model::check_jobs(60, 40, async || {
+            let (store, clock) = crate::redis::single().await;
+            Subject { store, clock }
+        });
+    }
+
+    #[test]
+    #[ignore = "the memory store names a next time of a rate that was changed or removed since"]
+    fn a_cluster_of_one_shard_equals_the_model() {
+        model::check_jobs(20, 40, async || {
+            let (store, clock) = crate::redis::clustered(1).await;
+            Subject { store, clock }
+        });
+    }
+}
