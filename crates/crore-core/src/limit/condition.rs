@@ -1,0 +1,170 @@
+//! From text to condition.
+
+use super::MAX_NESTING;
+use super::field::Field;
+use super::lex::Token;
+use super::matcher::{Comparison, Condition, Test};
+use super::parse::Parser;
+use super::scalar::{Literal, Number, Scalar};
+use crate::code::{Code, Invalid};
+
+impl Parser<'_> {
+    pub(super) fn any(&mut self) -> Result<Condition, Invalid> {
+        let mut parts = vec![self.all()?];
+        while self.take_word("or")? {
+            parts.push(self.all()?);
+        }
+        Ok(joined(parts, Condition::Any))
+    }
+
+    fn all(&mut self) -> Result<Condition, Invalid> {
+        let mut parts = vec![self.one()?];
+        while self.take_word("and")? {
+            parts.push(self.one()?);
+        }
+        Ok(joined(parts, Condition::All))
+    }
+
+    fn one(&mut self) -> Result<Condition, Invalid> {
+        let opens = matches!(self.token, Token::Word("not") | Token::Symbol("("));
+        if !opens {
+            return self.test();
+        }
+        if self.nesting == MAX_NESTING {
+            let message = format!("nested deeper than {MAX_NESTING} levels");
+            return Err(self.lexer.fault(Code::LimitTooDeep, self.start, message));
+        }
+        self.nesting += 1;
+        let condition = if self.take_word("not")? {
+            Condition::Not(Box::new(self.one()?))
+        } else {
+            self.advance()?;
+            let inner = self.any()?;
+            self.expect_symbol(")", "`and`, `or` or `)`")?;
+            inner
+        };
+        self.nesting -= 1;
+        Ok(condition)
+    }
+
+    fn test(&mut self) -> Result<Condition, Invalid> {
+        let field = self.field("a field (`kind`, `queue` or `payload`), `not` or `(`")?;
+        let test = match self.token {
+            Token::Symbol("=") => Test::Equal(self.operand(&field)?),
+            Token::Symbol("!=") => Test::Unequal(self.operand(&field)?),
+            Token::Word("in") => Test::In(self.set(&field)?),
+            Token::Word("prefix") => Test::Prefix(self.prefix()?),
+            Token::Symbol(symbol) => {
+                let how = comparison(symbol).ok_or_else(|| self.unexpected(OPERATOR))?;
+                self.compare(&field, how)?
+            }
+            _ => return Err(self.unexpected(OPERATOR)),
+        };
+        Ok(Condition::Test(field, test))
+    }
+
+    fn operand(&mut self, field: &Field) -> Result<Literal, Invalid> {
+        self.advance()?;
+        self.literal(field)
+    }
+
+    fn compare(&mut self, field: &Field, how: Comparison) -> Result<Test, Invalid> {
+        if !matches!(field, Field::Payload(_)) {
+            return Err(self.unexpected("`=`, `!=`, `in` or `prefix`, since this field is text"));
+        }
+        self.advance()?;
+        match self.token {
+            Token::Number(source) => {
+                let number = self.number(source)?;
+                self.advance()?;
+                Ok(Test::Compare(how, number))
+            }
+            _ => Err(self.unexpected("a number")),
+        }
+    }
+
+    fn prefix(&mut self) -> Result<Box<str>, Invalid> {
+        self.advance()?;
+        self.text()
+    }
+
+    fn set(&mut self, field: &Field) -> Result<Vec<Literal>, Invalid> {
+        self.advance()?;
+        self.expect_symbol("(", "`(`")?;
+        let mut set = vec![self.literal(field)?];
+        while self.take_symbol(",")? {
+            set.push(self.literal(field)?);
+        }
+        self.expect_symbol(")", "`,` or `)`")?;
+        set.sort_unstable();
+        set.dedup();
+        Ok(set)
+    }
+
+    /// A literal that `field` can equal: kinds and queues are always text.
+    fn literal(&mut self, field: &Field) -> Result<Literal, Invalid> {
+        if !matches!(field, Field::Payload(_)) || matches!(self.token, Token::Text(_)) {
+            return self.text().map(Scalar::Text);
+        }
+        let literal = match self.token {
+            Token::Number(source) => Scalar::Number(self.number(source)?),
+            Token::Word("true") => Scalar::Bool(true),
+            Token::Word("false") => Scalar::Bool(false),
+            Token::Word("null") => Scalar::Null,
+            _ => {
+                let expected = "a text in quotes, a number, `true`, `false` or `null`";
+                return Err(self.unexpected(expected));
+            }
+        };
+        self.advance()?;
+        Ok(literal)
+    }
+
+    fn text(&mut self) -> Result<Box<str>, Invalid> {
+        let Token::Text(text) = &mut self.token else {
+            return Err(self.unexpected("a text in quotes"));
+        };
+        let text = std::mem::take(text);
+        self.advance()?;
+        Ok(text)
+    }
+
+    fn number(&self, source: &str) -> Result<Number, Invalid> {
+        let outside =
+            || self.out_of_range(format!("{} is too large", self.lexer.found(self.start)));
+        let digits = source.strip_prefix('-').unwrap_or(source);
+        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+            return source.parse::<i64>().map(Number::from).map_err(|_| outside());
+        }
+        let digit = |c: char| c.is_ascii_digit();
+        let plain = source.chars().all(|c| digit(c) || "+-.eE".contains(c))
+            && source
+                .split_once('.')
+                .is_none_or(|(a, b)| a.ends_with(digit) && b.starts_with(digit));
+        let float = source.parse::<f64>().ok().filter(|_| plain);
+        let float = float.ok_or_else(|| self.unexpected("a number"))?;
+        Number::from_f64(float).filter(|_| float.is_finite()).ok_or_else(outside)
+    }
+}
+
+const OPERATOR: &str = "`=`, `!=`, `<`, `<=`, `>`, `>=`, `in` or `prefix`";
+
+fn comparison(symbol: &str) -> Option<Comparison> {
+    match symbol {
+        "<" => Some(Comparison::Less),
+        "<=" => Some(Comparison::AtMost),
+        ">" => Some(Comparison::More),
+        ">=" => Some(Comparison::AtLeast),
+        _ => None,
+    }
+}
+
+fn joined(mut parts: Vec<Condition>, join: fn(Vec<Condition>) -> Condition) -> Condition {
+    match parts.pop() {
+        Some(only) if parts.is_empty() => only,
+        last => {
+            parts.extend(last);
+            join(parts)
+        }
+    }
+}

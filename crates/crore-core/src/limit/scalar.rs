@@ -1,0 +1,173 @@
+//! The values that a condition compares: what a literal says and what a payload holds.
+
+use std::cmp::Ordering;
+
+/// A value without parts. Literals own their text, values seen in a payload borrow it.
+///
+/// The derived order keeps the values of an `in` set in one canonical sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scalar<T> {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(T),
+}
+
+/// A value that owns its text.
+pub(super) type Literal = Scalar<Box<str>>;
+
+/// A value somewhere else.
+pub(super) type Seen<'a> = Scalar<&'a str>;
+
+impl Literal {
+    pub(super) fn seen(&self) -> Seen<'_> {
+        match self {
+            Self::Null => Scalar::Null,
+            Self::Bool(flag) => Scalar::Bool(*flag),
+            Self::Number(number) => Scalar::Number(*number),
+            Self::Text(text) => Scalar::Text(text),
+        }
+    }
+}
+
+/// A number by its mathematical value: `1`, `1.0` and `1e0` are one number, and a large integer is
+/// never rounded in order to be compared.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Number(Form);
+
+/// One form for each value: every integer below 2¹²⁷ is `Whole`, so `Real` is a fraction, a float
+/// of 2¹²⁷ and more, or an infinity. NaN has no form.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    Whole(i128),
+    Real(f64),
+}
+
+/// 2¹²⁷, the first float that does not fit into an `i128`.
+const WHOLE_END: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
+
+impl Number {
+    /// The number that a float is; none for NaN.
+    pub(super) fn from_f64(float: f64) -> Option<Self> {
+        if float.is_nan() {
+            None
+        } else if float.trunc() == float && float.abs() < WHOLE_END {
+            Some(Self(Form::Whole(float as i128)))
+        } else {
+            Some(Self(Form::Real(float)))
+        }
+    }
+
+    /// Text that the parser reads back as the same number.
+    pub(super) fn literal(self) -> String {
+        match self.0 {
+            Form::Whole(whole) if i64::try_from(whole).is_ok() => whole.to_string(),
+            Form::Whole(whole) => format!("{:e}", whole as f64),
+            Form::Real(real) => format!("{real:?}"),
+        }
+    }
+
+    /// Text that is the same for equal numbers and different for others. It is stored in keys, so
+    /// it must never change: all digits of an integer, and the shortest digits with an exponent
+    /// that name a float (`2.5e-1`, `inf`).
+    pub(super) fn canonical(self) -> String {
+        match self.0 {
+            Form::Whole(whole) => whole.to_string(),
+            Form::Real(real) => format!("{real:e}"),
+        }
+    }
+}
+
+impl From<i64> for Number {
+    fn from(whole: i64) -> Self {
+        Self(Form::Whole(whole.into()))
+    }
+}
+
+impl From<u64> for Number {
+    fn from(whole: u64) -> Self {
+        Self(Form::Whole(whole.into()))
+    }
+}
+
+impl Ord for Number {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self.0, other.0) {
+            (Form::Whole(a), Form::Whole(b)) => a.cmp(&b),
+            (Form::Real(a), Form::Real(b)) => a.total_cmp(&b),
+            (Form::Whole(a), Form::Real(b)) => whole_to_real(a, b),
+            (Form::Real(a), Form::Whole(b)) => whole_to_real(b, a).reverse(),
+        }
+    }
+}
+
+/// Exact: a `Real` is never an integer inside the range of `i128`, so the two are never equal, and
+/// rounding it down cannot carry it past an integer.
+fn whole_to_real(whole: i128, real: f64) -> Ordering {
+    if real >= WHOLE_END {
+        Ordering::Less
+    } else if real <= -WHOLE_END {
+        Ordering::Greater
+    } else if whole <= real.floor() as i128 {
+        Ordering::Less
+    } else {
+        Ordering::Greater
+    }
+}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Number {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Number {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn real(float: f64) -> Number {
+        Number::from_f64(float).expect("a number")
+    }
+
+    #[test]
+    fn integers_and_floats_compare_without_rounding() {
+        let big = 9_007_199_254_740_993_i64; // 2^53 + 1, which no float can hold
+        assert!(Number::from(big) > real(big as f64));
+        assert_eq!(Number::from(big - 1), real(big as f64));
+        assert!(Number::from(i64::MAX) < real(i64::MAX as f64));
+        assert_eq!(Number::from(i64::MIN), real(i64::MIN as f64));
+        assert!(Number::from(u64::MAX) < real(u64::MAX as f64));
+        assert_eq!(Number::from(0_i64), real(-0.0));
+        assert!(Number::from(-1_i64) < real(-0.5) && Number::from(0_i64) > real(-0.5));
+        assert!(Number::from(u64::MAX) < real(1e300) && Number::from(i64::MIN) > real(-1e300));
+        assert!(real(f64::NEG_INFINITY) < real(-1e300) && real(1e300) < real(f64::INFINITY));
+        assert!(real(WHOLE_END) > real(WHOLE_END / 2.0));
+        assert_eq!(Number::from_f64(f64::NAN), None);
+    }
+
+    proptest! {
+        #[test]
+        fn floats_keep_their_order(a in any::<f64>(), b in any::<f64>()) {
+            if let (Some(x), Some(y)) = (Number::from_f64(a), Number::from_f64(b)) {
+                prop_assert_eq!(Some(x.cmp(&y)), a.partial_cmp(&b));
+                prop_assert_eq!(x == y, x.canonical() == y.canonical());
+            }
+        }
+
+        #[test]
+        fn an_integer_meets_a_float_as_in_wider_arithmetic(a: i64, b in -1e19..1e19) {
+            let below = i128::from(a).cmp(&(f64::floor(b) as i128));
+            let exact = if below.is_eq() && b.fract() != 0.0 { Ordering::Less } else { below };
+            prop_assert_eq!(Number::from(a).cmp(&real(b)), exact);
+        }
+    }
+}
