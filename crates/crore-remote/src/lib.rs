@@ -1,1 +1,6 @@
-//! crore-remote
+//! Stores of crore that live in another server.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+pub mod sql;
