@@ -1,1 +1,60 @@
-fn main() {}
+//! The project's own commands. `cargo xtask` without a word lists them.
+
+mod bench;
+mod ci;
+mod command;
+mod layers;
+mod sizes;
+mod source;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  ci                         everything that must hold before a change is merged
+  ci --quick                 the same without the tests that need a database server
+  layers                     which crate uses which, and which words stand in which crate
+  sizes                      lengths of files and functions
+  bench NAME [--json FILE]   a benchmark; without a name, the list of them";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match dispatch(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[&str]) -> Result<(), String> {
+    match args {
+        ["ci"] => ci::run(ci::Extent::Full),
+        ["ci", "--quick"] => ci::run(ci::Extent::Quick),
+        ["layers"] => layers::run(),
+        ["sizes"] => sizes::run(),
+        ["bench", rest @ ..] => bench::run(rest),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        [] => Err(USAGE.to_owned()),
+        unknown => Err(format!("no such command: `{}`\n\n{USAGE}", unknown.join(" "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_words_are_refused_with_the_usage() {
+        for args in [&["cj"][..], &["ci", "--slow"], &["layers", "all"], &[]] {
+            let message = dispatch(args).expect_err("refused");
+            assert!(message.contains("usage: cargo xtask"), "{message}");
+        }
+    }
+}

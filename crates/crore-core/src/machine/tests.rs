@@ -133,7 +133,7 @@ impl World {
         assert!(job.live.attempt <= 3, "attempts never pass the maximum: {:?}", job.live);
         assert!(job.live.history.len() <= crate::job::MAX_HISTORY);
         assert_eq!(job.live.ended_at.is_some(), job.live.state.has_ended());
-        assert_eq!(job.live.stop && !running, false, "only a running job is asked to stop");
+        assert!(!job.live.stop || running, "only a running job is asked to stop");
         if before.live.state.has_ended() && !job.live.state.has_ended() {
             assert!(matches!(step, Step::Event(Event::Retry)), "only a person revives a job");
             self.finals = 0;

@@ -1,0 +1,87 @@
+//! Why a server could not be had.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use crate::Package;
+
+/// Why a server could not be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// A program is not on this machine: install the package, or skip.
+    Missing {
+        /// The program that was looked for.
+        program: String,
+        /// The Debian package that has it.
+        package: Package,
+    },
+    /// The server did not come up, or a command failed: read the message, which ends with the
+    /// server's last words.
+    Failed(String),
+}
+
+impl Error {
+    pub(crate) fn io(doing: impl fmt::Display, error: &io::Error) -> Self {
+        Self::Failed(format!("{doing}: {error}"))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { program, package } => write!(
+                f,
+                "`{program}` is not installed: run `apt-get install {package}`, \
+                 or `crore-testservers --install` as root"
+            ),
+            Self::Failed(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The server, or `None` after saying loudly that this test is skipped because its package is
+/// missing. Written past the test harness, so that it is seen although the test passes.
+///
+/// # Panics
+///
+/// If the server is installed and did not start: that is a failure, never a skip.
+#[track_caller]
+pub fn or_skip<T>(started: Result<T, Error>) -> Option<T> {
+    skip_aloud(started, &mut io::stderr())
+}
+
+#[track_caller]
+fn skip_aloud<T>(started: Result<T, Error>, out: &mut impl Write) -> Option<T> {
+    match started {
+        Ok(server) => Some(server),
+        Err(error @ Error::Missing { .. }) => {
+            let place = std::panic::Location::caller();
+            // Nobody to tell is no reason to fail.
+            _ = writeln!(out, "SKIPPED at {place}: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_names_its_package_and_skips() {
+        let error = Error::Missing { program: "redis-server".into(), package: Package::Redis };
+        let mut said = Vec::new();
+        assert_eq!(skip_aloud::<()>(Err(error), &mut said), None);
+        let said = String::from_utf8(said).expect("UTF-8");
+        assert!(said.starts_with("SKIPPED at ") && said.contains("apt-get install redis-server"));
+    }
+
+    #[test]
+    #[should_panic(expected = "it fell over")]
+    fn a_server_that_does_not_start_is_a_failure() {
+        or_skip::<()>(Err(Error::Failed("it fell over".into())));
+    }
+}

@@ -1,0 +1,123 @@
+//! Where the servers' programs are, and which package has them.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{Error, environment};
+
+/// A Debian package with a server in it; its clients come along as dependencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Package {
+    /// `postgresql-15`.
+    Postgres,
+    /// `mariadb-server`.
+    MariaDb,
+    /// `redis-server`.
+    Redis,
+    /// `util-linux`, for `setsid` and `setpriv`.
+    UtilLinux,
+}
+
+impl Package {
+    /// The package's name, as apt knows it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgresql-15",
+            Self::MariaDb => "mariadb-server",
+            Self::Redis => "redis-server",
+            Self::UtilLinux => "util-linux",
+        }
+    }
+
+    /// Whether every program that the testkit runs from this package is on this machine.
+    pub fn is_installed(self) -> bool {
+        self.programs().iter().all(|program| self.find(program).is_ok())
+    }
+
+    /// Makes sure that every program that the testkit runs from this package is on this machine.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`] names the first that is not.
+    ///
+    /// # Panics
+    ///
+    /// If one is missing and `CI=true`: there, a test that silently does not run is a failure.
+    pub fn require(self) -> Result<(), Error> {
+        self.programs().iter().try_for_each(|program| self.need(program).map(drop))
+    }
+
+    const fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::Postgres => &["initdb", "postgres", "psql"],
+            Self::MariaDb => &["mariadb-install-db", "mariadbd", "mariadb"],
+            Self::Redis => &["redis-server", "redis-cli"],
+            Self::UtilLinux => &["setsid", "setpriv"],
+        }
+    }
+
+    fn find(self, program: &str) -> Result<PathBuf, Error> {
+        let found = self.places().into_iter().map(|place| place.join(program));
+        let missing = || Error::Missing { program: program.to_owned(), package: self };
+        found.into_iter().find(|path| path.is_file()).ok_or_else(missing)
+    }
+
+    /// PostgreSQL's own directories come first: programs of one version must not meet another's.
+    fn places(self) -> Vec<PathBuf> {
+        let path = environment::read("PATH").unwrap_or_default();
+        let path = std::env::split_paths(&path).filter(|place| place.is_absolute());
+        let system = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].map(PathBuf::from);
+        let own = if self == Self::Postgres { postgres_places() } else { Vec::new() };
+        own.into_iter().chain(path).chain(system).collect()
+    }
+
+    /// The path of a program that a server cannot do without; panics like [`Package::require`].
+    pub(crate) fn need(self, program: &str) -> Result<PathBuf, Error> {
+        let found = self.find(program);
+        if environment::is_ci() { never_missing(found) } else { found }
+    }
+}
+
+fn never_missing(found: Result<PathBuf, Error>) -> Result<PathBuf, Error> {
+    found.map_err(|error| panic!("nothing may be skipped where CI=true: {error}"))
+}
+
+impl fmt::Display for Package {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Debian keeps each version apart; 15 is the one we test with, then the newest.
+fn postgres_places() -> Vec<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let number = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let mut versions: Vec<_> =
+        versions.filter_map(|entry| Some((number(&entry.path())?, entry.path()))).collect();
+    versions.sort_by_key(|(version, _)| (*version != 15, u32::MAX - version));
+    versions.into_iter().map(|(_, path)| path.join("bin")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_nowhere_names_its_package() {
+        let missing = Package::Redis.find("no-such-program");
+        let program = "no-such-program".to_owned();
+        assert_eq!(missing, Err(Error::Missing { program, package: Package::Redis }));
+    }
+
+    #[test]
+    #[should_panic(expected = "apt-get install redis-server")]
+    fn where_nothing_may_be_skipped_a_missing_program_is_a_failure() {
+        _ = never_missing(Package::Redis.find("no-such-program"));
+    }
+
+    #[test]
+    fn programs_are_found_in_the_system_places() {
+        assert!(Package::UtilLinux.find("sh").is_ok_and(|path| path.is_absolute()));
+    }
+}

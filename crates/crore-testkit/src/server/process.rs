@@ -1,0 +1,193 @@
+//! One server process under its supervisor.
+//!
+//! Destructors do not run in a process that is killed, nor for a static, so a server that only its
+//! `Drop` stops is left behind sooner or later. Here a shell, `supervisor.sh`, waits on a pipe
+//! whose other end only this process holds. The kernel closes it however the process ends; `drop`
+//! closes it too. Either way the same lines of shell stop the server and remove its directory.
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Stdio};
+use std::time::Duration;
+
+use super::command;
+use super::package::Package;
+use super::port::{self, Bus};
+use crate::Error;
+use crate::eventually::poll;
+
+/// Long enough for a cold machine that does many things at once.
+const START_LIMIT: Duration = Duration::from_secs(60);
+const PORT_TRIES: usize = 5;
+/// What every system's servers say when somebody else was faster to a port.
+const PORT_TAKEN: &str = "ddress already in use";
+/// User and group `nobody`: PostgreSQL and MariaDB refuse to run as root.
+const NOBODY: u32 = 65534;
+
+/// How a server is told to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// At once: the server owns nothing outside its directory.
+    Kill,
+    /// PostgreSQL's immediate shutdown. A killed one leaves its shared memory segment behind, and
+    /// the kernel has only a few thousand.
+    Quit,
+}
+
+/// How to start a server: a shell script that is run in the server's directory with the port as
+/// `$1` and `args` from `$2` on, and that ends in `exec` of the server.
+#[derive(Debug)]
+pub(super) struct Launch<'a> {
+    pub(super) name: &'a str,
+    pub(super) script: &'a str,
+    pub(super) args: Vec<String>,
+    pub(super) stop: Stop,
+    pub(super) bus: Bus,
+}
+
+/// A running server: stopped, and its directory removed, when this is dropped or when the process
+/// that holds it ends in any way.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    pid: u32,
+    port: u16,
+    dir: PathBuf,
+    supervisor: Child,
+    /// Held open for as long as the server shall live.
+    leash: Option<ChildStdin>,
+}
+
+impl Process {
+    /// The server's process id; for tests that kill or stop it.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The port of 127.0.0.1 on which it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The directory in which it keeps everything.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Whether the process still runs.
+    pub fn is_running(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        state.is_some_and(|state| state != 'Z')
+    }
+
+    /// Starts a server and waits until `probe` finds it ready. A probe must make sure that it
+    /// talks to this very process: on a port that was taken meanwhile, another one may answer.
+    pub(super) fn start(
+        launch: &Launch<'_>,
+        probe: impl Fn(&Self) -> Result<(), String>,
+    ) -> Result<Self, Error> {
+        let mut tries = 1;
+        loop {
+            let started = Self::spawn(launch)?;
+            match started.wait_until_ready(&probe) {
+                Ok(()) => return Ok(started),
+                Err(_) if tries < PORT_TRIES && started.log().contains(PORT_TAKEN) => tries += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn spawn(launch: &Launch<'_>) -> Result<Self, Error> {
+        Package::UtilLinux.require()?;
+        let port = port::free(launch.bus)?;
+        let (dir, user) = private_dir(launch.name)?;
+        let mut supervisor = command("/bin/sh")
+            .args(["-c", include_str!("supervisor.sh"), "crore-supervisor"])
+            .arg(&dir)
+            .arg(if launch.stop == Stop::Quit { "QUIT" } else { "KILL" })
+            .args(user)
+            .args(["/bin/sh", "-c", launch.script, launch.name, &port.to_string()])
+            .args(&launch.args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(|error| Error::io(format_args!("{} did not start", launch.name), &error))?;
+        let leash = supervisor.stdin.take();
+        let pid = read_pid(&mut supervisor);
+        let name = launch.name.to_owned();
+        // From here on a failure drops the process, which stops what there is.
+        let mut process = Self { name, pid: 0, port, dir, supervisor, leash };
+        process.pid = pid.ok_or_else(|| process.failed("its supervisor said no process id"))?;
+        Ok(process)
+    }
+
+    fn wait_until_ready(&self, probe: impl Fn(&Self) -> Result<(), String>) -> Result<(), Error> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let ready = poll(START_LIMIT, || {
+            if !self.is_running() {
+                return Ok(Err(self.failed("it ended")));
+            }
+            TcpStream::connect_timeout(&address, Duration::from_secs(1))
+                .map_err(|error| error.to_string())?;
+            probe(self).map(Ok)
+        });
+        ready.unwrap_or_else(|seen| Err(self.failed(&format!("not ready in time: {seen}"))))
+    }
+
+    /// An error that ends with what the server said last.
+    fn failed(&self, why: &str) -> Error {
+        let log = self.log();
+        let mut lines: Vec<_> = log.lines().rev().take(20).collect();
+        lines.reverse();
+        Error::Failed(format!("{} did not start: {why}\n{}", self.name, lines.join("\n")))
+    }
+
+    fn log(&self) -> String {
+        let bytes = fs::read(self.dir.join("log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.leash.take());
+        // The supervisor's own limit bounds this; there is nobody to report a failure to.
+        _ = self.supervisor.wait();
+    }
+}
+
+/// A new directory that only the server's user may enter, and the `setpriv` options to become that
+/// user: `nobody` if we are root, else who we are.
+fn private_dir(name: &str) -> Result<(PathBuf, Vec<String>), Error> {
+    let made = tempfile::Builder::new()
+        .prefix(&format!("crore-{name}-"))
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir();
+    let settled = made.and_then(|dir| {
+        let owner = fs::metadata(dir.path())?.uid();
+        if owner == 0 {
+            chown(dir.path(), Some(NOBODY), Some(NOBODY))?;
+        }
+        Ok((owner == 0, fs::canonicalize(dir.path())?, dir))
+    });
+    let (as_root, path, dir) =
+        settled.map_err(|error| Error::io("a temp dir could not be made", &error))?;
+    // The supervisor removes it from now on.
+    _ = dir.keep();
+    let user = format!("--reuid={NOBODY} --regid={NOBODY} --clear-groups");
+    let user = if as_root { user.split(' ').map(str::to_owned).collect() } else { Vec::new() };
+    Ok((path, user))
+}
+
+fn read_pid(supervisor: &mut Child) -> Option<u32> {
+    let mut line = String::new();
+    BufReader::new(supervisor.stdout.take()?).read_line(&mut line).ok()?;
+    line.trim().parse().ok()
+}

@@ -1,0 +1,89 @@
+use std::process::Command;
+use std::thread;
+
+use crore_testkit::{Durability, MariaDb, Postgres, Redis, RedisCluster, or_skip, unique_name};
+
+use crate::gone::Traces;
+
+#[test]
+fn postgres_answers_and_is_gone_when_dropped() {
+    let Some(postgres) = or_skip(Postgres::start()) else { return };
+    let schema = unique_name("crore");
+    postgres.query(&format!("CREATE SCHEMA {schema}")).expect("a schema of its own");
+    assert_eq!(postgres.query("SELECT 6 * 7").expect("an answer"), "42");
+    assert_eq!(postgres.query("SHOW fsync").expect("an answer"), "off");
+    assert_eq!(postgres.query("SHOW listen_addresses").expect("an answer"), "127.0.0.1");
+    assert!(postgres.query("SELECT no_such_column").is_err());
+    let traces = Traces::of(postgres.process());
+    drop(postgres);
+    traces.assert_gone();
+}
+
+#[test]
+fn a_durable_postgres_syncs_and_a_stopped_one_still_goes_when_dropped() {
+    let Some(postgres) = or_skip(Postgres::start_with(Durability::Durable)) else { return };
+    let settings = "SELECT current_setting('fsync'), current_setting('synchronous_commit')";
+    assert_eq!(postgres.query(settings).expect("an answer"), "on|on");
+    let traces = Traces::of(postgres.process());
+    let stop = Command::new("kill").args(["-STOP", &traces.pid.to_string()]).status();
+    assert!(stop.expect("kill runs").success());
+    drop(postgres);
+    traces.assert_gone();
+}
+
+#[test]
+fn mariadb_answers_and_is_gone_when_dropped() {
+    let Some(mariadb) = or_skip(MariaDb::start()) else { return };
+    let database = unique_name("crore");
+    mariadb.query(&format!("CREATE DATABASE {database}")).expect("a database of its own");
+    assert_eq!(mariadb.query("SELECT 6 * 7, DATABASE()").expect("an answer"), "42\ttest");
+    assert_eq!(mariadb.query("SELECT @@bind_address").expect("an answer"), "127.0.0.1");
+    let traces = Traces::of(mariadb.process());
+    drop(mariadb);
+    traces.assert_gone();
+}
+
+#[test]
+fn redis_answers_and_is_gone_when_dropped() {
+    let Some(redis) = or_skip(Redis::start()) else { return };
+    assert_eq!(redis.command(&["SET", "answer", "42"]).expect("an answer"), "OK");
+    assert_eq!(redis.command(&["GET", "answer"]).expect("an answer"), "42");
+    assert!(redis.command(&["INCR", "answer", "too-many"]).is_err());
+    let traces = Traces::of(redis.process());
+    drop(redis);
+    traces.assert_gone();
+}
+
+#[test]
+fn a_durable_redis_syncs_every_write() {
+    let Some(redis) = or_skip(Redis::start_with(Durability::Durable)) else { return };
+    let policy = redis.command(&["CONFIG", "GET", "appendfsync"]).expect("an answer");
+    assert_eq!(policy, "appendfsync\nalways");
+    assert!(redis.process().dir().join("appendonlydir").is_dir());
+}
+
+#[test]
+fn a_redis_cluster_answers_from_every_node_and_is_gone_when_dropped() {
+    let Some(cluster) = or_skip(RedisCluster::start()) else { return };
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        assert_eq!(cluster.command(&["SET", key, key]).expect("an answer"), "OK");
+        assert_eq!(cluster.command(&["GET", key]).expect("an answer"), key);
+    }
+    let held = |node: &Redis| node.command(&["DBSIZE"]).expect("an answer") != "0";
+    assert!(cluster.nodes().iter().all(held), "every node has some of the keys");
+    let traces: Vec<_> = cluster.nodes().iter().map(|node| Traces::of(node.process())).collect();
+    assert_eq!(traces.len(), 3);
+    drop(cluster);
+    traces.iter().for_each(Traces::assert_gone);
+}
+
+#[test]
+fn servers_that_start_together_get_ports_of_their_own() {
+    let starts = [(); 4].map(|()| thread::spawn(Redis::start));
+    let servers = starts.map(|start| start.join().expect("a start does not panic"));
+    let servers: Vec<_> = servers.into_iter().filter_map(or_skip).collect();
+    let mut ports: Vec<_> = servers.iter().map(|server| server.process().port()).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    assert_eq!(ports.len(), servers.len());
+}

@@ -1,0 +1,55 @@
+//! `bench`: one command for every benchmark, so that a table of results can be made again.
+
+use crate::command;
+
+struct Bench {
+    name: &'static str,
+    package: &'static str,
+    /// `--example` or `--bin`, and its name.
+    target: [&'static str; 2],
+}
+
+/// Every benchmark takes `--json FILE` and writes its figures there.
+const BENCHES: &[Bench] =
+    &[Bench { name: "store", package: "crore-store", target: ["--example", "bench_store"] }];
+
+/// Runs the benchmark that `args` names, with the arguments that follow.
+pub(crate) fn run(args: &[&str]) -> Result<(), String> {
+    command::cargo_here(&cargo_args(args)?)
+}
+
+fn cargo_args<'a>(args: &[&'a str]) -> Result<Vec<&'a str>, String> {
+    let names = || BENCHES.iter().map(|bench| bench.name).collect::<Vec<_>>().join(", ");
+    let [name, rest @ ..] = args else {
+        return Err(format!("name a benchmark: {}", names()));
+    };
+    let bench = BENCHES
+        .iter()
+        .find(|bench| bench.name == *name)
+        .ok_or_else(|| format!("no benchmark `{name}`; there are: {}", names()))?;
+    let [kind, target] = bench.target;
+    let mut cargo = vec!["run", "--release", "-p", bench.package, kind, target, "--"];
+    cargo.extend_from_slice(rest);
+    Ok(cargo)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_becomes_a_release_run_with_the_rest_as_arguments() {
+        let args = cargo_args(&["store", "--json", "out.json"]).expect("known");
+        assert_eq!(
+            args.join(" "),
+            "run --release -p crore-store --example bench_store -- --json out.json"
+        );
+    }
+
+    #[test]
+    fn without_a_known_name_the_names_are_listed() {
+        for args in [&[][..], &["stoer"]] {
+            assert!(cargo_args(args).expect_err("refused").contains("store"));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `ci`: the steps that must pass before a change is merged, in order, up to the first failure.
+
+use std::time::{Duration, Instant};
+
+use crate::command::{cargo, has_cargo_command};
+use crate::{layers, sizes};
+
+/// How much of the table is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Full,
+    /// Without database servers, for the inner loop.
+    Quick,
+}
+
+/// In which extent a step is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    Always,
+    Only(Extent),
+}
+
+enum Work {
+    Cargo(&'static [&'static str]),
+    Call(fn() -> Result<(), String>),
+}
+
+struct Step {
+    name: &'static str,
+    when: When,
+    work: Work,
+}
+
+use Extent::{Full, Quick};
+use When::{Always, Only};
+use Work::{Call, Cargo};
+
+/// Features beyond the default ones that every step builds with, as `package/feature`, with commas.
+/// One set for all steps, so that nothing is built twice. Never a `bug-` feature: those plant
+/// mistakes.
+const FEATURES: &str = "";
+
+/// The servers that the tests speak to, as flags of `crore-testservers`.
+const SERVERS: &[&str] = &["--postgres", "--redis-cluster", "--redis", "--mariadb"];
+
+/// The steps. To add one, add a line.
+///
+/// Warnings are errors here and only here. They are passed behind `--` and by `--config`, and not
+/// in `RUSTFLAGS`, which would build every dependency a second time.
+#[rustfmt::skip]
+const STEPS: &[Step] = &[
+    Step { name: "set-up", when: Only(Full),  work: Call(|| testservers(&["--install"])) },
+    Step { name: "fmt",    when: Always,      work: Cargo(&["fmt", "--all", "--check"]) },
+    Step { name: "clippy", when: Always,      work: Cargo(&["clippy", "--workspace", "--features", FEATURES, "--all-targets", "--", "-D", "warnings"]) },
+    Step { name: "layers", when: Always,      work: Call(layers::run) },
+    Step { name: "sizes",  when: Always,      work: Call(sizes::run) },
+    Step { name: "docs",   when: Always,      work: Cargo(&["doc", "--workspace", "--features", FEATURES, "--no-deps", "--config", r#"build.rustdocflags=["-D", "warnings"]"#]) },
+    Step { name: "tests",  when: Only(Full),  work: Call(|| with_servers(&test_command(Full))) },
+    Step { name: "tests",  when: Only(Quick), work: Call(|| cargo(&test_command(Quick)[1..])) },
+    Step { name: "doc tests", when: Always,   work: Cargo(&["test", "--workspace", "--features", FEATURES, "--doc"]) },
+];
+
+/// Runs every step of `extent`; the first that fails ends the run.
+pub(crate) fn run(extent: Extent) -> Result<(), String> {
+    let steps: Vec<&Step> = STEPS.iter().filter(|step| step.when.holds(extent)).collect();
+    run_steps(&steps)
+}
+
+fn run_steps(steps: &[&Step]) -> Result<(), String> {
+    let mut table = String::new();
+    let mut whole = Duration::ZERO;
+    for step in steps {
+        println!("\n==> {}", step.name);
+        let (result, took) = timed(|| step.work.run());
+        whole += took;
+        let line = format!("{:<10} {:>7.1} s", step.name, took.as_secs_f64());
+        result.map_err(|message| format!("{message}\n==> {line}, failed"))?;
+        println!("==> {line}");
+        table += &format!("{line}\n");
+    }
+    println!("\n{table}{:<10} {:>7.1} s", "all", whole.as_secs_f64());
+    Ok(())
+}
+
+impl When {
+    fn holds(self, extent: Extent) -> bool {
+        match self {
+            Always => true,
+            Only(only) => only == extent,
+        }
+    }
+}
+
+impl Work {
+    fn run(&self) -> Result<(), String> {
+        match self {
+            Cargo(args) => cargo(args),
+            Call(call) => call(),
+        }
+    }
+}
+
+/// Runs `command` while the servers run. With `CI` set, a server that a test cannot reach is a
+/// failure and not a skipped test.
+fn with_servers(command: &[&str]) -> Result<(), String> {
+    testservers(&[&["--", "env", "CI=true"], command].concat())
+}
+
+fn testservers(args: &[&str]) -> Result<(), String> {
+    let start = ["run", "-q", "-p", "crore-testkit", "--bin", "crore-testservers", "--"];
+    cargo(&[&start, SERVERS, args].concat())
+}
+
+/// The command that runs all tests but the doc tests. A fresh machine has a Rust toolchain and no
+/// nextest; the same tests then run under plain `cargo test`, in threads instead of processes.
+fn test_command(extent: Extent) -> Vec<&'static str> {
+    let runner: &[&str] = match (has_cargo_command("nextest"), extent) {
+        (true, Full) => &["nextest", "run", "--profile", "ci"],
+        (true, Quick) => &["nextest", "run", "--profile", "quick"],
+        (false, Full) => &["test", "--tests", "--no-fail-fast"],
+        (false, Quick) => {
+            &["test", "--tests", "--exclude", "crore-remote", "--exclude", "crore-testkit"]
+        }
+    };
+    if runner[0] == "test" {
+        println!("`cargo nextest` is not installed; plain `cargo test` runs the tests");
+    }
+    [&["cargo"], runner, &["--workspace", "--features", FEATURES]].concat()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a tool that times other programs needs real time")]
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let result = work();
+    (result, start.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(extent: Extent) -> Vec<&'static str> {
+        STEPS.iter().filter(|step| step.when.holds(extent)).map(|step| step.name).collect()
+    }
+
+    #[test]
+    fn each_extent_has_each_step_once_and_quick_only_leaves_out() {
+        let full = names(Full);
+        for (i, name) in full.iter().enumerate() {
+            assert!(!full[..i].contains(name), "{name} stands twice");
+        }
+        let quick = names(Quick);
+        assert!(quick.iter().all(|name| full.contains(name)));
+        assert!(quick.contains(&"tests") && !quick.contains(&"set-up"));
+    }
+
+    #[test]
+    fn the_first_failure_ends_the_run_and_is_named() {
+        let passes = Step { name: "one", when: Always, work: Call(|| Ok(())) };
+        let fails = Step { name: "two", when: Always, work: Call(|| Err("it broke".to_owned())) };
+        let never =
+            Step { name: "three", when: Always, work: Call(|| panic!("ran after a failure")) };
+        assert_eq!(run_steps(&[&passes, &passes]), Ok(()));
+        let message = run_steps(&[&passes, &fails, &never]).expect_err("step two fails");
+        assert!(message.contains("it broke") && message.contains("two"), "{message}");
+    }
+}

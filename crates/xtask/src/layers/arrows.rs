@@ -1,0 +1,181 @@
+//! Arrows between crates, read from `cargo metadata` and held against the plan.
+
+use serde_json::Value;
+
+use super::plan::{Family, Room, TESTS_ONLY};
+
+/// A crate of the workspace and what it depends on.
+#[derive(Debug)]
+pub(super) struct Package {
+    name: String,
+    arrows: Vec<Arrow>,
+}
+
+#[derive(Debug)]
+struct Arrow {
+    to: String,
+    /// A dependency of tests, examples and benchmarks alone.
+    dev: bool,
+    optional: bool,
+}
+
+/// The packages in the output of `cargo metadata --no-deps`.
+pub(super) fn read(json: &str) -> Result<Vec<Package>, String> {
+    let metadata: Value =
+        serde_json::from_str(json).map_err(|error| format!("cargo metadata: {error}"))?;
+    list(&metadata, "packages")?.iter().map(read_package).collect()
+}
+
+fn read_package(package: &Value) -> Result<Package, String> {
+    let arrows = list(package, "dependencies")?.iter().map(read_arrow);
+    Ok(Package { name: text(package, "name")?, arrows: arrows.collect::<Result<_, _>>()? })
+}
+
+fn read_arrow(dependency: &Value) -> Result<Arrow, String> {
+    Ok(Arrow {
+        to: text(dependency, "name")?,
+        dev: dependency["kind"] == "dev",
+        optional: dependency["optional"] == true,
+    })
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> Result<&'a Vec<Value>, String> {
+    value[field].as_array().ok_or_else(|| format!("cargo metadata has no list `{field}`"))
+}
+
+fn text(value: &Value, field: &str) -> Result<String, String> {
+    let text = value[field].as_str().ok_or_else(|| format!("cargo metadata has no `{field}`"))?;
+    Ok(text.to_owned())
+}
+
+/// Every arrow that the plan does not allow, and every crate that it does not know.
+pub(super) fn check(packages: &[Package], rooms: &[Room]) -> Vec<String> {
+    let members: Vec<&str> = packages.iter().map(|package| package.name.as_str()).collect();
+    let mut faults = Vec::new();
+    for package in packages {
+        let Some(room) = rooms.iter().find(|room| room.name == package.name) else {
+            faults.push(format!("`{}` is not in the plan: add it to `ROOMS`", package.name));
+            continue;
+        };
+        for arrow in &package.arrows {
+            let fault = if members.contains(&arrow.to.as_str()) {
+                inner_fault(room, arrow)
+            } else {
+                outer_fault(room, arrow)
+            };
+            faults.extend(fault);
+        }
+    }
+    faults
+}
+
+/// What is wrong with an arrow to another crate of the workspace. A crate may use itself in its
+/// tests, which is how it switches its own features on for them.
+fn inner_fault(room: &Room, arrow: &Arrow) -> Option<String> {
+    let Room { name, uses, .. } = room;
+    let to = arrow.to.as_str();
+    if to == *name && arrow.dev {
+        return None;
+    }
+    if !uses.contains(&to) {
+        let allowed = if uses.is_empty() { "none".to_owned() } else { uses.join(", ") };
+        return Some(format!("`{name}` uses `{to}`; of the workspace it may use: {allowed}"));
+    }
+    (to == TESTS_ONLY && !arrow.dev && !arrow.optional).then(|| {
+        format!("`{name}` uses `{to}` in every build; make it optional or a dev-dependency")
+    })
+}
+
+/// What is wrong with an arrow to a crate from outside.
+fn outer_fault(room: &Room, arrow: &Arrow) -> Option<String> {
+    let shunned = |family: &&&Family| family.crates.contains(&arrow.to.as_str());
+    let family = room.shuns.iter().find(shunned).filter(|_| !arrow.dev)?;
+    Some(format!("`{}` depends on `{}`; {}", room.name, arrow.to, family.belong))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::ROOMS;
+    use super::*;
+    use serde_json::json;
+
+    /// The faults of a workspace with every crate of the plan, in which one has one dependency.
+    fn faults(name: &str, dependency: &Value) -> Vec<String> {
+        let packages = ROOMS.iter().map(|room| {
+            let dependencies = if room.name == name { vec![dependency.clone()] } else { vec![] };
+            json!({ "name": room.name, "dependencies": dependencies })
+        });
+        let metadata = json!({ "packages": packages.collect::<Vec<_>>() }).to_string();
+        check(&read(&metadata).expect("metadata"), ROOMS)
+    }
+
+    fn normal(to: &str) -> Value {
+        json!({ "name": to, "kind": null, "optional": false })
+    }
+
+    fn dev(to: &str) -> Value {
+        json!({ "name": to, "kind": "dev", "optional": false })
+    }
+
+    fn optional(to: &str) -> Value {
+        json!({ "name": to, "kind": null, "optional": true })
+    }
+
+    #[test]
+    fn arrows_down_are_allowed_and_arrows_up_are_not() {
+        for (from, to) in [
+            ("crore-store", "crore-core"),
+            ("crore-remote", "crore-store"),
+            ("crore", "crore-store"),
+            ("crore-testkit", "crore-core"),
+        ] {
+            assert_eq!(faults(from, &normal(to)), Vec::<String>::new(), "{from} to {to}");
+            let up = faults(to, &normal(from));
+            assert!(up.len() == 1 && up[0].contains(from), "{to} to {from}: {up:?}");
+        }
+        assert_eq!(faults("crore-core", &dev("crore-testkit")).len(), 1);
+        assert_eq!(faults("crore-remote", &normal("crore")).len(), 1);
+        assert_eq!(faults("crore-doors", &normal("crore-store")).len(), 1);
+        assert_eq!(faults("xtask", &normal("crore-core")).len(), 1);
+    }
+
+    #[test]
+    fn the_testkit_is_used_by_tests_or_behind_a_feature() {
+        assert_eq!(faults("crore-store", &dev(TESTS_ONLY)).len(), 0);
+        assert_eq!(faults("crore-store", &optional(TESTS_ONLY)).len(), 0);
+        assert_eq!(faults("crore-store", &normal(TESTS_ONLY)).len(), 1);
+    }
+
+    #[test]
+    fn a_crate_may_use_itself_in_its_tests() {
+        assert_eq!(faults("crore-store", &dev("crore-store")).len(), 0);
+    }
+
+    #[test]
+    fn heavy_crates_stay_out_of_code_and_may_enter_tests() {
+        for name in ["tokio", "sqlx", "redis", "rand", "reqwest"] {
+            assert_eq!(faults("crore-core", &normal(name)).len(), 1, "{name}");
+        }
+        for name in ["tokio", "sqlx", "redis"] {
+            assert_eq!(faults("crore-store", &normal(name)).len(), 1, "{name}");
+            assert_eq!(faults("crore-store", &optional(name)).len(), 1, "{name}");
+            assert_eq!(faults("crore-store", &dev(name)).len(), 0, "{name}");
+        }
+        assert_eq!(faults("crore-remote", &normal("sqlx")).len(), 0);
+        assert_eq!(faults("crore-core", &normal("serde")).len(), 0);
+    }
+
+    #[test]
+    fn an_unknown_crate_is_a_fault_that_says_what_to_do() {
+        let metadata = json!({ "packages": [{ "name": "crore-attic", "dependencies": [] }] });
+        let found = check(&read(&metadata.to_string()).expect("metadata"), ROOMS);
+        assert_eq!(found, ["`crore-attic` is not in the plan: add it to `ROOMS`"]);
+    }
+
+    #[test]
+    fn metadata_of_another_shape_is_an_error() {
+        for json in ["", "{}", r#"{"packages":[{}]}"#, r#"{"packages":[{"name":"a"}]}"#] {
+            assert!(read(json).is_err(), "{json}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The Rust files of the workspace, as the checks read them.
+
+use std::fs;
+use std::path::Path;
+
+/// One Rust file.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// Its path from the workspace's root, with `/` between the parts.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// Whether this is product code: under `crates/*/src`, and not a module of tests by its name.
+    pub(crate) fn is_product(&self) -> bool {
+        let mut parts = self.path.split('/').skip(2);
+        parts.next() == Some("src") && parts.all(|part| part != "tests" && part != "tests.rs")
+    }
+}
+
+/// Every Rust file under `crates/`, sorted by path.
+pub(crate) fn all(root: &Path) -> Result<Vec<Source>, String> {
+    let mut found = Vec::new();
+    collect(root, "crates", &mut found)?;
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+fn collect(root: &Path, folder: &str, found: &mut Vec<Source>) -> Result<(), String> {
+    let failed = |error| format!("cannot read `{folder}`: {error}");
+    for entry in fs::read_dir(root.join(folder)).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        let name =
+            name.to_str().ok_or_else(|| format!("`{folder}` has a name that is no UTF-8"))?;
+        let path = format!("{folder}/{name}");
+        if entry.file_type().map_err(failed)?.is_dir() {
+            collect(root, &path, found)?;
+        } else if Path::new(name).extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(entry.path())
+                .map_err(|error| format!("cannot read `{path}`: {error}"))?;
+            found.push(Source { path, text });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_file_is_found() {
+        let sources = all(&crate::command::root()).expect("readable");
+        let this = sources.iter().find(|source| source.path == "crates/xtask/src/source.rs");
+        assert!(this.is_some_and(|source| source.text.contains("this_file_is_found")));
+    }
+
+    #[test]
+    fn tests_and_examples_are_no_product_code() {
+        let product =
+            |path: &str| Source { path: path.to_owned(), text: String::new() }.is_product();
+        assert!(product("crates/a/src/lib.rs"));
+        assert!(product("crates/a/src/deep/tests_of_time.rs"));
+        for path in ["src/deep/tests.rs", "src/tests/clock.rs", "tests/it/main.rs", "examples/x.rs"]
+        {
+            assert!(!product(&format!("crates/a/{path}")), "{path}");
+        }
+    }
+}
