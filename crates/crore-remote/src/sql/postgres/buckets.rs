@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crore_core::limit::{Limit, LimitKey, Tat};
 use crore_core::{Name, Time};
+use crore_store::registry::Value;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
@@ -99,7 +100,9 @@ impl Ledger {
         .await?;
         for row in limits {
             let limit = name("a limit", row.try_get("name")?)?;
-            ledger.limits.insert(limit, from_json("a limit", row.try_get("value")?)?);
+            if let Value::Limit(value) = from_json("a limit", row.try_get("value")?)? {
+                ledger.limits.insert(limit, value);
+            }
         }
         let buckets = sqlx::query("select key, held, tat from buckets where key = any($1)")
             .bind(keys.iter().map(|key| bucket_key(key)).collect::<Vec<_>>())

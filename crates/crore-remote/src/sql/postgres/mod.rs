@@ -28,7 +28,7 @@ mod work;
 use std::fmt;
 use std::sync::Arc;
 
-use crore_core::{Clock, Name, Time};
+use crore_core::{Clock, Name, Span, Time};
 use crore_store::{Committed, Error};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres as Db, Transaction};
@@ -40,6 +40,8 @@ pub struct Options {
     pub schema: Name,
     /// At most so many connections from this node.
     pub max_connections: u32,
+    /// How long a verb waits for a connection before the store counts as unavailable.
+    pub connect_for: Span,
     /// Where "now" comes from; `None`: from the database, so that all nodes agree.
     pub clock: Option<Arc<dyn Clock>>,
 }
@@ -47,7 +49,7 @@ pub struct Options {
 impl Options {
     /// The defaults, in this schema.
     pub const fn new(schema: Name) -> Self {
-        Self { schema, max_connections: 10, clock: None }
+        Self { schema, max_connections: 10, connect_for: Span::from_secs(10), clock: None }
     }
 }
 
@@ -69,10 +71,12 @@ impl Postgres {
     /// Connects, and creates the schema and its tables unless they are there. Any number of nodes
     /// may do this at once. A schema of a format that this version does not know is refused.
     pub async fn open(url: &str, options: Options) -> Result<Self, Error> {
+        schema::check(options.schema.as_str())?;
         let schema = options.schema.clone();
         let connect: PgConnectOptions = url.parse().map_err(error::unavailable)?;
         let pool = PgPoolOptions::new()
             .max_connections(options.max_connections.max(1))
+            .acquire_timeout(options.connect_for.into())
             .after_connect(move |connection, _| {
                 let schema = schema.clone();
                 Box::pin(async move {

@@ -1,5 +1,6 @@
 //! Creates the tables, and refuses those of another format.
 
+use crore_core::{Code, Invalid};
 use crore_store::Error;
 use sqlx::{AssertSqlSafe, PgConnection, PgPool};
 
@@ -8,6 +9,17 @@ use super::error::Fault;
 /// The format of the tables that this version reads and writes.
 const FORMAT: i32 = 1;
 const TABLES: &str = include_str!("schema.sql");
+
+/// The longest name that PostgreSQL does not cut, in bytes.
+const MAX_SCHEMA: usize = 63;
+
+pub(super) fn check(schema: &str) -> Result<(), Invalid> {
+    if schema.len() > MAX_SCHEMA {
+        let message = format!("schema `{schema}` is longer than {MAX_SCHEMA} bytes");
+        return Err(Invalid::new(Code::NameTooLong, "schema", message));
+    }
+    Ok(())
+}
 
 /// Makes sure that the schema is there, in this version's format.
 pub(super) async fn prepare(pool: &PgPool, schema: &str) -> Result<(), Error> {

@@ -1,0 +1,3 @@
+//! The stores of this crate, on real servers.
+
+mod postgres;
