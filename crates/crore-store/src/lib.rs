@@ -8,10 +8,20 @@
 #![warn(missing_docs)]
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+#[cfg(feature = "bug-drill")]
+pub mod bug;
+#[cfg(not(feature = "bug-drill"))]
+mod bug;
 mod clock;
 mod committed;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 pub mod jobs;
+mod local;
+#[cfg(feature = "measure")]
+pub mod measure;
+mod memory;
 pub mod registry;
 pub mod upkeep;
 pub mod views;
@@ -25,6 +35,7 @@ pub use clock::SystemClock;
 pub use committed::Committed;
 pub use error::Error;
 pub use jobs::Jobs;
+pub use memory::Memory;
 pub use registry::Registry;
 pub use upkeep::Upkeep;
 pub use views::Views;

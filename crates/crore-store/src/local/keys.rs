@@ -1,0 +1,74 @@
+//! Unique keys and client ids: who has which.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crore_core::job::ClientId;
+use crore_core::unique::Unique;
+use crore_core::{JobId, Time};
+
+#[derive(Debug, Clone, Copy)]
+struct Lock {
+    job: JobId,
+    /// The first instant at which it is free, whatever else happens.
+    until: Option<Time>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    locks: HashMap<Arc<str>, Lock>,
+    expiries: BTreeSet<(Time, Arc<str>)>,
+    clients: HashMap<ClientId, JobId>,
+}
+
+impl Keys {
+    /// The job that holds a key.
+    pub(crate) fn holder(&self, unique: &Unique, now: Time) -> Option<JobId> {
+        let lock = self.locks.get(&unique.key)?;
+        lock.until.is_none_or(|until| now < until).then_some(lock.job)
+    }
+
+    pub(crate) fn client(&self, client: &ClientId) -> Option<JobId> {
+        self.clients.get(client).copied()
+    }
+
+    pub(crate) fn lock(&mut self, unique: &Unique, job: JobId, due: Time) {
+        let until = unique.window.map(|window| due.after(window));
+        let old = self.locks.insert(Arc::clone(&unique.key), Lock { job, until });
+        if let Some(old) = old.and_then(|lock| lock.until) {
+            self.expiries.remove(&(old, Arc::clone(&unique.key)));
+        }
+        self.expiries.extend(until.map(|until| (until, Arc::clone(&unique.key))));
+    }
+
+    /// Frees a key, if this job holds it.
+    pub(crate) fn release(&mut self, unique: &Unique, job: JobId) {
+        let Some(lock) = self.locks.get(&unique.key).filter(|lock| lock.job == job) else { return };
+        if let Some(until) = lock.until {
+            self.expiries.remove(&(until, Arc::clone(&unique.key)));
+        }
+        self.locks.remove(&unique.key);
+    }
+
+    pub(crate) fn add_client(&mut self, client: &ClientId, job: JobId) {
+        self.clients.insert(client.clone(), job);
+    }
+
+    pub(crate) fn drop_client(&mut self, client: &ClientId) {
+        self.clients.remove(client);
+    }
+
+    /// Drops up to `n` locks whose time is over. Gives how many.
+    pub(crate) fn prune(&mut self, n: usize, now: Time) -> usize {
+        let mut dropped = 0;
+        while dropped < n
+            && let Some((until, key)) = self.expiries.first().cloned()
+            && until <= now
+        {
+            self.expiries.pop_first();
+            self.locks.remove(&key);
+            dropped += 1;
+        }
+        dropped
+    }
+}

@@ -1,0 +1,158 @@
+//! The local stores' common part: an index over records, and every verb on it.
+//!
+//! [`Local`] holds the order of things in memory and leaves the jobs themselves to its [`Records`]:
+//! a map for the memory store, the log for the embedded one. Verbs are plain functions on `&mut
+//! self` with `now` passed in; whoever wraps them brings the lock, the clock and durability.
+
+mod apply;
+mod claim;
+mod keys;
+mod lanes;
+mod notes;
+mod permits;
+mod place;
+mod push;
+mod records;
+mod registry;
+mod run;
+mod table;
+mod ties;
+mod upkeep;
+mod views;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crore_core::{Job, JobId, Name, State, Time};
+
+use crate::Error;
+use crate::registry::QueueSettings;
+
+use keys::Keys;
+use lanes::Lanes;
+use notes::Notes;
+use place::Place;
+pub(crate) use records::{Map, Record, Records};
+use registry::Definitions;
+use run::{Run, Slot};
+use ties::Ties;
+
+/// The state of a local store.
+#[derive(Debug, Default)]
+pub(crate) struct Local<R> {
+    records: R,
+    lanes: Lanes,
+    keys: Keys,
+    ties: Ties,
+    notes: Notes,
+    definitions: Definitions,
+    settings: BTreeMap<Name, QueueSettings>,
+    /// Running jobs by the end of their lease.
+    leases: Run,
+    /// Scheduled jobs by when they are due.
+    timers: Run,
+    /// Waiting jobs that are broken.
+    broken: BTreeSet<JobId>,
+    /// Jobs with a result, by when it is gone.
+    results: BTreeSet<(Time, JobId)>,
+    leaders: BTreeMap<Name, (u64, Time)>,
+    last_id: u64,
+    last_delivery: u64,
+    /// Queues in which jobs became ready since somebody asked.
+    woken: BTreeSet<Name>,
+}
+
+impl<R: Records> Local<R> {
+    /// The queues in which jobs have become ready since this was asked last.
+    pub(crate) fn woken(&mut self) -> BTreeSet<Name> {
+        std::mem::take(&mut self.woken)
+    }
+
+    fn load(&self, id: JobId) -> Result<Option<Record>, Error> {
+        self.records.load(id)
+    }
+
+    /// Lets `change` change a job, and moves it in the index accordingly; `None`: it is not there.
+    fn change<T>(
+        &mut self,
+        id: JobId,
+        change: impl FnOnce(&mut Record) -> T,
+    ) -> Result<Option<T>, Error> {
+        let lanes = &mut self.lanes;
+        let moved = self.records.update(id, |record| {
+            let (before, spec) = (Place::of(record), Arc::as_ptr(&record.job.spec));
+            let answer = change(record);
+            if spec != Arc::as_ptr(&record.job.spec) {
+                record.lane = lanes.lane_for(&record.job.spec);
+                lanes.forget(before.lane);
+            }
+            (before, Place::of(record), answer)
+        })?;
+        let Some((before, after, answer)) = moved else { return Ok(None) };
+        if before != after {
+            self.leave(before);
+            self.enter(after);
+        }
+        Ok(Some(answer))
+    }
+
+    /// Adds a job to records and index.
+    fn add(&mut self, job: Job) -> Result<(), Error> {
+        let lane = self.lanes.lane_for(&job.spec);
+        let record = Record { lane, job };
+        self.enter(Place::of(&record));
+        self.records.insert(record)
+    }
+
+    /// Removes a job and everything that belongs to it alone, and gives it.
+    fn remove(&mut self, id: JobId) -> Result<Option<Record>, Error> {
+        let Some(record) = self.records.remove(id)? else { return Ok(None) };
+        self.leave(Place::of(&record));
+        self.lanes.forget(record.lane);
+        if let Some(client) = &record.job.spec.client_id {
+            self.keys.drop_client(client);
+        }
+        self.notes.forget(id);
+        Ok(Some(record))
+    }
+
+    fn enter(&mut self, place: Place) {
+        let id = place.slot.id;
+        self.lanes.enter(place);
+        match place.state {
+            State::Ready => {
+                let queue = self.lanes.queue_of(place.lane);
+                if !self.woken.contains(queue) {
+                    self.woken.insert(queue.clone());
+                }
+            }
+            State::Scheduled => self.timers.insert(place.slot),
+            State::Running => self.leases.insert(Slot { at: place.lease_until, id }),
+            State::Waiting if place.broken => {
+                self.broken.insert(id);
+            }
+            _ => {}
+        }
+        self.results.extend(place.result_until.map(|until| (until, id)));
+    }
+
+    fn leave(&mut self, place: Place) {
+        let id = place.slot.id;
+        self.lanes.leave(place);
+        match place.state {
+            State::Scheduled => {
+                self.timers.remove(place.slot);
+            }
+            State::Running => {
+                self.leases.remove(Slot { at: place.lease_until, id });
+            }
+            State::Waiting if place.broken => {
+                self.broken.remove(&id);
+            }
+            _ => {}
+        }
+        if let Some(until) = place.result_until {
+            self.results.remove(&(until, id));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The ledger of permits: how much of each limit is in use, by the value that it counts by.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crore_core::limit::{Limit, LimitKey, Tat};
+use crore_core::{Name, Time};
+
+use super::lanes::Head;
+use super::table::Table;
+
+/// One limit at one value.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    pub(crate) key: LimitKey,
+    /// Running deliveries that hold a permit.
+    held: u32,
+    /// How far the rate is used up.
+    tat: Tat,
+    /// Lanes that refer to it.
+    lanes: u32,
+    /// Lanes that were found without a permit here, by desk; the best of a desk is tried again when
+    /// a permit comes free.
+    pub(crate) parked: BTreeMap<u32, BTreeSet<Head>>,
+}
+
+/// Why there is no permit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    /// Until one is returned.
+    Held,
+    /// Until then.
+    Until(Time),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Permits {
+    limits: HashMap<Name, Limit>,
+    numbers: HashMap<LimitKey, u32>,
+    pub(crate) buckets: Table<Bucket>,
+}
+
+impl Permits {
+    /// Sets or removes a limit, and gives the buckets that it changes.
+    pub(crate) fn define(&mut self, name: &Name, limit: Option<Limit>) -> Vec<u32> {
+        match limit {
+            Some(limit) => self.limits.insert(name.clone(), limit),
+            None => self.limits.remove(name),
+        };
+        let concerned = self.buckets.iter().filter(|(_, bucket)| bucket.key.limit == *name);
+        concerned.map(|(no, _)| no).collect()
+    }
+
+    /// The bucket of a key, for one more lane.
+    pub(crate) fn enter(&mut self, key: &LimitKey) -> u32 {
+        if let Some(no) = self.numbers.get(key) {
+            self.buckets.at_mut(*no).lanes += 1;
+            return *no;
+        }
+        let bucket = Bucket {
+            key: key.clone(),
+            held: 0,
+            tat: Tat::default(),
+            lanes: 1,
+            parked: BTreeMap::new(),
+        };
+        let no = self.buckets.add(bucket);
+        self.numbers.insert(key.clone(), no);
+        no
+    }
+
+    /// One lane less refers to a bucket.
+    pub(crate) fn leave(&mut self, no: u32) {
+        let bucket = self.buckets.at_mut(no);
+        bucket.lanes = bucket.lanes.saturating_sub(1);
+    }
+
+    /// Drops buckets that nobody needs to remember. Gives how many.
+    pub(crate) fn prune(&mut self, now: Time) -> usize {
+        let idle = |bucket: &Bucket| {
+            let spent = self.limits.get(&bucket.key.limit).and_then(|limit| limit.rate.as_ref());
+            let full =
+                spent.is_none_or(|rate| rate.take(bucket.tat, now, u32::MAX).granted >= rate.burst);
+            bucket.lanes == 0 && bucket.held == 0 && full
+        };
+        let idle: Vec<u32> =
+            self.buckets.iter().filter(|(_, bucket)| idle(bucket)).map(|(no, _)| no).collect();
+        for no in &idle {
+            self.numbers.remove(&self.buckets.at(*no).key);
+            self.buckets.remove(*no);
+        }
+        idle.len()
+    }
+
+    /// What keeps a bucket from giving a permit now.
+    pub(crate) fn blocked(&mut self, no: u32, now: Time) -> Option<Blocked> {
+        let bucket = self.buckets.at_mut(no);
+        let limit = self.limits.get(&bucket.key.limit)?;
+        if limit.concurrency.is_some_and(|most| bucket.held >= most) {
+            return Some(Blocked::Held);
+        }
+        let rate = limit.rate.as_ref()?;
+        let taken = rate.take(bucket.tat, now, 1);
+        if taken.granted > 0 {
+            return None;
+        }
+        // Kept even though nothing was granted: see `crore_core::limit::bucket`.
+        bucket.tat = taken.tat;
+        Some(Blocked::Until(rate.next_at(bucket.tat, now)))
+    }
+
+    /// Takes a permit from each bucket, or from none and says which one is blocked.
+    pub(crate) fn take(&mut self, buckets: &[u32], now: Time) -> Result<(), (u32, Blocked)> {
+        for no in buckets {
+            if let Some(blocked) = self.blocked(*no, now) {
+                return Err((*no, blocked));
+            }
+        }
+        for no in buckets {
+            let bucket = self.buckets.at_mut(*no);
+            bucket.held += 1;
+            let rate = self.limits.get(&bucket.key.limit).and_then(|limit| limit.rate.as_ref());
+            if let Some(rate) = rate {
+                bucket.tat = rate.take(bucket.tat, now, 1).tat;
+            }
+        }
+        Ok(())
+    }
+
+    /// A delivery gives its permit back.
+    pub(crate) fn give_back(&mut self, no: u32) {
+        let bucket = self.buckets.at_mut(no);
+        bucket.held = bucket.held.saturating_sub(1);
+    }
+}

@@ -1,0 +1,60 @@
+//! Where the jobs themselves live, under the index.
+
+use std::collections::BTreeMap;
+
+use crore_core::{Job, JobId};
+
+use crate::Error;
+
+/// A job and the lane that it belongs to.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    pub(crate) lane: u32,
+    pub(crate) job: Job,
+}
+
+/// What keeps the records: a map, or a log.
+pub(crate) trait Records {
+    /// The record, as it was saved last.
+    fn load(&self, id: JobId) -> Result<Option<Record>, Error>;
+
+    /// Adds a record.
+    fn insert(&mut self, record: Record) -> Result<(), Error>;
+
+    /// Lets `change` look at a record and change it; `None`: it is not there.
+    fn update<T>(
+        &mut self,
+        id: JobId,
+        change: impl FnOnce(&mut Record) -> T,
+    ) -> Result<Option<T>, Error>;
+
+    /// Removes a record, and gives it.
+    fn remove(&mut self, id: JobId) -> Result<Option<Record>, Error>;
+}
+
+/// Records in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Map(BTreeMap<JobId, Record>);
+
+impl Records for Map {
+    fn load(&self, id: JobId) -> Result<Option<Record>, Error> {
+        Ok(self.0.get(&id).cloned())
+    }
+
+    fn insert(&mut self, record: Record) -> Result<(), Error> {
+        self.0.insert(record.job.id, record);
+        Ok(())
+    }
+
+    fn update<T>(
+        &mut self,
+        id: JobId,
+        change: impl FnOnce(&mut Record) -> T,
+    ) -> Result<Option<T>, Error> {
+        Ok(self.0.get_mut(&id).map(change))
+    }
+
+    fn remove(&mut self, id: JobId) -> Result<Option<Record>, Error> {
+        Ok(self.0.remove(&id))
+    }
+}

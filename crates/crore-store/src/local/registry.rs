@@ -1,0 +1,159 @@
+//! The registry: entries by table and name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crore_core::group::Group;
+use crore_core::{GroupId, Name, Revision, Time};
+
+use super::Local;
+use super::records::Records;
+use crate::registry::{Define, Defined, Definition, Entry, Guard, Table, Value};
+
+#[derive(Debug, Default)]
+pub(crate) struct Definitions {
+    entries: BTreeMap<(Table, Name), Entry>,
+    expiries: BTreeSet<(Time, Table, Name)>,
+    /// One counter for all entries, so that an entry which is set anew does not start again.
+    revision: Revision,
+}
+
+impl Definitions {
+    fn get(&self, table: Table, name: &Name, now: Time) -> Option<&Entry> {
+        let entry = self.entries.get(&(table, name.clone()))?;
+        entry.expires_at.is_none_or(|at| now < at).then_some(entry)
+    }
+
+    /// Sets or removes an entry; `None`: its guard does not hold.
+    fn define(&mut self, define: &Define, now: Time) -> Option<Revision> {
+        let (table, name) = (define.table(), &define.name);
+        let current = self.get(table, name, now).map(|entry| entry.revision);
+        let holds = match define.guard {
+            Guard::Any => true,
+            Guard::Absent => current.is_none(),
+            Guard::At(revision) => current == Some(revision),
+        };
+        if !holds {
+            return None;
+        }
+        self.remove(table, name);
+        self.revision = self.revision.next();
+        if let Definition::Set(value) = &define.to {
+            let expires_at = define.expires_after.map(|span| now.after(span));
+            self.expiries.extend(expires_at.map(|at| (at, table, name.clone())));
+            let (name, value, revision) = (name.clone(), value.clone(), self.revision);
+            let entry = Entry { name: name.clone(), value, revision, expires_at };
+            self.entries.insert((table, name), entry);
+        }
+        Some(self.revision)
+    }
+
+    fn remove(&mut self, table: Table, name: &Name) {
+        let removed = self.entries.remove(&(table, name.clone()));
+        if let Some(at) = removed.and_then(|entry| entry.expires_at) {
+            self.expiries.remove(&(at, table, name.clone()));
+        }
+    }
+
+    /// Moves a schedule's cursor; says whether it was still as seen.
+    pub(crate) fn tick(&mut self, name: &Name, seen: Revision, cursor: Time, now: Time) -> bool {
+        let key = (Table::Schedules, name.clone());
+        let next = self.revision.next();
+        if self.get(Table::Schedules, name, now).is_none_or(|entry| entry.revision != seen) {
+            return false;
+        }
+        let Some(Entry { value: Value::Schedule(schedule), revision, .. }) =
+            self.entries.get_mut(&key)
+        else {
+            return false;
+        };
+        schedule.cursor = cursor;
+        *revision = next;
+        self.revision = next;
+        true
+    }
+
+    /// Drops up to `n` entries whose time is over. Gives how many.
+    pub(crate) fn prune(&mut self, n: usize, now: Time) -> usize {
+        let mut dropped = 0;
+        while dropped < n
+            && let Some((at, table, name)) = self.expiries.first().cloned()
+            && at <= now
+        {
+            self.remove(table, &name);
+            dropped += 1;
+        }
+        dropped
+    }
+}
+
+impl<R: Records> Local<R> {
+    pub(crate) fn define(&mut self, definitions: &[Define], now: Time) -> Vec<Defined> {
+        definitions
+            .iter()
+            .map(|define| match self.definitions.define(define, now) {
+                None => Defined::Stale,
+                Some(revision) => {
+                    self.heed(define, now);
+                    Defined::Yes(revision)
+                }
+            })
+            .collect()
+    }
+
+    /// Limits and queue settings hold from now on.
+    fn heed(&mut self, define: &Define, now: Time) {
+        let value = match &define.to {
+            Definition::Set(value) => Some(value.clone()),
+            Definition::Remove(_) => None,
+        };
+        match define.table() {
+            Table::Limits => {
+                let limit = match value {
+                    Some(Value::Limit(limit)) => Some(limit),
+                    _ => None,
+                };
+                for bucket in self.lanes.permits.define(&define.name, limit) {
+                    self.lanes.reopen(bucket, now);
+                }
+            }
+            Table::Queues => {
+                let paused = matches!(&value, Some(Value::Queue(settings)) if settings.paused);
+                let queue = self.lanes.queue_or_new(&define.name);
+                let was_paused =
+                    std::mem::replace(&mut self.lanes.queues.at_mut(queue).paused, paused);
+                if was_paused && !paused {
+                    self.woken.insert(define.name.clone());
+                }
+                match value {
+                    Some(Value::Queue(settings)) => {
+                        self.settings.insert(define.name.clone(), settings);
+                    }
+                    _ => {
+                        self.settings.remove(&define.name);
+                    }
+                }
+            }
+            Table::Schedules | Table::Handlers | Table::Workers | Table::Tokens => {}
+        }
+    }
+
+    pub(crate) fn entries(
+        &self,
+        table: Table,
+        after: Option<&Name>,
+        n: usize,
+        now: Time,
+    ) -> Vec<Entry> {
+        let entries = self
+            .definitions
+            .entries
+            .iter()
+            .filter(|((t, name), _)| *t == table && after.is_none_or(|after| name > after));
+        let alive = entries.filter(|(_, entry)| entry.expires_at.is_none_or(|at| now < at));
+        alive.take(n).map(|(_, entry)| entry.clone()).collect()
+    }
+
+    pub(crate) fn group(&self, id: GroupId) -> Option<Group> {
+        self.ties.group(id)
+    }
+}

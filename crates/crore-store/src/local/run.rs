@@ -1,0 +1,182 @@
+//! A sorted run of jobs at 16 bytes a job: what every state of a (queue, kind) is kept in.
+
+use std::collections::VecDeque;
+
+use crore_core::{JobId, Time};
+
+/// A job's place in a run: by time, then by id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Slot {
+    pub(crate) at: Time,
+    pub(crate) id: JobId,
+}
+
+/// How many slots a chunk holds: 4 KiB.
+const CHUNK: usize = 256;
+
+/// Slots in order. Appending and taking the first cost next to nothing, since that is what a queue
+/// does; anything in between costs a search and moving at most a chunk. Chunks filled by appending
+/// are full, so a long run takes 16 bytes a job.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    /// The first chunk. It stands apart from the others so that a short run, which most are, is one
+    /// step away. It is empty only if the run is.
+    front: Vec<Slot>,
+    /// How many slots at the beginning of `front` are taken already.
+    taken: usize,
+    rest: VecDeque<Vec<Slot>>,
+    len: usize,
+}
+
+impl Run {
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn first(&self) -> Option<Slot> {
+        self.front.get(self.taken).copied()
+    }
+
+    pub(crate) fn insert(&mut self, slot: Slot) {
+        self.len += 1;
+        let back = self.rest.back_mut().unwrap_or(&mut self.front);
+        if back.last().is_some_and(|last| *last > slot) && self.len > 1 {
+            self.insert_between(slot);
+        } else if back.len() < CHUNK {
+            back.push(slot);
+        } else {
+            let mut chunk = Vec::with_capacity(CHUNK);
+            chunk.push(slot);
+            self.rest.push_back(chunk);
+        }
+    }
+
+    fn insert_between(&mut self, slot: Slot) {
+        if self.taken > 0 && self.first().is_some_and(|first| slot < first) {
+            self.taken -= 1;
+            if let Some(free) = self.front.get_mut(self.taken) {
+                *free = slot;
+            }
+            return;
+        }
+        let nth = self.chunk_of(slot);
+        let Some(chunk) = self.chunk_mut(nth) else { return };
+        let place = chunk.partition_point(|other| *other < slot);
+        chunk.insert(place, slot);
+        if chunk.len() > CHUNK {
+            let upper = chunk.split_off(chunk.len() / 2);
+            self.rest.insert(nth, upper);
+        }
+    }
+
+    /// Takes a slot out; says whether it was there.
+    pub(crate) fn remove(&mut self, slot: Slot) -> bool {
+        if self.first() == Some(slot) {
+            self.taken += 1;
+        } else {
+            let nth = self.chunk_of(slot);
+            let Some(chunk) = self.chunk_mut(nth) else { return false };
+            let Ok(place) = chunk.binary_search(&slot) else { return false };
+            chunk.remove(place);
+            if chunk.is_empty() && nth > 0 {
+                self.rest.remove(nth - 1);
+            }
+        }
+        self.len -= 1;
+        if self.taken >= self.front.len() {
+            self.next_front();
+        }
+        true
+    }
+
+    /// Once the first chunk is used up, the next one takes its place; an empty run keeps its first
+    /// chunk's room, unless it is large.
+    fn next_front(&mut self) {
+        self.taken = 0;
+        match self.rest.pop_front() {
+            Some(chunk) => self.front = chunk,
+            None if self.front.capacity() > 16 => self.front = Vec::new(),
+            None => self.front.clear(),
+        }
+    }
+
+    /// The slots after `after`, or all of them.
+    pub(crate) fn iter_after(&self, after: Option<Slot>) -> impl Iterator<Item = Slot> + '_ {
+        let from = after.map_or(0, |slot| self.chunk_of(slot));
+        let chunks = self.chunks().skip(from).flatten().copied();
+        chunks.skip_while(move |slot| after.is_some_and(|after| *slot <= after))
+    }
+
+    /// The slots before `before`, or all of them, last first.
+    pub(crate) fn iter_before(&self, before: Option<Slot>) -> impl Iterator<Item = Slot> + '_ {
+        let upto = before.map_or(usize::MAX, |slot| self.chunk_of(slot) + 1);
+        let past = (self.rest.len() + 1).saturating_sub(upto);
+        let chunks = self.chunks().rev().skip(past).flat_map(|chunk| chunk.iter().rev().copied());
+        chunks.skip_while(move |slot| before.is_some_and(|before| *slot >= before))
+    }
+
+    fn chunks(&self) -> impl DoubleEndedIterator<Item = &[Slot]> + '_ {
+        let front = self.front.get(self.taken..).unwrap_or_default();
+        std::iter::once(front).chain(self.rest.iter().map(Vec::as_slice))
+    }
+
+    /// The number of the chunk in which a slot is or would be; the first one is 0.
+    fn chunk_of(&self, slot: Slot) -> usize {
+        if self.rest.is_empty() || self.front.last().is_some_and(|last| *last >= slot) {
+            return 0;
+        }
+        let before = |chunk: &Vec<Slot>| chunk.last().is_some_and(|last| *last < slot);
+        1 + self.rest.partition_point(before)
+    }
+
+    /// A chunk, without what is taken already.
+    fn chunk_mut(&mut self, nth: usize) -> Option<&mut Vec<Slot>> {
+        if nth > 0 {
+            return self.rest.get_mut(nth - 1);
+        }
+        self.front.drain(..self.taken);
+        self.taken = 0;
+        Some(&mut self.front)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn slot(n: u64) -> Slot {
+        Slot { at: Time::from_millis((n / 7) as i64), id: JobId(n) }
+    }
+
+    proptest! {
+        /// Whatever is put in and taken out, a run is a sorted set.
+        #[test]
+        fn a_run_is_a_sorted_set(
+            start in 0u64..700,
+            moves in proptest::collection::vec((0u8..4, 0u64..2000), 0..1500),
+        ) {
+            let mut run = Run::default();
+            let mut model = BTreeSet::new();
+            for n in 0..start {
+                run.insert(slot(n));
+                model.insert(slot(n));
+            }
+            for (what, n) in moves {
+                let slot = if what == 3 { model.first().copied().unwrap_or(slot(n)) } else { slot(n) };
+                if what == 0 && model.insert(slot) {
+                    run.insert(slot);
+                } else if what != 0 {
+                    prop_assert_eq!(run.remove(slot), model.remove(&slot));
+                }
+                prop_assert_eq!((run.len(), run.first()), (model.len(), model.first().copied()));
+            }
+            prop_assert!(run.iter_after(None).eq(model.iter().copied()));
+            prop_assert!(run.iter_before(None).eq(model.iter().rev().copied()));
+            let middle = slot(1000);
+            prop_assert!(run.iter_after(Some(middle)).eq(model.iter().copied().filter(|s| *s > middle)));
+            prop_assert!(run.iter_before(Some(middle)).eq(model.iter().rev().copied().filter(|s| *s < middle)));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Upkeep: promote, lapsed, prune, lead.
+
+use crore_core::machine::{self, Event};
+use crore_core::{Job, Name, Span, State, Time};
+
+use super::Local;
+use super::apply::Touched;
+use super::claim::lost;
+use super::records::Records;
+use crate::Error;
+use crate::bug::planted;
+use crate::registry::QueueSettings;
+use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
+
+impl<R: Records> Local<R> {
+    pub(crate) fn promote(&mut self, n: usize, now: Time) -> Result<Promoted, Error> {
+        let mut count = 0;
+        while count < n
+            && let Some(slot) = self.timers.first()
+            && (slot.at <= now || planted!("bug-7") && slot.at <= now.after(Span::from_millis(1)))
+        {
+            let promoted = self.change(slot.id, |record| record.job.live.promote())?;
+            promoted.ok_or_else(|| lost(slot.id))?;
+            count += 1;
+        }
+        Ok(Promoted { now, count, next_at: self.timers.first().map(|slot| slot.at) })
+    }
+
+    pub(crate) fn lapsed(&self, n: usize, now: Time) -> Result<Lapses, Error> {
+        let over = |at: Time| if planted!("bug-2") { at < now } else { at <= now };
+        let job = |id| self.load(id)?.map(|record| record.job).ok_or_else(|| lost(id));
+        let slots = self.leases.iter_after(None).take_while(|slot| over(slot.at)).take(n);
+        let lapsed: Vec<Job> = slots.map(|slot| job(slot.id)).collect::<Result<_, _>>()?;
+        let broken = self.broken.iter().take(n.saturating_sub(lapsed.len()));
+        let broken = broken.map(|id| job(*id)).collect::<Result<_, _>>()?;
+        let next_at = self.leases.first().map(|slot| slot.at);
+        Ok(Lapses { now, lapsed, broken, next_at })
+    }
+
+    pub(crate) fn prune(&mut self, n: usize, now: Time) -> Result<Pruned, Error> {
+        let jobs = self.prune_jobs(n, now)?;
+        let mut others = self.prune_results(n, now)?;
+        others += self.keys.prune(n, now);
+        others += self.definitions.prune(n, now);
+        others += self.ties.prune(n, now);
+        self.leaders.retain(|_, (_, until)| now < *until);
+        self.lanes.prune(now);
+        Ok(Pruned { jobs, others })
+    }
+
+    /// Removes ended jobs, oldest first: what a queue's settings do not keep any more.
+    fn prune_jobs(&mut self, n: usize, now: Time) -> Result<usize, Error> {
+        let queues: Vec<u32> = self.lanes.queues.iter().map(|(no, _)| no).collect();
+        let mut removed = 0;
+        for queue in queues {
+            let name = &self.lanes.queues.at(queue).name;
+            let settings = self.settings.get(name).cloned().unwrap_or_default();
+            for state in [State::Done, State::Dead, State::Cancelled] {
+                while removed < n
+                    && let Some(id) = self.oldest_over(queue, state, &settings, now)
+                {
+                    let record = self.remove(id)?.ok_or_else(|| lost(id))?;
+                    // What it means to others that a job is gone is decided in one place.
+                    if let Ok(change) = machine::decide(&record.job, &Event::Delete, 0) {
+                        let touched = Touched::of(&record);
+                        for effect in change.effects {
+                            self.take_effect(&touched, effect, now)?;
+                        }
+                    }
+                    removed += 1;
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    /// The oldest ended job of a queue, if it is older, or one more, than is kept.
+    fn oldest_over(
+        &self,
+        queue: u32,
+        state: State,
+        settings: &QueueSettings,
+        now: Time,
+    ) -> Option<crore_core::JobId> {
+        let (keep, most) = match state {
+            State::Dead => (settings.keep_dead, settings.max_dead),
+            _ => (settings.keep_done, settings.max_done),
+        };
+        let desks = &self.lanes.queues.at(queue).desks;
+        let runs = || desks.values().filter_map(|desk| self.lanes.desks.at(*desk).run(state));
+        let count: u64 = runs().map(|run| run.len() as u64).sum();
+        let oldest = runs().filter_map(super::Run::first).min()?;
+        (count > most || oldest.at.after(keep) <= now).then_some(oldest.id)
+    }
+
+    fn prune_results(&mut self, n: usize, now: Time) -> Result<usize, Error> {
+        let mut dropped = 0;
+        while dropped < n
+            && let Some((until, id)) = self.results.first().copied()
+            && until <= now
+        {
+            let dropped_one = self.change(id, |record| record.job.live.result = None)?;
+            dropped_one.ok_or_else(|| lost(id))?;
+            dropped += 1;
+        }
+        Ok(dropped)
+    }
+
+    pub(crate) fn lead(&mut self, duty: Name, node: u64, span: Span, now: Time) -> Lead {
+        match self.leaders.get(&duty) {
+            Some((leader, until)) if *leader != node && now < *until => Lead::No(*until),
+            _ => {
+                let until = now.after(span);
+                self.leaders.insert(duty, (node, until));
+                Lead::Yes(until)
+            }
+        }
+    }
+}

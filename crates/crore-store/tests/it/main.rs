@@ -1,0 +1,3 @@
+//! The stores of this crate, as others see them.
+
+mod memory;

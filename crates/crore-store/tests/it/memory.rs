@@ -1,0 +1,13 @@
+use std::sync::Arc;
+
+use crore_store::Memory;
+use crore_store::conformance::Subject;
+use crore_testkit::FakeClock;
+
+async fn make() -> Subject<Memory> {
+    let clock = Arc::new(FakeClock::default());
+    let store = Arc::new(Memory::new(clock.clone()));
+    Subject { store, clock }
+}
+
+crore_store::conformance!(make);
