@@ -76,6 +76,9 @@ pub(super) struct Ledger {
     pub(super) now: Time,
     limits: BTreeMap<Name, Limit>,
     buckets: BTreeMap<Vec<u8>, Bucket>,
+    /// Buckets that are further ahead than their rate can fill them, since it was made faster.
+    /// They count as just used up, and from now on as that and no more.
+    ahead: BTreeMap<Vec<u8>, Name>,
 }
 
 impl Ledger {
@@ -118,9 +121,10 @@ impl Ledger {
         &self,
         connection: &mut PgConnection,
         now: Option<i64>,
-        keys: BTreeSet<Vec<u8>>,
+        mut keys: BTreeSet<Vec<u8>>,
     ) -> Result<Self, Fault> {
         let mut ledger = Self { buckets: BTreeMap::new(), ..self.clone() };
+        keys.extend(self.ahead.keys().cloned());
         if keys.is_empty() {
             return Ok(ledger);
         }
@@ -148,7 +152,20 @@ impl Ledger {
             ledger.now = ledger.now.max(time(row.try_get("now")?));
         }
         ledger.read(&rows)?;
+        for (key, limit) in std::mem::take(&mut ledger.ahead) {
+            _ = ledger.blocked(&key, &limit);
+        }
         Ok(ledger)
+    }
+
+    /// Also remembers the buckets that another look found ahead.
+    pub(super) fn note_ahead(&mut self, other: &Self) {
+        self.ahead.extend(other.ahead.clone());
+    }
+
+    /// Whether there are buckets to set right, even if no job can be taken.
+    pub(super) fn is_ahead(&self) -> bool {
+        !self.ahead.is_empty()
     }
 
     fn read(&mut self, rows: &[PgRow]) -> Result<(), Fault> {
@@ -202,15 +219,23 @@ impl Ledger {
         Ok(())
     }
 
-    fn blocked(&self, key: &[u8], limit: &Name) -> Option<Blocked> {
-        let limit = self.limits.get(limit)?;
+    fn blocked(&mut self, key: &[u8], name: &Name) -> Option<Blocked> {
+        let limit = self.limits.get(name)?;
         let bucket = self.buckets.get(key).copied().unwrap_or_default();
         if limit.concurrency.is_some_and(|most| bucket.held >= i64::from(most)) {
             return Some(Blocked::Held);
         }
         let rate = limit.rate.as_ref()?;
-        (rate.take(bucket.tat, self.now, 1).granted == 0)
-            .then(|| Blocked::Until(rate.next_at(bucket.tat, self.now)))
+        let taken = rate.take(bucket.tat, self.now, 1);
+        if taken.granted > 0 {
+            return None;
+        }
+        let next_at = rate.next_at(taken.tat, self.now);
+        if taken.tat != bucket.tat {
+            self.ahead.insert(key.to_vec(), name.clone());
+            self.buckets.insert(key.to_vec(), Bucket { tat: taken.tat, ..bucket });
+        }
+        Some(Blocked::Until(next_at))
     }
 
     /// Writes the buckets, which are locked.

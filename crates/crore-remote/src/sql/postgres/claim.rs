@@ -63,15 +63,20 @@ impl<'a> Round<'a> {
         self.now = self.now.max(now);
         lanes.retain(|lane| !self.spent.contains(&key_of(lane)));
         let mut peeked = self.ledger(connection, &lanes).await?;
-        let (chosen, more) = self.choose(&lanes, &mut peeked.clone());
+        let mut first = peeked.clone();
+        let (chosen, more) = self.choose(&lanes, &mut first);
         let entries = match chosen.as_slice() {
-            [] => return Ok(false),
-            [(lane, _)] if lane.limits.is_empty() => None,
+            [] => {
+                self.lock(connection, &first, &[], &[]).await?;
+                return Ok(false);
+            }
+            [(lane, _)] if lane.limits.is_empty() && !first.is_ahead() => None,
             several => Some(peek::entries(connection, several).await?),
         };
         let shares = match entries {
             None => vec![self.left()],
             Some(entries) => {
+                peeked.note_ahead(&first);
                 let used = self.share(&chosen, &entries, &mut peeked);
                 self.lock(connection, &peeked, &chosen, &used).await?;
                 let mut locked = self.ledger.clone().unwrap_or_default();
@@ -160,7 +165,8 @@ impl<'a> Round<'a> {
         lanes: &[(&Lane, u32)],
         shares: &[u32],
     ) -> Result<(), Fault> {
-        if self.ledger.is_none() {
+        let nothing = lanes.is_empty() && !peeked.is_ahead();
+        if self.ledger.is_none() && !nothing {
             let used = lanes.iter().zip(shares).filter(|(_, share)| **share > 0);
             let keys = used.flat_map(|((lane, _), _)| lane.limits.iter().map(bucket_key)).collect();
             let ledger = peeked.lock(connection, self.clock, keys).await?;

@@ -42,7 +42,7 @@ impl Work {
         update_specs(connection, edited).await?;
         delete_jobs(connection, gone).await?;
         self.flush_deps(connection).await?;
-        flush_groups(connection, self.groups).await?;
+        flush_groups(connection, self.now.as_millis(), self.groups).await?;
         self.keys.flush(connection).await
     }
 
@@ -202,6 +202,7 @@ async fn delete_jobs(connection: &mut PgConnection, gone: Vec<i64>) -> Result<()
 
 async fn flush_groups(
     connection: &mut PgConnection,
+    now: i64,
     groups: impl IntoIterator<Item = (GroupId, GroupSlot)>,
 ) -> Result<(), Fault> {
     let (mut ids, mut counts, mut sealed) = (vec![], [vec![], vec![], vec![], vec![]], vec![]);
@@ -219,10 +220,12 @@ async fn flush_groups(
     }
     let [size, ran, succeeded, revision] = counts;
     sqlx::query(
-        "insert into groups (id, size, ran, succeeded, revision, sealed) select * from \
-         unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::boolean[]) \
+        "insert into groups (id, size, ran, succeeded, revision, sealed, touched_at) \
+         select g.*, $7 from \
+         unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::boolean[]) g \
          on conflict (id) do update set size = excluded.size, ran = excluded.ran, \
-         succeeded = excluded.succeeded, revision = excluded.revision, sealed = excluded.sealed",
+         succeeded = excluded.succeeded, revision = excluded.revision, sealed = excluded.sealed, \
+         touched_at = excluded.touched_at",
     )
     .bind(ids)
     .bind(size)
@@ -230,6 +233,7 @@ async fn flush_groups(
     .bind(succeeded)
     .bind(revision)
     .bind(sealed)
+    .bind(now)
     .execute(connection)
     .await?;
     Ok(())

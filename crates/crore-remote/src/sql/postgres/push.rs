@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crore_core::group::{Group, Tally};
 use crore_core::job::{Dependency, Needs, Thing};
-use crore_core::push::{AfterRef, GroupRef, NewGroup};
-use crore_core::{Batch, Code, GroupId, Invalid, Job, JobId, Live, NewJob, Spec, State, Time};
+use crore_core::push::{After, AfterRef, GroupRef};
+use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Spec, State, Time};
+use crore_store::Committed;
 use crore_store::jobs::{Pushed, Pushes};
-use crore_store::{Committed, Error};
 use sqlx::PgConnection;
 
 use super::error::{Fault, corrupt};
@@ -25,12 +25,14 @@ impl Postgres {
         let jobs = std::mem::take(&mut wanted.jobs);
         let mut work = Work::start(&mut tx, self.now(), n, jobs).await?;
         wanted.lock(&mut work, &mut tx).await?;
-        let groups = work.open_groups(&batch.groups)?;
+        let groups = work.open_groups(batch.groups.len())?;
         let jobs = work.admit(&batch.jobs, &groups, None)?;
+        for (id, _) in groups.iter().zip(&batch.groups).filter(|(_, new)| !new.open) {
+            work.seal(*id);
+        }
         let now = work.now;
         work.flush(&mut tx).await?;
-        let ids = groups.into_iter().map(|(id, _)| id).collect();
-        commit(tx, Pushes { now, groups: ids, jobs }).await
+        commit(tx, Pushes { now, groups, jobs }).await
     }
 }
 
@@ -77,22 +79,14 @@ impl Wanted {
     }
 }
 
-/// A new job that is let in.
-struct Admitted {
-    id: JobId,
-    spec: Spec,
-    due: Time,
-}
-
 impl Work {
     /// New groups. They are open until all of the batch is known.
-    fn open_groups(&mut self, new: &[NewGroup]) -> Result<Vec<(GroupId, NewGroup)>, Fault> {
+    fn open_groups(&mut self, n: usize) -> Result<Vec<GroupId>, Fault> {
         let mut groups = Vec::new();
-        for group in new {
+        for _ in 0..n {
             let id = GroupId(self.number()?);
-            let slot = GroupSlot { group: Group::default(), changed: true };
-            self.groups.insert(id, slot);
-            groups.push((id, *group));
+            self.groups.insert(id, GroupSlot { group: Group::default(), changed: true });
+            groups.push(id);
         }
         Ok(groups)
     }
@@ -101,138 +95,110 @@ impl Work {
         self.ids.pop_front().ok_or_else(|| corrupt("the database gave too few numbers"))
     }
 
-    /// Lets new jobs in, one by one in order, and then finds out what each still waits for.
+    /// Lets new jobs in, one by one in order.
     pub(super) fn admit(
         &mut self,
         jobs: &[NewJob],
-        groups: &[(GroupId, NewGroup)],
+        groups: &[GroupId],
         parent: Option<JobId>,
     ) -> Result<Vec<Pushed>, Fault> {
         let mut answers = Vec::new();
-        let mut admitted = Vec::new();
-        for (place, new) in jobs.iter().enumerate() {
+        for (nth, new) in (0..).zip(jobs) {
+            let parent = parent.map(|id| (id, nth)).or(new.spec.parent);
             let answer = match self.keys.holder(&new.spec, self.now) {
                 Some(holder) => Pushed::Duplicate(holder),
-                None => match self.resolve(new, groups, &answers)? {
+                None => match self.resolve(new, groups, &answers) {
                     Err(broken) => broken,
-                    Ok(mut spec) => {
-                        let nth = u32::try_from(place).unwrap_or(u32::MAX);
-                        spec.parent = parent.map_or(spec.parent, |id| Some((id, nth)));
-                        let job = self.enter(spec, new.due.resolve(self.now, self.now))?;
-                        let id = job.id;
-                        admitted.push(job);
-                        Pushed::New(id)
+                    Ok(spec) => {
+                        let due = new.due.resolve(self.now, self.now);
+                        Pushed::New(self.enter(Spec { parent, ..spec }, due)?)
                     }
                 },
             };
             answers.push(answer);
         }
-        for (id, new) in groups {
-            if let Some(slot) = self.groups.get_mut(id) {
-                slot.group.sealed = !new.open;
-            }
-        }
-        for job in &admitted {
-            self.hold(job);
-        }
         Ok(answers)
     }
 
-    /// The spec with its references resolved, or the one that is broken.
+    /// The spec with its references resolved, or the answer if one of them is broken.
     fn resolve(
         &self,
         new: &NewJob,
-        groups: &[(GroupId, NewGroup)],
+        groups: &[GroupId],
         answers: &[Pushed],
-    ) -> Result<Result<Spec, Pushed>, Fault> {
+    ) -> Result<Spec, Pushed> {
         let group = |group| match group {
-            GroupRef::Id(id) => Ok(id),
-            GroupRef::New(nth) => groups.get(nth).map(|(id, _)| *id).ok_or_else(|| unknown(nth)),
+            GroupRef::Id(id) => id,
+            GroupRef::New(nth) => groups.get(nth).copied().unwrap_or_default(),
         };
-        let mut spec = new.spec.clone();
-        if let Some(joined) = new.group {
-            let id = group(joined)?;
-            if self.groups.get(&id).is_none_or(|slot| slot.group.sealed) {
-                return Ok(Err(Pushed::Broken(Thing::Group(id))));
-            }
-            spec.group = Some(id);
+        let joined = new.group.map(group);
+        if let Some(id) = joined.filter(|id| !self.groups.contains_key(id)) {
+            return Err(Pushed::Broken(Thing::Group(id)));
         }
-        spec.after.clear();
-        for after in &new.after {
-            let on = match after.on {
+        let mut spec = Spec { group: joined, after: Vec::new(), ..new.spec.clone() };
+        for After { on, needs } in &new.after {
+            let on = match *on {
                 AfterRef::Job(id) => Thing::Job(id),
-                AfterRef::Group(on) => Thing::Group(group(on)?),
+                AfterRef::Group(on) => Thing::Group(group(on)),
                 AfterRef::Earlier(nth) => {
-                    match answers.get(nth).ok_or_else(|| unknown(nth))?.id() {
-                        Some(id) => Thing::Job(id),
-                        None => return Ok(Err(Pushed::BrokenBy(nth))),
-                    }
+                    let earlier = answers.get(nth).and_then(|answer| answer.id());
+                    Thing::Job(earlier.ok_or(Pushed::BrokenBy(nth))?)
                 }
             };
-            if !self.can_come_true(on, after.needs) {
-                return Ok(Err(Pushed::Broken(on)));
+            if self.stands(on, *needs) == Stands::Broken {
+                return Err(Pushed::Broken(on));
             }
-            spec.after.push(Dependency { on, needs: after.needs });
+            spec.after.push(Dependency { on, needs: *needs });
         }
-        Ok(Ok(spec))
+        Ok(spec)
     }
 
-    fn can_come_true(&self, on: Thing, needs: Needs) -> bool {
+    /// Whether what a job is to wait for has come true, can still, or cannot any more.
+    fn stands(&self, on: Thing, needs: Needs) -> Stands {
         match on {
-            Thing::Group(id) => self.groups.contains_key(&id),
-            Thing::Job(id) => self
-                .job(id)
-                .is_some_and(|job| job.live.state != State::Cancelled || needs == Needs::End),
+            Thing::Group(id) => match self.groups.get(&id) {
+                None => Stands::Broken,
+                Some(slot) if slot.group.satisfies(needs) => Stands::True,
+                Some(_) => Stands::Open,
+            },
+            Thing::Job(id) => match (self.job(id).map(|job| job.live.state), needs) {
+                (None, _) | (Some(State::Cancelled), Needs::Success) => Stands::Broken,
+                (Some(State::Done), _) | (Some(State::Dead | State::Cancelled), Needs::End) => {
+                    Stands::True
+                }
+                (Some(_), _) => Stands::Open,
+            },
         }
     }
 
-    fn enter(&mut self, spec: Spec, due: Time) -> Result<Admitted, Fault> {
+    fn enter(&mut self, spec: Spec, due: Time) -> Result<JobId, Fault> {
         let id = JobId(self.number()?);
         self.keys.take(id, &spec, due);
-        if let Some(slot) = spec.group.and_then(|group| self.groups.get_mut(&group)) {
-            slot.group = slot.group.tallied(Tally { size: 1, ..Tally::default() });
-            slot.changed = true;
-        }
-        // Later ones of the batch may refer to it already.
-        let job = Job { id, spec: Arc::new(spec.clone()), live: Live::pushed(self.now, due, 0) };
-        self.jobs.insert(id, Slot { job: Some(job), write: Write::New });
-        Ok(Admitted { id, spec, due })
-    }
-
-    /// Finds out what a new job waits for, now that its whole batch is known.
-    fn hold(&mut self, new: &Admitted) {
         let mut waits = 0;
-        for (place, dependency) in new.spec.after.iter().enumerate() {
-            let (thing, needs) = (dependency.on, dependency.needs);
-            if self.is_settled(thing, needs) {
-                continue;
+        for (place, Dependency { on, needs }) in (0..).zip(spec.after.iter().copied()) {
+            if self.stands(on, needs) == Stands::Open {
+                let (Thing::Job(JobId(thing)) | Thing::Group(GroupId(thing))) = on;
+                let dep = Dep { job: id, place, needs, stored: false };
+                self.deps.entry(thing).or_default().push(dep);
+                waits += 1;
             }
-            waits += 1;
-            let place = i32::try_from(place).unwrap_or(i32::MAX);
-            let dep = Dep { job: new.id, place, needs, stored: false };
-            let (Thing::Job(JobId(thing)) | Thing::Group(GroupId(thing))) = thing;
-            self.deps.entry(thing).or_default().push(dep);
         }
-        if let Some(job) = self.change(new.id, Write::New) {
-            job.live = Live::pushed(job.live.pushed_at, new.due, waits);
+        if let Some(group) = spec.group {
+            self.tally(group, Tally { size: 1, ..Tally::default() });
         }
-    }
-
-    fn is_settled(&self, on: Thing, needs: Needs) -> bool {
-        match on {
-            Thing::Group(id) => {
-                self.groups.get(&id).is_some_and(|slot| slot.group.satisfies(needs))
-            }
-            Thing::Job(id) => self.job(id).is_some_and(|job| match job.live.state {
-                State::Done => true,
-                State::Dead | State::Cancelled => needs == Needs::End,
-                State::Waiting | State::Scheduled | State::Ready | State::Running => false,
-            }),
-        }
+        let job = Job { id, spec: Arc::new(spec), live: Live::pushed(self.now, due, waits) };
+        self.jobs.insert(id, Slot { job: Some(job), write: Write::New });
+        Ok(id)
     }
 }
 
-fn unknown(nth: usize) -> Fault {
-    let message = format!("`{nth}` is not an earlier part of this batch");
-    Fault::Store(Error::Invalid(Invalid::new(Code::BatchReference, "jobs", message)))
+/// How a thing stands that a job is to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    /// What was needed of it has come true.
+    True,
+    /// It still can.
+    Open,
+    /// It cannot any more.
+    Broken,
 }

@@ -65,7 +65,8 @@ create table groups (
     ran bigint not null,
     succeeded bigint not null,
     sealed boolean not null,
-    revision bigint not null
+    revision bigint not null,
+    touched_at bigint not null
 );
 
 -- What is still waited for. Jobs and groups share their numbers, so `thing` names either.

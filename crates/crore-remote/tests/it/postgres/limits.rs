@@ -107,6 +107,20 @@ async fn what_runs_is_counted_before_its_limit_is_defined() {
 }
 
 #[tokio::test]
+async fn a_bucket_that_is_ahead_is_set_right_while_others_run() {
+    let Some(it) = subject().await else { return };
+    it.define("r", limit("rate 1/1h")).await;
+    let ids = it.push(vec![limited(&[("r", None)]), limited(&[("r", None)]), job("q")]).await;
+    assert_eq!(it.claim_ids(ask(&["q"], 1)).await, [ids[0]]);
+    it.define("r", limit("rate 1/1s")).await;
+    let claimed = it.store.claim(ask(&["q"], 9)).await.expect("claims");
+    assert_eq!(claimed.next_at, Some(it.now().after(Span::from_secs(1))));
+    assert_eq!(claimed.jobs.len(), 1);
+    it.clock.advance(Span::from_secs(1));
+    assert_eq!(it.claim_ids(ask(&["q"], 9)).await, [ids[1]]);
+}
+
+#[tokio::test]
 async fn an_expired_limit_holds_nobody_back() {
     let Some(it) = subject().await else { return };
     let mut short = Define::set(name("c"), limit("concurrency 0"));

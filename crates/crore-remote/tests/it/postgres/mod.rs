@@ -8,6 +8,7 @@ mod push;
 mod races;
 mod registry;
 mod schema;
+mod suite;
 
 use std::sync::Arc;
 
