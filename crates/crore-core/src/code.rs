@@ -39,6 +39,8 @@ codes! {
     KeyEmpty = "key-empty",
     /// A key (unique key, client id) is longer than the cap.
     KeyTooLong = "key-too-long",
+    /// A key (unique key, client id) contains a control character.
+    KeyControl = "key-control",
     /// A payload or result is larger than the cap.
     PayloadTooLarge = "payload-too-large",
     /// A payload or result is not what its encoding says, or is nested too deep.
@@ -55,7 +57,7 @@ codes! {
     TimeoutRange = "timeout-range",
     /// A retry policy has a number outside its range.
     RetryRange = "retry-range",
-    /// There are too many labels, or one is too long.
+    /// There are too many labels, or one is too long or contains a control character.
     LabelRange = "label-range",
     /// A job waits for more jobs and groups than the cap.
     TooManyDependencies = "too-many-dependencies",

@@ -159,9 +159,15 @@ pub struct Dependency {
 
 /// What the pusher said. It changes only by an operator's edit.
 ///
-/// Stored: a new field needs a default, and a changed one a new version of the stored form.
+/// Stored: a new field needs a default, and a changed one a new version of the stored form. Laid out
+/// as written, so that what every claim looks at lies together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[repr(C)]
 pub struct Spec {
+    /// How long a delivery may be silent; `None`: fire and forget, done when handed over.
+    pub lease: Option<Span>,
+    /// At most one such job at a time.
+    pub unique: Option<Unique>,
     /// Where the job waits.
     pub queue: Name,
     /// What it is to do.
@@ -172,8 +178,6 @@ pub struct Spec {
     pub payload: Payload,
     /// How failures are retried.
     pub retry: Retry,
-    /// How long a delivery may be silent; `None`: fire and forget, done when handed over.
-    pub lease: Option<Span>,
     /// How long one run may take; `None`: as long as it likes.
     pub timeout: Option<Span>,
     /// What a lapsed lease means.
@@ -184,8 +188,6 @@ pub struct Spec {
     pub keep: Keep,
     /// What becomes of the job when it is done.
     pub retain: Retain,
-    /// At most one such job at a time.
-    pub unique: Option<Unique>,
     /// The caller's own id: unique among the ids that came through the same door.
     pub client_id: Option<ClientId>,
     /// The buckets that a run of this job counts against; computed from the limits at push.

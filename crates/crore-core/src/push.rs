@@ -195,14 +195,18 @@ impl NewJob {
             let message = format!("{} labels, at most {} are allowed", labels.len(), caps.labels);
             return Err(Invalid::new(Code::LabelRange, "labels", message));
         }
-        match labels.iter().find(|(k, v)| k.len().max(v.len()) > caps.label_bytes) {
-            None => Ok(()),
-            Some((name, _)) => {
-                let message =
-                    format!("label `{}` is longer than {} bytes", excerpt(name), caps.label_bytes);
-                Err(Invalid::new(Code::LabelRange, "labels", message))
-            }
+        for (name, value) in labels {
+            let fault = if name.len().max(value.len()) > caps.label_bytes {
+                format!("is longer than {} bytes", caps.label_bytes)
+            } else if name.chars().chain(value.chars()).any(char::is_control) {
+                "contains a control character".to_owned()
+            } else {
+                continue;
+            };
+            let message = format!("label `{}` {fault}", excerpt(name));
+            return Err(Invalid::new(Code::LabelRange, "labels", message));
         }
+        Ok(())
     }
 }
 
@@ -213,6 +217,10 @@ fn check_key(field: &str, key: &str, caps: &Caps) -> Result<(), Invalid> {
     if key.len() > caps.key_bytes {
         let message = format!("{} bytes, at most {} are allowed", key.len(), caps.key_bytes);
         return Err(Invalid::new(Code::KeyTooLong, field, message));
+    }
+    if key.chars().any(char::is_control) {
+        let message = format!("key `{}` contains a control character", excerpt(key));
+        return Err(Invalid::new(Code::KeyControl, field, message));
     }
     Ok(())
 }
@@ -316,6 +324,10 @@ mod tests {
         assert_eq!(labels(32, 256), None);
         assert_eq!(labels(33, 1), is(Code::LabelRange, "labels"));
         assert_eq!(labels(1, 257), is(Code::LabelRange, "labels"));
+        let nul = |j: &mut NewJob| drop(j.spec.labels.insert("a".into(), "\0".into()));
+        assert_eq!(refused(nul), is(Code::LabelRange, "labels"));
+        let key = Unique { key: "a\0b".into(), hold: Hold::UntilEnd, window: None };
+        assert_eq!(refused(|j| j.spec.unique = Some(key)), is(Code::KeyControl, "unique.key"));
     }
 
     #[test]

@@ -48,14 +48,16 @@ use crore_core::Name;
 /// the verb took effect; it takes effect whole or not at all.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// Called with the queues in which jobs have become ready; on any thread, and it must not block.
+/// Called with the queues in which there is something new to claim; on any thread, and it must not
+/// block.
 pub type WakeHook = Arc<dyn Fn(&[Name]) + Send + Sync>;
 
 /// A whole store. The engine holds an `Arc<dyn Store>` and knows no other type.
 pub trait Store: Jobs + Upkeep + Views + Registry {
-    /// Asks to be told when jobs become ready, by a push, a change or a promotion, on this node or
-    /// another. A hint: it comes after the change is durable, it may come late, twice or not at
-    /// all, and whoever waits for jobs also looks by himself now and then.
+    /// Asks to be told when there is something new to claim: by a push, a change, a promotion, the
+    /// end of a pause or a permit that came free, on this node or another. A hint: it comes after the
+    /// change is durable, it may come late, twice or not at all, and whoever waits for jobs also
+    /// looks by himself now and then.
     fn wakes(&self, hook: WakeHook);
 }
 

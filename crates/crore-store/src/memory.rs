@@ -1,6 +1,5 @@
 //! The memory store: the model that every other store is compared with.
 
-use std::collections::BTreeSet;
 use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -62,15 +61,12 @@ impl Memory {
         answer
     }
 
-    fn wake(&self, woken: &BTreeSet<Name>) {
+    fn wake(&self, woken: &[Name]) {
         if woken.is_empty() {
             return;
         }
         let hooks = self.hooks.read().unwrap_or_else(PoisonError::into_inner);
-        if !hooks.is_empty() {
-            let queues: Vec<Name> = woken.iter().cloned().collect();
-            hooks.iter().for_each(|hook| hook(&queues));
-        }
+        hooks.iter().for_each(|hook| hook(woken));
     }
 
     /// What this store has of durability it has as soon as a verb is done.

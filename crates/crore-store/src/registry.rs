@@ -125,7 +125,8 @@ pub struct Define {
     pub to: Definition,
     /// What has to be so.
     pub guard: Guard,
-    /// After this long, from the store's now, the entry is gone; `None`: never.
+    /// After this long, from the store's now, the entry is gone as if it were removed, and a limit or
+    /// a pause holds nobody any more; `None`: never.
     pub expires_after: Option<Span>,
 }
 

@@ -58,6 +58,8 @@ const STEPS: &[Step] = &[
     Step { name: "tests",  when: Only(Full),  work: Call(|| with_servers(&test_command(Full))) },
     Step { name: "tests",  when: Only(Quick), work: Call(|| cargo(&test_command(Quick)[1..])) },
     Step { name: "doc tests", when: Always,   work: Cargo(&["test", "--workspace", "--features", FEATURES, "--doc"]) },
+    Step { name: "bugs",   when: Always,      work: Cargo(&["test", "-p", "crore-store", "--features", "bug-drill", "--test", "bugs"]) },
+    Step { name: "example", when: Always,     work: Cargo(&["run", "-q", "-p", "crore-store", "--example", "first_job"]) },
 ];
 
 /// Runs every step of `extent`; the first that fails ends the run.

@@ -3,12 +3,16 @@
 //! A store's own tests plug it in with one line, and switch on the feature `conformance` of this
 //! crate among their dev-dependencies (nothing else is needed, not even tokio):
 //!
-//! ```ignore
-//! async fn make() -> Subject<MyStore> {
+//! ```
+//! # use std::sync::Arc;
+//! # use crore_store::{Memory, conformance::Subject};
+//! # use crore_testkit::FakeClock;
+//! async fn make() -> Subject<Memory> {
 //!     let clock = Arc::new(FakeClock::default());
-//!     Subject { store: Arc::new(MyStore::open(clock.clone()).await), clock }
+//!     Subject { store: Arc::new(Memory::new(clock.clone())), clock }
 //! }
-//! crore_store::conformance!(make);
+//! crore_store::conformance!(crate::make);
+//! # fn main() {}
 //! ```
 //!
 //! A store that has no more than [`Jobs`] and [`Registry`] so far starts with

@@ -13,6 +13,7 @@ use crate::jobs::{Claim, Claimed, Order, Renew, Renewed};
 
 impl<R: Records> Local<R> {
     pub(crate) fn claim(&mut self, ask: &Claim, now: Time) -> Result<Claimed, Error> {
+        self.expire(usize::MAX, now);
         let queues: Vec<u32> = ask.queues.iter().filter_map(|q| self.lanes.queue(q)).collect();
         for queue in &queues {
             self.lanes.ring(*queue, now);

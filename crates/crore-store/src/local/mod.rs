@@ -58,14 +58,12 @@ pub(crate) struct Local<R> {
     leaders: BTreeMap<Name, (u64, Time)>,
     last_id: u64,
     last_delivery: u64,
-    /// Queues in which jobs became ready since somebody asked.
-    woken: BTreeSet<Name>,
 }
 
 impl<R: Records> Local<R> {
-    /// The queues in which jobs have become ready since this was asked last.
-    pub(crate) fn woken(&mut self) -> BTreeSet<Name> {
-        std::mem::take(&mut self.woken)
+    /// The queues in which something to claim has appeared since this was asked last.
+    pub(crate) fn woken(&mut self) -> Vec<Name> {
+        self.lanes.woken()
     }
 
     fn load(&self, id: JobId) -> Result<Option<Record>, Error> {
@@ -84,6 +82,7 @@ impl<R: Records> Local<R> {
             let answer = change(record);
             if spec != Arc::as_ptr(&record.job.spec) {
                 record.lane = lanes.lane_for(&record.job.spec);
+                record.priority = record.job.spec.priority;
                 lanes.forget(before.lane);
             }
             (before, Place::of(record), answer)
@@ -99,7 +98,7 @@ impl<R: Records> Local<R> {
     /// Adds a job to records and index.
     fn add(&mut self, job: Job) -> Result<(), Error> {
         let lane = self.lanes.lane_for(&job.spec);
-        let record = Record { lane, job };
+        let record = Record { lane, priority: job.spec.priority, job };
         self.enter(Place::of(&record));
         self.records.insert(record)
     }
@@ -120,12 +119,6 @@ impl<R: Records> Local<R> {
         let id = place.slot.id;
         self.lanes.enter(place);
         match place.state {
-            State::Ready => {
-                let queue = self.lanes.queue_of(place.lane);
-                if !self.woken.contains(queue) {
-                    self.woken.insert(queue.clone());
-                }
-            }
             State::Scheduled => self.timers.insert(place.slot),
             State::Running => self.leases.insert(Slot { at: place.lease_until, id }),
             State::Waiting if place.broken => {

@@ -25,7 +25,7 @@ impl Place {
             lane: record.lane,
             state: live.state,
             broken: live.broken,
-            priority: record.job.spec.priority,
+            priority: record.priority,
             slot: slot_of(&record.job),
             lease_until: live.lease_until,
             result_until: live.result.as_ref().map(|kept| kept.until),

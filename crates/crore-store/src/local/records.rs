@@ -6,10 +6,11 @@ use crore_core::{Job, JobId};
 
 use crate::Error;
 
-/// A job and the lane that it belongs to.
+/// A job, and what the index wants to know of its spec without looking there.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub(crate) lane: u32,
+    pub(crate) priority: i32,
     pub(crate) job: Job,
 }
 

@@ -72,17 +72,11 @@ impl Definitions {
         true
     }
 
-    /// Drops up to `n` entries whose time is over. Gives how many.
-    pub(crate) fn prune(&mut self, n: usize, now: Time) -> usize {
-        let mut dropped = 0;
-        while dropped < n
-            && let Some((at, table, name)) = self.expiries.first().cloned()
-            && at <= now
-        {
-            self.remove(table, &name);
-            dropped += 1;
-        }
-        dropped
+    /// Drops an entry whose time is over, if there is one.
+    fn expire(&mut self, now: Time) -> Option<(Table, Name)> {
+        let (_, table, name) = self.expiries.first().filter(|(at, _, _)| *at <= now)?.clone();
+        self.remove(table, &name);
+        Some((table, name))
     }
 }
 
@@ -93,43 +87,50 @@ impl<R: Records> Local<R> {
             .map(|define| match self.definitions.define(define, now) {
                 None => Defined::Stale,
                 Some(revision) => {
-                    self.heed(define, now);
+                    let value = match &define.to {
+                        Definition::Set(value) => Some(value.clone()),
+                        Definition::Remove(_) => None,
+                    };
+                    self.heed(define.table(), &define.name, value, now);
                     Defined::Yes(revision)
                 }
             })
             .collect()
     }
 
+    /// Drops up to `n` entries whose time is over. Gives how many.
+    pub(crate) fn expire(&mut self, n: usize, now: Time) -> usize {
+        let mut dropped = 0;
+        while dropped < n
+            && let Some((table, name)) = self.definitions.expire(now)
+        {
+            self.heed(table, &name, None, now);
+            dropped += 1;
+        }
+        dropped
+    }
+
     /// Limits and queue settings hold from now on.
-    fn heed(&mut self, define: &Define, now: Time) {
-        let value = match &define.to {
-            Definition::Set(value) => Some(value.clone()),
-            Definition::Remove(_) => None,
-        };
-        match define.table() {
+    fn heed(&mut self, table: Table, name: &Name, value: Option<Value>, now: Time) {
+        match table {
             Table::Limits => {
                 let limit = match value {
                     Some(Value::Limit(limit)) => Some(limit),
                     _ => None,
                 };
-                for bucket in self.lanes.permits.define(&define.name, limit) {
+                for bucket in self.lanes.permits.define(name, limit) {
                     self.lanes.reopen(bucket, now);
                 }
             }
             Table::Queues => {
                 let paused = matches!(&value, Some(Value::Queue(settings)) if settings.paused);
-                let queue = self.lanes.queue_or_new(&define.name);
-                let was_paused =
-                    std::mem::replace(&mut self.lanes.queues.at_mut(queue).paused, paused);
-                if was_paused && !paused {
-                    self.woken.insert(define.name.clone());
-                }
+                self.lanes.pause(name, paused);
                 match value {
                     Some(Value::Queue(settings)) => {
-                        self.settings.insert(define.name.clone(), settings);
+                        self.settings.insert(name.clone(), settings);
                     }
                     _ => {
-                        self.settings.remove(&define.name);
+                        self.settings.remove(name);
                     }
                 }
             }

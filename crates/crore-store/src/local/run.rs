@@ -22,24 +22,27 @@ pub(crate) struct Run {
     /// The first chunk. It stands apart from the others so that a short run, which most are, is one
     /// step away. It is empty only if the run is.
     front: Vec<Slot>,
+    /// All other chunks.
+    #[expect(clippy::box_collection, reason = "most runs have none, and there are many runs")]
+    rest: Option<Box<VecDeque<Vec<Slot>>>>,
     /// How many slots at the beginning of `front` are taken already.
-    taken: usize,
-    rest: VecDeque<Vec<Slot>>,
-    len: usize,
+    taken: u32,
+    len: u32,
 }
 
 impl Run {
     pub(crate) const fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     pub(crate) fn first(&self) -> Option<Slot> {
-        self.front.get(self.taken).copied()
+        self.front.get(self.taken as usize).copied()
     }
 
     pub(crate) fn insert(&mut self, slot: Slot) {
         self.len += 1;
-        let back = self.rest.back_mut().unwrap_or(&mut self.front);
+        let rest = self.rest.as_deref_mut().and_then(VecDeque::back_mut);
+        let back = rest.unwrap_or(&mut self.front);
         if back.last().is_some_and(|last| *last > slot) && self.len > 1 {
             self.insert_between(slot);
         } else if back.len() < CHUNK {
@@ -47,14 +50,14 @@ impl Run {
         } else {
             let mut chunk = Vec::with_capacity(CHUNK);
             chunk.push(slot);
-            self.rest.push_back(chunk);
+            self.rest.get_or_insert_default().push_back(chunk);
         }
     }
 
     fn insert_between(&mut self, slot: Slot) {
         if self.taken > 0 && self.first().is_some_and(|first| slot < first) {
             self.taken -= 1;
-            if let Some(free) = self.front.get_mut(self.taken) {
+            if let Some(free) = self.front.get_mut(self.taken as usize) {
                 *free = slot;
             }
             return;
@@ -65,7 +68,7 @@ impl Run {
         chunk.insert(place, slot);
         if chunk.len() > CHUNK {
             let upper = chunk.split_off(chunk.len() / 2);
-            self.rest.insert(nth, upper);
+            self.rest.get_or_insert_default().insert(nth, upper);
         }
     }
 
@@ -78,12 +81,15 @@ impl Run {
             let Some(chunk) = self.chunk_mut(nth) else { return false };
             let Ok(place) = chunk.binary_search(&slot) else { return false };
             chunk.remove(place);
-            if chunk.is_empty() && nth > 0 {
-                self.rest.remove(nth - 1);
+            if chunk.is_empty()
+                && nth > 0
+                && let Some(rest) = &mut self.rest
+            {
+                rest.remove(nth - 1);
             }
         }
         self.len -= 1;
-        if self.taken >= self.front.len() {
+        if self.taken as usize >= self.front.len() {
             self.next_front();
         }
         true
@@ -93,10 +99,13 @@ impl Run {
     /// chunk's room, unless it is large.
     fn next_front(&mut self) {
         self.taken = 0;
-        match self.rest.pop_front() {
+        match self.rest.as_mut().and_then(|rest| rest.pop_front()) {
             Some(chunk) => self.front = chunk,
-            None if self.front.capacity() > 16 => self.front = Vec::new(),
-            None => self.front.clear(),
+            None => {
+                self.rest = None;
+                self.front.clear();
+                self.front.shrink_to(16);
+            }
         }
     }
 
@@ -110,31 +119,37 @@ impl Run {
     /// The slots before `before`, or all of them, last first.
     pub(crate) fn iter_before(&self, before: Option<Slot>) -> impl Iterator<Item = Slot> + '_ {
         let upto = before.map_or(usize::MAX, |slot| self.chunk_of(slot) + 1);
-        let past = (self.rest.len() + 1).saturating_sub(upto);
+        let past = (self.rest().len() + 1).saturating_sub(upto);
         let chunks = self.chunks().rev().skip(past).flat_map(|chunk| chunk.iter().rev().copied());
         chunks.skip_while(move |slot| before.is_some_and(|before| *slot >= before))
     }
 
     fn chunks(&self) -> impl DoubleEndedIterator<Item = &[Slot]> + '_ {
-        let front = self.front.get(self.taken..).unwrap_or_default();
-        std::iter::once(front).chain(self.rest.iter().map(Vec::as_slice))
+        let front = self.front.get(self.taken as usize..).unwrap_or_default();
+        std::iter::once(front).chain(self.rest().iter().map(Vec::as_slice))
+    }
+
+    fn rest(&self) -> &VecDeque<Vec<Slot>> {
+        const NONE: &VecDeque<Vec<Slot>> = &VecDeque::new();
+        self.rest.as_deref().unwrap_or(NONE)
     }
 
     /// The number of the chunk in which a slot is or would be; the first one is 0.
     fn chunk_of(&self, slot: Slot) -> usize {
-        if self.rest.is_empty() || self.front.last().is_some_and(|last| *last >= slot) {
+        let rest = self.rest();
+        if rest.is_empty() || self.front.last().is_some_and(|last| *last >= slot) {
             return 0;
         }
         let before = |chunk: &Vec<Slot>| chunk.last().is_some_and(|last| *last < slot);
-        1 + self.rest.partition_point(before)
+        1 + rest.partition_point(before)
     }
 
     /// A chunk, without what is taken already.
     fn chunk_mut(&mut self, nth: usize) -> Option<&mut Vec<Slot>> {
         if nth > 0 {
-            return self.rest.get_mut(nth - 1);
+            return self.rest.as_mut()?.get_mut(nth - 1);
         }
-        self.front.drain(..self.taken);
+        self.front.drain(..self.taken as usize);
         self.taken = 0;
         Some(&mut self.front)
     }

@@ -41,7 +41,7 @@ impl<R: Records> Local<R> {
         let jobs = self.prune_jobs(n, now)?;
         let mut others = self.prune_results(n, now)?;
         others += self.keys.prune(n, now);
-        others += self.definitions.prune(n, now);
+        others += self.expire(n, now);
         others += self.ties.prune(n, now);
         self.leaders.retain(|_, (_, until)| now < *until);
         self.lanes.prune(now);

@@ -39,6 +39,10 @@ pub(super) enum Place {
 /// The crate that no build of the product contains: it is used by tests, or behind a feature.
 pub(super) const TESTS_ONLY: &str = "crore-testkit";
 
+/// Crates that a room otherwise keeps out and may use behind a feature that no build of the product
+/// switches on: the conformance suite brings its own runtime.
+pub(super) const SUITES_ONLY: &[(&str, &str)] = &[("crore-store", "tokio")];
+
 /// Arrows point down: server → doors, ui, runner, remote → crore → store → core, with wire beside
 /// doors and client. A crate that is not listed here is a fault.
 #[rustfmt::skip]

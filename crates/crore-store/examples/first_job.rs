@@ -1,0 +1,106 @@
+//! A job's life on the memory store: pushed, taken, failed, retried, done. This is what the engine
+//! will do for every caller; here each step is made by hand.
+//!
+//! `cargo run -q -p crore-store --example first_job`
+
+use std::error::Error;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use crore_core::job::Keep;
+use crore_core::machine::{Again, Event, Outcome, decide};
+use crore_core::{Clock, Job, Name, NewJob, Payload, Span, Spec};
+use crore_store::jobs::{Applied, Claim, Order, Write};
+use crore_store::{Jobs, Memory, Upkeep};
+use crore_testkit::FakeClock;
+
+/// The memory store answers at once, so no runtime is needed to wait for it.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return output;
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    block_on(first_job())
+}
+
+async fn first_job() -> Result<(), Box<dyn Error>> {
+    // The clock is ours, so the wait before the retry takes no time.
+    let clock = Arc::new(FakeClock::default());
+    let store = Memory::new(clock.clone());
+
+    let mut spec = Spec::new(
+        Name::new("queue", "mail")?,
+        Name::new("kind", "send-welcome")?,
+        Payload::json(r#"{"to": "ada@example.org"}"#),
+    );
+    spec.keep = Keep::For(Span::from_secs(3600));
+    let pushed = store.push(NewJob::from(spec).into()).await?.into_inner();
+    println!("pushed     {:?}", pushed.jobs);
+
+    let job = claim(&store).await?;
+    println!(
+        "claimed    {:?}, delivery {:?}, attempt {}",
+        job.id, job.live.delivery, job.live.attempt
+    );
+
+    let error = "the mail server is asleep".into();
+    let failed = Outcome::Failed { error, detail: None, again: Again::ByPolicy };
+    let job = finish(&store, &job, failed).await?;
+    let wait = job.live.due.since(clock.now());
+    println!("failed     it is {:?} and due again in {wait:?}", job.live.state);
+
+    clock.advance(wait);
+    let promoted = store.promote(100).await?;
+    println!("later      {} job became ready", promoted.count);
+
+    let job = claim(&store).await?;
+    println!(
+        "claimed    {:?}, delivery {:?}, attempt {}",
+        job.id, job.live.delivery, job.live.attempt
+    );
+    let done = Outcome::Done { result: Some(Payload::json(r#"{"sent": true}"#)) };
+    let job = finish(&store, &job, done).await?;
+    let result = job.live.result.as_ref().map(|kept| String::from_utf8_lossy(&kept.payload.bytes));
+    println!("finished   it is {:?}, with result {}", job.live.state, result.unwrap_or_default());
+
+    for attempt in job.live.history.iter().rev() {
+        println!(
+            "history    {:?} {:?} {}",
+            attempt.delivery,
+            attempt.ended,
+            attempt.error.as_deref().unwrap_or("")
+        );
+    }
+    Ok(())
+}
+
+/// Takes the next job of the queue `mail`.
+async fn claim(store: &Memory) -> Result<Job, Box<dyn Error>> {
+    let ask = Claim {
+        queues: vec![Name::new("queue", "mail")?],
+        kinds: None,
+        n: 1,
+        order: Order::Merged,
+        worker: Name::new("worker", "example")?,
+    };
+    let claimed = store.claim(ask).await?;
+    Ok(claimed.jobs.into_iter().next().ok_or("there is nothing to claim")?)
+}
+
+/// Reports how a delivery went: the rules decide what that means, the store writes it, and the job
+/// is read back.
+async fn finish(store: &Memory, job: &Job, outcome: Outcome) -> Result<Job, Box<dyn Error>> {
+    let event = Event::Finished { delivery: Some(job.live.delivery), report: outcome.into() };
+    let Ok(change) = decide(job, &event, 42) else { return Ok(job.clone()) };
+    let applied = store.apply(vec![Write::Job(change)]).await?.into_inner();
+    assert_eq!(applied, [Applied::Yes(vec![])], "nobody else has this delivery");
+    let job = store.get(vec![job.id]).await?.into_iter().flatten().next();
+    Ok(job.ok_or("the job is gone")?)
+}

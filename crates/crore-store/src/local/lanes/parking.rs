@@ -1,0 +1,117 @@
+//! Parking: how lanes without a permit stand aside, and how they come back.
+
+use crore_core::Time;
+
+use super::super::permits::Blocked;
+use super::Lanes;
+
+impl Lanes {
+    /// After the head of a lane was claimed: others of its desk that need the same buckets may come
+    /// in their turn.
+    pub(crate) fn taken(&mut self, lane: u32, now: Time) {
+        let row = self.lanes.at(lane);
+        let (desk, Some(buckets)) = (row.desk, row.buckets()) else { return };
+        for bucket in buckets.iter() {
+            self.try_best(*bucket, desk, now);
+        }
+    }
+
+    /// A delivery of the lane's job gives its permits back.
+    pub(crate) fn give_back(&mut self, lane: u32, now: Time) {
+        let Some(buckets) = self.lanes.at(lane).buckets() else { return };
+        for bucket in buckets.iter() {
+            self.permits.give_back(*bucket);
+            self.reopen(*bucket, now);
+        }
+    }
+
+    /// Tries what is parked at a bucket that may have a permit again, at every desk.
+    pub(crate) fn reopen(&mut self, bucket: u32, now: Time) {
+        let desks: Vec<u32> = self.permits.buckets.at(bucket).parked.keys().copied().collect();
+        for desk in desks {
+            self.try_best(bucket, desk, now);
+        }
+    }
+
+    /// Tries what waits in a queue for a rate whose time has come.
+    pub(crate) fn ring(&mut self, queue: u32, now: Time) {
+        while let Some((at, bucket)) = self.queues.at(queue).timers.first().copied()
+            && at <= now
+        {
+            self.queues.at_mut(queue).timers.pop_first();
+            self.reopen(bucket, now);
+        }
+    }
+
+    /// When a rate may let the next one of a queue through.
+    pub(crate) fn next_ring(&self, queue: u32) -> Option<Time> {
+        self.queues.at(queue).timers.first().map(|(at, _)| *at)
+    }
+
+    pub(super) fn park(&mut self, lane: u32, bucket: u32, blocked: Blocked, now: Time) {
+        self.close(lane);
+        let row = self.lanes.at_mut(lane);
+        row.parked = Some(bucket);
+        let (desk, head) = (row.desk, row.head);
+        let others = row.buckets();
+        let parked = &mut self.permits.buckets.at_mut(bucket).parked;
+        parked.entry(desk).or_default().extend(head);
+        if let Blocked::Until(at) = blocked {
+            let queue = self.desks.at(desk).queue;
+            self.queues.at_mut(queue).timers.insert((at, bucket));
+        }
+        for other in others.iter().flat_map(|others| others.iter()) {
+            if *other != bucket {
+                self.try_best(*other, desk, now);
+            }
+        }
+    }
+
+    /// Opens the best lane of a desk that is parked at a bucket, if the bucket has a permit; if its
+    /// rate will have one, the queue's timer is set for then.
+    fn try_best(&mut self, bucket: u32, desk: u32, now: Time) {
+        let parked = &self.permits.buckets.at(bucket).parked;
+        let Some(head) = parked.get(&desk).and_then(|heads| heads.first().copied()) else { return };
+        let queue = self.desks.at(desk).queue;
+        match self.permits.blocked(bucket, now) {
+            None => {
+                self.unpark(head.lane);
+                self.open(head.lane);
+                self.woken.insert(queue);
+            }
+            Some(Blocked::Until(at)) => {
+                self.queues.at_mut(queue).timers.insert((at, bucket));
+            }
+            Some(Blocked::Held) => {}
+        }
+    }
+
+    pub(super) fn unpark(&mut self, lane: u32) {
+        let row = self.lanes.at_mut(lane);
+        let (Some(bucket), Some(head), desk) = (row.parked.take(), row.head, row.desk) else {
+            return;
+        };
+        let parked = &mut self.permits.buckets.at_mut(bucket).parked;
+        if let Some(heads) = parked.get_mut(&desk) {
+            heads.remove(&head);
+            if heads.is_empty() {
+                parked.remove(&desk);
+            }
+        }
+    }
+
+    /// A lane with limits has stepped back in the order, or is empty: whoever is parked behind it may
+    /// be better now. Whether there is a permit is found out when a claim comes to it.
+    pub(super) fn step_back(&mut self, lane: u32) {
+        let row = self.lanes.at(lane);
+        let (desk, Some(buckets)) = (row.desk, row.buckets()) else { return };
+        for bucket in buckets.iter() {
+            let parked = &self.permits.buckets.at(*bucket).parked;
+            let best = parked.get(&desk).and_then(|heads| heads.first().copied());
+            if let Some(head) = best {
+                self.unpark(head.lane);
+                self.open(head.lane);
+            }
+        }
+    }
+}

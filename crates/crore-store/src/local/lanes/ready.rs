@@ -1,0 +1,52 @@
+//! The ready jobs of one lane.
+
+use std::collections::BTreeMap;
+
+use super::super::run::{Run, Slot};
+
+/// The ready jobs of a lane by priority. Nearly all lanes have one priority at a time; it stands
+/// apart so that it is at hand.
+#[derive(Debug, Default)]
+pub(crate) struct Ready {
+    /// The priority of `run`; it means nothing while the run is empty.
+    priority: i32,
+    run: Run,
+    others: BTreeMap<i32, Run>,
+}
+
+impl Ready {
+    pub(super) fn insert(&mut self, priority: i32, slot: Slot) {
+        if self.run.len() == 0 && self.others.is_empty() {
+            self.priority = priority;
+        }
+        self.run_mut(priority).insert(slot);
+    }
+
+    pub(super) fn remove(&mut self, priority: i32, slot: Slot) {
+        self.run_mut(priority).remove(slot);
+        self.others.retain(|_, run| run.len() > 0);
+    }
+
+    fn run_mut(&mut self, priority: i32) -> &mut Run {
+        if priority == self.priority {
+            &mut self.run
+        } else {
+            self.others.entry(priority).or_default()
+        }
+    }
+
+    pub(super) fn first(&self) -> Option<(i32, Slot)> {
+        let one = self.run.first().map(|slot| (self.priority, slot));
+        if self.others.is_empty() {
+            return one;
+        }
+        let other = self.others.iter().next();
+        let other = other.and_then(|(priority, run)| Some((*priority, run.first()?)));
+        one.into_iter().chain(other).min()
+    }
+
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (i32, &Run)> {
+        let others = self.others.iter().map(|(priority, run)| (*priority, run));
+        std::iter::once((self.priority, &self.run)).chain(others)
+    }
+}
