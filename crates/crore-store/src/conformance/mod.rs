@@ -30,6 +30,7 @@
 mod cases;
 mod draft;
 mod list;
+pub mod model;
 mod subject;
 
 use std::fmt;

@@ -1,3 +1,4 @@
 //! The stores of this crate, as others see them.
 
 mod memory;
+mod model;
