@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::Revision;
 use crate::job::Needs;
 
-/// What a store counts of a group. A group without a seal may still grow and never ends.
+/// What a store counts of a group. A group without a seal is still being made, and never ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Group {
     /// Its members.
@@ -14,7 +14,7 @@ pub struct Group {
     pub ran: u64,
     /// Members that are done.
     pub succeeded: u64,
-    /// Whether all members are known.
+    /// Whether it is complete, so that it ends when its members have.
     pub sealed: bool,
     /// How often the record was changed.
     pub revision: Revision,

@@ -12,10 +12,12 @@ pub trait Jobs: Part {
     ///
     /// The store allocates the ids, in the order of the batch, and stamps times by its own clock.
     /// A job whose unique key or client id is taken is not stored and answered `Duplicate` with the
-    /// job that has it (also for two of the same batch); one that refers to something that is not
-    /// there, or that can no longer succeed, is answered `Broken`. Both leave the others of the
-    /// batch as they are; references to a duplicate mean the job that was there first, and a job
-    /// that refers to a broken one is broken too. Durable when answered.
+    /// job that has it (also for two of the same batch; the key is looked at before the client id, and
+    /// both before anything that it refers to); one that refers to something that is not there, or
+    /// that can no longer succeed, is answered `Broken`. Both leave the others of the batch as they
+    /// are; references to a duplicate mean the job that was there first, and a job that refers to a
+    /// broken one is broken too. A group may be joined until it is pruned, also after it was sealed:
+    /// a member may add to it; follow-ups that are on their way stay so. Durable when answered.
     fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>>;
 
     /// Takes up to `n` ready jobs, each under a fresh delivery: permits are reserved, the job is
@@ -144,7 +146,7 @@ pub enum Renewed {
 pub enum Write {
     /// A decision about a job, with its effects.
     Job(Change),
-    /// No more members for a group. Stale if it is sealed, or not there.
+    /// From now on a group ends when its members have. Stale if it is sealed, or not there.
     Seal(GroupId),
     /// The ticks of a schedule up to `cursor` are accounted for by these jobs.
     Tick {

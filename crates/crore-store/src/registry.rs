@@ -13,7 +13,8 @@ use crate::{Answer, Committed, Part};
 /// The verbs of the registry.
 pub trait Registry: Part {
     /// Sets and removes entries: each is guarded and answered singly, all that apply are one write.
-    /// Limits and queue settings hold from the next claim on. Durable when answered.
+    /// Limits and queue settings hold from the next claim on; what is in use of a limit stays in use
+    /// when it is changed, and when it is removed and set anew. Durable when answered.
     fn define(&self, definitions: Vec<Define>) -> Answer<'_, Committed<Vec<Defined>>>;
 
     /// The entries of a table in the order of their names: those after `after`, at most `n`.

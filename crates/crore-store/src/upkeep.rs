@@ -7,7 +7,7 @@ use crate::{Answer, Part};
 
 /// The verbs of upkeep.
 pub trait Upkeep: Part {
-    /// Scheduled → Ready for up to `n` jobs that are due, earliest first. Costs what is due, not
+    /// Scheduled → Ready for up to `n` jobs that are due, by (due, id). Costs what is due, not
     /// what waits. Never early.
     fn promote(&self, n: usize) -> Answer<'_, Promoted>;
 

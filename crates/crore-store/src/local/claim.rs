@@ -48,7 +48,6 @@ impl<R: Records> Local<R> {
             job.clone()
         })?;
         let job = claimed.ok_or_else(|| lost(head.id))?;
-        self.lanes.taken(head.lane, now);
         if let Some(unique) = &job.spec.unique
             && (unique.hold == Hold::UntilStart || planted!("bug-5"))
         {

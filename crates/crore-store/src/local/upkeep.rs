@@ -39,10 +39,11 @@ impl<R: Records> Local<R> {
 
     pub(crate) fn prune(&mut self, n: usize, now: Time) -> Result<Pruned, Error> {
         let jobs = self.prune_jobs(n, now)?;
-        let mut others = self.prune_results(n, now)?;
-        others += self.keys.prune(n, now);
-        others += self.expire(n, now);
-        others += self.ties.prune(n, now);
+        let left = n - jobs;
+        let mut others = self.prune_results(left, now)?;
+        others += self.keys.prune(left - others, now);
+        others += self.expire(left - others, now);
+        others += self.ties.prune(left - others, now);
         self.leaders.retain(|_, (_, until)| now < *until);
         self.lanes.prune(now);
         Ok(Pruned { jobs, others })

@@ -1,11 +1,15 @@
 //! The model test: random operations on a store and on the memory store, whose answers must be
 //! equal.
 //!
-//! ```ignore
-//! #[test]
-//! fn my_store_equals_the_model() {
-//!     crore_store::conformance::model::check_store(100, 40, make);
-//! }
+//! ```
+//! # use std::sync::Arc;
+//! # use crore_store::{Memory, conformance::{Subject, model}};
+//! # use crore_testkit::FakeClock;
+//! # async fn make() -> Subject<Memory> {
+//! #     let clock = Arc::new(FakeClock::default());
+//! #     Subject { store: Arc::new(Memory::new(clock.clone())), clock }
+//! # }
+//! model::check_store(10, 20, make);
 //! ```
 //!
 //! Both stores run at one time, in the test's hand. Every answer is compared, and every few

@@ -55,8 +55,8 @@ async fn prune(store: &dyn Upkeep, n: usize) -> Result<Said, Error> {
     for _ in 0..1000 {
         let pruned = store.prune(n).await?;
         jobs += pruned.jobs;
-        if pruned.jobs > n {
-            return Ok(Said::Wrong(format!("{} jobs removed in a slice of {n}", pruned.jobs)));
+        if pruned.jobs + pruned.others > n {
+            return Ok(Said::Wrong(format!("{pruned:?} in a slice of {n}")));
         }
         if pruned.jobs + pruned.others == 0 {
             return Ok(Said::Number(jobs));

@@ -6,16 +6,6 @@ use super::super::permits::Blocked;
 use super::Lanes;
 
 impl Lanes {
-    /// After the head of a lane was claimed: others of its desk that need the same buckets may come
-    /// in their turn.
-    pub(crate) fn taken(&mut self, lane: u32, now: Time) {
-        let row = self.lanes.at(lane);
-        let (desk, Some(buckets)) = (row.desk, row.buckets()) else { return };
-        for bucket in buckets.iter() {
-            self.try_best(*bucket, desk, now);
-        }
-    }
-
     /// A delivery of the lane's job gives its permits back.
     pub(crate) fn give_back(&mut self, lane: u32, now: Time) {
         let Some(buckets) = self.lanes.at(lane).buckets() else { return };
@@ -100,8 +90,9 @@ impl Lanes {
         }
     }
 
-    /// A lane with limits has stepped back in the order, or is empty: whoever is parked behind it may
-    /// be better now. Whether there is a permit is found out when a claim comes to it.
+    /// A lane with limits has stepped back in the order, because its head was claimed or went away:
+    /// whoever is parked at one of its buckets may be better now. Whether there is a permit is found
+    /// out when a claim comes to it.
     pub(super) fn step_back(&mut self, lane: u32) {
         let row = self.lanes.at(lane);
         let (desk, Some(buckets)) = (row.desk, row.buckets()) else { return };
