@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crore_core::group::{Group, Tally};
 use crore_core::job::Needs;
 use crore_core::machine::Settled;
-use crore_core::{GroupId, Job, JobId, Revision, Time};
+use crore_core::{GroupId, Job, JobId, Revision, State, Time};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
@@ -206,7 +206,11 @@ impl Work {
             }
             (Settled::Failed, Needs::Success) => false,
             (Settled::Gone, Needs::Success) => {
-                job.live.snap();
+                // Only one that is held breaks; one that has ended meanwhile just waits for less.
+                match job.live.state {
+                    State::Waiting => job.live.snap(),
+                    _ => job.live.release(now),
+                }
                 true
             }
         });

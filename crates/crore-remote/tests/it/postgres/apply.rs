@@ -115,6 +115,19 @@ async fn a_dead_job_that_is_retried_and_succeeds_releases_those_that_it_held() {
 }
 
 #[tokio::test]
+async fn a_dependant_that_has_ended_is_not_broken_any_more() {
+    let Some(it) = subject().await else { return };
+    let first = it.push(vec![job("first")]).await[0];
+    let held = it.push(vec![after(AfterRef::Job(first), Needs::Success)]).await[0];
+    it.decide(&it.get(held).await.expect("stored"), Event::Cancel).await;
+    it.decide(&it.get(first).await.expect("stored"), Event::Delete).await;
+    let cancelled = it.get(held).await.expect("kept");
+    assert_eq!((cancelled.live.broken, cancelled.live.waits), (false, 0));
+    it.decide(&cancelled, Event::Retry).await;
+    assert_eq!(it.claim_ids(ask(&["q"], 1)).await, [held]);
+}
+
+#[tokio::test]
 async fn writes_of_a_batch_see_those_before_them() {
     let Some(it) = subject().await else { return };
     let first = it.push(vec![job("first")]).await[0];

@@ -11,8 +11,3 @@ async fn make() -> Subject<Postgres> {
 }
 
 crore_store::conformance_jobs!(make);
-
-#[test]
-fn answers_are_those_of_the_model() {
-    crore_store::conformance::model::check_jobs(12, 40, make);
-}
