@@ -1,4 +1,4 @@
-//! The store on PostgreSQL, 13 or later.
+//! The store on PostgreSQL; 15 is the version that it is tested on.
 //!
 //! Any number of nodes share one schema; there is no state in a node but its connections. A verb is
 //! one statement or one transaction at the level `read committed`: it locks what it is about, reads
@@ -32,6 +32,8 @@ use crore_core::{Clock, Name, Span, Time};
 use crore_store::{Committed, Error};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres as Db, Transaction};
+
+use error::Fault;
 
 /// Every statement of this store is some steps down an index. The planner does not know how few jobs
 /// a claim takes, and would rather read the whole table; so it is not given the choice.
@@ -122,5 +124,3 @@ async fn commit<T>(tx: Transaction<'static, Db>, answer: T) -> Result<Committed<
 fn time(millis: i64) -> Time {
     Time::from_millis(millis)
 }
-
-use error::Fault;
