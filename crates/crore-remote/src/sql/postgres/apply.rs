@@ -54,7 +54,7 @@ impl Apply {
             wanted.add(jobs);
         }
         let subjects: BTreeSet<_> = writes.iter().filter_map(change).map(|c| c.id).collect();
-        let mut jobs = std::mem::take(&mut wanted.jobs);
+        let mut jobs = wanted.jobs(connection).await?;
         jobs.extend(&subjects);
         let mut work = Work::start(connection, now, n, jobs).await?;
 

@@ -26,6 +26,22 @@ pub(super) fn keys_of(spec: &Spec) -> impl Iterator<Item = Vec<u8>> {
     unique.into_iter().chain(spec.client_id.as_ref().map(client_key))
 }
 
+/// Who has these keys, without locking them.
+pub(super) async fn holders(
+    connection: &mut PgConnection,
+    keys: &BTreeSet<Vec<u8>>,
+) -> Result<Vec<JobId>, Fault> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let holders = sqlx::query_scalar("select job from keys where key = any($1) and job > 0");
+    let holders: Vec<i64> = holders
+        .bind(keys.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        .fetch_all(connection)
+        .await?;
+    Ok(holders.into_iter().map(|job| JobId(job.cast_unsigned())).collect())
+}
+
 /// A key that this transaction alone may read and change.
 #[derive(Debug)]
 pub(super) struct Key {

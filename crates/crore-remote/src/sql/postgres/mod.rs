@@ -7,8 +7,8 @@
 //! **Locks** are taken in one order, so that verbs wait for each other but not in a circle: jobs by
 //! id, buckets by key, keys by key, groups by id, registry entries by name, and then the jobs that
 //! wait for those. A claim takes buckets before jobs, and can, because it never waits for a job.
-//! What is left (a push that waits for a job which a group's end releases) the server notices, and
-//! the verb is done again.
+//! What is left (a push that refers to a job which came to a key, or which a group's end releases,
+//! just then) the server notices, and the verb is done again.
 
 mod apply;
 mod buckets;

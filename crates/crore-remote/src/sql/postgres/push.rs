@@ -12,7 +12,7 @@ use crore_store::jobs::{Pushed, Pushes};
 use sqlx::PgConnection;
 
 use super::error::{Fault, corrupt};
-use super::keys::{Keys, keys_of};
+use super::keys::{self, Keys, keys_of};
 use super::work::{Dep, GroupSlot, Slot, Work, Write};
 use super::{Postgres, commit};
 
@@ -22,7 +22,7 @@ impl Postgres {
         wanted.add(&batch.jobs);
         let mut tx = self.begin().await?;
         let n = batch.groups.len() + batch.jobs.len();
-        let jobs = std::mem::take(&mut wanted.jobs);
+        let jobs = wanted.jobs(&mut tx).await?;
         let mut work = Work::start(&mut tx, self.now(), n, jobs).await?;
         wanted.lock(&mut work, &mut tx).await?;
         let groups = work.open_groups(batch.groups.len())?;
@@ -63,6 +63,20 @@ impl Wanted {
         }
     }
 
+    /// The jobs to lock. A reference to a duplicate means the job that was there first: that is known
+    /// only when the keys are locked, but whoever has a key now is likely to have it then too, and
+    /// jobs are locked before keys.
+    pub(super) async fn jobs(
+        &mut self,
+        connection: &mut PgConnection,
+    ) -> Result<BTreeSet<JobId>, Fault> {
+        let mut jobs = std::mem::take(&mut self.jobs);
+        if self.refer_back {
+            jobs.extend(keys::holders(connection, &self.keys).await?);
+        }
+        Ok(jobs)
+    }
+
     /// Locks keys and groups; jobs were locked before.
     pub(super) async fn lock(
         self,
@@ -71,7 +85,7 @@ impl Wanted {
     ) -> Result<(), Fault> {
         work.keys = Keys::lock(connection, self.keys).await?;
         if self.refer_back {
-            // A reference to a duplicate means the job that was there first.
+            // Those who came to a key since the jobs were locked; mostly there is none.
             let holders = work.keys.holders().collect();
             work.lock_jobs(connection, holders).await?;
         }
