@@ -4,3 +4,4 @@
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 pub mod redis;
+pub mod sql;

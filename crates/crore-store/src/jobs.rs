@@ -114,8 +114,8 @@ pub struct Claimed {
     pub now: Time,
     /// The jobs, running now, in order.
     pub jobs: Vec<Job>,
-    /// If less than `n` were there: when a rate limit may let the next one through, if that is what
-    /// holds it.
+    /// If less than `n` were there: when a rate limit may let the next one of these queues through.
+    /// A hint, by which the caller asks again; it may be early.
     pub next_at: Option<Time>,
 }
 

@@ -64,11 +64,12 @@ impl Live {
         }
     }
 
-    /// One of the things that it waits for can no longer come true. The job is held until that is
-    /// decided upon ([`super::Event::Broken`]).
+    /// One of the things that it waits for can no longer come true. A job that waits is held until
+    /// that is decided upon ([`super::Event::Broken`]); one that does not wait any more has one thing
+    /// less to wait for, should it be retried.
     pub const fn snap(&mut self) {
         self.waits = self.waits.saturating_sub(1);
-        self.broken = true;
+        self.broken = self.broken || matches!(self.state, State::Waiting);
         self.revision = self.revision.next();
     }
 

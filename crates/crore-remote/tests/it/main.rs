@@ -1,5 +1,6 @@
-//! Stores that live in another server, against the real ones.
+//! The stores of this crate, on real servers.
 
+mod postgres;
 mod redis;
 mod redis_conformance;
 mod redis_outbox;

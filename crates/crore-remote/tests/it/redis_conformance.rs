@@ -21,7 +21,6 @@ mod model {
     use crore_store::conformance::{Subject, model};
 
     #[test]
-    #[ignore = "the memory store names a next time of a rate that was changed or removed since"]
     fn one_shard_equals_the_model() {
         model::check_jobs(60, 40, async || {
             let (store, clock) = crate::redis::single().await;
@@ -30,7 +29,6 @@ mod model {
     }
 
     #[test]
-    #[ignore = "the memory store names a next time of a rate that was changed or removed since"]
     fn a_cluster_of_one_shard_equals_the_model() {
         model::check_jobs(20, 40, async || {
             let (store, clock) = crate::redis::clustered(1).await;

@@ -122,8 +122,8 @@ impl<R: Records> Local<R> {
     pub(super) fn pull(&mut self, pulled: Vec<(JobId, Pull)>, now: Time) -> Result<(), Error> {
         for (id, pull) in pulled {
             self.change(id, |record| match pull {
-                Pull::Snap if record.job.live.state == State::Waiting => record.job.live.snap(),
-                Pull::Release | Pull::Snap => record.job.live.release(now),
+                Pull::Snap => record.job.live.snap(),
+                Pull::Release => record.job.live.release(now),
             })?;
         }
         Ok(())

@@ -84,6 +84,7 @@ impl<R: Records> Local<R> {
             Err(broken) => return Ok(broken),
         }
         let mut waits = Vec::new();
+        spec.after.clear();
         for after in &new.after {
             let on = match find_thing(after.on, earlier) {
                 Ok(on) => on,

@@ -15,8 +15,8 @@
 //! Both stores run at one time, in the test's hand. Every answer is compared, and every few
 //! operations everything that can be seen. What differs between honest stores is mapped away before:
 //! the numbers that a store allocates become places in the order of their first appearance, and what
-//! the contract leaves open is not looked at (the order of jobs that need a decision, where a page
-//! ends, what pruning counts besides jobs, a group's revision, and how long something is stored that
+//! the contract leaves open is not looked at (the order of jobs that need a decision, when to claim
+//! again, where a page ends, what pruning counts besides jobs, a group's revision, and how long something is stored that
 //! nobody may see any more). A failure is shrunk to a short list of operations.
 //!
 //! Each case first draws which families of operations it uses at all: a case with few families goes

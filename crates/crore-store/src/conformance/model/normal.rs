@@ -95,7 +95,8 @@ impl Known {
             self.saw(job);
         }
         let jobs = claimed.jobs.into_iter().map(|job| self.job(job, claimed.now)).collect();
-        Said::Claimed(Claimed { jobs, ..claimed })
+        // When to ask again is a hint, and stores may give one that is early.
+        Said::Claimed(Claimed { jobs, now: claimed.now, next_at: None })
     }
 
     /// A result whose time is over may be stored or not: nobody may see it.

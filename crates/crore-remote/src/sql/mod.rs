@@ -1,0 +1,5 @@
+//! Stores that are SQL databases.
+
+pub mod postgres;
+
+pub use postgres::Postgres;

@@ -1,0 +1,69 @@
+//! The seam: each verb is tried until it does not lose a race.
+
+use std::collections::BTreeMap;
+
+use crore_core::group::Group;
+use crore_core::{Batch, GroupId, Job, JobId, Name};
+use crore_store::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Write};
+use crore_store::registry::{Define, Defined, Entry, Table};
+use crore_store::{Answer, Committed, Jobs, Registry};
+use sqlx::Row;
+
+use super::Postgres;
+use super::error::{Fault, retried};
+use super::row::{self, columns, int};
+
+impl Jobs for Postgres {
+    fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
+        Box::pin(async move { retried(|| self.push_once(&batch)).await })
+    }
+
+    fn claim(&self, ask: Claim) -> Answer<'_, Claimed> {
+        Box::pin(async move { retried(|| self.claim_once(&ask)).await })
+    }
+
+    fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
+        Box::pin(async move { retried(|| self.renew_once(&leases)).await })
+    }
+
+    fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
+        Box::pin(async move { retried(|| self.apply_once(&writes)).await })
+    }
+
+    fn get(&self, ids: Vec<JobId>) -> Answer<'_, Vec<Option<Job>>> {
+        Box::pin(async move { retried(|| self.get_once(&ids)).await })
+    }
+}
+
+impl Registry for Postgres {
+    fn define(&self, definitions: Vec<Define>) -> Answer<'_, Committed<Vec<Defined>>> {
+        Box::pin(async move { retried(|| self.define_once(&definitions)).await })
+    }
+
+    fn entries(&self, table: Table, after: Option<Name>, n: usize) -> Answer<'_, Vec<Entry>> {
+        Box::pin(async move { retried(|| self.entries_once(table, after.as_ref(), n)).await })
+    }
+
+    fn group(&self, id: GroupId) -> Answer<'_, Option<Group>> {
+        Box::pin(async move { retried(|| self.group_once(id)).await })
+    }
+}
+
+impl Postgres {
+    async fn get_once(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, Fault> {
+        let rows = sqlx::query(concat!(
+            "select j.payload, ",
+            columns!(),
+            " from jobs j where j.id = any($1)"
+        ))
+        .bind(ids.iter().map(|id| int(id.0)).collect::<Vec<_>>())
+        .fetch_all(&self.pool)
+        .await?;
+        let mut jobs = BTreeMap::new();
+        for row in rows {
+            let job = row::read(&row, row.try_get("payload")?)?;
+            jobs.insert(job.id, job);
+        }
+        Ok(ids.iter().map(|id| jobs.get(id).cloned()).collect())
+    }
+}

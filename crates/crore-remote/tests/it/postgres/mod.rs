@@ -1,0 +1,114 @@
+//! The store on PostgreSQL: each test in a schema of its own.
+
+mod apply;
+mod claim;
+mod groups;
+mod limits;
+mod push;
+mod races;
+mod registry;
+mod schema;
+mod suite;
+
+use std::sync::Arc;
+
+use crore_core::machine::{Event, Outcome, decide};
+use crore_core::{Job, JobId, Name, NewJob, Payload, Spec, Time};
+use crore_remote::sql::postgres::{Options, Postgres};
+use crore_store::jobs::{Applied, Claim, Order, Pushed, Write};
+use crore_store::registry::{Define, Value};
+use crore_store::{Jobs, Registry};
+use crore_testkit::{FakeClock, or_skip, shared, unique_name};
+
+/// A store that nobody else uses, and the clock that it goes by.
+struct Subject {
+    store: Postgres,
+    clock: FakeClock,
+    options: Options,
+    url: String,
+}
+
+fn name(text: &str) -> Name {
+    Name::new("name", text).expect("a good name")
+}
+
+fn spec(queue: &str, kind: &str) -> Spec {
+    Spec::new(name(queue), name(kind), Payload::json("{}"))
+}
+
+fn job(queue: &str) -> NewJob {
+    spec(queue, "k").into()
+}
+
+const DONE: Outcome = Outcome::Done { result: None };
+
+fn ask(queues: &[&str], n: usize) -> Claim {
+    let queues = queues.iter().map(|queue| name(queue)).collect();
+    Claim { queues, kinds: None, n, order: Order::Merged, worker: name("w") }
+}
+
+/// A fresh store, or none on a machine without a server.
+async fn subject() -> Option<Subject> {
+    let url = or_skip(shared::postgres())?;
+    let clock = FakeClock::default();
+    let mut options = Options::new(name(&unique_name("crore")));
+    options.clock = Some(Arc::new(clock.clone()));
+    let store = Postgres::open(&url, options.clone()).await.expect("opens");
+    Some(Subject { store, clock, options, url })
+}
+
+impl Subject {
+    /// Another node on the same schema.
+    async fn node(&self) -> Postgres {
+        Postgres::open(&self.url, self.options.clone()).await.expect("opens")
+    }
+
+    async fn answers(&self, jobs: Vec<NewJob>) -> Vec<Pushed> {
+        self.store.push(jobs.into()).await.expect("pushes").into_inner().jobs
+    }
+
+    /// Pushes jobs that are all new.
+    async fn push(&self, jobs: Vec<NewJob>) -> Vec<JobId> {
+        let new = |pushed| match pushed {
+            Pushed::New(id) => id,
+            other => panic!("not new: {other:?}"),
+        };
+        self.answers(jobs).await.into_iter().map(new).collect()
+    }
+
+    async fn claim(&self, ask: Claim) -> Vec<Job> {
+        self.store.claim(ask).await.expect("claims").jobs
+    }
+
+    async fn claim_ids(&self, ask: Claim) -> Vec<JobId> {
+        self.claim(ask).await.into_iter().map(|job| job.id).collect()
+    }
+
+    async fn get(&self, id: JobId) -> Option<Job> {
+        self.store.get(vec![id]).await.expect("gets").pop().expect("one answer")
+    }
+
+    async fn apply(&self, write: Write) -> Applied {
+        let answers = self.store.apply(vec![write]).await.expect("applies");
+        answers.into_inner().pop().expect("one answer")
+    }
+
+    async fn decide(&self, job: &Job, event: Event) -> Applied {
+        let change = decide(job, &event, 0).expect("is decided");
+        self.apply(Write::Job(change)).await
+    }
+
+    async fn finish(&self, job: &Job, outcome: Outcome) -> Applied {
+        let delivery = Some(job.live.delivery);
+        self.decide(job, Event::Finished { delivery, report: outcome.into() }).await
+    }
+
+    async fn define(&self, entry: &str, value: Value) {
+        let set = Define::set(name(entry), value);
+        _ = self.store.define(vec![set]).await.expect("defines");
+    }
+
+    fn now(&self) -> Time {
+        crore_core::Clock::now(&self.clock)
+    }
+}
