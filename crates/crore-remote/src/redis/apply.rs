@@ -133,7 +133,7 @@ fn job_step(layout: &Layout, change: Change) -> Result<Step, Error> {
     let mut push = Vec::new();
     let frees = Frees {
         key_of: change.effects.contains(&Effect::ReleaseKey).then_some(change.id),
-        client_of: matches!(change.next, Next::Gone).then_some(change.id),
+        removed: matches!(change.next, Next::Gone).then_some(change.id),
     };
     for effect in change.effects {
         match effect {

@@ -29,8 +29,8 @@ pub(super) struct Load<'a> {
 pub(super) struct Frees {
     /// The job whose unique key is free again.
     pub(super) key_of: Option<JobId>,
-    /// The job whose client id is free again.
-    pub(super) client_of: Option<JobId>,
+    /// The job that is removed, so that its client id is free and nobody can wait for it.
+    pub(super) removed: Option<JobId>,
 }
 
 impl Load<'_> {

@@ -86,6 +86,9 @@ impl Redis {
         }
         let freed = self.freed(load, &mut facts);
         self.look_at_duplicates(&mut facts).await?;
+        if let Some(removed) = load.frees.removed {
+            facts.things.insert(thing_text(Thing::Job(removed)), "none".to_owned());
+        }
         let mut plan = plan(&self.layout, load, &facts)?;
         let mut held: BTreeMap<Slot, Vec<String>> = BTreeMap::new();
         for (slot, name) in &facts.held {
@@ -143,8 +146,8 @@ impl Redis {
     /// it is written.
     fn freed(&self, load: Load<'_>, facts: &mut Facts) -> Vec<String> {
         let own = |name: &str, id: JobId| {
-            let Frees { key_of, client_of } = load.frees;
-            let of = if name.starts_with("u:") { key_of } else { client_of };
+            let Frees { key_of, removed } = load.frees;
+            let of = if name.starts_with("u:") { key_of } else { removed };
             Some(id) == of && self.layout.of_text(name) == load.home
         };
         let names = facts.taken.extract_if(|name, id| own(name, *id));

@@ -23,6 +23,7 @@ macro_rules! conformance_jobs_list {
                 a_deleted_job_is_gone
                 a_job_that_nobody_keeps_is_gone_when_done
                 follow_ups_are_pushed_once_and_know_their_parent
+                a_follow_up_sees_its_parent_as_the_write_leaves_it
                 follow_ups_are_pushed_only_for_their_end
                 a_follow_up_may_be_a_duplicate
                 any_delivery_may_report_where_the_job_says_so

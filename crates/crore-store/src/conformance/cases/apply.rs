@@ -1,7 +1,8 @@
 //! What is decided is written, with all its effects, and once.
 
-use crore_core::job::{Ended, Lapse, MAX_HISTORY, Reports, Retain};
+use crore_core::job::{Ended, Lapse, MAX_HISTORY, Needs, Reports, Retain, Thing};
 use crore_core::machine::{Again, Event, Next, Outcome, Report};
+use crore_core::push::AfterRef;
 use crore_core::{Job, NewJob, Span, State};
 
 use super::super::draft::{Draft, MINUTE, SECOND, job, jobs};
@@ -152,6 +153,16 @@ pub(in super::super) async fn follow_ups_are_pushed_once_and_know_their_parent(s
     }
     assert_eq!(s.job(children[1]).await.live.due, s.now().after(SECOND));
     assert_eq!(s.claim_ids(&["then"], 9).await, [children[0]]);
+}
+
+pub(in super::super) async fn a_follow_up_sees_its_parent_as_the_write_leaves_it(s: &Few) {
+    let then = |id| job("then").after(AfterRef::Job(id), Needs::End);
+    let kept = s.start(job("q")).await;
+    let pushed = s.happens(&kept, &done_and(&kept, vec![then(kept.id)])).await;
+    assert_eq!(s.claim_ids(&["then"], 9).await, [pushed[0].id().expect("it is stored")]);
+    let removed = s.start(job("q").with(|job| job.spec.retain = Retain::Nothing)).await;
+    let pushed = s.happens(&removed, &done_and(&removed, vec![then(removed.id)])).await;
+    assert_eq!(pushed, [Pushed::Broken(Thing::Job(removed.id))], "there is nothing to wait for");
 }
 
 pub(in super::super) async fn follow_ups_are_pushed_only_for_their_end(s: &Few) {
