@@ -72,7 +72,7 @@ fn finished(
         Outcome::Interrupted => handed_back(job, Ended::Interrupted, When::Keep),
         Outcome::Cancel => {
             let why = if job.live.stop { Why::Asked } else { Why::GivenUp };
-            cancelled(job, Some(Ended::Cancelled), why)
+            cancelled(job, Some((Ended::Cancelled, None)), why)
         }
     })
 }
@@ -116,7 +116,7 @@ fn done(job: &Job, result: Option<&Payload>, then: &[NewJob]) -> Change {
 
 fn failed(job: &Job, failure: Failure<'_>, again: Again, then: &[NewJob], dice: u64) -> Change {
     if job.live.stop {
-        return cancelled(job, Some(failure.ended), Why::Asked);
+        return cancelled(job, Some((failure.ended, Some(failure.error))), Why::Asked);
     }
     let attempt = job.live.attempt;
     let last = job.spec.retry.is_last(attempt);
@@ -152,7 +152,7 @@ fn dead(job: &Job, failure: Failure<'_>, why: Why, then: &[NewJob]) -> Change {
 /// Back to the queue at no cost in attempts.
 fn handed_back(job: &Job, ended: Ended, due: When) -> Change {
     if job.live.stop {
-        return cancelled(job, Some(ended), Why::Asked);
+        return cancelled(job, Some((ended, None)), Why::Asked);
     }
     let mut next = NextLive { due, ..ending(job, ended, None) };
     next.attempt = job.live.attempt.saturating_sub(1);
@@ -163,7 +163,9 @@ fn lapsed(job: &Job, dice: u64) -> Change {
     let error = "the worker fell silent".into();
     let failure = Failure { ended: Ended::Lapsed, error, detail: None };
     match job.spec.lapse {
-        _ if job.live.stop => cancelled(job, Some(Ended::Lapsed), Why::Asked),
+        _ if job.live.stop => {
+            cancelled(job, Some((Ended::Lapsed, Some(failure.error))), Why::Asked)
+        }
         Lapse::Crash { quarantine } => crashed(job, failure, quarantine),
         Lapse::Failure => failed(job, failure, Again::ByPolicy, &[], dice),
         Lapse::Again => failed(job, failure, Again::After(Span::ZERO), &[], dice),
@@ -198,9 +200,9 @@ fn cancel(job: &Job) -> Result<Change, Refusal> {
     }
 }
 
-fn cancelled(job: &Job, ended: Option<Ended>, why: Why) -> Change {
+fn cancelled(job: &Job, ended: Option<(Ended, Option<Arc<str>>)>, why: Why) -> Change {
     let mut next = match ended {
-        Some(ended) => ending(job, ended, None),
+        Some((ended, error)) => ending(job, ended, error),
         None => same(job),
     };
     next.state = NextState::Cancelled;
