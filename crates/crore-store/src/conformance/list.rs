@@ -238,6 +238,7 @@ macro_rules! conformance_whole_list {
             prune:
                 ended_jobs_are_kept_for_their_time
                 a_queue_without_settings_has_the_defaults
+                settings_whose_time_is_over_prune_nothing
                 no_more_ended_jobs_are_kept_than_the_queue_says
                 pruning_is_bounded_and_starts_with_the_oldest
                 age_counts_from_the_end_and_not_from_the_push
