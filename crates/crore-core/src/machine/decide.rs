@@ -108,8 +108,8 @@ fn done(job: &Job, result: Option<&Payload>, then: &[NewJob]) -> Change {
         effects.push(Effect::ReleaseKey);
     }
     let tally = Tally { size: 0, ran: i8::from(!job.live.counted), succeeded: 1 };
-    settle(job, tally, Settled::Succeeded, &mut effects);
     follow(then, &mut effects);
+    settle(job, tally, Settled::Succeeded, &mut effects);
     let gone = job.spec.retain == Retain::Nothing && next.result == ResultChange::Leave;
     change(job, if gone { Next::Gone } else { Next::Live(Box::new(next)) }, effects)
 }
@@ -144,8 +144,8 @@ fn dead(job: &Job, failure: Failure<'_>, why: Why, then: &[NewJob]) -> Change {
         effects.push(Effect::ReleaseKey);
     }
     let tally = Tally { ran: i8::from(!job.live.counted), ..Tally::default() };
-    settle(job, tally, Settled::Failed, &mut effects);
     follow(then, &mut effects);
+    settle(job, tally, Settled::Failed, &mut effects);
     change(job, Next::Live(Box::new(next)), effects)
 }
 
@@ -328,6 +328,8 @@ fn settle(job: &Job, tally: Tally, settled: Settled, effects: &mut Vec<Effect>) 
     effects.push(Effect::Settle(settled));
 }
 
+/// Follow-ups come before the group counts the job, so that one which joins the group holds it, and
+/// after the job's unique key is released, so that one may take it.
 fn follow(then: &[NewJob], effects: &mut Vec<Effect>) {
     if !then.is_empty() {
         effects.push(Effect::Push(then.to_vec()));

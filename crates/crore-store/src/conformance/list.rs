@@ -93,7 +93,8 @@ macro_rules! conformance_jobs_list {
                 an_empty_group_has_ended_once_it_is_sealed
                 who_comes_after_a_group_has_ended_does_not_wait
                 a_group_releases_nobody_twice
-                a_follow_up_may_join_a_group;
+                a_follow_up_may_join_a_group
+                a_follow_up_that_joins_its_parents_group_holds_it;
             limits:
                 no_more_run_than_a_limit_allows
                 a_limit_holds_over_queues_kinds_and_claims
