@@ -20,6 +20,8 @@ pub struct Caps {
     pub batch_bytes: usize,
     /// Bytes of a unique key or a client id.
     pub key_bytes: usize,
+    /// Bytes of a trace context.
+    pub trace_bytes: usize,
     /// Labels of a job.
     pub labels: usize,
     /// Bytes of a label's name and of its value, each.
@@ -59,6 +61,7 @@ impl Default for Caps {
             batch_jobs: 1000,
             batch_bytes: 8 << 20,
             key_bytes: 256,
+            trace_bytes: 1024,
             labels: 32,
             label_bytes: 256,
             dependencies: 1000,

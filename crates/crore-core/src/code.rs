@@ -35,11 +35,11 @@ codes! {
     NameTooLong = "name-too-long",
     /// A name contains a control character.
     NameControl = "name-control",
-    /// A key (unique key, client id) is empty.
+    /// A key (unique key, client id, trace context) is empty.
     KeyEmpty = "key-empty",
-    /// A key (unique key, client id) is longer than the cap.
+    /// A key (unique key, client id, trace context) is longer than the cap.
     KeyTooLong = "key-too-long",
-    /// A key (unique key, client id) contains a control character.
+    /// A key (unique key, client id, trace context) contains a control character.
     KeyControl = "key-control",
     /// A payload or result is larger than the cap.
     PayloadTooLarge = "payload-too-large",
@@ -47,7 +47,7 @@ codes! {
     PayloadMalformed = "payload-malformed",
     /// A batch has more jobs, or more bytes, than the cap.
     BatchTooLarge = "batch-too-large",
-    /// A batch refers to a job or group that is not an earlier part of it.
+    /// A batch refers to a job or group that is not an earlier part of it, or a job waits for its own group.
     BatchReference = "batch-reference",
     /// A due time, window or retention lies outside the range that is allowed.
     TimeRange = "time-range",

@@ -123,7 +123,8 @@ pub enum Keep {
 pub enum Retain {
     /// It is kept as long as its queue's settings say.
     AsQueue,
-    /// It is removed in the write that makes it done.
+    /// It is removed in the write that makes it done; if that gives a result to keep, in the write
+    /// that takes it, and if nobody does, when its queue's settings say.
     Nothing,
 }
 

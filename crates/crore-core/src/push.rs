@@ -89,7 +89,8 @@ impl From<Spec> for NewJob {
 }
 
 impl Batch {
-    /// Checks what concerns the batch as a whole: its size, and that references point backwards.
+    /// Checks what concerns the batch as a whole: its size, and that references point backwards and
+    /// no job waits for its own group.
     /// The jobs themselves are checked one by one with [`NewJob::check`], so that a bad one can be
     /// answered singly.
     pub fn check(&self, caps: &Caps) -> Result<(), Invalid> {
@@ -126,6 +127,12 @@ impl Batch {
                 AfterRef::Earlier(n) if n >= place => return wrong("after", n),
                 AfterRef::Group(GroupRef::New(n)) if n >= self.groups.len() => {
                     return wrong("after", n);
+                }
+                // The group would wait for its member, and the member for its group, for ever.
+                AfterRef::Group(group) if job.group == Some(group) => {
+                    let message = "a job cannot wait for the group that it belongs to";
+                    let field = format!("jobs[{place}].after");
+                    return Err(Invalid::new(Code::BatchReference, field, message));
                 }
                 _ => {}
             }
@@ -171,7 +178,7 @@ impl NewJob {
 
     fn check_keys(&self, caps: &Caps) -> Result<(), Invalid> {
         if let Some(unique) = &self.spec.unique {
-            check_key("unique.key", &unique.key, caps)?;
+            check_key("unique.key", &unique.key, caps.key_bytes)?;
             match unique.window {
                 Some(window) => within(
                     Code::TimeRange,
@@ -188,7 +195,10 @@ impl NewJob {
             }
         }
         if let Some(client) = &self.spec.client_id {
-            check_key("client-id", &client.id, caps)?;
+            check_key("client-id", &client.id, caps.key_bytes)?;
+        }
+        if let Some(trace) = &self.spec.trace {
+            check_key("trace", trace, caps.trace_bytes)?;
         }
         let labels = &self.spec.labels;
         if labels.len() > caps.labels {
@@ -210,12 +220,12 @@ impl NewJob {
     }
 }
 
-fn check_key(field: &str, key: &str, caps: &Caps) -> Result<(), Invalid> {
+fn check_key(field: &str, key: &str, max_bytes: usize) -> Result<(), Invalid> {
     if key.is_empty() {
         return Err(Invalid::new(Code::KeyEmpty, field, "a key must not be empty"));
     }
-    if key.len() > caps.key_bytes {
-        let message = format!("{} bytes, at most {} are allowed", key.len(), caps.key_bytes);
+    if key.len() > max_bytes {
+        let message = format!("{} bytes, at most {max_bytes} are allowed", key.len());
         return Err(Invalid::new(Code::KeyTooLong, field, message));
     }
     if key.chars().any(char::is_control) {
@@ -326,6 +336,11 @@ mod tests {
         assert_eq!(labels(1, 257), is(Code::LabelRange, "labels"));
         let nul = |j: &mut NewJob| drop(j.spec.labels.insert("a".into(), "\0".into()));
         assert_eq!(refused(nul), is(Code::LabelRange, "labels"));
+        let trace = |len: usize| refused(|j| j.spec.trace = Some("t".repeat(len).into()));
+        assert_eq!(trace(1024), None);
+        assert_eq!(trace(1025), is(Code::KeyTooLong, "trace"));
+        let newline = refused(|j| j.spec.trace = Some("a\nb".into()));
+        assert_eq!(newline, is(Code::KeyControl, "trace"));
         let key = Unique { key: "a\0b".into(), hold: Hold::UntilEnd, window: None };
         assert_eq!(refused(|j| j.spec.unique = Some(key)), is(Code::KeyControl, "unique.key"));
     }
@@ -354,5 +369,20 @@ mod tests {
         let mut member = job();
         member.group = Some(GroupRef::New(0));
         assert_eq!(code(&member.into()), is(Code::BatchReference, "jobs[0].group"));
+    }
+
+    #[test]
+    fn nobody_waits_for_the_group_that_it_belongs_to() {
+        for group in [GroupRef::New(0), GroupRef::Id(GroupId(7))] {
+            let mut member = job();
+            member.group = Some(group);
+            member.after.push(After { on: AfterRef::Group(group), needs: Needs::End });
+            let groups = vec![NewGroup::default(), NewGroup::default()];
+            let mut batch = Batch { groups, jobs: vec![member] };
+            let refused = batch.check(&Caps::default()).map_err(|e| (e.code, e.field)).err();
+            assert_eq!(refused, is(Code::BatchReference, "jobs[0].after"), "{group:?}");
+            batch.jobs[0].group = Some(GroupRef::New(1));
+            assert_eq!(batch.check(&Caps::default()), Ok(()), "another group can end");
+        }
     }
 }

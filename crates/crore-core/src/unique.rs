@@ -14,7 +14,8 @@ pub struct Unique {
     pub key: Arc<str>,
     /// What ends the lock.
     pub hold: Hold,
-    /// The longest time for which the lock is held after the job is due, whatever happens.
+    /// The longest time for which the lock is held, whatever happens: counted from when the job was
+    /// due as it was pushed, wherever retries and edits move it.
     pub window: Option<Span>,
 }
 

@@ -72,7 +72,7 @@ fn finished(
         Outcome::Interrupted => handed_back(job, Ended::Interrupted, When::Keep),
         Outcome::Cancel => {
             let why = if job.live.stop { Why::Asked } else { Why::GivenUp };
-            cancelled(job, Some(Ended::Cancelled), why)
+            cancelled(job, Some((Ended::Cancelled, None)), why)
         }
     })
 }
@@ -108,15 +108,15 @@ fn done(job: &Job, result: Option<&Payload>, then: &[NewJob]) -> Change {
         effects.push(Effect::ReleaseKey);
     }
     let tally = Tally { size: 0, ran: i8::from(!job.live.counted), succeeded: 1 };
-    settle(job, tally, Settled::Succeeded, &mut effects);
     follow(then, &mut effects);
+    settle(job, tally, Settled::Succeeded, &mut effects);
     let gone = job.spec.retain == Retain::Nothing && next.result == ResultChange::Leave;
     change(job, if gone { Next::Gone } else { Next::Live(Box::new(next)) }, effects)
 }
 
 fn failed(job: &Job, failure: Failure<'_>, again: Again, then: &[NewJob], dice: u64) -> Change {
     if job.live.stop {
-        return cancelled(job, Some(failure.ended), Why::Asked);
+        return cancelled(job, Some((failure.ended, Some(failure.error))), Why::Asked);
     }
     let attempt = job.live.attempt;
     let last = job.spec.retry.is_last(attempt);
@@ -144,15 +144,15 @@ fn dead(job: &Job, failure: Failure<'_>, why: Why, then: &[NewJob]) -> Change {
         effects.push(Effect::ReleaseKey);
     }
     let tally = Tally { ran: i8::from(!job.live.counted), ..Tally::default() };
-    settle(job, tally, Settled::Failed, &mut effects);
     follow(then, &mut effects);
+    settle(job, tally, Settled::Failed, &mut effects);
     change(job, Next::Live(Box::new(next)), effects)
 }
 
 /// Back to the queue at no cost in attempts.
 fn handed_back(job: &Job, ended: Ended, due: When) -> Change {
     if job.live.stop {
-        return cancelled(job, Some(ended), Why::Asked);
+        return cancelled(job, Some((ended, None)), Why::Asked);
     }
     let mut next = NextLive { due, ..ending(job, ended, None) };
     next.attempt = job.live.attempt.saturating_sub(1);
@@ -163,7 +163,9 @@ fn lapsed(job: &Job, dice: u64) -> Change {
     let error = "the worker fell silent".into();
     let failure = Failure { ended: Ended::Lapsed, error, detail: None };
     match job.spec.lapse {
-        _ if job.live.stop => cancelled(job, Some(Ended::Lapsed), Why::Asked),
+        _ if job.live.stop => {
+            cancelled(job, Some((Ended::Lapsed, Some(failure.error))), Why::Asked)
+        }
         Lapse::Crash { quarantine } => crashed(job, failure, quarantine),
         Lapse::Failure => failed(job, failure, Again::ByPolicy, &[], dice),
         Lapse::Again => failed(job, failure, Again::After(Span::ZERO), &[], dice),
@@ -198,9 +200,9 @@ fn cancel(job: &Job) -> Result<Change, Refusal> {
     }
 }
 
-fn cancelled(job: &Job, ended: Option<Ended>, why: Why) -> Change {
+fn cancelled(job: &Job, ended: Option<(Ended, Option<Arc<str>>)>, why: Why) -> Change {
     let mut next = match ended {
-        Some(ended) => ending(job, ended, None),
+        Some((ended, error)) => ending(job, ended, error),
         None => same(job),
     };
     next.state = NextState::Cancelled;
@@ -326,6 +328,8 @@ fn settle(job: &Job, tally: Tally, settled: Settled, effects: &mut Vec<Effect>) 
     effects.push(Effect::Settle(settled));
 }
 
+/// Follow-ups come before the group counts the job, so that one which joins the group holds it, and
+/// after the job's unique key is released, so that one may take it.
 fn follow(then: &[NewJob], effects: &mut Vec<Effect>) {
     if !then.is_empty() {
         effects.push(Effect::Push(then.to_vec()));

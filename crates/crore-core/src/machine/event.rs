@@ -194,7 +194,8 @@ pub enum ResultChange {
     Set(Payload, Keep),
 }
 
-/// What a change of one job does to other records. Each is applied exactly once.
+/// What a change of one job does to other records. Each is applied exactly once, and in the order of
+/// the change: follow-ups may join the group that is counted next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// The permits that the ended delivery held go back.

@@ -321,6 +321,16 @@ fn a_failure_after_a_cancel_is_not_retried() {
 }
 
 #[test]
+fn a_job_that_was_asked_to_stop_keeps_what_it_failed_with() {
+    let steps = [Step::Claim, Step::Event(Event::Cancel), finish(1, fail())];
+    let job = life(spec(), &steps).job.expect("kept");
+    assert_eq!(job.live.history[0].error.as_deref(), Some("no"));
+    let lapse = Step::Event(Event::Lapsed(Delivery(1)));
+    let job = life(spec(), &[Step::Claim, Step::Event(Event::Cancel), lapse]).job.expect("kept");
+    assert!(job.live.history[0].error.is_some());
+}
+
+#[test]
 fn where_any_delivery_may_report_a_late_success_ends_the_retrying() {
     let spec = Spec { reports: Reports::Any, lapse: Lapse::Again, ..spec() };
     let lapse = Step::Event(Event::Lapsed(Delivery(1)));

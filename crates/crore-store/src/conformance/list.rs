@@ -94,7 +94,8 @@ macro_rules! conformance_jobs_list {
                 an_empty_group_has_ended_once_it_is_sealed
                 who_comes_after_a_group_has_ended_does_not_wait
                 a_group_releases_nobody_twice
-                a_follow_up_may_join_a_group;
+                a_follow_up_may_join_a_group
+                a_follow_up_that_joins_its_parents_group_holds_it;
             limits:
                 no_more_run_than_a_limit_allows
                 a_limit_holds_over_queues_kinds_and_claims
@@ -239,6 +240,7 @@ macro_rules! conformance_whole_list {
             prune:
                 ended_jobs_are_kept_for_their_time
                 a_queue_without_settings_has_the_defaults
+                settings_whose_time_is_over_prune_nothing
                 no_more_ended_jobs_are_kept_than_the_queue_says
                 pruning_is_bounded_and_starts_with_the_oldest
                 age_counts_from_the_end_and_not_from_the_push

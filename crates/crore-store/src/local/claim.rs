@@ -5,7 +5,7 @@ use crore_core::unique::Hold;
 use crore_core::{Delivery, Job, JobId, State, Time};
 
 use super::Local;
-use super::lanes::{Head, Source};
+use super::lanes::{Course, Head};
 use super::records::Records;
 use crate::Error;
 use crate::bug::planted;
@@ -19,12 +19,12 @@ impl<R: Records> Local<R> {
             self.lanes.ring(*queue, now);
         }
         let sources = ask.queues.iter().map(|q| self.lanes.sources(q, ask.kinds.as_deref()));
-        let courses: Vec<Vec<Source>> = match ask.order {
-            Order::Merged => vec![sources.flatten().collect()],
-            Order::Strict => sources.collect(),
+        let mut courses: Vec<Course> = match ask.order {
+            Order::Merged => vec![self.lanes.course(sources.flatten())],
+            Order::Strict => sources.map(|sources| self.lanes.course(sources)).collect(),
         };
         let mut jobs = Vec::with_capacity(ask.n.min(64));
-        for course in &courses {
+        for course in &mut courses {
             while jobs.len() < ask.n
                 && let Some(head) = self.lanes.take(course, now)
             {

@@ -26,7 +26,6 @@ use std::sync::Arc;
 use crore_core::{Job, JobId, Name, State, Time};
 
 use crate::Error;
-use crate::registry::QueueSettings;
 
 use keys::Keys;
 use lanes::Lanes;
@@ -46,7 +45,6 @@ pub(crate) struct Local<R> {
     ties: Ties,
     notes: Notes,
     definitions: Definitions,
-    settings: BTreeMap<Name, QueueSettings>,
     /// Running jobs by the end of their lease.
     leases: Run,
     /// Scheduled jobs by when they are due.
@@ -111,6 +109,7 @@ impl<R: Records> Local<R> {
         if let Some(client) = &record.job.spec.client_id {
             self.keys.drop_client(client);
         }
+        self.ties.forget(id, &record.job.spec.after);
         self.notes.forget(id);
         Ok(Some(record))
     }

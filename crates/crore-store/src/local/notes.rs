@@ -45,6 +45,18 @@ impl Notes {
         }
     }
 
+    /// Drops up to `n` series that nothing is left of.
+    pub(crate) fn prune(&mut self, n: usize, now: Time) {
+        let is_over = |(series, ring): (&(Name, Step), &BTreeMap<Time, u64>)| {
+            let newest = ring.last_key_value().map(|(at, _)| *at);
+            newest.is_none_or(|at| at < oldest(series.1, now)).then(|| series.clone())
+        };
+        let over: Vec<_> = self.stats.iter().filter_map(is_over).take(n).collect();
+        for series in &over {
+            self.stats.remove(series);
+        }
+    }
+
     pub(crate) fn stats(&self, series: &Name, step: Step, now: Time) -> Vec<(Time, u64)> {
         let Some(ring) = self.stats.get(&(series.clone(), step)) else { return Vec::new() };
         ring.range(oldest(step, now)..).map(|(at, n)| (*at, *n)).collect()
@@ -60,4 +72,25 @@ fn bucket(step: Step, at: Time) -> Time {
 /// The oldest bucket that is kept.
 fn oldest(step: Step, now: Time) -> Time {
     bucket(step, now).before(step.span().times(step.buckets() - 1))
+}
+
+#[cfg(test)]
+#[expect(clippy::expect_used, reason = "a test panics, and says why")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_that_is_empty_is_pruned() {
+        let mut notes = Notes::default();
+        let series = |text| Name::new("series", text).expect("a good name");
+        let (start, hour) = (Time::from_millis(0), Step::Hour.span());
+        notes.stat(&series("old"), 1, start);
+        let later = start.after(hour.times(Step::Hour.buckets()));
+        notes.stat(&series("new"), 1, later);
+        notes.prune(9, later.before(hour));
+        assert_eq!(notes.stats.len(), 3, "its hours are left");
+        notes.prune(9, later);
+        assert_eq!(notes.stats.len(), 2);
+        assert_eq!(notes.stats(&series("new"), Step::Minute, later).len(), 1);
+    }
 }

@@ -92,38 +92,41 @@ impl Permits {
     }
 
     /// What keeps a bucket from giving a permit now.
-    pub(crate) fn blocked(&mut self, no: u32, now: Time) -> Option<Blocked> {
-        let bucket = self.buckets.at_mut(no);
+    pub(crate) fn blocked(&self, no: u32, now: Time) -> Option<Blocked> {
+        let bucket = self.buckets.at(no);
         let limit = self.limits.get(&bucket.key.limit)?;
         if limit.concurrency.is_some_and(|most| bucket.held >= most) {
             return Some(Blocked::Held);
         }
         let rate = limit.rate.as_ref()?;
-        let taken = rate.take(bucket.tat, now, 1);
-        if taken.granted > 0 {
-            return None;
-        }
-        // Kept even though nothing was granted: see `crore_core::limit::bucket`.
-        bucket.tat = taken.tat;
-        Some(Blocked::Until(rate.next_at(bucket.tat, now)))
+        let none = rate.take(bucket.tat, now, 1).granted == 0;
+        none.then(|| Blocked::Until(rate.next_at(bucket.tat, now)))
     }
 
     /// Takes a permit from each bucket, or from none and says which one is blocked.
     pub(crate) fn take(&mut self, buckets: &[u32], now: Time) -> Result<(), (u32, Blocked)> {
         for no in buckets {
             if let Some(blocked) = self.blocked(*no, now) {
+                if let Blocked::Until(_) = blocked {
+                    // Kept even though nothing is granted: see `crore_core::limit::bucket`.
+                    self.take_rate(*no, now);
+                }
                 return Err((*no, blocked));
             }
         }
         for no in buckets {
-            let bucket = self.buckets.at_mut(*no);
-            bucket.held += 1;
-            let rate = self.limits.get(&bucket.key.limit).and_then(|limit| limit.rate.as_ref());
-            if let Some(rate) = rate {
-                bucket.tat = rate.take(bucket.tat, now, 1).tat;
-            }
+            self.buckets.at_mut(*no).held += 1;
+            self.take_rate(*no, now);
         }
         Ok(())
+    }
+
+    fn take_rate(&mut self, no: u32, now: Time) {
+        let bucket = self.buckets.at_mut(no);
+        let rate = self.limits.get(&bucket.key.limit).and_then(|limit| limit.rate.as_ref());
+        if let Some(rate) = rate {
+            bucket.tat = rate.take(bucket.tat, now, 1).tat;
+        }
     }
 
     /// A delivery gives its permit back.

@@ -85,21 +85,22 @@ impl<R: Records> Local<R> {
         }
         let mut waits = Vec::new();
         spec.after.clear();
-        for after in &new.after {
+        for (nth, after) in (0u32..).zip(&new.after) {
             let on = match find_thing(after.on, earlier) {
                 Ok(on) => on,
                 Err(broken) => return Ok(broken),
             };
-            spec.after.push(Dependency { on, needs: after.needs });
+            let dependency = Dependency { on, needs: after.needs };
+            spec.after.push(dependency);
             match self.stands(on, after.needs)? {
-                Stands::Holds => waits.push((on, after.needs)),
+                Stands::Holds => waits.push((nth, dependency)),
                 Stands::True => {}
                 Stands::Broken => return Ok(Pushed::Broken(on)),
             }
         }
         let id = JobId(self.next_id());
-        for (on, needs) in &waits {
-            self.ties.wait(id, *on, *needs);
+        for (nth, dependency) in &waits {
+            self.ties.wait(id, *nth, *dependency);
         }
         let due = new.due.resolve(now, now);
         if let Some(unique) = &spec.unique {

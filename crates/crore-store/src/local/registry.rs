@@ -7,7 +7,7 @@ use crore_core::{GroupId, Name, Revision, Time};
 
 use super::Local;
 use super::records::Records;
-use crate::registry::{Define, Defined, Definition, Entry, Guard, Table, Value};
+use crate::registry::{Define, Defined, Definition, Entry, Guard, QueueSettings, Table, Value};
 
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
@@ -21,6 +21,14 @@ impl Definitions {
     fn get(&self, table: Table, name: &Name, now: Time) -> Option<&Entry> {
         let entry = self.entries.get(&(table, name.clone()))?;
         entry.expires_at.is_none_or(|at| now < at).then_some(entry)
+    }
+
+    /// What holds for a queue.
+    pub(crate) fn settings(&self, queue: &Name, now: Time) -> QueueSettings {
+        match self.get(Table::Queues, queue, now) {
+            Some(Entry { value: Value::Queue(settings), .. }) => settings.clone(),
+            _ => QueueSettings::default(),
+        }
     }
 
     /// Sets or removes an entry; `None`: its guard does not hold.
@@ -91,7 +99,7 @@ impl<R: Records> Local<R> {
                         Definition::Set(value) => Some(value.clone()),
                         Definition::Remove(_) => None,
                     };
-                    self.heed(define.table(), &define.name, value, now);
+                    self.heed(define.table(), &define.name, value);
                     Defined::Yes(revision)
                 }
             })
@@ -104,14 +112,14 @@ impl<R: Records> Local<R> {
         while dropped < n
             && let Some((table, name)) = self.definitions.expire(now)
         {
-            self.heed(table, &name, None, now);
+            self.heed(table, &name, None);
             dropped += 1;
         }
         dropped
     }
 
-    /// Limits and queue settings hold from now on.
-    fn heed(&mut self, table: Table, name: &Name, value: Option<Value>, now: Time) {
+    /// Limits and pauses hold from now on.
+    fn heed(&mut self, table: Table, name: &Name, value: Option<Value>) {
         match table {
             Table::Limits => {
                 let limit = match value {
@@ -119,20 +127,12 @@ impl<R: Records> Local<R> {
                     _ => None,
                 };
                 for bucket in self.lanes.permits.define(name, limit) {
-                    self.lanes.reopen(bucket, now);
+                    self.lanes.reopen_all(bucket);
                 }
             }
             Table::Queues => {
                 let paused = matches!(&value, Some(Value::Queue(settings)) if settings.paused);
                 self.lanes.pause(name, paused);
-                match value {
-                    Some(Value::Queue(settings)) => {
-                        self.settings.insert(name.clone(), settings);
-                    }
-                    _ => {
-                        self.settings.remove(name);
-                    }
-                }
             }
             Table::Schedules | Table::Handlers | Table::Workers | Table::Tokens => {}
         }

@@ -1,9 +1,9 @@
 //! What holds jobs together: groups, and who waits for what.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crore_core::group::{Group, Tally};
-use crore_core::job::{Needs, Thing};
+use crore_core::job::{Dependency, Needs, Thing};
 use crore_core::machine::Settled;
 use crore_core::{GroupId, JobId, Span, Time};
 
@@ -22,7 +22,9 @@ pub(crate) enum Pull {
 #[derive(Debug, Default)]
 pub(crate) struct Ties {
     groups: BTreeMap<GroupId, (Group, Time)>,
-    waiters: HashMap<Thing, Vec<(JobId, Needs)>>,
+    /// Who waits for what, and for which of its needs: those that one event releases lie together,
+    /// and each need of a job stands for itself, even if it names the same thing twice.
+    waiters: BTreeSet<(Thing, Needs, JobId, u32)>,
 }
 
 impl Ties {
@@ -34,24 +36,36 @@ impl Ties {
         self.groups.insert(id, (group, now));
     }
 
-    pub(crate) fn wait(&mut self, job: JobId, on: Thing, needs: Needs) {
-        self.waiters.entry(on).or_default().push((job, needs));
+    /// A job waits for the `nth` thing that it named.
+    pub(crate) fn wait(&mut self, job: JobId, nth: u32, after: Dependency) {
+        self.waiters.insert((after.on, after.needs, job, nth));
+    }
+
+    /// A job is gone, and waits for nothing any more.
+    pub(crate) fn forget(&mut self, job: JobId, after: &[Dependency]) {
+        for (nth, after) in (0u32..).zip(after) {
+            self.waiters.remove(&(after.on, after.needs, job, nth));
+        }
+    }
+
+    /// Those that wait for something wait for it no longer.
+    fn pull(&mut self, on: Thing, needs: Needs, pull: Pull) -> Vec<(JobId, Pull)> {
+        let all = (on, needs, JobId(0), 0)..=(on, needs, JobId(u64::MAX), u32::MAX);
+        let pulled: Vec<_> = self.waiters.range(all).copied().collect();
+        for waiter in &pulled {
+            self.waiters.remove(waiter);
+        }
+        pulled.into_iter().map(|(_, _, job, _)| (job, pull)).collect()
     }
 
     /// A job has settled: what becomes of those that waited for it.
     pub(crate) fn settle(&mut self, job: JobId, settled: Settled) -> Vec<(JobId, Pull)> {
         let thing = Thing::Job(job);
-        let Some(waiters) = self.waiters.remove(&thing) else { return Vec::new() };
-        let (mut pulled, mut held) = (Vec::new(), Vec::new());
-        for (waiter, needs) in waiters {
-            match (settled, needs) {
-                (Settled::Succeeded, _) | (_, Needs::End) => pulled.push((waiter, Pull::Release)),
-                (Settled::Failed, Needs::Success) => held.push((waiter, needs)),
-                (Settled::Gone, Needs::Success) => pulled.push((waiter, Pull::Snap)),
-            }
-        }
-        if !held.is_empty() {
-            self.waiters.insert(thing, held);
+        let mut pulled = self.pull(thing, Needs::End, Pull::Release);
+        match settled {
+            Settled::Succeeded => pulled.extend(self.pull(thing, Needs::Success, Pull::Release)),
+            Settled::Failed => {}
+            Settled::Gone => pulled.extend(self.pull(thing, Needs::Success, Pull::Snap)),
         }
         pulled
     }
@@ -76,26 +90,60 @@ impl Ties {
     fn release(&mut self, id: GroupId) -> Vec<(JobId, Pull)> {
         let thing = Thing::Group(id);
         let Some(group) = self.group(id) else { return Vec::new() };
-        let Some(waiters) = self.waiters.remove(&thing) else { return Vec::new() };
-        let (freed, held): (Vec<_>, Vec<_>) =
-            waiters.into_iter().partition(|(_, needs)| group.satisfies(*needs));
-        if !held.is_empty() {
-            self.waiters.insert(thing, held);
+        let mut pulled = Vec::new();
+        for needs in [Needs::End, Needs::Success] {
+            if group.satisfies(needs) {
+                pulled.extend(self.pull(thing, needs, Pull::Release));
+            }
         }
-        freed.into_iter().map(|(job, _)| (job, Pull::Release)).collect()
+        pulled
+    }
+
+    fn is_waited_for(&self, id: GroupId) -> bool {
+        let (on, most) = (Thing::Group(id), (JobId(u64::MAX), u32::MAX));
+        let all = (on, Needs::End, JobId(0), 0)..=(on, Needs::Success, most.0, most.1);
+        self.waiters.range(all).next().is_some()
     }
 
     /// Drops up to `n` groups that have ended long ago. Gives how many.
     pub(crate) fn prune(&mut self, n: usize, now: Time) -> usize {
         let over = |(id, (group, touched)): (&GroupId, &(Group, Time))| {
-            let waited_for = self.waiters.contains_key(&Thing::Group(*id));
             let old = touched.after(KEEP_GROUP) <= now;
-            (old && !waited_for && group.satisfies(Needs::End)).then_some(*id)
+            (old && group.satisfies(Needs::End) && !self.is_waited_for(*id)).then_some(*id)
         };
         let over: Vec<GroupId> = self.groups.iter().filter_map(over).take(n).collect();
         for id in &over {
             self.groups.remove(id);
         }
         over.len()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test panics, and says why")]
+mod tests {
+    use super::super::{Local, Map};
+    use super::*;
+    use crate::jobs::Write;
+    use crore_core::machine::{Event, decide};
+    use crore_core::push::{After, AfterRef, GroupRef, NewGroup};
+    use crore_core::{Batch, Name, NewJob, Payload, Spec};
+
+    #[test]
+    fn a_job_that_is_gone_waits_for_nothing() {
+        let (mut local, now) = (Local::<Map>::default(), Time::ZERO);
+        let name = Name::new("name", "q").expect("a good name");
+        let mut job = NewJob::from(Spec::new(name.clone(), name, Payload::json("1")));
+        let on = AfterRef::Group(GroupRef::New(0));
+        job.after = [Needs::End, Needs::Success, Needs::End].map(|n| After { on, needs: n }).into();
+        let batch = Batch { groups: vec![NewGroup { open: true }], jobs: vec![job.clone(), job] };
+        let pushed = local.push(batch, now).expect("stored");
+        let id = pushed.jobs[0].id().expect("new");
+        let job = local.get(&[id], now).expect("an answer").remove(0).expect("there");
+        let change = decide(&job, &Event::Delete, 0).expect("a waiting job can be deleted");
+        local.apply(vec![Write::Job(change)], now).expect("applied");
+        assert_eq!(local.ties.waiters.len(), 3, "those of the other job");
+        local.apply(vec![Write::Seal(pushed.groups[0])], now).expect("applied");
+        assert_eq!(local.ties.waiters.len(), 0);
     }
 }

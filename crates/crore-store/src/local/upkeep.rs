@@ -1,16 +1,29 @@
 //! Upkeep: promote, lapsed, prune, lead.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crore_core::machine::{self, Event};
-use crore_core::{Job, Name, Span, State, Time};
+use crore_core::{Job, JobId, Name, Span, State, Time};
 
 use super::Local;
 use super::apply::Touched;
 use super::claim::lost;
 use super::records::Records;
+use super::run::Slot;
 use crate::Error;
 use crate::bug::planted;
 use crate::registry::QueueSettings;
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
+
+/// The ended jobs of a queue in one state: how many there are, and the oldest of each kind.
+#[derive(Debug, Default)]
+struct Oldest {
+    count: u64,
+    heads: BinaryHeap<Reverse<(Slot, u32)>>,
+    /// The desk that was drawn from last, whose oldest is another by now.
+    drawn: Option<u32>,
+}
 
 impl<R: Records> Local<R> {
     pub(crate) fn promote(&mut self, n: usize, now: Time) -> Result<Promoted, Error> {
@@ -44,6 +57,7 @@ impl<R: Records> Local<R> {
         others += self.keys.prune(left - others, now);
         others += self.expire(left - others, now);
         others += self.ties.prune(left - others, now);
+        self.notes.prune(left - others, now);
         self.leaders.retain(|_, (_, until)| now < *until);
         self.lanes.prune(now);
         Ok(Pruned { jobs, others })
@@ -54,20 +68,13 @@ impl<R: Records> Local<R> {
         let queues: Vec<u32> = self.lanes.queues.iter().map(|(no, _)| no).collect();
         let mut removed = 0;
         for queue in queues {
-            let name = &self.lanes.queues.at(queue).name;
-            let settings = self.settings.get(name).cloned().unwrap_or_default();
+            let settings = self.definitions.settings(&self.lanes.queues.at(queue).name, now);
             for state in [State::Done, State::Dead, State::Cancelled] {
+                let mut ended = self.ended(queue, state);
                 while removed < n
-                    && let Some(id) = self.oldest_over(queue, state, &settings, now)
+                    && let Some(id) = self.oldest_over(&mut ended, state, &settings, now)
                 {
-                    let record = self.remove(id)?.ok_or_else(|| lost(id))?;
-                    // What it means to others that a job is gone is decided in one place.
-                    if let Ok(change) = machine::decide(&record.job, &Event::Delete, 0) {
-                        let touched = Touched::of(&record);
-                        for effect in change.effects {
-                            self.take_effect(&touched, effect, now)?;
-                        }
-                    }
+                    self.prune_job(id, now)?;
                     removed += 1;
                 }
             }
@@ -75,23 +82,53 @@ impl<R: Records> Local<R> {
         Ok(removed)
     }
 
-    /// The oldest ended job of a queue, if it is older, or one more, than is kept.
+    fn prune_job(&mut self, id: JobId, now: Time) -> Result<(), Error> {
+        let record = self.remove(id)?.ok_or_else(|| lost(id))?;
+        // What it means to others that a job is gone is decided in one place.
+        if let Ok(change) = machine::decide(&record.job, &Event::Delete, 0) {
+            let touched = Touched::of(&record);
+            for effect in change.effects {
+                self.take_effect(&touched, effect, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The ended jobs of a queue: the oldest of each kind.
+    fn ended(&self, queue: u32, state: State) -> Oldest {
+        let mut ended = Oldest::default();
+        for desk in self.lanes.queues.at(queue).desks.values() {
+            let Some(run) = self.lanes.desks.at(*desk).run(state) else { continue };
+            ended.count += run.len() as u64;
+            ended.heads.extend(run.first().map(|slot| Reverse((slot, *desk))));
+        }
+        ended
+    }
+
+    /// The oldest ended job of a queue, if it is older, or one more, than is kept; it is to be
+    /// removed before the next is asked for.
     fn oldest_over(
         &self,
-        queue: u32,
+        ended: &mut Oldest,
         state: State,
         settings: &QueueSettings,
         now: Time,
-    ) -> Option<crore_core::JobId> {
+    ) -> Option<JobId> {
+        if let Some(desk) = ended.drawn.take() {
+            let next = self.lanes.desks.at(desk).run(state).and_then(super::Run::first);
+            ended.heads.extend(next.map(|slot| Reverse((slot, desk))));
+        }
         let (keep, most) = match state {
             State::Dead => (settings.keep_dead, settings.max_dead),
             _ => (settings.keep_done, settings.max_done),
         };
-        let desks = &self.lanes.queues.at(queue).desks;
-        let runs = || desks.values().filter_map(|desk| self.lanes.desks.at(*desk).run(state));
-        let count: u64 = runs().map(|run| run.len() as u64).sum();
-        let oldest = runs().filter_map(super::Run::first).min()?;
-        (count > most || oldest.at.after(keep) <= now).then_some(oldest.id)
+        let Reverse((oldest, desk)) = ended.heads.pop()?;
+        if ended.count <= most && oldest.at.after(keep) > now {
+            return None;
+        }
+        ended.count -= 1;
+        ended.drawn = Some(desk);
+        Some(oldest.id)
     }
 
     fn prune_results(&mut self, n: usize, now: Time) -> Result<usize, Error> {

@@ -1,5 +1,6 @@
 //! The stores of this crate, as others see them.
 
+mod costs;
 mod memory;
 mod model;
 mod naive;

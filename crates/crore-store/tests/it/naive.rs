@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crore_core::job::When;
+use crore_core::job::{Retain, When};
 use crore_core::limit::{Limit, LimitKey, Tat};
 use crore_core::machine::{Again, Edit, Event, Outcome, decide};
 use crore_core::{Clock, Job, JobId, Name, NewJob, Payload, Span, Spec, State, Time};
@@ -178,6 +178,7 @@ impl World {
                 let (queue, kind) = (name(QUEUES[queue]), name(["k", "l"][kind]));
                 let mut spec = Spec::new(queue, kind, Payload::json("0"));
                 spec.priority = priority;
+                spec.retain = Retain::Nothing;
                 let keys = LIMITS.iter().zip(limits).filter_map(|((limit, _), value)| {
                     let value = value?.checked_sub(1).map(|n| Arc::from(n.to_string()));
                     Some(LimitKey { limit: name(limit), value })
@@ -218,7 +219,7 @@ impl World {
             Step::Cancel(nth) => {
                 let ready = self.in_state(State::Ready);
                 let Some(job) = ready.get(nth % ready.len().max(1)) else { return };
-                self.happens(job, &Event::Cancel);
+                self.happens(job, &Event::Delete);
             }
             Step::Reorder { nth, priority } => {
                 let ready = self.in_state(State::Ready);
@@ -245,6 +246,25 @@ impl World {
             }
         }
     }
+}
+
+/// A rate that was made faster counts as just used up when a claim next comes to it, not before.
+#[test]
+fn a_rate_that_was_made_faster_counts_from_the_next_claim() {
+    let push =
+        Step::Push { queue: 0, kind: 0, priority: 0, limits: [None, Some(2), None], later: 0 };
+    let claim = |n| Step::Claim { queues: [true, false, false], kind: None, n, strict: false };
+    let (slow, fast) =
+        (Step::Limit { which: 1, text: Some(1) }, Step::Limit { which: 1, text: Some(0) });
+    let mut world = World::new();
+    for step in [slow, push.clone(), push, claim(2), fast, Step::Wait(1000), claim(1)] {
+        world.step(&step);
+    }
+    for _ in 0..3 {
+        world.step(&Step::Wait(400));
+        world.step(&claim(1));
+    }
+    assert_eq!(world.in_state(State::Running).len(), 2);
 }
 
 proptest! {

@@ -181,3 +181,20 @@ pub(in super::super) async fn a_follow_up_may_join_a_group(s: &Few) {
     assert_eq!(counts(s, id).await, (2, 1, 1));
     assert_eq!(s.claim_one("q").await.spec.group, Some(id));
 }
+
+/// A member that ends and adds another in the same write does not end its group.
+pub(in super::super) async fn a_follow_up_that_joins_its_parents_group_holds_it(s: &Few) {
+    for dies in [false, true] {
+        let pushes = s.batch(grouped(vec![member(), then(NEW, Needs::End)])).await;
+        let (id, end) = (pushes.groups[0], pushes.jobs[1].id().expect("stored"));
+        let first = s.claim_one("q").await;
+        let next = vec![job("q").member(GroupRef::Id(id))];
+        let outcome = if dies { failed(Again::Never) } else { Outcome::Done { result: None } };
+        let report = Report { outcome, on_done: next.clone(), on_dead: next };
+        let event = Event::Finished { delivery: Some(first.live.delivery), report };
+        s.happens(&first, &event).await;
+        assert_eq!(s.claim_ids(&["then"], 9).await, [], "the follow-up has not run");
+        s.done(&s.claim_one("q").await).await;
+        assert_eq!(s.claim_ids(&["then"], 9).await, [end]);
+    }
+}

@@ -6,9 +6,9 @@ use crore_core::push::AfterRef;
 use crore_core::unique::Hold;
 use crore_core::{JobId, Payload, Span};
 
-use super::super::draft::{DAY, Draft, MINUTE, SECOND, job, jobs};
+use super::super::draft::{DAY, Draft, MINUTE, SECOND, job, jobs, name};
 use super::super::subject::{Whole, got};
-use crate::registry::QueueSettings;
+use crate::registry::{Define, QueueSettings, Value};
 use crate::upkeep::Pruned;
 
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +77,17 @@ pub(in super::super) async fn a_queue_without_settings_has_the_defaults(s: &Whol
     s.pass(DAY);
     prune(s, 9).await;
     assert!(!is_there(s, dead).await, "180 days");
+}
+
+pub(in super::super) async fn settings_whose_time_is_over_prune_nothing(s: &Whole) {
+    let settings = QueueSettings { keep_done: Span::ZERO, max_done: 0, ..QueueSettings::default() };
+    let define = Define::set(name("q"), Value::Queue(settings));
+    s.define(Define { expires_after: Some(MINUTE), ..define }).await;
+    let running = s.start(job("q")).await;
+    s.pass(MINUTE);
+    s.done(&running).await;
+    assert_eq!(prune(s, 9).await.jobs, 0, "the queue has the defaults again");
+    assert!(is_there(s, running.id).await);
 }
 
 pub(in super::super) async fn no_more_ended_jobs_are_kept_than_the_queue_says(s: &Whole) {

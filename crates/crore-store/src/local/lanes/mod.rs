@@ -14,7 +14,8 @@ mod ready;
 mod rows;
 mod sweep;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use crore_core::limit::LimitKey;
 use crore_core::{JobId, Name, Spec, State, Time};
@@ -49,10 +50,18 @@ pub(crate) struct Lanes {
 }
 
 /// Where a claim takes from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Queue(u32),
     Desk(u32),
+}
+
+/// Several sources that a claim merges: the head of each, best first.
+#[derive(Debug, Default)]
+pub(crate) struct Course {
+    heads: BinaryHeap<Reverse<(Head, Source)>>,
+    /// The source that was drawn from last, and whose head is another by now.
+    drawn: Option<Source>,
 }
 
 impl Lanes {
@@ -217,7 +226,12 @@ impl Lanes {
         }
     }
 
-    pub(crate) fn head(&self, source: Source) -> Option<Head> {
+    pub(crate) fn course(&self, sources: impl IntoIterator<Item = Source>) -> Course {
+        let head = |source| Some(Reverse((self.head(source)?, source)));
+        Course { heads: sources.into_iter().filter_map(head).collect(), drawn: None }
+    }
+
+    fn head(&self, source: Source) -> Option<Head> {
         match source {
             Source::Queue(no) => self.queues.at(no).heads.first().copied(),
             Source::Desk(no) => {
@@ -228,14 +242,30 @@ impl Lanes {
         }
     }
 
-    /// The best head of several sources, with its permits taken; lanes without one are parked.
-    pub(crate) fn take(&mut self, sources: &[Source], now: Time) -> Option<Head> {
+    /// The best head of a course, with its permits taken; lanes without one are parked. The job is
+    /// to be moved away before the next is asked for.
+    pub(crate) fn take(&mut self, course: &mut Course, now: Time) -> Option<Head> {
         loop {
-            let head = sources.iter().filter_map(|source| self.head(*source)).min()?;
+            let head = self.best(course)?;
             let Some(buckets) = self.lanes.at(head.lane).buckets() else { return Some(head) };
             match self.permits.take(&buckets, now) {
                 Ok(()) => return Some(head),
                 Err((bucket, blocked)) => self.park(head.lane, bucket, blocked, now),
+            }
+        }
+    }
+
+    /// The best head of a course. A source's head changes only when that source was drawn from, or
+    /// the same queue or desk that was named a second time; so what is known of the others holds.
+    fn best(&self, course: &mut Course) -> Option<Head> {
+        loop {
+            if let Some(source) = course.drawn.take() {
+                course.heads.extend(self.head(source).map(|head| Reverse((head, source))));
+            }
+            let Reverse((head, source)) = course.heads.pop()?;
+            course.drawn = Some(source);
+            if self.head(source) == Some(head) {
+                return Some(head);
             }
         }
     }

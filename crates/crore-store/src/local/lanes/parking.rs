@@ -16,10 +16,23 @@ impl Lanes {
     }
 
     /// Tries what is parked at a bucket that may have a permit again, at every desk.
-    pub(crate) fn reopen(&mut self, bucket: u32, now: Time) {
+    fn reopen(&mut self, bucket: u32, now: Time) {
         let desks: Vec<u32> = self.permits.buckets.at(bucket).parked.keys().copied().collect();
         for desk in desks {
             self.try_best(bucket, desk, now);
+        }
+    }
+
+    /// Opens all that is parked at a bucket whose limit is another now; the next claim that comes to
+    /// it finds out by the new terms.
+    pub(crate) fn reopen_all(&mut self, bucket: u32) {
+        let parked = std::mem::take(&mut self.permits.buckets.at_mut(bucket).parked);
+        for (desk, heads) in parked {
+            self.woken.insert(self.desks.at(desk).queue);
+            for head in heads {
+                self.lanes.at_mut(head.lane).parked = None;
+                self.open(head.lane);
+            }
         }
     }
 

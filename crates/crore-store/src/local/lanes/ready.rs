@@ -23,8 +23,11 @@ impl Ready {
     }
 
     pub(super) fn remove(&mut self, priority: i32, slot: Slot) {
-        self.run_mut(priority).remove(slot);
-        self.others.retain(|_, run| run.len() > 0);
+        let run = self.run_mut(priority);
+        run.remove(slot);
+        if run.len() == 0 {
+            self.others.remove(&priority);
+        }
     }
 
     fn run_mut(&mut self, priority: i32) -> &mut Run {

@@ -1,5 +1,7 @@
 //! Sweeping: what is empty goes.
 
+use std::collections::HashSet;
+
 use crore_core::{Name, Time};
 
 use super::Lanes;
@@ -46,14 +48,15 @@ impl Lanes {
     /// Drops timers of buckets that no lane of the queue is parked at, before their number is used
     /// for another.
     fn prune_timers(&mut self) {
-        let queues: Vec<u32> = self.queues.iter().map(|(no, _)| no).collect();
-        for no in queues {
-            let mut timers = std::mem::take(&mut self.queues.at_mut(no).timers);
-            timers.retain(|(_, bucket)| {
-                let parked = &self.permits.buckets.at(*bucket).parked;
-                parked.keys().any(|desk| self.desks.at(*desk).queue == no)
-            });
-            self.queues.at_mut(no).timers = timers;
+        let mut parked = HashSet::new();
+        for (bucket, row) in self.permits.buckets.iter() {
+            parked.extend(row.parked.keys().map(|desk| (self.desks.at(*desk).queue, bucket)));
+        }
+        let timed = self.queues.iter().filter(|(_, queue)| !queue.timers.is_empty());
+        let timed: Vec<u32> = timed.map(|(no, _)| no).collect();
+        for no in timed {
+            let timers = &mut self.queues.at_mut(no).timers;
+            timers.retain(|(_, bucket)| parked.contains(&(no, *bucket)));
         }
     }
 }

@@ -1,0 +1,109 @@
+//! What many strangers' jobs may not make slow. Each of these takes well under a second if its cost
+//! grows with what is done; if it grows with the square of it, it runs into the time limit that every
+//! test has.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use crore_core::job::{Needs, Retain};
+use crore_core::limit::{Limit, LimitKey};
+use crore_core::machine::{Event, Outcome, decide};
+use crore_core::push::{After, AfterRef, GroupRef, NewGroup};
+use crore_core::{Batch, Job, Name, NewJob, Payload, Span, Spec};
+use crore_store::jobs::{Claim, Order, Write};
+use crore_store::registry::{Define, Value};
+use crore_store::{Answer, Jobs, Memory, Registry, Upkeep};
+use crore_testkit::FakeClock;
+
+fn name(text: &str) -> Name {
+    Name::new("name", text).expect("a good name")
+}
+
+fn job(queue: &str, kind: &str) -> NewJob {
+    Spec::new(name(queue), name(kind), Payload::json("1")).into()
+}
+
+/// The answer of a store that never makes one wait.
+fn now<T>(mut answer: Answer<'_, T>) -> T {
+    match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result.expect("an answer"),
+        Poll::Pending => panic!("the memory store answers at once"),
+    }
+}
+
+fn claim(store: &Memory, queues: Vec<Name>, n: usize) -> Vec<Job> {
+    let worker = name("worker");
+    now(store.claim(Claim { queues, kinds: None, n, order: Order::Merged, worker })).jobs
+}
+
+fn done(store: &Memory, jobs: &[Job]) {
+    let change = |job: &Job| {
+        let report = Outcome::Done { result: None }.into();
+        let event = Event::Finished { delivery: Some(job.live.delivery), report };
+        Write::Job(decide(job, &event, 0).expect("it runs"))
+    };
+    now(store.apply(jobs.iter().map(change).collect())).into_inner();
+}
+
+#[test]
+fn many_priorities_do_not_make_claims_slow() {
+    let store = Memory::default();
+    let jobs = (0..30_000).map(|priority| {
+        let mut job = job("q", "k");
+        job.spec.priority = priority;
+        job
+    });
+    now(store.push(jobs.collect::<Vec<_>>().into())).into_inner();
+    assert_eq!(soon(|| claim(&store, vec![name("q")], 30_000)).len(), 30_000);
+}
+
+#[test]
+fn many_queues_behind_one_limit_do_not_make_claims_nor_pruning_slow() {
+    let store = Memory::default();
+    let queues: Vec<Name> = (0..8000).map(|n: u32| name(&n.to_string())).collect();
+    let rate = Value::Limit(Limit::parse("rate 1/1h burst 1").expect("a limit"));
+    now(store.define(vec![Define::set(name("slow"), rate)])).into_inner();
+    let jobs = queues.iter().map(|queue| {
+        let mut job = job(queue.as_str(), "k");
+        job.spec.limits = vec![LimitKey { limit: name("slow"), value: None }];
+        job
+    });
+    now(store.push(jobs.collect::<Vec<_>>().into())).into_inner();
+    assert_eq!(soon(|| claim(&store, queues, 9)).len(), 1);
+    assert_eq!(soon(|| now(store.prune(9))).jobs, 0);
+}
+
+#[test]
+fn many_kinds_do_not_make_pruning_slow() {
+    let clock = FakeClock::default();
+    let store = Memory::new(Arc::new(clock.clone()));
+    let jobs = (0..16_000).map(|n| job("q", &(n % 4000).to_string())).collect::<Vec<_>>();
+    now(store.push(jobs.into())).into_inner();
+    done(&store, &claim(&store, vec![name("q")], 16_000));
+    clock.advance(Span::from_secs(2 * 86_400));
+    assert_eq!(soon(|| now(store.prune(16_000))).jobs, 16_000);
+}
+
+#[test]
+fn many_that_wait_for_a_group_do_not_make_its_members_slow() {
+    let store = Memory::default();
+    let group = GroupRef::New(0);
+    let waits = |nth: u32| {
+        let mut job = job("then", "k");
+        let needs = if nth.is_multiple_of(2) { Needs::End } else { Needs::Success };
+        job.after = vec![After { on: AfterRef::Group(group), needs }];
+        job
+    };
+    let member = |_| {
+        let mut job = job("q", "k");
+        job.group = Some(group);
+        job.spec.retain = Retain::Nothing;
+        job
+    };
+    let jobs = (0..30_000).map(waits).chain((0..10_000).map(member)).collect();
+    let batch = Batch { groups: vec![NewGroup::default()], jobs };
+    soon(|| now(store.push(batch)).into_inner());
+    let members = claim(&store, vec![name("q")], 10_000);
+    soon(|| done(&store, &members));
+    assert_eq!(claim(&store, vec![name("then")], 30_000).len(), 30_000);
+}
