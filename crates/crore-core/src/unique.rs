@@ -19,7 +19,8 @@ pub struct Unique {
     pub window: Option<Span>,
 }
 
-/// What ends the lock on a unique key, if its window does not end it before.
+/// What ends the lock on a unique key, if its window does not end it before. A job that is revived by
+/// hand after its lock has ended does not take it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hold {

@@ -101,6 +101,6 @@ async fn finish(store: &Memory, job: &Job, outcome: Outcome) -> Result<Job, Box<
     let Ok(change) = decide(job, &event, 42) else { return Ok(job.clone()) };
     let applied = store.apply(vec![Write::Job(change)]).await?.into_inner();
     assert_eq!(applied, [Applied::Yes(vec![])], "nobody else has this delivery");
-    let job = store.get(vec![job.id]).await?.into_iter().flatten().next();
+    let job = store.get(vec![job.id.into()]).await?.into_iter().flatten().next();
     Ok(job.ok_or("the job is gone")?)
 }

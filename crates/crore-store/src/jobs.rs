@@ -1,6 +1,6 @@
 //! The path of a job: push, claim, renew, apply; and get.
 
-use crore_core::job::Thing;
+use crore_core::job::{ClientId, Thing};
 use crore_core::machine::Change;
 use crore_core::{Batch, Delivery, GroupId, Job, JobId, Name, NewJob, Revision, Span, Time};
 
@@ -43,9 +43,32 @@ pub trait Jobs: Part {
     /// may take the unique key that its parent gives up. Durable when answered.
     fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>>;
 
-    /// Jobs by id, in the order asked for; `None` for one that is not there. Sees every write that
-    /// was answered before.
-    fn get(&self, ids: Vec<JobId>) -> Answer<'_, Vec<Option<Job>>>;
+    /// Jobs by their own number or by their caller's, in the order asked for; `None` for one that is
+    /// not there. Sees every write that was answered before. Whether a result is still to
+    /// be had is for [`Job::result_at`] to say.
+    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>>;
+}
+
+/// Which job is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// The one with this number.
+    Id(JobId),
+    /// The one to which its caller gave this id.
+    Client(ClientId),
+}
+
+impl Which {
+    /// Jobs by their numbers.
+    pub fn all(ids: &[JobId]) -> Vec<Self> {
+        ids.iter().copied().map(Self::Id).collect()
+    }
+}
+
+impl From<JobId> for Which {
+    fn from(id: JobId) -> Self {
+        Self::Id(id)
+    }
 }
 
 /// What a push answers.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crore_core::group::Group;
 use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Span, Time};
 
-use crate::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Write};
+use crate::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
 use crate::local::{Local, Map};
 use crate::registry::{Define, Defined, Entry, Table};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
@@ -100,8 +100,8 @@ impl Jobs for Memory {
         answer(self.committed(|local, now| local.apply(writes, now)))
     }
 
-    fn get(&self, ids: Vec<JobId>) -> Answer<'_, Vec<Option<Job>>> {
-        answer(self.verb(|local, now| local.get(&ids, now)))
+    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
+        answer(self.verb(|local, now| local.get(&which, now)))
     }
 }
 

@@ -35,6 +35,7 @@ pub fn decide(job: &Job, event: &Event, dice: u64) -> Result<Change, Refusal> {
         Event::Cancel => cancel(job),
         Event::Retry => retry(job),
         Event::Delete => delete(job),
+        Event::Prune => prune(job),
         Event::Edit(edit) => self::edit(job, edit),
         Event::TakeResult => take_result(job),
         Event::Broken if job.live.state == State::Waiting && job.live.broken => {
@@ -107,7 +108,8 @@ fn done(job: &Job, result: Option<&Payload>, then: &[NewJob]) -> Change {
     if job.spec.unique.as_ref().is_some_and(|u| u.hold != Hold::Window) {
         effects.push(Effect::ReleaseKey);
     }
-    let tally = Tally { size: 0, ran: i8::from(!job.live.counted), succeeded: 1 };
+    let ran = i8::from(!job.live.counted);
+    let tally = Tally { ran, succeeded: 1, ..Tally::default() };
     follow(then, &mut effects);
     settle(job, tally, Settled::Succeeded, &mut effects);
     let gone = job.spec.retain == Retain::Nothing && next.result == ResultChange::Leave;
@@ -236,20 +238,34 @@ fn retry(job: &Job) -> Result<Change, Refusal> {
 }
 
 fn delete(job: &Job) -> Result<Change, Refusal> {
-    let mut effects = Vec::new();
+    // A member that never succeeded leaves its group, so that the others can succeed.
+    let leaves = Tally { size: -1, ran: -i8::from(job.live.counted), ..Tally::default() };
     match job.live.state {
-        State::Running => return Err(Refusal::Running),
-        State::Done => {}
+        State::Running => Err(Refusal::Running),
+        State::Done => Ok(change(job, Next::Gone, Vec::new())),
         State::Waiting | State::Scheduled | State::Ready | State::Dead | State::Cancelled => {
-            if job.spec.unique.as_ref().is_some_and(|u| u.hold != Hold::Window) {
-                effects.push(Effect::ReleaseKey);
-            }
-            // A member that never succeeded leaves its group, so that the others can succeed.
-            let tally = Tally { size: -1, ran: -i8::from(job.live.counted), succeeded: 0 };
-            settle(job, tally, Settled::Gone, &mut effects);
+            Ok(gone(job, leaves))
         }
     }
-    Ok(change(job, Next::Gone, effects))
+}
+
+fn prune(job: &Job) -> Result<Change, Refusal> {
+    match job.live.state {
+        State::Done => Ok(change(job, Next::Gone, Vec::new())),
+        State::Dead | State::Cancelled => Ok(gone(job, Tally { lost: true, ..Tally::default() })),
+        State::Running => Err(Refusal::Running),
+        State::Waiting | State::Scheduled | State::Ready => Err(Refusal::NotNow),
+    }
+}
+
+/// A job that did not succeed is removed.
+fn gone(job: &Job, tally: Tally) -> Change {
+    let mut effects = Vec::new();
+    if job.spec.unique.as_ref().is_some_and(|u| u.hold != Hold::Window) {
+        effects.push(Effect::ReleaseKey);
+    }
+    settle(job, tally, Settled::Gone, &mut effects);
+    change(job, Next::Gone, effects)
 }
 
 fn edit(job: &Job, edit: &Edit) -> Result<Change, Refusal> {

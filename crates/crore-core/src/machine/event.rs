@@ -31,8 +31,10 @@ pub enum Event {
     Cancel,
     /// Somebody wants the job to run again, or now.
     Retry,
-    /// Somebody wants the job gone.
+    /// Somebody wants the job gone. Its group goes on without it.
     Delete,
+    /// An ended job was kept long enough. If it never succeeded, its group never can.
+    Prune,
     /// Somebody changes where or when the job runs.
     Edit(Edit),
     /// A reader takes the result.

@@ -182,6 +182,7 @@ fn events() -> impl Strategy<Value = Event> {
         1 => Just(Event::Cancel),
         1 => Just(Event::Retry),
         1 => Just(Event::Delete),
+        1 => Just(Event::Prune),
         1 => Just(Event::TakeResult),
         1 => Just(Event::Broken),
         1 => (0u64..20).prop_map(|ms| Event::Edit(Edit {
@@ -361,8 +362,18 @@ fn a_removed_member_leaves_its_group() {
     let job =
         Job { id: JobId(1), spec: spec().into(), live: Live::pushed(Time::ZERO, Time::ZERO, 0) };
     let change = decide(&job, &Event::Delete, 0).expect("a ready job can be deleted");
-    let leave = Tally { size: -1, ran: 0, succeeded: 0 };
+    let leave = Tally { size: -1, ..Tally::default() };
     assert!(change.effects.contains(&Effect::Tally(leave)));
+}
+
+#[test]
+fn a_dead_member_whose_time_is_over_is_lost_to_its_group() {
+    let never = Outcome::Failed { error: "no".into(), detail: None, again: Again::Never };
+    let world = life(spec(), &[Step::Claim, finish(1, never), Step::Event(Event::Prune)]);
+    assert!(world.job.is_none() && world.group.lost);
+    assert_eq!((world.group.size, world.group.ran), (2, 1));
+    let done = life(spec(), &[Step::Claim, finish(1, DONE), Step::Event(Event::Prune)]);
+    assert!(!done.group.lost);
 }
 
 #[test]

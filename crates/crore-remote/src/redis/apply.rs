@@ -140,7 +140,7 @@ fn job_step(layout: &Layout, change: Change) -> Result<Step, Error> {
             Effect::ReturnPermits => fields.push(("permits", true.into())),
             Effect::ReleaseKey => fields.push(("unlock", true.into())),
             Effect::Tally(tally) => {
-                let counts = [tally.size, tally.ran, tally.succeeded];
+                let counts = [tally.size, tally.ran, tally.succeeded, i8::from(tally.lost)];
                 fields.push(("tally", Arg::list(counts.map(i64::from))));
             }
             Effect::Settle(settled) => fields.push(("settle", settled_word(settled).into())),

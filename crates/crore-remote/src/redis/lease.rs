@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use crore_core::{Job, JobId, Time};
 use crore_store::Error;
-use crore_store::jobs::{Renew, Renewed};
+use crore_store::jobs::{Renew, Renewed, Which};
 
 use super::Redis;
 use super::link::Script;
-use super::names::Slot;
+use super::names::{Slot, client_lock};
 use super::pack::{Arg, map};
 use super::record;
 use super::reply::Reply;
@@ -27,13 +27,36 @@ impl Redis {
         answers.into_iter().map(read_renewed).collect()
     }
 
-    pub(super) async fn get_all(&self, ids: Vec<JobId>) -> Result<Vec<Option<Job>>, Error> {
+    pub(super) async fn get_all(&self, which: Vec<Which>) -> Result<Vec<Option<Job>>, Error> {
+        let ids = self.ids_of(which).await?;
         // Numbers beyond what a script can count were never given to a job.
         let row = |id: &JobId| (self.layout.of_job(*id), id.0.min(1 << 53).into());
         let rows = ids.iter().map(row).collect();
         let answers = self.by_shard(&self.scripts.get, "ids", rows).await?;
         let read = |(id, reply)| record::read(&self.layout, id, reply);
         ids.into_iter().zip(answers).map(read).collect()
+    }
+
+    /// The numbers of the jobs that are meant. A caller's own id is looked up where its lock is, one
+    /// script for each slot; one that nobody has becomes a number that no job ever gets.
+    async fn ids_of(&self, which: Vec<Which>) -> Result<Vec<JobId>, Error> {
+        let clients = which.iter().filter_map(|which| match which {
+            Which::Client(client) => Some(client_lock(client)),
+            Which::Id(_) => None,
+        });
+        let rows: Vec<_> = clients.map(|name| (self.layout.of_text(&name), name.into())).collect();
+        let mut holders = Vec::new().into_iter();
+        if !rows.is_empty() {
+            holders = self.by_shard(&self.scripts.holders, "names", rows).await?.into_iter();
+        }
+        let mut id = |which| match which {
+            Which::Id(id) => Ok(id),
+            Which::Client(_) => match holders.next() {
+                Some(holder) if !holder.is_nil() => Ok(JobId(holder.id()?)),
+                _ => Ok(JobId(0)),
+            },
+        };
+        which.into_iter().map(&mut id).collect()
     }
 
     /// Gives each shard its rows, in one script, and the answers back in the order of the rows.

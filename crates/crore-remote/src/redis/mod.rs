@@ -86,6 +86,7 @@ struct Scripts {
     claim: Script,
     renew: Script,
     get: Script,
+    holders: Script,
     ledger: Script,
 }
 
@@ -97,6 +98,7 @@ impl Scripts {
             claim: script(include_str!("lua/claim.lua")),
             renew: script(include_str!("lua/renew.lua")),
             get: script(include_str!("lua/get.lua")),
+            holders: script(include_str!("lua/holders.lua")),
             ledger: script(include_str!("lua/ledger.lua")),
         }
     }

@@ -94,13 +94,14 @@ enum Standing {
 fn standing(fact: Option<&String>, thing: Thing, needs: Needs) -> Standing {
     let fact = fact.map_or("none", String::as_str);
     match (thing, fact, needs) {
-        (_, "none", _) | (Thing::Job(_), "cancelled", Needs::Success) => Standing::Broken,
+        (_, "none", _)
+        | (Thing::Job(_), "cancelled", Needs::Success)
+        | (Thing::Group(_), "lost" | "lost-ended", Needs::Success) => Standing::Broken,
         (Thing::Job(_), "done", _) | (Thing::Job(_), "dead" | "cancelled", Needs::End) => {
             Standing::Satisfied
         }
-        (Thing::Group(_), "succeeded", _) | (Thing::Group(_), "ended", Needs::End) => {
-            Standing::Satisfied
-        }
+        (Thing::Group(_), "succeeded", _)
+        | (Thing::Group(_), "ended" | "lost-ended", Needs::End) => Standing::Satisfied,
         _ => Standing::Open,
     }
 }
@@ -177,14 +178,11 @@ fn refer(
         accepted.after.push(dependency);
         // A group that an earlier job of the batch joins has not ended, whatever it was before.
         let grows = |job: &Accepted| job.group.map(Thing::Group) == Some(on);
-        if fresh || earlier.iter().any(grows) {
-            accepted.open.push((dependency, fresh));
-            continue;
-        }
         match standing(facts.things.get(&thing_text(on)), on, after.needs) {
-            Standing::Satisfied => {}
-            Standing::Open => accepted.open.push((dependency, fresh)),
+            _ if fresh => accepted.open.push((dependency, fresh)),
             Standing::Broken => return Err(Pushed::Broken(on)),
+            Standing::Satisfied if !earlier.iter().any(grows) => {}
+            Standing::Satisfied | Standing::Open => accepted.open.push((dependency, fresh)),
         }
     }
     Ok(accepted)

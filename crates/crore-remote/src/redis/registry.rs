@@ -108,12 +108,13 @@ impl Redis {
         if reply.is_nil() {
             return Ok(None);
         }
-        let [size, ran, succeeded, sealed, revision] = reply.parts()?;
+        let [size, ran, succeeded, sealed, revision, lost] = reply.parts()?;
         Ok(Some(Group {
             size: size.id()?,
             ran: ran.id()?,
             succeeded: succeeded.id()?,
             sealed: sealed.number()? == 1,
+            lost: lost.number()? == 1,
             revision: Revision(revision.id()?),
         }))
     }

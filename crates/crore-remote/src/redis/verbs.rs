@@ -1,8 +1,8 @@
 //! The verbs of the seam.
 
 use crore_core::group::Group;
-use crore_core::{Batch, GroupId, Job, JobId, Name};
-use crore_store::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Write};
+use crore_core::{Batch, GroupId, Job, Name};
+use crore_store::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
 use crore_store::registry::{Define, Defined, Entry, Table};
 use crore_store::{Answer, Committed, Error, Jobs, Registry};
 
@@ -33,8 +33,8 @@ impl Jobs for Redis {
         committed(self.apply_all(writes))
     }
 
-    fn get(&self, ids: Vec<JobId>) -> Answer<'_, Vec<Option<Job>>> {
-        Box::pin(self.get_all(ids))
+    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
+        Box::pin(self.get_all(which))
     }
 }
 

@@ -8,7 +8,7 @@ use crore_core::machine::{Event, Outcome, Report, decide};
 use crore_core::unique::{Hold, Unique};
 use crore_core::{Job, JobId, Name, NewJob, Payload, Span, Spec};
 use crore_remote::redis::{Options, Redis};
-use crore_store::jobs::{Applied, Claim, Order, Pushed, Write};
+use crore_store::jobs::{Applied, Claim, Order, Pushed, Which, Write};
 use crore_store::registry::{Define, Value};
 use crore_store::{Jobs, Registry};
 use crore_testkit::{Durability, FakeClock, shared, unique_name};
@@ -101,7 +101,7 @@ async fn a_batch_with_keys_of_several_shards_is_stored_whole() {
     let ids: Vec<_> = answers.iter().filter_map(|answer| answer.id()).collect();
     assert!(answers.iter().all(|answer| matches!(answer, Pushed::New(_))), "{answers:?}");
     assert_eq!(shards_of(ids.clone(), 8).len(), 8);
-    let jobs = store.get(ids.clone()).await.expect("an answer");
+    let jobs = store.get(Which::all(&ids)).await.expect("an answer");
     assert!(
         jobs.iter()
             .zip(&batch)

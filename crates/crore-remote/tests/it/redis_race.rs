@@ -132,5 +132,5 @@ async fn of_many_reports_one_counts() {
     });
     let yes = answers.await.into_iter().filter(|a| *a != crore_store::jobs::Applied::Stale).count();
     assert_eq!((yes, claim(&store, "then", 99).await.len()), (1, 5));
-    assert_eq!(store.get(vec![job.id]).await.expect("an answer").len(), 1);
+    assert_eq!(store.get(vec![job.id.into()]).await.expect("an answer").len(), 1);
 }

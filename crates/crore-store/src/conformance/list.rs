@@ -85,6 +85,7 @@ macro_rules! conformance_jobs_list {
                 a_group_counts_its_members
                 a_group_releases_when_all_have_succeeded
                 a_dead_member_has_run_and_not_succeeded
+                who_needs_all_to_succeed_breaks_when_a_dead_member_is_pruned
                 a_member_that_is_tried_again_has_not_run
                 a_removed_member_is_no_member
                 a_cancelled_member_keeps_a_group_from_succeeding
@@ -138,6 +139,7 @@ macro_rules! conformance_jobs_list {
                 an_odd_queue_is_a_queue_of_its_own
                 an_odd_kind_is_a_kind_of_its_own
                 ids_grow_in_the_order_of_pushes
+                a_job_is_found_by_its_callers_id
                 an_id_is_never_used_again
                 an_empty_push_is_answered_and_stores_nothing
                 a_push_is_stamped_by_the_stores_clock

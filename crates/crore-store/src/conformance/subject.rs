@@ -121,7 +121,7 @@ impl<S: Jobs + Registry + ?Sized> Subject<S> {
     }
 
     pub(super) async fn find(&self, id: JobId) -> Option<Job> {
-        let mut jobs = got(self.store.get(vec![id])).await;
+        let mut jobs = got(self.store.get(vec![id.into()])).await;
         assert_eq!(jobs.len(), 1, "one answer for one id");
         jobs.remove(0)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crore_core::group::{Group, Tally};
+use crore_core::group::{Group, Outlook, Tally};
 use crore_core::job::{Dependency, Needs, Thing};
 use crore_core::push::{AfterRef, GroupRef};
 use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, State, Time};
@@ -137,8 +137,11 @@ impl<R: Records> Local<R> {
         match on {
             Thing::Group(id) => Ok(match self.ties.group(id) {
                 None => Stands::Broken,
-                Some(group) if group.satisfies(needs) => Stands::True,
-                Some(_) => Stands::Holds,
+                Some(group) => match group.outlook(needs) {
+                    Outlook::True => Stands::True,
+                    Outlook::Open => Stands::Holds,
+                    Outlook::Never => Stands::Broken,
+                },
             }),
             Thing::Job(id) => {
                 let Some(record) = self.load(id)? else { return Ok(Stands::Broken) };

@@ -1,6 +1,7 @@
 //! The registry: entries by table and name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use crore_core::group::Group;
 use crore_core::{GroupId, Name, Revision, Time};
@@ -145,11 +146,13 @@ impl<R: Records> Local<R> {
         n: usize,
         now: Time,
     ) -> Vec<Entry> {
-        let entries = self
-            .definitions
-            .entries
-            .iter()
-            .filter(|((t, name), _)| *t == table && after.is_none_or(|after| name > after));
+        let from = match after {
+            Some(name) => Bound::Excluded((table, name.clone())),
+            None => Bound::Unbounded,
+        };
+        let entries = self.definitions.entries.range((from, Bound::Unbounded));
+        let entries =
+            entries.skip_while(|((t, _), _)| *t < table).take_while(|((t, _), _)| *t == table);
         let alive = entries.filter(|(_, entry)| entry.expires_at.is_none_or(|at| now < at));
         alive.take(n).map(|(_, entry)| entry.clone()).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crore_core::group::{Group, Tally};
+use crore_core::group::{Group, Outlook, Tally};
 use crore_core::job::{Dependency, Needs, Thing};
 use crore_core::machine::Settled;
 use crore_core::{GroupId, JobId, Span, Time};
@@ -92,8 +92,10 @@ impl Ties {
         let Some(group) = self.group(id) else { return Vec::new() };
         let mut pulled = Vec::new();
         for needs in [Needs::End, Needs::Success] {
-            if group.satisfies(needs) {
-                pulled.extend(self.pull(thing, needs, Pull::Release));
+            match group.outlook(needs) {
+                Outlook::True => pulled.extend(self.pull(thing, needs, Pull::Release)),
+                Outlook::Never => pulled.extend(self.pull(thing, needs, Pull::Snap)),
+                Outlook::Open => {}
             }
         }
         pulled
@@ -139,7 +141,7 @@ mod tests {
         let batch = Batch { groups: vec![NewGroup { open: true }], jobs: vec![job.clone(), job] };
         let pushed = local.push(batch, now).expect("stored");
         let id = pushed.jobs[0].id().expect("new");
-        let job = local.get(&[id], now).expect("an answer").remove(0).expect("there");
+        let job = local.get(&[id.into()], now).expect("an answer").remove(0).expect("there");
         let change = decide(&job, &Event::Delete, 0).expect("a waiting job can be deleted");
         local.apply(vec![Write::Job(change)], now).expect("applied");
         assert_eq!(local.ties.waiters.len(), 3, "those of the other job");

@@ -85,7 +85,7 @@ impl<R: Records> Local<R> {
     fn prune_job(&mut self, id: JobId, now: Time) -> Result<(), Error> {
         let record = self.remove(id)?.ok_or_else(|| lost(id))?;
         // What it means to others that a job is gone is decided in one place.
-        if let Ok(change) = machine::decide(&record.job, &Event::Delete, 0) {
+        if let Ok(change) = machine::decide(&record.job, &Event::Prune, 0) {
             let touched = Touched::of(&record);
             for effect in change.effects {
                 self.take_effect(&touched, effect, now)?;

@@ -9,6 +9,7 @@ use super::Local;
 use super::records::Records;
 use super::run::Slot;
 use crate::Error;
+use crate::jobs::Which;
 use crate::views::{Count, Cursor, JobNotes, Note, Page, Query, Step};
 
 /// A merge of sorted iterators: the next of each, best first.
@@ -22,12 +23,22 @@ enum Place {
 }
 
 impl<R: Records> Local<R> {
-    pub(crate) fn get(&self, ids: &[JobId], now: Time) -> Result<Vec<Option<Job>>, Error> {
-        let visible = |mut job: Job| {
-            job.live.result.take_if(|kept| kept.until <= now);
-            job
+    pub(crate) fn get(&self, which: &[Which], now: Time) -> Result<Vec<Option<Job>>, Error> {
+        let one = |which: &Which| match which {
+            Which::Id(id) => self.visible(*id, now),
+            Which::Client(client) => {
+                self.keys.client(client).map_or(Ok(None), |id| self.visible(id, now))
+            }
         };
-        ids.iter().map(|id| Ok(self.load(*id)?.map(|record| visible(record.job)))).collect()
+        which.iter().map(one).collect()
+    }
+
+    /// A job as it may be seen now.
+    fn visible(&self, id: JobId, now: Time) -> Result<Option<Job>, Error> {
+        Ok(self.load(id)?.map(|mut record| {
+            record.job.live.result.take_if(|kept| kept.until <= now);
+            record.job
+        }))
     }
 
     pub(crate) fn list(&self, query: &Query, now: Time) -> Result<Page, Error> {
@@ -52,8 +63,9 @@ impl<R: Records> Local<R> {
             merge.extend(next.map(|place| Reverse((place, nth))));
         }
         let next = if merge.is_empty() { None } else { places.last().map(Place::cursor) };
-        let ids: Vec<JobId> = places.iter().map(|place| place.cursor().id).collect();
-        Ok(Page { jobs: self.get(&ids, now)?.into_iter().flatten().collect(), next })
+        let jobs = places.iter().map(|place| self.visible(place.cursor().id, now));
+        let jobs = jobs.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        Ok(Page { jobs, next })
     }
 
     fn desks_of(&self, query: &Query) -> Vec<u32> {

@@ -8,7 +8,7 @@ use crore_core::job::{Retain, When};
 use crore_core::limit::{Limit, LimitKey, Tat};
 use crore_core::machine::{Again, Edit, Event, Outcome, decide};
 use crore_core::{Clock, Job, JobId, Name, NewJob, Payload, Span, Spec, State, Time};
-use crore_store::jobs::{Applied, Claim, Order, Write};
+use crore_store::jobs::{Applied, Claim, Order, Which, Write};
 use crore_store::registry::{Define, QueueSettings, Table, Value};
 use crore_store::{Answer, Jobs, Memory, Registry, Upkeep};
 use crore_testkit::FakeClock;
@@ -87,7 +87,7 @@ impl World {
     }
 
     fn jobs(&self) -> Vec<Job> {
-        now(self.store.get(self.ids.clone())).into_iter().flatten().collect()
+        now(self.store.get(Which::all(&self.ids))).into_iter().flatten().collect()
     }
 
     fn in_state(&self, state: State) -> Vec<Job> {

@@ -66,22 +66,27 @@ local JUDGE = {
 }
 
 local function group(id)
-  local row = call('HMGET', key('g', num(id)), 'size', 'ran', 'succeeded', 'sealed', 'revision')
+  local row = call('HMGET', key('g', num(id)), 'size', 'ran', 'succeeded', 'sealed', 'revision', 'lost')
   if not row[1] then return nil end
   return { size = tonumber(row[1]), ran = tonumber(row[2]), succeeded = tonumber(row[3]),
-    sealed = row[4] == '1', revision = tonumber(row[5]) }
+    sealed = row[4] == '1', revision = tonumber(row[5]), lost = row[6] == '1' }
 end
 
 local function group_has(g, needs)
   if not g.sealed then return false end
   if needs == 'end' then return g.ran >= g.size end
-  return g.succeeded >= g.size
+  return g.succeeded >= g.size and not g.lost
+end
+
+local function group_verdict(g, needs)
+  if g.lost and needs == 'success' then return 'snap' end
+  return group_has(g, needs) and 'release' or nil
 end
 
 local function write_group(id, g)
   call('HSET', key('g', num(id)), 'size', num(g.size), 'ran', num(g.ran), 'succeeded', num(g.succeeded),
-    'sealed', g.sealed and '1' or '0', 'revision', num(g.revision))
-  tell('g' .. num(id), function(needs) return group_has(g, needs) and 'release' or nil end)
+    'sealed', g.sealed and '1' or '0', 'lost', g.lost and '1' or '0', 'revision', num(g.revision))
+  tell('g' .. num(id), function(needs) return group_verdict(g, needs) end)
 end
 
 local function job_verdict(job, needs)
@@ -216,17 +221,24 @@ local function give_back(job)
   return { job.lane, job.permits }
 end
 
+-- What becomes of the job itself, and of what it held.
 local function change(job, c)
   local permits = c.permits and give_back(job)
   take(job, c)
   if c.unlock and has(job.unique) then unlock(job.unique, job.id) end
+  return permits
+end
+
+-- What that means to others. Follow-ups are pushed before, so that one which joins its parent's group
+-- is counted before the group can end.
+local function consequences(job, c)
   if c.tally and has(job.group) then
     local id = tonumber(job.group)
-    at(shard_of(id), { op = 'tally', id = id, size = c.tally[1], ran = c.tally[2], succeeded = c.tally[3] })
+    at(shard_of(id), { op = 'tally', id = id, size = c.tally[1], ran = c.tally[2], succeeded = c.tally[3],
+      lost = c.tally[4] == 1 })
   end
   if c.settle then tell('j' .. num(job.id), JUDGE[c.settle]) end
   if not c.next then call('DEL', key('d', 'j' .. num(job.id))) end
-  return permits
 end
 
 local function same(job, seen)
@@ -302,6 +314,7 @@ local function commit(c)
   for _, message in ipairs(c.out or {}) do
     if #message[2] > 0 then send(message[1], message[2]) end
   end
+  if job then consequences(job, c.change) end
   return { 'yes', answers, permits }
 end
 
@@ -310,6 +323,7 @@ local function fact(thing)
   if string.sub(thing, 1, 1) == 'g' then
     local g = group(tonumber(string.sub(thing, 2)))
     if not g then return 'none' end
+    if g.lost then return group_has(g, 'end') and 'lost-ended' or 'lost' end
     return (group_has(g, 'success') and 'succeeded') or (group_has(g, 'end') and 'ended')
       or 'open'
   end
@@ -348,6 +362,7 @@ local OPS = {
     g.size = math.max(g.size + t.size, 0)
     g.ran = math.max(g.ran + t.ran, 0)
     g.succeeded = math.max(g.succeeded + t.succeeded, 0)
+    g.lost = g.lost or t.lost
     g.revision = g.revision + 1
     write_group(t.id, g)
   end,
@@ -355,7 +370,7 @@ local OPS = {
     local id, verdict = tonumber(string.sub(e.on, 2)), nil
     if string.sub(e.on, 1, 1) == 'g' then
       local g = group(id)
-      verdict = (not g and 'snap') or (group_has(g, e.needs) and 'release') or nil
+      verdict = (not g and 'snap') or group_verdict(g, e.needs)
     else
       verdict = job_verdict(load(id), e.needs)
     end
@@ -410,7 +425,7 @@ local OPS = {
   end,
   read_group = function(r)
     local g = group(r.id)
-    return g and { g.size, g.ran, g.succeeded, g.sealed and 1 or 0, g.revision }
+    return g and { g.size, g.ran, g.succeeded, g.sealed and 1 or 0, g.revision, g.lost and 1 or 0 }
   end,
   entries = function(e)
     local from = e.after and '(' .. e.after or '-'

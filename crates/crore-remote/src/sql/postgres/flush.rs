@@ -205,7 +205,8 @@ async fn flush_groups(
     now: i64,
     groups: impl IntoIterator<Item = (GroupId, GroupSlot)>,
 ) -> Result<(), Fault> {
-    let (mut ids, mut counts, mut sealed) = (vec![], [vec![], vec![], vec![], vec![]], vec![]);
+    let (mut ids, mut counts) = (vec![], [vec![], vec![], vec![], vec![]]);
+    let (mut sealed, mut lost) = (vec![], vec![]);
     for (id, slot) in groups {
         if slot.changed {
             let group = slot.group;
@@ -213,6 +214,7 @@ async fn flush_groups(
             let row = [group.size, group.ran, group.succeeded, group.revision.0];
             counts.iter_mut().zip(row).for_each(|(column, number)| column.push(int(number)));
             sealed.push(group.sealed);
+            lost.push(group.lost);
         }
     }
     if ids.is_empty() {
@@ -220,12 +222,12 @@ async fn flush_groups(
     }
     let [size, ran, succeeded, revision] = counts;
     sqlx::query(
-        "insert into groups (id, size, ran, succeeded, revision, sealed, touched_at) \
-         select g.*, $7 from \
-         unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::boolean[]) g \
+        "insert into groups (id, size, ran, succeeded, revision, sealed, lost, touched_at) \
+         select g.*, $8 from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
+         $5::bigint[], $6::boolean[], $7::boolean[]) g \
          on conflict (id) do update set size = excluded.size, ran = excluded.ran, \
          succeeded = excluded.succeeded, revision = excluded.revision, sealed = excluded.sealed, \
-         touched_at = excluded.touched_at",
+         lost = excluded.lost, touched_at = excluded.touched_at",
     )
     .bind(ids)
     .bind(size)
@@ -233,6 +235,7 @@ async fn flush_groups(
     .bind(succeeded)
     .bind(revision)
     .bind(sealed)
+    .bind(lost)
     .bind(now)
     .execute(connection)
     .await?;

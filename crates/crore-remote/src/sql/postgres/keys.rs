@@ -16,7 +16,7 @@ pub(super) fn unique_key(key: &str) -> Vec<u8> {
 }
 
 /// How a client id is stored. The door's name has no control character, so the two stay apart.
-fn client_key(client: &ClientId) -> Vec<u8> {
+pub(super) fn client_key(client: &ClientId) -> Vec<u8> {
     [b"c", client.door.as_str().as_bytes(), b"\0", client.id.as_bytes()].concat()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crore_core::group::{Group, Tally};
+use crore_core::group::{Group, Outlook, Tally};
 use crore_core::job::{Dependency, Needs, Thing};
 use crore_core::push::{After, AfterRef, GroupRef};
 use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Spec, State, Time};
@@ -172,8 +172,11 @@ impl Work {
         match on {
             Thing::Group(id) => match self.groups.get(&id) {
                 None => Stands::Broken,
-                Some(slot) if slot.group.satisfies(needs) => Stands::True,
-                Some(_) => Stands::Open,
+                Some(slot) => match slot.group.outlook(needs) {
+                    Outlook::True => Stands::True,
+                    Outlook::Open => Stands::Open,
+                    Outlook::Never => Stands::Broken,
+                },
             },
             Thing::Job(id) => match (self.job(id).map(|job| job.live.state), needs) {
                 (None, _) | (Some(State::Cancelled), Needs::Success) => Stands::Broken,

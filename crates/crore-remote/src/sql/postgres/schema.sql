@@ -65,6 +65,7 @@ create table groups (
     ran bigint not null,
     succeeded bigint not null,
     sealed boolean not null,
+    lost boolean not null,
     revision bigint not null,
     touched_at bigint not null
 );

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use crore_core::group::Group;
 use crore_core::{Batch, GroupId, Job, JobId, Name};
-use crore_store::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Write};
+use crore_store::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
 use crore_store::registry::{Define, Defined, Entry, Table};
 use crore_store::{Answer, Committed, Jobs, Registry};
 use sqlx::Row;
 
 use super::Postgres;
 use super::error::{Fault, retried};
-use super::row::{self, columns, int};
+use super::keys::client_key;
+use super::row::{self, columns, int, unsigned};
 
 impl Jobs for Postgres {
     fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
@@ -30,8 +31,8 @@ impl Jobs for Postgres {
         Box::pin(async move { retried(|| self.apply_once(&writes)).await })
     }
 
-    fn get(&self, ids: Vec<JobId>) -> Answer<'_, Vec<Option<Job>>> {
-        Box::pin(async move { retried(|| self.get_once(&ids)).await })
+    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
+        Box::pin(async move { retried(|| self.get_once(&which)).await })
     }
 }
 
@@ -50,13 +51,14 @@ impl Registry for Postgres {
 }
 
 impl Postgres {
-    async fn get_once(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, Fault> {
+    async fn get_once(&self, which: &[Which]) -> Result<Vec<Option<Job>>, Fault> {
+        let ids = self.ids_of(which).await?;
         let rows = sqlx::query(concat!(
             "select j.payload, ",
             columns!(),
             " from jobs j where j.id = any($1)"
         ))
-        .bind(ids.iter().map(|id| int(id.0)).collect::<Vec<_>>())
+        .bind(ids.iter().flatten().map(|id| int(id.0)).collect::<Vec<_>>())
         .fetch_all(&self.pool)
         .await?;
         let mut jobs = BTreeMap::new();
@@ -64,6 +66,30 @@ impl Postgres {
             let job = row::read(&row, row.try_get("payload")?)?;
             jobs.insert(job.id, job);
         }
-        Ok(ids.iter().map(|id| jobs.get(id).cloned()).collect())
+        Ok(ids.iter().map(|id| jobs.get(id.as_ref()?).cloned()).collect())
+    }
+
+    /// The numbers of the jobs that are meant; callers' own ids are looked up in one statement.
+    async fn ids_of(&self, which: &[Which]) -> Result<Vec<Option<JobId>>, Fault> {
+        let clients = which.iter().filter_map(|which| match which {
+            Which::Client(client) => Some(client_key(client)),
+            Which::Id(_) => None,
+        });
+        let clients: Vec<Vec<u8>> = clients.collect();
+        let mut found: BTreeMap<Vec<u8>, JobId> = BTreeMap::new();
+        if !clients.is_empty() {
+            let rows = sqlx::query("select key, job from keys where key = any($1)")
+                .bind(clients)
+                .fetch_all(&self.pool)
+                .await?;
+            for row in rows {
+                found.insert(row.try_get("key")?, JobId(unsigned("a job", row.try_get("job")?)?));
+            }
+        }
+        let id = |which: &Which| match which {
+            Which::Id(id) => Some(*id),
+            Which::Client(client) => found.get(&client_key(client)).copied(),
+        };
+        Ok(which.iter().map(id).collect())
     }
 }

@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crore_core::group::{Group, Tally};
+use crore_core::group::{Group, Outlook, Tally};
 use crore_core::job::Needs;
 use crore_core::machine::Settled;
-use crore_core::{GroupId, Job, JobId, Revision, State, Time};
+use crore_core::{GroupId, Job, JobId, Revision, Time};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
@@ -206,11 +206,7 @@ impl Work {
             }
             (Settled::Failed, Needs::Success) => false,
             (Settled::Gone, Needs::Success) => {
-                // Only one that is held breaks; one that has ended meanwhile just waits for less.
-                match job.live.state {
-                    State::Waiting => job.live.snap(),
-                    _ => job.live.release(now),
-                }
+                job.live.snap();
                 true
             }
         });
@@ -241,11 +237,13 @@ impl Work {
         let Some(group) = self.groups.get(&id).map(|slot| slot.group) else { return };
         let now = self.now;
         self.settle_where(id.0, |needs, job| {
-            let satisfied = group.satisfies(needs);
-            if satisfied {
-                job.live.release(now);
+            let outlook = group.outlook(needs);
+            match outlook {
+                Outlook::True => job.live.release(now),
+                Outlook::Never => job.live.snap(),
+                Outlook::Open => {}
             }
-            satisfied
+            outlook != Outlook::Open
         });
     }
 
@@ -274,6 +272,7 @@ pub(super) fn read_group(row: &PgRow) -> Result<Group, Fault> {
         size: unsigned("`size`", row.try_get("size")?)?,
         ran: unsigned("`ran`", row.try_get("ran")?)?,
         succeeded: unsigned("`succeeded`", row.try_get("succeeded")?)?,
+        lost: row.try_get("lost")?,
         sealed: row.try_get("sealed")?,
         revision: Revision(unsigned("a revision", row.try_get("revision")?)?),
     })

@@ -85,7 +85,7 @@ impl Subject {
     }
 
     async fn get(&self, id: JobId) -> Option<Job> {
-        self.store.get(vec![id]).await.expect("gets").pop().expect("one answer")
+        self.store.get(vec![id.into()]).await.expect("gets").pop().expect("one answer")
     }
 
     async fn apply(&self, write: Write) -> Applied {

@@ -14,6 +14,7 @@ use crore_store::Jobs;
 use crore_store::jobs::Pushed;
 
 use super::{DONE, ask, job, name, spec, subject};
+use crore_store::jobs::Which;
 
 fn unique(key: &str, hold: Hold, window: Option<u64>) -> NewJob {
     let mut spec = spec("q", "k");
@@ -101,7 +102,7 @@ async fn ids_grow_in_the_order_of_the_batch_and_unknown_ones_are_none() {
     let ids = it.push(vec![job("q"); 100]).await;
     assert!(ids.is_sorted() && ids[0].0 > 0);
     let asked = vec![JobId(u64::MAX), ids[3], JobId(0), ids[3], JobId(999_999)];
-    let got = it.store.get(asked).await.expect("gets");
+    let got = it.store.get(Which::all(&asked)).await.expect("gets");
     let got: Vec<_> = got.into_iter().map(|job| job.map(|job| job.id)).collect();
     assert_eq!(got, [None, Some(ids[3]), None, Some(ids[3]), None]);
     assert_eq!(it.answers(Vec::new()).await, []);

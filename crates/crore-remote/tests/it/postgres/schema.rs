@@ -29,7 +29,7 @@ async fn jobs_outlive_the_node_that_pushed_them() {
     let Some(it) = subject().await else { return };
     let id = it.push(vec![job("q")]).await[0];
     it.store.close().await;
-    assert!(matches!(it.store.get(vec![id]).await, Err(Error::Unavailable(_))));
+    assert!(matches!(it.store.get(vec![id.into()]).await, Err(Error::Unavailable(_))));
     let other = it.node().await;
     assert_eq!(other.claim(ask(&["q"], 9)).await.expect("claims").jobs[0].id, id);
 }
@@ -42,7 +42,7 @@ async fn a_newer_format_is_refused_and_a_damaged_record_is_noticed() {
     let schema = it.options.schema.as_str();
     let damage = format!("update {schema}.jobs set spec = '{{'");
     sqlx::raw_sql(AssertSqlSafe(damage)).execute(&mut raw).await.expect("damages");
-    assert!(matches!(it.store.get(vec![id]).await, Err(Error::Corrupt { .. })));
+    assert!(matches!(it.store.get(vec![id.into()]).await, Err(Error::Corrupt { .. })));
     let newer = format!("update {schema}.meta set format = 1000");
     sqlx::raw_sql(AssertSqlSafe(newer)).execute(&mut raw).await.expect("changes");
     let refused = Postgres::open(&it.url, it.options.clone()).await.expect_err("is refused");

@@ -8,12 +8,13 @@ use crore_core::{Batch, GroupId, JobId, State};
 use super::super::draft::{Draft, grouped, job, jobs};
 use super::super::subject::{Few, got};
 use crate::jobs::Pushed;
+use crate::jobs::Which;
 
 pub(in super::super) async fn a_large_batch_is_stored_whole_and_in_order(s: &Few) {
     let pushed = s.push_all(jobs("q", 1000)).await;
     assert_eq!(pushed.len(), 1000);
     assert!(pushed.is_sorted_by(|a, b| a < b), "numbered in the order of the batch");
-    let found = got(s.store.get(pushed.clone())).await;
+    let found = got(s.store.get(Which::all(&pushed))).await;
     assert!(found.iter().all(Option::is_some), "all of them are stored");
     assert_eq!(s.claim_ids(&["q"], 1000).await, pushed);
 }

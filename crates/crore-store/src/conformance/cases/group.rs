@@ -1,7 +1,7 @@
 //! Groups count their members, and release who waits for all of them.
 
 use crore_core::group::Group;
-use crore_core::job::Needs;
+use crore_core::job::{Needs, Thing};
 use crore_core::machine::{Again, Event, Outcome, Report};
 use crore_core::push::{AfterRef, GroupRef};
 use crore_core::{GroupId, JobId, NewJob, Span};
@@ -9,7 +9,7 @@ use crore_core::{GroupId, JobId, NewJob, Span};
 use super::super::draft::{Draft, grouped, job, open_group};
 use super::super::subject::{Few, failed, got};
 use super::depend::retried;
-use crate::jobs::{Applied, Write};
+use crate::jobs::{Applied, Pushed, Write};
 
 const NEW: GroupRef = GroupRef::New(0);
 
@@ -58,6 +58,23 @@ pub(in super::super) async fn a_group_releases_when_all_have_succeeded(s: &Few) 
     assert_eq!(s.claim_ids(&["then"], 9).await, [], "one is left");
     s.done(&s.claim_one("q").await).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, [end, success]);
+}
+
+pub(in super::super) async fn who_needs_all_to_succeed_breaks_when_a_dead_member_is_pruned(
+    s: &Few,
+) {
+    let (id, end, success) = two(s).await;
+    let dead = s.claim_one("q").await;
+    s.dies(&dead).await;
+    s.happens_to(dead.id, &Event::Prune).await;
+    assert!(s.job(success).await.live.broken, "it is held, to be cancelled");
+    s.done(&s.claim_one("q").await).await;
+    assert_eq!(s.claim_ids(&["then"], 9).await, [end]);
+    assert_eq!(counts(s, id).await, (2, 2, 1), "a lost member still counts");
+    assert!(group(s, id).await.lost);
+    let late = s.offer(then(GroupRef::Id(id), Needs::Success)).await;
+    assert_eq!(late, Pushed::Broken(Thing::Group(id)));
+    assert!(s.offer(then(GroupRef::Id(id), Needs::End)).await.id().is_some());
 }
 
 pub(in super::super) async fn a_dead_member_has_run_and_not_succeeded(s: &Few) {

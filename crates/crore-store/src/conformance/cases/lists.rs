@@ -9,6 +9,7 @@ use crore_core::{JobId, Span, State};
 
 use super::super::draft::{Draft, MINUTE, SECOND, job, jobs, name};
 use super::super::subject::{Whole, got, ids};
+use crate::jobs::Which;
 use crate::views::{Count, Query};
 
 fn query(state: State, n: usize) -> Query {
@@ -194,7 +195,7 @@ pub(in super::super) async fn counts_agree_with_a_mixed_life(s: &Whole) {
 
 async fn counts_agree(s: &Whole, all: &[JobId]) {
     let mut expected = BTreeMap::new();
-    for job in got(s.store.get(all.to_vec())).await.into_iter().flatten() {
+    for job in got(s.store.get(Which::all(all))).await.into_iter().flatten() {
         let sort = (job.spec.queue.clone(), job.spec.kind.clone(), job.live.state);
         *expected.entry(sort).or_insert(0) += 1;
     }

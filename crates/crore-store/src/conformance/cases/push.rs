@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crore_core::job::{Keep, Lapse, Reports, Retain, When};
+use crore_core::job::{ClientId, Keep, Lapse, Reports, Retain, When};
 use crore_core::machine::Event;
 use crore_core::unique::Hold;
 use crore_core::{Encoding, Job, JobId, Live, Payload, Span, State, Time};
 
 use super::super::draft::{Draft, MILLI, MINUTE, SECOND, job, jobs, name};
 use super::super::subject::{Few, claim, got, ids};
+use crate::jobs::Which;
 
 /// Names that are easy to get wrong: quoted, hashed, escaped, folded or cut somewhere.
 pub(super) fn odd_names() -> Vec<String> {
@@ -160,8 +161,20 @@ pub(in super::super) async fn get_answers_in_the_order_asked_for(s: &Few) {
     let pushed = s.push_all(jobs("q", 3)).await;
     let (a, b, c) = (pushed[0], pushed[1], pushed[2]);
     let nobody = JobId(c.0 + 1000);
-    let found = got(s.store.get(vec![c, nobody, a, c, JobId(0), b])).await;
+    let found = got(s.store.get(Which::all(&[c, nobody, a, c, JobId(0), b]))).await;
     let found: Vec<_> = found.into_iter().map(|job| job.map(|job| job.id)).collect();
     assert_eq!(found, [Some(c), None, Some(a), Some(c), None, Some(b)]);
     assert_eq!(got(s.store.get(Vec::new())).await, []);
+}
+
+pub(in super::super) async fn a_job_is_found_by_its_callers_id(s: &Few) {
+    let mine = s.push(job("q").client("native", "mine")).await;
+    let theirs = s.push(job("q").client("lakh", "mine").unique("u", Hold::UntilEnd)).await;
+    let client = |door: &str, id: &str| Which::Client(ClientId { door: name(door), id: id.into() });
+    let asked = vec![client("lakh", "mine"), mine.into(), client("native", "mine")];
+    let found = got(s.store.get(asked)).await;
+    assert_eq!(ids(&found.into_iter().flatten().collect::<Vec<_>>()), [theirs, mine, mine]);
+    assert_eq!(got(s.store.get(vec![client("native", "yours")])).await, [None]);
+    s.happens_to(mine, &Event::Delete).await;
+    assert_eq!(got(s.store.get(vec![client("native", "mine")])).await, [None]);
 }

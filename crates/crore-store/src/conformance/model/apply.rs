@@ -13,7 +13,7 @@ use super::op::{Act, End, On, Plan, Sight, What};
 use super::side::Side;
 use super::words;
 use crate::Error;
-use crate::jobs::{Applied, Write};
+use crate::jobs::{Applied, Which, Write};
 use crate::registry::{Entry, Table, Value};
 
 /// The same for both stores: the jitter of a retry is not what is compared.
@@ -70,7 +70,7 @@ impl Side<'_> {
         if ids.is_empty() {
             return Ok(());
         }
-        for (id, job) in ids.iter().zip(self.parts.jobs.get(ids.clone()).await?) {
+        for (id, job) in ids.iter().zip(self.parts.jobs.get(Which::all(&ids)).await?) {
             match job {
                 Some(job) => self.known.saw(&job),
                 None => _ = self.known.copies.remove(id),
@@ -135,6 +135,7 @@ impl Known {
             What::Cancel => Event::Cancel,
             What::Retry => Event::Retry,
             What::Delete => Event::Delete,
+            What::Prune => Event::Prune,
             What::TakeResult => Event::TakeResult,
             What::Edit { queue, priority, limits, due } => {
                 let mut spec = Spec::clone(&job.spec);

@@ -214,7 +214,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => select(vec![What::Lapsed, What::TimedOut, What::HandedOver]),
     ];
     let by_hand = prop_oneof![
-        3 => select(vec![What::Cancel, What::Retry, What::Delete, What::TakeResult]),
+        3 => select(vec![What::Cancel, What::Retry, What::Delete, What::Prune, What::TakeResult]),
         1 => edit(),
     ];
     let decide = |on: BoxedStrategy<On>, what: BoxedStrategy<What>| {

@@ -207,6 +207,7 @@ pub(super) enum What {
     Cancel,
     Retry,
     Delete,
+    Prune,
     TakeResult,
     Edit {
         queue: Option<Word>,

@@ -11,6 +11,7 @@ use super::op::Op;
 use super::shrink::Tally;
 use super::side::{Parts, Side};
 use crate::Error;
+use crate::jobs::Which;
 
 /// How many operations there are between two looks at everything.
 const STRIDE: usize = 8;
@@ -145,7 +146,7 @@ impl Side<'_> {
     /// All that can be seen of a store, piece by piece.
     async fn everything(&mut self) -> Result<Vec<(String, Said)>, Error> {
         let now = self.now();
-        let jobs = self.parts.jobs.get(self.ids()).await?;
+        let jobs = self.parts.jobs.get(Which::all(&self.ids())).await?;
         let mut seen = vec![("the length of a get".to_owned(), Said::Number(jobs.len()))];
         for (n, job) in (1..).zip(jobs) {
             let job = job.map(|job| self.known.job(job, now));

@@ -9,7 +9,7 @@ use super::normal::Said;
 use super::op::{Back, Definition, Guard, Op, Open, Plan, Word};
 use super::shrink::Tally;
 use super::words;
-use crate::jobs::{Claim, Order, Renew};
+use crate::jobs::{Claim, Order, Renew, Which};
 use crate::registry::{self, Define, Defined};
 use crate::{Error, Jobs, Registry, Store, Upkeep, Views};
 
@@ -138,7 +138,7 @@ impl<'a> Side<'a> {
 
     /// Reads every job on purpose, which later decisions may be based on.
     async fn look(&mut self) -> Result<Said, Error> {
-        let jobs = self.parts.jobs.get(self.ids()).await?;
+        let jobs = self.parts.jobs.get(Which::all(&self.ids())).await?;
         for job in jobs.iter().flatten() {
             self.known.saw(job);
         }

@@ -113,7 +113,7 @@ impl Swarm {
                 *due = due.filter(|_| self.has(Family::Later));
                 self.has(Family::Operators)
             }
-            What::Cancel | What::Retry | What::Delete => self.has(Family::Operators),
+            What::Cancel | What::Retry | What::Delete | What::Prune => self.has(Family::Operators),
             What::Lapsed | What::TimedOut | What::HandedOver | What::TakeResult => {
                 self.has(Family::Policies)
             }

@@ -6,7 +6,9 @@ use crore_core::group::Group;
 use crore_core::job::Retain;
 use crore_core::machine::{Event, Outcome, decide};
 use crore_core::{Batch, GroupId, Job, JobId, Name, NewJob, Payload, Span, Spec, Time};
-use crore_store::jobs::{Applied, Claim, Claimed, Order, Pushed, Pushes, Renew, Renewed, Write};
+use crore_store::jobs::{
+    Applied, Claim, Claimed, Order, Pushed, Pushes, Renew, Renewed, Which, Write,
+};
 use crore_store::registry::{Define, Defined, Entry, Table};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crore_store::views::{Count, JobNotes, Note, Page, Query, Step};
@@ -120,8 +122,8 @@ impl<L: Lie> Jobs for Liar<L> {
         )
     }
 
-    fn get(&self, ids: Vec<JobId>) -> Answer<'_, Vec<Option<Job>>> {
-        self.told(|memory| memory.get(ids), |_, _| ())
+    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
+        self.told(|memory| memory.get(which), |_, _| ())
     }
 }
 

@@ -1,0 +1,7 @@
+-- Which jobs have these locks.
+local answers = {}
+for i, name in ipairs(E.names) do
+  local held = lock(name)
+  answers[i] = held and held.id or false
+end
+return answers
