@@ -154,6 +154,19 @@ mod tests {
         assert!(Code::ALL.iter().all(|code| code.explain().len() > 10));
     }
 
+    /// The reference page is made from the codes; a test that fails prints what it should be.
+    #[test]
+    fn the_reference_page_explains_every_code() {
+        let rows = Code::ALL.iter().map(|c| format!("| `{c}` | {} |\n", c.explain().trim()));
+        let page = format!(
+            "# Error codes\n\nEvery error has one of these codes. A code keeps its meaning for ever; \
+             the message beside it is for people and may change.\n\n| code | meaning |\n|---|---|\n{}",
+            rows.collect::<String>()
+        );
+        let written = include_str!("../../../docs/reference/errors.md");
+        assert!(written == page, "docs/reference/errors.md should be:\n{page}");
+    }
+
     #[test]
     fn excerpts_are_short_and_printable() {
         let long = "x\n".repeat(10_000);
