@@ -1,7 +1,7 @@
 //! A job's life on the memory store: pushed, taken, failed, retried, done. This is what the engine
 //! will do for every caller; here each step is made by hand.
 //!
-//! `cargo run -q -p crore-store --example first_job`
+//! `cargo run -p crore-store --example first_job`
 
 use std::error::Error;
 use std::future::Future;
