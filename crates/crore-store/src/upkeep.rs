@@ -1,5 +1,5 @@
-//! What the upkeep loops ask of a store. Every verb is idempotent and does a bounded amount of work,
-//! so that any node may call it at any time.
+//! What the upkeep loops ask of a store. Every verb is idempotent and changes a bounded number of
+//! records, so that any node may call it at any time.
 
 use crore_core::{Job, Name, Span, Time};
 
