@@ -160,10 +160,10 @@ enum Filled {
     Empty,
     /// A million jobs behind one limit that lets none through, in the same queue.
     Blocked,
-    /// Ten thousand lanes in the same queue, a hundred jobs each, behind the one that is busy.
-    Lanes,
-    /// The same lanes, and every claim takes its jobs from a hundred of them.
-    Turns,
+    /// Ten thousand lanes in the same queue, a hundred jobs each; perhaps behind what is claimed.
+    Lanes {
+        behind: bool,
+    },
     /// Ten million jobs pending in the same queue.
     Pending,
 }
@@ -187,11 +187,9 @@ fn filled(filled: Filled) -> Memory {
             held.spec.limits = vec![LimitKey { limit: name("none"), value: None }];
             fill(1_000_000, &|_| held.clone());
         }
-        Filled::Lanes | Filled::Turns => {
-            let mut kinds: Vec<NewJob> =
-                (0..10_000).map(|n| job("q", &format!("kind-{n}"))).collect();
-            let priority = if matches!(filled, Filled::Lanes) { 1 } else { 0 };
-            kinds.iter_mut().for_each(|job| job.spec.priority = priority);
+        Filled::Lanes { behind } => {
+            let mut kinds = kinds(LANES);
+            kinds.iter_mut().for_each(|job| job.spec.priority = i32::from(behind));
             fill(1_000_000, &|n| kinds[n % kinds.len()].clone());
         }
         Filled::Pending => {
@@ -202,12 +200,19 @@ fn filled(filled: Filled) -> Memory {
     store
 }
 
-/// Seconds for claims of 200,000 jobs in all, pushed and finished in between.
-fn claims(filling: Filled) -> f64 {
+const LANES: usize = 10_000;
+
+/// A job of each of `n` kinds.
+fn kinds(n: usize) -> Vec<NewJob> {
+    (0..n).map(|n| job("q", &format!("kind-{n}"))).collect()
+}
+
+/// Seconds for claims of 200,000 jobs in all, of these kinds in turn, pushed and finished in between.
+fn claims(filling: Filled, kinds: &[NewJob]) -> f64 {
     let store = filled(filling);
-    let (pattern, ask, mut took) = (job("q", "k"), claim_of("q"), Took::default());
+    let (mut kinds, ask, mut took) = (kinds.iter().cycle(), claim_of("q"), Took::default());
     for _ in 0..2_000 {
-        push(&store, vec![pattern.clone(); BATCH]);
+        push(&store, kinds.by_ref().take(BATCH).cloned().collect());
         let ask = ask.clone();
         let jobs = timed(&mut took.claim, || now(store.claim(ask))).jobs;
         assert_eq!(jobs.len(), BATCH, "every claim was served");
@@ -377,15 +382,16 @@ fn main() {
     if wanted("push, claim and finish") {
         rows.extend(cycle_rows());
     }
-    let empty = || claims(Filled::Empty);
-    for (name, filling) in [
-        ("claim, 1M blocked behind a limit", Filled::Blocked),
-        ("claim, 10k lanes", Filled::Lanes),
-        ("claim, 10k lanes in turn", Filled::Turns),
-        ("claim, 10M pending", Filled::Pending),
+    let (one, many) = ([job("q", "k")], kinds(LANES));
+    for (name, filling, kinds) in [
+        ("claim, 1M blocked behind a limit", Filled::Blocked, &one[..]),
+        ("claim, 10k lanes behind", Filled::Lanes { behind: true }, &one),
+        ("claim, 10k lanes in turn", Filled::Lanes { behind: false }, &many),
+        ("claim, 10M pending", Filled::Pending, &one),
     ] {
         if wanted(name) {
-            rows.push(cost_row(name, 200_000.0, &|| claims(filling), &empty));
+            let empty = || claims(Filled::Empty, kinds);
+            rows.push(cost_row(name, 200_000.0, &|| claims(filling, kinds), &empty));
         }
     }
     if wanted("promote, 1M not due") {
