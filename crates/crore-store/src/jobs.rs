@@ -10,26 +10,42 @@ use crate::{Answer, Committed, Part};
 pub trait Jobs: Part {
     /// Stores new groups and jobs: all of them in one atomic write, or none.
     ///
-    /// The store allocates the ids, in the order of the batch, and stamps times by its own clock.
-    /// A job whose unique key or client id is taken is not stored and answered `Duplicate` with the
-    /// job that has it (also for two of the same batch; the key is looked at before the client id, and
-    /// both before anything that it refers to); one that refers to something that is not there, or
-    /// that can no longer succeed, is answered `Broken`. Both leave the others of the batch as they
-    /// are; references to a duplicate mean the job that was there first, and a job that refers to a
-    /// broken one is broken too. A group may be joined until it is pruned, also after it was sealed:
-    /// a member may add to it; follow-ups that are on their way stay so. Durable when answered.
+    /// The store allocates the ids, in the order of the batch, and stamps times by its own clock. A
+    /// job whose unique key or client id is taken is not stored and answered `Duplicate` with the
+    /// job that has it (also for two of the same batch; the key is looked at before the client id,
+    /// and both before anything that it refers to); one that refers to something that is not there,
+    /// or that can no longer become what it needs, is answered `Broken`: its group is looked at
+    /// first, then what it waits for, one by one in the order given, and the first that is broken
+    /// is the answer. To need the end of something that has ended is no wait at all, and a dead job
+    /// can still succeed. Both leave the others of the batch as they are; references to a duplicate
+    /// mean the job that was there first, and a job that refers to a broken one is broken too. A
+    /// group may be joined until it is pruned, also after it was sealed: a member may add to it;
+    /// follow-ups that are on their way stay so. A new group is sealed when all jobs of its batch
+    /// are in, so that who waits for it may stand before its members. Durable when answered.
+    ///
+    /// A client id is taken as long as its job is there. A unique key is taken as long as its lock
+    /// is held, which may be longer than its job is there. The caller has checked the batch
+    /// ([`Batch::check`], [`NewJob::check`]): a store does not check it again, and what a job
+    /// refers to that is not in the batch is not there.
     fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>>;
 
     /// Takes up to `n` ready jobs, each under a fresh delivery: permits are reserved, the job is
     /// running, and no other claim gets it, atomically.
     ///
     /// Order is (priority, due, id), smaller first, merged over the queues, or queue by queue if
-    /// asked. It is exact for a store in one place; one in several (shards) looks at each and merges
-    /// what it saw, so there it is exact while nothing else moves, and a claim for many jobs costs
-    /// little more than a claim for one. A job whose limits have no permit left is passed over, as is a paused queue, and
-    /// passing them over costs nothing that grows with how many wait there. A unique key that is
-    /// held until the start is released. Empty is an answer. Not waited to be durable: a claim that
-    /// a crash forgets is claimed again, under another delivery.
+    /// asked. It is exact for a store in one place; one in several (shards) looks at each and
+    /// merges what it saw, so there it is exact while nothing else moves, and a claim for many jobs
+    /// costs little more than a claim for one. Only ready jobs count: one that is due is made ready
+    /// by a promotion, not by a claim. A job whose limits have no permit left is passed over, as is
+    /// a paused queue, and passing them over costs nothing that grows with how many wait there. A
+    /// unique key that is held until the start is released. Empty is an answer. Not waited to be
+    /// durable: a claim that a crash forgets is claimed again, under another delivery.
+    ///
+    /// A job's buckets are asked in the order of its keys, in each the concurrency before the rate,
+    /// and the first that has no permit ends that: nothing is taken, but if it was a rate, the
+    /// `tat` of its answer is kept. A key whose limit is not defined holds nobody back. In use of a
+    /// concurrency are all running jobs with the key, whatever was defined when they were claimed;
+    /// what was granted of a rate is spent, and not returned at the end of a delivery.
     fn claim(&self, ask: Claim) -> Answer<'_, Claimed>;
 
     /// Extends leases, from the store's now. A delivery that is not the current one any more is
@@ -43,9 +59,9 @@ pub trait Jobs: Part {
     /// may take the unique key that its parent gives up. Durable when answered.
     fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>>;
 
-    /// Jobs by their own number or by their caller's, in the order asked for; `None` for one that is
-    /// not there. Sees every write that was answered before. Whether a result is still to
-    /// be had is for [`Job::result_at`] to say.
+    /// Jobs by their own number or by their caller's, in the order asked for; `None` for one that
+    /// is not there. Sees every write that was answered before. Whether a result is still to be had
+    /// is for [`Job::result_at`] to say.
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>>;
 }
 
@@ -174,7 +190,9 @@ pub enum Write {
     Job(Change),
     /// From now on a group ends when its members have. Stale if it is sealed, or not there.
     Seal(GroupId),
-    /// The ticks of a schedule up to `cursor` are accounted for by these jobs.
+    /// The ticks of a schedule up to `cursor` are accounted for by these jobs. Stale if its entry
+    /// is not there or not at this revision; to move the cursor is a change of the entry, so that
+    /// no tick is accounted for twice.
     Tick {
         /// The schedule.
         schedule: Name,

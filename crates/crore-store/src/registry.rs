@@ -13,8 +13,8 @@ use crate::{Answer, Committed, Part};
 /// The verbs of the registry.
 pub trait Registry: Part {
     /// Sets and removes entries: each is guarded and answered singly, all that apply are one write.
-    /// Limits and queue settings hold from the next claim on; what is in use of a limit stays in use
-    /// when it is changed, and when it is removed and set anew. Durable when answered.
+    /// Limits and queue settings hold from the next claim on; what is in use of a limit stays in
+    /// use when it is changed, and when it is removed and set anew. Durable when answered.
     fn define(&self, definitions: Vec<Define>) -> Answer<'_, Committed<Vec<Defined>>>;
 
     /// The entries of a table in the order of their names: those after `after`, at most `n`.
@@ -126,8 +126,8 @@ pub struct Define {
     pub to: Definition,
     /// What has to be so.
     pub guard: Guard,
-    /// After this long, from the store's now, the entry is gone as if it were removed, and a limit or
-    /// a pause holds nobody any more; `None`: never.
+    /// After this long, from the store's now, the entry is gone as if it were removed, and a limit
+    /// or a pause holds nobody any more; `None`: never.
     pub expires_after: Option<Span>,
 }
 
@@ -175,7 +175,8 @@ pub enum Guard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Defined {
     /// It is written; the entry, if there still is one, is at this revision. Revisions of one name
-    /// grow, and do not start again when an entry is removed and set anew.
+    /// grow with every change, from whatever number and in whatever steps, and do not start again
+    /// when an entry is removed and set anew. To remove what is not there is written too.
     Yes(Revision),
     /// What had to be so is not; nothing was written.
     Stale,
@@ -188,7 +189,7 @@ pub struct Entry {
     pub name: Name,
     /// What it says.
     pub value: Value,
-    /// How often it was changed.
+    /// Another with every change, by a definition or a tick.
     pub revision: Revision,
     /// When it is gone.
     pub expires_at: Option<Time>,

@@ -11,18 +11,28 @@ pub trait Upkeep: Part {
     /// what waits. Never early.
     fn promote(&self, n: usize) -> Answer<'_, Promoted>;
 
-    /// Up to `n` jobs that need a decision: running ones whose lease has ended (the end itself
-    /// included), and waiting ones that are broken. Changes nothing: the caller decides and applies.
+    /// Up to `n` jobs in all that need a decision: running ones whose lease has ended (the end
+    /// itself included), and waiting ones that are broken. Changes nothing: the caller decides and
+    /// applies.
     fn lapsed(&self, n: usize) -> Answer<'_, Lapses>;
 
-    /// Removes up to `n` things whose time is over: ended jobs by the age and count of their queue's
-    /// settings (oldest first), results, locks of unique keys, registry entries, and what is empty.
+    /// Removes up to `n` things whose time is over, jobs before others: ended jobs by the age and
+    /// count of their queue's settings (the oldest of a queue and state first; their results go
+    /// with them), results, locks of unique keys, registry entries, and what is empty.
+    ///
+    /// What the end of a job means to others is decided as ever, by `Event::Prune`, and its effects
+    /// are applied. A group goes when it has ended, nobody waits for it and it was not changed for
+    /// [`KEEP_GROUP`]. Otherwise nobody sees a difference: what is over was over before, and no
+    /// revision grows.
     fn prune(&self, n: usize) -> Answer<'_, Pruned>;
 
-    /// Asks to lead a duty for a while. One node at a time is told `Yes`; it asks again before the
-    /// end. Leading only saves work: duties are safe when two nodes do them.
+    /// Asks to lead a duty for a while, from the store's now. One node at a time is told `Yes`; it
+    /// asks again before the end. Leading only saves work: duties are safe when two nodes do them.
     fn lead(&self, duty: Name, node: u64, span: Span) -> Answer<'_, Lead>;
 }
+
+/// How long a group that has ended is kept for people to look at, from its last change.
+pub const KEEP_GROUP: Span = Span::from_secs(24 * 60 * 60);
 
 /// What a promotion did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +41,7 @@ pub struct Promoted {
     pub now: Time,
     /// How many became ready.
     pub count: usize,
-    /// When the next one is due.
+    /// When the next one is due that is still scheduled; not after `now` if `n` was too small.
     pub next_at: Option<Time>,
 }
 
@@ -44,7 +54,7 @@ pub struct Lapses {
     pub lapsed: Vec<Job>,
     /// Waiting, and broken.
     pub broken: Vec<Job>,
-    /// When the next lease ends.
+    /// When the next lease ends that is not reported here; not after `now` if `n` was too small.
     pub next_at: Option<Time>,
 }
 

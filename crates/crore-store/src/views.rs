@@ -9,8 +9,9 @@ use crate::{Answer, Part};
 /// The verbs of looking.
 pub trait Views: Part {
     /// Keeps notes: progress and log lines of a running delivery, and statistics. A note of another
-    /// delivery than the current one is dropped and not counted. Not waited to be durable: notes may
-    /// be lost in a crash.
+    /// delivery than the one that is running is dropped and not counted. Gives how many were kept,
+    /// statistics included. Notes of a job stay until it is removed, whatever runs next. Not waited
+    /// to be durable: notes may be lost in a crash.
     fn note(&self, notes: Vec<Note>) -> Answer<'_, usize>;
 
     /// The notes of a job; empty if there are none.
@@ -21,14 +22,17 @@ pub trait Views: Part {
     ///
     /// Each state has an order of its own, the one that people look for: Ready as jobs will be
     /// claimed, Scheduled by when they are due, Waiting and Running by id, and Done, Dead and
-    /// Cancelled by when they ended, newest first.
+    /// Cancelled by when they ended, newest first, and of those that ended together the larger id
+    /// first.
     fn list(&self, query: Query) -> Answer<'_, Page>;
 
     /// How many jobs there are, by queue, kind and state; kept, never counted anew. Zeros are left
     /// out. In the order of queue, kind, state.
     fn counts(&self, queue: Option<Name>) -> Answer<'_, Vec<Count>>;
 
-    /// A statistic over time, oldest first; empty buckets are left out.
+    /// A statistic over time, oldest first, each bucket by its start; empty buckets are left out.
+    /// Buckets start at multiples of the step since the epoch, and the current one is one of those
+    /// that are kept ([`Step::buckets`]).
     fn stats(&self, series: Name, step: Step) -> Answer<'_, Vec<(Time, u64)>>;
 }
 
@@ -121,8 +125,8 @@ pub struct Query {
     pub n: usize,
 }
 
-/// A place in a list: where the last page ended. Valid for the same state, queue and kind; jobs that
-/// come and go meanwhile are seen or not, but none that stays is skipped or seen twice.
+/// A place in a list: where the last page ended. Valid for the same state, queue and kind; jobs
+/// that come and go meanwhile are seen or not, but none that stays is skipped or seen twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
     /// The priority, for ready jobs.

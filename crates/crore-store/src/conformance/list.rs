@@ -93,6 +93,7 @@ macro_rules! conformance_jobs_list {
                 a_seal_releases_when_all_have_run_before
                 a_seal_is_set_once
                 an_empty_group_has_ended_once_it_is_sealed
+                who_waits_for_a_group_may_stand_before_its_members
                 who_comes_after_a_group_has_ended_does_not_wait
                 a_group_releases_nobody_twice
                 a_follow_up_may_join_a_group
@@ -106,6 +107,8 @@ macro_rules! conformance_jobs_list {
                 a_blocked_queue_yields_to_the_next_in_strict_order
                 a_rate_lets_through_its_burst_and_then_its_pace
                 a_quiet_time_earns_no_more_than_the_burst
+                a_rate_that_is_made_faster_forgets_what_it_cannot_owe
+                a_rate_is_asked_before_the_limits_after_it
                 the_next_time_is_said_only_when_less_was_given
                 a_job_runs_only_if_all_its_limits_allow
                 a_rate_and_a_concurrency_hold_one_after_the_other
@@ -226,6 +229,7 @@ macro_rules! conformance_whole_list {
                 a_note_of_another_delivery_is_dropped
                 notes_go_with_their_job
                 a_statistic_is_summed_by_minute_and_by_hour
+                a_statistic_of_nothing_leaves_no_bucket
                 old_statistics_fall_out;
             promote:
                 a_scheduled_job_is_never_early
@@ -250,7 +254,9 @@ macro_rules! conformance_whole_list {
                 a_retried_job_is_not_pruned_for_its_first_death
                 a_pruned_job_lets_go_of_what_it_held
                 pruning_a_job_takes_its_result_along
-                pruned_jobs_are_not_counted_nor_listed;
+                pruned_jobs_are_not_counted_nor_listed
+                a_group_goes_a_day_after_its_end
+                pruning_forgets_nothing_that_is_used_up;
             registry:
                 a_definition_comes_back_as_it_was_set
                 entries_are_listed_by_name_in_pages

@@ -36,6 +36,9 @@ impl Notes {
     }
 
     pub(crate) fn stat(&mut self, series: &Name, n: u64, now: Time) {
+        if n == 0 {
+            return;
+        }
         for step in Step::ALL {
             let bucket = bucket(step, now);
             let ring = self.stats.entry((series.clone(), step)).or_default();

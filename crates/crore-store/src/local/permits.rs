@@ -40,14 +40,12 @@ pub(crate) struct Permits {
 }
 
 impl Permits {
-    /// Sets or removes a limit, and gives the buckets that it changes.
-    pub(crate) fn define(&mut self, name: &Name, limit: Option<Limit>) -> Vec<u32> {
+    /// Sets or removes a limit.
+    pub(crate) fn define(&mut self, name: &Name, limit: Option<Limit>) {
         match limit {
             Some(limit) => self.limits.insert(name.clone(), limit),
             None => self.limits.remove(name),
         };
-        let concerned = self.buckets.iter().filter(|(_, bucket)| bucket.key.limit == *name);
-        concerned.map(|(no, _)| no).collect()
     }
 
     /// The bucket of a key, for one more lane.
@@ -77,10 +75,9 @@ impl Permits {
     /// Drops buckets that nobody needs to remember. Gives how many.
     pub(crate) fn prune(&mut self, now: Time) -> usize {
         let idle = |bucket: &Bucket| {
-            let spent = self.limits.get(&bucket.key.limit).and_then(|limit| limit.rate.as_ref());
-            let full =
-                spent.is_none_or(|rate| rate.take(bucket.tat, now, u32::MAX).granted >= rate.burst);
-            bucket.lanes == 0 && bucket.held == 0 && full
+            // By any rate, also by one that is yet to be set, it is as if it was never used.
+            let earned = bucket.tat.as_micros() <= now.as_millis().saturating_mul(1000);
+            bucket.lanes == 0 && bucket.held == 0 && earned
         };
         let idle: Vec<u32> =
             self.buckets.iter().filter(|(_, bucket)| idle(bucket)).map(|(no, _)| no).collect();
@@ -103,14 +100,20 @@ impl Permits {
         none.then(|| Blocked::Until(rate.next_at(bucket.tat, now)))
     }
 
+    /// What keeps a bucket from giving a permit to a claim that has come to it. That a rate was asked
+    /// is kept even though nothing is granted: see `crore_core::limit::bucket`.
+    pub(crate) fn ask(&mut self, no: u32, now: Time) -> Option<Blocked> {
+        let blocked = self.blocked(no, now)?;
+        if let Blocked::Until(_) = blocked {
+            self.take_rate(no, now);
+        }
+        Some(blocked)
+    }
+
     /// Takes a permit from each bucket, or from none and says which one is blocked.
     pub(crate) fn take(&mut self, buckets: &[u32], now: Time) -> Result<(), (u32, Blocked)> {
         for no in buckets {
-            if let Some(blocked) = self.blocked(*no, now) {
-                if let Blocked::Until(_) = blocked {
-                    // Kept even though nothing is granted: see `crore_core::limit::bucket`.
-                    self.take_rate(*no, now);
-                }
+            if let Some(blocked) = self.ask(*no, now) {
                 return Err((*no, blocked));
             }
         }

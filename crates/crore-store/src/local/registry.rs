@@ -127,9 +127,8 @@ impl<R: Records> Local<R> {
                     Some(Value::Limit(limit)) => Some(limit),
                     _ => None,
                 };
-                for bucket in self.lanes.permits.define(name, limit) {
-                    self.lanes.reopen_all(bucket);
-                }
+                self.lanes.permits.define(name, limit);
+                self.lanes.reopen_all(name);
             }
             Table::Queues => {
                 let paused = matches!(&value, Some(Value::Queue(settings)) if settings.paused);

@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crore_core::group::{Group, Outlook, Tally};
 use crore_core::job::{Dependency, Needs, Thing};
 use crore_core::machine::Settled;
-use crore_core::{GroupId, JobId, Span, Time};
+use crore_core::{GroupId, JobId, Time};
 
-/// How long a group that has ended is kept for people to look at.
-const KEEP_GROUP: Span = Span::from_secs(24 * 60 * 60);
+use crate::upkeep::KEEP_GROUP;
 
 /// What becomes of a job that waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -46,7 +46,7 @@ impl<R: Records> Local<R> {
         let lapsed: Vec<Job> = slots.map(|slot| job(slot.id)).collect::<Result<_, _>>()?;
         let broken = self.broken.iter().take(n.saturating_sub(lapsed.len()));
         let broken = broken.map(|id| job(*id)).collect::<Result<_, _>>()?;
-        let next_at = self.leases.first().map(|slot| slot.at);
+        let next_at = self.leases.iter_after(None).nth(lapsed.len()).map(|slot| slot.at);
         Ok(Lapses { now, lapsed, broken, next_at })
     }
 

@@ -4,3 +4,4 @@ mod costs;
 mod memory;
 mod model;
 mod naive;
+mod plain;

@@ -97,6 +97,7 @@ pub(super) const WORDS: &[Word] = &[
             "crates/crore-store/src/",
             "crates/crore-remote/src/",
             "crates/crore-store/tests/it/model/",
+            "crates/crore-store/tests/it/plain/",
         ]),
         reason: "only a store's sync hands out a `Committed`",
     },

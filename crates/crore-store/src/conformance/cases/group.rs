@@ -162,6 +162,14 @@ pub(in super::super) async fn an_empty_group_has_ended_once_it_is_sealed(s: &Few
     assert_eq!(s.claim_ids(&["then"], 9).await, [pushes.jobs[0].id().expect("stored")]);
 }
 
+pub(in super::super) async fn who_waits_for_a_group_may_stand_before_its_members(s: &Few) {
+    let pushes = s.batch(grouped(vec![then(NEW, Needs::Success), member()])).await;
+    let waits = pushes.jobs[0].id().expect("stored");
+    assert_eq!(s.claim_ids(&["then"], 9).await, [], "the group is sealed with all its members");
+    s.done(&s.claim_one("q").await).await;
+    assert_eq!(s.claim_ids(&["then"], 9).await, [waits]);
+}
+
 pub(in super::super) async fn who_comes_after_a_group_has_ended_does_not_wait(s: &Few) {
     let (id, _, _) = two(s).await;
     s.done(&s.claim_one("q").await).await;

@@ -113,6 +113,38 @@ pub(in super::super) async fn a_quiet_time_earns_no_more_than_the_burst(s: &Few)
     assert_eq!(s.claim(&["q"], 9).await.len(), 0);
 }
 
+/// What was used up under the slower rate counts as just used up under the faster one, and no more,
+/// also if a concurrency was in the way when the rate changed.
+pub(in super::super) async fn a_rate_that_is_made_faster_forgets_what_it_cannot_owe(s: &Few) {
+    s.define_limit("x", "rate 1/1m burst 1").await;
+    let pushed = s.push_all(limited(2)).await;
+    let running = s.claim(&["q"], 9).await;
+    assert_eq!(ids(&running), pushed[..1]);
+    s.define_limit("x", "rate 1/1s burst 1 concurrency 1").await;
+    assert_eq!(s.claim_ids(&["q"], 9).await, [], "one is running");
+    s.done(&running[0]).await;
+    assert_eq!(s.claim_ids(&["q"], 9).await, [], "the rate is just used up");
+    s.pass(SECOND);
+    assert_eq!(s.claim_ids(&["q"], 9).await, pushed[1..]);
+}
+
+/// The same if the concurrency in the way is another limit's: buckets are asked in the order of keys.
+pub(in super::super) async fn a_rate_is_asked_before_the_limits_after_it(s: &Few) {
+    s.define_limit("y", "concurrency 1").await;
+    s.define_limit("x", "rate 1/1m burst 2").await;
+    let busy = s.start(job("q").limit("y")).await;
+    let first = s.start(job("q").limit("x")).await;
+    s.done(&first).await;
+    let both = s.push(job("q").limit("x").limit("y")).await;
+    assert_eq!(s.claim_ids(&["q"], 9).await, [], "one is running");
+    s.define_limit("x", "rate 1/1s burst 1").await;
+    assert_eq!(s.claim_ids(&["q"], 9).await, [], "just used up");
+    s.pass(SECOND);
+    assert_eq!(s.claim_ids(&["q"], 9).await, [], "one is running");
+    s.done(&busy).await;
+    assert_eq!(s.claim_ids(&["q"], 9).await, [both]);
+}
+
 pub(in super::super) async fn the_next_time_is_said_only_when_less_was_given(s: &Few) {
     s.define_limit("x", "rate 1/1s burst 2").await;
     s.push_all([limited(2), vec![job("q").priority(9); 2]].concat()).await;

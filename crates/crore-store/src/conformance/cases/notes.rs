@@ -115,6 +115,11 @@ pub(in super::super) async fn a_statistic_is_summed_by_minute_and_by_hour(s: &Wh
     assert_eq!(stats(s, "other", Step::Hour).await, [(bucket(start, Step::Hour), 1)]);
 }
 
+pub(in super::super) async fn a_statistic_of_nothing_leaves_no_bucket(s: &Whole) {
+    assert_eq!(note(s, vec![stat("done", 0)]).await, 1);
+    assert_eq!(stats(s, "done", Step::Minute).await, []);
+}
+
 pub(in super::super) async fn old_statistics_fall_out(s: &Whole) {
     let first = s.now();
     note(s, vec![stat("done", 1)]).await;

@@ -113,6 +113,7 @@ pub(in super::super) async fn a_lease_ends_at_its_end_and_not_before(s: &Whole) 
     for _ in 0..2 {
         let lapses = got(s.store.lapsed(9)).await;
         assert_eq!(lapses.lapsed, std::slice::from_ref(&running), "looking changes nothing");
+        assert_eq!(lapses.next_at, None, "what is reported is not what comes next");
     }
     assert_eq!(s.job(running.id).await, running);
     s.happens(&running, &Event::Lapsed(running.live.delivery)).await;
@@ -125,7 +126,8 @@ pub(in super::super) async fn lapsed_leases_are_listed_no_more_than_asked(s: &Wh
     let running = s.claim(&["q"], 5).await;
     s.pass(MINUTE);
     assert_eq!(got(s.store.lapsed(0)).await.lapsed, []);
-    assert_eq!(got(s.store.lapsed(2)).await.lapsed.len(), 2);
+    let some = got(s.store.lapsed(2)).await;
+    assert_eq!((some.lapsed.len(), some.next_at), (2, Some(running[2].live.lease_until)));
     let lapse = |job: &Job| Event::Lapsed(job.live.delivery);
     for round in 1..=3 {
         for job in got(s.store.lapsed(2)).await.lapsed {

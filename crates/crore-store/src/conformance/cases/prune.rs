@@ -1,15 +1,15 @@
 //! What has had its time is removed, bounded and oldest first; nothing else is.
 
-use crore_core::job::{Keep, Needs};
+use crore_core::job::{Keep, Needs, Retain};
 use crore_core::machine::{Event, Outcome};
-use crore_core::push::AfterRef;
+use crore_core::push::{AfterRef, GroupRef};
 use crore_core::unique::Hold;
 use crore_core::{JobId, Payload, Span};
 
-use super::super::draft::{DAY, Draft, MINUTE, SECOND, job, jobs, name};
+use super::super::draft::{DAY, Draft, MILLI, MINUTE, SECOND, grouped, job, jobs, name};
 use super::super::subject::{Whole, got};
 use crate::registry::{Define, QueueSettings, Value};
-use crate::upkeep::Pruned;
+use crate::upkeep::{KEEP_GROUP, Pruned};
 
 #[derive(Debug, Clone, Copy)]
 enum End {
@@ -194,4 +194,35 @@ pub(in super::super) async fn pruned_jobs_are_not_counted_nor_listed(s: &Whole) 
     s.pass(DAY.times(2));
     prune(s, 9).await;
     assert_eq!(got(s.store.counts(None)).await, []);
+}
+
+pub(in super::super) async fn a_group_goes_a_day_after_its_end(s: &Whole) {
+    let pushes = s.batch(grouped(vec![job("q").member(GroupRef::New(0))])).await;
+    let id = pushes.groups[0];
+    s.pass(KEEP_GROUP);
+    prune(s, 9).await;
+    let running = s.claim_one("q").await;
+    s.done(&running).await;
+    s.clock.set(s.now().after(KEEP_GROUP).before(MILLI));
+    prune(s, 9).await;
+    assert!(got(s.store.group(id)).await.is_some(), "it ended less than a day ago");
+    s.pass(MILLI);
+    prune(s, 9).await;
+    assert_eq!(got(s.store.group(id)).await, None);
+}
+
+/// Pruning takes nothing away that anybody could miss: not even what is used up of a rate whose limit
+/// is not there for the moment.
+pub(in super::super) async fn pruning_forgets_nothing_that_is_used_up(s: &Whole) {
+    let limited = || job("q").limit("x").with(|job| job.spec.retain = Retain::Nothing);
+    s.define_limit("x", "rate 1/1m burst 1").await;
+    let running = s.start(limited()).await;
+    s.done(&running).await;
+    s.remove_limit("x").await;
+    while prune(s, 9).await != (Pruned { jobs: 0, others: 0 }) {}
+    s.define_limit("x", "rate 1/1m burst 1").await;
+    let next = s.push(limited()).await;
+    assert_eq!(s.claim_ids(&["q"], 1).await, []);
+    s.pass(MINUTE);
+    assert_eq!(s.claim_ids(&["q"], 1).await, [next]);
 }

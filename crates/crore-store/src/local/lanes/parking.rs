@@ -1,6 +1,6 @@
 //! Parking: how lanes without a permit stand aside, and how they come back.
 
-use crore_core::Time;
+use crore_core::{Name, Time};
 
 use super::super::permits::Blocked;
 use super::Lanes;
@@ -15,24 +15,34 @@ impl Lanes {
         }
     }
 
-    /// Tries what is parked at a bucket that may have a permit again, at every desk.
+    /// Opens the best lane of every desk that is parked at a bucket which may have a permit again.
+    /// If its rate has none yet, the next claim finds that out, and the rate knows that it was asked:
+    /// only so is a debt from slower times forgotten.
     fn reopen(&mut self, bucket: u32, now: Time) {
-        let desks: Vec<u32> = self.permits.buckets.at(bucket).parked.keys().copied().collect();
-        for desk in desks {
-            self.try_best(bucket, desk, now);
+        let blocked = self.permits.blocked(bucket, now);
+        if blocked == Some(Blocked::Held) {
+            return;
+        }
+        let parked = &self.permits.buckets.at(bucket).parked;
+        let best: Vec<_> = parked.values().filter_map(|heads| heads.first().copied()).collect();
+        for head in best {
+            self.unpark(head.lane);
+            self.open(head.lane);
+            if blocked.is_none() {
+                self.woken.insert(self.lanes.at(head.lane).queue);
+            }
         }
     }
 
-    /// Opens all that is parked at a bucket whose limit is another now; the next claim that comes to
-    /// it finds out by the new terms.
-    pub(crate) fn reopen_all(&mut self, bucket: u32) {
-        let parked = std::mem::take(&mut self.permits.buckets.at_mut(bucket).parked);
-        for (desk, heads) in parked {
-            self.woken.insert(self.desks.at(desk).queue);
-            for head in heads {
-                self.lanes.at_mut(head.lane).parked = None;
-                self.open(head.lane);
-            }
+    /// Opens all lanes that a limit is about which is another now, wherever they are parked; the next
+    /// claim that comes to them finds out by the new terms.
+    pub(crate) fn reopen_all(&mut self, limit: &Name) {
+        let concerned = self.lanes.iter().filter(|(_, lane)| lane.is_parked_and_has(limit));
+        let concerned: Vec<u32> = concerned.map(|(no, _)| no).collect();
+        for lane in concerned {
+            self.woken.insert(self.lanes.at(lane).queue);
+            self.unpark(lane);
+            self.open(lane);
         }
     }
 
@@ -84,13 +94,13 @@ impl Lanes {
         }
     }
 
-    /// Opens the best lane of a desk that is parked at a bucket, if the bucket has a permit; if its
-    /// rate will have one, the queue's timer is set for then.
+    /// During a claim: opens the best lane of a desk that is parked at a bucket, if the bucket has a
+    /// permit; if its rate will have one, the queue's timer is set for then.
     fn try_best(&mut self, bucket: u32, desk: u32, now: Time) {
         let parked = &self.permits.buckets.at(bucket).parked;
         let Some(head) = parked.get(&desk).and_then(|heads| heads.first().copied()) else { return };
         let queue = self.desks.at(desk).queue;
-        match self.permits.blocked(bucket, now) {
+        match self.permits.ask(bucket, now) {
             None => {
                 self.unpark(head.lane);
                 self.open(head.lane);

@@ -36,6 +36,12 @@ impl Lane {
     pub(super) fn buckets(&self) -> Option<Arc<[u32]>> {
         self.limited.as_ref().map(|limited| Arc::clone(&limited.buckets))
     }
+
+    /// Whether it is parked, and its jobs count against this limit.
+    pub(super) fn is_parked_and_has(&self, limit: &Name) -> bool {
+        let mut keys = self.limited.iter().flat_map(|limited| &limited.limits);
+        self.parked.is_some() && keys.any(|key| key.limit == *limit)
+    }
 }
 
 #[derive(Debug)]

@@ -1,0 +1,119 @@
+//! Claim, and what its limits say.
+
+use std::collections::BTreeSet;
+
+use crore_core::limit::{Limit, LimitKey, Tat};
+use crore_core::unique::Hold;
+use crore_core::{Delivery, Job, JobId, Name, Revision, Spec, State, Time};
+use crore_store::jobs::{Claim, Claimed, Order};
+use crore_store::registry::{Table, Value};
+
+use super::records::Records;
+
+/// A rate that has no permit.
+struct Spent {
+    key: LimitKey,
+    /// What it becomes, although nothing was taken.
+    tat: Tat,
+    /// When it has one again.
+    next_at: Time,
+}
+
+impl Records {
+    pub(super) fn claim(&mut self, ask: &Claim) -> Claimed {
+        let rounds: Vec<&[Name]> = match ask.order {
+            Order::Merged => vec![&ask.queues],
+            Order::Strict => ask.queues.chunks(1).collect(),
+        };
+        let (mut jobs, mut next_at) = (Vec::new(), None::<Time>);
+        for queues in rounds {
+            for id in self.ready(queues, ask.kinds.as_deref()) {
+                if jobs.len() == ask.n {
+                    break;
+                }
+                match self.start(id, &ask.worker) {
+                    Ok(job) => jobs.push(job),
+                    Err(at) => next_at = next_at.into_iter().chain(at).min(),
+                }
+            }
+        }
+        let next_at = next_at.filter(|_| jobs.len() < ask.n);
+        Claimed { now: self.now, jobs, next_at }
+    }
+
+    /// Everything that a claim could hand out now: by this it is known who is to be woken.
+    pub(super) fn claimable(&self) -> BTreeSet<(Name, JobId, Revision)> {
+        let ready = self.jobs.values().filter(|job| self.is_open(job));
+        let ready = ready.filter(|job| self.permits(&job.spec).is_ok());
+        ready.map(|job| (job.spec.queue.clone(), job.id, job.live.revision)).collect()
+    }
+
+    /// The ready jobs of these queues, in order.
+    fn ready(&self, queues: &[Name], kinds: Option<&[Name]>) -> Vec<JobId> {
+        let ready = self.jobs.values().filter(|job| self.is_open(job));
+        let ready = ready.filter(|job| queues.contains(&job.spec.queue));
+        let ready = ready.filter(|job| kinds.is_none_or(|kinds| kinds.contains(&job.spec.kind)));
+        let mut ready: Vec<_> =
+            ready.map(|job| (job.spec.priority, job.live.due, job.id)).collect();
+        ready.sort_unstable();
+        ready.into_iter().map(|(.., id)| id).collect()
+    }
+
+    /// Whether a job is ready, and its queue not paused.
+    fn is_open(&self, job: &Job) -> bool {
+        job.live.state == State::Ready && !self.settings(&job.spec.queue).paused
+    }
+
+    /// Hands a ready job out if its buckets have permits; else says when a rate may.
+    fn start(&mut self, id: JobId, worker: &Name) -> Result<Job, Option<Time>> {
+        match self.permits(&self.jobs[&id].spec) {
+            Ok(taken) => self.tats.extend(taken),
+            Err(None) => return Err(None),
+            Err(Some(spent)) => {
+                self.tats.insert(spent.key, spent.tat);
+                return Err(Some(spent.next_at));
+            }
+        }
+        self.delivery += 1;
+        let job = self.jobs.get_mut(&id).expect("it is ready");
+        job.live.claim(Delivery(self.delivery), self.now, job.spec.lease, worker);
+        if job.spec.unique.as_ref().is_some_and(|unique| unique.hold == Hold::UntilStart) {
+            self.locks.retain(|_, lock| lock.job != id);
+        }
+        Ok(job.clone())
+    }
+
+    /// What the rates of a job become if it takes a permit from each of its buckets. The buckets are
+    /// asked in order, concurrency before rate, and the first that has none ends that.
+    fn permits(&self, spec: &Spec) -> Result<Vec<(LimitKey, Tat)>, Option<Spent>> {
+        let mut rates = Vec::new();
+        for key in &spec.limits {
+            let Some(limit) = self.limit(&key.limit) else { continue };
+            if limit.concurrency.is_some_and(|most| self.running(key) >= most as usize) {
+                return Err(None);
+            }
+            let Some(rate) = limit.rate else { continue };
+            let tat = self.tats.get(key).copied().unwrap_or_default();
+            let taken = rate.take(tat, self.now, 1);
+            if taken.granted == 0 {
+                let next_at = rate.next_at(tat, self.now);
+                return Err(Some(Spent { key: key.clone(), tat: taken.tat, next_at }));
+            }
+            rates.push((key.clone(), taken.tat));
+        }
+        Ok(rates)
+    }
+
+    /// How many permits of a bucket's concurrency are in use.
+    fn running(&self, key: &LimitKey) -> usize {
+        let running = self.jobs.values().filter(|job| job.live.state == State::Running);
+        running.filter(|job| job.spec.limits.contains(key)).count()
+    }
+
+    fn limit(&self, name: &Name) -> Option<&Limit> {
+        match &self.entry(Table::Limits, name)?.value {
+            Value::Limit(limit) => Some(limit),
+            _ => None,
+        }
+    }
+}

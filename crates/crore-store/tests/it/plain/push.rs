@@ -1,0 +1,130 @@
+//! Push: each job is looked at in the order of the batch, and sees those before it.
+
+use std::sync::Arc;
+
+use crore_core::group::{Group, Outlook, Tally};
+use crore_core::job::{Dependency, Thing};
+use crore_core::push::{After, AfterRef, GroupRef};
+use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Spec};
+use crore_store::jobs::{Pushed, Pushes};
+
+use super::records::{Lock, Records, Wait};
+
+impl Records {
+    pub(super) fn push(&mut self, batch: Batch) -> Pushes {
+        let groups: Vec<GroupId> = batch.groups.iter().map(|_| self.new_group()).collect();
+        let jobs = self.push_jobs(batch.jobs, &groups);
+        // Sealed after its members are in, so that whoever waits for it waits for them, wherever in
+        // the batch they stand.
+        for (id, new) in groups.iter().zip(&batch.groups) {
+            self.change_group(*id, |group| Group { sealed: !new.open, ..group });
+        }
+        Pushes { now: self.now, groups, jobs }
+    }
+
+    /// Pushes jobs that may refer to these new groups, and to each other.
+    pub(super) fn push_jobs(&mut self, jobs: Vec<NewJob>, groups: &[GroupId]) -> Vec<Pushed> {
+        let mut answers = Vec::new();
+        for job in jobs {
+            let answer = self.push_job(job, groups, &answers).unwrap_or_else(|refused| refused);
+            answers.push(answer);
+        }
+        answers
+    }
+
+    fn push_job(
+        &mut self,
+        new: NewJob,
+        groups: &[GroupId],
+        earlier: &[Pushed],
+    ) -> Result<Pushed, Pushed> {
+        self.look_for_twin(&new.spec)?;
+        let group = new.group.map(|group| self.find_group(group, groups)).transpose()?;
+        let (after, waits) = self.look_at_waits(&new.after, groups, earlier)?;
+        let id = JobId(self.next_number());
+        let due = new.due.resolve(self.now, self.now);
+        let live = Live::pushed(self.now, due, u32::try_from(waits.len()).unwrap_or(u32::MAX));
+        let spec = Spec { group, after, ..new.spec };
+        if let Some(unique) = &spec.unique {
+            let until = unique.window.map(|window| due.after(window));
+            self.locks.insert(Arc::clone(&unique.key), Lock { job: id, until });
+        }
+        self.waits.extend(waits.iter().map(|on| Wait { job: id, on: on.on, needs: on.needs }));
+        self.jobs.insert(id, Job { id, spec: Arc::new(spec), live });
+        if let Some(group) = group {
+            self.change_group(group, |group| group.tallied(Tally { size: 1, ..Tally::default() }));
+        }
+        Ok(Pushed::New(id))
+    }
+
+    /// Looks whether the unique key, and then the client id, belongs to another.
+    fn look_for_twin(&self, spec: &Spec) -> Result<(), Pushed> {
+        let lock = spec.unique.as_ref().and_then(|unique| self.locks.get(&unique.key));
+        if let Some(lock) = lock.filter(|lock| self.is_ahead(lock.until)) {
+            return Err(Pushed::Duplicate(lock.job));
+        }
+        let twin = |job: &&Job| spec.client_id.is_some() && job.spec.client_id == spec.client_id;
+        match self.jobs.values().find(twin) {
+            Some(job) => Err(Pushed::Duplicate(job.id)),
+            None => Ok(()),
+        }
+    }
+
+    fn find_group(&self, group: GroupRef, groups: &[GroupId]) -> Result<GroupId, Pushed> {
+        let id = to_stored_group(group, groups);
+        if self.groups.contains_key(&id) { Ok(id) } else { Err(Pushed::Broken(Thing::Group(id))) }
+    }
+
+    /// The things that a job is to wait for, with their numbers; and those of them that have not
+    /// come true yet. The first that is not there, or never can come true, is the answer.
+    fn look_at_waits(
+        &self,
+        after: &[After],
+        groups: &[GroupId],
+        earlier: &[Pushed],
+    ) -> Result<(Vec<Dependency>, Vec<Dependency>), Pushed> {
+        let (mut all, mut open) = (Vec::new(), Vec::new());
+        for after in after {
+            let one = to_stored(*after, groups, earlier)?;
+            all.push(one);
+            match self.outlook(one.on, one.needs) {
+                Some(Outlook::True) => {}
+                Some(Outlook::Open) => open.push(one),
+                Some(Outlook::Never) | None => return Err(Pushed::Broken(one.on)),
+            }
+        }
+        Ok((all, open))
+    }
+
+    fn new_group(&mut self) -> GroupId {
+        let id = GroupId(self.next_number());
+        self.groups.insert(id, (Group::default(), self.now));
+        id
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.number += 1;
+        self.number
+    }
+}
+
+/// A dependency with the numbers that the store gave.
+fn to_stored(after: After, groups: &[GroupId], earlier: &[Pushed]) -> Result<Dependency, Pushed> {
+    let on = match after.on {
+        AfterRef::Job(id) => Thing::Job(id),
+        AfterRef::Group(group) => Thing::Group(to_stored_group(group, groups)),
+        AfterRef::Earlier(n) => {
+            let id = earlier.get(n).and_then(|pushed| pushed.id());
+            Thing::Job(id.ok_or(Pushed::BrokenBy(n))?)
+        }
+    };
+    Ok(Dependency { on, needs: after.needs })
+}
+
+/// A group's number. Zero is nobody's: a group that is not of the batch is not there.
+fn to_stored_group(group: GroupRef, groups: &[GroupId]) -> GroupId {
+    match group {
+        GroupRef::Id(id) => id,
+        GroupRef::New(n) => groups.get(n).copied().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,97 @@
+//! Views, and the notes that are kept for them.
+
+use std::collections::BTreeMap;
+
+use crore_core::{Delivery, Job, JobId, Name, State, Time};
+use crore_store::views::{Count, Cursor, JobNotes, MAX_LINES, Note, Page, Query, Step};
+
+use super::records::Records;
+
+impl Records {
+    /// Whether the note was kept.
+    pub(super) fn note(&mut self, note: Note) -> bool {
+        let now = self.now;
+        match note {
+            Note::Progress { id, delivery, percent, text } => self
+                .notes_of(id, delivery)
+                .map(|notes| notes.progress = Some((now, percent, text)))
+                .is_some(),
+            Note::Line { id, delivery, text } => self
+                .notes_of(id, delivery)
+                .map(|notes| {
+                    notes.lines.push((now, text));
+                    let old = notes.lines.len().saturating_sub(MAX_LINES);
+                    notes.lines.drain(..old);
+                })
+                .is_some(),
+            Note::Stat { series, n } => {
+                for step in Step::ALL {
+                    let count = self.stats.entry((series.clone(), step, bucket(now, step)));
+                    let count = count.or_default();
+                    *count = count.saturating_add(n);
+                }
+                true
+            }
+        }
+    }
+
+    /// The notes of a job, if this delivery of it is running.
+    fn notes_of(&mut self, id: JobId, delivery: Delivery) -> Option<&mut JobNotes> {
+        let live = &self.jobs.get(&id)?.live;
+        let current = live.state == State::Running && live.delivery == delivery;
+        current.then(|| self.notes.entry(id).or_default())
+    }
+
+    pub(super) fn list(&self, query: &Query) -> Page {
+        let jobs = self.jobs.values().filter(|job| job.live.state == query.state);
+        let jobs = jobs.filter(|job| query.queue.as_ref().is_none_or(|q| *q == job.spec.queue));
+        let jobs = jobs.filter(|job| query.kind.as_ref().is_none_or(|k| *k == job.spec.kind));
+        let mut jobs: Vec<(Cursor, &Job)> = jobs.map(|job| (place(job), job)).collect();
+        jobs.sort_unstable_by_key(|(place, _)| *place);
+        let is_after = |a: Cursor, b: Cursor| if query.state.has_ended() { a < b } else { a > b };
+        if query.state.has_ended() {
+            jobs.reverse();
+        }
+        jobs.retain(|(place, _)| query.after.is_none_or(|after| is_after(*place, after)));
+        let more = jobs.len() > query.n;
+        jobs.truncate(query.n);
+        let next = jobs.last().map(|(place, _)| *place).or(query.after).filter(|_| more);
+        Page { jobs: jobs.into_iter().map(|(_, job)| job.clone()).collect(), next }
+    }
+
+    pub(super) fn counts(&self, queue: Option<&Name>) -> Vec<Count> {
+        let mut counts = BTreeMap::new();
+        for job in self.jobs.values().filter(|job| queue.is_none_or(|q| *q == job.spec.queue)) {
+            let sort = (job.spec.queue.clone(), job.spec.kind.clone(), job.live.state);
+            *counts.entry(sort).or_default() += 1;
+        }
+        let count = |((queue, kind, state), n)| Count { queue, kind, state, n };
+        counts.into_iter().map(count).collect()
+    }
+
+    pub(super) fn stats(&self, series: &Name, step: Step) -> Vec<(Time, u64)> {
+        let age = step.span().times(step.buckets());
+        let of_series = self.stats.iter().filter(|((name, s, _), _)| name == series && *s == step);
+        let kept =
+            of_series.filter(|((.., at), n)| at.after(age) > bucket(self.now, step) && **n > 0);
+        kept.map(|((.., at), n)| (*at, *n)).collect()
+    }
+}
+
+/// The place of a job in the list of its state; ended ones are listed backwards.
+fn place(job: &Job) -> Cursor {
+    let live = &job.live;
+    let (priority, at) = match live.state {
+        State::Waiting | State::Running => (0, Time::ZERO),
+        State::Scheduled => (0, live.due),
+        State::Ready => (job.spec.priority, live.due),
+        State::Done | State::Dead | State::Cancelled => (0, live.ended_at.unwrap_or_default()),
+    };
+    Cursor { priority, at, id: job.id }
+}
+
+/// The beginning of the bucket that an instant falls into.
+fn bucket(now: Time, step: Step) -> Time {
+    let length = step.span().as_millis().cast_signed();
+    Time::from_millis(now.as_millis() / length * length)
+}
