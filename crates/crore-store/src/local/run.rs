@@ -1,4 +1,5 @@
-//! A sorted run of jobs at 16 bytes a job: what every state of a (queue, kind) is kept in.
+//! A sorted run: what every state of a (queue, kind) is kept in, at 16 bytes a job, and the heads of
+//! lanes.
 
 use std::collections::VecDeque;
 
@@ -11,35 +12,41 @@ pub(crate) struct Slot {
     pub(crate) id: JobId,
 }
 
-/// How many slots a chunk holds: 4 KiB.
+/// How many entries a chunk holds: 4 KiB of slots.
 const CHUNK: usize = 256;
 
 /// Slots in order. Appending and taking the first cost next to nothing, since that is what a queue
 /// does; anything in between costs a search and moving at most a chunk. Chunks filled by appending
 /// are full, so a long run takes 16 bytes a job.
-#[derive(Debug, Default)]
-pub(crate) struct Run {
+#[derive(Debug)]
+pub(crate) struct Run<T = Slot> {
     /// The first chunk. It stands apart from the others so that a short run, which most are, is one
     /// step away. It is empty only if the run is.
-    front: Vec<Slot>,
+    front: Vec<T>,
     /// All other chunks.
     #[expect(clippy::box_collection, reason = "most runs have none, and there are many runs")]
-    rest: Option<Box<VecDeque<Vec<Slot>>>>,
+    rest: Option<Box<VecDeque<Vec<T>>>>,
     /// How many slots at the beginning of `front` are taken already.
     taken: u32,
     len: u32,
 }
 
-impl Run {
+impl<T> Default for Run<T> {
+    fn default() -> Self {
+        Self { front: Vec::new(), rest: None, taken: 0, len: 0 }
+    }
+}
+
+impl<T: Ord + Copy + 'static> Run<T> {
     pub(crate) const fn len(&self) -> usize {
         self.len as usize
     }
 
-    pub(crate) fn first(&self) -> Option<Slot> {
+    pub(crate) fn first(&self) -> Option<T> {
         self.front.get(self.taken as usize).copied()
     }
 
-    pub(crate) fn insert(&mut self, slot: Slot) {
+    pub(crate) fn insert(&mut self, slot: T) {
         self.len += 1;
         let rest = self.rest.as_deref_mut().and_then(VecDeque::back_mut);
         let back = rest.unwrap_or(&mut self.front);
@@ -54,7 +61,7 @@ impl Run {
         }
     }
 
-    fn insert_between(&mut self, slot: Slot) {
+    fn insert_between(&mut self, slot: T) {
         if self.taken > 0 && self.first().is_some_and(|first| slot < first) {
             self.taken -= 1;
             if let Some(free) = self.front.get_mut(self.taken as usize) {
@@ -73,7 +80,7 @@ impl Run {
     }
 
     /// Takes a slot out; says whether it was there.
-    pub(crate) fn remove(&mut self, slot: Slot) -> bool {
+    pub(crate) fn remove(&mut self, slot: T) -> bool {
         if self.first() == Some(slot) {
             self.taken += 1;
         } else {
@@ -110,42 +117,43 @@ impl Run {
     }
 
     /// The slots after `after`, or all of them.
-    pub(crate) fn iter_after(&self, after: Option<Slot>) -> impl Iterator<Item = Slot> + '_ {
+    pub(crate) fn iter_after(&self, after: Option<T>) -> impl Iterator<Item = T> + '_ {
         let from = after.map_or(0, |slot| self.chunk_of(slot));
         let chunks = self.chunks().skip(from).flatten().copied();
         chunks.skip_while(move |slot| after.is_some_and(|after| *slot <= after))
     }
 
     /// The slots before `before`, or all of them, last first.
-    pub(crate) fn iter_before(&self, before: Option<Slot>) -> impl Iterator<Item = Slot> + '_ {
+    pub(crate) fn iter_before(&self, before: Option<T>) -> impl Iterator<Item = T> + '_ {
         let upto = before.map_or(usize::MAX, |slot| self.chunk_of(slot) + 1);
         let past = (self.rest().len() + 1).saturating_sub(upto);
         let chunks = self.chunks().rev().skip(past).flat_map(|chunk| chunk.iter().rev().copied());
         chunks.skip_while(move |slot| before.is_some_and(|before| *slot >= before))
     }
 
-    fn chunks(&self) -> impl DoubleEndedIterator<Item = &[Slot]> + '_ {
+    fn chunks(&self) -> impl DoubleEndedIterator<Item = &[T]> + '_ {
         let front = self.front.get(self.taken as usize..).unwrap_or_default();
         std::iter::once(front).chain(self.rest().iter().map(Vec::as_slice))
     }
 
-    fn rest(&self) -> &VecDeque<Vec<Slot>> {
-        const NONE: &VecDeque<Vec<Slot>> = &VecDeque::new();
-        self.rest.as_deref().unwrap_or(NONE)
+    const NONE: &VecDeque<Vec<T>> = &VecDeque::new();
+
+    fn rest(&self) -> &VecDeque<Vec<T>> {
+        self.rest.as_deref().unwrap_or(Self::NONE)
     }
 
     /// The number of the chunk in which a slot is or would be; the first one is 0.
-    fn chunk_of(&self, slot: Slot) -> usize {
+    fn chunk_of(&self, slot: T) -> usize {
         let rest = self.rest();
         if rest.is_empty() || self.front.last().is_some_and(|last| *last >= slot) {
             return 0;
         }
-        let before = |chunk: &Vec<Slot>| chunk.last().is_some_and(|last| *last < slot);
+        let before = |chunk: &Vec<T>| chunk.last().is_some_and(|last| *last < slot);
         1 + rest.partition_point(before)
     }
 
     /// A chunk, without what is taken already.
-    fn chunk_mut(&mut self, nth: usize) -> Option<&mut Vec<Slot>> {
+    fn chunk_mut(&mut self, nth: usize) -> Option<&mut Vec<T>> {
         if nth > 0 {
             return self.rest.as_mut()?.get_mut(nth - 1);
         }

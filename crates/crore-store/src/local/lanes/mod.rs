@@ -77,7 +77,7 @@ impl Lanes {
             name: name.clone(),
             desks: BTreeMap::new(),
             paused: false,
-            heads: BTreeSet::new(),
+            heads: Run::default(),
             running: Run::default(),
             timers: BTreeSet::new(),
         };
@@ -233,7 +233,7 @@ impl Lanes {
 
     fn head(&self, source: Source) -> Option<Head> {
         match source {
-            Source::Queue(no) => self.queues.at(no).heads.first().copied(),
+            Source::Queue(no) => self.queues.at(no).heads.first(),
             Source::Desk(no) => {
                 let desk = self.desks.at(no);
                 let plain = desk.plain.and_then(|lane| self.lanes.at(lane).head);
@@ -282,7 +282,7 @@ impl Lanes {
     fn close(&mut self, lane: u32) {
         let row = self.lanes.at(lane);
         let Some(head) = row.head else { return };
-        self.queues.at_mut(row.queue).heads.remove(&head);
+        self.queues.at_mut(row.queue).heads.remove(head);
         if row.limited.is_some() {
             self.desks.at_mut(row.desk).heads.remove(&head);
         }

@@ -100,7 +100,9 @@ pub(crate) struct Queue {
     pub(crate) name: Name,
     pub(crate) desks: BTreeMap<Name, u32>,
     pub(crate) paused: bool,
-    pub(super) heads: BTreeSet<Head>,
+    /// The heads of the open lanes: they leave at the front and come back near the end, as a run
+    /// likes it.
+    pub(super) heads: Run<Head>,
     /// Running jobs, by id.
     pub(crate) running: Run,
     /// Buckets whose rate lets the next one through then, with lanes of this queue parked there.
