@@ -53,9 +53,11 @@ impl<R: Records> Local<R> {
         let touched = self.change(change.id, |record| {
             let touched = holds(&record.job).then(|| Touched::of(record))?;
             if let Next::Live(next) = &change.next {
-                let result = record.job.live.result.clone().filter(|_| planted!("bug-10"));
+                let before = planted!("bug-10").then(|| record.job.live.result.clone());
                 record.job.take(next, now);
-                record.job.live.result = result.or(record.job.live.result.take());
+                if let Some(Some(result)) = before {
+                    record.job.live.result = Some(result);
+                }
                 if planted!("bug-8") && record.job.live.state == State::Ready {
                     record.job.live.due = now;
                 }

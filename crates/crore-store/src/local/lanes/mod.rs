@@ -1,10 +1,11 @@
 //! Where jobs stand: queues, desks and lanes.
 //!
 //! A **lane** is (queue, kind, limit keys): jobs that are alike to a claim, in order. A **desk** is
-//! (queue, kind): all its lanes, and a sorted run for each state other than ready. The head of every
-//! lane that may be claimed from stands in an ordered set of its desk and of its queue, so a claim
-//! looks at one entry, however many lanes and jobs there are. A lane that was found without a permit
-//! is **parked** at the bucket that had none and costs nothing until that bucket has one again.
+//! (queue, kind): all its lanes, and a sorted run for each other state but running, which is kept by
+//! queue. A lane is **open** while its head stands among the heads of its queue (and, if it has limits,
+//! of its desk), in order, so a claim looks at one entry, however many lanes and jobs there are. A lane
+//! that was found without a permit is **parked** at the bucket that had none and costs nothing until
+//! that bucket has one again.
 //!
 //! What must stay true: while a bucket has a permit and lanes of a desk are parked there, the best of
 //! them is open, or a better lane of the same desk that needs the same bucket is.
@@ -270,6 +271,7 @@ impl Lanes {
         }
     }
 
+    /// Opens a lane that is not open: a head stands in a run as often as it is put there.
     fn open(&mut self, lane: u32) {
         let row = self.lanes.at(lane);
         let Some(head) = row.head else { return };
