@@ -296,8 +296,16 @@ impl Log {
     /// Moves a job's put to the end of the log, because its segment is to be given up.
     pub(crate) fn move_job(&mut self, id: JobId) -> Result<(), Error> {
         let Some(row) = self.rows.get(id).copied() else { return Ok(()) };
-        let (record, base) = self.read(id, row)?;
-        let spot = self.tail.append(|out| record::put_job(&record.job, out));
+        let bytes = self.bytes(row.spot)?.into_owned();
+        let (base, spec, live) = match stored(row.spot, &bytes)? {
+            Stored::Put { spec, live, .. } => (row.spot, Cow::Borrowed(spec), live),
+            Stored::Live { base, live, .. } => match stored(base, &self.bytes(base)?)? {
+                Stored::Put { spec, .. } => (base, Cow::Owned(spec.to_vec()), live),
+                _ => return Err(damaged(base, "another record")),
+            },
+            _ => return Err(damaged(row.spot, "another record")),
+        };
+        let spot = self.tail.append(|out| record::put_parts(id, &spec, live, out));
         self.count(spot, 1);
         self.count(row.spot, -1);
         if base != row.spot {

@@ -9,17 +9,13 @@ use super::hint::Gather;
 use super::record::Spot;
 use super::segment::HEAD;
 
-/// How much is read at a time.
-const CHUNK: usize = 1 << 20;
+/// How much is read at a time, at first and at most.
+const CHUNKS: [usize; 2] = [1 << 14, 1 << 22];
 
 /// A segment as its frames tell it.
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub(crate) gathered: Gather,
-    /// The last good frame.
-    pub(crate) last: Option<Header>,
-    /// The number of the first good frame.
-    pub(crate) first: Option<u64>,
     /// Where the good frames end, and what stands there instead of another.
     pub(crate) end: u64,
     pub(crate) stop: Damaged,
@@ -37,21 +33,23 @@ pub(crate) struct Later {
 /// All bytes of a file.
 pub(crate) fn read_all(file: &dyn File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    let [mut chunk, most] = CHUNKS;
     loop {
         let start = bytes.len();
-        bytes.resize(start + CHUNK, 0);
+        bytes.resize(start + chunk, 0);
         let n = file.read(start as u64, bytes.get_mut(start..).unwrap_or_default())?;
         bytes.truncate(start + n);
-        if n < CHUNK {
+        if n < chunk {
             return Ok(bytes);
         }
+        chunk = (chunk * 2).min(most);
     }
 }
 
 /// Reads the frames of a segment up to the first that is not good, and looks for good ones behind it.
 pub(crate) fn scan(bytes: &[u8], segment: u32, seed: u64) -> Result<Scan, (u64, Damaged)> {
     let mut gathered = Gather::new(segment);
-    let (mut at, mut first, mut last) = (HEAD, None, None::<Header>);
+    let (mut at, mut last) = (HEAD, None::<Header>);
     let stop = loop {
         let rest = bytes.get(at..).unwrap_or_default();
         let header = match frame::check(rest, seed, segment.into()) {
@@ -60,13 +58,12 @@ pub(crate) fn scan(bytes: &[u8], segment: u32, seed: u64) -> Result<Scan, (u64, 
             Err(damaged) => break damaged,
         };
         gather(&mut gathered, rest, (segment, at), header)?;
-        first = first.or(Some(header.commit));
         last = Some(header);
         at += header.stride() as usize;
     };
     let next = last.map_or(0, |last| last.commit + 1);
     let later = find_later(bytes, at, (segment, seed), next);
-    Ok(Scan { gathered, last, first, end: at as u64, stop, later })
+    Ok(Scan { gathered, end: at as u64, stop, later })
 }
 
 fn gather(

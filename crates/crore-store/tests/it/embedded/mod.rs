@@ -47,5 +47,5 @@ fn it_answers_as_the_memory_store_does() {
 
 #[test]
 fn it_answers_as_the_memory_store_does_across_reopenings() {
-    model::check_store(300, 60, async || driven(SMALL, Reopen::Every(5)));
+    model::check_store(150, 60, async || driven(SMALL, Reopen::Every(5)));
 }
