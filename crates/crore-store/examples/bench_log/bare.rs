@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::drive::Ran;
+
 /// As long as a segment of the store.
 pub(crate) const FILE_BYTES: u64 = 64 << 20;
 const FILES: usize = 4;
@@ -33,8 +35,8 @@ impl Bare {
         Self { files: (0..FILES).map(prepared).collect(), file: 0, at: 0 }
     }
 
-    /// Records a second, appended in groups of so many, of so many bytes each.
-    pub(crate) fn rate(&mut self, group: usize, record_bytes: f64, span: Duration) -> f64 {
+    /// Appends records of so many bytes, so many at once.
+    pub(crate) fn append(&mut self, group: usize, record_bytes: f64, span: Duration) -> Ran {
         let bytes = vec![7; (group as f64 * record_bytes) as usize];
         let (start, mut records) = (Instant::now(), 0);
         while start.elapsed() < span {
@@ -46,8 +48,8 @@ impl Bare {
             file.write_all_at(&bytes, self.at).unwrap();
             file.sync_data().unwrap();
             self.at += bytes.len() as u64;
-            records += group;
+            records += group as u64;
         }
-        records as f64 / start.elapsed().as_secs_f64()
+        Ran::alone(records, start.elapsed())
     }
 }

@@ -1,6 +1,7 @@
 //! What every part of the benchmark shares: how much is done, where, and what was found out.
 
 use std::fs;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -109,11 +110,6 @@ impl Bench {
         [Peer::sqlite(&sqlite, job_bytes), Peer::redb(&redb, job_bytes)]
     }
 
-    /// How long each timed run takes.
-    pub(crate) fn span(&self) -> Until {
-        Until::After(self.scale.span)
-    }
-
     /// Tells whoever waits how far it is.
     pub(crate) fn progress(&self, what: &str) {
         eprintln!("[{:>4} s] {what}", self.seconds() as u64);
@@ -148,10 +144,29 @@ pub(crate) fn remove(dir: &Path) {
     machine::sync();
 }
 
-/// Lets whoever ran before end what he does in the background, so that the next run has the disk
-/// to itself.
+/// How many slices a run is cut into. A disk that others use too is fast now and slow a few seconds
+/// later; those that are compared have to meet the same weather.
+pub(crate) const SLICES: u32 = 5;
+
+/// Lets whoever ran before end what he does in the background, so that the next one has the disk
+/// to himself.
 pub(crate) fn settle() {
-    thread::sleep(Duration::from_millis(200));
+    thread::sleep(Duration::from_millis(50));
+}
+
+/// One run of each side, in slices, turn by turn.
+pub(crate) fn take_turns(
+    sides: &mut [Box<dyn FnMut(Duration) -> Ran + '_>],
+    span: Duration,
+) -> Vec<Ran> {
+    let mut all: Vec<Ran> = sides.iter().map(|_| Ran::default()).collect();
+    for _ in 0..SLICES {
+        for (side, ran) in sides.iter_mut().zip(&mut all) {
+            settle();
+            *ran = mem::take(ran).and(side(span / SLICES));
+        }
+    }
+    all
 }
 
 /// A number of jobs, short.

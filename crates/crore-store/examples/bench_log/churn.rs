@@ -7,9 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use crate::bare::FILE_BYTES;
-use crate::bench::{Bench, settle, short};
+use crate::bench::{Bench, SLICES, settle, short};
 use crate::contender::Contender;
-use crate::drive::Until;
+use crate::drive::{Ran, Until};
 use crate::machine;
 use crate::subject::Subject;
 use crate::table::{Goal, Row, Runs};
@@ -37,14 +37,27 @@ impl Worst {
     }
 }
 
-/// Looks at the files every few milliseconds until told to stop.
-fn watch(dir: &Path, live_bytes: impl Fn() -> f64, stop: &AtomicBool, mut worst: Worst) -> Worst {
-    while !stop.load(Ordering::Relaxed) {
-        let live_bytes = live_bytes();
-        worst = worst.or(machine::disk_use(dir), live_bytes);
-        thread::sleep(Duration::from_millis(10));
-    }
-    worst
+/// Looks at the files every few milliseconds while something is done.
+fn watched(
+    dir: &Path,
+    live_bytes: impl Fn() -> f64 + Sync,
+    mut worst: Worst,
+    work: impl FnOnce() -> Ran,
+) -> (Ran, Worst) {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let live_bytes = live_bytes();
+                worst = worst.or(machine::disk_use(dir), live_bytes);
+                thread::sleep(Duration::from_millis(10));
+            }
+            worst
+        });
+        let ran = work();
+        over.store(true, Ordering::Relaxed);
+        (ran, watcher.join().unwrap())
+    })
 }
 
 /// Two stores take turns: one that leaves one in a hundred behind, and one that leaves nothing, so
@@ -58,36 +71,28 @@ pub(crate) fn measure(bench: &mut Bench) {
     let (left, job_bytes) = (AtomicU64::new(0), bench.append_bytes.push);
     let live_bytes = || (backlog + left.load(Ordering::Relaxed)) as f64 * job_bytes;
     let (mut with, mut without, mut worst) = (Runs::default(), Runs::default(), Worst::default());
-    let each = Until::Begun(bench.scale.churned / bench.scale.runs as u64);
     for run in 1..=bench.scale.runs {
-        settle();
-        let calm = quiet.cycle(each, IN_FLIGHT);
+        let slice =
+            Until::Begun(bench.scale.churned / (bench.scale.runs as u64 * u64::from(SLICES)));
+        let (mut churned, mut calm) = (Ran::default(), Ran::default());
+        for _ in 0..SLICES {
+            settle();
+            calm = calm.and(quiet.cycle(slice, IN_FLIGHT));
+            settle();
+            let churn = || store.churn(slice, IN_FLIGHT, &left);
+            let (ran, seen) = watched(&dir, live_bytes, worst, churn);
+            churned = churned.and(ran);
+            worst = seen;
+        }
         assert_eq!(quiet.count(), backlog, "what was pushed is finished");
-        without.0.push(calm.within(LATE));
-        settle();
-        let stop = AtomicBool::new(false);
-        let (churned, seen) = thread::scope(|scope| {
-            let watcher = scope.spawn(|| watch(&dir, live_bytes, &stop, worst));
-            let churned = store.churn(each, IN_FLIGHT, &left);
-            stop.store(true, Ordering::Relaxed);
-            (churned, watcher.join().unwrap())
-        });
-        worst = seen;
-        assert_eq!(
-            store.count(),
-            backlog + left.load(Ordering::Relaxed),
-            "the others are finished"
-        );
-        with.0.push(churned.within(LATE));
-        bench.progress(&format!(
-            "churn run {run}: {:.0} jobs/s, p99.9 {:.2} ms; nothing left: {:.0} jobs/s, p99.9 {:.2} ms; \
-             {:.0} MB of disk",
-            churned.rate(),
-            churned.within(LATE),
-            calm.rate(),
-            calm.within(LATE),
-            machine::disk_use(&dir) as f64 / 1e6,
-        ));
+        assert_eq!(store.count(), backlog + left.load(Ordering::Relaxed), "and so are the others");
+        let late = [&churned, &calm].map(|ran| ran.within(LATE));
+        with.0.push(late[0]);
+        without.0.push(late[1]);
+        let rates = [churned.rate(), calm.rate()];
+        let disk = machine::disk_use(&dir) as f64 / 1e6;
+        let figures = format!("jobs/s {rates:.0?}, p99.9 {late:.2?} ms, {disk:.0} MB of disk");
+        bench.progress(&format!("churn run {run}, with and without any left: {figures}"));
         if run == bench.scale.runs {
             bench.note("churn", &churned);
         }

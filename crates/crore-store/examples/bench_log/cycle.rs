@@ -1,9 +1,9 @@
 //! Full cycles over a backlog: a job is pushed, the oldest is claimed and finished. Two of the
 //! three are waited for, so a cycle is counted as two appends.
 
-use crate::bench::{Bench, settle, short};
+use crate::bench::{Bench, short, take_turns};
 use crate::contender::Contender;
-use crate::drive::Ran;
+use crate::drive::{Ran, Until};
 use crate::subject::Subject;
 use crate::table::{Goal, Row, Runs};
 
@@ -13,14 +13,13 @@ const CPU_MICROS: f64 = 4.0;
 #[derive(Debug, Clone, Copy)]
 struct Load {
     in_flight: usize,
+    /// How many the bare loop appends at once.
     group: usize,
     goal: f64,
 }
 
-const LOADS: [Load; 2] = [
-    Load { in_flight: 64, group: 32, goal: 0.5 },
-    Load { in_flight: 1024, group: 512, goal: 0.25 },
-];
+const FEW: Load = Load { in_flight: 64, group: 32, goal: 0.5 };
+const MANY: Load = Load { in_flight: 1024, group: 512, goal: 0.25 };
 
 /// One that is given the work, and the jobs that lie there before.
 struct Side<'a> {
@@ -28,31 +27,30 @@ struct Side<'a> {
     backlog: u64,
 }
 
-/// The figures of one side under one load.
+impl Side<'_> {
+    fn is_ours(&self) -> bool {
+        self.contender.name() == "crore"
+    }
+
+    fn name(&self, load: Load) -> String {
+        let ours = format!("cycle {}, {} backlog", load.in_flight, short(self.backlog));
+        if self.is_ours() { ours } else { format!("{ours}, {}", self.contender.name()) }
+    }
+}
+
+/// All runs of one side under one load.
 #[derive(Debug, Default)]
 struct Figures {
     rates: Runs,
     cpu_micros: Runs,
-    last: Option<Ran>,
+    last: Ran,
 }
 
-impl Side<'_> {
-    fn name(&self, load: Load) -> String {
-        let peer = match self.contender.name() {
-            "crore" => String::new(),
-            peer => format!(", {peer}"),
-        };
-        format!("cycle {}, {} backlog{peer}", load.in_flight, short(self.backlog))
-    }
-
-    fn run(&self, bench: &Bench, load: Load, figures: &mut Figures) {
-        settle();
-        let ran = self.contender.cycle(bench.span(), load.in_flight);
-        assert_eq!(self.contender.count(), self.backlog, "what was pushed is finished");
-        figures.rates.0.push(ran.rate());
-        figures.cpu_micros.0.push(ran.cpu_micros_a_job());
-        bench.progress(&format!("{}: {:.0} jobs/s", self.name(load), ran.rate()));
-        figures.last = Some(ran);
+impl Figures {
+    fn add(&mut self, ran: Ran) {
+        self.rates.0.push(ran.rate());
+        self.cpu_micros.0.push(ran.cpu_micros_a_job());
+        self.last = ran;
     }
 }
 
@@ -69,52 +67,57 @@ pub(crate) fn measure(bench: &mut Bench) {
         let ran = side.contender.fill(side.backlog);
         bench.progress(&format!("{} filled at {:.0} jobs/s", side.contender.name(), ran.rate()));
     }
-    for load in LOADS {
-        under(bench, load, &sides);
+    under(bench, FEW, &sides);
+    let figures = under(bench, MANY, &sides);
+    for (side, figures) in sides.iter().zip(&figures) {
+        let name = format!("processor time, {}", side.name(MANY));
+        let row = Row::allowed(name, (figures.cpu_micros.median(), "µs/job"), CPU_MICROS);
+        bench.report.rows.push(if side.is_ours() { row } else { row.without_goal() });
     }
     drop(sides);
     stores.into_iter().for_each(Subject::close);
 }
 
-/// All sides in turn under one load, again and again, with the bare loop first.
-fn under(bench: &mut Bench, load: Load, sides: &[Side<'_>]) {
+/// All sides in turn under one load, with the bare loop first.
+fn under(bench: &mut Bench, load: Load, sides: &[Side<'_>]) -> Vec<Figures> {
     let mut bare = Runs::default();
-    let mut all: Vec<Figures> = sides.iter().map(|_| Figures::default()).collect();
+    let mut figures: Vec<Figures> = sides.iter().map(|_| Figures::default()).collect();
     for run in 1..=bench.scale.runs {
-        let (bytes, span) = (bench.append_bytes.cycle, bench.scale.span);
-        settle();
-        bare.0.push(bench.bare.rate(load.group, bytes, span));
-        let rate = bare.0[run - 1];
-        bench.progress(&format!("cycle {} run {run}: bare {rate:.0} appends/s", load.in_flight));
-        for (side, figures) in sides.iter().zip(&mut all) {
-            side.run(bench, load, figures);
+        let mut ran = one_run(bench, load, sides).into_iter();
+        bare.0.extend(ran.next().map(|ran| ran.rate()));
+        let mut line = format!("cycle {} run {run}, appends/s:", load.in_flight);
+        line += &format!(" {:.0}; jobs/s:", bare.0[run - 1]);
+        for (figures, ran) in figures.iter_mut().zip(ran) {
+            line += &format!(" {:.0}", ran.rate());
+            figures.add(ran);
         }
+        bench.progress(&line);
     }
     let baseline = format!("appends in groups of {}", load.group);
-    for (side, figures) in sides.iter().zip(&all) {
-        let ours = side.contender.name() == "crore";
-        let goal = if ours { Goal::AtLeast(load.goal) } else { Goal::None };
+    for (side, figures) in sides.iter().zip(&figures) {
+        let goal = if side.is_ours() { Goal::AtLeast(load.goal) } else { Goal::None };
         let (named, appends) = ((side.name(load), "appends/s"), figures.rates.times(APPENDS));
         bench.report.rows.push(Row::beside(named, &appends, (baseline.as_str(), &bare), goal));
-        if let Some(ran) = &figures.last {
-            bench.note(&side.name(load), ran);
-        }
+        bench.note(&side.name(load), &figures.last);
     }
-    let [few, many, ..] = &all[..] else { unreachable!("two backlogs are measured") };
-    let name = format!(
-        "cycle {}, {} / {} backlog",
-        load.in_flight,
-        short(sides[1].backlog),
-        short(sides[0].backlog)
-    );
-    let beside = ("the same, small backlog", &few.rates);
-    bench.report.rows.push(Row::beside((name, "jobs/s"), &many.rates, beside, Goal::AtLeast(0.8)));
-    if load.in_flight == 1024 {
-        for (side, figures) in sides.iter().zip(&all) {
-            let name = format!("processor time, {}", side.name(load));
-            let row = Row::allowed(name, (figures.cpu_micros.median(), "µs/job"), CPU_MICROS);
-            let ours = side.contender.name() == "crore";
-            bench.report.rows.push(if ours { row } else { row.without_goal() });
-        }
+    let name = format!("{} / {}", sides[1].name(load), short(sides[0].backlog));
+    let beside = ("the same, small backlog", &figures[0].rates);
+    let row = Row::beside((name, "jobs/s"), &figures[1].rates, beside, Goal::AtLeast(0.8));
+    bench.report.rows.push(row);
+    figures
+}
+
+fn one_run(bench: &mut Bench, load: Load, sides: &[Side<'_>]) -> Vec<Ran> {
+    let (bytes, bare) = (bench.append_bytes.cycle, &mut bench.bare);
+    let mut turns: Vec<Box<dyn FnMut(_) -> Ran + '_>> =
+        vec![Box::new(|span| bare.append(load.group, bytes, span))];
+    for side in sides {
+        turns.push(Box::new(|span| side.contender.cycle(Until::After(span), load.in_flight)));
     }
+    let ran = take_turns(&mut turns, bench.scale.span);
+    drop(turns);
+    for side in sides {
+        assert_eq!(side.contender.count(), side.backlog, "what was pushed is finished");
+    }
+    ran
 }

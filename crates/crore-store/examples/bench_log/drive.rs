@@ -72,7 +72,7 @@ impl Turn {
 }
 
 /// What became of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Ran {
     pub(crate) jobs: u64,
     pub(crate) seconds: f64,
@@ -83,6 +83,22 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
+    /// A run of something that has no callers.
+    pub(crate) fn alone(jobs: u64, span: Duration) -> Self {
+        Self { jobs, seconds: span.as_secs_f64(), ..Self::default() }
+    }
+
+    /// Both, as one.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.jobs += other.jobs;
+        self.seconds += other.seconds;
+        self.cpu_seconds += other.cpu_seconds;
+        self.micros.extend(other.micros);
+        // Two ascending lists, which this finds out by itself.
+        self.micros.sort();
+        self
+    }
+
     pub(crate) fn rate(&self) -> f64 {
         self.jobs as f64 / self.seconds
     }

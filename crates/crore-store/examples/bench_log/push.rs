@@ -1,7 +1,8 @@
 //! Pushes, beside bare appends in groups that a group commit would make of them.
 
-use crate::bench::{Bench, settle};
+use crate::bench::{Bench, take_turns};
 use crate::contender::Contender;
+use crate::drive::{Ran, Until};
 use crate::subject::Subject;
 use crate::table::{Goal, Row, Runs};
 
@@ -38,33 +39,45 @@ pub(crate) fn measure(bench: &mut Bench, shape: Shape) {
     let peers = if shape.peers { bench.peers().into() } else { Vec::new() };
     let mut contenders: Vec<&dyn Contender> = vec![&store];
     contenders.extend(peers.iter().map(|peer| peer as &dyn Contender));
-    let mut bare = Runs::default();
-    let mut rates = vec![Runs::default(); contenders.len()];
+    let mut rates = vec![Runs::default(); 1 + contenders.len()];
+    let mut last = Vec::new();
     for run in 1..=bench.scale.runs {
-        settle();
-        bare.0.push(bench.bare.rate(shape.group, bench.append_bytes.push, bench.scale.span));
-        let mut line = format!("{} run {run}: bare {:.0}/s", shape.name, bare.0[run - 1]);
-        for (contender, rates) in contenders.iter().zip(&mut rates) {
-            settle();
-            let ran = contender.push(bench.span(), shape.in_flight, shape.batch);
-            assert_eq!(contender.count(), ran.jobs, "{} lost no push", contender.name());
-            contender.drain();
+        last = one_run(bench, shape, &contenders);
+        let mut line = format!("{} run {run}, jobs/s:", shape.name);
+        for (rates, ran) in rates.iter_mut().zip(&last) {
             rates.0.push(ran.rate());
-            line += &format!(", {} {:.0}/s", contender.name(), ran.rate());
-            if run == bench.scale.runs {
-                bench.note(&format!("{}, {}", shape.name, contender.name()), &ran);
-            }
+            line += &format!(" {:.0}", ran.rate());
         }
         bench.progress(&line);
     }
+    let (bare, rates) = rates.split_first().unwrap();
     let baseline = format!("appends in groups of {}", shape.group);
-    for (contender, rates) in contenders.iter().zip(&rates) {
+    for (n, contender) in contenders.iter().enumerate() {
         let (name, goal) = match contender.name() {
             "crore" => (shape.name.to_owned(), Goal::AtLeast(shape.goal)),
             peer => (format!("{}, {peer}", shape.name), Goal::None),
         };
-        let row = Row::beside((name, "jobs/s"), rates, (baseline.as_str(), &bare), goal);
+        bench.note(&name, &last[n + 1]);
+        let row = Row::beside((name, "jobs/s"), &rates[n], (baseline.as_str(), bare), goal);
         bench.report.rows.push(row);
     }
     store.close();
+}
+
+/// The bare loop's run, and those of the contenders.
+fn one_run(bench: &mut Bench, shape: Shape, contenders: &[&dyn Contender]) -> Vec<Ran> {
+    let (bytes, bare) = (bench.append_bytes.push, &mut bench.bare);
+    let mut sides: Vec<Box<dyn FnMut(_) -> Ran + '_>> =
+        vec![Box::new(|span| bare.append(shape.group, bytes, span))];
+    for contender in contenders {
+        let push = |span| contender.push(Until::After(span), shape.in_flight, shape.batch);
+        sides.push(Box::new(push));
+    }
+    let ran = take_turns(&mut sides, bench.scale.span);
+    drop(sides);
+    for (contender, ran) in contenders.iter().zip(&ran[1..]) {
+        assert_eq!(contender.count(), ran.jobs, "{} has what was pushed", contender.name());
+        contender.drain();
+    }
+    ran
 }

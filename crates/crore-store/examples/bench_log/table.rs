@@ -37,6 +37,8 @@ pub(crate) struct Row {
     baseline: String,
     baseline_value: f64,
     ratio: f64,
+    /// The ratios of all runs.
+    ratios: Runs,
     goal: Goal,
 }
 
@@ -76,6 +78,7 @@ impl Row {
             baseline: baseline.into(),
             baseline_value: bare.median(),
             ratio: runs.over(bare).median(),
+            ratios: runs.over(bare),
             goal,
         }
     }
@@ -93,6 +96,7 @@ impl Row {
             baseline: "what is allowed".to_owned(),
             baseline_value: at_most,
             ratio: value / at_most,
+            ratios: Runs(vec![value / at_most]),
             goal: Goal::AtMost(1.0),
         }
     }
@@ -116,8 +120,11 @@ impl Row {
             goal if goal.met(self.ratio) => "ok",
             _ => "MISSED",
         };
+        let least = self.ratios.0.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = self.ratios.0.iter().copied().fold(0.0, f64::max);
+        let spread = if least < most { format!("{least:.2}-{most:.2}") } else { String::new() };
         format!(
-            "{:<46} {:>12.2} {:<10} {:<28} {:>12.2}  ratio {:>5.2}  goal {:<8} {verdict}",
+            "{:<46} {:>12.2} {:<10} {:<29} {:>12.2}  ratio {:>5.2} {spread:<11}  goal {:<8} {verdict}",
             self.name,
             self.value,
             self.unit,
