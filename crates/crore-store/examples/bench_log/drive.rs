@@ -6,15 +6,20 @@ use std::cell::{Cell, RefCell};
 use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use crate::machine;
 
-/// Threads that drive callers.
-pub(crate) const DRIVERS: usize = 2;
+/// Threads that drive callers, once and for all. Two meet at a store's lock, as the threads of a
+/// server do; one leaves the other core of a small machine to the store.
+pub(crate) static DRIVERS: OnceLock<usize> = OnceLock::new();
+
+pub(crate) fn drivers() -> usize {
+    *DRIVERS.get_or_init(|| 2)
+}
 
 /// When callers stop to begin anew; they finish what they have begun.
 #[derive(Debug, Clone, Copy)]
@@ -150,7 +155,7 @@ where
     F: Fn(Rc<Turn>) -> C + Sync,
     C: Future<Output = ()>,
 {
-    let drivers = DRIVERS.min(in_flight);
+    let drivers = drivers().min(in_flight);
     let (cpu, start) = (machine::cpu_seconds(), Instant::now());
     let turns = thread::scope(|scope| {
         let spawn = |driver: usize| {

@@ -3,10 +3,11 @@
 //! and what compaction costs.
 //!
 //! Everything that is waited for is synced to the disk before the answer. The subject and its
-//! baseline take turns, run by run; a ratio is the median of the ratios of each run. `--only PART`
-//! measures the parts whose name has the word, `--dir DIR` puts the files on another file system,
-//! and `--quick` tries it out with less of everything. Beside `FILE` lies a text with the machine,
-//! the day, the commit and the latencies.
+//! baseline take turns, in slices of every run; a ratio is the median of the ratios of each run.
+//! `--only PART` measures the parts whose name has the word, `--dir DIR` puts the files on another
+//! file system, `--drivers N` runs the callers on so many threads, and `--quick` tries it out with
+//! less of everything. Beside `FILE` lies a text with the machine, the day, the commit and the
+//! latencies.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that fails stops")]
 
@@ -30,6 +31,9 @@ use std::time::Duration;
 
 use bench::{Bench, Scale};
 
+const USAGE: &str =
+    "usage: bench_log [--json FILE] [--only PART] [--dir DIR] [--drivers N] [--quick]";
+
 /// What the command line asks for.
 #[derive(Default)]
 struct Args {
@@ -47,8 +51,9 @@ fn args() -> Args {
             "--json" => args.json = words.next().map(PathBuf::from),
             "--only" => args.only = words.next(),
             "--dir" => args.dir = words.next().map(PathBuf::from),
+            "--drivers" => drive::DRIVERS.set(words.next().unwrap().parse().unwrap()).unwrap(),
             "--quick" => args.quick = true,
-            _ => panic!("usage: bench_log [--json FILE] [--only PART] [--dir DIR] [--quick]"),
+            _ => panic!("{USAGE}"),
         }
     }
     args
@@ -81,7 +86,7 @@ fn facts(bench: &mut Bench, quick: bool) {
         format!("bytes an append: {push:.0} for a push, {cycle:.0} on average in a cycle"),
         format!(
             "callers: {} threads; one costs {caller:.0} ns an answer by itself",
-            drive::DRIVERS
+            drive::drivers()
         ),
         format!("runs: {}, alternated; medians", bench.scale.runs),
     ]);

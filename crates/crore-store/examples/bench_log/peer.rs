@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
 
 use crate::contender::Contender;
-use crate::drive::{DRIVERS, Ran, Until, drive, wait};
+use crate::drive::{Ran, Until, drive, drivers, wait};
 use crate::peer_redb::Redb;
 use crate::peer_sqlite::Sqlite;
 
@@ -106,7 +106,7 @@ impl Peer {
     }
 
     fn start(name: &'static str, engine: Box<dyn Engine>, job_bytes: usize) -> Self {
-        let readers = (0..DRIVERS).map(|_| Mutex::new(engine.connect())).collect();
+        let readers = (0..drivers()).map(|_| Mutex::new(engine.connect())).collect();
         let (asks, requests) = mpsc::channel();
         let writer = Some(thread::spawn(move || write_all(engine, &requests)));
         let body = vec![7; job_bytes].into();

@@ -19,10 +19,17 @@ pub(crate) const PAYLOAD_BYTES: usize = 250;
 /// Whether the subject keeps anything in its directory.
 pub(crate) const ON_DISK: bool = false;
 
+/// The store in this directory, and how it is closed.
+fn open(_dir: &Path) -> (Arc<dyn Store>, Close) {
+    (Arc::new(Memory::new(Arc::new(SystemClock))), Box::new(|| ()))
+}
+
+type Close = Box<dyn FnOnce() + Send + Sync>;
+
 /// An open store.
-#[derive(Debug)]
 pub(crate) struct Subject {
     store: Arc<dyn Store>,
+    close: Close,
     job: NewJob,
     left_job: NewJob,
     ask: Claim,
@@ -32,16 +39,18 @@ impl Subject {
     /// Opens the store in a directory, which is made if it is not there.
     pub(crate) fn open(dir: &Path) -> Self {
         std::fs::create_dir_all(dir).unwrap();
-        let store = Arc::new(Memory::new(Arc::new(SystemClock)));
+        let (store, close) = open(dir);
         let (job, left_job) = (job("work"), job("left"));
         let (queues, worker) = (vec![name("work")], name("bench"));
         let ask = Claim { queues, kinds: None, n: 1, order: Order::Merged, worker };
-        Self { store, job, left_job, ask }
+        Self { store, close, job, left_job, ask }
     }
 
     /// Closes it; everything is on disk then.
     pub(crate) fn close(self) {
-        drop(self);
+        let Self { store, close, .. } = self;
+        close();
+        drop(store);
     }
 
     /// Like a cycle, but one in a hundred is pushed to a queue from which nobody claims. `left` says
