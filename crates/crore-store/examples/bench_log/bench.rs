@@ -69,7 +69,10 @@ impl AppendBytes {
         let cycled = machine::written(dir);
         store.close();
         let each = |bytes: u64, appends: u64| bytes as f64 / appends as f64;
-        Self { push: each(pushed - none, JOBS), cycle: each(cycled - pushed, 2 * JOBS) }
+        let bytes =
+            Self { push: each(pushed - none, JOBS), cycle: each(cycled - pushed, 2 * JOBS) };
+        assert!(bytes.push > PAYLOAD_BYTES as f64, "a job holds its payload: {bytes:?}");
+        bytes
     }
 }
 
