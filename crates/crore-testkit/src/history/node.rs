@@ -19,8 +19,7 @@ pub enum Fault {
     /// A write or a sync of the store's files reports an error from here on, until the next
     /// opening. Recorded when the error is given to the store.
     SyncError,
-    /// There is no room for new data from here on. Recorded when the store is first told so: room
-    /// that it had taken before is its own.
+    /// There is no more room from here on; room that the store had taken before is its own.
     DiskFull,
     /// There is room again.
     DiskFreed,

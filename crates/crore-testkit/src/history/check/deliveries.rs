@@ -6,7 +6,7 @@
 
 use crore_core::job::Lapse;
 
-use super::facts::{Facts, Grant, Job, Source, Took};
+use super::facts::{Facts, Filed, Grant, Job, Source, Took};
 use super::report::Findings;
 use crate::history::op::Outcome;
 
@@ -94,10 +94,13 @@ fn costs<'h>(
     source: &Source<'h>,
     (first, second): (&Grant<'h>, &Grant<'h>),
 ) -> (u32, u32) {
-    let own = |delivery: Option<_>| delivery.is_none_or(|delivery| delivery == first.delivery());
-    let may_count = |took| took != Took::No;
-    let filed = job.reports.iter().filter(|filed| may_count(filed.took) && own(filed.delivery));
-    let filed: Vec<_> = filed.filter(|filed| filed.begun.is_before(&second.ended)).collect();
+    let any = facts.any_delivery(job);
+    let may_count = |filed: &&Filed<'h>| {
+        let own = any || filed.delivery.is_none_or(|delivery| delivery == first.delivery());
+        let over = filed.ended.is_some_and(|ended| ended.is_before(&first.begun));
+        filed.took != Took::No && own && !over && filed.begun.is_before(&second.ended)
+    };
+    let filed: Vec<_> = job.reports.iter().filter(may_count).collect();
     let silent = match source.item.lapse {
         Lapse::Crash { .. } if source.item.timeout.is_none() => (0, 0),
         Lapse::Crash { .. } | Lapse::Failure | Lapse::Again => (0, 1),
@@ -107,7 +110,7 @@ fn costs<'h>(
     };
     let sure = only.accepted().is_some_and(|at| facts.holds(at, second.ended));
     match only.outcome {
-        _ if !sure => (0, 1),
+        _ if !sure || only.delivery != Some(first.delivery()) => (0, 1),
         Outcome::Failed { .. } => (1, 1),
         Outcome::Snooze(_) | Outcome::Interrupted => (0, 0),
         Outcome::Done { .. } | Outcome::Cancel => (0, 1),

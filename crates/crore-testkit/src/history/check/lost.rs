@@ -12,6 +12,7 @@ use crore_core::{JobId, State};
 
 use super::facts::{Ending, Facts, Fate, Job, Moment, Origin, Source};
 use super::report::{Counters, Findings};
+use super::space::full_since;
 
 pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings, counters: &mut Counters) {
     for (id, first, second) in &facts.twice {
@@ -40,7 +41,9 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings, counters: &mut C
                     "{caller} was told at {} that it is stored, and it is not in the dump: {place}",
                     answered.i
                 );
-                findings.add(1, *id, &[answered.i, dumped.i], message);
+                let pushed = facts.sources.of(*id).map_or(*answered, |source| source.begun);
+                let promise = if full_since(facts, pushed).is_some() { 22 } else { 1 };
+                findings.add(promise, *id, &[answered.i, dumped.i], message);
             }
         }
     }

@@ -155,7 +155,7 @@ fn first_wait<'h>(facts: &Facts<'h>, job: &Job<'h>, source: &Source<'h>) -> Opti
         // Unknown: then it is only compared with less urgent jobs.
         (None, None, stored) => stored.map_or(Time::MAX, |stored| stored.due),
     };
-    let until = taken(facts, job, source, from, job.grants.first());
+    let until = taken(facts, (job, source), (source.begun, from), job.grants.first());
     let (item, key) = (source.item, (source.item.priority, due, job.id));
     wait(&item.queue, &item.kind, key, (from.i, until))
 }
@@ -180,7 +180,7 @@ fn second_wait<'h>(
     if !is_plain(source) || others || job.meddled(source.begun, from, |_| true) {
         return None;
     }
-    let until = taken(facts, job, source, from, job.grants.get(n + 1));
+    let until = taken(facts, (job, source), (back.begun, from), job.grants.get(n + 1));
     let key = (source.item.priority, grant.granted.due, job.id);
     wait(&source.item.queue, &source.item.kind, key, (from.i, until))
 }
@@ -194,12 +194,12 @@ fn wait<'h>(
     (from < until).then_some(Wait { queue, kind, key, from, until })
 }
 
-/// The first event at which a job that is ready since `from` may have stopped being so.
+/// The first event at which a job that is certainly ready since `from`, and perhaps since `begun`,
+/// may have stopped being so.
 fn taken<'h>(
     facts: &Facts<'h>,
-    job: &Job<'h>,
-    source: &Source<'h>,
-    from: Moment,
+    (job, source): (&Job<'h>, &Source<'h>),
+    (begun, from): (Moment, Moment),
     next: Option<&Grant<'h>>,
 ) -> u64 {
     let granted = next.map_or(facts.end.i, |grant| grant.begun.i);
@@ -209,7 +209,7 @@ fn taken<'h>(
     let reported = reports.map(|filed| filed.begun.i).min().unwrap_or(u64::MAX);
     let lost = if facts.holds(from, facts.end) { u64::MAX } else { from.i };
     let lease = source.item.lease.map_or(0, nanos);
-    let unseen = facts.unseen_fetch(&source.item.queue, from).filter(|unseen| {
+    let unseen = facts.unseen_fetch(&source.item.queue, begun).filter(|unseen| {
         next.is_none_or(|next| next.ended.fast.saturating_sub(unseen.fast) >= lease)
     });
     let unseen = unseen.map_or(u64::MAX, |unseen| unseen.i);

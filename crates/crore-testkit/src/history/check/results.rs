@@ -1,5 +1,5 @@
-//! **I12, results are kept for their time.** For a report that was accepted, ended its job and gave a
-//! result, in the same life of the job:
+//! **I12, results are kept for their time.** For a report that was accepted and gave a result (or, if
+//! the job died of it, details of a failure), in the same life of the job:
 //!
 //! - kept for a span: a look or a taking that is asked for after the answer and answered within the
 //!   span from the beginning of the report shows it, unless the job may rightly be gone or the result
@@ -8,9 +8,10 @@
 //! - kept once: no two takings get it;
 //! - not kept: it is never shown.
 
+use crore_core::State;
 use crore_core::job::Keep;
 
-use super::facts::{Facts, Filed, Job, Moment, Took, nanos};
+use super::facts::{Ending, Facts, Filed, Job, Moment, Took, nanos};
 use super::report::Findings;
 use crate::history::Hash;
 
@@ -20,7 +21,8 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
             let (Some(accepted), Some(result)) = (filed.accepted(), filed.result()) else {
                 continue;
             };
-            if !facts.ending(job, filed).is_end() {
+            let keeps = matches!(facts.ending(job, filed), Ending::As(State::Done | State::Dead));
+            if !keeps {
                 continue;
             }
             let ended = Ended { filed, accepted, result, keep: source.item.keep };

@@ -1,10 +1,11 @@
 //! **I22, no silent drop.** Every push ends, unless its node stopped after it began: a history with a
-//! dump has no push without an end. While there is no room for new data, no push that begins then is
-//! answered as stored; reports and deletions that begin and end then do not fail, where the rules say
-//! that room is kept for them.
+//! dump has no push without an end. A push that begins while there is no room is refused, or it is
+//! stored in room that was there: a job that was answered as stored and is lost is a silent drop (and
+//! is reported as such, not as I1). Reports and deletions that begin and end then do not fail, where
+//! the rules say that room is kept for them.
 
 use super::facts::call::End;
-use super::facts::{Call, Facts, Mark, Marked, Moment, Took};
+use super::facts::{Call, Facts, Mark, Marked, Moment};
 use super::report::Findings;
 use crate::history::Op;
 use crate::history::op::Want;
@@ -20,16 +21,25 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
         }
     }
     for full in facts.marks.iter().filter(|mark| mark.what == Marked::DiskFull) {
-        let freed = facts.marks.iter().find(|mark| {
-            mark.node == full.node
-                && full.at.is_before(&mark.at)
-                && matches!(mark.what, Marked::DiskFreed | Marked::Opened)
-        });
-        let until = freed.map_or(facts.end, |mark| mark.at);
+        let until = freed(facts, full);
         for call in facts.calls.iter().filter(|call| is_at(call, full)) {
             without_room(facts, call, (full.at, until), findings);
         }
     }
+}
+
+/// When there was no room at a moment: since when.
+pub(super) fn full_since(facts: &Facts<'_>, at: Moment) -> Option<Moment> {
+    let full = facts.marks.iter().filter(|mark| mark.what == Marked::DiskFull);
+    let mut full = full.filter(|mark| mark.at.is_before(&at) && at.is_before(&freed(facts, mark)));
+    full.next().map(|mark| mark.at)
+}
+
+fn freed(facts: &Facts<'_>, full: &Mark<'_>) -> Moment {
+    let freed = facts.marks.iter().find(|mark| {
+        mark.node == full.node && full.at.is_before(&mark.at) && mark.what == Marked::DiskFreed
+    });
+    freed.map_or(facts.end, |mark| mark.at)
 }
 
 /// Whether a call was to this node.
@@ -49,10 +59,7 @@ fn without_room(
     }
     let events = [full.i, call.begun.i, ended.i];
     let frees = matches!(call.op, Op::Report { .. } | Op::Admin { want: Want::Delete, .. });
-    if matches!(call.op, Op::Push { .. }) && call.took() == Took::Yes {
-        let message = format!("stored at {}, though there was no room since {}", ended.i, full.i);
-        findings.add(22, None, &events, message);
-    } else if facts.rules.reserve && frees && matches!(call.end, End::Fail(_)) {
+    if facts.rules.reserve && frees && matches!(call.end, End::Fail(_)) {
         let message = format!("failed at {}, though it needs no room of its own", ended.i);
         findings.add(22, None, &events, message);
     }

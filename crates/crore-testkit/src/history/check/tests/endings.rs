@@ -295,3 +295,13 @@ fn follow_ups_of_a_report_of_unknown_fate_come_with_it() {
     tape.end(&[(1, Dead)]);
     tape.is_fine();
 }
+
+#[test]
+fn a_job_that_was_stopped_keeps_no_details_of_its_failure() {
+    let mut tape = held(item(1));
+    tape.want(1, Want::Cancel, Changed::Asked);
+    let again = crate::history::op::Again::ByPolicy;
+    tape.report(1, 1, Outcome::Failed { again, detail: Some(Hash(5)) });
+    tape.get(1, Some(look(1, Cancelled, None)));
+    tape.is_fine();
+}

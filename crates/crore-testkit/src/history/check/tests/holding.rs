@@ -348,3 +348,18 @@ fn a_cancelled_job_may_be_revived() {
     tape.end(&[(1, State::Cancelled)]);
     tape.is_fine();
 }
+
+#[test]
+fn where_any_delivery_may_report_an_old_one_costs_the_current_one_an_attempt() {
+    let mut tape = Tape::new();
+    tape.push(Item { reports: crore_core::job::Reports::Any, ..item(1) });
+    tape.fetch(vec![grant(1, 1, 1)]);
+    tape.pass(LEASE);
+    tape.fetch(vec![grant(1, 2, 1)]);
+    tape.report(1, 1, FAILED);
+    tape.pass(SECOND);
+    tape.fetch(vec![grant(1, 3, 2)]);
+    tape.crash();
+    tape.fetch(vec![grant(1, 4, 2)]);
+    tape.is_fine();
+}

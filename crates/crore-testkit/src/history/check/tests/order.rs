@@ -181,3 +181,15 @@ fn a_later_due_time_comes_later() {
     tape.report(3, 2, DONE);
     tape.is_fine();
 }
+
+#[test]
+fn an_unseen_fetch_may_have_taken_it_before_its_push_was_answered() {
+    let mut tape = Tape::new();
+    let fetch = tape.begin_fetch();
+    let push = tape.begin_push(vec![item(1)]);
+    tape.info(fetch);
+    tape.pushed(push, vec![super::tape::new(1)]);
+    tape.push(item(2));
+    tape.fetch(vec![grant(2, 2, 1)]);
+    tape.is_fine();
+}

@@ -399,16 +399,17 @@ fn i22_a_push_that_is_never_answered() {
 }
 
 #[test]
-fn i22_no_push_is_stored_without_room() {
-    let mut tape = Tape::new();
-    tape.fault(Fault::DiskFull);
-    tape.push(item(1));
-    tape.breaks(22);
-    let mut tape = Tape::new();
-    tape.fault(Fault::DiskFull);
-    tape.fault(Fault::DiskFreed);
-    tape.push(item(1));
-    tape.is_fine();
+fn i22_what_is_stored_without_room_is_not_dropped() {
+    let run = |there: &[(u64, crore_core::State)]| {
+        let mut tape = Tape::new();
+        tape.fault(Fault::DiskFull);
+        tape.push(item(1));
+        tape.fault(Fault::DiskFreed);
+        tape.end(there);
+        tape
+    };
+    run(&[]).breaks(22);
+    run(&[(1, Ready)]).is_fine();
 }
 
 #[test]
