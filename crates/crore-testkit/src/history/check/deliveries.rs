@@ -108,7 +108,9 @@ fn costs<'h>(
     let [only] = filed.as_slice() else {
         return if filed.is_empty() { silent } else { (0, 1) };
     };
-    let sure = only.accepted().is_some_and(|at| facts.holds(at, second.ended));
+    let sure = only
+        .accepted()
+        .is_some_and(|at| facts.holds(at, second.ended) && (!any || at.is_before(&second.begun)));
     match only.outcome {
         _ if !sure || only.delivery != Some(first.delivery()) => (0, 1),
         Outcome::Failed { .. } => (1, 1),

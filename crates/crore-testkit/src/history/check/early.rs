@@ -65,8 +65,8 @@ fn as_pushed(
 
 /// The latest that the store's clock can have shown.
 fn latest(facts: &Facts<'_>, at: Moment) -> Option<Time> {
-    let since = i128::from(at.t) + at.shift + i128::from(facts.rules.slack());
-    let millis = i64::try_from(since.div_euclid(1_000_000)).ok()?;
+    let since = at.fast.saturating_add(facts.rules.slack());
+    let millis = i64::try_from(since / 1_000_000).ok()?;
     Some(Time::from_millis(facts.rules.epoch?.as_millis().saturating_add(millis)))
 }
 
@@ -96,7 +96,7 @@ fn backoff(
     let next = job.grants.iter().filter(|next| next.delivery() > delivery);
     let Some(next) = next.min_by_key(|next| next.ended.i) else { return };
     if is_early(facts, filed.begun, next.ended, delay)
-        && accepted.is_before(&next.ended)
+        && accepted.is_before(if facts.any_delivery(job) { &next.begun } else { &next.ended })
         && facts.holds(accepted, next.ended)
         && !moved(job, filed.begun, next.ended)
     {

@@ -4,7 +4,8 @@
 //! - kept for a span: a look or a taking that is asked for after the answer and answered within the
 //!   span from the beginning of the report shows it, unless the job may rightly be gone or the result
 //!   may have been taken;
-//! - after its span, and some tolerance, it is not shown;
+//! - after its span, some tolerance and all jumps back, for which the store's clock may have stood
+//!   still, it is not shown;
 //! - kept once: no two takings get it;
 //! - not kept: it is never shown.
 
@@ -60,7 +61,7 @@ fn shown<'h>(facts: &Facts<'h>, job: &Job<'h>, ended: &Ended<'_, 'h>, findings: 
             (Keep::Discard, None) => None,
             (Keep::Once(span) | Keep::For(span), Some(result)) => {
                 let kept = i128::from(nanos(span)) + i128::from(facts.rules.slack());
-                let late = begun.slow - ended.accepted.slow > kept;
+                let late = begun.slow - i128::from(ended.accepted.t) > kept;
                 (result == ended.result && late).then_some("is shown after its time")
             }
             (Keep::Once(span) | Keep::For(span), None) => {

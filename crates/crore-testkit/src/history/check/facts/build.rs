@@ -22,7 +22,7 @@ impl<'h> Facts<'h> {
         for (i, what) in &timeline.faults {
             findings.add(0, None, &[*i], format!("event {i} {what}"));
         }
-        let nothing = Moment { i: 0, t: 0, fast: 0, slow: 0, shift: 0 };
+        let nothing = Moment { i: 0, t: 0, fast: 0, slow: 0 };
         let last = timeline.end.unwrap_or(nothing);
         let mut facts = Self {
             rules: *rules,

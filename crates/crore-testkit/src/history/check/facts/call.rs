@@ -17,10 +17,9 @@ pub(crate) struct Moment {
     /// The recorder's time and all jumps forward so far: no store's clock runs further than this
     /// between two moments.
     pub(crate) fast: u64,
-    /// The recorder's time less all jumps back so far: every store's clock runs at least as far.
+    /// The recorder's time less all jumps back so far: a store's clock that never goes back stands
+    /// still after a jump, but for no longer than its length.
     pub(crate) slow: i128,
-    /// All jumps so far, in nanoseconds.
-    pub(crate) shift: i128,
 }
 
 impl Moment {

@@ -57,6 +57,11 @@ impl Memory {
         !forgotten && self.holds(rules, from, to)
     }
 
+    /// Whether a node stopped between two moments without being closed.
+    pub(crate) fn crashed_between(&self, from: Moment, to: Moment) -> bool {
+        self.first_after(from).is_some_and(|crash| crash.at.is_before(&to))
+    }
+
     fn first_after(&self, from: Moment) -> Option<&Crash> {
         self.crashes.get(self.crashes.partition_point(|crash| crash.at.i <= from.i))
     }

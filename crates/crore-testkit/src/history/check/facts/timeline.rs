@@ -53,7 +53,6 @@ impl<'h> Timeline<'h> {
             t: event.t,
             fast: event.t.saturating_add(forward),
             slow: i128::from(event.t) - back,
-            shift: i128::from(forward) - back,
         }
     }
 

@@ -305,3 +305,13 @@ fn a_job_that_was_stopped_keeps_no_details_of_its_failure() {
     tape.get(1, Some(look(1, Cancelled, None)));
     tape.is_fine();
 }
+
+#[test]
+fn a_clock_that_stands_still_after_a_jump_back_keeps_results_longer() {
+    let mut tape = held(Item { keep: Keep::For(SECOND), ..item(1) });
+    tape.fault(crate::history::Fault::ClockJump { by: -60_000 });
+    tape.report(1, 1, result(5));
+    tape.pass(Span::from_secs(10));
+    tape.get(1, Some(look(1, Done, Some(Hash(5)))));
+    tape.is_fine();
+}

@@ -363,3 +363,15 @@ fn where_any_delivery_may_report_an_old_one_costs_the_current_one_an_attempt() {
     tape.fetch(vec![grant(1, 4, 2)]);
     tape.is_fine();
 }
+
+#[test]
+fn where_any_delivery_may_report_the_answer_may_come_after_the_next_delivery() {
+    let mut tape = Tape::new();
+    tape.push(Item { reports: crore_core::job::Reports::Any, ..item(1) });
+    tape.fetch(vec![grant(1, 1, 1)]);
+    let n = tape.begin_report(1, 1, FAILED);
+    tape.pass(LEASE);
+    tape.fetch(vec![grant(1, 2, 1)]);
+    tape.accepted(n);
+    tape.is_fine();
+}

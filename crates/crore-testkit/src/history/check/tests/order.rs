@@ -193,3 +193,14 @@ fn an_unseen_fetch_may_have_taken_it_before_its_push_was_answered() {
     tape.fetch(vec![grant(2, 2, 1)]);
     tape.is_fine();
 }
+
+#[test]
+fn an_unseen_fetch_that_a_crash_forgot_may_have_taken_it() {
+    let mut tape = three();
+    let n = tape.begin_fetch();
+    tape.fetch(vec![grant(1, 2, 1)]);
+    tape.crash();
+    tape.info(n);
+    tape.fetch(vec![urgent(3)]);
+    tape.is_fine();
+}
