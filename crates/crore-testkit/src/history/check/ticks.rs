@@ -14,7 +14,7 @@ use crore_core::schedule::{Missed, Timing};
 use crore_core::{Name, Span, Time};
 
 use super::facts::definitions::Table;
-use super::facts::{Call, Facts, Moment, Origin, Took};
+use super::facts::{Call, Facts, Moment, Origin, Source, Took};
 use super::report::Findings;
 use crate::history::Op;
 use crate::history::op::Meaning;
@@ -48,16 +48,18 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
 }
 
 fn once(facts: &Facts<'_>, findings: &mut Findings) {
-    let mut fired: BTreeMap<(&Name, Time), Moment> = BTreeMap::new();
+    let mut fired: BTreeMap<(&Name, Time), &Source<'_>> = BTreeMap::new();
     for source in &facts.sources.all {
         let (Origin::Tick(schedule, Some(tick)), Some(id)) = (source.origin, source.id) else {
             continue;
         };
-        let Some(first) = fired.insert((schedule, tick), source.begun) else { continue };
-        if !defined_between(facts, schedule, first, facts.end) && facts.holds(first, source.begun) {
-            let message =
-                format!("`{schedule}` fired {tick:?} twice: {}, {}", first.i, source.begun.i);
-            findings.add(11, id, &[first.i, source.begun.i], message);
+        let Some(first) = fired.insert((schedule, tick), source) else { continue };
+        let Some(made) = facts.made_by(first) else { continue };
+        let there = facts.jobs.contains_key(&id) && facts.keeps(first, made, facts.end);
+        if there && !defined_between(facts, schedule, first.begun, facts.end) {
+            let events = [first.begun.i, source.begun.i];
+            let message = format!("`{schedule}` fired {tick:?} twice: {events:?}");
+            findings.add(11, id, &events, message);
         }
     }
 }

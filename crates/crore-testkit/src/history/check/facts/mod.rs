@@ -110,4 +110,10 @@ impl<'h> Facts<'h> {
         }
         self.jobs.get(&id)?.first_seen(self.dump.map(|(_, at)| at))
     }
+
+    /// Whether the job that a source had become by `made` is certainly still known at `to`. One that
+    /// was only seen, and not answered, may not have been durable.
+    pub(crate) fn keeps(&self, source: &Source<'h>, made: Moment, to: Moment) -> bool {
+        if let Fate::New(_) = source.fate { self.holds(made, to) } else { self.recalls(made, to) }
+    }
 }
