@@ -146,6 +146,11 @@ impl Gather {
         }
     }
 
+    /// The largest numbers so far.
+    pub(crate) const fn meta(&self) -> Meta {
+        self.meta
+    }
+
     /// The newest commit so far.
     pub(crate) fn last(&self) -> Option<u64> {
         self.frames.map(|(_, header)| header.commit)
