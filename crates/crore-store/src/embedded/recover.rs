@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use crore_core::{Clock, Time};
 
+use super::backup;
 use super::commit::{Pen, Sync};
 use super::disk::{Disk, File, Open};
 use super::durable::Durable;
@@ -112,6 +113,7 @@ pub(crate) struct Opening<'a> {
 impl<'a> Opening<'a> {
     fn look(disk: &'a dyn Disk, options: Options) -> Result<Self, Error> {
         let names = disk.list().map_err(unavailable)?;
+        backup::check_mark(disk, &names)?;
         let numbers: Vec<u64> = names.iter().filter_map(|name| segment::number(name)).collect();
         let strange = |name: &&String| segment::number(name).is_none() && !is_hint(name);
         if let Some(name) = names.iter().filter(strange).min().filter(|_| numbers.is_empty()) {

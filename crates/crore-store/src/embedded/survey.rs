@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::backup;
 use super::disk::{Disk, File, Open};
 use super::frame::{self, HEADER, Header};
 use super::hint::Hint;
@@ -75,6 +76,7 @@ impl Survey {
     pub(crate) fn read(disk: &dyn Disk) -> Result<Self, Error> {
         let mut names = disk.list().map_err(unavailable)?;
         names.sort();
+        backup::check_mark(disk, &names)?;
         let numbers = names.iter().filter_map(|name| segment::number(name));
         let found: Result<Vec<_>, _> = numbers.map(|name| Found::read(disk, name)).collect();
         let found = found?;
