@@ -10,6 +10,7 @@ use super::codec::Reader;
 use super::examine::check;
 use super::frame::{self, HEADER, Header, RECORD};
 use super::record::{self, Hole};
+use super::scan;
 
 /// The fewest bytes of a frame with a record in it.
 pub(crate) const LEAST: u64 = 64;
@@ -81,10 +82,7 @@ impl Form {
         if header.segment != u64::from(self.segment) && header.commit != self.commit {
             return None;
         }
-        let end = HEADER + header.len as usize;
-        let next = frame::padded(end as u64) as usize;
-        let is_end = is_whole && next == bytes.len() || self.begins(bytes, next);
-        let parts = parts(bytes, is_end.then_some(end), is_whole);
+        let parts = self.parts(bytes, header, is_whole);
         let end = parts.last().map_or(HEADER, |(range, _)| range.end);
         let kept = parts.iter().filter(|(_, is_good)| *is_good).count();
         if kept == 0 {
@@ -96,9 +94,21 @@ impl Form {
         self.rebuild(bytes.get(..end)?, &ranges, &instead)
     }
 
-    /// Whether another frame of the segment begins there, as far as its header tells.
-    fn begins(&self, bytes: &[u8], at: usize) -> bool {
-        super::scan::names_segment(bytes, at as u64, self.segment)
+    /// The records of a damaged frame, and whether each is good. Its length is believed if what stands
+    /// behind it agrees; with nothing behind it, if the rest of its header is right and its records
+    /// do not go on.
+    fn parts(&self, bytes: &[u8], header: Header, is_whole: bool) -> Vec<(Range<usize>, bool)> {
+        let end = HEADER + header.len as usize;
+        let next = frame::padded(end as u64);
+        let is_end = is_whole && next == bytes.len() as u64
+            || scan::names_segment(bytes, next, self.segment);
+        let found = parts(bytes, is_end.then_some(end), is_whole);
+        let found_end = found.last().map_or(HEADER, |(range, _)| range.end);
+        let is_right = header.segment == u64::from(self.segment) && header.commit == self.commit;
+        if !is_whole && !is_end && is_right && (found_end + 1..=bytes.len()).contains(&end) {
+            return parts(bytes, Some(end), is_whole);
+        }
+        found
     }
 
     /// A good frame with something else instead of some of its records, which are given by where they

@@ -14,6 +14,9 @@ use super::scan;
 use super::segment::{self, HEAD, Head, Kind};
 use crate::Error;
 
+/// There will never be a later version: a head that says so is damaged.
+const LAST_VERSION: u32 = 1000;
+
 /// What all files say, damaged or not.
 #[derive(Debug)]
 pub(crate) struct Survey {
@@ -111,7 +114,8 @@ impl Survey {
                         self.intruders.push(Intruder { name: one.name, what });
                     }
                 },
-                Kind::Blank | Kind::Newer(_) | Kind::Unknown => rest.push(one),
+                Kind::Newer(version) => return Err(newer(one.name, version)),
+                Kind::Blank | Kind::Unknown => rest.push(one),
             }
         }
         Ok(rest)
@@ -131,7 +135,6 @@ impl Survey {
                     self.leftovers.push(one.name);
                 }
                 (Some((segment, _)), _) => self.add(segment, one, false)?,
-                (None, Kind::Newer(version)) => return Err(newer(one.name, version)),
                 (None, _) => self.leftovers.push(one.name),
             }
         }
@@ -177,7 +180,10 @@ impl Found {
         let file = disk.open(&segment::name(name), Open::Existing).map_err(unavailable)?;
         let mut head = [0; HEAD];
         let n = file.read(0, &mut head).map_err(unavailable)?;
-        let kind = Kind::of(head.get(..n).unwrap_or_default());
+        let kind = match Kind::of(head.get(..n).unwrap_or_default()) {
+            Kind::Newer(version) if version > LAST_VERSION => Kind::Unknown,
+            kind => kind,
+        };
         Ok(Self { name, file, kind, head })
     }
 
