@@ -91,7 +91,7 @@ fn run_show(dir: &str) -> Outcome {
 
 fn run_backup(dir: &str, to: &str) -> Outcome {
     drop(existing(dir)?);
-    let clock = Arc::new(SystemClock::default());
+    let clock = Arc::new(SystemClock);
     let store = Embedded::open(Path::new(dir), clock, Options::default())?;
     let backup = store.backup(Path::new(to))?;
     store.close()?;

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use crore_core::JobId;
+
 use super::disk::Open;
 use super::frame::Header;
 use super::gaps::{Gap, Place, count};
@@ -20,6 +22,7 @@ pub(crate) struct Filling<'r, 'd> {
     places: Vec<Place>,
     next: u64,
     last: u64,
+    is_oldest: bool,
 }
 
 /// A part of a segment of which nothing can be read as it stands.
@@ -36,19 +39,22 @@ struct Filled {
     /// Where the next frame begins, relative to the stretch, and its number.
     at: u64,
     next: u64,
+    /// The jobs that a frame of which nothing can be kept seems to have been about.
+    suspects: Vec<JobId>,
     /// The commits of which nothing is left.
     missing: Option<(u64, u64)>,
 }
 
 impl<'r, 'd> Filling<'r, 'd> {
     pub(crate) fn new(round: &'r mut Round<'d>, gap: &Gap) -> Result<Self, Error> {
-        let Gap { first, last, places } = gap;
+        let Gap { first, last, places, is_oldest } = gap;
         let numbers = last.checked_sub(*first).map_or(0, |n| n.saturating_add(1));
         if *first == 0 || numbers < count(places) {
             let what = format!("there is no commit missing before {}, but a frame is", last + 1);
             return Err(Error::Corrupt { what });
         }
-        Ok(Self { round, places: places.clone(), next: *first, last: *last })
+        let (places, is_oldest) = (places.clone(), *is_oldest);
+        Ok(Self { round, places, next: *first, last: *last, is_oldest })
     }
 
     pub(crate) fn fill(mut self) -> Result<(), Error> {
@@ -86,6 +92,7 @@ impl<'r, 'd> Filling<'r, 'd> {
         let name =
             names.max().unwrap_or_default() + u64::from(number) - u64::from(survey.oldest) + 1;
         let (seed, disk) = (survey.seed, self.round.disk);
+        self.round.drop_hint(number)?;
         // The frame is there before the head says that it counts.
         let file = disk.open(&segment::name(name), Open::Create).map_err(unavailable)?;
         file.write(HEAD as u64, &frame).map_err(unavailable)?;
@@ -95,7 +102,7 @@ impl<'r, 'd> Filling<'r, 'd> {
         file.sync().map_err(unavailable)?;
         let what = format!("no file holds segment {number}: this one says so");
         let mut step = Step::new(segment::name(name), 0, &what);
-        step.commits = Some((self.next, to));
+        step.commits = Some((if self.is_oldest { 0 } else { self.next }, to));
         self.round.repairs.steps.push(step);
         self.next = to + 1;
         Ok(())
@@ -136,7 +143,10 @@ impl<'r, 'd> Filling<'r, 'd> {
             filled.frames.iter().flat_map(|(_, mended)| &mended.bytes).copied().collect();
         let old = stretch.old(new.len());
         let saved = self.round.write_over(segment, seen, (from, old), &new)?;
-        let step = filled.step(seen.file_name(), from, saved);
+        let mut step = filled.step(seen.file_name(), from, saved);
+        if let Some((first, _)) = step.commits.as_mut().filter(|_| self.is_oldest) {
+            *first = 0;
+        }
         self.next = filled.next;
         self.round.repairs.steps.push(step);
         Ok(())
@@ -173,6 +183,8 @@ impl Stretch {
         {
             filled.push(mended);
         }
+        let rest = self.bytes.get(filled.at as usize..).unwrap_or_default();
+        filled.suspects = form.at(filled.next).suspects(rest, self.is_whole);
         let to = if takes_all { last } else { filled.next.min(last) };
         if self.is_whole {
             let len = self.bytes.len() as u64;
@@ -211,7 +223,8 @@ impl Filled {
 
     /// A frame of `len` bytes for all commits up to `last`.
     fn fill_up(&mut self, form: Form, len: u64, last: u64) {
-        let (bytes, jobs) = (form.at(self.next).filler(len, last), Vec::new());
+        let bytes = form.at(self.next).filler(len, last);
+        let jobs = std::mem::take(&mut self.suspects);
         self.missing = Some((self.next, last));
         self.frames.push((self.at, Mended { bytes, kept: 0, lost: 0, jobs }));
         (self.at, self.next) = (self.at + len, last + 1);

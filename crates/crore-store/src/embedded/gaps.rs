@@ -22,7 +22,16 @@ pub(crate) struct Chain {
 pub(crate) struct Gap {
     pub(crate) first: u64,
     pub(crate) last: u64,
+    /// Whether older ones may be missing too: no good frame stands before them.
+    pub(crate) is_oldest: bool,
     pub(crate) places: Vec<Place>,
+}
+
+impl Gap {
+    /// What is said about it: the first is 0 if it is not known.
+    pub(crate) const fn commits(&self) -> (u64, u64) {
+        (if self.is_oldest { 0 } else { self.first }, self.last)
+    }
 }
 
 /// A place where something is missing.
@@ -120,7 +129,8 @@ impl Survey {
         }
         if !open.is_empty() {
             let least = next.saturating_add(count(&open) - 1);
-            chain.gaps.push(Gap { first: next, last: self.proof.max(least), places: open });
+            let (last, is_oldest) = (self.proof.max(least), before.is_none());
+            chain.gaps.push(Gap { first: next, last, is_oldest, places: open });
             return;
         }
         let torn = before
@@ -136,7 +146,7 @@ fn gap(before: Option<Before>, places: Vec<Place>, frame: &Frame) -> Gap {
         || last.saturating_add(1).saturating_sub(count(&places)),
         |before| before.next,
     );
-    Gap { first, last, places }
+    Gap { first, last, is_oldest: before.is_none(), places }
 }
 
 /// How many frames are needed to fill these places.

@@ -94,6 +94,21 @@ impl Form {
         self.rebuild(bytes.get(..end)?, &ranges, &instead)
     }
 
+    /// The jobs that a frame of which nothing can be kept seems to have been about.
+    pub(crate) fn suspects(&self, bytes: &[u8], is_whole: bool) -> Vec<JobId> {
+        let Ok((_, header)) = Header::read(bytes) else { return Vec::new() };
+        let parts = self.parts(bytes, header, is_whole).into_iter();
+        parts.filter_map(|(range, _)| self.job_of(bytes.get(range)?.get(RECORD..)?)).collect()
+    }
+
+    /// The job that a damaged record seems to be about.
+    fn job_of(&self, body: &[u8]) -> Option<JobId> {
+        let mut reader = Reader::new(body);
+        let kind = reader.u8().ok().filter(|kind| (1..=3).contains(kind));
+        let id = kind.and_then(|_| reader.var().ok())?;
+        (1..=self.hole.meta.last_id).contains(&id).then_some(JobId(id))
+    }
+
     /// The records of a damaged frame, and whether each is good. Its length is believed if what stands
     /// behind it agrees; with nothing behind it, if the rest of its header is right and its records
     /// do not go on.
@@ -139,7 +154,7 @@ impl Form {
             let len = body.len();
             match instead.get(&range.start) {
                 None => kept += 1,
-                Some(_) => jobs.extend(job_of(body)),
+                Some(_) => jobs.extend(self.job_of(body)),
             }
             frame::append(&mut records, &mut sum, |out| match instead.get(&range.start) {
                 None => out.extend_from_slice(body),
@@ -150,13 +165,6 @@ impl Form {
         let bytes = self.frame(self.commit, &records, sum);
         Some(Mended { bytes, kept, lost: ranges.len() - kept, jobs })
     }
-}
-
-/// The job that a damaged record seems to be about.
-fn job_of(body: &[u8]) -> Option<JobId> {
-    let mut reader = Reader::new(body);
-    let kind = reader.u8().ok()?;
-    (1..=3).contains(&kind).then(|| reader.var().ok().map(JobId))?
 }
 
 /// The records of a damaged frame, one behind the other, and whether each is good. `end` is where they

@@ -152,6 +152,7 @@ impl<'a> Round<'a> {
         for (segment, frame, instead) in self.by_frame(spots) {
             let mut step = self.replace(segment, frame, &instead)?;
             step.what = "changes of jobs whose push is lost are taken out".to_owned();
+            step.jobs.clear();
             self.repairs.steps.push(step);
         }
         orphans.iter().for_each(|(id, _)| self.repairs.leave_out(*id));
@@ -235,7 +236,7 @@ impl<'a> Round<'a> {
     }
 
     /// Removes the hint of a segment, if it has one.
-    fn drop_hint(&self, segment: u32) -> Result<(), Error> {
+    pub(crate) fn drop_hint(&self, segment: u32) -> Result<(), Error> {
         if self.survey.names.contains(&hint_name(segment)) {
             drop_hint(self.disk, segment)?;
         }

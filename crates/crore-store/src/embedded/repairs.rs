@@ -35,7 +35,8 @@ pub struct Step {
     pub lost: usize,
     /// The jobs that lost records seem to have been about; a damaged record may name a wrong one.
     pub jobs: Vec<JobId>,
-    /// The first and the last commit of which nothing or not everything is left.
+    /// The first and the last commit of which nothing or not everything is left; 0 as the first:
+    /// nobody knows how many before the last.
     pub commits: Option<(u64, u64)>,
     /// The file that keeps the damaged bytes.
     pub saved: Option<String>,
@@ -51,6 +52,12 @@ impl Repairs {
     /// Whether nothing had to be done.
     pub const fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.left_out == 0
+    }
+
+    /// Whether anything is lost.
+    pub fn loses(&self) -> bool {
+        let loses = |step: &Step| step.lost > 0 || step.commits.is_some();
+        self.left_out > 0 || self.steps.iter().any(loses)
     }
 
     pub(crate) fn leave_out(&mut self, id: JobId) {
@@ -74,7 +81,11 @@ impl Display for Repairs {
         }
         match self.steps.len() {
             _ if self.is_empty() => write!(f, "nothing to repair: no damage found"),
-            _ => write!(f, "repaired: the store can be opened"),
+            _ if self.loses() => {
+                writeln!(f, "repaired: the store can be opened")?;
+                write!(f, "what changed in a lost commit or record is as it was before that")
+            }
+            _ => write!(f, "repaired: the store can be opened, and nothing is lost"),
         }
     }
 }
@@ -103,6 +114,7 @@ impl Display for Step {
         }
         match self.commits {
             None => {}
+            Some((0, last)) => write!(f, "; lost: commits up to {last}")?,
             Some((first, last)) if first == last => write!(f, "; lost: commit {first}")?,
             Some((first, last)) => write!(f, "; lost: commits {first} to {last}")?,
         }

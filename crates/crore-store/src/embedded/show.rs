@@ -52,8 +52,10 @@ fn heading(number: u32, seen: &Seen, oldest: u32) -> String {
 
 fn gap(seen: &Seen, from: u64, to: Option<u64>) -> String {
     let what = seen.stops.get(&from).copied().unwrap_or("no frame");
-    let to = to.map_or_else(String::new, |to| format!(" to {to}"));
-    format!("  {from:>10}  {what}{to}")
+    match to {
+        Some(to) => format!("  {from:>10}  DAMAGED up to {to}: {what}"),
+        None => format!("  {from:>10}  no good frame from here on: {what}"),
+    }
 }
 
 fn describe(bytes: &[u8], segment: u32, frame: Frame, counts: bool) -> String {

@@ -48,7 +48,8 @@ pub struct Damage {
     pub len: u64,
     /// What.
     pub what: String,
-    /// The first and the last commit that are missing or in part missing, if there are such.
+    /// The first and the last commit that are missing or in part missing, if there are such. 0 as the
+    /// first: nobody knows how many before the last.
     pub commits: Option<(u64, u64)>,
 }
 
@@ -124,7 +125,7 @@ fn damage(survey: &Survey, chain: &Chain, exam: &Exam) -> Vec<Damage> {
         }
     }
     for gap in &chain.gaps {
-        all.extend(gap.places.iter().map(|place| missing(survey, *place, (gap.first, gap.last))));
+        all.extend(gap.places.iter().map(|place| missing(survey, *place, gap.commits())));
     }
     all.extend(exam.bad.iter().map(|bad| Damage {
         file: file_of(survey, bad.spot.segment),
@@ -225,6 +226,7 @@ impl Display for Damage {
         write!(f, ": {}", self.what)?;
         match self.commits {
             None => Ok(()),
+            Some((0, last)) => write!(f, " (commits up to {last})"),
             Some((first, last)) if first == last => write!(f, " (commit {first})"),
             Some((first, last)) => write!(f, " (commits {first} to {last})"),
         }

@@ -143,7 +143,7 @@ fn wait<T>(mut answer: Answer<'_, T>) -> T {
 }
 
 fn open(dir: &Path) -> Embedded {
-    Embedded::open(dir, Arc::new(SystemClock::default()), SMALL).expect("opened")
+    Embedded::open(dir, Arc::new(SystemClock), SMALL).expect("opened")
 }
 
 /// Pushes jobs that stay and jobs that are run at once and go, until it is told to stop.

@@ -120,6 +120,43 @@ fn a_damaged_header_costs_nothing() {
 }
 
 #[test]
+fn a_lost_job_is_named_if_its_record_still_says_it() {
+    let (mut image, ids) = plain(30);
+    let (_, name) = segments(&image)[1].clone();
+    let (start, end, commit) = frames(&image, &name)[2];
+    flip(&mut image, &name, end - 30);
+    let (mended, repairs) = mend(&image);
+    assert_eq!(repairs.steps[0].jobs.len(), 1, "{repairs}");
+    assert_eq!(repairs.steps[0].commits, Some((commit, commit)), "{repairs}");
+    assert_eq!(alive(&mended, &ids), without(&ids, &repairs.steps[0].jobs));
+    assert_eq!(
+        mended[&format!("damaged-{}-{start}", segments(&image)[1].0)],
+        image[&name][start..end]
+    );
+}
+
+#[test]
+fn without_its_newest_file_a_store_goes_on_where_it_can() {
+    let (image, ids) = plain(40);
+    let all = segments(&image);
+    // The newest files are gone, and the newest that is left has a hint.
+    let mut left = image.clone();
+    for (_, name) in &all[2..] {
+        left.remove(name);
+    }
+    assert!(left.contains_key(&format!("hint-{:08}", all[1].0)));
+    let on = disk(&left);
+    for _ in 0..3 {
+        let hand = Hand::open(Arc::new(on.clone())).expect("it opens");
+        let id = hand.push(NewJob::from(spec("neu", "{}")))[0];
+        drop(hand);
+        let hand = Hand::open(Arc::new(on.clone())).expect("it opens again");
+        assert!(hand.job(id).is_some() && hand.job(ids[0]).is_some());
+    }
+    assert!(look(&on.image()).is_good());
+}
+
+#[test]
 fn a_stretch_of_garbage_costs_what_was_in_it() {
     let (image, ids) = plain(30);
     let (_, name) = segments(&image)[1].clone();

@@ -1,11 +1,14 @@
 //! Verifying: a good store is good, every damage is found, and nothing is changed.
 
+use std::sync::Arc;
+
 use crore_store::Error;
 use crore_store::embedded::disk::sim::{Call, SimDisk};
 use crore_store::embedded::verify;
 use proptest::prelude::*;
 
 use super::image::{Image, disk, flip, frames, last_hint, look, records, rich, segments};
+use super::rich::Hand;
 
 #[test]
 fn a_good_store_is_good_and_counted() {
@@ -138,6 +141,8 @@ proptest! {
         if crore_store::embedded::repair(&disk).is_ok() {
             let report = verify(&disk).expect("a store");
             prop_assert!(report.is_good(), "{report}");
+            let opened = Hand::open(Arc::new(disk));
+            prop_assert!(opened.is_ok(), "{:?}", opened.err());
         }
     }
 }
