@@ -7,7 +7,7 @@ use crore_store::embedded::disk::sim::{Call, SimDisk};
 use crore_store::embedded::verify;
 use proptest::prelude::*;
 
-use super::image::{Image, disk, flip, frames, last_hint, look, records, rich, segments};
+use super::image::{Image, content, disk, flip, frames, last_hint, look, records, rich, segments};
 use super::rich::Hand;
 
 #[test]
@@ -109,6 +109,24 @@ fn a_hint_that_lies_is_found_and_one_that_is_torn_is_not_believed() {
     let report = look(&lies);
     assert_eq!(report.damage.len(), 1, "{report}");
     assert_eq!(report.damage[0].file, hint);
+}
+
+#[test]
+fn a_spare_whose_new_head_was_torn_is_no_damage() {
+    let mut image = rich();
+    let before = content(&image);
+    // A file that was given up, with frames that count no more, and half a head.
+    let (_, name) = segments(&image)[0].clone();
+    let old = image.keys().find(|name| name.starts_with("hint-")).expect("a hint");
+    let number: u64 = old["hint-".len()..].parse().expect("a number");
+    let mut spare = vec![0; 4096];
+    spare[..20].copy_from_slice(&image[&name][..20]);
+    spare[64..72].copy_from_slice(&[7; 8]);
+    spare[72..80].copy_from_slice(&number.to_le_bytes());
+    image.insert("log-00000777".to_owned(), spare);
+    let report = look(&image);
+    assert!(report.is_good(), "{report}");
+    assert_eq!(content(&image), before);
 }
 
 proptest! {
