@@ -130,7 +130,7 @@ fn a_spare_whose_new_head_was_torn_is_no_damage() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn no_bytes_make_it_panic(
