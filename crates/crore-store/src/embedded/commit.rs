@@ -98,6 +98,19 @@ impl Inner {
         Ok(())
     }
 
+    /// Makes everything durable that was gathered before this call, and looks at the log while nothing
+    /// is on its way to the disk.
+    pub(crate) fn settled<T>(&self, look: impl FnOnce(&mut State) -> T) -> Result<T, Error> {
+        self.commit_once(Sync::Now)?;
+        let mut pen = self.pen.lock().map_err(|_| Error::Poisoned)?;
+        self.sync(&mut pen).map_err(|error| {
+            self.poison();
+            Error::Unavailable(Box::new(error))
+        })?;
+        let mut state = self.lock()?;
+        Ok(look(&mut state))
+    }
+
     /// Syncs if it is time to; says whether it was.
     fn sync_if_due(&self, pen: &mut Pen, sync: Sync, now: Time) -> io::Result<bool> {
         let due = match (sync, self.options.durability) {

@@ -24,7 +24,7 @@ use crore_core::{JobId, Name, State, Time};
 
 use super::codec::{Damaged, LiveHead, Put, Reader, peek_live, peek_spec};
 use super::frame::Header;
-use super::record::{Meta, Record, Spot};
+use super::record::{Hole, Meta, Record, Spot};
 use super::segment::VERSION;
 use crate::local::Key;
 
@@ -132,9 +132,28 @@ impl Gather {
                 self.sides.insert(key, body.to_vec());
             }
             Record::Meta(meta) => self.meta = self.meta.or_later(meta),
-            Record::Hole | Record::Closed => {}
+            Record::Hole(hole) => self.hole(hole),
+            Record::Closed => {}
         }
         Ok(())
+    }
+
+    /// Everything is as if the missing commits had been there, and had said nothing.
+    fn hole(&mut self, hole: Hole) {
+        self.meta = self.meta.or_later(hole.meta);
+        if let (Some((_, last)), Some((_, header))) = (hole.commits, &mut self.frames) {
+            header.commit = header.commit.max(last);
+        }
+    }
+
+    /// The largest numbers so far.
+    pub(crate) const fn meta(&self) -> Meta {
+        self.meta
+    }
+
+    /// The newest commit so far.
+    pub(crate) fn last(&self) -> Option<u64> {
+        self.frames.map(|(_, header)| header.commit)
     }
 
     fn live(&mut self, id: JobId, live: &[u8]) -> Result<LiveHead, Damaged> {

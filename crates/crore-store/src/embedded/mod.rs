@@ -5,26 +5,41 @@
 //! who wait for theirs are woken. The **keeper** does what nobody waits for: it makes files ready,
 //! gives old ones up, and writes hints. `docs/design/0002-the-log.md` draws the files byte by byte.
 
+mod backup;
 mod codec;
 mod commit;
 mod compact;
 pub mod disk;
 mod durable;
+mod examine;
+mod fill;
 mod frame;
+mod gaps;
 mod hint;
 mod inner;
 mod keep;
 mod log;
+mod mend;
 mod options;
 mod record;
 mod recover;
+mod repair;
+mod repairs;
 mod replay;
 mod scan;
 mod segment;
+mod show;
 mod side;
 mod store;
+mod survey;
 mod tail;
+mod verify;
 
+pub use backup::Backup;
 pub use options::{Durability, Options};
 pub use recover::Found;
+pub use repair::repair;
+pub use repairs::{Repairs, Step};
+pub use show::show;
 pub use store::Embedded;
+pub use verify::{Damage, Report, verify};

@@ -7,10 +7,13 @@
 //! | 3 gone | id: the job is removed |
 //! | 4 side | key, then 0 or 1 and the value: something besides a job (`side.rs`) |
 //! | 5 meta | the last id, the last delivery, the registry's revision |
-//! | 6 hole | nothing: a repair put it where damaged frames were |
+//! | 6 hole | first and last commit, id, delivery, revision, zeros: a repair put it where damage was |
 //! | 7 closed | nothing: the store was closed, and is as it was left |
 //!
 //! The last record of a key wins, so a key's older records are waste.
+//!
+//! A hole is exactly as long as what it stands for, so numbers that find no room in it are left out,
+//! from the last one on, and zeros fill it up. A number that is left out is 0.
 
 use crore_core::{Job, JobId, Live, Spec};
 
@@ -48,6 +51,16 @@ impl Meta {
     }
 }
 
+/// What a repair knows of something that cannot be read any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Hole {
+    /// The first and the last commit of which nothing is left; `None`: a part of its own commit is
+    /// missing. The next frame is that of the commit after the last.
+    pub(crate) commits: Option<(u64, u64)>,
+    /// No number above these was given out by what is missing.
+    pub(crate) meta: Meta,
+}
+
 /// A record, taken apart as far as its key.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Record<'a> {
@@ -56,7 +69,7 @@ pub(crate) enum Record<'a> {
     Gone(JobId),
     Side { key: Key, value: &'a [u8] },
     Meta(Meta),
-    Hole,
+    Hole(Hole),
     Closed,
 }
 
@@ -83,7 +96,7 @@ impl<'a> Record<'a> {
                 let (last_id, last_delivery) = (reader.var()?, reader.var()?);
                 Ok(Self::Meta(Meta { last_id, last_delivery, revision: reader.var()? }))
             }
-            6 => Ok(Self::Hole),
+            6 => Ok(Self::Hole(get_hole(&mut reader))),
             7 => Ok(Self::Closed),
             _ => Err(Damaged("an unknown sort of record")),
         }
@@ -154,6 +167,75 @@ pub(crate) fn put_meta(meta: Meta, out: &mut Vec<u8>) {
     out.put_var(meta.revision);
 }
 
+/// A hole whose body has `len` bytes, at least one.
+pub(crate) fn put_hole(hole: Hole, len: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.put_u8(6);
+    let (first, last) = hole.commits.unwrap_or_default();
+    let Meta { last_id, last_delivery, revision } = hole.meta;
+    for number in [first, last, last_id, last_delivery, revision] {
+        let before = out.len();
+        out.put_var(number);
+        if out.len() - start > len {
+            out.truncate(before);
+            break;
+        }
+    }
+    out.resize(start + len.max(1), 0);
+}
+
+fn get_hole(reader: &mut Reader<'_>) -> Hole {
+    let mut number = || reader.var().unwrap_or_default();
+    let (first, last) = (number(), number());
+    let meta = Meta { last_id: number(), last_delivery: number(), revision: number() };
+    Hole { commits: (first > 0 && first <= last).then_some((first, last)), meta }
+}
+
+/// That a job is removed, in a record whose body has `len` bytes.
+pub(crate) fn put_gone_long(id: JobId, len: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    put_gone(id, out);
+    out.resize(start + len, 0);
+}
+
 pub(crate) fn put_closed(out: &mut Vec<u8>) {
     out.put_u8(7);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_back(hole: Hole, len: usize) -> (usize, Result<Record<'static>, Damaged>) {
+        let mut body = Vec::new();
+        put_hole(hole, len, &mut body);
+        let read = Record::read(&body).map(|record| match record {
+            Record::Hole(hole) => Record::Hole(hole),
+            other => panic!("a hole, and not {other:?}"),
+        });
+        (body.len(), read)
+    }
+
+    #[test]
+    fn a_hole_is_as_long_as_asked_and_says_what_it_has_room_for() {
+        let meta = Meta { last_id: 300, last_delivery: 1 << 40, revision: 7 };
+        let hole = Hole { commits: Some((1000, 2000)), meta };
+        assert_eq!(read_back(hole, 51), (51, Ok(Record::Hole(hole))));
+        assert_eq!(read_back(hole, 1 << 20), (1 << 20, Ok(Record::Hole(hole))));
+        let short =
+            Hole { commits: Some((1000, 2000)), meta: Meta { last_id: 300, ..Meta::default() } };
+        assert_eq!(read_back(hole, 8), (8, Ok(Record::Hole(short))));
+        assert_eq!(read_back(hole, 1), (1, Ok(Record::Hole(Hole::default()))));
+        assert_eq!(
+            read_back(Hole { commits: None, meta }, 60).1,
+            Ok(Record::Hole(Hole { commits: None, meta }))
+        );
+    }
+
+    #[test]
+    fn a_long_gone_is_gone() {
+        let mut body = Vec::new();
+        put_gone_long(JobId(77), 40, &mut body);
+        assert_eq!((body.len(), Record::read(&body)), (40, Ok(Record::Gone(JobId(77)))));
+    }
 }

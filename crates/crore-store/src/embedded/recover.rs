@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use crore_core::{Clock, Time};
 
+use super::backup;
 use super::commit::{Pen, Sync};
 use super::disk::{Disk, File, Open};
 use super::durable::Durable;
@@ -122,6 +123,7 @@ pub(crate) struct Opening<'a> {
 impl<'a> Opening<'a> {
     fn look(disk: &'a dyn Disk, options: Options) -> Result<Self, Error> {
         let names = disk.list().map_err(unavailable)?;
+        backup::check_mark(disk, &names)?;
         let numbers: Vec<u64> = names.iter().filter_map(|name| segment::number(name)).collect();
         let strange = |name: &&String| segment::number(name).is_none() && !is_hint(name);
         if let Some(name) = names.iter().filter(strange).min().filter(|_| numbers.is_empty()) {
@@ -175,11 +177,11 @@ impl<'a> Opening<'a> {
 
     /// A file without a readable head is harmless if nothing stands in it that counts: then its head
     /// was being written when the machine stopped.
-    pub(crate) fn check_unknown(&self, oldest: u64) -> Result<(), Error> {
+    pub(crate) fn check_unknown(&self, seed: Option<u64>, oldest: u64) -> Result<(), Error> {
         for (name, file) in &self.unknown {
             let bytes = scan::read_all(&**file).map_err(unavailable)?;
             let rest = bytes.get(HEAD..).unwrap_or_default();
-            let counts = match self.seed() {
+            let counts = match seed {
                 Some(seed) => scan::any_frame(rest, seed, oldest),
                 None => rest.iter().any(|byte| *byte != 0),
             };
@@ -192,7 +194,7 @@ impl<'a> Opening<'a> {
 
     /// A new store.
     fn create(mut self, seed: u64) -> Result<Recovered, Error> {
-        self.check_unknown(0)?;
+        self.check_unknown(None, 0)?;
         self.clear_away()?;
         let size = segment::size(1, self.options.segment_bytes);
         let name = self.next_name;

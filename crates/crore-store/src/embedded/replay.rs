@@ -52,14 +52,21 @@ pub(crate) struct Recovered {
 impl Opening<'_> {
     pub(crate) fn recover(mut self, seed: u64) -> Result<Recovered, Error> {
         let (mut known, spare) = self.known(seed)?;
-        self.check_unknown(known.first().map_or(0, |first| first.segment.into()))?;
+        let oldest = known.first().map_or(0, |first| first.segment.into());
+        self.check_unknown(Some(seed), oldest)?;
         let (unfinished, next) = self.cut(&mut known)?;
         let newest = known.last().ok_or_else(|| corrupt(0, 0, "no segment has a commit"))?;
         let Summary { last, at, end, .. } = newest.summary;
         let mut local = Local::with(Log::new(seed, Tail::new(last + 1, newest.segment, end)));
         let numbers = replay(&mut local, &known, self.disk, seed)?;
         let found = Found { segments: known.len(), commit: last, unfinished };
-        let (rolls, log) = (newest.hint.is_none(), local.records_mut());
+        let rolls = newest.hint.is_none();
+        let log = local.records_mut();
+        if rolls && next.is_none() {
+            // There is nowhere else to go on, so its hint will not be true any more.
+            drop_hint(self.disk, newest.segment)?;
+            log.segments.entry(newest.segment).and_modify(|segment| segment.hinted = false);
+        }
         log.next_name = self.next_name;
         log.next = next;
         log.freed = spare.into();
@@ -231,6 +238,15 @@ pub(crate) fn read_hint(disk: &dyn Disk, segment: u32) -> Result<Option<Vec<u8>>
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(unavailable(error)),
     }
+}
+
+/// Removes a hint, so that no power cut brings it back.
+pub(crate) fn drop_hint(disk: &dyn Disk, segment: u32) -> Result<(), Error> {
+    let name = hint_name(segment);
+    let file = disk.open(&name, Open::Create).map_err(unavailable)?;
+    file.write(0, &[0; segment::HEAD]).map_err(unavailable)?;
+    file.sync().map_err(unavailable)?;
+    disk.remove(&name).map_err(unavailable)
 }
 
 /// Brings everything that the segments say into the index, and gives the last numbers.

@@ -49,19 +49,24 @@ pub(crate) fn read_all(file: &dyn File) -> io::Result<Vec<u8>> {
 /// Reads the frames of a segment up to the first that is not good, and looks for good ones behind it.
 pub(crate) fn scan(bytes: &[u8], segment: u32, seed: u64) -> Result<Scan, (u64, Damaged)> {
     let mut gathered = Gather::new(segment);
-    let (mut at, mut last) = (HEAD, None::<Header>);
+    let mut at = HEAD;
     let stop = loop {
         let rest = bytes.get(at..).unwrap_or_default();
         let header = match frame::check(rest, seed, segment.into()) {
-            Ok(header) if last.is_none_or(|last| last.commit + 1 == header.commit) => header,
+            Ok(header)
+                if gathered
+                    .last()
+                    .is_none_or(|last| header.commit.checked_sub(1) == Some(last)) =>
+            {
+                header
+            }
             Ok(_) => break Damaged("a frame whose number does not follow"),
             Err(damaged) => break damaged,
         };
         gather(&mut gathered, rest, (segment, at), header)?;
-        last = Some(header);
         at += header.stride() as usize;
     };
-    let next = last.map_or(0, |last| last.commit + 1);
+    let next = gathered.last().map_or(0, |last| last.saturating_add(1));
     let later = find_later(bytes, at, (segment, seed), next);
     Ok(Scan { gathered, end: at as u64, stop, later })
 }

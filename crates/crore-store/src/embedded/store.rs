@@ -62,6 +62,10 @@ impl Embedded {
         Ok(Self { inner: Arc::new(inner), threads: Mutex::default(), found })
     }
 
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
     /// What was found when the store was opened.
     pub const fn found(&self) -> &Found {
         &self.found

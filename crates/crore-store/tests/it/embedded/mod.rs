@@ -1,6 +1,12 @@
 //! The embedded store: the whole suite on files and threads, and the model across reopenings.
 
+mod backup;
 mod driven;
+mod fixture;
+mod image;
+mod repair;
+mod rich;
+mod verify;
 
 use std::sync::Arc;
 

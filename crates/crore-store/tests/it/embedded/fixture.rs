@@ -1,0 +1,75 @@
+//! Files that a released version has written open, for ever, and hold what they held.
+//!
+//! `tests/fixtures/v1` was written by format version 1 (`VERSION` in `segment.rs`), with
+//! `cargo run -p crore-store --example log -- make-fixture DIR`, and is never written again.
+//! `expected.txt` beside the files says what the store holds.
+//!
+//! Whoever raises the version writes `tests/fixtures/v2` in the same way, adds it to `ALL`, and leaves
+//! the older ones as they are. Whoever adds a field to a job without raising it sees `expected.txt`
+//! differ here, and adds the field with its default to the older texts by hand.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crore_store::embedded::disk::sim::SimDisk;
+
+use super::image::{Image, look, segments};
+use super::rich::{Hand, describe, make};
+
+/// Every format that was ever released.
+const ALL: [&str; 1] = ["v1"];
+
+fn fixture(version: &str) -> (Image, String) {
+    let dir: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(version);
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(&dir).expect("the fixture is there") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        files.insert(name, fs::read(&path).expect("bytes"));
+    }
+    let expected = files.remove("expected.txt").expect("what it holds");
+    (files, String::from_utf8(expected).expect("text"))
+}
+
+#[test]
+fn files_of_every_released_version_open() {
+    for version in ALL {
+        let (image, expected) = fixture(version);
+        let disk = SimDisk::from_image(image.clone(), 1);
+        let hand = Hand::open(Arc::new(disk.clone())).expect("it opens");
+        assert_eq!(describe(&hand), expected, "{version}");
+        assert_eq!(hand.store.found().unfinished, None);
+        hand.rest();
+        drop(hand);
+        let again = Hand::open(Arc::new(disk)).expect("it opens again");
+        assert_eq!(describe(&again), expected, "{version}, opened twice");
+    }
+}
+
+#[test]
+fn a_fixture_has_something_of_everything() {
+    for version in ALL {
+        let (image, expected) = fixture(version);
+        let report = look(&image);
+        assert!(report.is_good(), "{report}");
+        assert_eq!(report.jobs.len(), 7, "a job in every state: {report}");
+        assert!(report.segments >= 3 && image.keys().any(|name| name.starts_with("hint-")));
+        assert!(segments(&image)[0].0 > 1, "the first segment was given up, and what it had moved");
+        let bytes: usize = image.values().map(Vec::len).sum();
+        assert!(bytes <= 64 << 10, "{version} has {bytes} bytes");
+        for word in ["notes ", "leader No", "group ", "entry Schedules", "\"history\":[{", "👗"] {
+            assert!(expected.contains(word), "{word}");
+        }
+    }
+}
+
+#[test]
+fn this_version_holds_what_the_newest_fixture_holds() {
+    let disk = SimDisk::new(1);
+    make(Arc::new(disk.clone()));
+    let hand = Hand::open(Arc::new(disk)).expect("opened");
+    let newest = ALL.last().expect("a version");
+    assert_eq!(describe(&hand), fixture(newest).1, "the maker has changed: make a new fixture");
+}
