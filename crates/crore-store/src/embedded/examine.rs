@@ -124,7 +124,7 @@ fn whole(
 ) -> Result<(), Damaged> {
     let mut reader = Reader::new(bytes);
     read(&mut reader)?;
-    if reader.is_empty() { Ok(()) } else { Err(Damaged("something stands behind its end")) }
+    if reader.rest().is_empty() { Ok(()) } else { Err(Damaged("something stands behind its end")) }
 }
 
 impl Exam {

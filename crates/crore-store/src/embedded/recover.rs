@@ -113,9 +113,7 @@ pub(crate) struct Opening<'a> {
     options: Options,
     /// By the segment that they say they are.
     pub(crate) segments: BTreeMap<u64, Candidate>,
-    /// Files without anything in them yet.
-    blank: Vec<u64>,
-    /// Files whose first bytes cannot be read.
+    /// Files whose first bytes say nothing, or cannot be read.
     unknown: Vec<(u64, Arc<dyn File>)>,
     pub(crate) next_name: u64,
 }
@@ -131,8 +129,8 @@ impl<'a> Opening<'a> {
             return Err(Error::Foreign { what });
         }
         let next_name = numbers.iter().max().map_or(1, |n| n + 1);
-        let (segments, blank, unknown) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let mut opening = Self { disk, options, segments, blank, unknown, next_name };
+        let (segments, unknown) = (BTreeMap::new(), Vec::new());
+        let mut opening = Self { disk, options, segments, unknown, next_name };
         for name in numbers {
             opening.add(name)?;
         }
@@ -157,7 +155,6 @@ impl<'a> Opening<'a> {
                     return Err(corrupt(name, 0, &what));
                 }
             }
-            Kind::Blank => self.blank.push(name),
             Kind::Newer(version) => {
                 let what = format!(
                     "`{}` has format version {version}, and this crore reads version {}",
@@ -166,7 +163,7 @@ impl<'a> Opening<'a> {
                 );
                 return Err(Error::Foreign { what });
             }
-            Kind::Unknown => self.unknown.push((name, file)),
+            Kind::Blank | Kind::Unknown => self.unknown.push((name, file)),
         }
         Ok(())
     }
@@ -209,8 +206,7 @@ impl<'a> Opening<'a> {
 
     /// Removes what is left of files that were being made.
     pub(crate) fn clear_away(&mut self) -> Result<(), Error> {
-        let unknown = self.unknown.drain(..).map(|(name, _)| name);
-        for name in self.blank.drain(..).chain(unknown) {
+        for (name, _) in self.unknown.drain(..) {
             self.disk.remove(&segment::name(name)).map_err(unavailable)?;
         }
         Ok(())
