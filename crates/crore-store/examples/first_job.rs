@@ -1,5 +1,5 @@
-//! A job's life on the memory store: pushed, taken, failed, retried, done. This is what the engine
-//! will do for every caller; here each step is made by hand.
+//! A job's life on the embedded store: pushed, taken, failed, kept over a restart, retried, done. This
+//! is what the engine will do for every caller; here each step is made by hand.
 //!
 //! `cargo run -p crore-store --example first_job`
 
@@ -7,22 +7,34 @@ use std::error::Error;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
 use crore_core::job::Keep;
 use crore_core::machine::{Again, Event, Outcome, decide};
 use crore_core::{Clock, Job, Name, NewJob, Payload, Span, Spec};
+use crore_store::embedded::{Embedded, Options};
 use crore_store::jobs::{Applied, Claim, Order, Write};
-use crore_store::{Jobs, Memory, Upkeep};
+use crore_store::{Jobs, Upkeep};
 use crore_testkit::FakeClock;
 
-/// The memory store answers at once, so no runtime is needed to wait for it.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// The store needs no runtime, and so neither does who waits for it.
 fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);
     loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
             return output;
         }
+        thread::park();
     }
 }
 
@@ -33,7 +45,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn first_job() -> Result<(), Box<dyn Error>> {
     // The clock is ours, so the wait before the retry takes no time.
     let clock = Arc::new(FakeClock::default());
-    let store = Memory::new(clock.clone());
+    let folder = tempfile::tempdir()?;
+    let store = Embedded::open(folder.path(), clock.clone(), Options::default())?;
 
     let mut spec = Spec::new(
         Name::new("queue", "mail")?,
@@ -42,13 +55,10 @@ async fn first_job() -> Result<(), Box<dyn Error>> {
     );
     spec.keep = Keep::For(Span::from_secs(3600));
     let pushed = store.push(NewJob::from(spec).into()).await?.into_inner();
-    println!("pushed     {:?}", pushed.jobs);
+    println!("pushed     {:?}, and it is on the disk", pushed.jobs);
 
     let job = claim(&store).await?;
-    println!(
-        "claimed    {:?}, delivery {:?}, attempt {}",
-        job.id, job.live.delivery, job.live.attempt
-    );
+    println!("claimed    {:?}, attempt {}", job.id, job.live.attempt);
 
     let error = "the mail server is asleep".into();
     let failed = Outcome::Failed { error, detail: None, again: Again::ByPolicy };
@@ -56,33 +66,31 @@ async fn first_job() -> Result<(), Box<dyn Error>> {
     let wait = job.live.due.since(clock.now());
     println!("failed     it is {:?} and due again in {wait:?}", job.live.state);
 
+    store.close()?;
+    drop(store);
+    let store = Embedded::open(folder.path(), clock.clone(), Options::default())?;
+    println!("restarted  from {} commits", store.found().commit);
+
     clock.advance(wait);
     let promoted = store.promote(100).await?;
     println!("later      {} job became ready", promoted.count);
 
     let job = claim(&store).await?;
-    println!(
-        "claimed    {:?}, delivery {:?}, attempt {}",
-        job.id, job.live.delivery, job.live.attempt
-    );
+    println!("claimed    {:?}, attempt {}", job.id, job.live.attempt);
     let done = Outcome::Done { result: Some(Payload::json(r#"{"sent": true}"#)) };
     let job = finish(&store, &job, done).await?;
     let result = job.live.result.as_ref().map(|kept| String::from_utf8_lossy(&kept.payload.bytes));
     println!("finished   it is {:?}, with result {}", job.live.state, result.unwrap_or_default());
 
     for attempt in job.live.history.iter().rev() {
-        println!(
-            "history    {:?} {:?} {}",
-            attempt.delivery,
-            attempt.ended,
-            attempt.error.as_deref().unwrap_or("")
-        );
+        println!("history    {:?} {}", attempt.ended, attempt.error.as_deref().unwrap_or(""));
     }
+    store.close()?;
     Ok(())
 }
 
 /// Takes the next job of the queue `mail`.
-async fn claim(store: &Memory) -> Result<Job, Box<dyn Error>> {
+async fn claim(store: &Embedded) -> Result<Job, Box<dyn Error>> {
     let ask = Claim {
         queues: vec![Name::new("queue", "mail")?],
         kinds: None,
@@ -96,7 +104,7 @@ async fn claim(store: &Memory) -> Result<Job, Box<dyn Error>> {
 
 /// Reports how a delivery went: the rules decide what that means, the store writes it, and the job
 /// is read back.
-async fn finish(store: &Memory, job: &Job, outcome: Outcome) -> Result<Job, Box<dyn Error>> {
+async fn finish(store: &Embedded, job: &Job, outcome: Outcome) -> Result<Job, Box<dyn Error>> {
     let event = Event::Finished { delivery: Some(job.live.delivery), report: outcome.into() };
     let Ok(change) = decide(job, &event, 42) else { return Ok(job.clone()) };
     let applied = store.apply(vec![Write::Job(change)]).await?.into_inner();

@@ -154,8 +154,12 @@ fn held(path: &Path, file: &fs::File) -> io::Error {
     let mut left = String::new();
     let read = file.take(32).read_to_string(&mut left);
     let id = read.ok().and_then(|_| left.trim().parse::<u32>().ok());
-    let who = id.map(|id| format!(" (process {id})")).unwrap_or_default();
-    let why = format!("another process{who} has the store in `{}` open", path.display());
+    let who = match id {
+        Some(id) if id == std::process::id() => format!("this same process (process {id})"),
+        Some(id) => format!("another process (process {id})"),
+        None => "another process".to_owned(),
+    };
+    let why = format!("{who} has the store in `{}` open", path.display());
     io::Error::new(io::ErrorKind::WouldBlock, why)
 }
 
