@@ -1,0 +1,102 @@
+//! The kinds of harm that a store has to survive, so many rounds of each.
+
+use std::fmt::{self, Display, Formatter};
+
+use crore_testkit::Error;
+
+use super::ledger::{Broken, Tally};
+use super::mount::{Mounts, Sort};
+use super::rounds::Rounds;
+
+/// Segments so small that rolling and compaction are at work all the time.
+const SEGMENT: u64 = 256 << 10;
+const TINY: u64 = 64 << 10;
+const MIB: u64 = 1 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Harm {
+    /// The process is killed.
+    Kill,
+    /// The power goes, on XFS.
+    Power,
+    /// The power goes, on ext4.
+    PowerExt4,
+    /// The disk is full, and the process is killed too.
+    Full,
+}
+
+/// Why there is no tally.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// It cannot be tried here.
+    Here(Error),
+    Broken(Broken),
+}
+
+impl Harm {
+    pub(crate) const ALL: [(&str, Self); 4] = [
+        ("kill", Self::Kill),
+        ("power", Self::Power),
+        ("power-ext4", Self::PowerExt4),
+        ("full", Self::Full),
+    ];
+}
+
+/// So many rounds of one harm, on a new store.
+pub(crate) fn harm(harm: Harm, rounds: u32, seed: u64) -> Result<Tally, Failed> {
+    match harm {
+        Harm::Kill => {
+            let dir = tempfile::Builder::new().prefix("crore-kill-").tempdir();
+            let dir = dir.expect("a directory is made");
+            killed(Rounds::new(dir.path().join("store"), SEGMENT, seed), rounds)
+        }
+        Harm::Power => power(Sort::Xfs, 320, (rounds, seed)),
+        Harm::PowerExt4 => power(Sort::Ext4, 64, (rounds, seed)),
+        Harm::Full => {
+            let mounts = Mounts::new(MIB)?;
+            killed(Rounds::new(mounts.outer().join("store"), TINY, seed), rounds)
+        }
+    }
+}
+
+fn killed(mut rounds: Rounds, n: u32) -> Result<Tally, Failed> {
+    for _ in 0..n {
+        let round = rounds.run_child(|| {}).and_then(|()| rounds.check());
+        round.map_err(|broken| rounds.named(broken))?;
+    }
+    Ok(rounds.ledger.tally)
+}
+
+fn power(sort: Sort, mib: u64, (n, seed): (u32, u64)) -> Result<Tally, Failed> {
+    let mounts = Mounts::with_image((mib + 32) * MIB, sort, mib)?;
+    let mut rounds = Rounds::new(mounts.inner().join("store"), SEGMENT, seed);
+    for _ in 0..n {
+        let mut cut = Ok(());
+        let round = rounds.run_child(|| cut = mounts.cut_power());
+        cut.and_then(|()| mounts.unmount()).and_then(|()| mounts.mount())?;
+        let round = round.and_then(|()| rounds.check());
+        round.map_err(|broken| rounds.named(broken))?;
+    }
+    Ok(rounds.ledger.tally)
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Here(error)
+    }
+}
+
+impl From<Broken> for Failed {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken)
+    }
+}
+
+impl Display for Failed {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here(error) => error.fmt(f),
+            Self::Broken(broken) => f.write_str(broken),
+        }
+    }
+}
