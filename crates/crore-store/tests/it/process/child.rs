@@ -25,21 +25,24 @@ pub(crate) struct Task {
     pub(crate) round: u32,
     pub(crate) seed: u64,
     pub(crate) segment_bytes: u64,
+    /// From so many jobs on nobody pushes.
+    pub(crate) enough: u64,
     pub(crate) dir: PathBuf,
 }
 
 impl Task {
     pub(crate) fn line(&self) -> String {
-        let Self { round, seed, segment_bytes, dir } = self;
-        format!("{round} {seed} {segment_bytes} {}\n", dir.display())
+        let Self { round, seed, segment_bytes, enough, dir } = self;
+        format!("{round} {seed} {segment_bytes} {enough} {}\n", dir.display())
     }
 
     fn read(line: &str) -> Option<Self> {
-        let mut words = line.trim_end_matches('\n').splitn(4, ' ');
+        let mut words = line.trim_end_matches('\n').splitn(5, ' ');
         let mut number = || words.next()?.parse::<u64>().ok();
-        let (round, seed, segment_bytes) = (number()?, number()?, number()?);
+        let (round, seed) = (number()?, number()?);
+        let (segment_bytes, enough) = (number()?, number()?);
         let round = u32::try_from(round).ok()?;
-        Some(Self { round, seed, segment_bytes, dir: words.next()?.into() })
+        Some(Self { round, seed, segment_bytes, enough, dir: words.next()?.into() })
     }
 
     pub(crate) fn options(&self) -> Options {

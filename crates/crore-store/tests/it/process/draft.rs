@@ -40,25 +40,35 @@ impl Dice {
     }
 }
 
-/// A job's own number. Tags of members of batches have the highest bit.
+/// A job's own number. Its two highest bits say what [sort](Sort) of job it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Tag(pub(crate) u64);
 
+/// What sort of job a tag is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// Pushed alone, perhaps with a unique key.
+    Alone,
+    /// Pushed as part of a batch.
+    Member,
+    /// Claimed in the order in which it was pushed.
+    InOrder,
+}
+
 impl Tag {
-    const MEMBER: u64 = 1 << 63;
+    const SORT_BITS: u32 = 62;
 
     /// The first tag of one hand in one round; the next ones follow.
-    pub(crate) const fn first(round: u32, hand: u32, member: bool) -> Self {
-        let member = if member { Self::MEMBER } else { 0 };
-        Self(member | (round as u64) << 28 | (hand as u64) << 24)
+    pub(crate) const fn first(round: u32, hand: u32, sort: Sort) -> Self {
+        Self((sort as u64) << Self::SORT_BITS | (round as u64) << 28 | (hand as u64) << 24)
     }
 
     pub(crate) const fn plus(self, n: u64) -> Self {
         Self(self.0 + n)
     }
 
-    const fn is_member(self) -> bool {
-        self.0 & Self::MEMBER != 0
+    const fn is(self, sort: Sort) -> bool {
+        self.0 >> Self::SORT_BITS == sort as u64
     }
 
     /// The tag that a stored job carries.
@@ -82,9 +92,13 @@ impl Tag {
         } else {
             spec.keep = Keep::For(Span::from_secs(3600));
         }
-        if !self.is_member() && dice.percent(20) {
+        if self.is(Sort::Alone) && dice.percent(20) {
             let key = format!("key-{}", dice.below(KEYS)).into();
             spec.unique = Some(Unique { key, hold: Hold::UntilEnd, window: None });
+        }
+        if self.is(Sort::InOrder) {
+            (spec.queue, spec.priority) = (name(QUEUES[0]), 0);
+            return spec.into();
         }
         let mut job = NewJob::from(spec);
         if dice.percent(20) {

@@ -9,12 +9,9 @@ use crore_store::views::Query;
 use crore_store::{Answer, Error, Jobs, Upkeep, Views};
 
 use super::child::Shared;
-use super::draft::{Dice, QUEUES, Tag, name};
+use super::draft::{Dice, QUEUES, Sort, Tag, name};
 use super::said::{Said, To};
 use super::wait::wait;
-
-/// From so many jobs on nobody pushes.
-const ENOUGH: i64 = 250;
 
 /// The store has given up, and so does the hand.
 #[derive(Debug)]
@@ -31,15 +28,16 @@ impl<'a> Hand<'a> {
     pub(crate) fn new(shared: &'a Shared, n: u32) -> Self {
         let round = shared.task.round;
         let dice = Dice(shared.task.seed ^ u64::from(n) << 56);
-        let (single, member) = (Tag::first(round, n, false), Tag::first(round, n, true));
+        let (single, member) =
+            (Tag::first(round, n, Sort::Alone), Tag::first(round, n, Sort::Member));
         Self { shared, dice, single, member }
     }
 
     pub(crate) fn step(&mut self) -> Result<(), Over> {
-        let pushes = self.shared.jobs.load(Ordering::Relaxed) < ENOUGH;
+        let pushes = self.shared.jobs.load(Ordering::Relaxed) < self.shared.task.enough as i64;
         match self.dice.below(100) {
-            0..25 if pushes => self.push(1),
-            25..35 if pushes => {
+            0..30 if pushes => self.push(1),
+            30..60 if pushes => {
                 let n = 2 + self.dice.below(12);
                 self.push(n)
             }

@@ -4,13 +4,17 @@ use std::fmt::{self, Display, Formatter};
 
 use crore_testkit::Error;
 
+use super::draft;
+use super::full::{fill, wear_out};
 use super::ledger::{Broken, Tally};
 use super::mount::{Mounts, Sort};
 use super::rounds::Rounds;
 
-/// Segments so small that rolling and compaction are at work all the time.
-const SEGMENT: u64 = 256 << 10;
-const TINY: u64 = 64 << 10;
+/// The size of segments, so small that rolling and compaction are at work all the time, and how many
+/// jobs are enough.
+const SMALL: (u64, u64) = (256 << 10, 250);
+/// The same for a small disk that is to be full.
+const TIGHT: (u64, u64) = (512 << 10, 1_000_000);
 const MIB: u64 = 1 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub(crate) enum Harm {
     PowerExt4,
     /// The disk is full, and the process is killed too.
     Full,
+    /// The disk fails under the file system.
+    Eio,
 }
 
 /// Why there is no tally.
@@ -34,11 +40,12 @@ pub(crate) enum Failed {
 }
 
 impl Harm {
-    pub(crate) const ALL: [(&str, Self); 4] = [
+    pub(crate) const ALL: [(&str, Self); 5] = [
         ("kill", Self::Kill),
         ("power", Self::Power),
         ("power-ext4", Self::PowerExt4),
         ("full", Self::Full),
+        ("eio", Self::Eio),
     ];
 }
 
@@ -48,13 +55,23 @@ pub(crate) fn harm(harm: Harm, rounds: u32, seed: u64) -> Result<Tally, Failed> 
         Harm::Kill => {
             let dir = tempfile::Builder::new().prefix("crore-kill-").tempdir();
             let dir = dir.expect("a directory is made");
-            killed(Rounds::new(dir.path().join("store"), SEGMENT, seed), rounds)
+            killed(Rounds::new(dir.path().join("store"), SMALL, seed), rounds)
         }
         Harm::Power => power(Sort::Xfs, 320, (rounds, seed)),
         Harm::PowerExt4 => power(Sort::Ext4, 64, (rounds, seed)),
         Harm::Full => {
-            let mounts = Mounts::new(MIB)?;
-            killed(Rounds::new(mounts.outer().join("store"), TINY, seed), rounds)
+            let mounts = Mounts::new(5 * MIB)?;
+            killed(Rounds::new(mounts.outer().join("store"), TIGHT, seed), rounds)?;
+            let mounts = Mounts::new(3 * MIB)?;
+            Ok(fill(&mounts.outer().join("store"), SMALL.0, draft::Sort::InOrder)?)
+        }
+        Harm::Eio => {
+            let mut tally = Tally::default();
+            for _ in 0..rounds {
+                let mounts = Mounts::with_image(24 * MIB, Sort::Ext4, 64)?;
+                tally = wear_out(&mounts)?;
+            }
+            Ok(tally)
         }
     }
 }
@@ -69,7 +86,7 @@ fn killed(mut rounds: Rounds, n: u32) -> Result<Tally, Failed> {
 
 fn power(sort: Sort, mib: u64, (n, seed): (u32, u64)) -> Result<Tally, Failed> {
     let mounts = Mounts::with_image((mib + 32) * MIB, sort, mib)?;
-    let mut rounds = Rounds::new(mounts.inner().join("store"), SEGMENT, seed);
+    let mut rounds = Rounds::new(mounts.inner().join("store"), SMALL, seed);
     for _ in 0..n {
         let mut cut = Ok(());
         let round = rounds.run_child(|| cut = mounts.cut_power());

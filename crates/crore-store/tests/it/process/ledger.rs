@@ -198,8 +198,7 @@ impl Ledger {
         for (first, n) in std::mem::take(&mut self.open) {
             let tags = || (0..n).map(|i| first.plus(i));
             let seen = |tag: &Tag| {
-                let granted = self.entries.get(tag).is_some_and(|entry| entry.id.is_some());
-                found.contains_key(tag) || granted
+                found.contains_key(tag) || self.entries.get(tag).is_some_and(Entry::was_seen)
             };
             let there = tags().filter(seen).count() as u64;
             if there != 0 && there != n {
@@ -234,6 +233,11 @@ impl Ledger {
 }
 
 impl Entry {
+    /// Whether somebody had it in his hands, so that it was there.
+    const fn was_seen(&self) -> bool {
+        self.id.is_some() || self.settled.is_some() || self.perhaps.is_some()
+    }
+
     fn learn(&mut self, tag: Tag, id: u64) -> Result<(), Broken> {
         match self.id.replace(id) {
             Some(was) if was != id => Err(format!("{tag:?} is job {was} and job {id} (I4)")),

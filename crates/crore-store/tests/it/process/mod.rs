@@ -8,6 +8,7 @@
 mod child;
 mod draft;
 mod dump;
+mod full;
 mod hand;
 mod harm;
 mod ledger;

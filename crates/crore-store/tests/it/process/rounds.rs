@@ -22,8 +22,8 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    pub(crate) fn new(dir: PathBuf, segment_bytes: u64, seed: u64) -> Self {
-        let task = Task { round: 0, seed, segment_bytes, dir };
+    pub(crate) fn new(dir: PathBuf, (segment_bytes, enough): (u64, u64), seed: u64) -> Self {
+        let task = Task { round: 0, seed, segment_bytes, enough, dir };
         Self { task, dice: Dice(seed), ledger: Ledger::default() }
     }
 
