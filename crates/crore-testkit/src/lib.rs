@@ -7,6 +7,8 @@
 //! [`Error::Missing`], which [`or_skip`] turns into a loud skip; where `CI=true` is set nothing
 //! may be skipped, so they panic.
 //!
+//! What a test drives can be written down in a [`history`], which is then held to the promises.
+//!
 //! Servers need Linux and util-linux (`setsid`, `setpriv`); the rest needs only std.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -15,6 +17,7 @@ mod clock;
 mod environment;
 mod error;
 mod eventually;
+pub mod history;
 mod install;
 mod server;
 pub mod shared;
