@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use process::{Harm, harm, run_child};
 
-const USAGE: &str = "usage: harm kill|power|power-ext4|full|eio [--rounds N] [--seed N]";
+const USAGE: &str = "usage: harm kill|power|power-ext4|full|full-kill|eio [--rounds N] [--seed N]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -32,9 +32,9 @@ enum Failed {
 /// all the time.
 pub(crate) fn fill(dir: &Path, segment_bytes: u64, sort: Sort) -> Result<Tally, Broken> {
     let mut desk = Desk::open(dir, segment_bytes, sort)?;
-    for fill in 0..3 {
+    for fill in 0..2 {
         expect_full(desk.push_until_refused()?)?;
-        for _ in 0..10 {
+        for _ in 0..5 {
             desk.reopen()?;
         }
         desk.end_all().map_err(|why| format!("fill {fill}, with the disk full: {why}"))?;
@@ -150,7 +150,11 @@ impl<'a> Desk<'a> {
     fn claim(&mut self, n: usize) -> Result<Vec<Job>, Failed> {
         let queues = QUEUES.map(name).to_vec();
         let ask = Claim { queues, kinds: None, n, order: Order::Merged, worker: name("desk") };
-        let claimed = wait(self.store().claim(ask))?;
+        let claim = || match wait(self.store().claim(ask.clone())) {
+            Err(Error::Full { what }) => Err(what),
+            answer => Ok(answer),
+        };
+        let claimed = eventually(LIMIT, claim)?;
         for job in &claimed.jobs {
             let tag = Tag::of(job).ok_or_else(|| "a job has lost its tag".to_owned())?;
             let (delivery, attempt) = (job.live.delivery.0, job.live.attempt);
@@ -166,7 +170,12 @@ impl<'a> Desk<'a> {
         let to = super::hand::leads_to(&change);
         self.writes += 1;
         self.ledger.hear(&Said::Write(self.writes, tag, change.seen.delivery.0, to))?;
-        let applied = wait(self.store().apply(vec![Write::Job(change)]))?;
+        let write = || match wait(self.store().apply(vec![Write::Job(change.clone())])) {
+            // The keeper is behind, and will make room.
+            Err(Error::Full { what }) => Err(what),
+            answer => Ok(answer),
+        };
+        let applied = eventually(LIMIT, write)?;
         let applied = applied.get().iter().all(|applied| matches!(applied, Applied::Yes(_)));
         Ok(self.ledger.hear(&Said::Wrote(self.writes, applied))?)
     }

@@ -15,6 +15,8 @@ use super::rounds::Rounds;
 const SMALL: (u64, u64) = (256 << 10, 250);
 /// The same for a small disk that is to be full.
 const TIGHT: (u64, u64) = (512 << 10, 1_000_000);
+/// The size of segments on a disk that is filled by one hand: many times that of the largest job.
+const FILLED: u64 = 1 << 20;
 const MIB: u64 = 1 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +27,10 @@ pub(crate) enum Harm {
     Power,
     /// The power goes, on ext4.
     PowerExt4,
-    /// The disk is full, and the process is killed too.
+    /// The disk is full.
     Full,
+    /// The disk is full, and the process is killed too.
+    FullKill,
     /// The disk fails under the file system.
     Eio,
 }
@@ -40,11 +44,12 @@ pub(crate) enum Failed {
 }
 
 impl Harm {
-    pub(crate) const ALL: [(&str, Self); 5] = [
+    pub(crate) const ALL: [(&str, Self); 6] = [
         ("kill", Self::Kill),
         ("power", Self::Power),
         ("power-ext4", Self::PowerExt4),
         ("full", Self::Full),
+        ("full-kill", Self::FullKill),
         ("eio", Self::Eio),
     ];
 }
@@ -60,10 +65,17 @@ pub(crate) fn harm(harm: Harm, rounds: u32, seed: u64) -> Result<Tally, Failed> 
         Harm::Power => power(Sort::Xfs, 320, (rounds, seed)),
         Harm::PowerExt4 => power(Sort::Ext4, 64, (rounds, seed)),
         Harm::Full => {
+            let mut tally = Tally::default();
+            for nth in 0..rounds {
+                let sort = if nth % 2 == 0 { draft::Sort::Member } else { draft::Sort::InOrder };
+                let mounts = Mounts::new(7 * MIB)?;
+                tally = fill(&mounts.outer().join("store"), FILLED, sort)?;
+            }
+            Ok(tally)
+        }
+        Harm::FullKill => {
             let mounts = Mounts::new(5 * MIB)?;
-            killed(Rounds::new(mounts.outer().join("store"), TIGHT, seed), rounds)?;
-            let mounts = Mounts::new(3 * MIB)?;
-            Ok(fill(&mounts.outer().join("store"), SMALL.0, draft::Sort::InOrder)?)
+            killed(Rounds::new(mounts.outer().join("store"), TIGHT, seed), rounds)
         }
         Harm::Eio => {
             let mut tally = Tally::default();

@@ -55,5 +55,15 @@ fn nothing_is_lost_when_the_power_goes_20_times_on_ext4() {
 
 #[test]
 fn nothing_is_lost_when_the_process_is_killed_on_a_full_disk() {
-    survives(Harm::Full, 50, 6);
+    survives(Harm::FullKill, 40, 6);
+}
+
+#[test]
+fn a_full_disk_refuses_what_is_new_and_has_room_again_when_jobs_end() {
+    survives(Harm::Full, 2, 7);
+}
+
+#[test]
+fn a_disk_that_fails_ends_the_store_and_loses_nothing() {
+    survives(Harm::Eio, 1, 8);
 }
