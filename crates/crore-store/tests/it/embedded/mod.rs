@@ -1,6 +1,7 @@
 //! The embedded store: the whole suite on files and threads, and the model across reopenings.
 
 mod driven;
+mod open;
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::thread;
 
-use crore_store::embedded::{Embedded, Options};
+use crore_store::embedded::{Durability, Embedded, Options};
 use crore_store::{SystemClock, Views};
 
 use super::hand::Hand;
@@ -27,26 +27,34 @@ pub(crate) struct Task {
     pub(crate) segment_bytes: u64,
     /// From so many jobs on nobody pushes.
     pub(crate) enough: u64,
+    /// Whether what is answered is on the disk, as it should be.
+    pub(crate) is_durable: bool,
     pub(crate) dir: PathBuf,
 }
 
 impl Task {
     pub(crate) fn line(&self) -> String {
-        let Self { round, seed, segment_bytes, enough, dir } = self;
-        format!("{round} {seed} {segment_bytes} {enough} {}\n", dir.display())
+        let Self { round, seed, segment_bytes, enough, is_durable, dir } = self;
+        let is_durable = u8::from(*is_durable);
+        format!("{round} {seed} {segment_bytes} {enough} {is_durable} {}\n", dir.display())
     }
 
     fn read(line: &str) -> Option<Self> {
-        let mut words = line.trim_end_matches('\n').splitn(5, ' ');
+        let mut words = line.trim_end_matches('\n').splitn(6, ' ');
         let mut number = || words.next()?.parse::<u64>().ok();
-        let (round, seed) = (number()?, number()?);
-        let (segment_bytes, enough) = (number()?, number()?);
-        let round = u32::try_from(round).ok()?;
-        Some(Self { round, seed, segment_bytes, enough, dir: words.next()?.into() })
+        Some(Self {
+            round: number().and_then(|n| u32::try_from(n).ok())?,
+            seed: number()?,
+            segment_bytes: number()?,
+            enough: number()?,
+            is_durable: number()? == 1,
+            dir: words.next()?.into(),
+        })
     }
 
     pub(crate) fn options(&self) -> Options {
-        Options { segment_bytes: self.segment_bytes, ..Options::default() }
+        let durability = if self.is_durable { Durability::Always } else { Durability::None };
+        Options { durability, segment_bytes: self.segment_bytes, ..Options::default() }
     }
 }
 

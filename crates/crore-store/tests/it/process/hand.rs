@@ -98,8 +98,8 @@ impl<'a> Hand<'a> {
             let leases = claimed.jobs.iter().map(lease).collect();
             self.told(self.shared.store.renew(leases))?;
         }
-        let reports = claimed.jobs.iter().filter_map(|job| self.report(job)).collect();
-        self.write(reports)
+        let reports: Vec<_> = claimed.jobs.iter().filter_map(|job| self.report(job)).collect();
+        self.write(&reports)
     }
 
     /// What becomes of a job that was handed over; nothing, if it is to lapse.
@@ -117,7 +117,7 @@ impl<'a> Hand<'a> {
     }
 
     /// Writes changes, together or one by one.
-    fn write(&mut self, changes: Vec<(Tag, Change)>) -> Result<(), Over> {
+    fn write(&mut self, changes: &[(Tag, Change)]) -> Result<(), Over> {
         let together = if self.dice.percent(50) { changes.len().max(1) } else { 1 };
         for some in changes.chunks(together) {
             let n = some.len() as u64;
@@ -144,8 +144,8 @@ impl<'a> Hand<'a> {
             let change = decide(job, &Event::Lapsed(job.live.delivery), self.dice.roll()).ok();
             change.map(|change| (tag(job), change))
         });
-        let decided = decided.collect();
-        self.write(decided)?;
+        let decided: Vec<_> = decided.collect();
+        self.write(&decided)?;
         self.told(self.shared.store.prune(50)).map(drop)
     }
 
@@ -159,8 +159,8 @@ impl<'a> Hand<'a> {
         let deleted = page.jobs.iter().filter_map(|job| {
             Some((tag(job), decide(job, &Event::Delete, self.dice.roll()).ok()?))
         });
-        let deleted = deleted.collect();
-        self.write(deleted)
+        let deleted: Vec<_> = deleted.collect();
+        self.write(&deleted)
     }
 }
 

@@ -12,12 +12,12 @@ use super::rounds::Rounds;
 
 /// The size of segments, so small that rolling and compaction are at work all the time, and how many
 /// jobs are enough.
-const SMALL: (u64, u64) = (256 << 10, 250);
+pub(crate) const SMALL: (u64, u64) = (256 << 10, 250);
 /// The same for a small disk that is to be full.
 const TIGHT: (u64, u64) = (512 << 10, 1_000_000);
 /// The size of segments on a disk that is filled by one hand: many times that of the largest job.
 const FILLED: u64 = 1 << 20;
-const MIB: u64 = 1 << 10;
+pub(crate) const MIB: u64 = 1 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Harm {
@@ -41,17 +41,6 @@ pub(crate) enum Failed {
     /// It cannot be tried here.
     Here(Error),
     Broken(Broken),
-}
-
-impl Harm {
-    pub(crate) const ALL: [(&str, Self); 6] = [
-        ("kill", Self::Kill),
-        ("power", Self::Power),
-        ("power-ext4", Self::PowerExt4),
-        ("full", Self::Full),
-        ("full-kill", Self::FullKill),
-        ("eio", Self::Eio),
-    ];
 }
 
 /// So many rounds of one harm, on a new store.
@@ -80,7 +69,7 @@ pub(crate) fn harm(harm: Harm, rounds: u32, seed: u64) -> Result<Tally, Failed> 
         Harm::Eio => {
             let mut tally = Tally::default();
             for _ in 0..rounds {
-                let mounts = Mounts::with_image(24 * MIB, Sort::Ext4, 64)?;
+                let mounts = Mounts::with_image(14 * MIB, Sort::Ext4, 64)?;
                 tally = wear_out(&mounts)?;
             }
             Ok(tally)
@@ -91,20 +80,24 @@ pub(crate) fn harm(harm: Harm, rounds: u32, seed: u64) -> Result<Tally, Failed> 
 fn killed(mut rounds: Rounds, n: u32) -> Result<Tally, Failed> {
     for _ in 0..n {
         let round = rounds.run_child(|| {}).and_then(|()| rounds.check());
-        round.map_err(|broken| rounds.named(broken))?;
+        round.map_err(|broken| rounds.named(&broken))?;
     }
     Ok(rounds.ledger.tally)
 }
 
 fn power(sort: Sort, mib: u64, (n, seed): (u32, u64)) -> Result<Tally, Failed> {
     let mounts = Mounts::with_image((mib + 32) * MIB, sort, mib)?;
-    let mut rounds = Rounds::new(mounts.inner().join("store"), SMALL, seed);
+    cut_off(Rounds::new(mounts.inner().join("store"), SMALL, seed), n, &mounts)
+}
+
+/// The power goes so many times.
+pub(crate) fn cut_off(mut rounds: Rounds, n: u32, mounts: &Mounts) -> Result<Tally, Failed> {
     for _ in 0..n {
         let mut cut = Ok(());
         let round = rounds.run_child(|| cut = mounts.cut_power());
         cut.and_then(|()| mounts.unmount()).and_then(|()| mounts.mount())?;
         let round = round.and_then(|()| rounds.check());
-        round.map_err(|broken| rounds.named(broken))?;
+        round.map_err(|broken| rounds.named(&broken))?;
     }
     Ok(rounds.ledger.tally)
 }

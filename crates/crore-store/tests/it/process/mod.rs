@@ -23,3 +23,5 @@ mod tests;
 
 pub(crate) use child::run_child;
 pub(crate) use harm::{Harm, harm};
+#[cfg(test)]
+pub(crate) use wait::wait;

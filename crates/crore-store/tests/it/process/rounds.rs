@@ -16,14 +16,14 @@ use super::victim::Victim;
 
 #[derive(Debug)]
 pub(crate) struct Rounds {
-    task: Task,
+    pub(crate) task: Task,
     dice: Dice,
     pub(crate) ledger: Ledger,
 }
 
 impl Rounds {
     pub(crate) fn new(dir: PathBuf, (segment_bytes, enough): (u64, u64), seed: u64) -> Self {
-        let task = Task { round: 0, seed, segment_bytes, enough, dir };
+        let task = Task { round: 0, seed, segment_bytes, enough, is_durable: true, dir };
         Self { task, dice: Dice(seed), ledger: Ledger::default() }
     }
 
@@ -56,7 +56,7 @@ impl Rounds {
     }
 
     /// What is wrong, with all that is needed to see it again.
-    pub(crate) fn named(&self, broken: Broken) -> Broken {
+    pub(crate) fn named(&self, broken: &str) -> Broken {
         format!("round {}, seed {}: {broken}", self.task.round, self.task.seed)
     }
 }

@@ -23,15 +23,27 @@ pub(crate) struct Victim {
 
 impl Victim {
     pub(crate) fn start(task: &Task) -> Self {
-        let this = std::env::current_exe().expect("a program knows where it is");
-        let mut child = Command::new(this)
-            .args(if cfg!(test) { TEST } else { EXAMPLE })
+        Self::run(&mut command(), task)
+    }
+
+    /// The same without any rights, if we have all of them and can give them up.
+    #[cfg(test)]
+    pub(crate) fn start_as_nobody(task: &Task) -> Self {
+        let plain = command();
+        let mut nobody = Command::new("setpriv");
+        nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+        Self::run(nobody.arg(plain.get_program()).args(plain.get_args()), task)
+    }
+
+    fn run(command: &mut Command, task: &Task) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("a child is started");
         let mut leash = child.stdin.take().expect("piped");
-        leash.write_all(task.line().as_bytes()).expect("the child listens");
+        // One that did not even start says so by saying nothing.
+        let _ = leash.write_all(task.line().as_bytes());
         let out = child.stdout.take().expect("piped");
         let (is_ready, ready) = mpsc::sync_channel(1);
         let (is_over, over) = mpsc::sync_channel(1);
@@ -39,6 +51,7 @@ impl Victim {
         Self { child, _leash: leash, ready, over, listener: Some(listener) }
     }
 
+    #[cfg(test)]
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -73,6 +86,13 @@ impl Drop for Victim {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+fn command() -> Command {
+    let this = std::env::current_exe().expect("a program knows where it is");
+    let mut command = Command::new(this);
+    command.args(if cfg!(test) { TEST } else { EXAMPLE });
+    command
 }
 
 /// How this program becomes a child: as a test of its own, or by a word.
