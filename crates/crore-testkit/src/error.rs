@@ -15,6 +15,8 @@ pub enum Error {
         /// The Debian package that has it.
         package: Package,
     },
+    /// This machine cannot do it, whatever is installed: it lacks rights or devices. Skip.
+    Unable(String),
     /// The server did not come up, or a command failed: read the message, which ends with the
     /// server's last words.
     Failed(String),
@@ -34,6 +36,7 @@ impl fmt::Display for Error {
                 "`{program}` is not installed: run `apt-get install {package}`, \
                  or `crore-testservers --install` as root"
             ),
+            Self::Unable(why) => write!(f, "this machine cannot do it: {why}"),
             Self::Failed(message) => f.write_str(message),
         }
     }
@@ -42,7 +45,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// The server, or `None` after saying loudly that this test is skipped because its package is
-/// missing. Written past the test harness, so that it is seen although the test passes.
+/// missing, or because the machine cannot do it. Written past the test harness, so that it is seen although the test passes.
 ///
 /// # Panics
 ///
@@ -56,7 +59,7 @@ pub fn or_skip<T>(started: Result<T, Error>) -> Option<T> {
 fn skip_aloud<T>(started: Result<T, Error>, out: &mut impl Write) -> Option<T> {
     match started {
         Ok(server) => Some(server),
-        Err(error @ Error::Missing { .. }) => {
+        Err(error @ (Error::Missing { .. } | Error::Unable(_))) => {
             let place = std::panic::Location::caller();
             // Nobody to tell is no reason to fail.
             _ = writeln!(out, "SKIPPED at {place}: {error}");
@@ -77,6 +80,14 @@ mod tests {
         assert_eq!(skip_aloud::<()>(Err(error), &mut said), None);
         let said = String::from_utf8(said).expect("UTF-8");
         assert!(said.starts_with("SKIPPED at ") && said.contains("apt-get install redis-server"));
+    }
+
+    #[test]
+    fn what_a_machine_cannot_do_is_skipped_with_the_reason() {
+        let mut said = Vec::new();
+        assert_eq!(skip_aloud::<()>(Err(Error::Unable("no root".into())), &mut said), None);
+        let said = String::from_utf8(said).expect("UTF-8");
+        assert!(said.starts_with("SKIPPED at ") && said.contains("no root"), "{said}");
     }
 
     #[test]

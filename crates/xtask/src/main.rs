@@ -16,7 +16,9 @@ usage: cargo xtask COMMAND
   ci --quick                 the same without the tests that need a database server
   layers                     which crate uses which, and which words stand in which crate
   sizes                      lengths of files and functions
-  bench NAME [--json FILE]   a benchmark; without a name, the list of them";
+  bench NAME [--json FILE]   a benchmark; without a name, the list of them
+  harm NAME [--rounds N]     a store is killed, cut off from power, filled or broken, for as long as
+                             one likes; without a name, the list of harms";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +39,7 @@ fn dispatch(args: &[&str]) -> Result<(), String> {
         ["layers"] => layers::run(),
         ["sizes"] => sizes::run(),
         ["bench", rest @ ..] => bench::run(rest),
+        ["harm", rest @ ..] => harm(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())
@@ -44,6 +47,12 @@ fn dispatch(args: &[&str]) -> Result<(), String> {
         [] => Err(USAGE.to_owned()),
         unknown => Err(format!("no such command: `{}`\n\n{USAGE}", unknown.join(" "))),
     }
+}
+
+/// Not in release mode: what the store asserts about itself is to hold too.
+fn harm(args: &[&str]) -> Result<(), String> {
+    let run = ["run", "-q", "-p", "crore-store", "--example", "harm", "--"];
+    command::cargo_here(&[&run, args].concat())
 }
 
 #[cfg(test)]

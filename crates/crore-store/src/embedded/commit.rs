@@ -67,7 +67,8 @@ impl Inner {
     fn launch(&self) -> Result<(Option<Arc<Flight>>, Time), Error> {
         let mut state = self.lock()?;
         let last = state.last;
-        let flight = state.local.records_mut().launch(self.durable.synced(), last);
+        let is_full = state.full.is_some();
+        let flight = state.local.records_mut().launch(self.durable.synced(), last, is_full);
         state.waited = false;
         if state.keeper == Sleep::Idle && self.has_keeping(&state) {
             state.keeper = Sleep::Awake;

@@ -7,7 +7,7 @@ use crore_core::JobId;
 
 use super::hint::{Gather, Hint, Item, JobItem, Mark, Walk};
 use super::inner::{Inner, State, Waits};
-use super::keep::Keeper;
+use super::keep::{Keeper, side_bytes};
 use super::log::Freed;
 use super::record::Record;
 use super::replay::read_hint;
@@ -42,7 +42,7 @@ impl Inner {
             return Ok(false);
         }
         let mut state = self.lock()?;
-        let over = state.move_slice(compaction);
+        let over = state.move_slice(compaction, SLICE.min(self.options.segment_bytes / 8));
         match over {
             Ok(false) => {}
             Ok(true) => {
@@ -65,7 +65,11 @@ impl Inner {
             let log = state.local.records();
             let Some((number, oldest)) = log.segments.first_key_value() else { return Ok(None) };
             let settled = oldest.last <= self.durable.synced();
-            if keeper.stuck.is_some() || !settled || !self.has_waste(&state.local) {
+            if keeper.stuck.is_some() || !settled || !self.has_waste(&state) {
+                return Ok(None);
+            }
+            // Half of it moved would only use up room.
+            if state.full.is_some() && log.room() < log.to_move(*number, side_bytes(&state.local)) {
                 return Ok(None);
             }
             let is_empty = oldest.live == 0 && oldest.sides == 0;
@@ -100,14 +104,14 @@ impl Compaction {
 
 impl State {
     /// Moves what counts of the next part of a segment; says whether that was the last.
-    fn move_slice(&mut self, compaction: &mut Compaction) -> Result<bool, Error> {
+    fn move_slice(&mut self, compaction: &mut Compaction, slice: u64) -> Result<bool, Error> {
         let Compaction { segment, hint, mark, commit } = compaction;
         let start = self.local.records().tail.len();
         let damaged = |e: super::codec::Damaged| Error::Corrupt { what: e.0.to_owned() };
         let mut walk = Walk::resume(hint, *mark);
         let mut over = false;
         for _ in 0..LOOKS {
-            if self.local.records().tail.len() > start + SLICE {
+            if self.local.records().tail.len() > start + slice {
                 break;
             }
             if let Some(item) = walk.next_job().map_err(damaged)? {

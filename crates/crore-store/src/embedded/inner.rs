@@ -7,7 +7,7 @@ use crore_core::{Clock, Name, Time};
 use super::commit::Pen;
 use super::disk::Disk;
 use super::durable::Durable;
-use super::keep::Keeper;
+use super::keep::{Keeper, side_bytes};
 use super::log::Log;
 use super::options::Options;
 use super::record::Meta;
@@ -135,13 +135,25 @@ impl Inner {
                     return Err(Error::Unavailable("the store is closed".into()));
                 }
                 let tail = &state.local.records().tail;
-                if tail.len() < self.options.buffer_bytes {
+                if tail.len() >= self.most_in_a_frame(&state) {
+                    Some(tail.commit)
+                } else if needs != Needs::Nothing && self.lacks_next(&state) {
+                    None
+                } else {
                     return self.verb_now(&mut state, (needs, waits), verb);
                 }
-                tail.commit
             };
-            self.durable.wait(commit).await?;
+            match commit {
+                Some(commit) => self.durable.wait(commit).await?,
+                None => self.make_next()?,
+            }
         }
+    }
+
+    /// On a full disk frames are short, so that each fits into what is left of its file.
+    fn most_in_a_frame(&self, state: &State) -> u64 {
+        let short = state.full.as_ref().map_or(u64::MAX, |_| self.options.segment_bytes / 16);
+        self.options.buffer_bytes.min(short)
     }
 
     fn verb_now<T>(
@@ -186,14 +198,18 @@ impl Inner {
     }
 
     /// Refuses what there is no room for. While files can be made ready there always is.
+    ///
+    /// What brings something new leaves a whole segment, so that the oldest one can be given up; what
+    /// ends something may use all that this does not need.
     fn admit(&self, state: &State, needs: Needs) -> Result<(), Error> {
         let Some(what) = &state.full else { return Ok(()) };
-        let reserve = match needs {
-            Needs::Room => self.options.segment_bytes / 4,
-            Needs::Reserve => self.options.segment_bytes / 64,
+        let (log, size) = (state.local.records(), self.options.segment_bytes);
+        let left = match needs {
+            Needs::Room => size + size / 2,
+            Needs::Reserve => log.to_move(log.oldest(), side_bytes(&state.local)) + size / 16,
             Needs::Nothing => return Ok(()),
         };
-        if state.local.records().room() < reserve {
+        if log.room() < left {
             return Err(Error::Full { what: what.clone() });
         }
         Ok(())

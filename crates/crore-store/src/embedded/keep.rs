@@ -9,7 +9,7 @@ use super::compact::Compaction;
 use super::disk::Open;
 use super::inner::{Inner, Sleep, State};
 use super::log::{Freed, Log, Segment};
-use super::recover::{hint_name, make_segment, unavailable};
+use super::recover::{hint_name, make_blank, make_segment, unavailable};
 use super::scan;
 use super::segment::{self, HEAD, Head};
 use crate::Error;
@@ -32,6 +32,7 @@ impl Inner {
     pub(crate) fn keep_once(&self) -> Result<bool, Error> {
         let mut keeper = self.keeper.lock().map_err(|_| Error::Poisoned)?;
         Ok(self.make_ready()?
+            || self.make_reserve()?
             || self.give_back()?
             || self.compact(&mut keeper)?
             || self.write_hint()?)
@@ -40,7 +41,8 @@ impl Inner {
     /// Whether the keeper may have something to do.
     pub(crate) fn has_keeping(&self, state: &State) -> bool {
         let log = state.local.records();
-        log.next.is_none() || !log.freed.is_empty() || self.has_waste(&state.local)
+        let lacks = log.next.is_none() || log.reserve.is_none();
+        lacks && state.full.is_none() || !log.freed.is_empty() || self.has_waste(state)
     }
 
     /// The keeper's thread.
@@ -60,6 +62,19 @@ impl Inner {
         self.poison();
     }
 
+    /// Whether the last file is nearly full, and it is open whether there can be another one. Whoever
+    /// writes on may find that this one cannot grow, and that would be the end.
+    pub(crate) fn lacks_next(&self, state: &State) -> bool {
+        let log = state.local.records();
+        log.next.is_none() && state.full.is_none() && log.rest() < self.options.segment_bytes / 8
+    }
+
+    /// Does what the keeper has not come to: makes the next segment, or finds that the disk is full.
+    pub(crate) fn make_next(&self) -> Result<(), Error> {
+        let _keeper = self.keeper.lock().map_err(|_| Error::Poisoned)?;
+        self.make_ready().map(drop)
+    }
+
     /// Makes the next segment ready, from a file that is not needed any more if there is one.
     fn make_ready(&self) -> Result<bool, Error> {
         let (spare, head, (name, size)) = {
@@ -70,7 +85,8 @@ impl Inner {
             }
             let segment = u64::from(log.tail.segment) + 1;
             let size = segment::size(segment, self.options.segment_bytes);
-            let spare = self.take_spare(log, size);
+            let fits = |reserve: &mut Freed| reserve.size >= size;
+            let spare = self.take_spare(log, size).or_else(|| log.reserve.take_if(fits));
             let name = spare.as_ref().map_or(log.next_name, |spare| spare.name);
             if spare.is_none() {
                 log.next_name += 1;
@@ -85,40 +101,76 @@ impl Inner {
         };
         match made {
             Ok(segment) => {
-                let mut state = self.lock()?;
-                state.full = None;
-                state.local.records_mut().next = Some(segment);
+                self.lock()?.local.records_mut().next = Some(segment);
                 Ok(true)
             }
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
-                // What was made of it would only take up room.
-                let _ = self.disk.remove(&segment::name(name));
-                self.lock()?.full = Some(error.to_string());
-                Ok(false)
-            }
-            Err(error) => {
-                self.poison();
-                Err(unavailable(error))
-            }
+            Err(error) => self.not_made(name, error),
         }
     }
 
-    /// A file that holds nothing any more, of the right size.
+    /// Keeps a file for the day when the disk is full. That day has come if there can be none.
+    fn make_reserve(&self) -> Result<bool, Error> {
+        let (spare, name, size) = {
+            let mut state = self.lock()?;
+            let log = state.local.records_mut();
+            if log.reserve.is_some() || log.next.is_none() {
+                return Ok(false);
+            }
+            let size = segment::size(u64::from(log.tail.segment) + 2, self.options.segment_bytes);
+            let spare = self.take_spare(log, size);
+            log.next_name += u64::from(spare.is_none());
+            (spare, log.next_name.saturating_sub(1), size)
+        };
+        let made = match spare {
+            Some(spare) => Ok(spare),
+            None => make_blank(&*self.disk, (name, size)).map(|file| Freed {
+                commit: 0,
+                name,
+                segment: 0,
+                file,
+                size,
+            }),
+        };
+        match made {
+            Ok(file) => {
+                let mut state = self.lock()?;
+                state.full = None;
+                state.local.records_mut().reserve = Some(file);
+                Ok(true)
+            }
+            Err(error) => self.not_made(name, error),
+        }
+    }
+
+    /// A file could not be made: because the disk is full, or that is the end.
+    fn not_made(&self, name: u64, error: io::Error) -> Result<bool, Error> {
+        if error.kind() != io::ErrorKind::StorageFull {
+            self.poison();
+            return Err(unavailable(error));
+        }
+        // What was made of it would only take up room.
+        let _ = self.disk.remove(&segment::name(name));
+        self.lock()?.full = Some(error.to_string());
+        Ok(false)
+    }
+
+    /// A file that holds nothing any more, and is as large as it has to be.
     fn take_spare(&self, log: &mut Log, size: u64) -> Option<Freed> {
         let synced = self.durable.synced();
         let settled = |freed: &Freed| freed.commit <= synced || planted!("bug-12");
-        let fits = |freed: &Freed| settled(freed) && freed.size == size;
+        let fits = |freed: &Freed| settled(freed) && freed.size >= size;
         let nth = log.freed.iter().position(fits).filter(|_| log.pins == 0)?;
         log.freed.remove(nth)
     }
 
-    /// Gives a file back to the file system, and removes the hint of what it held.
+    /// Gives a file back to the file system, and removes the hint of what it held: if it is not needed,
+    /// or too short to be used again.
     fn give_back(&self) -> Result<bool, Error> {
         let freed = {
             let mut state = self.lock()?;
             let (synced, log) = (self.durable.synced(), state.local.records_mut());
             let over = log.freed.front().is_some_and(|freed| freed.commit <= synced);
-            if !over || log.pins > 0 || log.next.is_none() {
+            if !over || log.pins > 0 {
                 return Ok(false);
             }
             log.freed.pop_front()
@@ -172,16 +224,18 @@ impl Inner {
     }
 
     /// Whether the log is so much larger than what is in it that its oldest segment is to go.
-    pub(crate) fn has_waste(&self, local: &Local<Log>) -> bool {
-        let log = local.records();
+    /// On a full disk any of it is too much.
+    pub(crate) fn has_waste(&self, state: &State) -> bool {
+        let (log, size) = (state.local.records(), self.options.segment_bytes);
         let used: u64 = log.segments.values().map(|segment| segment.size).sum();
-        let live = log.live + side_bytes(local);
-        log.segments.len() > 1 && used > 2 * live + self.options.segment_bytes
+        let live = log.live + side_bytes(&state.local);
+        let is_scarce = state.full.is_some() && log.dead() > side_bytes(&state.local) + size / 8;
+        log.segments.len() > 1 && (used > 2 * live + size || is_scarce)
     }
 }
 
 /// About how many bytes the newest records of things besides jobs take.
-fn side_bytes(local: &Local<Log>) -> u64 {
+pub(crate) fn side_bytes(local: &Local<Log>) -> u64 {
     let written: &[(u64, u64); Key::SORTS] = &local.records().side_written;
     let sizes = written.iter().zip(local.side_counts());
     sizes.map(|((bytes, n), count)| (bytes / (*n).max(1)).max(32) * count as u64).sum()

@@ -80,6 +80,9 @@ pub(crate) struct Log {
     pub(crate) segments: BTreeMap<u32, Segment>,
     /// The next segment, if it is ready; its head is durable.
     pub(crate) next: Option<Segment>,
+    /// A file that is kept for the day when the disk is full: what is left in the oldest segment can
+    /// still be moved then, and so there is room again for every job that ends.
+    pub(crate) reserve: Option<Freed>,
     pub(crate) freed: VecDeque<Freed>,
     /// How many readers of whole files there are, for whom none may be used again.
     pub(crate) pins: usize,
@@ -123,6 +126,7 @@ impl Log {
             flight: None,
             segments: BTreeMap::new(),
             next: None,
+            reserve: None,
             freed: VecDeque::new(),
             pins: 0,
             next_name: 1,
@@ -144,8 +148,9 @@ impl Log {
     }
 
     /// Closes the commit that is being gathered, if it has anything, and begins the next one: in the
-    /// next segment, if this one would hardly hold another such frame.
-    pub(crate) fn launch(&mut self, synced: u64, at: Time) -> Option<Arc<Flight>> {
+    /// next segment, if this one would hardly hold another such frame; on a full disk, where no file
+    /// can grow, well before.
+    pub(crate) fn launch(&mut self, synced: u64, at: Time, is_full: bool) -> Option<Arc<Flight>> {
         if self.tail.is_empty() {
             return None;
         }
@@ -154,7 +159,8 @@ impl Log {
         let flight = Arc::new(self.tail.launch(stamp, Arc::clone(&segment.file)));
         (segment.end, segment.last) = (self.tail.at, flight.commit);
         segment.size = segment.size.max(segment.end);
-        if self.tail.at + flight.bytes.len() as u64 > segment.size {
+        let scarce = if is_full { segment.size / 8 } else { 0 };
+        if self.tail.at + scarce.max(flight.bytes.len() as u64) > segment.size {
             self.roll();
         }
         self.flight = Some(Arc::clone(&flight));
@@ -172,10 +178,26 @@ impl Log {
 
     /// How many bytes can still be written where the disk has room for them already.
     pub(crate) fn room(&self) -> u64 {
-        let here = self.segments.get(&self.tail.segment);
-        let here = here.map_or(0, |segment| segment.size);
         let next = self.next.as_ref().map_or(0, |segment| segment.size);
-        here.saturating_sub(self.tail.at + self.tail.len()) + next
+        let reserve = self.reserve.as_ref().map_or(0, |freed| freed.size);
+        self.rest() + next + reserve
+    }
+
+    /// The same of the last file alone.
+    pub(crate) fn rest(&self) -> u64 {
+        let here = self.segments.get(&self.tail.segment).map_or(0, |segment| segment.size);
+        here.saturating_sub(self.tail.at + self.tail.len())
+    }
+
+    /// How many bytes moving what counts of a segment takes at the most.
+    pub(crate) fn to_move(&self, segment: u32, sides: u64) -> u64 {
+        self.segments.get(&segment).map_or(0, |segment| segment.live + sides.min(segment.end))
+    }
+
+    /// How many bytes of full segments are records that count no more.
+    pub(crate) fn dead(&self) -> u64 {
+        let full = self.segments.range(..self.tail.segment);
+        full.map(|(_, segment)| segment.end.saturating_sub(segment.live)).sum()
     }
 
     pub(crate) fn append_side(&mut self, key: &Key, value: Option<&Value>) {

@@ -219,6 +219,14 @@ pub(crate) fn make_segment(
     (name, size): (u64, u64),
     head: Head,
 ) -> io::Result<Segment> {
+    let file = make_blank(disk, (name, size))?;
+    file.write(0, &head.bytes())?;
+    file.sync()?;
+    Ok(Segment { name, file, size, end: HEAD as u64, live: 0, sides: 0, last: 0, hinted: false })
+}
+
+/// Makes a file of zeros, all of it on the disk.
+pub(crate) fn make_blank(disk: &dyn Disk, (name, size): (u64, u64)) -> io::Result<Arc<dyn File>> {
     const ZEROS: &[u8] = &[0; 1 << 18];
     let file = disk.open(&segment::name(name), Open::Create)?;
     let mut at = 0;
@@ -228,9 +236,7 @@ pub(crate) fn make_segment(
         at += n;
     }
     file.sync()?;
-    file.write(0, &head.bytes())?;
-    file.sync()?;
-    Ok(Segment { name, file, size, end: HEAD as u64, live: 0, sides: 0, last: 0, hinted: false })
+    Ok(file)
 }
 
 pub(crate) fn unavailable(error: io::Error) -> Error {

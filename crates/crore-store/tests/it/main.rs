@@ -6,3 +6,4 @@ mod memory;
 mod model;
 mod naive;
 mod plain;
+mod process;

@@ -13,13 +13,14 @@ use std::thread::{self, ScopedJoinHandle};
 use crore_testkit::{Error, MariaDb, Package, Postgres, Redis, RedisCluster, install_missing};
 
 const USAGE: &str = "\
-usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis-cluster] [-- CMD ARGS…]
+usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis-cluster] [--xfs] [-- CMD ARGS…]
 
   --install        first install what is missing (Debian, root)
   --postgres       start PostgreSQL, set CRORE_TEST_POSTGRES to its URL
   --mariadb        start MariaDB, set CRORE_TEST_MARIADB to its URL
   --redis          start Redis, set CRORE_TEST_REDIS to its URL
   --redis-cluster  start a Redis Cluster, set CRORE_TEST_REDIS_CLUSTER to its host:port,…
+  --xfs            with --install, the tools of tests that cut the power of a file system
 
 Exits with CMD's code, 128 + n if signal n ended it, 125 if it could not be run, 2 for wrong usage.";
 const USAGE_FAULT: u8 = 2;
@@ -84,6 +85,7 @@ fn running<S: Send + 'static>(server: S, address: fn(&S) -> String) -> Result<Ru
 #[derive(Debug, Default)]
 struct Asked {
     install: bool,
+    xfs: bool,
     wants: Vec<Want>,
     command: Vec<String>,
 }
@@ -110,6 +112,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
         match (word.as_str(), Want::from_flag(&word)) {
             (_, Some(want)) => asked.wants.push(want),
             ("--install", _) => asked.install = true,
+            ("--xfs", _) => asked.xfs = true,
             ("--", _) => asked.command = words.by_ref().collect(),
             _ => return Err(format!("`{word}` is not an option; a command comes after `--`")),
         }
@@ -124,7 +127,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
 
 fn run(asked: &Asked) -> Result<u8, Error> {
     if asked.install {
-        let packages: Vec<_> = asked.wants.iter().map(|want| want.package()).collect();
+        let mut packages: Vec<_> = asked.wants.iter().map(|want| want.package()).collect();
+        packages.extend(asked.xfs.then_some(Package::Xfs));
         install_missing(&packages)?;
     }
     match asked.command.split_first() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, environment};
 
-/// A Debian package with a server in it; its clients come along as dependencies.
+/// A Debian package with a server in it, whose clients come along as dependencies, or with tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Package {
     /// `postgresql-15`.
@@ -17,6 +17,8 @@ pub enum Package {
     Redis,
     /// `util-linux`, for `setsid` and `setpriv`.
     UtilLinux,
+    /// `xfsprogs`, for XFS and for `xfs_io`, which cuts any file system off from its disk.
+    Xfs,
 }
 
 impl Package {
@@ -27,6 +29,7 @@ impl Package {
             Self::MariaDb => "mariadb-server",
             Self::Redis => "redis-server",
             Self::UtilLinux => "util-linux",
+            Self::Xfs => "xfsprogs",
         }
     }
 
@@ -54,6 +57,7 @@ impl Package {
             Self::MariaDb => &["mariadb-install-db", "mariadbd", "mariadb"],
             Self::Redis => &["redis-server", "redis-cli"],
             Self::UtilLinux => &["setsid", "setpriv"],
+            Self::Xfs => &["mkfs.xfs", "xfs_io"],
         }
     }
 

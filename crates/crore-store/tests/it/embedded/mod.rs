@@ -7,6 +7,7 @@ mod image;
 mod repair;
 mod rich;
 mod verify;
+mod open;
 
 use std::sync::Arc;
 

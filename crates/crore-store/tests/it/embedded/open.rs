@@ -1,0 +1,165 @@
+//! What is refused when a store is opened, and what it makes of clocks that jump and payloads at the
+//! edge. Other processes, full disks and lacking rights are in `process/tests.rs`.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crore_core::job::When;
+use crore_core::{Batch, Caps, Clock, Code, Encoding, Name, NewJob, Payload, Span, Spec};
+use crore_store::embedded::{Embedded, Options};
+use crore_store::jobs::{Claim, Order, Which};
+use crore_store::{Error, Jobs, Upkeep};
+use crore_testkit::FakeClock;
+use tempfile::TempDir;
+
+use crate::process::wait;
+
+const HOUR: Span = Span::from_secs(3600);
+const DAY: Span = Span::from_secs(86_400);
+
+fn dir() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+fn open_at(dir: &Path, clock: &FakeClock) -> Result<Embedded, Error> {
+    let options = Options { segment_bytes: 64 << 10, ..Options::default() };
+    Embedded::open(dir, Arc::new(clock.clone()), options)
+}
+
+fn open(dir: &Path) -> Result<Embedded, Error> {
+    open_at(dir, &FakeClock::default())
+}
+
+fn name(text: &str) -> Name {
+    Name::new("name", text).expect("a good name")
+}
+
+fn job(bytes: impl Into<Arc<[u8]>>) -> NewJob {
+    Spec::new(name("q"), name("work"), Payload::new(Encoding::Bytes, bytes)).into()
+}
+
+fn push(store: &Embedded, job: NewJob) -> Which {
+    let pushed = wait(store.push(job.into())).expect("pushed").into_inner();
+    Which::Id(pushed.jobs.first().and_then(|pushed| pushed.id()).expect("an id"))
+}
+
+/// The payloads of all that may be claimed now, in order.
+fn claim(store: &Embedded) -> Vec<Vec<u8>> {
+    wait(store.promote(100)).expect("promoted");
+    let (queues, worker) = (vec![name("q")], name("w"));
+    let ask = Claim { queues, kinds: None, n: 100, order: Order::Merged, worker };
+    let claimed = wait(store.claim(ask)).expect("claimed");
+    claimed.jobs.iter().map(|job| job.spec.payload.bytes.to_vec()).collect()
+}
+
+#[test]
+fn a_directory_with_other_files_is_refused_by_their_name_and_left_alone() {
+    let dir = dir();
+    fs::write(dir.path().join("letter.txt"), "dear").expect("written");
+    let refused = open(dir.path()).expect_err("refused");
+    assert_eq!(refused.code(), Code::Foreign);
+    assert!(refused.to_string().contains("letter.txt"), "{refused}");
+    assert_eq!(fs::read(dir.path().join("letter.txt")).expect("read"), b"dear");
+}
+
+#[test]
+fn a_store_of_a_newer_version_is_refused_by_its_version_and_left_alone() {
+    let dir = dir();
+    open(dir.path()).expect("made").close().expect("closed");
+    let logs = || fs::read_dir(dir.path()).expect("listed").map(|entry| entry.expect("one").path());
+    let first = logs().filter(|path| path.to_string_lossy().contains("log-")).min().expect("a log");
+    let file = OpenOptions::new().write(true).open(&first).expect("opened");
+    file.write_all_at(&7_u32.to_le_bytes(), 8).expect("written");
+    let before = fs::read(&first).expect("read");
+    let refused = open(dir.path()).expect_err("refused");
+    assert_eq!(refused.code(), Code::Foreign);
+    assert!(refused.to_string().contains("version 7"), "{refused}");
+    assert_eq!(fs::read(&first).expect("read"), before);
+    file.write_all_at(&1_u32.to_le_bytes(), 8).expect("written");
+    open(dir.path()).expect("as it was");
+}
+
+#[test]
+fn a_path_that_is_a_file_is_refused_by_its_name() {
+    let dir = dir();
+    let path = dir.path().join("file");
+    fs::write(&path, "x").expect("written");
+    let refused = format!("{:?}", open(&path).expect_err("refused"));
+    assert!(refused.contains(&path.display().to_string()), "{refused}");
+}
+
+#[test]
+fn a_store_that_is_open_is_refused_also_in_the_same_process_until_it_is_gone() {
+    let dir = dir();
+    let store = open(dir.path()).expect("opened");
+    let refused = format!("{:?}", open(dir.path()).expect_err("refused"));
+    assert!(refused.contains(&dir.path().display().to_string()), "{refused}");
+    assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
+    store.close().expect("closed");
+    drop(store);
+    drop(open(dir.path()).expect("opened again"));
+    open(dir.path()).expect("and after a drop");
+}
+
+#[test]
+fn a_clock_that_jumps_back_takes_nothing_back_and_keeps_the_order() {
+    let (dir, clock) = (dir(), FakeClock::default());
+    let store = open_at(dir.path(), &clock).expect("opened");
+    push(&store, job(*b"first"));
+    clock.set(FakeClock::START.before(HOUR));
+    push(&store, job(*b"second"));
+    drop(store);
+    let store = open_at(dir.path(), &clock).expect("opened an hour before it was closed");
+    push(&store, job(*b"third"));
+    assert_eq!(claim(&store), [&b"first"[..], b"second", b"third"]);
+}
+
+#[test]
+fn a_clock_that_jumps_back_makes_nothing_early_and_one_that_jumps_on_nothing_lost() {
+    let (dir, clock) = (dir(), FakeClock::default());
+    let later = |text: &[u8], span| NewJob { due: When::After(span), ..job(text) };
+    let store = open_at(dir.path(), &clock).expect("opened");
+    push(&store, later(b"soon", Span::from_secs(60)));
+    push(&store, later(b"late", DAY));
+    clock.set(FakeClock::START.before(HOUR));
+    assert_eq!(claim(&store), [b""; 0]);
+    drop(store);
+    let store = open_at(dir.path(), &clock).expect("opened");
+    assert_eq!(claim(&store), [b""; 0]);
+    clock.set(FakeClock::START.after(Span::from_millis(59_999)));
+    assert_eq!(claim(&store), [b""; 0]);
+    clock.set(FakeClock::START.after(DAY).after(HOUR));
+    assert_eq!(claim(&store), [&b"soon"[..], b"late"]);
+    clock.set(FakeClock::START);
+    drop(store);
+    let store = open_at(dir.path(), &clock).expect("opened a day before it was closed");
+    let id = push(&store, job(*b"new"));
+    let pushed = wait(store.get(vec![id])).expect("got").into_iter().flatten().next();
+    let pushed_at = pushed.expect("there").live.pushed_at;
+    assert!(pushed_at > clock.now(), "the store's time never runs back: {pushed_at:?}");
+    assert_eq!(claim(&store), [b"new"]);
+}
+
+#[test]
+fn payloads_of_nothing_of_the_most_and_of_more_come_back_as_they_were() {
+    let (dir, caps) = (dir(), Caps::default());
+    let sizes = [0, 1, caps.payload_bytes, caps.payload_bytes + 1];
+    let payload = |n: usize| (0..n).map(|i| (i * 7) as u8).collect::<Vec<u8>>();
+    let check = |n| job(payload(n)).check(&caps, FakeClock::START).map_err(|error| error.code);
+    assert_eq!(sizes.map(check), [Ok(()), Ok(()), Ok(()), Err(Code::PayloadTooLarge)]);
+    let many = vec![job(payload(caps.payload_bytes)); caps.batch_bytes / caps.payload_bytes + 1];
+    let refused = Batch::from(many).check(&caps).map_err(|error| error.code);
+    assert_eq!(refused, Err(Code::BatchTooLarge));
+    // The store itself keeps whatever it is given.
+    let store = open(dir.path()).expect("opened");
+    let ids = sizes.map(|n| push(&store, job(payload(n))));
+    drop(store);
+    let store = open(dir.path()).expect("opened again");
+    let jobs = wait(store.get(ids.to_vec())).expect("got");
+    for (job, n) in jobs.iter().zip(sizes) {
+        let job = job.as_ref().expect("there");
+        assert!(*job.spec.payload.bytes == *payload(n), "{n} bytes have changed");
+    }
+}

@@ -1,0 +1,154 @@
+//! So many rounds of each harm as a change must pass.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use crore_store::SystemClock;
+use crore_store::embedded::{Embedded, Options};
+use crore_testkit::{Error, or_skip};
+
+use super::child::Task;
+use super::harm::{Failed, MIB, SMALL, cut_off};
+use super::ledger::Tally;
+use super::mount::{Mounts, Sort};
+use super::rounds::Rounds;
+use super::said::Said;
+use super::victim::Victim;
+use super::{Harm, harm, run_child};
+
+/// Not a test: what the others start, kill and start again.
+#[test]
+#[ignore = "the child of other tests, which say on its standard input what it is to do"]
+fn child() {
+    run_child();
+}
+
+/// Runs it, and makes sure that it saw something.
+#[track_caller]
+fn survives(kind: Harm, rounds: u32, seed: u64) {
+    let tally = match harm(kind, rounds, seed) {
+        Ok(tally) => Ok(tally),
+        Err(Failed::Here(error)) => Err(error),
+        Err(Failed::Broken(broken)) => panic!("{broken}"),
+    };
+    let Some(tally) = or_skip(tally) else { return };
+    println!("{tally:?}");
+    let Tally { pushed, granted, applied, .. } = tally;
+    let least = u64::from(rounds);
+    assert!(pushed > least && granted > least && applied > least, "too little: {tally:?}");
+}
+
+#[test]
+fn nothing_is_lost_when_the_process_is_killed_100_times() {
+    survives(Harm::Kill, 100, 1);
+}
+
+#[test]
+fn nothing_is_lost_when_the_process_is_killed_100_other_times() {
+    survives(Harm::Kill, 100, 2);
+}
+
+#[test]
+fn nothing_is_lost_when_the_process_is_killed_100_times_more() {
+    survives(Harm::Kill, 100, 3);
+}
+
+#[test]
+fn nothing_is_lost_when_the_power_goes_50_times() {
+    survives(Harm::Power, 50, 4);
+}
+
+#[test]
+fn nothing_is_lost_when_the_power_goes_20_times_on_ext4() {
+    survives(Harm::PowerExt4, 20, 5);
+}
+
+#[test]
+fn nothing_is_lost_when_the_process_is_killed_on_a_full_disk() {
+    survives(Harm::FullKill, 40, 6);
+}
+
+#[test]
+fn a_full_disk_refuses_what_is_new_and_has_room_again_when_jobs_end() {
+    survives(Harm::Full, 2, 7);
+}
+
+#[test]
+fn a_disk_that_fails_ends_the_store_and_loses_nothing() {
+    survives(Harm::Eio, 1, 8);
+}
+
+/// A power cut that takes nothing away would prove nothing.
+#[test]
+fn a_store_that_does_not_sync_is_caught_when_the_power_goes() {
+    let mounts = Mounts::with_image(128 * MIB, Sort::Ext4, 64);
+    let Some(mounts) = or_skip(mounts) else { return };
+    let mut rounds = Rounds::new(mounts.inner().join("store"), SMALL, 9);
+    rounds.task.is_durable = false;
+    match cut_off(rounds, 20, &mounts) {
+        Err(Failed::Broken(broken)) => println!("caught: {broken}"),
+        other => panic!("nothing was lost: {other:?}"),
+    }
+}
+
+fn task(dir: &Path) -> Task {
+    Rounds::new(dir.to_owned(), SMALL, 1).task
+}
+
+#[test]
+fn a_store_that_another_process_has_open_is_refused_by_its_name_and_process() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let victim = Victim::start(&task(dir.path()));
+    victim.wait_ready();
+    let refused = Embedded::open(dir.path(), Arc::new(SystemClock), Options::default());
+    let refused = format!("{:?}", refused.expect_err("refused"));
+    assert!(refused.contains(&dir.path().display().to_string()), "{refused}");
+    assert!(refused.contains(&format!("process {}", victim.id())), "{refused}");
+    victim.kill();
+    Embedded::open(dir.path(), Arc::new(SystemClock), Options::default()).expect("free again");
+}
+
+#[test]
+fn a_directory_without_rights_is_refused_by_its_name() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let locked = dir.path().join("locked");
+    fs::create_dir(&locked).expect("made");
+    let as_root = fs::metadata(&locked).is_ok_and(|locked| locked.uid() == 0);
+    let task = task(&locked);
+    let victim = if as_root {
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("set");
+        fs::set_permissions(&locked, Permissions::from_mode(0o700)).expect("set");
+        Victim::start_as_nobody(&task)
+    } else {
+        fs::set_permissions(&locked, Permissions::from_mode(0o000)).expect("set");
+        Victim::start(&task)
+    };
+    victim.wait_ready();
+    let said = match victim.kill().as_slice() {
+        [Said::Over(why)] => Ok(why.clone()),
+        [] => Err(Error::Unable("nobody may run this program".to_owned())),
+        other => panic!("it was opened: {other:?}"),
+    };
+    let Some(why) = or_skip(said) else { return };
+    assert!(why.contains("PermissionDenied") && why.contains("locked"), "{why}");
+}
+
+#[test]
+fn a_store_on_a_full_disk_is_refused_as_full_and_opens_when_there_is_room() {
+    let Some(mounts) = or_skip(Mounts::new(2 * MIB)) else { return };
+    let (dir, other) = (mounts.outer().join("store"), mounts.outer().join("other"));
+    // As much as there is, and then no more.
+    let _ = fs::write(&other, vec![1; 2 << 20]);
+    let options = Options { segment_bytes: 256 << 10, ..Options::default() };
+    match Embedded::open(&dir, Arc::new(SystemClock), options) {
+        Err(crore_store::Error::Full { .. }) => {}
+        Err(crore_store::Error::Unavailable(why)) => {
+            assert!(format!("{why:?}").contains("StorageFull"), "{why:?}");
+        }
+        other => panic!("it was opened: {other:?}"),
+    }
+    fs::remove_file(&other).expect("removed");
+    Embedded::open(&dir, Arc::new(SystemClock), options).expect("opened");
+}
