@@ -165,11 +165,11 @@ impl<'a> Opening<'a> {
 
     /// A file without a readable head is harmless if nothing stands in it that counts: then its head
     /// was being written when the machine stopped.
-    pub(crate) fn check_unknown(&self, oldest: u64) -> Result<(), Error> {
+    pub(crate) fn check_unknown(&self, seed: Option<u64>, oldest: u64) -> Result<(), Error> {
         for (name, file) in &self.unknown {
             let bytes = scan::read_all(&**file).map_err(unavailable)?;
             let rest = bytes.get(HEAD..).unwrap_or_default();
-            let counts = match self.seed() {
+            let counts = match seed {
                 Some(seed) => scan::any_frame(rest, seed, oldest),
                 None => rest.iter().any(|byte| *byte != 0),
             };
@@ -182,7 +182,7 @@ impl<'a> Opening<'a> {
 
     /// A new store.
     fn create(mut self, seed: u64) -> Result<Recovered, Error> {
-        self.check_unknown(0)?;
+        self.check_unknown(None, 0)?;
         self.clear_away()?;
         let size = self.options.segment_bytes.min(FIRST_SEGMENT);
         let name = self.next_name;

@@ -51,7 +51,7 @@ pub(crate) struct Recovered {
 impl Opening<'_> {
     pub(crate) fn recover(mut self, seed: u64) -> Result<Recovered, Error> {
         let (mut known, spare) = self.known(seed)?;
-        self.check_unknown(known.first().map_or(0, |first| first.segment.into()))?;
+        self.check_unknown(Some(seed), known.first().map_or(0, |first| first.segment.into()))?;
         let (unfinished, next) = self.cut(&mut known)?;
         let newest = known.last().ok_or_else(|| corrupt(0, 0, "no segment has a commit"))?;
         let Summary { last, at, end, .. } = newest.summary;
