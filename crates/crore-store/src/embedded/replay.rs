@@ -54,6 +54,9 @@ impl Opening<'_> {
         self.check_unknown(Some(seed), known.first().map_or(0, |first| first.segment.into()))?;
         let (unfinished, next) = self.cut(&mut known)?;
         let newest = known.last().ok_or_else(|| corrupt(0, 0, "no segment has a commit"))?;
+        // The last commit may be in no more than the cache, if the process that wrote it was killed.
+        // The next one is going to say that it is durable, so it must be before.
+        newest.file.sync().map_err(unavailable)?;
         let Summary { last, at, end, .. } = newest.summary;
         let mut local = Local::with(Log::new(seed, Tail::new(last + 1, newest.segment, end)));
         let numbers = replay(&mut local, &known, self.disk, seed)?;
