@@ -1,6 +1,8 @@
 //! The embedded store: the whole suite on files and threads, and the model across reopenings.
 
+mod crashes;
 mod driven;
+mod script;
 
 use std::sync::Arc;
 
