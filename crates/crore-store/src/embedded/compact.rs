@@ -18,6 +18,9 @@ use crate::local::{Place, Slot};
 
 /// How much is moved at a time: as much as hardly makes a commit longer.
 const SLICE: u64 = 256 << 10;
+/// Of a segment, at most this part is moved at a time: frames that are large for their segment leave
+/// much of it empty, so that giving segments up would never end.
+const SLICES: u64 = 8;
 /// How many things are looked at in a time.
 const LOOKS: usize = 4096;
 
@@ -42,7 +45,8 @@ impl Inner {
             return Ok(false);
         }
         let mut state = self.lock()?;
-        let over = state.move_slice(compaction, SLICE.min(self.options.segment_bytes / 8));
+        let most = SLICE.min(self.options.segment_bytes / SLICES);
+        let over = state.move_slice(compaction, most);
         match over {
             Ok(false) => {}
             Ok(true) => {
@@ -104,14 +108,14 @@ impl Compaction {
 
 impl State {
     /// Moves what counts of the next part of a segment; says whether that was the last.
-    fn move_slice(&mut self, compaction: &mut Compaction, slice: u64) -> Result<bool, Error> {
+    fn move_slice(&mut self, compaction: &mut Compaction, most: u64) -> Result<bool, Error> {
         let Compaction { segment, hint, mark, commit } = compaction;
         let start = self.local.records().tail.len();
         let damaged = |e: super::codec::Damaged| Error::Corrupt { what: e.0.to_owned() };
         let mut walk = Walk::resume(hint, *mark);
         let mut over = false;
         for _ in 0..LOOKS {
-            if self.local.records().tail.len() > start + slice {
+            if self.local.records().tail.len() > start + most {
                 break;
             }
             if let Some(item) = walk.next_job().map_err(damaged)? {

@@ -1,13 +1,15 @@
 //! The embedded store: the whole suite on files and threads, and the model across reopenings.
 
 mod backup;
+mod crashes;
 mod driven;
 mod fixture;
 mod image;
+mod open;
 mod repair;
 mod rich;
+mod script;
 mod verify;
-mod open;
 
 use std::sync::Arc;
 
