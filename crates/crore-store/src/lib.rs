@@ -16,6 +16,7 @@ mod clock;
 mod committed;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod embedded;
 mod error;
 pub mod jobs;
 mod local;

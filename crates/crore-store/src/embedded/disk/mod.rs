@@ -3,9 +3,22 @@
 //! Everything that the log asks of a machine goes through here, so that it runs the same on files,
 //! in memory, and on a disk that forgets, tears, fails and fills up when a test says so.
 
+mod bytes;
+#[cfg(test)]
+mod contract;
+mod failed;
+mod file;
+mod memory;
+mod name;
+#[cfg(any(test, feature = "conformance"))]
+pub mod sim;
+
 use std::fmt::Debug;
 use std::io;
 use std::sync::Arc;
+
+pub use file::Directory;
+pub use memory::InMemory;
 
 /// A directory of files. Names are plain: letters, digits, dots and dashes.
 pub trait Disk: Debug + Send + Sync {
