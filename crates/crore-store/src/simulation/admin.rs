@@ -79,7 +79,7 @@ pub(super) async fn change(link: &Link, id: JobId, want: Want) {
         Ok(verdict) => {
             let state = match &verdict {
                 Verdict::Applied { before, .. } => Some(before.live.state),
-                Verdict::Refused(_, state) => Some(*state),
+                Verdict::Refused(state) => Some(*state),
                 Verdict::Unknown => None,
             };
             link.scene().did(deed, state);
@@ -232,7 +232,8 @@ fn limit(scene: &mut Scene) -> Define {
         every: scene.dice.choose([Span::from_millis(100), Span::from_secs(2)]),
         burst: scene.dice.from(1, 4) as u32,
     });
-    let concurrency = (rate.is_none() || scene.dice.one_in(2)).then(|| scene.dice.from(0, 3) as u32);
+    let concurrency =
+        (rate.is_none() || scene.dice.one_in(2)).then(|| scene.dice.from(0, 3) as u32);
     let limit = Limit { matcher: Matcher::default(), rate, concurrency, per: None };
     let mut define = Define::set(name, Value::Limit(limit));
     define.expires_after = scene.dice.one_in(6).then(|| Span::from_secs(5));

@@ -262,7 +262,8 @@ impl Faults {
         if dice.one_in(8) {
             return Self::default();
         }
-        let mut often = |most: u32| if half(dice) { dice.from(1, u64::from(most)) as u32 } else { 0 };
+        let mut often =
+            |most: u32| if half(dice) { dice.from(1, u64::from(most)) as u32 } else { 0 };
         Self {
             kill: often(15),
             power_cut: often(15),

@@ -63,12 +63,14 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_numbers_and_another_seed_others() {
-        let rolls = |seed| std::iter::repeat_with({
-            let mut dice = Dice::new(seed);
-            move || dice.roll()
-        })
-        .take(8)
-        .collect::<Vec<_>>();
+        let rolls = |seed| {
+            std::iter::repeat_with({
+                let mut dice = Dice::new(seed);
+                move || dice.roll()
+            })
+            .take(8)
+            .collect::<Vec<_>>()
+        };
         assert_eq!(rolls(7), rolls(7));
         assert_ne!(rolls(7), rolls(8));
         assert_eq!(Dice::new(0).roll(), 0xe220_a839_7b1d_cdaf, "splitmix64, for ever");

@@ -89,7 +89,8 @@ fn batch(scene: &mut Scene) -> Batch {
         }
         if scene.config.jobs.waits && scene.dice.one_in(3) {
             let needs = scene.dice.choose([Needs::End, Needs::Success]);
-            let on = wait(scene, place, &batch).filter(|on| Some(*on) != job.group.map(AfterRef::Group));
+            let on =
+                wait(scene, place, &batch).filter(|on| Some(*on) != job.group.map(AfterRef::Group));
             job.after.extend(on.map(|on| After { on, needs }));
         }
         batch.jobs.push(job);

@@ -4,7 +4,7 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use crore_core::machine::{Event, Next, NextLive, Refusal, decide};
+use crore_core::machine::{Event, Next, NextLive, decide};
 use crore_core::{Job, JobId, State};
 
 use super::coverage::Sometimes;
@@ -28,7 +28,7 @@ pub(super) enum Verdict {
         pushed: Vec<Pushed>,
     },
     /// It changed nothing.
-    Refused(Refusal, State),
+    Refused(State),
     /// There is no such job.
     Unknown,
 }
@@ -52,7 +52,7 @@ pub(super) async fn settle(
         let dice = link.scene().dice.roll();
         let change = match decide(&job, event, dice) {
             Ok(change) => change,
-            Err(refusal) => return Ok(Verdict::Refused(refusal, job.live.state)),
+            Err(_) => return Ok(Verdict::Refused(job.live.state)),
         };
         let next = match &change.next {
             Next::Live(next) => Some(next.clone()),
@@ -74,7 +74,9 @@ pub(super) async fn settle(
 pub(super) async fn breath(link: &Link) {
     if link.scene().dice.one_in(3) {
         let mut waited = false;
-        poll_fn(|_| if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending })
-            .await;
+        poll_fn(
+            |_| if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending },
+        )
+        .await;
     }
 }

@@ -1,4 +1,4 @@
-//! The store under simulation, and the disk that it lives on.
+//! The store under simulation.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -6,23 +6,20 @@ use std::sync::Arc;
 use crore_core::Clock;
 
 use super::config::Config;
-use crate::{Error, Store};
+use crate::embedded::disk::sim::SimDisk;
+use crate::{Error, Memory, Store};
 
-/// A store that can be opened, driven by hand, and crashed.
+/// A store that can be opened on a disk, and driven by hand.
 pub trait Subject: Debug {
-    /// Opens the store on what is on its disk, as one that does nothing by itself.
-    fn open(&mut self, clock: Arc<dyn Clock>, config: &Config) -> Result<Running, Error>;
+    /// Opens the store on what is on the disk, as one that does nothing by itself.
+    fn open(
+        &mut self,
+        disk: &SimDisk,
+        clock: Arc<dyn Clock>,
+        config: &Config,
+    ) -> Result<Running, Error>;
 
-    /// The process is gone; the disk forgets what it may forget. The seed says what.
-    fn crash(&mut self, crash: Crash, seed: u64);
-
-    /// From now on the disk has this trouble, or none.
-    fn trouble(&mut self, trouble: Option<Trouble>);
-
-    /// What there is to see of the disk.
-    fn sight(&self) -> Sight;
-
-    /// Whether it keeps anything over a crash.
+    /// Whether it keeps anything over a crash; if not, there are none.
     fn survives(&self) -> bool;
 }
 
@@ -44,40 +41,26 @@ pub trait Loops: Debug {
     fn keep_once(&self) -> bool;
 }
 
-/// How a process ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Crash {
-    /// It is killed; what it wrote stays.
-    Kill,
-    /// The power goes; what was not synced may be lost in part or whole.
-    PowerCut,
+/// The memory store, which has no loops, and must not crash.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InMemory;
+
+impl Subject for InMemory {
+    fn open(&mut self, _: &SimDisk, clock: Arc<dyn Clock>, _: &Config) -> Result<Running, Error> {
+        Ok(Running { store: Arc::new(Memory::new(clock)), loops: Arc::new(Self) })
+    }
+
+    fn survives(&self) -> bool {
+        false
+    }
 }
 
-/// What ails a disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
-    /// The next sync fails.
-    SyncError,
-    /// The next write fails, and may have happened in part.
-    WriteError,
-    /// There is no more room than this.
-    Full {
-        /// How many bytes more may be written.
-        spare: u64,
-    },
-    /// The power goes at the n-th operation from now, from 0: it and all that follow fail.
-    PowerCutAt(u64),
-}
+impl Loops for InMemory {
+    fn commit_once(&self) -> bool {
+        false
+    }
 
-/// What there is to see of a disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sight {
-    /// The power went at the operation that was set.
-    pub dead: bool,
-    /// An error was injected since the last trouble was set.
-    pub failed: bool,
-    /// Something was written that is not synced.
-    pub unsynced: bool,
-    /// Files removed or begun anew so far.
-    pub reused: u64,
+    fn keep_once(&self) -> bool {
+        false
+    }
 }

@@ -24,11 +24,7 @@ impl Default for Trace {
 const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// The 64-bit FNV-1a hash of some bytes.
-pub fn hash(bytes: &[u8]) -> u64 {
-    more(FNV_START, bytes)
-}
-
+/// The 64-bit FNV-1a hash, over some more bytes.
 fn more(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME))
 }

@@ -162,4 +162,3 @@ async fn tick(link: &Link) -> Result<(), Error> {
         _ => Ok(()),
     }
 }
-

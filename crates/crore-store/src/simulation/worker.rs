@@ -22,7 +22,10 @@ pub(super) async fn fetch(link: Link, worker: usize) {
     let call = link.call(Op::Fetch { queues, kinds, n, strict });
     match link.store.claim(ask).await {
         Ok(claimed) => {
-            call.ok(Some(claimed.now), Answer::Fetched(claimed.jobs.iter().map(Granted::of).collect()));
+            call.ok(
+                Some(claimed.now),
+                Answer::Fetched(claimed.jobs.iter().map(Granted::of).collect()),
+            );
             claimed.jobs.iter().for_each(|job| take(&mut link.scene(), job, worker));
             for job in claimed.jobs {
                 if job.spec.lease.is_none() {
@@ -80,7 +83,7 @@ pub(super) fn changed(verdict: &Verdict) -> Changed {
             Changed::Asked
         }
         Verdict::Applied { .. } => Changed::Yes,
-        Verdict::Refused(..) => Changed::Refused,
+        Verdict::Refused(_) => Changed::Refused,
         Verdict::Unknown => Changed::Unknown,
     }
 }
@@ -102,7 +105,8 @@ pub(super) async fn report(link: Link, job: Job) {
     match settle(&link, id, Some(job), &Event::Finished { delivery, report }).await {
         Ok(verdict) => {
             note_cover(&mut link.scene(), &verdict, lease_until);
-            call.ok(None, Answer::Reported(reported(&mut link.scene(), verdict)));
+            let told = reported(&mut link.scene(), verdict);
+            call.ok(None, Answer::Reported(told));
         }
         Err(error) => call.failed(&error),
     }
@@ -119,7 +123,7 @@ fn note_cover(scene: &mut Scene, verdict: &Verdict, lease_until: crore_core::Tim
                 scene.happened(Sometimes::ReportedAfterItsLease);
             }
         }
-        Verdict::Refused(_, state) => {
+        Verdict::Refused(state) => {
             scene.did(Deed::Report, Some(*state));
             if *state == State::Cancelled {
                 scene.happened(Sometimes::ReportedAfterCancel);
@@ -138,7 +142,7 @@ fn reported(scene: &mut Scene, verdict: Verdict) -> Reported {
             pushed.iter().filter_map(|pushed| pushed.id()).for_each(|id| scene.heard_of(id));
             Reported::Accepted(pushed.into_iter().map(told).collect())
         }
-        Verdict::Refused(..) => Reported::Stale,
+        Verdict::Refused(_) => Reported::Stale,
         Verdict::Unknown => Reported::Unknown,
     }
 }
@@ -154,11 +158,8 @@ fn draw(scene: &mut Scene) -> Report {
             machine::Outcome::Failed { error: "it broke".into(), detail: result, again }
         }
         10 => {
-            let span = scene.dice.choose([Span::ZERO, Span::from_millis(200)]);
-            scene.dice.choose([0, 1]).eq(&0).then_some(()).map_or(
-                machine::Outcome::Interrupted,
-                |()| machine::Outcome::Snooze(span),
-            )
+            let span = scene.dice.choose([None, Some(Span::ZERO), Some(Span::from_millis(200))]);
+            span.map_or(machine::Outcome::Interrupted, machine::Outcome::Snooze)
         }
         _ => machine::Outcome::Cancel,
     };
@@ -196,10 +197,8 @@ pub(super) async fn renew(link: Link, jobs: Vec<Job>) {
         let lease = scene.config.jobs.lease;
         scene.dice.choose([None, Some(lease), Some(lease.times(2)), Some(Span::from_millis(10))])
     };
-    let leases: Vec<Renew> = jobs
-        .iter()
-        .map(|job| Renew { id: job.id, delivery: job.live.delivery, span })
-        .collect();
+    let leases: Vec<Renew> =
+        jobs.iter().map(|job| Renew { id: job.id, delivery: job.live.delivery, span }).collect();
     let asked = leases.iter().map(|l| Lease { id: l.id, delivery: l.delivery, span: l.span });
     let call = link.call(Op::Renew { leases: asked.collect() });
     match link.store.renew(leases).await {

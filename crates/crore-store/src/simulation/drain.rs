@@ -1,0 +1,218 @@
+//! The end of a run: the faults are healed, every job comes to its end, the store is opened once
+//! more, and all that is in it is written down.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crore_core::machine::{Event, Outcome, Report};
+use crore_core::{JobId, Span, State};
+use crore_testkit::history::answer::{Granted, Reported};
+use crore_testkit::history::op::{self, Want};
+use crore_testkit::history::{Answer, Node, Op};
+
+use super::pusher::told;
+use super::scene::{Link, name};
+use super::settle::{Verdict, settle};
+use super::whole::Whole;
+use super::world::{Caller, End, NODE, World};
+use super::{admin, upkeep};
+use crate::jobs::{Claim, Order, Write};
+use crate::registry::{Define, Table};
+
+/// After so many rounds of an hour each nothing may be left to do.
+const ROUNDS: usize = 60;
+
+impl World<'_> {
+    /// Heals, empties, opens anew and writes down.
+    pub(super) fn finish(&mut self) {
+        self.heal();
+        self.settle_all();
+        if self.node.is_none() {
+            return;
+        }
+        self.drain();
+        let before = self.look();
+        if self.subject.survives() {
+            let how = self.scene().dice.choose([End::Kill, End::PowerCut]);
+            self.end(how);
+            self.scene().config.faults.cut_inside = 0;
+            self.open();
+            let after = self.look();
+            for difference in before.differences(&after) {
+                self.scene().wrong(format!("opened anew: {difference}"));
+            }
+        }
+        let whole = self.look();
+        self.scene().recorder.node(NODE, Node::Dump(whole.dump()));
+    }
+
+    fn heal(&mut self) {
+        self.free();
+        self.disk.heal();
+        if self.scene().gave_up {
+            self.end(End::Kill);
+        }
+        self.scene().config.faults = super::config::Faults::default();
+        if self.node.is_none() {
+            self.open();
+        }
+    }
+
+    /// What is under way comes to its end. A store that gives up now has an error of its disk behind
+    /// it, and is opened once more.
+    fn settle_all(&mut self) {
+        for _ in 0..1000 {
+            if self.scene().gave_up {
+                self.end(End::Kill);
+                self.open();
+            }
+            if self.under_way.is_empty() {
+                return;
+            }
+            self.commit();
+            self.poll_all();
+        }
+        let n = self.under_way.len();
+        self.scene().wrong(format!("{n} operations never came to an end"));
+    }
+
+    fn run(&mut self, what: &str, task: impl Future<Output = ()> + 'static) {
+        if !self.complete(Box::pin(task)) {
+            self.scene().wrong(format!("never came to an end: {what}"));
+        }
+    }
+
+    fn drain(&mut self) {
+        let Some(link) = self.link(Caller::Drain) else { return };
+        self.run("opening up", open_up(link.clone()));
+        for _ in 0..ROUNDS {
+            let round = link.clone();
+            self.run("a round", work_off(round));
+            self.keep();
+            let left = self.left();
+            if left.iter().all(|(_, state)| state.has_ended()) {
+                return;
+            }
+            if left.iter().all(|(_, state)| state.has_ended() || *state == State::Waiting) {
+                // They wait for what is dead, and may be retried by hand for ever.
+                let waiting = left.into_iter().filter(|(_, state)| *state == State::Waiting);
+                let (link, waiting) = (link.clone(), waiting.map(|(id, _)| id).collect());
+                self.run("cancelling", cancel(link, waiting));
+            }
+            self.scene().advance(Span::from_secs(3600));
+        }
+        let left: Vec<_> =
+            self.left().into_iter().filter(|(_, state)| !state.has_ended()).collect();
+        self.scene().wrong(format!("after {ROUNDS} rounds there is something left: {left:?}"));
+    }
+
+    fn left(&mut self) -> Vec<(JobId, State)> {
+        self.look().jobs.iter().map(|(id, job)| (*id, job.live.state)).collect()
+    }
+
+    /// Reads the whole store, and says what does not fit together.
+    pub(super) fn look(&mut self) -> Whole {
+        let Some(link) = self.link(Caller::Drain) else { return Whole::default() };
+        let slot = Rc::new(RefCell::new(None));
+        let into = Rc::clone(&slot);
+        let done = self.complete(Box::pin(async move {
+            let read = Whole::read(&*link.store).await;
+            *into.borrow_mut() = Some(read);
+        }));
+        match slot.take() {
+            Some(Ok(whole)) => {
+                whole.faults.iter().for_each(|fault| self.scene().wrong(fault.clone()));
+                whole
+            }
+            Some(Err(error)) => {
+                self.scene().wrong(format!("cannot be read: {error:?}"));
+                Whole::default()
+            }
+            None => {
+                self.scene().wrong(format!("cannot be read to its end ({done})"));
+                Whole::default()
+            }
+        }
+    }
+
+    /// After an opening everything must fit together.
+    pub(super) fn look_over(&mut self) {
+        let whole = self.look();
+        self.scene().say("store", format_args!("has {:?}", whole.counts));
+    }
+}
+
+/// Nothing holds jobs back any more: no limit, no pause, no open group, no schedule that brings more.
+async fn open_up(link: Link) {
+    for (table, name) in [
+        (Table::Limits, name("l0")),
+        (Table::Limits, name("l1")),
+        (Table::Schedules, name("s0")),
+        (Table::Schedules, name("s1")),
+    ] {
+        admin::define(&link, Define::remove(table, name)).await;
+    }
+    let queues = link.scene().queues();
+    for queue in queues {
+        admin::define(&link, Define::remove(Table::Queues, queue)).await;
+    }
+    let groups = link.scene().known.groups.clone();
+    for group in groups {
+        if let Err(error) = link.store.apply(vec![Write::Seal(group)]).await {
+            link.could_not(&error);
+        }
+    }
+}
+
+/// Everything that can run runs, and is done.
+async fn work_off(link: Link) {
+    let upkeep = async {
+        upkeep::promote(&link, 1000).await?;
+        upkeep::rescue(&link, 1000).await
+    };
+    if let Err(error) = upkeep.await {
+        link.could_not(&error);
+    }
+    loop {
+        let queues = link.scene().queues();
+        let (order, n) = (Order::Merged, 20);
+        let ask = Claim { queues: queues.clone(), kinds: None, n, order, worker: name("drain") };
+        let call = link.call(Op::Fetch { queues, kinds: None, n, strict: false });
+        let claimed = match link.store.claim(ask).await {
+            Ok(claimed) => claimed,
+            Err(error) => return call.failed(&error),
+        };
+        let granted = claimed.jobs.iter().map(Granted::of).collect();
+        call.ok(Some(claimed.now), Answer::Fetched(granted));
+        if claimed.jobs.is_empty() {
+            return;
+        }
+        for job in claimed.jobs {
+            let (id, delivery) = (job.id, Some(job.live.delivery));
+            let outcome = op::Outcome::Done { result: None };
+            let (on_done, on_dead) = (Vec::new(), Vec::new());
+            let call = link.call(Op::Report { id, delivery, outcome, on_done, on_dead });
+            let report = Report::from(Outcome::Done { result: None });
+            match settle(&link, id, Some(job), &Event::Finished { delivery, report }).await {
+                Ok(verdict) => call.ok(None, Answer::Reported(reported(verdict))),
+                Err(error) => call.failed(&error),
+            }
+        }
+    }
+}
+
+fn reported(verdict: Verdict) -> Reported {
+    match verdict {
+        Verdict::Applied { pushed, .. } => {
+            Reported::Accepted(pushed.into_iter().map(told).collect())
+        }
+        Verdict::Refused(_) => Reported::Stale,
+        Verdict::Unknown => Reported::Unknown,
+    }
+}
+
+async fn cancel(link: Link, jobs: Vec<JobId>) {
+    for id in jobs {
+        admin::change(&link, id, Want::Cancel).await;
+    }
+}

@@ -1,0 +1,177 @@
+//! What goes wrong, and when.
+
+use crore_core::Span;
+use crore_testkit::history::Fault as Injected;
+
+use super::config::Faults;
+use super::coverage::{Fault, Sometimes};
+use super::world::{End, NODE, World};
+use crate::embedded::disk::sim::{Call, Failure, Fault as DiskFault, Then};
+
+const HOUR: Span = Span::from_secs(3600);
+
+impl World<'_> {
+    /// Draws whether something goes wrong in this step, and lets it.
+    pub(super) fn meet_fault(&mut self) {
+        let step = self.scene().step;
+        if self.full_until.is_some_and(|until| until <= step) {
+            self.free();
+        }
+        let Some(fault) = self.draw_fault() else { return };
+        self.scene().fault(fault);
+        match fault {
+            Fault::Kill => self.end(End::Kill),
+            Fault::PowerCut => self.end(End::PowerCut),
+            Fault::CutInside => self.cut_inside(),
+            Fault::KillUnheard => self.kill_unheard(),
+            Fault::SyncError => self.fail(Call::Sync),
+            Fault::WriteError => self.fail(Call::Write),
+            Fault::Full => self.fill(),
+            Fault::ClockBack | Fault::ClockForward => self.jump(fault),
+            Fault::LostAnswer => drop(self.lose_answer()),
+            Fault::WorkerCrash | Fault::WorkerStall | Fault::Silence => self.hurt_worker(fault),
+            Fault::DoubleReport | Fault::Nothing => {}
+        }
+    }
+
+    fn draw_fault(&self) -> Option<Fault> {
+        let mut scene = self.scene();
+        let Faults {
+            kill,
+            power_cut,
+            cut_inside,
+            kill_unheard,
+            sync_error,
+            write_error,
+            full,
+            clock_back,
+            clock_forward,
+            worker_crash,
+            worker_stall,
+            // Drawn by the workers themselves.
+            double_report: _,
+            silence,
+            lost_answer,
+        } = scene.config.faults;
+        let odds = [
+            (Fault::Kill, kill),
+            (Fault::PowerCut, power_cut),
+            (Fault::CutInside, cut_inside),
+            (Fault::KillUnheard, kill_unheard),
+            (Fault::SyncError, sync_error),
+            (Fault::WriteError, write_error),
+            (Fault::Full, full),
+            (Fault::ClockBack, clock_back),
+            (Fault::ClockForward, clock_forward),
+            (Fault::WorkerCrash, worker_crash),
+            (Fault::WorkerStall, worker_stall),
+            (Fault::Silence, silence),
+            (Fault::LostAnswer, lost_answer),
+        ];
+        odds.into_iter().find(|(_, odds)| scene.dice.in_thousand(*odds)).map(|(fault, _)| fault)
+    }
+
+    /// The power goes at some call to the disk during a commit, or while the keeper tidies up.
+    fn cut_inside(&mut self) {
+        if self.node.is_none() {
+            return;
+        }
+        let (ahead, tidying) = {
+            let mut scene = self.scene();
+            (scene.dice.from(1, 5), scene.dice.one_in(4))
+        };
+        let (writes, syncs) = (self.disk.count(Call::Write), self.disk.count(Call::Sync));
+        let at = self.disk.calls() + ahead;
+        self.disk.crash_at(at);
+        if tidying {
+            self.keep();
+        }
+        self.commit();
+        if self.disk.calls() < at {
+            self.disk.crash_at(u64::MAX);
+            return self.poll_all();
+        }
+        let wrote = self.disk.count(Call::Write) - writes;
+        if wrote > 0 && self.disk.count(Call::Sync) - syncs <= 1 {
+            self.scene().happened(Sometimes::CutBetweenWriteAndSync);
+        }
+        self.end(End::PowerCut);
+    }
+
+    /// The process dies after a sync, before anybody is told.
+    fn kill_unheard(&mut self) {
+        if self.commit() && !self.under_way.is_empty() {
+            self.scene().happened(Sometimes::KilledBetweenSyncAndAnswer);
+        }
+        let how = self.scene().dice.choose([End::Kill, End::PowerCut]);
+        self.end(how);
+    }
+
+    /// The next call of this kind fails. From then on the store must not say yes to any write, until
+    /// it is opened anew.
+    fn fail(&mut self, kind: Call) {
+        let before = self.disk.count(kind);
+        let then = self.scene().dice.choose([Then::Once, Then::FromThenOn]);
+        let error = Failure::Eio;
+        self.disk.fail(DiskFault::AfterCalls { n: 0, kind, error, then });
+        self.commit();
+        if self.scene().dice.one_in(3) {
+            self.keep();
+        }
+        if self.disk.count(kind) > before {
+            self.scene().recorder.fault(NODE, Injected::SyncError);
+        } else {
+            self.disk.heal();
+        }
+        self.poll_all();
+    }
+
+    /// There is little room left, for a while.
+    fn fill(&mut self) {
+        let used: u64 = self.disk.image().values().map(|bytes| bytes.len() as u64).sum();
+        let mut scene = self.scene();
+        let spare = scene.dice.choose([0, 100, 5000]);
+        let until = scene.step + scene.dice.from(5, 60) as u32;
+        scene.recorder.fault(NODE, Injected::DiskFull);
+        drop(scene);
+        self.disk.capacity(used + spare);
+        self.full_until = Some(until);
+    }
+
+    /// There is room again.
+    pub(super) fn free(&mut self) {
+        self.disk.capacity(u64::MAX);
+        if self.full_until.take().is_some() {
+            self.scene().recorder.fault(NODE, Injected::DiskFreed);
+        }
+    }
+
+    fn jump(&self, fault: Fault) {
+        let mut scene = self.scene();
+        let (by, hours) = if fault == Fault::ClockBack { (HOUR, -1) } else { (HOUR.times(24), 24) };
+        if hours < 0 {
+            scene.put_back(by);
+        } else {
+            scene.advance(by);
+        }
+        scene.recorder.fault(NODE, Injected::ClockJump { by: hours * 3_600_000 });
+    }
+
+    fn hurt_worker(&self, fault: Fault) {
+        let mut scene = self.scene();
+        let workers = scene.known.hands.len();
+        let worker = scene.dice.place(workers);
+        let elapsed = scene.elapsed();
+        let lease = scene.config.jobs.lease.as_millis();
+        let stall = scene.dice.from(1, 2 * lease);
+        let place = scene.dice.roll();
+        let Some(hand) = scene.known.hands.get_mut(worker) else { return };
+        match fault {
+            Fault::WorkerStall => hand.stalled_until = elapsed + stall,
+            Fault::Silence if !hand.held.is_empty() => {
+                hand.held.swap_remove((place % hand.held.len() as u64) as usize);
+            }
+            _ => hand.held.clear(),
+        }
+    }
+}

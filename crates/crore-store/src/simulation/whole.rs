@@ -1,0 +1,104 @@
+//! Everything that is in a store, and whether it fits together.
+
+use std::collections::BTreeMap;
+
+use crore_core::{Job, JobId, State};
+use crore_testkit::history::node::{Dump, Stored};
+
+use super::admin::counted;
+use crate::jobs::Which;
+use crate::registry::{Entry, Table};
+use crate::views::{Count, Query};
+use crate::{Error, Store};
+
+/// Everything that is in a store.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Whole {
+    pub(super) jobs: BTreeMap<JobId, Job>,
+    pub(super) counts: Vec<Count>,
+    pub(super) entries: Vec<Entry>,
+    /// What does not fit together.
+    pub(super) faults: Vec<String>,
+}
+
+const TABLES: [Table; 3] = [Table::Limits, Table::Queues, Table::Schedules];
+const PAGE: usize = 50;
+
+impl Whole {
+    /// Reads all of it.
+    pub(super) async fn read(store: &dyn Store) -> Result<Self, Error> {
+        let mut whole = Self { counts: store.counts(None).await?, ..Self::default() };
+        for state in State::ALL {
+            whole.read_state(store, state).await?;
+        }
+        for table in TABLES {
+            whole.entries.extend(store.entries(table, None, usize::MAX).await?);
+        }
+        let ids: Vec<JobId> = whole.jobs.keys().copied().collect();
+        for (id, got) in ids.iter().zip(store.get(Which::all(&ids)).await?) {
+            if got.as_ref() != whole.jobs.get(id) {
+                whole.faults.push(format!("{id:?} is listed and got differently"));
+            }
+        }
+        whole.recount();
+        Ok(whole)
+    }
+
+    async fn read_state(&mut self, store: &dyn Store, state: State) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let query = Query { state, queue: None, kind: None, after, n: PAGE };
+            let page = store.list(query).await?;
+            for job in page.jobs {
+                if job.live.state != state {
+                    self.faults.push(format!("{:?} is listed as {state:?}", job.id));
+                }
+                if let Some(other) = self.jobs.insert(job.id, job) {
+                    self.faults.push(format!("{:?} is listed twice", other.id));
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The counts that are kept must be those of the jobs that are there.
+    fn recount(&mut self) {
+        let mut counts = BTreeMap::new();
+        for job in self.jobs.values() {
+            let sort = (job.spec.queue.clone(), job.spec.kind.clone(), job.live.state);
+            *counts.entry(sort).or_insert(0) += 1;
+        }
+        let counted =
+            counts.into_iter().map(|((queue, kind, state), n)| Count { queue, kind, state, n });
+        let counted: Vec<Count> = counted.collect();
+        if counted != self.counts {
+            self.faults.push(format!("counted {counted:?}, but kept is {:?}", self.counts));
+        }
+    }
+
+    /// How this differs from another, in words; empty if it does not.
+    pub(super) fn differences(&self, other: &Self) -> Vec<String> {
+        let ids = self.jobs.keys().chain(other.jobs.keys());
+        let mut ids: Vec<&JobId> = ids.collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut found: Vec<String> = ids
+            .into_iter()
+            .filter(|id| self.jobs.get(id) != other.jobs.get(id))
+            .map(|id| format!("{:?} became {:?}", self.jobs.get(id), other.jobs.get(id)))
+            .collect();
+        if self.entries != other.entries {
+            found.push(format!("{:?} became {:?}", self.entries, other.entries));
+        }
+        found
+    }
+
+    /// As the history has it.
+    pub(super) fn dump(&self) -> Dump {
+        let jobs = self.jobs.values().map(Stored::of).collect();
+        Dump { jobs, counts: self.counts.iter().cloned().map(counted).collect() }
+    }
+}
