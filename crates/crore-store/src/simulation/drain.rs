@@ -31,6 +31,9 @@ impl World<'_> {
             return;
         }
         self.drain();
+        if self.scene().gave_up {
+            self.scene().wrong("the store gave up, and its disk was well".to_owned());
+        }
         let before = self.look();
         if self.subject.survives() {
             let how = self.scene().dice.choose([End::Kill, End::PowerCut]);
@@ -49,7 +52,7 @@ impl World<'_> {
     fn heal(&mut self) {
         self.free();
         self.disk.heal();
-        if self.scene().gave_up {
+        if self.failed {
             self.end(End::Kill);
         }
         self.scene().config.faults = super::config::Faults::default();
@@ -58,14 +61,9 @@ impl World<'_> {
         }
     }
 
-    /// What is under way comes to its end. A store that gives up now has an error of its disk behind
-    /// it, and is opened once more.
+    /// What is under way comes to its end.
     fn settle_all(&mut self) {
         for _ in 0..1000 {
-            if self.scene().gave_up {
-                self.end(End::Kill);
-                self.open();
-            }
             if self.under_way.is_empty() {
                 return;
             }

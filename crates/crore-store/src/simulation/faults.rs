@@ -120,6 +120,7 @@ impl World<'_> {
         }
         if self.disk.count(kind) > before {
             self.scene().recorder.fault(NODE, Injected::SyncError);
+            self.failed = true;
         } else {
             self.disk.heal();
         }
@@ -136,6 +137,7 @@ impl World<'_> {
         drop(scene);
         self.disk.capacity(used + spare);
         self.full_until = Some(until);
+        self.failed = true;
     }
 
     /// There is room again.

@@ -35,6 +35,9 @@ pub struct Failure {
     pub history: History,
 }
 
+/// How many violations of one run are shown; the others mostly follow from these.
+const SHOWN: usize = 10;
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seed = self.config.seed;
@@ -43,7 +46,12 @@ impl fmt::Display for Failure {
         writeln!(f, "the last that happened (step, milliseconds, who):")?;
         self.tail.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
         writeln!(f, "violations:")?;
-        self.violations.iter().try_for_each(|violation| writeln!(f, "  {violation}"))
+        let shown = self.violations.iter().take(SHOWN);
+        shown.map(|violation| writeln!(f, "  {violation}")).collect::<fmt::Result>()?;
+        match self.violations.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => writeln!(f, "  and {more} more"),
+        }
     }
 }
 

@@ -88,7 +88,10 @@ impl Whole {
         let mut found: Vec<String> = ids
             .into_iter()
             .filter(|id| self.jobs.get(id) != other.jobs.get(id))
-            .map(|id| format!("{:?} became {:?}", self.jobs.get(id), other.jobs.get(id)))
+            .map(|id| {
+                let live = |whole: &Self| whole.jobs.get(id).map(|job| job.live.clone());
+                format!("{id:?} was {:?} and became {:?}", live(self), live(other))
+            })
             .collect();
         if self.entries != other.entries {
             found.push(format!("{:?} became {:?}", self.entries, other.entries));

@@ -35,6 +35,8 @@ pub(super) struct World<'a> {
     pub(super) under_way: Vec<UnderWay>,
     /// The disk is full until this step.
     pub(super) full_until: Option<u32>,
+    /// Whether the disk has failed the open store, so that it may give up.
+    pub(super) failed: bool,
 }
 
 /// An operation that has begun.
@@ -85,7 +87,8 @@ impl<'a> World<'a> {
     pub(super) fn new(config: Config, subject: &'a mut dyn Subject) -> Self {
         let disk = SimDisk::new(config.seed);
         let scene = Rc::new(RefCell::new(Scene::new(config)));
-        Self { scene, subject, disk, node: None, under_way: Vec::new(), full_until: None }
+        let (node, under_way) = (None, Vec::new());
+        Self { scene, subject, disk, node, under_way, full_until: None, failed: false }
     }
 
     pub(super) fn scene(&self) -> RefMut<'_, Scene> {
@@ -103,6 +106,9 @@ impl<'a> World<'a> {
         }
         if self.scene().gave_up {
             self.scene().happened(Sometimes::GaveUp);
+            if !self.failed {
+                self.scene().wrong("the store gave up, and its disk was well".to_owned());
+            }
             self.end(End::Kill);
         }
         self.meet_fault();
@@ -280,6 +286,7 @@ impl<'a> World<'a> {
         }
         self.disk = disk;
         self.node = None;
+        self.failed = self.full_until.is_some();
         // Nobody hears of these any more.
         self.under_way.clear();
     }
