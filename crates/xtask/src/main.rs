@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod command;
 mod layers;
+mod sim;
 mod sizes;
 mod source;
 
@@ -16,7 +17,9 @@ usage: cargo xtask COMMAND
   ci --quick                 the same without the tests that need a database server
   layers                     which crate uses which, and which words stand in which crate
   sizes                      lengths of files and functions
-  bench NAME [--json FILE]   a benchmark; without a name, the list of them";
+  bench NAME [--json FILE]   a benchmark; without a name, the list of them
+  sim --seeds N [--from S]   the simulator of the store over N seeds, with what they reached
+  sim --seed S               one seed, twice";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +40,7 @@ fn dispatch(args: &[&str]) -> Result<(), String> {
         ["layers"] => layers::run(),
         ["sizes"] => sizes::run(),
         ["bench", rest @ ..] => bench::run(rest),
+        ["sim", rest @ ..] => sim::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

@@ -52,7 +52,7 @@ impl World<'_> {
     fn heal(&mut self) {
         self.free();
         self.disk.heal();
-        if self.failed {
+        if self.failed || self.scene().gave_up {
             self.end(End::Kill);
         }
         self.scene().config.faults = super::config::Faults::default();

@@ -133,11 +133,9 @@ impl World<'_> {
         let mut scene = self.scene();
         let spare = scene.dice.choose([0, 100, 5000]);
         let until = scene.step + scene.dice.from(5, 60) as u32;
-        scene.recorder.fault(NODE, Injected::DiskFull);
         drop(scene);
         self.disk.capacity(used + spare);
         self.full_until = Some(until);
-        self.failed = true;
     }
 
     /// There is room again.

@@ -26,6 +26,7 @@ mod settle;
 mod subject;
 mod trace;
 mod upkeep;
+mod watch;
 mod whole;
 mod worker;
 mod world;

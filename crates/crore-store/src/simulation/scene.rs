@@ -130,6 +130,12 @@ impl Scene {
         self.coverage.happened(what);
     }
 
+    /// A loop of the store has made a turn.
+    pub(super) fn turned(&mut self, which: &str, did: &Result<bool, Error>) {
+        self.say("store", format_args!("{which}: {did:?}"));
+        self.gave_up |= matches!(did, Err(Error::Poisoned));
+    }
+
     /// Something must not be.
     pub(super) fn wrong(&mut self, what: String) {
         self.trace.line(format_args!("WRONG: {what}"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crore_core::Clock;
 
 use super::config::Config;
-use crate::embedded::disk::sim::SimDisk;
+use crate::embedded::disk::Disk;
 use crate::{Error, Memory, Store};
 
 /// A store that can be opened on a disk, and driven by hand.
@@ -14,7 +14,7 @@ pub trait Subject: Debug {
     /// Opens the store on what is on the disk, as one that does nothing by itself.
     fn open(
         &mut self,
-        disk: &SimDisk,
+        disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
         config: &Config,
     ) -> Result<Running, Error>;
@@ -35,10 +35,10 @@ pub struct Running {
 /// The loops of a store, one turn at a time.
 pub trait Loops: Debug {
     /// Makes durable what was written since; whether there was anything.
-    fn commit_once(&self) -> bool;
+    fn commit_once(&self) -> Result<bool, Error>;
 
     /// Tidies up a little; whether there was anything to do.
-    fn keep_once(&self) -> bool;
+    fn keep_once(&self) -> Result<bool, Error>;
 }
 
 /// The memory store, which has no loops, and must not crash.
@@ -46,7 +46,12 @@ pub trait Loops: Debug {
 pub struct InMemory;
 
 impl Subject for InMemory {
-    fn open(&mut self, _: &SimDisk, clock: Arc<dyn Clock>, _: &Config) -> Result<Running, Error> {
+    fn open(
+        &mut self,
+        _: Arc<dyn Disk>,
+        clock: Arc<dyn Clock>,
+        _: &Config,
+    ) -> Result<Running, Error> {
         Ok(Running { store: Arc::new(Memory::new(clock)), loops: Arc::new(Self) })
     }
 
@@ -56,11 +61,11 @@ impl Subject for InMemory {
 }
 
 impl Loops for InMemory {
-    fn commit_once(&self) -> bool {
-        false
+    fn commit_once(&self) -> Result<bool, Error> {
+        Ok(false)
     }
 
-    fn keep_once(&self) -> bool {
-        false
+    fn keep_once(&self) -> Result<bool, Error> {
+        Ok(false)
     }
 }

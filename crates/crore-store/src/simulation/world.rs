@@ -14,6 +14,7 @@ use super::config::Config;
 use super::coverage::Sometimes;
 use super::scene::{Link, Scene};
 use super::subject::{Running, Subject};
+use super::watch::{Told, Watch};
 use super::{admin, pusher, upkeep, worker};
 use crate::embedded::disk::sim::SimDisk;
 
@@ -37,6 +38,8 @@ pub(super) struct World<'a> {
     pub(super) full_until: Option<u32>,
     /// Whether the disk has failed the open store, so that it may give up.
     pub(super) failed: bool,
+    /// What the store was told by its disk.
+    told: Arc<Told>,
 }
 
 /// An operation that has begun.
@@ -87,8 +90,8 @@ impl<'a> World<'a> {
     pub(super) fn new(config: Config, subject: &'a mut dyn Subject) -> Self {
         let disk = SimDisk::new(config.seed);
         let scene = Rc::new(RefCell::new(Scene::new(config)));
-        let (node, under_way) = (None, Vec::new());
-        Self { scene, subject, disk, node, under_way, full_until: None, failed: false }
+        let (node, under_way, told) = (None, Vec::new(), Arc::default());
+        Self { scene, subject, disk, node, under_way, full_until: None, failed: false, told }
     }
 
     pub(super) fn scene(&self) -> RefMut<'_, Scene> {
@@ -156,24 +159,34 @@ impl<'a> World<'a> {
         }
     }
 
-    pub(super) fn commit(&self) -> bool {
+    pub(super) fn commit(&mut self) -> bool {
         let Some(node) = &self.node else { return false };
         let did = node.loops.commit_once();
-        self.scene().say("store", format_args!("commit: {did}"));
-        did
+        self.scene().turned("commit", &did);
+        self.hear_of_room();
+        did.unwrap_or(false)
     }
 
-    pub(super) fn keep(&self) {
+    pub(super) fn keep(&mut self) {
         let Some(node) = &self.node else { return };
         let did = node.loops.keep_once();
-        let mut scene = self.scene();
-        scene.say("store", format_args!("keep: {did}"));
-        if did {
-            scene.happened(Sometimes::TidiedUp);
+        self.scene().turned("keep", &did);
+        if self.hear_of_room() {
+            self.scene().happened(Sometimes::FullWhileTidying);
         }
-        if self.full_until.is_some() {
-            scene.happened(Sometimes::FullWhileTidying);
+        if let Ok(true) = did {
+            self.scene().happened(Sometimes::TidiedUp);
         }
+    }
+
+    /// Notes it if the store was told that there is no room.
+    fn hear_of_room(&mut self) -> bool {
+        let told = self.told.take_full();
+        if told && !self.failed {
+            self.failed = true;
+            self.scene().recorder.fault(NODE, Injected::DiskFull);
+        }
+        told
     }
 
     /// A caller begins an operation, if it has not too many under way.
@@ -286,7 +299,7 @@ impl<'a> World<'a> {
         }
         self.disk = disk;
         self.node = None;
-        self.failed = self.full_until.is_some();
+        self.failed = false;
         // Nobody hears of these any more.
         self.under_way.clear();
     }
@@ -297,7 +310,9 @@ impl<'a> World<'a> {
             let cut = self.cut_ahead();
             let clock = Arc::new(self.scene().clock.clone());
             let config = self.scene().config.clone();
-            let opened = self.subject.open(&self.disk, clock, &config);
+            let disk = Arc::new(Watch::new(&self.disk, &self.told));
+            let opened = self.subject.open(disk, clock, &config);
+            self.hear_of_room();
             let died = cut.is_some_and(|at| self.disk.calls() >= at);
             self.disk.crash_at(u64::MAX);
             match opened {

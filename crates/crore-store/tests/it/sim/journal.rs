@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use crore_core::{Batch, Clock, Delivery, Job, Name, Span, Time};
-use crore_store::embedded::disk::sim::SimDisk;
 use crore_store::embedded::disk::{Disk, File, Open};
 use crore_store::jobs::{Claim, Claimed, Renew, Write};
 use crore_store::registry::Define;
@@ -96,7 +95,7 @@ const ENTRY: usize = 16;
 impl Subject for Journal {
     fn open(
         &mut self,
-        disk: &SimDisk,
+        disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
         _: &Config,
     ) -> Result<Running, Error> {
@@ -267,11 +266,11 @@ impl Journaled {
 }
 
 impl Loops for Journaled {
-    fn commit_once(&self) -> bool {
+    fn commit_once(&self) -> Result<bool, Error> {
         let made = lock(&self.tape).calls.len();
         let mut progress = lock(&self.progress);
         if progress.gave_up || progress.durable == made {
-            return false;
+            return Ok(false);
         }
         let mut bytes = Vec::new();
         for place in progress.durable..made {
@@ -285,13 +284,13 @@ impl Loops for Journaled {
         });
         if synced.is_err() && self.lie != Lie::ForgivesErrors {
             progress.gave_up = true;
-        } else {
-            (progress.durable, progress.durable_id) = (made, progress.last_id);
+            return Err(Error::Poisoned);
         }
-        true
+        (progress.durable, progress.durable_id) = (made, progress.last_id);
+        Ok(true)
     }
 
-    fn keep_once(&self) -> bool {
-        false
+    fn keep_once(&self) -> Result<bool, Error> {
+        Ok(false)
     }
 }
