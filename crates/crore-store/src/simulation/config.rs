@@ -166,7 +166,7 @@ impl Config {
         // Apart from the run's own numbers, so that a new field here leaves those as they were.
         let mut dice = Dice::new(seed ^ 0x00c0_ffee);
         let dice = &mut dice;
-        Self {
+        let mut config = Self {
             seed,
             steps: dice.from(120, 320) as u32,
             callers: Callers::draw(dice),
@@ -174,7 +174,11 @@ impl Config {
             hands: Hands::draw(dice),
             store: Setup::draw(dice),
             faults: Faults::draw(dice),
+        };
+        if config.store.durability != Durability::Always {
+            config.faults = config.faults.without_power_cuts();
         }
+        config
     }
 }
 
@@ -280,6 +284,11 @@ impl Faults {
             silence: often(20),
             lost_answer: often(30),
         }
+    }
+
+    /// The same without what takes back what was written and not synced.
+    fn without_power_cuts(self) -> Self {
+        Self { power_cut: 0, cut_inside: 0, sync_error: 0, ..self }
     }
 
     /// The same without what a store that forgets everything cannot survive.

@@ -82,13 +82,15 @@ pub enum Sometimes {
     ForgottenClaim,
     /// The store gave up after an error of its disk.
     GaveUp,
-    /// The keeper gave a segment back.
+    /// The keeper did something.
     TidiedUp,
+    /// A store was the same before a crash and after it.
+    ComparedOpenedAnew,
 }
 
 impl Sometimes {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::CutBetweenWriteAndSync,
         Self::KilledBetweenSyncAndAnswer,
         Self::CutWhileOpening,
@@ -104,6 +106,7 @@ impl Sometimes {
         Self::ForgottenClaim,
         Self::GaveUp,
         Self::TidiedUp,
+        Self::ComparedOpenedAnew,
     ];
 }
 

@@ -51,6 +51,7 @@ impl Dice {
     }
 
     /// One of these.
+    #[expect(clippy::indexing_slicing, reason = "the place is below N, and N is not zero")]
     pub const fn choose<T: Copy, const N: usize>(&mut self, from: [T; N]) -> T {
         const { assert!(N > 0, "there is something to choose from") }
         from[self.place(N)]

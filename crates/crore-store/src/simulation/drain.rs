@@ -34,16 +34,13 @@ impl World<'_> {
         if self.scene().gave_up {
             self.scene().wrong("the store gave up, and its disk was well".to_owned());
         }
+        self.commit_all();
         let before = self.look();
         if self.subject.survives() {
-            let how = self.scene().dice.choose([End::Kill, End::PowerCut]);
+            let how = self.some_end();
             self.end(how);
-            self.scene().config.faults.cut_inside = 0;
             self.open();
-            let after = self.look();
-            for difference in before.differences(&after) {
-                self.scene().wrong(format!("opened anew: {difference}"));
-            }
+            self.compare(&before);
         }
         let whole = self.look();
         self.scene().recorder.node(NODE, Node::Dump(whole.dump()));

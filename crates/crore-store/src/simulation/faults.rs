@@ -3,8 +3,9 @@
 use crore_core::Span;
 use crore_testkit::history::Fault as Injected;
 
-use super::config::Faults;
+use super::config::{Durability, Faults};
 use super::coverage::{Fault, Sometimes};
+use super::whole::Whole;
 use super::world::{End, NODE, World};
 use crate::embedded::disk::sim::{Call, Failure, Fault as DiskFault, Then};
 
@@ -20,8 +21,8 @@ impl World<'_> {
         let Some(fault) = self.draw_fault() else { return };
         self.scene().fault(fault);
         match fault {
-            Fault::Kill => self.end(End::Kill),
-            Fault::PowerCut => self.end(End::PowerCut),
+            Fault::Kill => self.crash(End::Kill),
+            Fault::PowerCut => self.crash(End::PowerCut),
             Fault::CutInside => self.cut_inside(),
             Fault::KillUnheard => self.kill_unheard(),
             Fault::SyncError => self.fail(Call::Sync),
@@ -103,8 +104,47 @@ impl World<'_> {
         if self.commit() && !self.under_way.is_empty() {
             self.scene().happened(Sometimes::KilledBetweenSyncAndAnswer);
         }
-        let how = self.scene().dice.choose([End::Kill, End::PowerCut]);
+        let how = self.some_end();
         self.end(how);
+    }
+
+    /// How a process may end so that nothing is lost that was answered.
+    pub(super) fn some_end(&self) -> End {
+        let mut scene = self.scene();
+        match scene.config.store.durability {
+            Durability::Always => scene.dice.choose([End::Kill, End::PowerCut]),
+            Durability::Interval | Durability::None => End::Kill,
+        }
+    }
+
+    /// The process ends; sometimes in a quiet moment, when everything is durable. Then the store has
+    /// to be the same when it is opened anew.
+    fn crash(&mut self, how: End) {
+        let quiet = self.scene().dice.one_in(3);
+        if !quiet || self.node.is_none() || !self.commit_all() {
+            return self.end(how);
+        }
+        let before = self.look();
+        self.end(how);
+        self.open();
+        if self.node.is_some() {
+            self.compare(&before);
+        }
+    }
+
+    /// Makes durable whatever was written, if the disk lets it.
+    pub(super) fn commit_all(&mut self) -> bool {
+        (0..100).take_while(|_| self.commit()).for_each(drop);
+        !self.failed && !self.scene().gave_up
+    }
+
+    /// The store is as it was.
+    pub(super) fn compare(&mut self, before: &Whole) {
+        let after = self.look();
+        for difference in before.differences(&after) {
+            self.scene().wrong(format!("opened anew: {difference}"));
+        }
+        self.scene().happened(Sometimes::ComparedOpenedAnew);
     }
 
     /// The next call of this kind fails. From then on the store must not say yes to any write, until

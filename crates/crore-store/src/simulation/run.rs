@@ -46,8 +46,8 @@ impl fmt::Display for Failure {
         writeln!(f, "the last that happened (step, milliseconds, who):")?;
         self.tail.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
         writeln!(f, "violations:")?;
-        let shown = self.violations.iter().take(SHOWN);
-        shown.map(|violation| writeln!(f, "  {violation}")).collect::<fmt::Result>()?;
+        let mut shown = self.violations.iter().take(SHOWN);
+        shown.try_for_each(|violation| writeln!(f, "  {violation}"))?;
         match self.violations.len().saturating_sub(SHOWN) {
             0 => Ok(()),
             more => writeln!(f, "  and {more} more"),

@@ -1,8 +1,11 @@
 //! Everything that is in a store, and whether it fits together.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crore_core::{Job, JobId, State};
+use crore_core::group::{Group, Outlook};
+use crore_core::job::{Dependency, Needs, Thing};
+use crore_core::{GroupId, Job, JobId, State, Time};
 use crore_testkit::history::node::{Dump, Stored};
 
 use super::admin::counted;
@@ -17,6 +20,8 @@ pub(super) struct Whole {
     pub(super) jobs: BTreeMap<JobId, Job>,
     pub(super) counts: Vec<Count>,
     pub(super) entries: Vec<Entry>,
+    /// Groups that somebody waits for.
+    pub(super) groups: BTreeMap<GroupId, Group>,
     /// What does not fit together.
     pub(super) faults: Vec<String>,
 }
@@ -40,12 +45,50 @@ impl Whole {
                 whole.faults.push(format!("{id:?} is listed and got differently"));
             }
         }
+        whole.read_groups(store).await?;
         whole.recount();
+        whole.check_waits();
         Ok(whole)
     }
 
+    async fn read_groups(&mut self, store: &dyn Store) -> Result<(), Error> {
+        let things = self.jobs.values().flat_map(|job| &job.spec.after).map(|after| after.on);
+        let things: BTreeSet<Thing> = things.collect();
+        for thing in things {
+            if let Thing::Group(id) = thing
+                && let Some(group) = store.group(id).await?
+            {
+                self.groups.insert(id, group);
+            }
+        }
+        Ok(())
+    }
+
+    /// A job that waits must wait for something that can still come, or it would wait for ever.
+    fn check_waits(&mut self) {
+        let holds = |after: &&Dependency| match after.on {
+            Thing::Group(id) => self
+                .groups
+                .get(&id)
+                .is_some_and(|group| group.outlook(after.needs) == Outlook::Open),
+            Thing::Job(id) => self.jobs.get(&id).is_some_and(|job| match job.live.state {
+                State::Done | State::Cancelled => false,
+                State::Dead => after.needs == Needs::Success,
+                _ => true,
+            }),
+        };
+        let waiting = self.jobs.values().filter(|job| job.live.state == State::Waiting);
+        let stuck = waiting.filter(|job| {
+            let holding = job.spec.after.iter().filter(holds).count();
+            job.live.waits as usize > holding || (job.live.waits == 0 && !job.live.broken)
+        });
+        let stuck = stuck.map(|job| format!("{:?} waits for nothing: {:?}", job.id, job.live));
+        let stuck: Vec<String> = stuck.collect();
+        self.faults.extend(stuck);
+    }
+
     async fn read_state(&mut self, store: &dyn Store, state: State) -> Result<(), Error> {
-        let mut after = None;
+        let (mut after, mut before) = (None, None);
         loop {
             let query = Query { state, queue: None, kind: None, after, n: PAGE };
             let page = store.list(query).await?;
@@ -53,6 +96,11 @@ impl Whole {
                 if job.live.state != state {
                     self.faults.push(format!("{:?} is listed as {state:?}", job.id));
                 }
+                let place = order(&job);
+                if before.is_some_and(|before| before >= place) {
+                    self.faults.push(format!("{:?} is not in its place in the list", job.id));
+                }
+                before = Some(place);
                 if let Some(other) = self.jobs.insert(job.id, job) {
                     self.faults.push(format!("{:?} is listed twice", other.id));
                 }
@@ -93,6 +141,9 @@ impl Whole {
                 format!("{id:?} was {:?} and became {:?}", live(self), live(other))
             })
             .collect();
+        if self.groups != other.groups {
+            found.push(format!("{:?} became {:?}", self.groups, other.groups));
+        }
         if self.entries != other.entries {
             found.push(format!("{:?} became {:?}", self.entries, other.entries));
         }
@@ -103,5 +154,19 @@ impl Whole {
     pub(super) fn dump(&self) -> Dump {
         let jobs = self.jobs.values().map(Stored::of).collect();
         Dump { jobs, counts: self.counts.iter().cloned().map(counted).collect() }
+    }
+}
+
+/// The place of a job in the list of its state: smaller first.
+fn order(job: &Job) -> (i32, Time, Reverse<Time>, JobId, Reverse<JobId>) {
+    let live = &job.live;
+    let (id, none) = (job.id, JobId(0));
+    match live.state {
+        State::Ready => (job.spec.priority, live.due, Reverse(Time::ZERO), id, Reverse(none)),
+        State::Scheduled => (0, live.due, Reverse(Time::ZERO), id, Reverse(none)),
+        State::Waiting | State::Running => (0, Time::ZERO, Reverse(Time::ZERO), id, Reverse(none)),
+        State::Done | State::Dead | State::Cancelled => {
+            (0, Time::ZERO, Reverse(live.ended_at.unwrap_or_default()), none, Reverse(id))
+        }
     }
 }
