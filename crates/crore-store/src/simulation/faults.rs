@@ -1,6 +1,6 @@
 //! What goes wrong, and when.
 
-use crore_core::Span;
+use crore_core::{Clock, Span};
 use crore_testkit::history::Fault as Injected;
 
 use super::config::{Durability, Faults};
@@ -188,12 +188,12 @@ impl World<'_> {
 
     fn jump(&self, fault: Fault) {
         let mut scene = self.scene();
-        let (by, hours) = if fault == Fault::ClockBack { (HOUR, -1) } else { (HOUR.times(24), 24) };
-        if hours < 0 {
-            scene.put_back(by);
-        } else {
-            scene.advance(by);
-        }
+        let now = scene.clock.now();
+        let (to, hours) = match fault {
+            Fault::ClockBack => (now.before(HOUR), -1),
+            _ => (now.after(HOUR.times(24)), 24),
+        };
+        scene.clock.set(to);
         scene.recorder.fault(NODE, Injected::ClockJump { by: hours * 3_600_000 });
     }
 

@@ -36,8 +36,7 @@ pub(super) struct Scene {
     pub(super) step: u32,
     /// How many things were numbered: payloads, for one.
     pub(super) seq: u64,
-    /// Time as the recorder sees it: every move of the clock forward, and none back. A store's time
-    /// never moves further than this, so what is early for it is early here.
+    /// Time as the recorder sees it: without the jumps of the clock, which it is told of.
     elapsed: Arc<AtomicU64>,
     fault: (Fault, u32),
 }
@@ -96,15 +95,10 @@ impl Scene {
         }
     }
 
-    /// The clock moves on.
+    /// Time passes.
     pub(super) fn advance(&mut self, span: Span) {
         self.clock.advance(span);
         self.elapsed.fetch_add(span.as_millis(), Ordering::Relaxed);
-    }
-
-    /// The clock is put back.
-    pub(super) fn put_back(&mut self, span: Span) {
-        self.clock.set(self.clock.now().before(span));
     }
 
     /// Milliseconds since the run began.

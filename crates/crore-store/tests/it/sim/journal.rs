@@ -11,7 +11,7 @@ use crore_store::jobs::{Claim, Claimed, Renew, Write};
 use crore_store::registry::Define;
 use crore_store::simulation::{Config, Loops, Running, Subject};
 use crore_store::views::Note;
-use crore_store::{Answer, Error, Jobs, Memory, Registry, Upkeep, Views};
+use crore_store::{Answer, Committed, Error, Jobs, Memory, Registry, Upkeep, Views};
 use crore_testkit::FakeClock;
 
 /// What a journal does wrong.
@@ -159,7 +159,7 @@ fn redo(memory: &Memory, verb: Verb, lie: Lie, last: (u64, u64)) -> (u64, u64) {
             if lie == Lie::TearsBatches && batch.jobs.len() > 1 && batch.groups.is_empty() {
                 batch.jobs.remove(0);
             }
-            let pushes = now(memory.push(batch)).map(|pushes| pushes.into_inner());
+            let pushes = now(memory.push(batch)).map(Committed::into_inner);
             let ids = pushes.iter().flat_map(|pushes| &pushes.jobs).filter_map(|job| job.id());
             id = ids.map(|id| id.0).max().unwrap_or(id).max(id);
         }
