@@ -187,7 +187,7 @@ impl World<'_> {
     }
 
     fn jump(&self, fault: Fault) {
-        let mut scene = self.scene();
+        let scene = self.scene();
         let now = scene.clock.now();
         let (to, hours) = match fault {
             Fault::ClockBack => (now.before(HOUR), -1),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crore_core::{Clock, Delivery, GroupId, Job, JobId, Name, Span, State, Time};
+use crore_core::{Delivery, GroupId, Job, JobId, Name, Span, State, Time};
 use crore_testkit::FakeClock;
 use crore_testkit::history::{Answer, Op, Pending, Recorder};
 
