@@ -85,6 +85,8 @@ codes! {
     Full = "full",
     /// The store cannot be reached now; try again.
     Unavailable = "unavailable",
+    /// What is there is not a store, or one of a version that is not known; open another.
+    Foreign = "foreign",
     /// Stored data is damaged; stop and look.
     Corrupt = "corrupt",
     /// A sync failed, so nothing more is promised; restart.

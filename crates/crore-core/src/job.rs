@@ -297,6 +297,8 @@ pub enum Why {
     GivenUp,
     /// Something that it waited for can no longer succeed.
     DependencyBroken,
+    /// Its record could not be read any more: the disk has damaged it.
+    Damaged,
 }
 
 /// A result that is kept.

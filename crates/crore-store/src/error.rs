@@ -17,6 +17,12 @@ pub enum Error {
     /// open.
     #[error("the store is unavailable")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// What is there is not a store, or one of a version that this one does not know: open another.
+    #[error("not a store that can be opened: {what}")]
+    Foreign {
+        /// What was found.
+        what: String,
+    },
     /// Stored data is damaged: stop and look.
     #[error("stored data is damaged: {what}")]
     Corrupt {
@@ -35,6 +41,7 @@ impl Error {
             Self::Invalid(invalid) => invalid.code,
             Self::Full { .. } => Code::Full,
             Self::Unavailable(_) => Code::Unavailable,
+            Self::Foreign { .. } => Code::Foreign,
             Self::Corrupt { .. } => Code::Corrupt,
             Self::Poisoned => Code::Poisoned,
         }

@@ -55,7 +55,9 @@ impl Memory {
             let (local, last) = &mut *guard;
             // The store's time never runs backwards, so that later pushes never sort before earlier.
             *last = (*last).max(self.clock.now());
-            (verb(local, *last), local.woken())
+            let answer = verb(local, *last);
+            local.touched();
+            (answer, local.woken())
         };
         self.wake(&woken);
         answer

@@ -1,11 +1,15 @@
 //! Claim and renew: leases.
 
-use crore_core::job::DEFAULT_LEASE;
+use std::sync::Arc;
+
+use crore_core::job::{Attempt, DEFAULT_LEASE, Ended, Why};
+use crore_core::payload::Encoding;
 use crore_core::unique::Hold;
-use crore_core::{Delivery, Job, JobId, State, Time};
+use crore_core::{Delivery, Job, JobId, Live, Payload, Spec, State, Time};
 
 use super::Local;
 use super::lanes::{Course, Head};
+use super::place::Place;
 use super::records::Records;
 use crate::Error;
 use crate::bug::planted;
@@ -28,7 +32,7 @@ impl<R: Records> Local<R> {
             while jobs.len() < ask.n
                 && let Some(head) = self.lanes.take(course, now)
             {
-                jobs.push(self.hand_out(head, ask, now)?);
+                jobs.extend(self.hand_out(head, ask, now)?);
             }
         }
         let next_at = if jobs.len() < ask.n {
@@ -39,21 +43,51 @@ impl<R: Records> Local<R> {
         Ok(Claimed { now, jobs, next_at })
     }
 
-    fn hand_out(&mut self, head: Head, ask: &Claim, now: Time) -> Result<Job, Error> {
+    /// Hands a job out; `None`: it cannot be read any more.
+    fn hand_out(&mut self, head: Head, ask: &Claim, now: Time) -> Result<Option<Job>, Error> {
         self.last_delivery += 1;
         let delivery = Delivery(self.last_delivery);
+        self.records.show(head.id);
         let claimed = self.change(head.id, |record| {
             let job = &mut record.job;
             job.live.claim(delivery, now, job.spec.lease, &ask.worker);
             job.clone()
-        })?;
-        let job = claimed.ok_or_else(|| lost(head.id))?;
+        });
+        let job = match claimed {
+            Err(Error::Corrupt { what }) => {
+                self.lanes.give_back(head.lane, now);
+                self.condemn(Place::ready(head), &what, now)?;
+                return Ok(None);
+            }
+            claimed => claimed?.ok_or_else(|| lost(head.id))?,
+        };
         if let Some(unique) = &job.spec.unique
             && (unique.hold == Hold::UntilStart || planted!("bug-5"))
         {
             self.keys.release(unique, head.id);
         }
-        Ok(job)
+        Ok(Some(job))
+    }
+
+    /// A job whose record cannot be read any more is dead, and its history says why. What is left of
+    /// it is what the index knows.
+    pub(crate) fn condemn(&mut self, place: Place, what: &str, now: Time) -> Result<(), Error> {
+        let (queue, kind) = self.lanes.names(place.lane);
+        let mut spec = Spec::new(queue, kind, Payload::new(Encoding::Bytes, []));
+        spec.priority = place.priority;
+        let mut live = Live::pushed(now, now, 0);
+        (live.state, live.why, live.ended_at) = (State::Dead, Some(Why::Damaged), Some(now));
+        live.history.push(Attempt {
+            delivery: Delivery::NONE,
+            started_at: now,
+            ended_at: now,
+            worker: None,
+            ended: Ended::Failed,
+            error: Some(what.into()),
+        });
+        self.leave(place);
+        self.lanes.forget(place.lane);
+        self.add(Job { id: place.slot.id, spec: Arc::new(spec), live })
     }
 
     pub(crate) fn renew(&mut self, leases: &[Renew], now: Time) -> Result<Vec<Renewed>, Error> {

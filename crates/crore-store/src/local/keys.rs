@@ -7,11 +7,13 @@ use crore_core::job::ClientId;
 use crore_core::unique::Unique;
 use crore_core::{JobId, Time};
 
-#[derive(Debug, Clone, Copy)]
-struct Lock {
-    job: JobId,
+use super::side::Key;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lock {
+    pub(crate) job: JobId,
     /// The first instant at which it is free, whatever else happens.
-    until: Option<Time>,
+    pub(crate) until: Option<Time>,
 }
 
 #[derive(Debug, Default)]
@@ -19,6 +21,7 @@ pub(crate) struct Keys {
     locks: HashMap<Arc<str>, Lock>,
     expiries: BTreeSet<(Time, Arc<str>)>,
     clients: HashMap<ClientId, JobId>,
+    pub(crate) touched: Vec<Key>,
 }
 
 impl Keys {
@@ -34,11 +37,24 @@ impl Keys {
 
     pub(crate) fn lock(&mut self, unique: &Unique, job: JobId, due: Time) {
         let until = unique.window.map(|window| due.after(window));
-        let old = self.locks.insert(Arc::clone(&unique.key), Lock { job, until });
+        self.touched.push(Key::Lock(Arc::clone(&unique.key)));
+        self.set(Arc::clone(&unique.key), Lock { job, until });
+    }
+
+    pub(crate) fn set(&mut self, key: Arc<str>, lock: Lock) {
+        let old = self.locks.insert(Arc::clone(&key), lock);
         if let Some(old) = old.and_then(|lock| lock.until) {
-            self.expiries.remove(&(old, Arc::clone(&unique.key)));
+            self.expiries.remove(&(old, Arc::clone(&key)));
         }
-        self.expiries.extend(until.map(|until| (until, Arc::clone(&unique.key))));
+        self.expiries.extend(lock.until.map(|until| (until, key)));
+    }
+
+    pub(crate) fn lock_of(&self, key: &str) -> Option<Lock> {
+        self.locks.get(key).copied()
+    }
+
+    pub(crate) fn locks(&self) -> usize {
+        self.locks.len()
     }
 
     /// Frees a key, if this job holds it.
@@ -48,6 +64,7 @@ impl Keys {
             self.expiries.remove(&(until, Arc::clone(&unique.key)));
         }
         self.locks.remove(&unique.key);
+        self.touched.push(Key::Lock(Arc::clone(&unique.key)));
     }
 
     pub(crate) fn add_client(&mut self, client: &ClientId, job: JobId) {
@@ -67,6 +84,7 @@ impl Keys {
         {
             self.expiries.pop_first();
             self.locks.remove(&key);
+            self.touched.push(Key::Lock(key));
             dropped += 1;
         }
         dropped

@@ -6,6 +6,7 @@
 
 mod apply;
 mod claim;
+mod dense;
 mod keys;
 mod lanes;
 mod notes;
@@ -15,6 +16,7 @@ mod push;
 mod records;
 mod registry;
 mod run;
+mod side;
 mod table;
 mod ties;
 mod upkeep;
@@ -27,17 +29,21 @@ use crore_core::{Job, JobId, Name, State, Time};
 
 use crate::Error;
 
+pub(crate) use dense::Dense;
 use keys::Keys;
+pub(crate) use keys::Lock;
 use lanes::Lanes;
 use notes::Notes;
-use place::Place;
+pub(crate) use place::Place;
 pub(crate) use records::{Map, Record, Records};
 use registry::Definitions;
-use run::{Run, Slot};
+use run::Run;
+pub(crate) use run::Slot;
+pub(crate) use side::{Key, Value};
 use ties::Ties;
 
 /// The state of a local store.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Local<R> {
     records: R,
     lanes: Lanes,
@@ -56,9 +62,52 @@ pub(crate) struct Local<R> {
     leaders: BTreeMap<Name, (u64, Time)>,
     last_id: u64,
     last_delivery: u64,
+    /// Leaders that were touched; the other parts keep their own lists.
+    touched: Vec<Key>,
+}
+
+impl<R: Default> Default for Local<R> {
+    fn default() -> Self {
+        Self::with(R::default())
+    }
+}
+
+impl<R> Local<R> {
+    /// An index without anything in it, over these records.
+    pub(crate) fn with(records: R) -> Self {
+        Self {
+            records,
+            lanes: Lanes::default(),
+            keys: Keys::default(),
+            ties: Ties::default(),
+            notes: Notes::default(),
+            definitions: Definitions::default(),
+            leases: Run::default(),
+            timers: Run::default(),
+            broken: BTreeSet::new(),
+            results: BTreeSet::new(),
+            leaders: BTreeMap::new(),
+            last_id: 0,
+            last_delivery: 0,
+            touched: Vec::new(),
+        }
+    }
 }
 
 impl<R: Records> Local<R> {
+    pub(crate) const fn records(&self) -> &R {
+        &self.records
+    }
+
+    pub(crate) const fn records_mut(&mut self) -> &mut R {
+        &mut self.records
+    }
+
+    /// The last id, delivery and revision of the registry that were given out.
+    pub(crate) const fn numbers(&self) -> (u64, u64, u64) {
+        (self.last_id, self.last_delivery, self.definitions.revision.0)
+    }
+
     /// The queues in which something to claim has appeared since this was asked last.
     pub(crate) fn woken(&mut self) -> Vec<Name> {
         self.lanes.woken()

@@ -5,26 +5,52 @@ use std::sync::Arc;
 
 use crore_core::{JobId, Name, Time};
 
+use super::side::Key;
 use crate::views::{JobNotes, MAX_LINES, Step};
 
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     jobs: HashMap<JobId, JobNotes>,
     stats: BTreeMap<(Name, Step), BTreeMap<Time, u64>>,
+    pub(crate) touched: Vec<Key>,
 }
 
 impl Notes {
+    pub(crate) fn get(&self, id: JobId) -> Option<JobNotes> {
+        self.jobs.get(&id).cloned()
+    }
+
+    pub(crate) fn set(&mut self, id: JobId, notes: JobNotes) {
+        self.jobs.insert(id, notes);
+    }
+
+    pub(crate) fn count(&self, series: &Name, step: Step, at: Time) -> Option<u64> {
+        self.stats.get(&(series.clone(), step))?.get(&at).copied()
+    }
+
+    pub(crate) fn set_count(&mut self, series: Name, step: Step, at: Time, n: u64) {
+        self.stats.entry((series, step)).or_default().insert(at, n);
+    }
+
+    /// How many jobs have notes, and how many counts of statistics there are.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.jobs.len(), self.stats.values().map(BTreeMap::len).sum())
+    }
+
     pub(crate) fn of(&self, id: JobId) -> JobNotes {
         self.jobs.get(&id).cloned().unwrap_or_default()
     }
 
     pub(crate) fn forget(&mut self, id: JobId) {
-        self.jobs.remove(&id);
+        if self.jobs.remove(&id).is_some() {
+            self.touched.push(Key::Notes(id));
+        }
     }
 
     pub(crate) fn progress(&mut self, id: JobId, now: Time, percent: u8, text: &Arc<str>) {
         let progress = Some((now, percent, Arc::clone(text)));
         self.jobs.entry(id).or_default().progress = progress;
+        self.touched.push(Key::Notes(id));
     }
 
     pub(crate) fn line(&mut self, id: JobId, now: Time, text: &Arc<str>) {
@@ -33,6 +59,7 @@ impl Notes {
             lines.remove(0);
         }
         lines.push((now, Arc::clone(text)));
+        self.touched.push(Key::Notes(id));
     }
 
     pub(crate) fn stat(&mut self, series: &Name, n: u64, now: Time) {
@@ -44,6 +71,7 @@ impl Notes {
             let ring = self.stats.entry((series.clone(), step)).or_default();
             let count = ring.entry(bucket).or_default();
             *count = count.saturating_add(n);
+            self.touched.push(Key::Stat(series.clone(), step, bucket));
             *ring = ring.split_off(&oldest(step, now));
         }
     }

@@ -6,6 +6,7 @@ use crore_core::limit::{Limit, LimitKey, Tat};
 use crore_core::{Name, Time};
 
 use super::lanes::Head;
+use super::side::Key;
 use super::table::Table;
 
 /// One limit at one value.
@@ -37,6 +38,7 @@ pub(crate) struct Permits {
     limits: HashMap<Name, Limit>,
     numbers: HashMap<LimitKey, u32>,
     pub(crate) buckets: Table<Bucket>,
+    pub(crate) touched: Vec<Key>,
 }
 
 impl Permits {
@@ -50,20 +52,45 @@ impl Permits {
 
     /// The bucket of a key, for one more lane.
     pub(crate) fn enter(&mut self, key: &LimitKey) -> u32 {
+        let no = self.bucket(key);
+        self.buckets.at_mut(no).lanes += 1;
+        no
+    }
+
+    fn bucket(&mut self, key: &LimitKey) -> u32 {
         if let Some(no) = self.numbers.get(key) {
-            self.buckets.at_mut(*no).lanes += 1;
             return *no;
         }
         let bucket = Bucket {
             key: key.clone(),
             held: 0,
             tat: Tat::default(),
-            lanes: 1,
+            lanes: 0,
             parked: BTreeMap::new(),
         };
         let no = self.buckets.add(bucket);
         self.numbers.insert(key.clone(), no);
         no
+    }
+
+    /// How far the rate of a key is used up, if it was ever asked for.
+    pub(crate) fn tat(&self, key: &LimitKey) -> Option<Tat> {
+        let tat = self.numbers.get(key).map(|no| self.buckets.at(*no).tat);
+        tat.filter(|tat| *tat != Tat::default())
+    }
+
+    pub(crate) fn set_tat(&mut self, key: &LimitKey, tat: Tat) {
+        let no = self.bucket(key);
+        self.buckets.at_mut(no).tat = tat;
+    }
+
+    /// A delivery that was running when the store was open last holds its permits again.
+    pub(crate) fn hold(&mut self, buckets: &[u32]) {
+        buckets.iter().for_each(|no| self.buckets.at_mut(*no).held += 1);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.numbers.len()
     }
 
     /// One lane less refers to a bucket.
@@ -129,6 +156,7 @@ impl Permits {
         let rate = self.limits.get(&bucket.key.limit).and_then(|limit| limit.rate.as_ref());
         if let Some(rate) = rate {
             bucket.tat = rate.take(bucket.tat, now, 1).tat;
+            self.touched.push(Key::Bucket(bucket.key.clone()));
         }
     }
 

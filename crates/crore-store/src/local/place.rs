@@ -2,6 +2,7 @@
 
 use crore_core::{Job, State, Time};
 
+use super::lanes::Head;
 use super::records::Record;
 use super::run::Slot;
 
@@ -19,6 +20,19 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// The place of a ready job at the head of its lane.
+    pub(crate) const fn ready(head: Head) -> Self {
+        Self {
+            lane: head.lane,
+            state: State::Ready,
+            broken: false,
+            priority: head.priority,
+            slot: Slot { at: head.at, id: head.id },
+            lease_until: Time::ZERO,
+            result_until: None,
+        }
+    }
+
     pub(crate) fn of(record: &Record) -> Self {
         let live = &record.job.live;
         Self {

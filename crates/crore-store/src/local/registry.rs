@@ -8,6 +8,7 @@ use crore_core::{GroupId, Name, Revision, Time};
 
 use super::Local;
 use super::records::Records;
+use super::side::Key;
 use crate::registry::{Define, Defined, Definition, Entry, Guard, QueueSettings, Table, Value};
 
 #[derive(Debug, Default)]
@@ -15,10 +16,24 @@ pub(crate) struct Definitions {
     entries: BTreeMap<(Table, Name), Entry>,
     expiries: BTreeSet<(Time, Table, Name)>,
     /// One counter for all entries, so that an entry which is set anew does not start again.
-    revision: Revision,
+    pub(super) revision: Revision,
+    pub(crate) touched: Vec<Key>,
 }
 
 impl Definitions {
+    pub(crate) fn entry(&self, table: Table, name: &Name) -> Option<Entry> {
+        self.entries.get(&(table, name.clone())).cloned()
+    }
+
+    pub(crate) fn put(&mut self, table: Table, entry: Entry) {
+        self.expiries.extend(entry.expires_at.map(|at| (at, table, entry.name.clone())));
+        self.entries.insert((table, entry.name.clone()), entry);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.entries.len()
+    }
+
     fn get(&self, table: Table, name: &Name, now: Time) -> Option<&Entry> {
         let entry = self.entries.get(&(table, name.clone()))?;
         entry.expires_at.is_none_or(|at| now < at).then_some(entry)
@@ -48,16 +63,15 @@ impl Definitions {
         self.revision = self.revision.next();
         if let Definition::Set(value) = &define.to {
             let expires_at = define.expires_after.map(|span| now.after(span));
-            self.expiries.extend(expires_at.map(|at| (at, table, name.clone())));
             let (name, value, revision) = (name.clone(), value.clone(), self.revision);
-            let entry = Entry { name: name.clone(), value, revision, expires_at };
-            self.entries.insert((table, name), entry);
+            self.put(table, Entry { name, value, revision, expires_at });
         }
         Some(self.revision)
     }
 
     fn remove(&mut self, table: Table, name: &Name) {
         let removed = self.entries.remove(&(table, name.clone()));
+        self.touched.push(Key::Entry(table, name.clone()));
         if let Some(at) = removed.and_then(|entry| entry.expires_at) {
             self.expiries.remove(&(at, table, name.clone()));
         }
@@ -77,6 +91,7 @@ impl Definitions {
         };
         schedule.cursor = cursor;
         *revision = next;
+        self.touched.push(Key::Entry(Table::Schedules, name.clone()));
         self.revision = next;
         true
     }
@@ -120,7 +135,7 @@ impl<R: Records> Local<R> {
     }
 
     /// Limits and pauses hold from now on.
-    fn heed(&mut self, table: Table, name: &Name, value: Option<Value>) {
+    pub(super) fn heed(&mut self, table: Table, name: &Name, value: Option<Value>) {
         match table {
             Table::Limits => {
                 let limit = match value {

@@ -7,6 +7,7 @@ use crore_core::job::{Dependency, Needs, Thing};
 use crore_core::machine::Settled;
 use crore_core::{GroupId, JobId, Time};
 
+use super::side::Key;
 use crate::upkeep::KEEP_GROUP;
 
 /// What becomes of a job that waited.
@@ -24,6 +25,7 @@ pub(crate) struct Ties {
     /// Who waits for what, and for which of its needs: those that one event releases lie together,
     /// and each need of a job stands for itself, even if it names the same thing twice.
     waiters: BTreeSet<(Thing, Needs, JobId, u32)>,
+    pub(crate) touched: Vec<Key>,
 }
 
 impl Ties {
@@ -33,17 +35,38 @@ impl Ties {
 
     pub(crate) fn add_group(&mut self, id: GroupId, group: Group, now: Time) {
         self.groups.insert(id, (group, now));
+        self.touched.push(Key::Group(id));
+    }
+
+    pub(crate) fn group_at(&self, id: GroupId) -> Option<(Group, Time)> {
+        self.groups.get(&id).copied()
+    }
+
+    pub(crate) fn waits(&self, on: Thing, needs: Needs, job: JobId, nth: u32) -> bool {
+        self.waiters.contains(&(on, needs, job, nth))
+    }
+
+    pub(crate) fn add(&mut self, on: Thing, needs: Needs, job: JobId, nth: u32) {
+        self.waiters.insert((on, needs, job, nth));
+        self.touched.push(Key::Wait(on, needs, job, nth));
+    }
+
+    /// How many waits and groups there are.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.waiters.len(), self.groups.len())
     }
 
     /// A job waits for the `nth` thing that it named.
     pub(crate) fn wait(&mut self, job: JobId, nth: u32, after: Dependency) {
-        self.waiters.insert((after.on, after.needs, job, nth));
+        self.add(after.on, after.needs, job, nth);
     }
 
     /// A job is gone, and waits for nothing any more.
     pub(crate) fn forget(&mut self, job: JobId, after: &[Dependency]) {
         for (nth, after) in (0u32..).zip(after) {
-            self.waiters.remove(&(after.on, after.needs, job, nth));
+            if self.waiters.remove(&(after.on, after.needs, job, nth)) {
+                self.touched.push(Key::Wait(after.on, after.needs, job, nth));
+            }
         }
     }
 
@@ -53,6 +76,7 @@ impl Ties {
         let pulled: Vec<_> = self.waiters.range(all).copied().collect();
         for waiter in &pulled {
             self.waiters.remove(waiter);
+            self.touched.push(Key::Wait(waiter.0, waiter.1, waiter.2, waiter.3));
         }
         pulled.into_iter().map(|(_, _, job, _)| (job, pull)).collect()
     }
@@ -74,6 +98,7 @@ impl Ties {
         let Some((group, touched)) = self.groups.get_mut(&id) else { return Vec::new() };
         *group = group.tallied(tally);
         *touched = now;
+        self.touched.push(Key::Group(id));
         self.release(id)
     }
 
@@ -83,6 +108,7 @@ impl Ties {
         group.sealed = true;
         group.revision = group.revision.next();
         *touched = now;
+        self.touched.push(Key::Group(id));
         Some(self.release(id))
     }
 
@@ -115,6 +141,7 @@ impl Ties {
         let over: Vec<GroupId> = self.groups.iter().filter_map(over).take(n).collect();
         for id in &over {
             self.groups.remove(id);
+            self.touched.push(Key::Group(*id));
         }
         over.len()
     }

@@ -11,6 +11,7 @@ use super::apply::Touched;
 use super::claim::lost;
 use super::records::Records;
 use super::run::Slot;
+use super::side::Key;
 use crate::Error;
 use crate::bug::planted;
 use crate::registry::QueueSettings;
@@ -149,6 +150,7 @@ impl<R: Records> Local<R> {
             Some((leader, until)) if *leader != node && now < *until => Lead::No(*until),
             _ => {
                 let until = now.after(span);
+                self.touched.push(Key::Leader(duty.clone()));
                 self.leaders.insert(duty, (node, until));
                 Lead::Yes(until)
             }

@@ -1,6 +1,7 @@
 //! The stores of this crate, as others see them.
 
 mod costs;
+mod embedded;
 mod memory;
 mod model;
 mod naive;

@@ -102,12 +102,13 @@ impl File for OnDisk {
 
 /// Makes a directory and those above it, each durable in the one above.
 fn make(path: &Path) -> io::Result<()> {
+    let shown = path.to_string_lossy();
     let above = match path.parent() {
-        None => return Ok(()),
+        None if path.is_dir() => return Ok(()),
+        None => return Err(failed("open the directory", &shown, io::ErrorKind::NotFound.into())),
         Some(above) if above.as_os_str().is_empty() => Path::new("."),
         Some(above) => above,
     };
-    let shown = path.to_string_lossy();
     let made = match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             make(above)?;

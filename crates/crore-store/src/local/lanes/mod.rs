@@ -109,18 +109,39 @@ impl Lanes {
         no
     }
 
-    /// The lane for jobs like this one; it is kept while it has any.
+    /// The lane for one more job like this one; it is kept while it has any.
     pub(crate) fn lane_for(&mut self, spec: &Spec) -> u32 {
-        let queue = self.queue_or_new(&spec.queue);
-        let desk = self.desk_or_new(queue, &spec.kind);
-        let known = if spec.limits.is_empty() {
-            self.desks.at(desk).plain
-        } else {
-            self.limited.get(&(desk, spec.limits.clone())).copied()
-        };
-        let lane = known.unwrap_or_else(|| self.new_lane(desk, &spec.limits));
+        let lane = self.lane_or_new(&spec.queue, &spec.kind, &spec.limits);
         self.lanes.at_mut(lane).jobs += 1;
         lane
+    }
+
+    pub(crate) fn lane_or_new(&mut self, queue: &Name, kind: &Name, limits: &[LimitKey]) -> u32 {
+        let queue = self.queue_or_new(queue);
+        let desk = self.desk_or_new(queue, kind);
+        let known = if limits.is_empty() {
+            self.desks.at(desk).plain
+        } else {
+            self.limited.get(&(desk, limits.to_vec())).copied()
+        };
+        known.unwrap_or_else(|| self.new_lane(desk, limits))
+    }
+
+    /// The queue and kind of a lane.
+    pub(crate) fn names(&self, lane: u32) -> (Name, Name) {
+        let lane = self.lanes.at(lane);
+        (self.queues.at(lane.queue).name.clone(), self.desks.at(lane.desk).kind.clone())
+    }
+
+    /// A job that was there when the store was open last is in its lane again; if it is running, it
+    /// holds its permits.
+    pub(crate) fn restore(&mut self, place: Place) {
+        self.lanes.at_mut(place.lane).jobs += 1;
+        if place.state == State::Running
+            && let Some(buckets) = self.lanes.at(place.lane).buckets()
+        {
+            self.permits.hold(&buckets);
+        }
     }
 
     fn new_lane(&mut self, desk: u32, limits: &[LimitKey]) -> u32 {

@@ -115,3 +115,9 @@ fn a_file_in_the_place_of_the_directory_is_refused() {
     assert_eq!(error.kind(), ErrorKind::AlreadyExists);
     assert!(Directory::open(&path.join("below")).is_err());
 }
+
+#[test]
+fn no_path_is_no_directory() {
+    let error = Directory::open(Path::new("")).expect_err("no directory");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}

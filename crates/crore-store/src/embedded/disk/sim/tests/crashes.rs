@@ -160,11 +160,11 @@ fn a_write_after_a_crash_leaves_the_moment_of_the_crash_alone() {
 fn a_prefix_keeps_no_write_without_all_before_it_in_any_file() {
     let mut kept = BTreeMap::new();
     for seed in 0..200 {
-        let (disk, f) = disk_with(b"");
-        let g = file(&disk, "g");
+        let (mut disk, _) = disk_with(b"");
         for turn in 0..4 {
-            f.write(turn, b"f").expect("written");
-            g.write(turn, b"g").expect("written");
+            file(&disk, "f").write(turn, b"f").expect("written");
+            file(&disk, "g").write(turn, b"g").expect("written");
+            disk = disk.kill();
         }
         let after = disk.cut(Style::Prefix, Random::new(seed));
         let (f, g) = (content(&after, "f").len(), content(&after, "g").len());
@@ -175,15 +175,36 @@ fn a_prefix_keeps_no_write_without_all_before_it_in_any_file() {
 }
 
 #[test]
+fn a_prefix_can_end_inside_a_write() {
+    let inside = |seed| {
+        let (disk, f) = disk_with(b"");
+        f.write(0, &[1; 1000]).expect("written");
+        content(&disk.cut(Style::Prefix, Random::new(seed)), "f").len() % 512
+    };
+    assert!((0..10).map(inside).any(|inside| inside > 0));
+}
+
+#[test]
 fn files_can_stop_at_different_moments() {
     let stops = |seed| {
         let (disk, f) = disk_with(b"");
-        f.write(0, b"first").expect("written");
-        file(&disk, "g").write(0, b"second").expect("written");
+        f.write(0, &[1; 1000]).expect("written");
+        file(&disk, "g").write(0, &[2; 1000]).expect("written");
         let after = disk.cut(Style::Reordered, Random::new(seed));
-        (content(&after, "f").is_empty(), content(&after, "g") == b"second")
+        ["f", "g"].map(|name| content(&after, name).len())
     };
-    assert!((0..100).map(stops).any(|stops| stops == (true, true)));
+    let stops: Vec<_> = (0..100).map(stops).collect();
+    assert!(stops.iter().any(|[first, second]| *first < 1000 && *second == 1000));
+    assert!(stops.iter().filter(|[_, second]| *second == 1000).count() > 20);
+}
+
+#[test]
+fn a_disk_is_as_large_after_a_crash_as_before() {
+    let (disk, _) = disk_with(b"durable");
+    disk.capacity(7);
+    for after in [disk.kill(), disk.crash(1)] {
+        assert!(file(&after, "f").write(7, b"!").is_err());
+    }
 }
 
 #[test]
@@ -228,22 +249,19 @@ fn a_file_once_made_is_there_after_any_crash() {
 
 #[test]
 fn a_removed_file_may_come_back_as_it_was_durable() {
-    let (mut back, mut gone) = (0, 0);
-    for seed in 0..50 {
-        let (disk, f) = disk_with(b"durable");
-        f.write(0, b"NOT").expect("written");
-        disk.remove("f").expect("removed");
-        assert!(!disk.image().contains_key("f"));
-        let disk = if seed % 2 == 0 { disk.kill() } else { disk };
-        match disk.crash(seed).image().get("f") {
-            None => gone += 1,
-            Some(content) => {
-                assert_eq!(content, b"durable");
-                back += 1;
-            }
-        }
+    let ends: [fn(SimDisk) -> SimDisk; 2] = [|disk| disk, |disk| disk.kill()];
+    for end in ends {
+        let after = |seed| {
+            let (disk, f) = disk_with(b"durable");
+            f.write(0, b"NOT").expect("written");
+            disk.remove("f").expect("removed");
+            assert!(!disk.image().contains_key("f"));
+            end(disk).crash(seed).image().remove("f")
+        };
+        let (back, gone): (Vec<_>, Vec<_>) = (0..50).map(after).partition(Option::is_some);
+        assert!(back.len() > 5 && gone.len() > 5, "{} back, {} gone", back.len(), gone.len());
+        assert!(back.into_iter().flatten().all(|content| content == b"durable"));
     }
-    assert!(back > 5 && gone > 5, "{back} back, {gone} gone");
 }
 
 #[test]

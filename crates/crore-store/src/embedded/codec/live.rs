@@ -1,0 +1,204 @@
+//! The stored form of where a job stands.
+
+use crore_core::job::{Attempt, Ended, Kept, Why};
+use crore_core::{Delivery, Live, Revision, State, Time};
+
+use super::fields::Fields;
+use super::numbers::Numbered as _;
+use super::policy::{get_payload, put_payload};
+use super::{Damaged, Put, Reader};
+
+const VERSION: u8 = 1;
+
+const STARTED_AT: u64 = 1 << 0;
+const LEASE_UNTIL: u64 = 1 << 1;
+const ATTEMPT: u64 = 1 << 2;
+const WORKER: u64 = 1 << 3;
+const DUE: u64 = 1 << 4;
+const ENDED_AT: u64 = 1 << 5;
+const HISTORY: u64 = 1 << 6;
+const RESULT: u64 = 1 << 7;
+/// Set, and only with a result: the first reader takes it away. Nothing stands behind it.
+const RESULT_ONCE: u64 = 1 << 8;
+const WHY: u64 = 1 << 9;
+const CRASHES: u64 = 1 << 10;
+const WAITS: u64 = 1 << 11;
+/// These three are flags themselves; nothing stands behind them.
+const STOP: u64 = 1 << 12;
+const COUNTED: u64 = 1 << 13;
+const BROKEN: u64 = 1 << 14;
+const KNOWN: u64 = (1 << 15) - 1;
+
+/// The fewest bytes of an attempt: one for each of its fields.
+const LEAST_ATTEMPT: usize = 6;
+
+/// What the index knows of where a job stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LiveHead {
+    pub(crate) state: State,
+    pub(crate) broken: bool,
+    pub(crate) delivery: Delivery,
+    pub(crate) revision: Revision,
+    pub(crate) pushed_at: Time,
+    pub(crate) due: Time,
+    pub(crate) lease_until: Time,
+    pub(crate) ended_at: Option<Time>,
+    /// Until when the result is kept, if there is one.
+    pub(crate) result_until: Option<Time>,
+}
+
+/// Appends the form of `live`.
+pub(crate) fn put_live(live: &Live, out: &mut Vec<u8>) {
+    out.reserve(64);
+    let fields = fields_of(live);
+    fields.put(VERSION, out);
+    put_head(live, fields, out);
+    put_counts(live, fields, out);
+    if let Some(worker) = &live.worker {
+        out.put_text(worker.as_str());
+    }
+    if let Some(why) = live.why {
+        out.put_u8(why.number());
+    }
+    if fields.has(HISTORY) {
+        out.put_var(live.history.len() as u64);
+        live.history.iter().for_each(|attempt| put_attempt(attempt, live, out));
+    }
+    if let Some(kept) = &live.result {
+        put_payload(&kept.payload, out);
+    }
+}
+
+fn fields_of(live: &Live) -> Fields {
+    Fields::NONE
+        .with(STARTED_AT, live.started_at != Time::ZERO)
+        .with(LEASE_UNTIL, live.lease_until != Time::ZERO)
+        .with(ATTEMPT, live.attempt != 0)
+        .with(WORKER, live.worker.is_some())
+        .with(DUE, live.due != live.pushed_at)
+        .with(ENDED_AT, live.ended_at.is_some())
+        .with(HISTORY, !live.history.is_empty())
+        .with(RESULT, live.result.is_some())
+        .with(RESULT_ONCE, live.result.as_ref().is_some_and(|kept| kept.once))
+        .with(WHY, live.why.is_some())
+        .with(CRASHES, live.crashes != 0)
+        .with(WAITS, live.waits != 0)
+        .with(STOP, live.stop)
+        .with(COUNTED, live.counted)
+        .with(BROKEN, live.broken)
+}
+
+fn put_head(live: &Live, fields: Fields, out: &mut Vec<u8>) {
+    out.put_u8(live.state.number());
+    out.put_var(live.delivery.0);
+    out.put_var(live.revision.0);
+    out.put_time(Time::ZERO, live.pushed_at);
+    if fields.has(DUE) {
+        out.put_time(live.pushed_at, live.due);
+    }
+    if fields.has(LEASE_UNTIL) {
+        out.put_time(live.pushed_at, live.lease_until);
+    }
+    if let Some(ended_at) = live.ended_at {
+        out.put_time(live.pushed_at, ended_at);
+    }
+    if let Some(kept) = &live.result {
+        out.put_time(live.pushed_at, kept.until);
+    }
+}
+
+fn put_counts(live: &Live, fields: Fields, out: &mut Vec<u8>) {
+    if fields.has(STARTED_AT) {
+        out.put_time(live.pushed_at, live.started_at);
+    }
+    for (bit, number) in [(WAITS, live.waits), (ATTEMPT, live.attempt), (CRASHES, live.crashes)] {
+        if fields.has(bit) {
+            out.put_var(u64::from(number));
+        }
+    }
+}
+
+/// An attempt's delivery stands relative to the newest one, and its end to its start: both are near.
+fn put_attempt(attempt: &Attempt, live: &Live, out: &mut Vec<u8>) {
+    out.put_zig(live.delivery.0.wrapping_sub(attempt.delivery.0).cast_signed());
+    out.put_time(live.pushed_at, attempt.started_at);
+    out.put_time(attempt.started_at, attempt.ended_at);
+    out.put_option(attempt.worker.as_ref(), |out, worker| out.put_text(worker.as_str()));
+    out.put_u8(attempt.ended.number());
+    out.put_option(attempt.error.as_deref(), Put::put_text);
+}
+
+/// Reads where a job stands.
+pub(crate) fn get_live(reader: &mut Reader<'_>) -> Result<Live, Damaged> {
+    let (fields, head) = get_head(reader)?;
+    Ok(Live {
+        state: head.state,
+        stop: fields.has(STOP),
+        counted: fields.has(COUNTED),
+        broken: head.broken,
+        delivery: head.delivery,
+        revision: head.revision,
+        pushed_at: head.pushed_at,
+        due: head.due,
+        lease_until: head.lease_until,
+        ended_at: head.ended_at,
+        started_at: fields.given(STARTED_AT, || reader.time(head.pushed_at))?.unwrap_or(Time::ZERO),
+        waits: fields.given(WAITS, || reader.var32())?.unwrap_or(0),
+        attempt: fields.given(ATTEMPT, || reader.var32())?.unwrap_or(0),
+        crashes: fields.given(CRASHES, || reader.var32())?.unwrap_or(0),
+        worker: fields.given(WORKER, || reader.name())?,
+        why: fields.given(WHY, || Why::read(reader))?,
+        history: fields
+            .given(HISTORY, || reader.list(LEAST_ATTEMPT, |reader| get_attempt(reader, &head)))?
+            .unwrap_or_default(),
+        result: match head.result_until {
+            Some(until) => {
+                let once = fields.has(RESULT_ONCE);
+                Some(Kept { payload: get_payload(reader)?, until, once })
+            }
+            None => None,
+        },
+    })
+}
+
+/// Reads what the index knows of where a job stands, and no further: the reader is left inside.
+pub(crate) fn peek_live(reader: &mut Reader<'_>) -> Result<LiveHead, Damaged> {
+    get_head(reader).map(|(_, head)| head)
+}
+
+fn get_head(reader: &mut Reader<'_>) -> Result<(Fields, LiveHead), Damaged> {
+    let fields = Fields::read(reader, VERSION, KNOWN)?;
+    if fields.has(RESULT_ONCE) && !fields.has(RESULT) {
+        return Err(Damaged("a result that is not there can be read once"));
+    }
+    let state = State::read(reader)?;
+    let delivery = Delivery(reader.var()?);
+    let revision = Revision(reader.var()?);
+    let pushed_at = reader.time(Time::ZERO)?;
+    let mut time = |bit| fields.given(bit, || reader.time(pushed_at));
+    let head = LiveHead {
+        state,
+        broken: fields.has(BROKEN),
+        delivery,
+        revision,
+        pushed_at,
+        due: time(DUE)?.unwrap_or(pushed_at),
+        lease_until: time(LEASE_UNTIL)?.unwrap_or(Time::ZERO),
+        ended_at: time(ENDED_AT)?,
+        result_until: time(RESULT)?,
+    };
+    Ok((fields, head))
+}
+
+fn get_attempt(reader: &mut Reader<'_>, head: &LiveHead) -> Result<Attempt, Damaged> {
+    let delivery = Delivery(head.delivery.0.wrapping_sub(reader.zig()?.cast_unsigned()));
+    let started_at = reader.time(head.pushed_at)?;
+    Ok(Attempt {
+        delivery,
+        started_at,
+        ended_at: reader.time(started_at)?,
+        worker: reader.option(Reader::name)?,
+        ended: Ended::read(reader)?,
+        error: reader.option(Reader::text)?.map(Into::into),
+    })
+}

@@ -1,0 +1,244 @@
+//! Random jobs for tests: every variant, and numbers up to their ends.
+
+use std::sync::Arc;
+
+use crore_core::group::Group;
+use crore_core::job::{
+    Attempt, ClientId, Dependency, Ended, Keep, Kept, Lapse, Needs, Reports, Retain, Thing, Why,
+};
+use crore_core::limit::LimitKey;
+use crore_core::retry::{Backoff, Retry};
+use crore_core::unique::{Hold, Unique};
+use crore_core::{
+    Delivery, Encoding, GroupId, JobId, Live, Name, Payload, Revision, Span, Spec, State, Time,
+};
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn number() -> impl Strategy<Value = u64> {
+    let near_a_byte = (0..64_u32, 0..3_u64).prop_map(|(bit, off)| (1 << bit) - 1 + off);
+    prop_oneof![0..300_u64, near_a_byte, any::<u64>(), Just(u64::MAX)]
+}
+
+fn number32() -> impl Strategy<Value = u32> {
+    prop_oneof![0..300_u32, any::<u32>(), Just(u32::MAX)]
+}
+
+fn priority() -> impl Strategy<Value = i32> {
+    prop_oneof![Just(0), -70..70_i32, any::<i32>(), Just(i32::MIN), Just(i32::MAX)]
+}
+
+fn span() -> impl Strategy<Value = Span> {
+    number().prop_map(Span::from_millis)
+}
+
+fn time() -> impl Strategy<Value = Time> {
+    let near = 1_700_000_000_000..1_700_000_100_000_i64;
+    prop_oneof![near, 0..=Time::MAX.as_millis(), Just(0), Just(i64::MAX)]
+        .prop_map(Time::from_millis)
+}
+
+fn text() -> impl Strategy<Value = Arc<str>> {
+    let long = Just("é".repeat(100));
+    prop_oneof![Just(String::new()), "[a-z]{1,8}", "\\PC{0,20}", any::<String>(), long]
+        .prop_map(Into::into)
+}
+
+fn name() -> impl Strategy<Value = Name> {
+    prop_oneof!["[a-z]{1,12}", "[^\\p{Cc}]{1,60}", Just("q".repeat(255))]
+        .prop_map(|text| Name::new("name", &text).expect("a name"))
+}
+
+fn payload() -> impl Strategy<Value = Payload> {
+    let bytes = prop_oneof![vec(any::<u8>(), 0..40), vec(any::<u8>(), 120..400)];
+    (select(&Encoding::ALL[..]), bytes).prop_map(|(encoding, bytes)| Payload::new(encoding, bytes))
+}
+
+fn retry() -> impl Strategy<Value = Retry> {
+    let backoff = prop_oneof![
+        Just(Backoff::None),
+        span().prop_map(|every| Backoff::Constant { every }),
+        span().prop_map(|step| Backoff::Linear { step }),
+        (span(), number32()).prop_map(|(base, factor)| Backoff::Exponential { base, factor }),
+        Just(Backoff::Polynomial),
+    ];
+    let other = (backoff, option::of(number32()), option::of(span()), any::<u8>()).prop_map(
+        |(backoff, max_attempts, max_interval, jitter)| Retry {
+            backoff,
+            max_attempts,
+            max_interval,
+            jitter,
+        },
+    );
+    prop_oneof![Just(Retry::default()), other]
+}
+
+fn lapse() -> impl Strategy<Value = Lapse> {
+    prop_oneof![
+        Just(Lapse::Crash { quarantine: Some(3) }),
+        option::of(number32()).prop_map(|quarantine| Lapse::Crash { quarantine }),
+        Just(Lapse::Failure),
+        Just(Lapse::Again),
+    ]
+}
+
+fn keep() -> impl Strategy<Value = Keep> {
+    prop_oneof![Just(Keep::Discard), span().prop_map(Keep::Once), span().prop_map(Keep::For)]
+}
+
+fn unique() -> impl Strategy<Value = Unique> {
+    let hold = select(&[Hold::UntilStart, Hold::UntilSuccess, Hold::UntilEnd, Hold::Window][..]);
+    (text(), hold, option::of(span())).prop_map(|(key, hold, window)| Unique { key, hold, window })
+}
+
+fn dependency() -> impl Strategy<Value = Dependency> {
+    let on = prop_oneof![
+        number().prop_map(|id| Thing::Job(JobId(id))),
+        number().prop_map(|id| Thing::Group(GroupId(id))),
+    ];
+    (on, select(&[Needs::End, Needs::Success][..])).prop_map(|(on, needs)| Dependency { on, needs })
+}
+
+fn limit_key() -> impl Strategy<Value = LimitKey> {
+    (name(), option::of(text())).prop_map(|(limit, value)| LimitKey { limit, value })
+}
+
+fn client_id() -> impl Strategy<Value = ClientId> {
+    (name(), text()).prop_map(|(door, id)| ClientId { door, id })
+}
+
+/// Boxed in parts, as is [`live`]: whole, the trees of such strategies do not fit a test's stack.
+pub(super) fn spec() -> BoxedStrategy<Spec> {
+    let label = || text().prop_map(|text| text.to_string());
+    let lease = prop_oneof![Just(Some(Span::from_secs(30))), option::of(span())];
+    let head = (name(), name(), priority(), vec(limit_key(), 0..4), option::of(client_id()));
+    let reports = select(&[Reports::Fenced, Reports::Any][..]);
+    let retain = select(&[Retain::AsQueue, Retain::Nothing][..]);
+    let ends = (option::of(span()), lapse(), reports, keep(), retain);
+    let policies = (lease, option::of(unique()), retry(), ends);
+    let parent = option::of((number().prop_map(JobId), number32()));
+    let marks = (btree_map(label(), label(), 0..4), option::of(text()));
+    let ties = (option::of(number().prop_map(GroupId)), vec(dependency(), 0..4), parent, marks);
+    let parts = (head.boxed(), policies.boxed(), ties.boxed(), payload());
+    parts
+        .prop_map(|(head, policies, ties, payload)| {
+            let (queue, kind, priority, limits, client_id) = head;
+            let (lease, unique, retry, (timeout, lapse, reports, keep, retain)) = policies;
+            let (group, after, parent, (labels, trace)) = ties;
+            Spec {
+                lease,
+                unique,
+                queue,
+                kind,
+                priority,
+                payload,
+                retry,
+                timeout,
+                lapse,
+                reports,
+                keep,
+                retain,
+                client_id,
+                limits,
+                group,
+                after,
+                parent,
+                labels,
+                trace,
+            }
+        })
+        .boxed()
+}
+
+fn attempt() -> impl Strategy<Value = Attempt> {
+    const ENDED: [Ended; 7] = [
+        Ended::Done,
+        Ended::Failed,
+        Ended::Snoozed,
+        Ended::Interrupted,
+        Ended::Lapsed,
+        Ended::TimedOut,
+        Ended::Cancelled,
+    ];
+    let times = (time(), time());
+    (number(), times, option::of(name()), select(&ENDED[..]), option::of(text())).prop_map(
+        |(delivery, (started_at, ended_at), worker, ended, error)| Attempt {
+            delivery: Delivery(delivery),
+            started_at,
+            ended_at,
+            worker,
+            ended,
+            error,
+        },
+    )
+}
+
+fn why() -> impl Strategy<Value = Why> {
+    const WHY: [Why; 7] = [
+        Why::Exhausted,
+        Why::NotRetried,
+        Why::Quarantined,
+        Why::Asked,
+        Why::GivenUp,
+        Why::DependencyBroken,
+        Why::Damaged,
+    ];
+    select(&WHY[..])
+}
+
+pub(super) fn live() -> BoxedStrategy<Live> {
+    let result = (payload(), time(), any::<bool>()).prop_map(|(payload, until, once)| Kept {
+        payload,
+        until,
+        once,
+    });
+    let flags = (select(&State::ALL[..]), any::<bool>(), any::<bool>(), any::<bool>());
+    let counts = (number32(), number(), number(), number32(), number32());
+    let times = (time(), option::of(time()), time(), time(), option::of(time()));
+    let past = (option::of(name()), option::of(why()), vec(attempt(), 0..12), option::of(result));
+    let parts = (flags, counts.boxed(), times.boxed(), past.boxed());
+    parts
+        .prop_map(|(flags, counts, times, past)| {
+            let (state, stop, counted, broken) = flags;
+            let (waits, delivery, revision, attempt, crashes) = counts;
+            let (pushed_at, due, started_at, lease_until, ended_at) = times;
+            let (worker, why, history, result) = past;
+            Live {
+                state,
+                stop,
+                counted,
+                broken,
+                waits,
+                delivery: Delivery(delivery),
+                revision: Revision(revision),
+                attempt,
+                crashes,
+                pushed_at,
+                due: due.unwrap_or(pushed_at),
+                started_at,
+                lease_until,
+                ended_at,
+                worker,
+                why,
+                history,
+                result,
+            }
+        })
+        .boxed()
+}
+
+pub(super) fn group() -> impl Strategy<Value = Group> {
+    let counts = (number(), number(), number());
+    (counts, any::<bool>(), any::<bool>(), number()).prop_map(
+        |((size, ran, succeeded), sealed, lost, revision)| Group {
+            size,
+            ran,
+            succeeded,
+            sealed,
+            lost,
+            revision: Revision(revision),
+        },
+    )
+}

@@ -1,0 +1,245 @@
+//! The stored form of what a job's pusher said.
+
+use std::collections::BTreeMap;
+
+use crore_core::job::{ClientId, Keep, Lapse, Reports, Retain};
+use crore_core::limit::LimitKey;
+use crore_core::retry::{Backoff, Retry};
+use crore_core::{GroupId, JobId, Name, Span, Spec};
+
+use super::fields::Fields;
+use super::policy::{
+    LEAST_DEPENDENCY, LEAST_KEY, get_client_id, get_dependency, get_keep, get_key, get_lapse,
+    get_payload, get_retry, get_unique, put_client_id, put_dependency, put_keep, put_key,
+    put_lapse, put_payload, put_retry, put_unique,
+};
+use super::{Damaged, Put, Reader};
+
+const VERSION: u8 = 1;
+
+const PRIORITY: u64 = 1 << 0;
+const CLIENT_ID: u64 = 1 << 1;
+const LIMITS: u64 = 1 << 2;
+const LEASE: u64 = 1 << 3;
+const UNIQUE: u64 = 1 << 4;
+const RETRY: u64 = 1 << 5;
+const KEEP: u64 = 1 << 6;
+const TIMEOUT: u64 = 1 << 7;
+const LAPSE: u64 = 1 << 8;
+/// Set: any delivery's report counts. Nothing stands behind it.
+const REPORTS_ANY: u64 = 1 << 9;
+/// Set: nothing is retained. Nothing stands behind it.
+const RETAIN_NOTHING: u64 = 1 << 10;
+const GROUP: u64 = 1 << 11;
+const AFTER: u64 = 1 << 12;
+const PARENT: u64 = 1 << 13;
+const LABELS: u64 = 1 << 14;
+const TRACE: u64 = 1 << 15;
+const KNOWN: u64 = (1 << 16) - 1;
+
+/// What stands for itself in version 1. Not the defaults of the rules, which may change: these may
+/// not.
+const USUAL_LEASE: Option<Span> = Some(Span::from_secs(30));
+const USUAL_LAPSE: Lapse = Lapse::Crash { quarantine: Some(3) };
+const USUAL_RETRY: Retry = Retry {
+    backoff: Backoff::Exponential { base: Span::from_secs(1), factor: 2000 },
+    max_attempts: Some(20),
+    max_interval: Some(Span::from_secs(3600)),
+    jitter: 10,
+};
+
+/// The fewest bytes of a label: two lengths.
+const LEAST_LABEL: usize = 2;
+
+/// What the index knows of a spec. The names are as stored: UTF-8, but not yet checked as names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SpecHead<'a> {
+    pub(crate) queue: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) priority: i32,
+    pub(crate) limits: Vec<LimitKey>,
+    pub(crate) client_id: Option<ClientId>,
+}
+
+/// Appends the form of `spec`.
+pub(crate) fn put_spec(spec: &Spec, out: &mut Vec<u8>) {
+    let (queue, kind) = (spec.queue.as_str(), spec.kind.as_str());
+    out.reserve(32 + queue.len() + kind.len() + spec.payload.bytes.len());
+    let fields = fields_of(spec);
+    fields.put(VERSION, out);
+    out.put_text(queue);
+    out.put_text(kind);
+    put_head(spec, fields, out);
+    put_policies(spec, fields, out);
+    put_ties(spec, fields, out);
+    put_payload(&spec.payload, out);
+}
+
+fn fields_of(spec: &Spec) -> Fields {
+    let any_report = match spec.reports {
+        Reports::Fenced => false,
+        Reports::Any => true,
+    };
+    let retains_nothing = match spec.retain {
+        Retain::AsQueue => false,
+        Retain::Nothing => true,
+    };
+    Fields::NONE
+        .with(PRIORITY, spec.priority != 0)
+        .with(CLIENT_ID, spec.client_id.is_some())
+        .with(LIMITS, !spec.limits.is_empty())
+        .with(LEASE, spec.lease != USUAL_LEASE)
+        .with(UNIQUE, spec.unique.is_some())
+        .with(RETRY, spec.retry != USUAL_RETRY)
+        .with(KEEP, spec.keep != Keep::Discard)
+        .with(TIMEOUT, spec.timeout.is_some())
+        .with(LAPSE, spec.lapse != USUAL_LAPSE)
+        .with(REPORTS_ANY, any_report)
+        .with(RETAIN_NOTHING, retains_nothing)
+        .with(GROUP, spec.group.is_some())
+        .with(AFTER, !spec.after.is_empty())
+        .with(PARENT, spec.parent.is_some())
+        .with(LABELS, !spec.labels.is_empty())
+        .with(TRACE, spec.trace.is_some())
+}
+
+fn put_head(spec: &Spec, fields: Fields, out: &mut Vec<u8>) {
+    if fields.has(PRIORITY) {
+        out.put_zig(i64::from(spec.priority));
+    }
+    if fields.has(LIMITS) {
+        out.put_var(spec.limits.len() as u64);
+        spec.limits.iter().for_each(|key| put_key(key, out));
+    }
+    if let Some(client_id) = &spec.client_id {
+        put_client_id(client_id, out);
+    }
+}
+
+fn put_policies(spec: &Spec, fields: Fields, out: &mut Vec<u8>) {
+    if fields.has(LEASE) {
+        out.put_option(spec.lease, Put::put_span);
+    }
+    if let Some(unique) = &spec.unique {
+        put_unique(unique, out);
+    }
+    if fields.has(RETRY) {
+        put_retry(&spec.retry, out);
+    }
+    if fields.has(KEEP) {
+        put_keep(spec.keep, out);
+    }
+    if let Some(timeout) = spec.timeout {
+        out.put_span(timeout);
+    }
+    if fields.has(LAPSE) {
+        put_lapse(spec.lapse, out);
+    }
+}
+
+fn put_ties(spec: &Spec, fields: Fields, out: &mut Vec<u8>) {
+    if let Some(GroupId(group)) = spec.group {
+        out.put_var(group);
+    }
+    if fields.has(AFTER) {
+        out.put_var(spec.after.len() as u64);
+        spec.after.iter().for_each(|dependency| put_dependency(*dependency, out));
+    }
+    if let Some((JobId(parent), place)) = spec.parent {
+        out.put_var(parent);
+        out.put_var(u64::from(place));
+    }
+    if fields.has(LABELS) {
+        out.put_var(spec.labels.len() as u64);
+        for (label, value) in &spec.labels {
+            out.put_text(label);
+            out.put_text(value);
+        }
+    }
+    if let Some(trace) = &spec.trace {
+        out.put_text(trace);
+    }
+}
+
+/// Reads a spec, with names of its own.
+pub(crate) fn get_spec(reader: &mut Reader<'_>) -> Result<Spec, Damaged> {
+    let fields = Fields::read(reader, VERSION, KNOWN)?;
+    let (queue, kind) = (reader.name()?, reader.name()?);
+    get_rest(reader, fields, queue, kind)
+}
+
+/// Reads a spec whose queue and kind the caller knows; what is stored of them is passed over.
+pub(crate) fn get_spec_with(
+    reader: &mut Reader<'_>,
+    queue: Name,
+    kind: Name,
+) -> Result<Spec, Damaged> {
+    let fields = Fields::read(reader, VERSION, KNOWN)?;
+    reader.chunk()?;
+    reader.chunk()?;
+    get_rest(reader, fields, queue, kind)
+}
+
+/// Reads what the index knows of a spec, and no further: the reader is left inside of it.
+pub(crate) fn peek_spec<'a>(reader: &mut Reader<'a>) -> Result<SpecHead<'a>, Damaged> {
+    let fields = Fields::read(reader, VERSION, KNOWN)?;
+    let (queue, kind) = (reader.text()?, reader.text()?);
+    let (priority, limits, client_id) = get_head(reader, fields)?;
+    Ok(SpecHead { queue, kind, priority, limits, client_id })
+}
+
+type Head = (i32, Vec<LimitKey>, Option<ClientId>);
+
+fn get_head(reader: &mut Reader<'_>, fields: Fields) -> Result<Head, Damaged> {
+    let priority = fields.given(PRIORITY, || reader.zig32())?.unwrap_or(0);
+    let limits = fields.given(LIMITS, || reader.list(LEAST_KEY, get_key))?.unwrap_or_default();
+    let client_id = fields.given(CLIENT_ID, || get_client_id(reader))?;
+    Ok((priority, limits, client_id))
+}
+
+/// Reads all after the names; the fields stand in the order in which they are written.
+fn get_rest(
+    reader: &mut Reader<'_>,
+    fields: Fields,
+    queue: Name,
+    kind: Name,
+) -> Result<Spec, Damaged> {
+    let (priority, limits, client_id) = get_head(reader, fields)?;
+    Ok(Spec {
+        queue,
+        kind,
+        priority,
+        limits,
+        client_id,
+        lease: fields.given(LEASE, || reader.option(Reader::span))?.unwrap_or(USUAL_LEASE),
+        unique: fields.given(UNIQUE, || get_unique(reader))?,
+        retry: fields.given(RETRY, || get_retry(reader))?.unwrap_or(USUAL_RETRY),
+        keep: fields.given(KEEP, || get_keep(reader))?.unwrap_or(Keep::Discard),
+        timeout: fields.given(TIMEOUT, || reader.span())?,
+        lapse: fields.given(LAPSE, || get_lapse(reader))?.unwrap_or(USUAL_LAPSE),
+        reports: if fields.has(REPORTS_ANY) { Reports::Any } else { Reports::Fenced },
+        retain: if fields.has(RETAIN_NOTHING) { Retain::Nothing } else { Retain::AsQueue },
+        group: fields.given(GROUP, || reader.var())?.map(GroupId),
+        after: fields
+            .given(AFTER, || reader.list(LEAST_DEPENDENCY, get_dependency))?
+            .unwrap_or_default(),
+        parent: fields.given(PARENT, || Ok((JobId(reader.var()?), reader.var32()?)))?,
+        labels: fields.given(LABELS, || get_labels(reader))?.unwrap_or_default(),
+        trace: fields.given(TRACE, || reader.text())?.map(Into::into),
+        payload: get_payload(reader)?,
+    })
+}
+
+/// Labels are written in order, so that equal specs have equal forms.
+fn get_labels(reader: &mut Reader<'_>) -> Result<BTreeMap<String, String>, Damaged> {
+    let n = reader.count(LEAST_LABEL)?;
+    let mut labels = BTreeMap::new();
+    for _ in 0..n {
+        let (label, value) = (reader.text()?, reader.text()?);
+        if labels.last_key_value().is_some_and(|(last, _): (&String, _)| last.as_str() >= label) {
+            return Err(Damaged("its labels are out of order"));
+        }
+        labels.insert(label.to_owned(), value.to_owned());
+    }
+    Ok(labels)
+}

@@ -1,0 +1,280 @@
+//! The forms as they are stored, for ever.
+
+use crore_core::job::{
+    Attempt, ClientId, Dependency, Ended, Keep, Kept, Lapse, Needs, Reports, Retain, Thing, Why,
+};
+use crore_core::limit::LimitKey;
+use crore_core::retry::{Backoff, Retry};
+use crore_core::unique::{Hold, Unique};
+use crore_core::{Delivery, Encoding, GroupId, JobId, Payload, Revision, Span, State, Time};
+
+use super::super::numbers::Numbered;
+use super::*;
+
+pub(super) fn plain_spec() -> Spec {
+    Spec::new(name("mail"), name("welcome"), Payload::json("{\"to\":1}"))
+}
+
+const PUSHED_AT: Time = Time::from_millis(1_700_000_000_000);
+
+pub(super) fn plain_live() -> Live {
+    Live {
+        state: State::Ready,
+        stop: false,
+        counted: false,
+        broken: false,
+        waits: 0,
+        delivery: Delivery::NONE,
+        revision: Revision(1),
+        attempt: 0,
+        crashes: 0,
+        pushed_at: PUSHED_AT,
+        due: PUSHED_AT,
+        started_at: Time::ZERO,
+        lease_until: Time::ZERO,
+        ended_at: None,
+        worker: None,
+        why: None,
+        history: Vec::new(),
+        result: None,
+    }
+}
+
+fn later(seconds: u64) -> Time {
+    PUSHED_AT.after(Span::from_secs(seconds))
+}
+
+fn running_live() -> Live {
+    Live {
+        state: State::Running,
+        delivery: Delivery(3 << 40 | 77_000_000),
+        revision: Revision(2),
+        attempt: 1,
+        due: later(60),
+        started_at: later(86_400),
+        lease_until: later(86_430),
+        worker: Some(name("mailer-12.host-7")),
+        ..plain_live()
+    }
+}
+
+fn rich_spec() -> Spec {
+    Spec {
+        lease: None,
+        unique: Some(Unique {
+            key: "mail:1".into(),
+            hold: Hold::UntilEnd,
+            window: Some(Span::from_secs(5)),
+        }),
+        priority: -3,
+        payload: Payload::new(Encoding::Bytes, &[0, 255][..]),
+        retry: Retry {
+            backoff: Backoff::Linear { step: Span::from_secs(2) },
+            max_attempts: None,
+            max_interval: Some(Span::MAX),
+            jitter: 255,
+        },
+        timeout: Some(Span::from_secs(9)),
+        lapse: Lapse::Crash { quarantine: None },
+        reports: Reports::Any,
+        keep: Keep::Once(Span::from_secs(1)),
+        retain: Retain::Nothing,
+        client_id: Some(ClientId { door: name("native"), id: "é".into() }),
+        limits: vec![
+            LimitKey { limit: name("a"), value: None },
+            LimitKey { limit: name("b"), value: Some("#1".into()) },
+        ],
+        group: Some(GroupId(300)),
+        after: vec![
+            Dependency { on: Thing::Job(JobId(4)), needs: Needs::End },
+            Dependency { on: Thing::Group(GroupId(300)), needs: Needs::Success },
+        ],
+        parent: Some((JobId(4), 1)),
+        labels: [("team".to_owned(), String::new())].into(),
+        trace: Some("00-ab".into()),
+        ..plain_spec()
+    }
+}
+
+fn rich_live() -> Live {
+    let attempt = |delivery, ended, error: Option<&str>| Attempt {
+        delivery: Delivery(delivery),
+        started_at: later(1),
+        ended_at: later(2),
+        worker: error.map(|_| name("w")),
+        ended,
+        error: error.map(Into::into),
+    };
+    Live {
+        state: State::Dead,
+        stop: true,
+        counted: true,
+        broken: true,
+        waits: 2,
+        delivery: Delivery(u64::MAX),
+        revision: Revision(500),
+        attempt: 20,
+        crashes: 1,
+        due: PUSHED_AT.before(Span::from_secs(1)),
+        started_at: later(3),
+        lease_until: later(33),
+        ended_at: Some(later(4)),
+        worker: Some(name("w")),
+        why: Some(Why::Exhausted),
+        history: vec![
+            attempt(u64::MAX, Ended::Failed, Some("no route")),
+            attempt(1, Ended::Lapsed, None),
+        ],
+        result: Some(Kept { payload: Payload::json("1"), until: Time::MAX, once: true }),
+        ..plain_live()
+    }
+}
+
+#[test]
+fn forms_never_change() {
+    let spec_of = |spec: &Spec| hex(&form(spec, put_spec));
+    let live_of = |live: &Live| hex(&form(live, put_live));
+    let group = Group { size: 300, ran: 2, sealed: true, lost: true, ..Group::default() };
+    for (form, stored) in [
+        (spec_of(&plain_spec()), "0100046d61696c0777656c636f6d6500087b22746f223a317d"),
+        (
+            spec_of(&rich_spec()),
+            "01ffff03046d61696c0777656c636f6d650502016100016201022331066e617469766502c3a9\
+             00066d61696c3a310201882702d00f0001ffffffffffffffffff01ff01e807a8460000ac0202\
+             00040001ac0201040101047465616d000530302d6162040200ff",
+        ),
+        (live_of(&plain_live()), "010002000180a0abfef962"),
+        (
+            live_of(&running_live()),
+            "011f03c0dadba480600280a0abfef962c0a907e0c4b65280f0b25201106d61696c65722d3132\
+             2e686f73742d37",
+        ),
+        (
+            live_of(&rich_live()),
+            "01ffff0105ffffffffffffffffff01f40380a0abfef962cf0fd08304c03efecfd3a380bb72f0\
+             2e0214010177000200d00fd00f0101770101086e6f20726f75746503d00fd00f000400000131",
+        ),
+        (hex(&form(&group, put_group)), "0103ac02020000"),
+    ] {
+        assert_eq!(form, stored);
+    }
+    comes_back(&rich_spec(), put_spec, get_spec);
+    comes_back(&rich_live(), put_live, get_live);
+}
+
+#[test]
+fn a_plain_job_is_small() {
+    let spec = plain_spec();
+    let names = spec.queue.as_str().len() + spec.kind.as_str().len();
+    assert!(form(&spec, put_spec).len() - names - spec.payload.bytes.len() <= 8);
+    assert!(form(&plain_live(), put_live).len() <= 12);
+    assert!(form(&running_live(), put_live).len() <= 45);
+}
+
+/// The bits of `bytes`, behind their version.
+fn bits(bytes: &[u8]) -> u64 {
+    whole(&bytes[1..], |reader| {
+        let bits = reader.var();
+        *reader = Reader::new(&[]);
+        bits
+    })
+    .expect("bits")
+}
+
+#[test]
+fn the_bits_of_a_spec_stay_what_they_are() {
+    let (plain, rich) = (plain_spec, rich_spec());
+    let specs = [
+        Spec { priority: rich.priority, ..plain() },
+        Spec { client_id: rich.client_id, ..plain() },
+        Spec { limits: rich.limits, ..plain() },
+        Spec { lease: rich.lease, ..plain() },
+        Spec { unique: rich.unique, ..plain() },
+        Spec { retry: rich.retry, ..plain() },
+        Spec { keep: rich.keep, ..plain() },
+        Spec { timeout: rich.timeout, ..plain() },
+        Spec { lapse: rich.lapse, ..plain() },
+        Spec { reports: rich.reports, ..plain() },
+        Spec { retain: rich.retain, ..plain() },
+        Spec { group: rich.group, ..plain() },
+        Spec { after: rich.after, ..plain() },
+        Spec { parent: rich.parent, ..plain() },
+        Spec { labels: rich.labels, ..plain() },
+        Spec { trace: rich.trace, ..plain() },
+    ];
+    for (bit, spec) in specs.into_iter().enumerate() {
+        assert_eq!(bits(&form(&spec, put_spec)), 1 << bit, "{spec:?}");
+        comes_back(&spec, put_spec, get_spec);
+    }
+}
+
+#[test]
+fn the_bits_of_a_live_stay_what_they_are() {
+    let (plain, rich) = (plain_live, rich_live());
+    let often = rich.result.clone().map(|kept| Kept { once: false, ..kept });
+    let lives = [
+        (0x1, Live { started_at: rich.started_at, ..plain() }),
+        (0x2, Live { lease_until: rich.lease_until, ..plain() }),
+        (0x4, Live { attempt: rich.attempt, ..plain() }),
+        (0x8, Live { worker: rich.worker, ..plain() }),
+        (0x10, Live { due: rich.due, ..plain() }),
+        (0x20, Live { ended_at: rich.ended_at, ..plain() }),
+        (0x40, Live { history: rich.history, ..plain() }),
+        (0x80, Live { result: often, ..plain() }),
+        (0x180, Live { result: rich.result, ..plain() }),
+        (0x200, Live { why: rich.why, ..plain() }),
+        (0x400, Live { crashes: rich.crashes, ..plain() }),
+        (0x800, Live { waits: rich.waits, ..plain() }),
+        (0x1000, Live { stop: true, ..plain() }),
+        (0x2000, Live { counted: true, ..plain() }),
+        (0x4000, Live { broken: true, ..plain() }),
+    ];
+    for (expected, live) in lives {
+        assert_eq!(bits(&form(&live, put_live)), expected, "{live:?}");
+        comes_back(&live, put_live, get_live);
+    }
+    for (expected, sealed, lost) in [(1, true, false), (2, false, true)] {
+        let group = Group { sealed, lost, ..Group::default() };
+        assert_eq!(bits(&form(&group, put_group)), expected);
+    }
+}
+
+/// `variants` are those with the numbers from 0 on, and there are no others.
+fn are_all<T: Numbered + Copy + PartialEq + Debug>(variants: &[T]) {
+    for number in 0..=u8::MAX {
+        match variants.get(usize::from(number)) {
+            Some(variant) => {
+                assert_eq!(variant.number(), number);
+                assert_eq!(T::from_number(number).as_ref(), Ok(variant));
+            }
+            None => assert!(T::from_number(number).is_err(), "{number}"),
+        }
+    }
+}
+
+#[test]
+fn the_numbers_of_variants_stay_what_they_are() {
+    use {Ended as E, Why as W};
+    are_all(&State::ALL);
+    are_all(&Encoding::ALL);
+    are_all(&[Hold::UntilStart, Hold::UntilSuccess, Hold::UntilEnd, Hold::Window]);
+    are_all(&[Needs::End, Needs::Success]);
+    are_all(&[
+        E::Done,
+        E::Failed,
+        E::Snoozed,
+        E::Interrupted,
+        E::Lapsed,
+        E::TimedOut,
+        E::Cancelled,
+    ]);
+    are_all(&[
+        W::Exhausted,
+        W::NotRetried,
+        W::Quarantined,
+        W::Asked,
+        W::GivenUp,
+        W::DependencyBroken,
+        W::Damaged,
+    ]);
+}

@@ -1,0 +1,125 @@
+//! The committer: one commit after the other, each with one write and one sync.
+
+use std::io;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use crore_core::{Name, Time};
+
+use super::disk::File;
+use super::inner::{Inner, State};
+use super::options::Durability;
+use super::tail::Flight;
+use crate::Error;
+
+/// What only the committer knows.
+#[derive(Debug, Default)]
+pub(crate) struct Pen {
+    /// The file in which something is not synced, and the newest commit in it.
+    dirty: Option<(Arc<dyn File>, u32, u64)>,
+    synced_at: Time,
+}
+
+/// Whether a commit waits for its time to be synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sync {
+    AsUsual,
+    Now,
+}
+
+impl Inner {
+    /// Writes and syncs what was gathered so far; says whether there was anything to do.
+    ///
+    /// A write or a sync that fails ends the store: what the disk holds is not known then, and a
+    /// second sync that succeeds would prove nothing.
+    pub(crate) fn commit_once(&self, sync: Sync) -> Result<bool, Error> {
+        let mut pen = self.pen.lock().map_err(|_| Error::Poisoned)?;
+        let (flight, now) = self.launch()?;
+        let did = flight.as_deref().map_or(Ok(()), |flight| self.write(&mut pen, flight));
+        let did = did.and_then(|()| self.sync_if_due(&mut pen, sync, now));
+        let synced = did.map_err(|error| {
+            self.poison();
+            Error::Unavailable(Box::new(error))
+        })?;
+        let Some(flight) = flight else { return Ok(synced) };
+        self.durable.publish(flight.commit);
+        let woken: Vec<Name> = flight.woken.iter().cloned().collect();
+        self.hooks.call(&woken);
+        Ok(true)
+    }
+
+    fn launch(&self) -> Result<(Option<Arc<Flight>>, Time), Error> {
+        let mut state = self.lock()?;
+        let last = state.last;
+        let flight = state.local.records_mut().launch(self.durable.synced(), last);
+        if self.has_keeping(&state) {
+            self.to_keep.notify_one();
+        }
+        Ok((flight, last))
+    }
+
+    fn write(&self, pen: &mut Pen, flight: &Flight) -> io::Result<()> {
+        // What is in a later file is only there if the earlier ones are whole.
+        if pen.dirty.as_ref().is_some_and(|(_, segment, _)| *segment != flight.segment) {
+            self.sync(pen)?;
+        }
+        flight.file.write(flight.at, &flight.bytes)?;
+        pen.dirty = Some((Arc::clone(&flight.file), flight.segment, flight.commit));
+        Ok(())
+    }
+
+    fn sync(&self, pen: &mut Pen) -> io::Result<()> {
+        if let Some((file, _, commit)) = &pen.dirty {
+            file.sync()?;
+            self.durable.note_synced(*commit);
+        }
+        pen.dirty = None;
+        Ok(())
+    }
+
+    /// Syncs if it is time to; says whether it was.
+    fn sync_if_due(&self, pen: &mut Pen, sync: Sync, now: Time) -> io::Result<bool> {
+        let due = match (sync, self.options.durability) {
+            (Sync::Now, _) | (_, Durability::Always) => true,
+            (_, Durability::Interval(span)) => {
+                pen.synced_at.after(span) <= self.clock.now().max(now)
+            }
+            (_, Durability::None) => false,
+        };
+        if !due || pen.dirty.is_none() {
+            return Ok(false);
+        }
+        pen.synced_at = now;
+        self.sync(pen).map(|()| true)
+    }
+
+    /// The committer's thread.
+    pub(crate) fn commit_until_stopped(&self) {
+        while let Ok(did) = self.commit_once(Sync::AsUsual) {
+            if !did && self.wait_for_commit().is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until there is something to commit; `None`: the store is to end.
+    fn wait_for_commit(&self) -> Option<()> {
+        let state = self.lock().ok()?;
+        let idle = |state: &mut State| !state.stopping && state.local.records().tail.is_empty();
+        let state = match self.options.durability {
+            // The only timer there is: what was written has to be synced after a while.
+            Durability::Interval(span) => {
+                let waited = self.to_commit.wait_timeout_while(state, span.into(), idle);
+                waited.map(|(state, _)| state).unwrap_or_else(|e| e.into_inner().0)
+            }
+            Durability::Always | Durability::None => {
+                self.to_commit.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner)
+            }
+        };
+        is_going_on(&state).then_some(())
+    }
+}
+
+/// Whether there is or may come something to commit.
+fn is_going_on(state: &MutexGuard<'_, State>) -> bool {
+    !state.stopping || !state.local.records().tail.is_empty()
+}

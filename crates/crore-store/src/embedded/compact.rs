@@ -1,0 +1,165 @@
+//! Giving up the oldest segment: what still counts in it moves to the end of the log, in slices.
+//!
+//! Only the oldest goes. So what says that a job is gone is never given up before what says that it
+//! was there.
+
+use crore_core::JobId;
+
+use super::hint::{Hint, Item, JobItem, Mark, Walk};
+use super::inner::{Inner, State};
+use super::keep::Keeper;
+use super::log::Freed;
+use super::record::Record;
+use super::replay::read_hint;
+use super::scan;
+use crate::Error;
+use crate::local::{Place, Slot};
+
+/// How much is moved at a time: as much as hardly makes a commit longer.
+const SLICE: u64 = 256 << 10;
+/// How many things are looked at in a time.
+const LOOKS: usize = 4096;
+
+/// A segment that is being given up.
+#[derive(Debug)]
+pub(crate) struct Compaction {
+    segment: u32,
+    hint: Vec<u8>,
+    mark: Mark,
+    /// The commit that the last slice is part of; the next one waits for it.
+    commit: u64,
+}
+
+impl Inner {
+    /// Moves the next slice of the oldest segment, if the log is too large for what is in it.
+    pub(crate) fn compact(&self, keeper: &mut Keeper) -> Result<bool, Error> {
+        if keeper.compaction.is_none() {
+            keeper.compaction = self.begin_compaction(keeper)?;
+        }
+        let Some(compaction) = &mut keeper.compaction else { return Ok(false) };
+        if !self.durable.has(compaction.commit) {
+            return Ok(false);
+        }
+        let mut state = self.lock()?;
+        let over = state.move_slice(compaction);
+        match over {
+            Ok(false) => {}
+            Ok(true) => {
+                state.give_up(compaction.segment);
+                keeper.compaction = None;
+            }
+            Err(error) => {
+                keeper.stuck = Some(error.to_string());
+                keeper.compaction = None;
+            }
+        }
+        state.write_sides();
+        self.to_commit.notify_one();
+        Ok(true)
+    }
+
+    fn begin_compaction(&self, keeper: &Keeper) -> Result<Option<Compaction>, Error> {
+        let (segment, file, seed) = {
+            let state = self.lock()?;
+            let log = state.local.records();
+            let Some((number, oldest)) = log.segments.first_key_value() else { return Ok(None) };
+            let settled = oldest.last <= self.durable.synced();
+            if keeper.stuck.is_some() || !settled || !self.has_waste(&state.local) {
+                return Ok(None);
+            }
+            (*number, std::sync::Arc::clone(&oldest.file), log.seed)
+        };
+        let known = read_hint(&*self.disk, segment)?;
+        let hint = match known.filter(|bytes| Hint::read(bytes, segment, seed).is_ok()) {
+            Some(bytes) => bytes,
+            None => {
+                let bytes = scan::read_all(&*file).map_err(super::recover::unavailable)?;
+                let scan = scan::scan(&bytes, segment, seed);
+                let scan = scan.map_err(|(at, e)| super::recover::corrupt(0, at, e.0))?;
+                scan.gathered.finish(seed, scan.end)
+            }
+        };
+        let mark = Hint::read(&hint, segment, seed).and_then(|hint| Walk::begin(&hint));
+        let mark = mark.map_err(|e| super::recover::corrupt(0, 0, e.0))?.mark();
+        Ok(Some(Compaction { segment, hint, mark, commit: 0 }))
+    }
+}
+
+impl State {
+    /// Moves what counts of the next part of a segment; says whether that was the last.
+    fn move_slice(&mut self, compaction: &mut Compaction) -> Result<bool, Error> {
+        let Compaction { segment, hint, mark, commit } = compaction;
+        let start = self.local.records().tail.len();
+        let damaged = |e: super::codec::Damaged| Error::Corrupt { what: e.0.to_owned() };
+        let mut walk = Walk::resume(hint, *mark);
+        let mut over = false;
+        for _ in 0..LOOKS {
+            if self.local.records().tail.len() > start + SLICE {
+                break;
+            }
+            if let Some(item) = walk.next_job().map_err(damaged)? {
+                self.move_job(*segment, item)?;
+            } else if let Some(body) = walk.next_side().map_err(damaged)? {
+                self.move_side(body).map_err(damaged)?;
+            } else {
+                over = true;
+                break;
+            }
+        }
+        *mark = walk.mark();
+        *commit = self.local.records().tail.commit;
+        Ok(over)
+    }
+
+    fn move_job(&mut self, segment: u32, item: Item) -> Result<(), Error> {
+        let Item { id, job: Some(job) } = item else { return Ok(()) };
+        let Some(spots) = self.local.records().spots(id) else { return Ok(()) };
+        let moved = spots.and_then(|spots| {
+            let counts = spots.iter().any(|spot| spot.segment == segment);
+            if counts { self.local.records_mut().move_job(id) } else { Ok(()) }
+        });
+        match moved {
+            Err(Error::Corrupt { what }) => self.condemn(id, &job, &what),
+            moved => moved,
+        }
+    }
+
+    /// A job that cannot be read any more is dead, and says why.
+    fn condemn(&mut self, id: JobId, job: &JobItem, what: &str) -> Result<(), Error> {
+        let log = self.local.records();
+        let Some(row) = log.rows.get(id).copied().filter(|row| row.spot == job.spot) else {
+            return Err(Error::Corrupt { what: what.to_owned() });
+        };
+        let place = Place {
+            lane: row.lane,
+            state: job.state,
+            broken: job.broken,
+            priority: job.priority,
+            slot: Slot { at: job.at, id },
+            lease_until: job.lease_until,
+            result_until: job.result_until,
+        };
+        self.local.condemn(place, what, self.last)
+    }
+
+    fn move_side(&mut self, body: &[u8]) -> Result<(), super::codec::Damaged> {
+        if let Record::Side { key, .. } = Record::read(body)?
+            && let Some(value) = self.local.side(&key)
+        {
+            self.local.records_mut().append_side(&key, Some(&value));
+        }
+        Ok(())
+    }
+
+    /// From the next commit on, a segment counts no more; its file can be used when that is durable.
+    fn give_up(&mut self, number: u32) {
+        let meta = self.local.meta();
+        let log = self.local.records_mut();
+        log.append_meta(meta);
+        let commit = log.tail.commit;
+        if let Some(segment) = log.segments.remove(&number) {
+            let (name, file, size) = (segment.name, segment.file, segment.size);
+            log.freed.push_back(Freed { commit, name, segment: number, file, size });
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! Hints: what a segment says, without payloads, so that opening a store and giving a segment up need
+//! not read it.
+//!
+//! A hint holds the last record of every key in its segment and nothing that a later one of the same
+//! segment replaces. It is made from the segment and can be made again at any time.
+//!
+//! ```text
+//! offset  0  magic "crorehnt"
+//!         8  format version u32
+//!        12  checksum u32, over everything behind it
+//!        16  segment u64, seed u64, end u64, first commit u64, last commit u64, synced u64,
+//!            oldest u64, time i64
+//!        80  the last id, delivery and revision in it (varints)
+//!            count of lanes, each: queue, kind, count of limit keys, each: limit, value
+//!            count of jobs, each as in `Item`, by id
+//!            count of other things, each: record body
+//! ```
+
+use std::collections::{BTreeMap, HashMap};
+
+use crore_core::job::ClientId;
+use crore_core::limit::LimitKey;
+use crore_core::{JobId, Name, State, Time};
+
+use super::codec::{Damaged, LiveHead, Put, Reader, peek_live, peek_spec};
+use super::frame::Header;
+use super::record::{Meta, Record, Spot};
+use super::segment::VERSION;
+use crate::local::Key;
+
+const MAGIC: &[u8; 8] = b"crorehnt";
+
+/// Queue, kind and limit keys.
+pub(crate) type LaneKey = (Name, Name, Vec<LimitKey>);
+
+/// What a segment says of one job.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Item {
+    pub(crate) id: JobId,
+    /// `None`: it is gone.
+    pub(crate) job: Option<JobItem>,
+}
+
+/// Where a job stands, and where its records are.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct JobItem {
+    pub(crate) spot: Spot,
+    /// Where its put is: the same, unless only where it stands was written.
+    pub(crate) base: Spot,
+    /// The number of its lane in this hint, if its put is in this segment.
+    pub(crate) lane: Option<u32>,
+    pub(crate) priority: i32,
+    pub(crate) state: State,
+    pub(crate) broken: bool,
+    /// By what it is ordered in its state.
+    pub(crate) at: Time,
+    pub(crate) lease_until: Time,
+    pub(crate) result_until: Option<Time>,
+    pub(crate) client: Option<ClientId>,
+}
+
+/// The parts of a hint that are not lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub(crate) segment: u32,
+    /// Where its frames end.
+    pub(crate) end: u64,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) synced: u64,
+    pub(crate) oldest: u64,
+    pub(crate) at: i64,
+    pub(crate) meta: Meta,
+}
+
+/// Gathers a hint from the records of a segment.
+#[derive(Debug)]
+pub(crate) struct Gather {
+    segment: u32,
+    frames: Option<(u64, Header)>,
+    meta: Meta,
+    lanes: Vec<LaneKey>,
+    numbers: HashMap<LaneKey, u32>,
+    jobs: BTreeMap<JobId, Option<JobItem>>,
+    sides: BTreeMap<Key, Vec<u8>>,
+}
+
+impl Gather {
+    pub(crate) fn new(segment: u32) -> Self {
+        Self {
+            segment,
+            frames: None,
+            meta: Meta::default(),
+            lanes: Vec::new(),
+            numbers: HashMap::new(),
+            jobs: BTreeMap::new(),
+            sides: BTreeMap::new(),
+        }
+    }
+
+    /// The next frame begins.
+    pub(crate) fn frame(&mut self, header: Header) {
+        let first = self.frames.map_or(header.commit, |(first, _)| first);
+        self.frames = Some((first, header));
+    }
+
+    /// The next record: its place, and its body.
+    pub(crate) fn record(&mut self, spot: Spot, body: &[u8]) -> Result<(), Damaged> {
+        match Record::read(body)? {
+            Record::Put { id, spec, live } => {
+                let head = peek_spec(&mut Reader::new(spec))?;
+                let lane = self.lane(head.queue, head.kind, head.limits)?;
+                let live = self.live(id, live)?;
+                let item = job_item((spot, spot), (Some(lane), head.priority), live);
+                self.jobs.insert(id, Some(JobItem { client: head.client_id, ..item }));
+            }
+            Record::Live { id, priority, base, live } => {
+                let live = self.live(id, live)?;
+                let put =
+                    self.jobs.get(&id).and_then(Option::as_ref).filter(|job| job.base == base);
+                let (lane, client) = put.map_or((None, None), |put| (put.lane, put.client.clone()));
+                let item = job_item((spot, base), (lane, priority), live);
+                self.jobs.insert(id, Some(JobItem { client, ..item }));
+            }
+            Record::Gone(id) => {
+                self.jobs.insert(id, None);
+            }
+            Record::Side { key, .. } => {
+                if let Key::Group(id) = key {
+                    self.meta.last_id = self.meta.last_id.max(id.0);
+                }
+                self.sides.insert(key, body.to_vec());
+            }
+            Record::Meta(meta) => self.meta = self.meta.or_later(meta),
+            Record::Hole | Record::Closed => {}
+        }
+        Ok(())
+    }
+
+    fn live(&mut self, id: JobId, live: &[u8]) -> Result<LiveHead, Damaged> {
+        let head = peek_live(&mut Reader::new(live))?;
+        self.meta.last_id = self.meta.last_id.max(id.0);
+        self.meta.last_delivery = self.meta.last_delivery.max(head.delivery.0);
+        Ok(head)
+    }
+
+    fn lane(&mut self, queue: &str, kind: &str, limits: Vec<LimitKey>) -> Result<u32, Damaged> {
+        // Jobs of one lane tend to come together.
+        let same = |(q, k, l): &LaneKey| q.as_str() == queue && k.as_str() == kind && *l == limits;
+        if let Some(last) = self.lanes.last().filter(|lane| same(lane)) {
+            return Ok(self.numbers.get(last).copied().unwrap_or_default());
+        }
+        let name = |text| Name::new("name", text).map_err(|_| Damaged("a bad name"));
+        let key = (name(queue)?, name(kind)?, limits);
+        if let Some(no) = self.numbers.get(&key) {
+            return Ok(*no);
+        }
+        let no = u32::try_from(self.lanes.len()).unwrap_or(u32::MAX);
+        self.lanes.push(key.clone());
+        self.numbers.insert(key, no);
+        Ok(no)
+    }
+
+    /// The hint, as it is stored; `end` is where the segment's frames end.
+    pub(crate) fn finish(self, seed: u64, end: u64) -> Vec<u8> {
+        let (first, header) = self.frames.map_or((1, None), |(first, last)| (first, Some(last)));
+        let mut out = Vec::with_capacity(self.jobs.len() * 40 + 1024);
+        out.put_u64(self.segment.into());
+        out.put_u64(seed);
+        out.put_u64(end);
+        out.put_u64(first);
+        out.put_u64(header.map_or(0, |header| header.commit));
+        out.put_u64(header.map_or(0, |header| header.synced));
+        out.put_u64(header.map_or(0, |header| header.oldest));
+        out.put_u64(header.map_or(0, |header| header.at).cast_unsigned());
+        out.put_var(self.meta.last_id);
+        out.put_var(self.meta.last_delivery);
+        out.put_var(self.meta.revision);
+        out.put_var(self.lanes.len() as u64);
+        for (queue, kind, limits) in &self.lanes {
+            put_lane(queue, kind, limits, &mut out);
+        }
+        out.put_var(self.jobs.len() as u64);
+        let mut before = JobId(0);
+        for (id, job) in &self.jobs {
+            out.put_var(id.0 - before.0);
+            before = *id;
+            put_job(job.as_ref(), &mut out);
+        }
+        out.put_var(self.sides.len() as u64);
+        self.sides.values().for_each(|body| out.put_chunk(body));
+        let mut all = Vec::with_capacity(out.len() + 16);
+        all.extend_from_slice(MAGIC);
+        all.put_u32(VERSION);
+        all.put_u32(crc32c::crc32c(&out));
+        all.extend_from_slice(&out);
+        all
+    }
+}
+
+fn job_item(
+    (spot, base): (Spot, Spot),
+    (lane, priority): (Option<u32>, i32),
+    live: LiveHead,
+) -> JobItem {
+    let at = match live.state {
+        State::Ready | State::Scheduled => live.due,
+        State::Waiting | State::Running => Time::ZERO,
+        State::Done | State::Dead | State::Cancelled => live.ended_at.unwrap_or_default(),
+    };
+    let LiveHead { state, broken, lease_until, result_until, .. } = live;
+    let client = None;
+    JobItem { spot, base, lane, priority, state, broken, at, lease_until, result_until, client }
+}
+
+fn put_lane(queue: &Name, kind: &Name, limits: &[LimitKey], out: &mut Vec<u8>) {
+    out.put_text(queue.as_str());
+    out.put_text(kind.as_str());
+    out.put_var(limits.len() as u64);
+    for key in limits {
+        out.put_text(key.limit.as_str());
+        out.put_option(key.value.as_deref(), Put::put_text);
+    }
+}
+
+fn put_spot(spot: Spot, out: &mut Vec<u8>) {
+    out.put_u32(spot.segment);
+    out.put_u32(spot.offset);
+    out.put_u32(spot.len);
+}
+
+const BROKEN: u8 = 1;
+const LEASED: u8 = 2;
+const RESULT: u8 = 4;
+const MOVED: u8 = 8;
+const LANE: u8 = 16;
+const CLIENT: u8 = 32;
+
+fn put_job(job: Option<&JobItem>, out: &mut Vec<u8>) {
+    let Some(job) = job else {
+        out.put_u8(0);
+        return;
+    };
+    let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+    let nth = State::ALL.iter().position(|state| *state == job.state).unwrap_or_default();
+    out.put_u8(1 + nth as u8);
+    out.put_u8(
+        bit(job.broken, BROKEN)
+            | bit(job.state == State::Running, LEASED)
+            | bit(job.result_until.is_some(), RESULT)
+            | bit(job.spot != job.base, MOVED)
+            | bit(job.lane.is_some(), LANE)
+            | bit(job.client.is_some(), CLIENT),
+    );
+    put_spot(job.spot, out);
+    if job.spot != job.base {
+        put_spot(job.base, out);
+    }
+    if let Some(lane) = job.lane {
+        out.put_var(lane.into());
+    }
+    out.put_zig(job.priority.into());
+    out.put_time(Time::ZERO, job.at);
+    if job.state == State::Running {
+        out.put_time(Time::ZERO, job.lease_until);
+    }
+    if let Some(until) = job.result_until {
+        out.put_time(Time::ZERO, until);
+    }
+    if let Some(client) = &job.client {
+        out.put_text(client.door.as_str());
+        out.put_text(&client.id);
+    }
+}
+
+/// A hint, read piece by piece.
+#[derive(Debug)]
+pub(crate) struct Hint<'a> {
+    pub(crate) summary: Summary,
+    pub(crate) lanes: Vec<LaneKey>,
+    reader: Reader<'a>,
+}
+
+impl<'a> Hint<'a> {
+    /// Checks a hint of this segment and begins to read it.
+    pub(crate) fn read(bytes: &'a [u8], segment: u32, seed: u64) -> Result<Self, Damaged> {
+        let mut reader = Reader::new(bytes);
+        if reader.bytes(MAGIC.len())? != MAGIC || reader.u32()? != VERSION {
+            return Err(Damaged("not a hint"));
+        }
+        if reader.u32()? != crc32c::crc32c(reader.rest()) {
+            return Err(Damaged("a hint that fails its checksum"));
+        }
+        if reader.u64()? != u64::from(segment) || reader.u64()? != seed {
+            return Err(Damaged("a hint of another segment"));
+        }
+        let (end, first, last) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let (synced, oldest, at) = (reader.u64()?, reader.u64()?, reader.u64()?.cast_signed());
+        let (last_id, last_delivery) = (reader.var()?, reader.var()?);
+        let meta = Meta { last_id, last_delivery, revision: reader.var()? };
+        let lanes = reader.list(3, |r| Ok((r.name()?, r.name()?, r.list(2, limit_key)?)))?;
+        let summary = Summary { segment, end, first, last, synced, oldest, at, meta };
+        Ok(Self { summary, lanes, reader })
+    }
+
+    /// Gives every job to `job`, and then every other thing, as the body of its record, to `side`.
+    pub(crate) fn walk<E: From<Damaged>>(
+        &self,
+        mut job: impl FnMut(Item) -> Result<(), E>,
+        mut side: impl FnMut(&'a [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut walk = Walk::begin(self)?;
+        while let Some(item) = walk.next_job()? {
+            job(item)?;
+        }
+        while let Some(body) = walk.next_side()? {
+            side(body)?;
+        }
+        Ok(())
+    }
+}
+
+fn limit_key(reader: &mut Reader<'_>) -> Result<LimitKey, Damaged> {
+    let limit = reader.name()?;
+    Ok(LimitKey { limit, value: reader.option(Reader::text)?.map(Into::into) })
+}
+
+/// A walk through a hint.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    reader: Reader<'a>,
+    mark: Mark,
+}
+
+/// How far a hint was walked through.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    /// How many bytes are left.
+    left: usize,
+    jobs: u64,
+    sides: Option<u64>,
+    before: JobId,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn begin(hint: &Hint<'a>) -> Result<Self, Damaged> {
+        let mut reader = hint.reader.clone();
+        let jobs = reader.var()?;
+        let left = reader.rest().len();
+        Ok(Self { reader, mark: Mark { left, jobs, sides: None, before: JobId(0) } })
+    }
+
+    /// Goes on where a walk through the same hint was left.
+    pub(crate) fn resume(hint: &'a [u8], mark: Mark) -> Self {
+        let done = hint.len().saturating_sub(mark.left);
+        Self { reader: Reader::new(hint.get(done..).unwrap_or_default()), mark }
+    }
+
+    pub(crate) const fn mark(&self) -> Mark {
+        Mark { left: self.reader.rest().len(), ..self.mark }
+    }
+
+    /// The next job; `None`: there is none left.
+    pub(crate) fn next_job(&mut self) -> Result<Option<Item>, Damaged> {
+        let Some(left) = self.mark.jobs.checked_sub(1) else { return Ok(None) };
+        self.mark.jobs = left;
+        let reader = &mut self.reader;
+        let id = JobId(self.mark.before.0.saturating_add(reader.var()?));
+        self.mark.before = id;
+        let Some(nth) = usize::from(reader.u8()?).checked_sub(1) else {
+            return Ok(Some(Item { id, job: None }));
+        };
+        let state = *State::ALL.get(nth).ok_or(Damaged("an unknown state"))?;
+        Ok(Some(Item { id, job: Some(get_job(reader, state)?) }))
+    }
+
+    /// The next other thing, once all jobs were seen.
+    pub(crate) fn next_side(&mut self) -> Result<Option<&'a [u8]>, Damaged> {
+        let sides = match self.mark.sides {
+            Some(sides) => sides,
+            None => self.reader.var()?,
+        };
+        self.mark.sides = Some(sides.saturating_sub(1));
+        if sides == 0 {
+            return Ok(None);
+        }
+        self.reader.chunk().map(Some)
+    }
+}
+
+fn get_job(reader: &mut Reader<'_>, state: State) -> Result<JobItem, Damaged> {
+    let bits = reader.u8()?;
+    let has = |bit: u8| bits & bit != 0;
+    let spot = get_spot(reader)?;
+    let base = if has(MOVED) { get_spot(reader)? } else { spot };
+    let lane = if has(LANE) { Some(reader.var32()?) } else { None };
+    let (priority, at) = (reader.zig32()?, reader.time(Time::ZERO)?);
+    let lease_until = if has(LEASED) { reader.time(Time::ZERO)? } else { Time::ZERO };
+    let result_until = if has(RESULT) { Some(reader.time(Time::ZERO)?) } else { None };
+    let client = if has(CLIENT) {
+        Some(ClientId { door: reader.name()?, id: reader.text()?.into() })
+    } else {
+        None
+    };
+    let broken = has(BROKEN);
+    Ok(JobItem { spot, base, lane, priority, state, broken, at, lease_until, result_until, client })
+}
+
+fn get_spot(reader: &mut Reader<'_>) -> Result<Spot, Damaged> {
+    Ok(Spot { segment: reader.u32()?, offset: reader.u32()?, len: reader.u32()? })
+}

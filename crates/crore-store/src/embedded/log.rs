@@ -1,0 +1,385 @@
+//! The log as the index sees it: records of jobs by their id, wherever their newest bytes are.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use crore_core::{Job, JobId, Live, Revision, Spec, State, Time};
+
+use super::codec::{Reader, get_live, get_spec};
+use super::disk::File;
+use super::frame;
+use super::record::{self, Meta, Record as Stored, Spot};
+use super::tail::{Flight, Stamp, Tail};
+use crate::Error;
+use crate::local::{Dense, Key, Record, Records, Value};
+
+/// A running job is kept at hand if its payload is no larger than this: its report comes soon, and
+/// should not need the disk.
+const HOT_PAYLOAD: usize = 4096;
+
+/// A job's newest record, and its lane.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) spot: Spot,
+    pub(crate) lane: u32,
+}
+
+/// A running job at hand.
+#[derive(Debug)]
+struct Hot {
+    record: Record,
+    /// Where its put is.
+    base: Spot,
+}
+
+/// A file of the log that is in use.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    /// The number in its name.
+    pub(crate) name: u64,
+    pub(crate) file: Arc<dyn File>,
+    /// How many bytes of it are ours on the disk.
+    pub(crate) size: u64,
+    /// Where its frames end.
+    pub(crate) end: u64,
+    /// How many bytes of it are newest records of jobs.
+    pub(crate) live: u64,
+    /// The newest commit in it.
+    pub(crate) last: u64,
+    /// Whether there is a hint file for it.
+    pub(crate) hinted: bool,
+}
+
+/// A file that counts no more once a commit is durable.
+#[derive(Debug)]
+pub(crate) struct Freed {
+    pub(crate) commit: u64,
+    pub(crate) name: u64,
+    pub(crate) segment: u32,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) size: u64,
+}
+
+/// The log.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) seed: u64,
+    pub(crate) rows: Dense<Row>,
+    hot: HashMap<JobId, Hot>,
+    pub(crate) tail: Tail,
+    pub(crate) flight: Option<Arc<Flight>>,
+    pub(crate) segments: BTreeMap<u32, Segment>,
+    /// The next segment, if it is ready; its head is durable.
+    pub(crate) next: Option<Segment>,
+    pub(crate) freed: VecDeque<Freed>,
+    /// How many readers of whole files there are, for whom none may be used again.
+    pub(crate) pins: usize,
+    /// The number in the name of the next new file.
+    pub(crate) next_name: u64,
+    /// All bytes of newest records of jobs.
+    pub(crate) live: u64,
+    /// How many bytes were written for things besides jobs, and for how many of them, by their sort.
+    pub(crate) side_written: [(u64, u64); 8],
+    /// Whether the frame at the start of a segment has yet to say which numbers were given out.
+    pub(crate) meta_due: bool,
+    /// The newest commit of a job that the verb which is being done shows to its caller.
+    shown: u64,
+}
+
+/// What of a record a change that is to be written changes.
+#[derive(PartialEq, Eq)]
+struct Mark {
+    spec: *const Spec,
+    revision: Revision,
+    lease_until: Time,
+    has_result: bool,
+}
+
+impl Mark {
+    fn of(job: &Job) -> Self {
+        let Live { revision, lease_until, result, .. } = &job.live;
+        let (revision, lease_until) = (*revision, *lease_until);
+        Self { spec: Arc::as_ptr(&job.spec), revision, lease_until, has_result: result.is_some() }
+    }
+}
+
+impl Log {
+    pub(crate) fn new(seed: u64, tail: Tail) -> Self {
+        Self {
+            seed,
+            rows: Dense::default(),
+            hot: HashMap::new(),
+            tail,
+            flight: None,
+            segments: BTreeMap::new(),
+            next: None,
+            freed: VecDeque::new(),
+            pins: 0,
+            next_name: 1,
+            live: 0,
+            side_written: [(0, 0); 8],
+            meta_due: false,
+            shown: 0,
+        }
+    }
+
+    /// The oldest segment that counts.
+    pub(crate) fn oldest(&self) -> u32 {
+        self.segments.keys().next().copied().unwrap_or(self.tail.segment)
+    }
+
+    /// The newest commit of a job that was [shown](Records::show) since this was asked last.
+    pub(crate) fn take_shown(&mut self) -> u64 {
+        std::mem::take(&mut self.shown)
+    }
+
+    /// Closes the commit that is being gathered, if it has anything, and begins the next one: in the
+    /// next segment, if this one would hardly hold another such frame.
+    pub(crate) fn launch(&mut self, synced: u64, at: Time) -> Option<Arc<Flight>> {
+        if self.tail.is_empty() {
+            return None;
+        }
+        let stamp = Stamp { seed: self.seed, synced, oldest: self.oldest(), at };
+        let segment = self.segments.get_mut(&self.tail.segment)?;
+        let flight = Arc::new(self.tail.launch(stamp, Arc::clone(&segment.file)));
+        (segment.end, segment.last) = (self.tail.at, flight.commit);
+        segment.size = segment.size.max(segment.end);
+        if self.tail.at + flight.bytes.len() as u64 > segment.size {
+            self.roll();
+        }
+        self.flight = Some(Arc::clone(&flight));
+        Some(flight)
+    }
+
+    /// Goes on in the next segment, if it is ready; until then this one grows.
+    pub(crate) fn roll(&mut self) {
+        let Some(next) = self.next.take() else { return };
+        self.tail.segment += 1;
+        self.tail.at = next.end;
+        self.segments.insert(self.tail.segment, next);
+        self.meta_due = true;
+    }
+
+    /// How many bytes can still be written where the disk has room for them already.
+    pub(crate) fn room(&self) -> u64 {
+        let here = self.segments.get(&self.tail.segment);
+        let here = here.map_or(0, |segment| segment.size);
+        let next = self.next.as_ref().map_or(0, |segment| segment.size);
+        here.saturating_sub(self.tail.at + self.tail.len()) + next
+    }
+
+    pub(crate) fn append_side(&mut self, key: &Key, value: Option<&Value>) {
+        let spot = self.tail.append(|out| record::put_side(key, value, out));
+        if let Some((bytes, n)) = self.side_written.get_mut(key.sort()) {
+            *bytes += u64::from(spot.len);
+            *n += 1;
+        }
+    }
+
+    pub(crate) fn append_meta(&mut self, meta: Meta) {
+        self.tail.append(|out| record::put_meta(meta, out));
+        self.meta_due = false;
+    }
+
+    pub(crate) fn append_closed(&mut self) {
+        self.tail.append(record::put_closed);
+    }
+
+    /// Counts a record as live, or as waste.
+    pub(crate) fn count(&mut self, spot: Spot, sign: i64) {
+        let by = i64::from(spot.len) * sign;
+        self.live = self.live.saturating_add_signed(by);
+        if let Some(segment) = self.segments.get_mut(&spot.segment) {
+            segment.live = segment.live.saturating_add_signed(by);
+        }
+    }
+
+    /// The bytes of a record, wherever they are.
+    pub(crate) fn bytes(&self, spot: Spot) -> Result<Cow<'_, [u8]>, Error> {
+        if let Some(bytes) = self.tail.get(spot) {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        if let Some(bytes) = self.flight.as_deref().and_then(|flight| flight.get(spot)) {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        let segment = self.segments.get(&spot.segment).ok_or_else(|| damaged(spot, "no file"))?;
+        let mut bytes = vec![0; spot.len as usize];
+        let n = segment.file.read(spot.offset.into(), &mut bytes);
+        let n = n.map_err(|error| Error::Unavailable(Box::new(error)))?;
+        if n < bytes.len() {
+            return Err(damaged(spot, "the file ends before it"));
+        }
+        Ok(Cow::Owned(bytes))
+    }
+
+    /// Reads a job, and where its put is.
+    fn read(&self, id: JobId, row: Row) -> Result<(Record, Spot), Error> {
+        let bytes = self.bytes(row.spot)?;
+        let (base, newer) = match stored(row.spot, &bytes)? {
+            Stored::Put { id: of, spec, live } if of == id => {
+                return Ok((self.record(id, row, (spec, live))?, row.spot));
+            }
+            Stored::Live { id: of, base, live, .. } if of == id => (base, live),
+            _ => return Err(damaged(row.spot, "another record")),
+        };
+        let bytes = self.bytes(base)?;
+        match stored(base, &bytes)? {
+            Stored::Put { id: of, spec, .. } if of == id => {
+                Ok((self.record(id, row, (spec, newer))?, base))
+            }
+            _ => Err(damaged(base, "another record")),
+        }
+    }
+
+    fn record(&self, id: JobId, row: Row, (spec, live): (&[u8], &[u8])) -> Result<Record, Error> {
+        let spec = get_spec(&mut Reader::new(spec)).map_err(|e| damaged(row.spot, e.0))?;
+        let live = get_live(&mut Reader::new(live)).map_err(|e| damaged(row.spot, e.0))?;
+        let priority = spec.priority;
+        Ok(Record { lane: row.lane, priority, job: Job { id, spec: Arc::new(spec), live } })
+    }
+
+    /// The record of a job, from memory if it is at hand.
+    fn fetch(&mut self, id: JobId) -> Result<Option<Hot>, Error> {
+        if let Some(hot) = self.hot.remove(&id) {
+            return Ok(Some(hot));
+        }
+        let Some(row) = self.rows.get(id).copied() else { return Ok(None) };
+        let (record, base) = self.read(id, row)?;
+        Ok(Some(Hot { record, base }))
+    }
+
+    /// Writes a job that has changed; with another spec, whole.
+    fn write(&mut self, hot: &mut Hot, spec_is_new: bool) {
+        let job = &hot.record.job;
+        let old = self.rows.get(job.id).map(|row| row.spot);
+        let spot = if spec_is_new {
+            self.tail.append(|out| record::put_job(job, out))
+        } else {
+            let base = hot.base;
+            self.tail.append(|out| record::put_change(job.id, &job.spec, base, &job.live, out))
+        };
+        self.count(spot, 1);
+        if let Some(old) = old.filter(|old| spec_is_new || *old != hot.base) {
+            self.count(old, -1);
+        }
+        if spec_is_new {
+            if old != Some(hot.base) {
+                self.count(hot.base, -1);
+            }
+            hot.base = spot;
+        }
+        self.rows.insert(hot.record.job.id, Row { spot, lane: hot.record.lane });
+    }
+
+    fn keep_if_hot(&mut self, hot: Hot) {
+        let job = &hot.record.job;
+        let small = job.spec.payload.bytes.len() <= HOT_PAYLOAD;
+        if job.live.state == State::Running && small {
+            self.hot.insert(job.id, hot);
+        }
+    }
+
+    /// Where a job's newest record is, and its put; `None`: it is gone.
+    pub(crate) fn spots(&self, id: JobId) -> Option<Result<[Spot; 2], Error>> {
+        let spot = self.rows.get(id)?.spot;
+        if let Some(hot) = self.hot.get(&id) {
+            return Some(Ok([spot, hot.base]));
+        }
+        let base = |bytes: Cow<'_, [u8]>| match stored(spot, &bytes)? {
+            Stored::Live { base, .. } => Ok([spot, base]),
+            _ => Ok([spot, spot]),
+        };
+        Some(self.bytes(spot).and_then(base))
+    }
+
+    /// Moves a job's put to the end of the log, because its segment is to be given up.
+    pub(crate) fn move_job(&mut self, id: JobId) -> Result<(), Error> {
+        let Some(row) = self.rows.get(id).copied() else { return Ok(()) };
+        let bytes = self.bytes(row.spot)?.into_owned();
+        let (base, spec, live) = match stored(row.spot, &bytes)? {
+            Stored::Put { spec, live, .. } => (row.spot, Cow::Borrowed(spec), live),
+            Stored::Live { base, live, .. } => match stored(base, &self.bytes(base)?)? {
+                Stored::Put { spec, .. } => (base, Cow::Owned(spec.to_vec()), live),
+                _ => return Err(damaged(base, "another record")),
+            },
+            _ => return Err(damaged(row.spot, "another record")),
+        };
+        let spot = self.tail.append(|out| record::put_parts(id, &spec, live, out));
+        self.count(spot, 1);
+        self.count(row.spot, -1);
+        if base != row.spot {
+            self.count(base, -1);
+        }
+        self.rows.insert(id, Row { spot, ..row });
+        if let Some(hot) = self.hot.get_mut(&id) {
+            hot.base = spot;
+        }
+        Ok(())
+    }
+}
+
+impl Records for Log {
+    fn show(&mut self, id: JobId) {
+        let Some(row) = self.rows.get(id) else { return };
+        if self.tail.get(row.spot).is_some() {
+            self.shown = self.tail.commit;
+        } else if let Some(flight) = self.flight.as_ref().filter(|f| f.get(row.spot).is_some()) {
+            self.shown = self.shown.max(flight.commit);
+        }
+    }
+
+    fn load(&self, id: JobId) -> Result<Option<Record>, Error> {
+        if let Some(hot) = self.hot.get(&id) {
+            return Ok(Some(hot.record.clone()));
+        }
+        let Some(row) = self.rows.get(id).copied() else { return Ok(None) };
+        Ok(Some(self.read(id, row)?.0))
+    }
+
+    fn insert(&mut self, record: Record) -> Result<(), Error> {
+        let spot = self.tail.append(|out| record::put_job(&record.job, out));
+        self.count(spot, 1);
+        self.rows.insert(record.job.id, Row { spot, lane: record.lane });
+        Ok(())
+    }
+
+    fn update<T>(
+        &mut self,
+        id: JobId,
+        change: impl FnOnce(&mut Record) -> T,
+    ) -> Result<Option<T>, Error> {
+        let Some(mut hot) = self.fetch(id)? else { return Ok(None) };
+        let before = Mark::of(&hot.record.job);
+        let answer = change(&mut hot.record);
+        let after = Mark::of(&hot.record.job);
+        if before != after {
+            self.write(&mut hot, before.spec != after.spec);
+        }
+        self.keep_if_hot(hot);
+        Ok(Some(answer))
+    }
+
+    fn remove(&mut self, id: JobId) -> Result<Option<Record>, Error> {
+        let Some(hot) = self.fetch(id)? else { return Ok(None) };
+        if let Some(row) = self.rows.remove(id) {
+            self.count(row.spot, -1);
+            if row.spot != hot.base {
+                self.count(hot.base, -1);
+            }
+        }
+        self.tail.append(|out| record::put_gone(id, out));
+        Ok(Some(hot.record))
+    }
+}
+
+fn stored(spot: Spot, bytes: &[u8]) -> Result<Stored<'_>, Error> {
+    let body = frame::body(bytes).map_err(|error| damaged(spot, error.0))?;
+    Stored::read(body).map_err(|error| damaged(spot, error.0))
+}
+
+/// A record that cannot be read.
+pub(crate) fn damaged(spot: Spot, what: &str) -> Error {
+    let Spot { segment, offset, .. } = spot;
+    Error::Corrupt { what: format!("segment {segment}, offset {offset}: {what}") }
+}

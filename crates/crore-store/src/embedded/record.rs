@@ -1,0 +1,159 @@
+//! What a record says: one thing, by its key, as it is from this commit on.
+//!
+//! | first byte | body |
+//! |---|---|
+//! | 1 put | id, length of the spec, spec, live: a job, whole |
+//! | 2 live | id, priority, where its put is (segment, offset, length), live: a job whose spec stays |
+//! | 3 gone | id: the job is removed |
+//! | 4 side | key, then 0 or 1 and the value: something besides a job (`side.rs`) |
+//! | 5 meta | the last id, the last delivery, the registry's revision |
+//! | 6 hole | nothing: a repair put it where damaged frames were |
+//! | 7 closed | nothing: the store was closed, and is as it was left |
+//!
+//! The last record of a key wins, so a key's older records are waste.
+
+use crore_core::{Job, JobId, Live, Spec};
+
+use super::codec::{Damaged, Put, Reader, put_live, put_spec};
+use super::side;
+use crate::local::{Key, Value};
+
+/// Where a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Spot {
+    pub(crate) segment: u32,
+    pub(crate) offset: u32,
+    pub(crate) len: u32,
+}
+
+/// The numbers that a store never gives out twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Meta {
+    /// The last id of a job or group.
+    pub(crate) last_id: u64,
+    /// The last delivery.
+    pub(crate) last_delivery: u64,
+    /// The last revision of the registry.
+    pub(crate) revision: u64,
+}
+
+impl Meta {
+    /// The larger of both, number by number.
+    pub(crate) fn or_later(self, other: Self) -> Self {
+        Self {
+            last_id: self.last_id.max(other.last_id),
+            last_delivery: self.last_delivery.max(other.last_delivery),
+            revision: self.revision.max(other.revision),
+        }
+    }
+}
+
+/// A record, taken apart as far as its key.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Record<'a> {
+    Put { id: JobId, spec: &'a [u8], live: &'a [u8] },
+    Live { id: JobId, priority: i32, base: Spot, live: &'a [u8] },
+    Gone(JobId),
+    Side { key: Key, value: &'a [u8] },
+    Meta(Meta),
+    Hole,
+    Closed,
+}
+
+impl<'a> Record<'a> {
+    pub(crate) fn read(body: &'a [u8]) -> Result<Self, Damaged> {
+        let mut reader = Reader::new(body);
+        match reader.u8()? {
+            1 => {
+                let (id, spec) = (JobId(reader.var()?), reader.chunk()?);
+                Ok(Self::Put { id, spec, live: reader.rest() })
+            }
+            2 => {
+                let (id, priority) = (JobId(reader.var()?), reader.zig32()?);
+                let (segment, offset, len) = (reader.u32()?, reader.u32()?, reader.u32()?);
+                let base = Spot { segment, offset, len };
+                Ok(Self::Live { id, priority, base, live: reader.rest() })
+            }
+            3 => Ok(Self::Gone(JobId(reader.var()?))),
+            4 => {
+                let key = side::get_key(&mut reader)?;
+                Ok(Self::Side { key, value: reader.rest() })
+            }
+            5 => {
+                let (last_id, last_delivery) = (reader.var()?, reader.var()?);
+                Ok(Self::Meta(Meta { last_id, last_delivery, revision: reader.var()? }))
+            }
+            6 => Ok(Self::Hole),
+            7 => Ok(Self::Closed),
+            _ => Err(Damaged("an unknown sort of record")),
+        }
+    }
+}
+
+/// A job, whole.
+pub(crate) fn put_job(job: &Job, out: &mut Vec<u8>) {
+    out.put_u8(1);
+    out.put_var(job.id.0);
+    put_long(out, |out| put_spec(&job.spec, out));
+    put_live(&job.live, out);
+}
+
+/// Appends a chunk of unknown length in place: room for the length is left before it is written, and
+/// taken back if the length needs less.
+fn put_long(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    const ROOM: usize = 2;
+    let start = out.len();
+    out.extend_from_slice(&[0; ROOM]);
+    write(out);
+    let len = out.len() - start - ROOM;
+    let mut digits = Vec::with_capacity(10);
+    digits.put_var(len as u64);
+    if digits.len() == ROOM
+        && let Some(slot) = out.get_mut(start..start + ROOM)
+    {
+        slot.copy_from_slice(&digits);
+    } else {
+        out.splice(start..start + ROOM, digits);
+    }
+}
+
+/// A job whose parts are at hand as they are stored.
+pub(crate) fn put_parts(id: JobId, spec: &[u8], live: &[u8], out: &mut Vec<u8>) {
+    out.put_u8(1);
+    out.put_var(id.0);
+    out.put_chunk(spec);
+    out.extend_from_slice(live);
+}
+
+/// A job whose put is at `base`.
+pub(crate) fn put_change(id: JobId, spec: &Spec, base: Spot, live: &Live, out: &mut Vec<u8>) {
+    out.put_u8(2);
+    out.put_var(id.0);
+    out.put_zig(spec.priority.into());
+    out.put_u32(base.segment);
+    out.put_u32(base.offset);
+    out.put_u32(base.len);
+    put_live(live, out);
+}
+
+pub(crate) fn put_gone(id: JobId, out: &mut Vec<u8>) {
+    out.put_u8(3);
+    out.put_var(id.0);
+}
+
+pub(crate) fn put_side(key: &Key, value: Option<&Value>, out: &mut Vec<u8>) {
+    out.put_u8(4);
+    side::put_key(key, out);
+    out.put_option(value, |out, value| side::put_value(value, out));
+}
+
+pub(crate) fn put_meta(meta: Meta, out: &mut Vec<u8>) {
+    out.put_u8(5);
+    out.put_var(meta.last_id);
+    out.put_var(meta.last_delivery);
+    out.put_var(meta.revision);
+}
+
+pub(crate) fn put_closed(out: &mut Vec<u8>) {
+    out.put_u8(7);
+}

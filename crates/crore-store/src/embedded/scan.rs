@@ -1,0 +1,138 @@
+//! Reading a segment from its frames.
+
+use std::io;
+
+use super::codec::Damaged;
+use super::disk::File;
+use super::frame::{self, HEADER, Header, RECORD};
+use super::hint::Gather;
+use super::record::Spot;
+use super::segment::HEAD;
+
+/// How much is read at a time, at first and at most.
+const CHUNKS: [usize; 2] = [1 << 14, 1 << 22];
+
+/// A segment as its frames tell it.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) gathered: Gather,
+    /// Where the good frames end, and what stands there instead of another.
+    pub(crate) end: u64,
+    pub(crate) stop: Damaged,
+    /// Frames of this segment that stand behind that.
+    pub(crate) later: Vec<Later>,
+}
+
+/// A good frame where none should be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Later {
+    pub(crate) at: u64,
+    pub(crate) header: Header,
+}
+
+/// All bytes of a file.
+pub(crate) fn read_all(file: &dyn File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let [mut chunk, most] = CHUNKS;
+    loop {
+        let start = bytes.len();
+        bytes.resize(start + chunk, 0);
+        let n = file.read(start as u64, bytes.get_mut(start..).unwrap_or_default())?;
+        bytes.truncate(start + n);
+        if n < chunk {
+            return Ok(bytes);
+        }
+        chunk = (chunk * 2).min(most);
+    }
+}
+
+/// Reads the frames of a segment up to the first that is not good, and looks for good ones behind it.
+pub(crate) fn scan(bytes: &[u8], segment: u32, seed: u64) -> Result<Scan, (u64, Damaged)> {
+    let mut gathered = Gather::new(segment);
+    let (mut at, mut last) = (HEAD, None::<Header>);
+    let stop = loop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let header = match frame::check(rest, seed, segment.into()) {
+            Ok(header) if last.is_none_or(|last| last.commit + 1 == header.commit) => header,
+            Ok(_) => break Damaged("a frame whose number does not follow"),
+            Err(damaged) => break damaged,
+        };
+        gather(&mut gathered, rest, (segment, at), header)?;
+        last = Some(header);
+        at += header.stride() as usize;
+    };
+    let next = last.map_or(0, |last| last.commit + 1);
+    let later = find_later(bytes, at, (segment, seed), next);
+    Ok(Scan { gathered, end: at as u64, stop, later })
+}
+
+fn gather(
+    gathered: &mut Gather,
+    frame: &[u8],
+    (segment, at): (u32, usize),
+    header: Header,
+) -> Result<(), (u64, Damaged)> {
+    gathered.frame(header);
+    let all = frame.get(HEADER..HEADER + header.len as usize).unwrap_or_default();
+    for (start, raw) in frame::records(all) {
+        let offset = (at + HEADER + start) as u64;
+        let (_, body) = raw.map_err(|damaged| (offset, damaged))?;
+        let len = (body.len() + RECORD) as u32;
+        let spot = Spot { segment, offset: u32::try_from(offset).unwrap_or(u32::MAX), len };
+        gathered.record(spot, body).map_err(|damaged| (offset, damaged))?;
+    }
+    Ok(())
+}
+
+/// Good frames of this segment from `from` on, of a commit not before `next`. Frames begin at
+/// multiples of 8, and each names its segment.
+fn find_later(bytes: &[u8], from: usize, (segment, seed): (u32, u64), next: u64) -> Vec<Later> {
+    let name = u64::from(segment).to_le_bytes();
+    let mut found = Vec::new();
+    let mut at = from;
+    while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= HEADER) {
+        if rest.get(8..16) == Some(name.as_slice())
+            && let Ok(header) = frame::check(rest, seed, segment.into())
+        {
+            if header.commit >= next {
+                found.push(Later { at: at as u64, header });
+            }
+            at += header.stride() as usize;
+        } else {
+            at += 8;
+        }
+    }
+    found
+}
+
+/// Whether there is a good frame of any segment from `oldest` on in these bytes, which begin where
+/// frames do.
+pub(crate) fn any_frame(bytes: &[u8], seed: u64, oldest: u64) -> bool {
+    let found = |at: &usize| {
+        let rest = bytes.get(*at..).unwrap_or_default();
+        let segment = Header::read(rest).map_or(0, |(_, header)| header.segment);
+        segment >= oldest && frame::check(rest, seed, segment).is_ok()
+    };
+    (0..bytes.len()).step_by(8).any(|at| found(&at))
+}
+
+/// Whether what stands at `at` begins like a frame of this segment.
+pub(crate) fn names_segment(bytes: &[u8], at: u64, segment: u32) -> bool {
+    let name = u64::from(segment).to_le_bytes();
+    usize::try_from(at).is_ok_and(|at| bytes.get(at + 8..at + 16) == Some(name.as_slice()))
+}
+
+/// How long a file is.
+pub(crate) fn size(file: &dyn File) -> io::Result<u64> {
+    let has = |at: u64| file.read(at, &mut [0]).map(|n| n > 0);
+    let mut above = 1;
+    while has(above - 1)? {
+        above *= 2;
+    }
+    let mut below = above / 2;
+    while above - below > 1 {
+        let middle = below + (above - below) / 2;
+        if has(middle - 1)? { below = middle } else { above = middle }
+    }
+    Ok(below)
+}

@@ -1,0 +1,238 @@
+//! The store's verbs, and its life: open, close.
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use crore_core::group::Group;
+use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Span, Time};
+
+use super::commit::Sync;
+use super::disk::{Directory, Disk};
+use super::inner::{Did, Inner, Needs};
+use super::log::Log;
+use super::options::Options;
+use super::recover::Found;
+use crate::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
+use crate::local::Local;
+use crate::registry::{Define, Defined, Entry, Table};
+use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
+use crate::views::{Count, JobNotes, Note, Page, Query, Step};
+use crate::{Answer, Committed, Error, Jobs, Registry, Store, Upkeep, Views, WakeHook};
+
+/// The embedded store: durable, in one directory, for one process at a time.
+#[derive(Debug)]
+pub struct Embedded {
+    inner: Arc<Inner>,
+    threads: Vec<JoinHandle<()>>,
+    found: Found,
+}
+
+impl Embedded {
+    /// Opens the store in a directory, which is made if it is not there. Two threads of its own do
+    /// what is to be done until it is [closed](Self::close) or dropped.
+    pub fn open(dir: &Path, clock: Arc<dyn Clock>, options: Options) -> Result<Self, Error> {
+        let disk = Directory::open(dir).map_err(|error| Error::Unavailable(Box::new(error)))?;
+        let mut store = Self::open_on(Arc::new(disk), clock, options)?;
+        let inner = Arc::clone(&store.inner);
+        let start = |name: &str, work: fn(&Inner)| {
+            let inner = Arc::clone(&inner);
+            let thread = thread::Builder::new().name(name.to_owned()).spawn(move || work(&inner));
+            thread.map_err(|error| Error::Unavailable(Box::new(error)))
+        };
+        store.threads.push(start("crore-commit", Inner::commit_until_stopped)?);
+        store.threads.push(start("crore-keep", Inner::keep_until_stopped)?);
+        Ok(store)
+    }
+
+    /// Opens a store on any disk, without threads: whoever opens it calls [`Self::commit_once`] and
+    /// [`Self::keep_once`], and nothing is answered before.
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let seed = RandomState::new().hash_one(clock.now().as_millis());
+        let (inner, found) = Inner::open(disk, clock, options, seed)?;
+        Ok(Self { inner: Arc::new(inner), threads: Vec::new(), found })
+    }
+
+    /// What was found when the store was opened.
+    pub const fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// Makes durable what was gathered so far; says whether there was anything. An error is the end
+    /// of the store.
+    pub fn commit_once(&self) -> Result<bool, Error> {
+        self.inner.commit_once(Sync::AsUsual)
+    }
+
+    /// Does one piece of what nobody waits for: makes a file ready, moves what is left in an old one,
+    /// gives one up, writes a hint. Says whether there was anything to do.
+    pub fn keep_once(&self) -> Result<bool, Error> {
+        self.inner.keep_once()
+    }
+
+    /// Ends the store: everything is on the disk then, and the next open finds it as it was.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.stop();
+        {
+            let mut state = self.inner.lock()?;
+            state.local.records_mut().append_closed();
+        }
+        self.inner.commit_once(Sync::Now).map(|_| ())
+    }
+
+    fn stop(&mut self) {
+        if let Ok(mut state) = self.inner.state.lock() {
+            state.stopping = true;
+        }
+        self.inner.to_commit.notify_all();
+        self.inner.to_keep.notify_all();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has poisoned the store, which is what its end means.
+            let _ = thread.join();
+        }
+    }
+
+    /// The answer to a verb that a caller builds on.
+    #[expect(clippy::disallowed_methods, reason = "this is the sync that hands it out")]
+    fn durable<'a, T: Send + 'a>(
+        &'a self,
+        needs: Needs,
+        verb: impl FnOnce(&mut Local<Log>, Time) -> Result<T, Error> + Send + 'a,
+    ) -> Answer<'a, Committed<T>> {
+        let answer = self.waited(needs, verb);
+        Box::pin(async { answer.await.map(Committed::synced) })
+    }
+
+    /// The answer to a verb that is waited for: it comes when nothing of it can be taken back any
+    /// more, nor of what it saw.
+    fn waited<'a, T: Send + 'a>(
+        &'a self,
+        needs: Needs,
+        verb: impl FnOnce(&mut Local<Log>, Time) -> Result<T, Error> + Send + 'a,
+    ) -> Answer<'a, T> {
+        Box::pin(async move {
+            let Did { answer, commit } = self.inner.verb(needs, verb).await?;
+            self.inner.durable.wait(commit).await?;
+            Ok(answer)
+        })
+    }
+
+    /// The answer to a look: it shows nothing that a crash could take back.
+    fn look<'a, T: Send + 'a>(
+        &'a self,
+        look: impl FnOnce(&mut Local<Log>, Time) -> Result<T, Error> + Send + 'a,
+    ) -> Answer<'a, T> {
+        self.waited(Needs::Nothing, look)
+    }
+
+    /// The answer to a verb that is not waited for.
+    fn lazy<'a, T: Send + 'a>(
+        &'a self,
+        needs: Needs,
+        verb: impl FnOnce(&mut Local<Log>, Time) -> Result<T, Error> + Send + 'a,
+    ) -> Answer<'a, T> {
+        Box::pin(async move { Ok(self.inner.verb(needs, verb).await?.answer) })
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Jobs for Embedded {
+    fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
+        self.durable(Needs::Room, |local, now| local.push(batch, now))
+    }
+
+    fn claim(&self, ask: Claim) -> Answer<'_, Claimed> {
+        // The claim itself is not waited for, but that the jobs are there is.
+        let claim = move |local: &mut Local<Log>, now| {
+            let claimed = local.claim(&ask, now)?;
+            Ok((claimed, local.records_mut().take_shown()))
+        };
+        Box::pin(async move {
+            let (claimed, shown) = self.inner.verb(Needs::Reserve, claim).await?.answer;
+            self.inner.durable.wait(shown).await?;
+            Ok(claimed)
+        })
+    }
+
+    fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
+        self.lazy(Needs::Reserve, move |local, now| local.renew(&leases, now))
+    }
+
+    fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
+        self.durable(Needs::Reserve, |local, now| local.apply(writes, now))
+    }
+
+    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
+        self.look(move |local, now| local.get(&which, now))
+    }
+}
+
+impl Upkeep for Embedded {
+    fn promote(&self, n: usize) -> Answer<'_, Promoted> {
+        self.lazy(Needs::Reserve, move |local, now| local.promote(n, now))
+    }
+
+    fn lapsed(&self, n: usize) -> Answer<'_, Lapses> {
+        self.look(move |local, now| local.lapsed(n, now))
+    }
+
+    fn prune(&self, n: usize) -> Answer<'_, Pruned> {
+        self.waited(Needs::Reserve, move |local, now| local.prune(n, now))
+    }
+
+    fn lead(&self, duty: Name, node: u64, span: Span) -> Answer<'_, Lead> {
+        self.lazy(Needs::Reserve, move |local, now| Ok(local.lead(duty, node, span, now)))
+    }
+}
+
+impl Views for Embedded {
+    fn note(&self, notes: Vec<Note>) -> Answer<'_, usize> {
+        self.lazy(Needs::Room, move |local, now| local.note(&notes, now))
+    }
+
+    fn notes(&self, id: JobId) -> Answer<'_, JobNotes> {
+        self.look(move |local, _| Ok(local.notes(id)))
+    }
+
+    fn list(&self, query: Query) -> Answer<'_, Page> {
+        self.look(move |local, now| local.list(&query, now))
+    }
+
+    fn counts(&self, queue: Option<Name>) -> Answer<'_, Vec<Count>> {
+        self.look(move |local, _| Ok(local.counts(queue.as_ref())))
+    }
+
+    fn stats(&self, series: Name, step: Step) -> Answer<'_, Vec<(Time, u64)>> {
+        self.look(move |local, now| Ok(local.stats(&series, step, now)))
+    }
+}
+
+impl Registry for Embedded {
+    fn define(&self, definitions: Vec<Define>) -> Answer<'_, Committed<Vec<Defined>>> {
+        self.durable(Needs::Reserve, move |local, now| Ok(local.define(&definitions, now)))
+    }
+
+    fn entries(&self, table: Table, after: Option<Name>, n: usize) -> Answer<'_, Vec<Entry>> {
+        self.look(move |local, now| Ok(local.entries(table, after.as_ref(), n, now)))
+    }
+
+    fn group(&self, id: GroupId) -> Answer<'_, Option<Group>> {
+        self.look(move |local, _| Ok(local.group(id)))
+    }
+}
+
+impl Store for Embedded {
+    fn wakes(&self, hook: WakeHook) {
+        self.inner.hooks.add(hook);
+    }
+}

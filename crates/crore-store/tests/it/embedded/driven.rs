@@ -1,0 +1,190 @@
+//! An embedded store in one hand: whoever waits for an answer drives the committer and the keeper, and
+//! every so many verbs the store is closed, or dropped, and opened again.
+
+use std::future::ready;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crore_core::group::Group;
+use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Span, Time};
+use crore_store::embedded::disk::{Disk, InMemory};
+use crore_store::embedded::{Embedded, Options};
+use crore_store::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
+use crore_store::registry::{Define, Defined, Entry, Table};
+use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
+use crore_store::views::{Count, JobNotes, Note, Page, Query, Step};
+use crore_store::{Answer, Committed, Error, Jobs, Registry, Store, Upkeep, Views, WakeHook};
+
+/// When a store is opened anew.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reopen {
+    Never,
+    /// Every so many verbs; every second time it is dropped instead of closed.
+    Every(u32),
+}
+
+#[derive(Debug)]
+pub(crate) struct Driven {
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    options: Options,
+    reopen: Reopen,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    store: Option<Embedded>,
+    hooks: Vec<WakeHook>,
+    verbs: u32,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner").field("verbs", &self.verbs).finish_non_exhaustive()
+    }
+}
+
+impl Driven {
+    pub(crate) fn new(clock: Arc<dyn Clock>, options: Options, reopen: Reopen) -> Self {
+        let disk: Arc<dyn Disk> = Arc::new(InMemory::new());
+        let inner = Mutex::new(Inner { store: None, hooks: Vec::new(), verbs: 0 });
+        Self { disk, clock, options, reopen, inner }
+    }
+
+    /// The store, opened anew if it is time to.
+    fn store(&self) -> MutexGuard<'_, Inner> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.verbs += 1;
+        let over = match self.reopen {
+            Reopen::Never => false,
+            Reopen::Every(n) => inner.verbs.is_multiple_of(n),
+        };
+        if over && let Some(store) = inner.store.take() {
+            if (inner.verbs / 2).is_multiple_of(2) {
+                store.close().expect("closed");
+            } else {
+                // What was not waited for is not lost by this test.
+                while store.commit_once().expect("committed") {}
+            }
+        }
+        if inner.store.is_none() {
+            let disk = Arc::clone(&self.disk);
+            let store = Embedded::open_on(disk, Arc::clone(&self.clock), self.options);
+            let store = store.expect("opened");
+            inner.hooks.iter().for_each(|hook| store.wakes(Arc::clone(hook)));
+            inner.store = Some(store);
+        }
+        inner
+    }
+
+    /// Does a verb, and everything that its answer waits for.
+    fn drive<'a, T: Send + 'a>(
+        &self,
+        verb: impl FnOnce(&Embedded) -> Answer<'_, T>,
+    ) -> Answer<'a, T> {
+        let inner = self.store();
+        let store = inner.store.as_ref().expect("opened");
+        let answer = run(store, verb(store));
+        while store.commit_once().expect("committed") {}
+        store.keep_once().expect("kept");
+        Box::pin(ready(answer))
+    }
+}
+
+/// Polls an answer until it is there.
+pub(crate) fn run<T>(store: &Embedded, mut answer: Answer<'_, T>) -> Result<T, Error> {
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..100 {
+        if let Poll::Ready(answer) = answer.as_mut().poll(&mut context) {
+            return answer;
+        }
+        store.commit_once()?;
+    }
+    panic!("an answer does not come, however much is committed");
+}
+
+impl Jobs for Driven {
+    fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
+        self.drive(|store| store.push(batch))
+    }
+
+    fn claim(&self, ask: Claim) -> Answer<'_, Claimed> {
+        self.drive(|store| store.claim(ask))
+    }
+
+    fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
+        self.drive(|store| store.renew(leases))
+    }
+
+    fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
+        self.drive(|store| store.apply(writes))
+    }
+
+    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
+        self.drive(|store| store.get(which))
+    }
+}
+
+impl Upkeep for Driven {
+    fn promote(&self, n: usize) -> Answer<'_, Promoted> {
+        self.drive(|store| store.promote(n))
+    }
+
+    fn lapsed(&self, n: usize) -> Answer<'_, Lapses> {
+        self.drive(|store| store.lapsed(n))
+    }
+
+    fn prune(&self, n: usize) -> Answer<'_, Pruned> {
+        self.drive(|store| store.prune(n))
+    }
+
+    fn lead(&self, duty: Name, node: u64, span: Span) -> Answer<'_, Lead> {
+        self.drive(|store| store.lead(duty, node, span))
+    }
+}
+
+impl Views for Driven {
+    fn note(&self, notes: Vec<Note>) -> Answer<'_, usize> {
+        self.drive(|store| store.note(notes))
+    }
+
+    fn notes(&self, id: JobId) -> Answer<'_, JobNotes> {
+        self.drive(|store| store.notes(id))
+    }
+
+    fn list(&self, query: Query) -> Answer<'_, Page> {
+        self.drive(|store| store.list(query))
+    }
+
+    fn counts(&self, queue: Option<Name>) -> Answer<'_, Vec<Count>> {
+        self.drive(|store| store.counts(queue))
+    }
+
+    fn stats(&self, series: Name, step: Step) -> Answer<'_, Vec<(Time, u64)>> {
+        self.drive(|store| store.stats(series, step))
+    }
+}
+
+impl Registry for Driven {
+    fn define(&self, definitions: Vec<Define>) -> Answer<'_, Committed<Vec<Defined>>> {
+        self.drive(|store| store.define(definitions))
+    }
+
+    fn entries(&self, table: Table, after: Option<Name>, n: usize) -> Answer<'_, Vec<Entry>> {
+        self.drive(|store| store.entries(table, after, n))
+    }
+
+    fn group(&self, id: GroupId) -> Answer<'_, Option<Group>> {
+        self.drive(|store| store.group(id))
+    }
+}
+
+impl Store for Driven {
+    fn wakes(&self, hook: WakeHook) {
+        let mut inner = self.store();
+        if let Some(store) = &inner.store {
+            store.wakes(Arc::clone(&hook));
+        }
+        inner.hooks.push(hook);
+    }
+}

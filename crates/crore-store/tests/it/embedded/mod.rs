@@ -1,0 +1,51 @@
+//! The embedded store: the whole suite on files and threads, and the model across reopenings.
+
+mod driven;
+
+use std::sync::Arc;
+
+use crore_store::conformance::{Subject, model};
+use crore_store::embedded::Options;
+use crore_testkit::FakeClock;
+
+use driven::{Driven, Reopen};
+
+/// Segments so small that rolling and compaction are at work all the time.
+const SMALL: Options = {
+    let mut options = Options::DEFAULT;
+    options.segment_bytes = 16 << 10;
+    options
+};
+
+fn driven(options: Options, reopen: Reopen) -> Subject<Driven> {
+    let clock = Arc::new(FakeClock::default());
+    let store = Arc::new(Driven::new(clock.clone(), options, reopen));
+    Subject { store, clock }
+}
+
+async fn make() -> Subject<Driven> {
+    driven(SMALL, Reopen::Never)
+}
+
+crore_store::conformance!(make);
+
+mod reopened {
+    //! The suite, with the store opened anew all the time.
+    use super::*;
+
+    async fn make() -> Subject<Driven> {
+        driven(SMALL, Reopen::Every(3))
+    }
+
+    crore_store::conformance!(make);
+}
+
+#[test]
+fn it_answers_as_the_memory_store_does() {
+    model::check_store(300, 60, async || driven(SMALL, Reopen::Never));
+}
+
+#[test]
+fn it_answers_as_the_memory_store_does_across_reopenings() {
+    model::check_store(150, 60, async || driven(SMALL, Reopen::Every(5)));
+}
