@@ -35,15 +35,16 @@ impl World<'_> {
             self.scene().wrong("the store gave up, and its disk was well".to_owned());
         }
         self.commit_all();
-        let before = self.look();
+        let Some(before) = self.look() else { return };
         if self.subject.survives() {
             let how = self.some_end();
             self.end(how);
             self.open();
             self.compare(&before);
         }
-        let whole = self.look();
-        self.scene().recorder.node(NODE, Node::Dump(whole.dump()));
+        if let Some(whole) = self.look() {
+            self.scene().recorder.node(NODE, Node::Dump(whole.dump()));
+        }
     }
 
     fn heal(&mut self) {
@@ -102,12 +103,13 @@ impl World<'_> {
     }
 
     fn left(&mut self) -> Vec<(JobId, State)> {
-        self.look().jobs.iter().map(|(id, job)| (*id, job.live.state)).collect()
+        let whole = self.look().unwrap_or_default();
+        whole.jobs.iter().map(|(id, job)| (*id, job.live.state)).collect()
     }
 
     /// Reads the whole store, and says what does not fit together.
-    pub(super) fn look(&mut self) -> Whole {
-        let Some(link) = self.link(Caller::Drain) else { return Whole::default() };
+    pub(super) fn look(&mut self) -> Option<Whole> {
+        let link = self.link(Caller::Drain)?;
         let slot = Rc::new(RefCell::new(None));
         let into = Rc::clone(&slot);
         let done = self.complete(Box::pin(async move {
@@ -117,23 +119,24 @@ impl World<'_> {
         match slot.take() {
             Some(Ok(whole)) => {
                 whole.faults.iter().for_each(|fault| self.scene().wrong(fault.clone()));
-                whole
+                Some(whole)
             }
             Some(Err(error)) => {
                 self.scene().wrong(format!("cannot be read: {error:?}"));
-                Whole::default()
+                None
             }
             None => {
                 self.scene().wrong(format!("cannot be read to its end ({done})"));
-                Whole::default()
+                None
             }
         }
     }
 
     /// After an opening everything must fit together.
     pub(super) fn look_over(&mut self) {
-        let whole = self.look();
-        self.scene().say("store", format_args!("has {:?}", whole.counts));
+        if let Some(whole) = self.look() {
+            self.scene().say("store", format_args!("has {:?}", whole.counts));
+        }
     }
 }
 

@@ -9,6 +9,8 @@ use super::whole::Whole;
 use super::world::{End, NODE, World};
 use crate::embedded::disk::sim::{Call, Failure, Fault as DiskFault, Then};
 
+/// How many differences are named; where there are more, they have one cause.
+const DIFFERENCES: usize = 4;
 const HOUR: Span = Span::from_secs(3600);
 
 impl World<'_> {
@@ -124,7 +126,7 @@ impl World<'_> {
         if !quiet || self.node.is_none() || !self.commit_all() {
             return self.end(how);
         }
-        let before = self.look();
+        let Some(before) = self.look() else { return };
         self.end(how);
         self.open();
         if self.node.is_some() {
@@ -140,8 +142,8 @@ impl World<'_> {
 
     /// The store is as it was.
     pub(super) fn compare(&mut self, before: &Whole) {
-        let after = self.look();
-        for difference in before.differences(&after) {
+        let Some(after) = self.look() else { return };
+        for difference in before.differences(&after).into_iter().take(DIFFERENCES) {
             self.scene().wrong(format!("opened anew: {difference}"));
         }
         self.scene().happened(Sometimes::ComparedOpenedAnew);
@@ -181,9 +183,7 @@ impl World<'_> {
     /// There is room again.
     pub(super) fn free(&mut self) {
         self.disk.capacity(u64::MAX);
-        if self.full_until.take().is_some() {
-            self.scene().recorder.fault(NODE, Injected::DiskFreed);
-        }
+        self.full_until = None;
     }
 
     fn jump(&self, fault: Fault) {

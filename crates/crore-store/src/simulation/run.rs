@@ -6,9 +6,11 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
+use crore_testkit::FakeClock;
+use crore_testkit::history::check::{self, Rules, Violation};
 use crore_testkit::history::{Answer, Hash, History, Node, Op, What};
 
-use super::config::Config;
+use super::config::{Config, Durability};
 use super::coverage::{Coverage, Sometimes};
 use super::subject::Subject;
 use super::world::World;
@@ -72,7 +74,7 @@ pub fn run(seed: u64, subject: &mut dyn Subject) -> Result<Report, Box<Failure>>
     let mut violations = std::mem::take(&mut scene.wrongs);
     match panic {
         Some(panic) => violations.push(format!("a panic: {}", message(&*panic))),
-        None => violations.extend(judge(&history)),
+        None => violations.extend(judge(&history, &drawn)),
     }
     if !violations.is_empty() {
         let tail = scene.trace.tail();
@@ -129,9 +131,23 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// What the history says of the promises.
-fn judge(history: &History) -> Vec<String> {
-    let _ = history;
-    Vec::new()
+fn judge(history: &History, config: &Config) -> Vec<String> {
+    let durability = match config.store.durability {
+        Durability::Always => check::Durability::D2,
+        // Their runs have no power cuts.
+        Durability::Interval | Durability::None => check::Durability::D1,
+    };
+    // A store's time stands still when its clock is put back.
+    let epoch = (config.faults.clock_back == 0).then_some(FakeClock::START);
+    let report = check::check(history, &Rules { durability, epoch, ..Rules::default() });
+    report.violations.iter().map(|violation| shown(history, violation)).collect()
+}
+
+/// A violation, and the events that show it.
+fn shown(history: &History, violation: &Violation) -> String {
+    let events = history.events.iter().filter(|event| violation.events.contains(&event.i));
+    let events: Vec<String> = events.map(|event| format!("\n      {event:?}")).collect();
+    format!("{violation}{}", events.concat())
 }
 
 /// Pushes whose answer was lost may have happened or not; both must be met now and then.

@@ -3,7 +3,7 @@
 mod journal;
 mod verbs;
 
-use crore_store::simulation::{Coverage, InMemory, Subject, first_failing_seed, run_twice};
+use crore_store::simulation::{Coverage, InMemory, OnLog, Subject, first_failing_seed, run_twice};
 
 use journal::{Journal, Lie};
 
@@ -28,6 +28,11 @@ fn the_memory_store_keeps_every_promise_without_crashes() {
 #[test]
 fn a_store_that_is_as_durable_as_its_disk_keeps_every_promise() {
     all_well(0..300, || Journal::new(Lie::Nothing));
+}
+
+#[test]
+fn the_embedded_store_keeps_every_promise() {
+    all_well(0..300, || OnLog);
 }
 
 #[test]
