@@ -26,6 +26,7 @@
 //! recognised by the [`Hash`] of its payload alone. Results likewise.
 
 pub mod answer;
+pub mod check;
 mod event;
 mod file;
 mod hash;
@@ -34,6 +35,7 @@ pub mod op;
 mod record;
 
 pub use answer::Answer;
+pub use check::{Report, Rules, check};
 pub use event::{Event, History, What};
 pub use hash::Hash;
 pub use node::{Fault, Node};

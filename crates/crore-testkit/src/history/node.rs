@@ -19,7 +19,7 @@ pub enum Fault {
     /// A write or a sync of the store's files reports an error from here on, until the next
     /// opening. Recorded when the error is given to the store.
     SyncError,
-    /// There is no room for new data from here on.
+    /// There is no more room from here on; room that the store had taken before is its own.
     DiskFull,
     /// There is room again.
     DiskFreed,
@@ -28,7 +28,8 @@ pub enum Fault {
         /// By how much.
         by: i64,
     },
-    /// Bytes of the store's files were changed or cut off while nothing had them open.
+    /// Bytes of the store's files were changed or cut off while nothing had them open. If the next
+    /// opening is refused, the harness puts the files right before it opens again.
     Corruption {
         /// Which, in words.
         what: String,

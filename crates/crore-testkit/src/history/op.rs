@@ -123,6 +123,9 @@ pub struct Item {
     pub retry: Retry,
     /// Its lease; none: done when handed over.
     pub lease: Option<Span>,
+    /// How long one run may take; none: as long as it likes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
     /// What a lapsed lease means.
     pub lapse: Lapse,
     /// Whose report counts.
@@ -159,6 +162,7 @@ impl Item {
             due: job.due,
             retry: spec.retry,
             lease: spec.lease,
+            timeout: spec.timeout,
             lapse: spec.lapse,
             reports: spec.reports,
             keep: spec.keep,
@@ -248,6 +252,8 @@ pub enum Want {
 pub enum Noticed {
     /// A lease ended without a report.
     Lapsed,
+    /// Its worker left, in the open, before its lease ended.
+    Left,
     /// A run took longer than it may.
     TimedOut,
     /// A job without a lease was handed over.

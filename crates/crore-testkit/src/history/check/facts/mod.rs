@@ -1,0 +1,118 @@
+//! Facts: a history sorted by what it is about, so that each promise is a plain function of it.
+
+mod build;
+pub(crate) mod call;
+pub(crate) mod definitions;
+pub(crate) mod ending;
+pub(crate) mod job;
+pub(crate) mod memory;
+pub(crate) mod source;
+mod timeline;
+
+use std::collections::{BTreeMap, HashMap};
+
+use crore_core::{JobId, Name};
+
+pub(crate) use self::call::{Call, Moment, Took};
+use self::definitions::Definitions;
+pub(crate) use self::ending::Ending;
+pub(crate) use self::job::{Filed, Grant, Job};
+use self::memory::Memory;
+use self::source::Sources;
+pub(crate) use self::source::{Fate, Origin, Source};
+use super::rules::Rules;
+pub(crate) use super::rules::nanos;
+use crate::history::Hash;
+use crate::history::node::Dump;
+
+/// A fetch of which nobody knows what it took, while it may have taken something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unseen {
+    pub(crate) from: Moment,
+    pub(crate) to: Option<Moment>,
+}
+
+/// Something that happened to a node, and not to a job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark<'h> {
+    pub(crate) node: &'h str,
+    pub(crate) at: Moment,
+    pub(crate) what: Marked,
+}
+
+/// What happened to a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Marked {
+    Opened,
+    SyncError,
+    DiskFull,
+    DiskFreed,
+}
+
+/// A history sorted by what it is about.
+#[derive(Debug)]
+pub(crate) struct Facts<'h> {
+    pub(crate) rules: Rules,
+    pub(crate) calls: Vec<Call<'h>>,
+    pub(crate) sources: Sources<'h>,
+    pub(crate) jobs: BTreeMap<JobId, Job<'h>>,
+    pub(crate) definitions: Definitions<'h>,
+    pub(crate) memory: Memory,
+    pub(crate) marks: Vec<Mark<'h>>,
+    /// The last dump.
+    pub(crate) dump: Option<(&'h Dump, Moment)>,
+    /// Jobs that were seen and that no source can have become, with what they carried.
+    pub(crate) strays: Vec<(JobId, Option<Hash>, Moment)>,
+    /// Numbers that were given to two items, and the items.
+    pub(crate) twice: Vec<(JobId, usize, usize)>,
+    /// How many jobs were left out because their number was used twice.
+    pub(crate) reused: usize,
+    /// After everything.
+    pub(crate) end: Moment,
+    unseen: HashMap<&'h Name, Vec<Unseen>>,
+    per_queue: HashMap<&'h Name, u64>,
+}
+
+impl<'h> Facts<'h> {
+    /// Whether what was answered durably at `from` certainly still holds at `to`.
+    pub(crate) fn holds(&self, from: Moment, to: Moment) -> bool {
+        self.memory.holds(&self.rules, from, to)
+    }
+
+    /// Whether a claim or renewal that was answered at `from` is certainly still known at `to`.
+    pub(crate) fn recalls(&self, from: Moment, to: Moment) -> bool {
+        self.memory.recalls(&self.rules, from, to)
+    }
+
+    /// Fetches from a queue of which nobody knows what they took, in order.
+    pub(crate) fn unseen(&self, queue: &Name) -> &[Unseen] {
+        self.unseen.get(queue).map_or(&[], Vec::as_slice)
+    }
+
+    /// The first moment from `since` on at which an unseen fetch may have taken a job of a queue.
+    pub(crate) fn unseen_fetch(&self, queue: &Name, since: Moment) -> Option<Moment> {
+        self.unseen(queue)
+            .iter()
+            .filter(|fetch| fetch.to.is_none_or(|to| since.is_before(&to)))
+            .map(|fetch| if fetch.from.is_before(&since) { since } else { fetch.from })
+            .min_by_key(|moment| moment.i)
+    }
+
+    pub(crate) fn jobs_of_queue(&self, queue: &Name) -> u64 {
+        self.per_queue.get(queue).copied().unwrap_or(0)
+    }
+
+    /// The source of a job and the job, for every job whose source is known.
+    pub(crate) fn sourced(&self) -> impl Iterator<Item = (&Job<'h>, &Source<'h>)> {
+        self.jobs.values().filter_map(|job| Some((job, self.sources.of(job.id)?)))
+    }
+
+    /// By when a source had certainly become a job: it was answered, or the job was seen.
+    pub(crate) fn made_by(&self, source: &Source<'h>) -> Option<Moment> {
+        let id = source.id?;
+        if let (Fate::New(_), Some(answered)) = (source.fate, source.answered) {
+            return Some(answered);
+        }
+        self.jobs.get(&id)?.first_seen(self.dump.map(|(_, at)| at))
+    }
+}
