@@ -10,8 +10,10 @@ struct Bench {
 }
 
 /// Every benchmark takes `--json FILE` and writes its figures there.
-const BENCHES: &[Bench] =
-    &[Bench { name: "store", package: "crore-store", target: ["--example", "bench_store"] }];
+const BENCHES: &[Bench] = &[
+    Bench { name: "store", package: "crore-store", target: ["--example", "bench_store"] },
+    Bench { name: "log", package: "crore-store", target: ["--example", "bench_log"] },
+];
 
 /// Runs the benchmark that `args` names, with the arguments that follow.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {

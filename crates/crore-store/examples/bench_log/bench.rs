@@ -1,0 +1,182 @@
+//! What every part of the benchmark shares: how much is done, where, and what was found out.
+
+use std::fs;
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::bare::Bare;
+use crate::contender::Contender;
+use crate::drive::{Ran, Until};
+use crate::machine;
+use crate::peer::Peer;
+use crate::subject::{ON_DISK, PAYLOAD_BYTES, Subject};
+use crate::table::Report;
+
+/// How much is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    /// Alternated runs.
+    pub(crate) runs: usize,
+    /// How long a timed run takes.
+    pub(crate) span: Duration,
+    pub(crate) backlogs: [u64; 2],
+    pub(crate) reopens: [u64; 2],
+    pub(crate) churned: u64,
+}
+
+impl Scale {
+    pub(crate) const FULL: Self = Self {
+        runs: 5,
+        span: Duration::from_millis(1500),
+        backlogs: [100_000, 1_000_000],
+        reopens: [1_000_000, 10_000_000],
+        churned: 5_000_000,
+    };
+    pub(crate) const QUICK: Self = Self {
+        runs: 3,
+        span: Duration::from_millis(200),
+        backlogs: [5_000, 50_000],
+        reopens: [50_000, 500_000],
+        churned: 300_000,
+    };
+}
+
+/// How many bytes the log writes for an append, on average: frames, and claims between them, are
+/// included.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AppendBytes {
+    /// A pushed job.
+    pub(crate) push: f64,
+    /// One of the two appends of a cycle.
+    pub(crate) cycle: f64,
+}
+
+impl AppendBytes {
+    /// Read off the files of a small store; a guess while there are none.
+    fn of_store(dir: &Path) -> Self {
+        const JOBS: u64 = 20_000;
+        if !ON_DISK {
+            let push = (PAYLOAD_BYTES + 90) as f64;
+            return Self { push, cycle: push };
+        }
+        let store = Subject::open(dir);
+        let none = machine::written(dir);
+        store.push(Until::Begun(JOBS), 64, 1);
+        let pushed = machine::written(dir);
+        store.cycle(Until::Begun(JOBS), 64);
+        let cycled = machine::written(dir);
+        store.close();
+        let each = |bytes: u64, appends: u64| bytes as f64 / appends as f64;
+        let bytes =
+            Self { push: each(pushed - none, JOBS), cycle: each(cycled - pushed, 2 * JOBS) };
+        assert!(bytes.push > PAYLOAD_BYTES as f64, "a job holds its payload: {bytes:?}");
+        bytes
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Bench {
+    dir: PathBuf,
+    started_at: Instant,
+    pub(crate) scale: Scale,
+    pub(crate) append_bytes: AppendBytes,
+    pub(crate) bare: Bare,
+    pub(crate) report: Report,
+}
+
+impl Bench {
+    /// Works in a directory of its own below this one, and removes it at the end.
+    pub(crate) fn new(below: &Path, scale: Scale) -> Self {
+        let dir = below.join(format!("bench-log-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let dir = dir.canonicalize().unwrap();
+        let append_bytes = AppendBytes::of_store(&dir.join("bytes"));
+        let bare = Bare::prepare(&dir);
+        let report = Report { facts: machine::facts(&dir), ..Report::default() };
+        Self { dir, started_at: Instant::now(), scale, append_bytes, bare, report }
+    }
+
+    /// A directory that is not there yet.
+    pub(crate) fn fresh(&self, name: &str) -> PathBuf {
+        let dir = self.dir.join(name);
+        if dir.exists() {
+            remove(&dir);
+        }
+        dir
+    }
+
+    pub(crate) fn peers(&self) -> [Peer; 2] {
+        let job_bytes = self.append_bytes.push as usize;
+        let (sqlite, redb) = (self.fresh("sqlite"), self.fresh("redb"));
+        [Peer::sqlite(&sqlite, job_bytes), Peer::redb(&redb, job_bytes)]
+    }
+
+    /// Tells whoever waits how far it is.
+    pub(crate) fn progress(&self, what: &str) {
+        eprintln!("[{:>4} s] {what}", self.seconds() as u64);
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.started_at.elapsed().as_secs_f64()
+    }
+
+    /// Notes the latencies and the processor time of a run.
+    pub(crate) fn note(&mut self, what: &str, ran: &Ran) {
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|share| ran.within(share));
+        let cpu = ran.cpu_micros_a_job();
+        self.report.notes.push(format!(
+            "{what}: push answered in p50 {p50:.2}, p99 {p99:.2}, p99.9 {p999:.2} ms; \
+             {cpu:.2} µs of processor time a job, callers included (last run)"
+        ));
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.dir) {
+            eprintln!("{} is left behind: {error}", self.dir.display());
+        }
+    }
+}
+
+/// Removes a directory, and waits until the file system is done with that.
+pub(crate) fn remove(dir: &Path) {
+    fs::remove_dir_all(dir).unwrap();
+    machine::sync();
+}
+
+/// How many slices a run is cut into. A disk that others use too is fast now and slow a few seconds
+/// later; those that are compared have to meet the same weather.
+pub(crate) const SLICES: u32 = 5;
+
+/// Lets whoever ran before end what he does in the background, so that the next one has the disk
+/// to himself.
+pub(crate) fn settle() {
+    thread::sleep(Duration::from_millis(50));
+}
+
+/// One run of each side, in slices, turn by turn.
+pub(crate) fn take_turns(
+    sides: &mut [Box<dyn FnMut(Duration) -> Ran + '_>],
+    span: Duration,
+) -> Vec<Ran> {
+    let mut all: Vec<Ran> = sides.iter().map(|_| Ran::default()).collect();
+    for _ in 0..SLICES {
+        for (side, ran) in sides.iter_mut().zip(&mut all) {
+            settle();
+            *ran = mem::take(ran).and(side(span / SLICES));
+        }
+    }
+    all
+}
+
+/// A number of jobs, short.
+pub(crate) fn short(n: u64) -> String {
+    match n {
+        1_000_000.. if n.is_multiple_of(1_000_000) => format!("{}M", n / 1_000_000),
+        1_000.. if n.is_multiple_of(1_000) => format!("{}k", n / 1_000),
+        _ => n.to_string(),
+    }
+}

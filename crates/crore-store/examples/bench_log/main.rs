@@ -1,0 +1,130 @@
+//! `cargo xtask bench log --json FILE`: the embedded store beside a bare loop that appends the same
+//! bytes with the same syncs, and beside SQLite and redb at the same work; then memory, reopening,
+//! and what compaction costs.
+//!
+//! Everything that is waited for is synced to the disk before the answer. The subject and its
+//! baseline take turns, in slices of every run; a ratio is the median of the ratios of each run.
+//! `--only PART` measures the parts whose name has the word, `--dir DIR` puts the files on another
+//! file system, `--drivers N` runs the callers on so many threads, and `--quick` tries it out with
+//! less of everything. Beside `FILE` lies a text with the machine, the day, the commit and the
+//! latencies.
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that fails stops")]
+
+mod bare;
+mod bench;
+mod churn;
+mod contender;
+mod cycle;
+mod drive;
+mod machine;
+mod peer;
+mod peer_redb;
+mod peer_sqlite;
+mod push;
+mod reopen;
+mod subject;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bench::{Bench, Scale};
+
+const USAGE: &str =
+    "usage: bench_log [--json FILE] [--only PART] [--dir DIR] [--drivers N] [--quick]";
+
+/// What the command line asks for.
+#[derive(Default)]
+struct Args {
+    json: Option<PathBuf>,
+    only: Option<String>,
+    dir: Option<PathBuf>,
+    quick: bool,
+}
+
+fn args() -> Args {
+    let mut args = Args::default();
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--json" => args.json = words.next().map(PathBuf::from),
+            "--only" => args.only = words.next(),
+            "--dir" => args.dir = words.next().map(PathBuf::from),
+            "--drivers" => drive::DRIVERS.set(words.next().unwrap().parse().unwrap()).unwrap(),
+            "--quick" => args.quick = true,
+            _ => panic!("{USAGE}"),
+        }
+    }
+    args
+}
+
+/// The folder of this build: on the disk that people work on, not in memory.
+fn build_dir() -> PathBuf {
+    let program = std::env::current_exe().unwrap();
+    program.parent().and_then(Path::parent).unwrap().to_owned()
+}
+
+fn facts(bench: &mut Bench, quick: bool) {
+    let push = bench.append_bytes.push;
+    let cycle = bench.append_bytes.cycle;
+    let caller = drive::caller_nanos(Duration::from_millis(300));
+    let facts = &mut bench.report.facts;
+    if quick {
+        facts.insert(0, "QUICK: less of everything, to try it out; no figure counts".to_owned());
+    }
+    if !subject::ON_DISK {
+        facts.insert(0, "PLACEHOLDER: the subject keeps nothing on disk".to_owned());
+    }
+    facts.extend([
+        "durability: synced before the answer (crore, SQLite WAL + FULL, redb, bare: fdatasync)"
+            .to_owned(),
+        format!(
+            "jobs: {}-byte payloads, nothing retained after the finish",
+            subject::PAYLOAD_BYTES
+        ),
+        format!("bytes an append: {push:.0} for a push, {cycle:.0} on average in a cycle"),
+        format!(
+            "callers: {} threads; one costs {caller:.0} ns an answer by itself",
+            drive::drivers()
+        ),
+        format!("runs: {}, alternated; medians", bench.scale.runs),
+    ]);
+}
+
+type Part = (&'static str, Box<dyn Fn(&mut Bench)>);
+
+fn parts() -> Vec<Part> {
+    let mut parts: Vec<Part> = vec![
+        ("memory and reopen, large", Box::new(reopen::large)),
+        ("reopen, small", Box::new(reopen::small)),
+        ("open", Box::new(reopen::empty)),
+    ];
+    for shape in push::SHAPES {
+        parts.push((shape.name, Box::new(move |bench| push::measure(bench, shape))));
+    }
+    parts.push(("cycle", Box::new(cycle::measure)));
+    parts.push(("churn", Box::new(churn::measure)));
+    parts
+}
+
+fn main() {
+    let args = args();
+    let below = args.dir.unwrap_or_else(build_dir);
+    let mut bench = Bench::new(&below, if args.quick { Scale::QUICK } else { Scale::FULL });
+    for (name, measure) in parts() {
+        if args.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {
+            bench.progress(name);
+            measure(&mut bench);
+        }
+    }
+    facts(&mut bench, args.quick);
+    let took = format!("took {:.0} s in all", bench.seconds());
+    bench.report.notes.push(took);
+    let text = bench.report.text();
+    print!("{text}");
+    if let Some(file) = args.json {
+        std::fs::write(&file, bench.report.json()).unwrap();
+        std::fs::write(file.with_extension("txt"), text).unwrap();
+    }
+}
