@@ -251,7 +251,7 @@ impl Setup {
             _ => Durability::Always,
         };
         Self {
-            segment_bytes: 8192 << dice.below(6),
+            segment_bytes: if dice.one_in(8) { 256 << 10 } else { 4096 << dice.below(5) },
             durability,
             commit_weight: dice.choose([2, 10, 30, 100]),
             keep_weight: dice.choose([0, 2, 10, 30]),

@@ -1,11 +1,11 @@
 //! The end of a run: the faults are healed, every job comes to its end, the store is opened once
 //! more, and all that is in it is written down.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crore_core::machine::{Event, Outcome, Report};
-use crore_core::{JobId, Span, State};
+use crore_core::{Span, State};
 use crore_testkit::history::answer::{Granted, Reported};
 use crore_testkit::history::op::{self, Want};
 use crore_testkit::history::{Answer, Node, Op};
@@ -18,6 +18,7 @@ use super::world::{Caller, End, NODE, World};
 use super::{admin, upkeep};
 use crate::jobs::{Claim, Order, Write};
 use crate::registry::{Define, Table};
+use crate::views::Query;
 
 /// After so many rounds of an hour each nothing may be left to do.
 const ROUNDS: usize = 60;
@@ -85,26 +86,29 @@ impl World<'_> {
             let round = link.clone();
             self.run("a round", work_off(round));
             self.keep();
-            let left = self.left();
-            if left.iter().all(|(_, state)| state.has_ended()) {
+            self.run("cancelling", cancel(link.clone()));
+            if self.is_empty() {
                 return;
-            }
-            if left.iter().all(|(_, state)| state.has_ended() || *state == State::Waiting) {
-                // They wait for what is dead, and may be retried by hand for ever.
-                let waiting = left.into_iter().filter(|(_, state)| *state == State::Waiting);
-                let (link, waiting) = (link.clone(), waiting.map(|(id, _)| id).collect());
-                self.run("cancelling", cancel(link, waiting));
             }
             self.scene().advance(Span::from_secs(3600));
         }
-        let left: Vec<_> =
-            self.left().into_iter().filter(|(_, state)| !state.has_ended()).collect();
+        let whole = self.look().unwrap_or_default();
+        let left = whole.jobs.into_values().filter(|job| !job.live.state.has_ended());
+        let left: Vec<_> = left.map(|job| (job.id, job.live.state)).collect();
         self.scene().wrong(format!("after {ROUNDS} rounds there is something left: {left:?}"));
     }
 
-    fn left(&mut self) -> Vec<(JobId, State)> {
-        let whole = self.look().unwrap_or_default();
-        whole.jobs.iter().map(|(id, job)| (*id, job.live.state)).collect()
+    fn is_empty(&mut self) -> bool {
+        let Some(link) = self.link(Caller::Drain) else { return true };
+        let empty = Rc::new(Cell::new(false));
+        let into = Rc::clone(&empty);
+        self.run("counting", async move {
+            match link.store.counts(None).await {
+                Ok(counts) => into.set(counts.iter().all(|count| count.state.has_ended())),
+                Err(error) => link.could_not(&error),
+            }
+        });
+        empty.get()
     }
 
     /// Reads the whole store, and says what does not fit together.
@@ -135,7 +139,9 @@ impl World<'_> {
     /// After an opening everything must fit together.
     pub(super) fn look_over(&mut self) {
         if let Some(whole) = self.look() {
-            self.scene().say("store", format_args!("has {:?}", whole.counts));
+            let mut scene = self.scene();
+            scene.known.now = whole.now;
+            scene.say("store", format_args!("has {:?} at {:?}", whole.counts, whole.now));
         }
     }
 }
@@ -209,8 +215,21 @@ fn reported(verdict: Verdict) -> Reported {
     }
 }
 
-async fn cancel(link: Link, jobs: Vec<JobId>) {
-    for id in jobs {
-        admin::change(&link, id, Want::Cancel).await;
+/// When nothing is left but jobs that wait, they wait for what is dead, and may be retried by hand for
+/// ever: they are cancelled.
+async fn cancel(link: Link) {
+    let counts = link.store.counts(None).await.unwrap_or_default();
+    if counts.iter().any(|count| !count.state.has_ended() && count.state != State::Waiting) {
+        return;
+    }
+    let (state, n) = (State::Waiting, usize::MAX);
+    let query = Query { state, queue: None, kind: None, after: None, n };
+    match link.store.list(query).await {
+        Ok(page) => {
+            for job in page.jobs {
+                admin::change(&link, job.id, Want::Cancel).await;
+            }
+        }
+        Err(error) => link.could_not(&error),
     }
 }

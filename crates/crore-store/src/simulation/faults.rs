@@ -187,8 +187,9 @@ impl World<'_> {
     }
 
     fn jump(&self, fault: Fault) {
-        let scene = self.scene();
+        let mut scene = self.scene();
         let now = scene.clock.now();
+        scene.hear(now);
         let (to, hours) = match fault {
             Fault::ClockBack => (now.before(HOUR), -1),
             _ => (now.after(HOUR.times(24)), 24),

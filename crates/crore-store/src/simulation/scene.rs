@@ -126,10 +126,10 @@ impl Scene {
         self.coverage.happened(what);
     }
 
-    /// A loop of the store has made a turn.
+    /// A loop of the store has made a turn. An error of one ends the store.
     pub(super) fn turned(&mut self, which: &str, did: &Result<bool, Error>) {
         self.say("store", format_args!("{which}: {did:?}"));
-        self.gave_up |= matches!(did, Err(Error::Poisoned));
+        self.gave_up |= did.is_err();
     }
 
     /// Something must not be.

@@ -22,6 +22,8 @@ pub(super) struct Whole {
     pub(super) entries: Vec<Entry>,
     /// Groups that somebody waits for.
     pub(super) groups: BTreeMap<GroupId, Group>,
+    /// The store's time.
+    pub(super) now: Time,
     /// What does not fit together.
     pub(super) faults: Vec<String>,
 }
@@ -46,6 +48,7 @@ impl Whole {
             }
         }
         whole.read_groups(store).await?;
+        whole.now = store.promote(0).await?.now;
         whole.recount();
         whole.check_waits();
         Ok(whole)
