@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crore_core::job::Retain;
 use crore_core::machine::{Event, Outcome, decide};
 use crore_core::{Encoding, Name, NewJob, Payload, Spec};
+use crore_store::embedded::{Embedded, Options};
 use crore_store::jobs::{Applied, Claim, Order, Pushed, Write};
-use crore_store::{Memory, Store, SystemClock};
+use crore_store::{Store, SystemClock};
 
 use crate::contender::Contender;
 use crate::drive::{Ran, Until, drive, wait};
@@ -17,11 +18,13 @@ use crate::drive::{Ran, Until, drive, wait};
 pub(crate) const PAYLOAD_BYTES: usize = 250;
 
 /// Whether the subject keeps anything in its directory.
-pub(crate) const ON_DISK: bool = false;
+pub(crate) const ON_DISK: bool = true;
 
 /// The store in this directory, and how it is closed.
-fn open(_dir: &Path) -> (Arc<dyn Store>, Close) {
-    (Arc::new(Memory::new(Arc::new(SystemClock))), Box::new(|| ()))
+fn open(dir: &Path) -> (Arc<dyn Store>, Close) {
+    let store = Embedded::open(dir, Arc::new(SystemClock), Options::DEFAULT).unwrap();
+    let store = Arc::new(store);
+    (store.clone(), Box::new(move || store.close().unwrap()))
 }
 
 type Close = Box<dyn FnOnce() + Send + Sync>;

@@ -5,14 +5,15 @@
 
 use crore_core::JobId;
 
-use super::hint::{Hint, Item, JobItem, Mark, Walk};
-use super::inner::{Inner, State};
+use super::hint::{Gather, Hint, Item, JobItem, Mark, Walk};
+use super::inner::{Inner, State, Waits};
 use super::keep::Keeper;
 use super::log::Freed;
 use super::record::Record;
 use super::replay::read_hint;
 use super::scan;
 use crate::Error;
+use crate::bug::planted;
 use crate::local::{Place, Slot};
 
 /// How much is moved at a time: as much as hardly makes a commit longer.
@@ -54,12 +55,12 @@ impl Inner {
             }
         }
         state.write_sides();
-        self.to_commit.notify_one();
+        self.tell_committer(&mut state, Waits::Yes);
         Ok(true)
     }
 
     fn begin_compaction(&self, keeper: &Keeper) -> Result<Option<Compaction>, Error> {
-        let (segment, file, seed) = {
+        let (segment, file, seed, is_empty) = {
             let state = self.lock()?;
             let log = state.local.records();
             let Some((number, oldest)) = log.segments.first_key_value() else { return Ok(None) };
@@ -67,8 +68,14 @@ impl Inner {
             if keeper.stuck.is_some() || !settled || !self.has_waste(&state.local) {
                 return Ok(None);
             }
-            (*number, std::sync::Arc::clone(&oldest.file), log.seed)
+            let is_empty = oldest.live == 0 && oldest.sides == 0;
+            (*number, std::sync::Arc::clone(&oldest.file), log.seed, is_empty)
         };
+        if is_empty {
+            // There is nothing to look for.
+            let hint = Gather::new(segment).finish(seed, 0);
+            return Compaction::new(segment, seed, hint).map(Some);
+        }
         let known = read_hint(&*self.disk, segment)?;
         let hint = match known.filter(|bytes| Hint::read(bytes, segment, seed).is_ok()) {
             Some(bytes) => bytes,
@@ -79,9 +86,15 @@ impl Inner {
                 scan.gathered.finish(seed, scan.end)
             }
         };
+        Compaction::new(segment, seed, hint).map(Some)
+    }
+}
+
+impl Compaction {
+    fn new(segment: u32, seed: u64, hint: Vec<u8>) -> Result<Self, Error> {
         let mark = Hint::read(&hint, segment, seed).and_then(|hint| Walk::begin(&hint));
         let mark = mark.map_err(|e| super::recover::corrupt(0, 0, e.0))?.mark();
-        Ok(Some(Compaction { segment, hint, mark, commit: 0 }))
+        Ok(Self { segment, hint, mark, commit: 0 })
     }
 }
 
@@ -116,6 +129,7 @@ impl State {
         let Some(spots) = self.local.records().spots(id) else { return Ok(()) };
         let moved = spots.and_then(|spots| {
             let counts = spots.iter().any(|spot| spot.segment == segment);
+            let counts = counts && !(planted!("bug-13") && spots.first() != spots.last());
             if counts { self.local.records_mut().move_job(id) } else { Ok(()) }
         });
         match moved {
@@ -143,6 +157,9 @@ impl State {
     }
 
     fn move_side(&mut self, body: &[u8]) -> Result<(), super::codec::Damaged> {
+        if planted!("bug-14") {
+            return Ok(());
+        }
         if let Record::Side { key, .. } = Record::read(body)?
             && let Some(value) = self.local.side(&key)
         {

@@ -41,6 +41,21 @@ pub(crate) struct State {
     pub(crate) full: Option<String>,
     /// Whether the threads are to end.
     pub(crate) stopping: bool,
+    pub(crate) committer: Sleep,
+    /// Whether anybody waits for the commit that is being gathered.
+    pub(crate) waited: bool,
+    pub(crate) keeper: Sleep,
+}
+
+/// What a thread does. To tell one that is awake costs a system call for nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Sleep {
+    #[default]
+    Awake,
+    /// Until there is anything to do.
+    Idle,
+    /// Until somebody waits, or for a short while.
+    Lazy,
 }
 
 /// Whom to tell of something new to claim.
@@ -78,6 +93,13 @@ pub(crate) enum Needs {
     Nothing,
 }
 
+/// Whether a verb's answer waits for its commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waits {
+    Yes,
+    No,
+}
+
 /// What a verb gave, and the commit that it is part of.
 #[derive(Debug)]
 pub(crate) struct Did<T> {
@@ -99,14 +121,18 @@ impl Inner {
     pub(crate) async fn verb<T>(
         &self,
         needs: Needs,
+        waits: Waits,
         verb: impl FnOnce(&mut Local<Log>, Time) -> Result<T, Error>,
     ) -> Result<Did<T>, Error> {
         loop {
             let commit = {
                 let mut state = self.lock()?;
+                if state.stopping {
+                    return Err(Error::Unavailable("the store is closed".into()));
+                }
                 let tail = &state.local.records().tail;
                 if tail.len() < self.options.buffer_bytes {
-                    return self.verb_now(&mut state, needs, verb);
+                    return self.verb_now(&mut state, (needs, waits), verb);
                 }
                 tail.commit
             };
@@ -117,12 +143,11 @@ impl Inner {
     fn verb_now<T>(
         &self,
         state: &mut State,
-        needs: Needs,
+        (needs, waits): (Needs, Waits),
         verb: impl FnOnce(&mut Local<Log>, Time) -> Result<T, Error>,
     ) -> Result<Did<T>, Error> {
         self.admit(state, needs)?;
         state.last = state.last.max(self.clock.now());
-        let was_empty = state.local.records().tail.is_empty();
         let answer = verb(&mut state.local, state.last);
         state.write_sides();
         let woken = state.local.woken();
@@ -130,13 +155,27 @@ impl Inner {
         log.tail.woken.extend(woken);
         let is_empty = log.tail.is_empty();
         let commit = log.tail.commit - u64::from(is_empty);
-        if was_empty && !is_empty {
-            self.to_commit.notify_one();
+        if !is_empty {
+            self.tell_committer(state, waits);
         }
         if let Err(Error::Poisoned) = answer {
             self.durable.poison();
         }
         Ok(Did { answer: answer?, commit })
+    }
+
+    /// Wakes the committer, if he sleeps and there is reason to.
+    pub(crate) fn tell_committer(&self, state: &mut State, waits: Waits) {
+        let wake = match state.committer {
+            Sleep::Awake => false,
+            Sleep::Idle => true,
+            Sleep::Lazy => waits == Waits::Yes,
+        };
+        state.waited |= waits == Waits::Yes;
+        if wake {
+            state.committer = Sleep::Awake;
+            self.to_commit.notify_one();
+        }
     }
 
     /// Refuses what there is no room for. While files can be made ready there always is.

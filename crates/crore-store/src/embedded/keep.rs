@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use super::compact::Compaction;
 use super::disk::Open;
-use super::inner::{Inner, State};
+use super::inner::{Inner, Sleep, State};
 use super::log::{Freed, Log, Segment};
 use super::recover::{hint_name, make_segment, unavailable};
 use super::scan;
 use super::segment::{self, HEAD, Head};
 use crate::Error;
+use crate::bug::planted;
 use crate::local::{Key, Local};
 
 /// How often a full disk is tried again when nothing else happens.
@@ -31,8 +32,8 @@ impl Inner {
         let mut keeper = self.keeper.lock().map_err(|_| Error::Poisoned)?;
         Ok(self.make_ready()?
             || self.give_back()?
-            || self.write_hint()?
-            || self.compact(&mut keeper)?)
+            || self.compact(&mut keeper)?
+            || self.write_hint()?)
     }
 
     /// Whether the keeper may have something to do.
@@ -44,11 +45,12 @@ impl Inner {
     /// The keeper's thread.
     pub(crate) fn keep_until_stopped(&self) {
         while let Ok(did) = self.keep_once() {
-            let Ok(state) = self.lock() else { return };
+            let Ok(mut state) = self.lock() else { return };
             if state.stopping {
                 return;
             }
             if !did {
+                state.keeper = Sleep::Idle;
                 let waited = self.to_keep.wait_timeout(state, TRY_AGAIN_AFTER);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
             }
@@ -58,22 +60,26 @@ impl Inner {
 
     /// Makes the next segment ready, from a file that is not needed any more if there is one.
     fn make_ready(&self) -> Result<bool, Error> {
-        let (spare, head, name) = {
+        let (spare, head, (name, size)) = {
             let mut state = self.lock()?;
             let log = state.local.records_mut();
             if log.next.is_some() {
                 return Ok(false);
             }
-            let spare = self.take_spare(log);
+            let segment = u64::from(log.tail.segment) + 1;
+            let size = segment::size(segment, self.options.segment_bytes);
+            let spare = self.take_spare(log, size);
             let name = spare.as_ref().map_or(log.next_name, |spare| spare.name);
             if spare.is_none() {
                 log.next_name += 1;
             }
-            (spare, Head { segment: u64::from(log.tail.segment) + 1, seed: log.seed }, name)
+            (spare, Head { segment, seed: log.seed }, (name, size))
         };
         let made = match spare {
-            Some(spare) => reuse(spare, head),
-            None => make_segment(&*self.disk, (name, self.options.segment_bytes), head),
+            Some(spare) => {
+                self.disk.remove(&hint_name(spare.segment)).and_then(|()| reuse(spare, head))
+            }
+            None => make_segment(&*self.disk, (name, size), head),
         };
         match made {
             Ok(segment) => {
@@ -96,9 +102,10 @@ impl Inner {
     }
 
     /// A file that holds nothing any more, of the right size.
-    fn take_spare(&self, log: &mut Log) -> Option<Freed> {
-        let (synced, size) = (self.durable.synced(), self.options.segment_bytes);
-        let fits = |freed: &Freed| freed.commit <= synced && freed.size == size;
+    fn take_spare(&self, log: &mut Log, size: u64) -> Option<Freed> {
+        let synced = self.durable.synced();
+        let settled = |freed: &Freed| freed.commit <= synced || planted!("bug-12");
+        let fits = |freed: &Freed| settled(freed) && freed.size == size;
         let nth = log.freed.iter().position(fits).filter(|_| log.pins == 0)?;
         log.freed.remove(nth)
     }
@@ -182,5 +189,5 @@ fn reuse(spare: Freed, head: Head) -> io::Result<Segment> {
     spare.file.write(0, &head.bytes())?;
     spare.file.sync()?;
     let Freed { name, file, size, .. } = spare;
-    Ok(Segment { name, file, size, end: HEAD as u64, live: 0, last: 0, hinted: false })
+    Ok(Segment { name, file, size, end: HEAD as u64, live: 0, sides: 0, last: 0, hinted: false })
 }

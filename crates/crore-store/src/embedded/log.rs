@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use crore_core::{Job, JobId, Live, Revision, Spec, State, Time};
+use crore_core::{Job, JobId, Live, Name, Revision, Spec, State, Time};
 
-use super::codec::{Reader, get_live, get_spec};
+use super::codec::{Reader, get_live, get_spec, get_spec_with};
 use super::disk::File;
 use super::frame;
 use super::record::{self, Meta, Record as Stored, Spot};
 use super::tail::{Flight, Stamp, Tail};
 use crate::Error;
+use crate::bug::planted;
 use crate::local::{Dense, Key, Record, Records, Value};
 
 /// A running job is kept at hand if its payload is no larger than this: its report comes soon, and
@@ -24,6 +25,9 @@ pub(crate) struct Row {
     pub(crate) spot: Spot,
     pub(crate) lane: u32,
 }
+
+/// The queue and kind of the jobs of a lane.
+type Names = (Name, Name);
 
 /// A running job at hand.
 #[derive(Debug)]
@@ -45,6 +49,8 @@ pub(crate) struct Segment {
     pub(crate) end: u64,
     /// How many bytes of it are newest records of jobs.
     pub(crate) live: u64,
+    /// How many records of it are not of jobs, whether they are newest or not.
+    pub(crate) sides: u64,
     /// The newest commit in it.
     pub(crate) last: u64,
     /// Whether there is a hint file for it.
@@ -67,6 +73,8 @@ pub(crate) struct Log {
     pub(crate) seed: u64,
     pub(crate) rows: Dense<Row>,
     hot: HashMap<JobId, Hot>,
+    /// By lane, as far as known: jobs share their names.
+    names: Vec<Option<Names>>,
     pub(crate) tail: Tail,
     pub(crate) flight: Option<Arc<Flight>>,
     pub(crate) segments: BTreeMap<u32, Segment>,
@@ -110,6 +118,7 @@ impl Log {
             seed,
             rows: Dense::default(),
             hot: HashMap::new(),
+            names: Vec::new(),
             tail,
             flight: None,
             segments: BTreeMap::new(),
@@ -175,10 +184,14 @@ impl Log {
             *bytes += u64::from(spot.len);
             *n += 1;
         }
+        if let Some(segment) = self.segments.get_mut(&spot.segment) {
+            segment.sides += 1;
+        }
     }
 
     pub(crate) fn append_meta(&mut self, meta: Meta) {
-        self.tail.append(|out| record::put_meta(meta, out));
+        let last_id = if planted!("bug-19") { 0 } else { meta.last_id };
+        self.tail.append(|out| record::put_meta(Meta { last_id, ..meta }, out));
         self.meta_due = false;
     }
 
@@ -233,7 +246,12 @@ impl Log {
     }
 
     fn record(&self, id: JobId, row: Row, (spec, live): (&[u8], &[u8])) -> Result<Record, Error> {
-        let spec = get_spec(&mut Reader::new(spec)).map_err(|e| damaged(row.spot, e.0))?;
+        let spec = &mut Reader::new(spec);
+        let spec = match self.names.get(row.lane as usize) {
+            Some(Some((queue, kind))) => get_spec_with(spec, queue.clone(), kind.clone()),
+            _ => get_spec(spec),
+        };
+        let spec = spec.map_err(|e| damaged(row.spot, e.0))?;
         let live = get_live(&mut Reader::new(live)).map_err(|e| damaged(row.spot, e.0))?;
         let priority = spec.priority;
         Ok(Record { lane: row.lane, priority, job: Job { id, spec: Arc::new(spec), live } })
@@ -269,7 +287,24 @@ impl Log {
             }
             hot.base = spot;
         }
+        if spec_is_new {
+            self.learn_names(&hot.record);
+        }
         self.rows.insert(hot.record.job.id, Row { spot, lane: hot.record.lane });
+    }
+
+    /// Remembers the names of a job's lane. A lane's number is that of another only after all its jobs
+    /// are gone, and then it is learned anew with the first one.
+    fn learn_names(&mut self, record: &Record) {
+        let (lane, spec) = (record.lane as usize, &record.job.spec);
+        if lane >= self.names.len() {
+            self.names.resize(lane + 1, None);
+        }
+        if let Some(slot) = self.names.get_mut(lane)
+            && slot.as_ref().is_none_or(|(queue, kind)| *queue != spec.queue || *kind != spec.kind)
+        {
+            *slot = Some((spec.queue.clone(), spec.kind.clone()));
+        }
     }
 
     fn keep_if_hot(&mut self, hot: Hot) {
@@ -340,6 +375,7 @@ impl Records for Log {
     fn insert(&mut self, record: Record) -> Result<(), Error> {
         let spot = self.tail.append(|out| record::put_job(&record.job, out));
         self.count(spot, 1);
+        self.learn_names(&record);
         self.rows.insert(record.job.id, Row { spot, lane: record.lane });
         Ok(())
     }

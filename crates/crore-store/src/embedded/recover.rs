@@ -9,7 +9,7 @@ use crore_core::{Clock, Time};
 use super::commit::{Pen, Sync};
 use super::disk::{Disk, File, Open};
 use super::durable::Durable;
-use super::inner::{Hooks, Inner, State};
+use super::inner::{Hooks, Inner, Sleep, State};
 use super::log::{Freed, Log, Segment};
 use super::options::Options;
 use super::record::Meta;
@@ -18,10 +18,9 @@ use super::scan;
 use super::segment::{self, HEAD, Head, Kind};
 use super::tail::Tail;
 use crate::Error;
+use crate::bug::planted;
 use crate::local::Local;
 
-/// The first segment of a store is short, so that a new store is there at once.
-const FIRST_SEGMENT: u64 = 1 << 20;
 /// Deliveries of one opening of the store: the numbers of the next begin beyond all that this one can
 /// have given out and forgotten.
 const EPOCH_BITS: u32 = 40;
@@ -71,7 +70,15 @@ impl Inner {
         local.restore_numbers(numbers.last_id, next_epoch(numbers.last_delivery), numbers.revision);
         let meta = local.meta();
         local.records_mut().append_meta(meta);
-        let state = State { local, last, full: None, stopping: false };
+        let state = State {
+            local,
+            last,
+            full: None,
+            stopping: false,
+            committer: Sleep::Awake,
+            waited: false,
+            keeper: Sleep::Awake,
+        };
         let inner = Self {
             disk,
             clock,
@@ -91,7 +98,10 @@ impl Inner {
 }
 
 /// The delivery after which an opening begins to count.
-const fn next_epoch(last: u64) -> u64 {
+fn next_epoch(last: u64) -> u64 {
+    if planted!("bug-16") {
+        return last;
+    }
     ((last >> EPOCH_BITS) + 1) << EPOCH_BITS
 }
 
@@ -184,7 +194,7 @@ impl<'a> Opening<'a> {
     fn create(mut self, seed: u64) -> Result<Recovered, Error> {
         self.check_unknown(0)?;
         self.clear_away()?;
-        let size = self.options.segment_bytes.min(FIRST_SEGMENT);
+        let size = segment::size(1, self.options.segment_bytes);
         let name = self.next_name;
         let head = Head { segment: 1, seed };
         let segment = make_segment(self.disk, (name, size), head).map_err(unavailable)?;
@@ -222,7 +232,7 @@ pub(crate) fn make_segment(
     file.sync()?;
     file.write(0, &head.bytes())?;
     file.sync()?;
-    Ok(Segment { name, file, size, end: HEAD as u64, live: 0, last: 0, hinted: false })
+    Ok(Segment { name, file, size, end: HEAD as u64, live: 0, sides: 0, last: 0, hinted: false })
 }
 
 pub(crate) fn unavailable(error: io::Error) -> Error {

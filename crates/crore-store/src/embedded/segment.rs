@@ -81,6 +81,13 @@ impl Kind {
     }
 }
 
+/// How long a segment is made, where none is to be longer than `most`. The first ones are short, so
+/// that a small store is small, and is there at once.
+pub(crate) fn size(segment: u64, most: u64) -> u64 {
+    let shift = segment.saturating_sub(1).saturating_mul(2).min(20);
+    most.min((1 << 20) << shift)
+}
+
 /// The name of the n-th file.
 pub(crate) fn name(n: u64) -> String {
     format!("{PREFIX}{n:08}")

@@ -68,7 +68,9 @@ impl Tail {
 
     /// Closes the frame, and leaves an empty tail behind it.
     pub(crate) fn launch(&mut self, stamp: Stamp, file: Arc<dyn File>) -> Flight {
-        let next = Self::new(self.commit + 1, self.segment, 0);
+        let mut next = Self::new(self.commit + 1, self.segment, 0);
+        // The next one will be about as long.
+        next.bytes.reserve(self.bytes.len() + self.bytes.len() / 4);
         let Self { commit, segment, at, mut bytes, sum, woken } = std::mem::replace(self, next);
         let header = Header {
             len: u32::try_from(bytes.len() - HEADER).unwrap_or(u32::MAX),

@@ -28,7 +28,9 @@ mod writer;
 pub(crate) use group::{get_group, put_group};
 pub(crate) use live::{LiveHead, get_live, peek_live, put_live};
 pub(crate) use reader::Reader;
-pub(crate) use spec::{SpecHead, get_spec, get_spec_with, peek_spec, put_spec};
+#[cfg(test)]
+pub(crate) use spec::SpecHead;
+pub(crate) use spec::{get_spec, get_spec_with, peek_spec, put_spec};
 pub(crate) use writer::Put;
 
 /// Bytes that no writer of this form has written, and what is wrong with them.

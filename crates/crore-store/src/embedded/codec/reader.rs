@@ -8,23 +8,13 @@ use super::Damaged;
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
-    total: usize,
 }
 
 const CUT: Damaged = Damaged("it ends too early");
 
 impl<'a> Reader<'a> {
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, total: bytes.len() }
-    }
-
-    /// How many bytes have been read.
-    pub(crate) const fn position(&self) -> usize {
-        self.total - self.rest.len()
-    }
-
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.rest.is_empty()
+        Self { rest: bytes }
     }
 
     /// What is left, without reading it.

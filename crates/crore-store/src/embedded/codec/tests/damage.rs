@@ -121,7 +121,7 @@ fn fixed_numbers_are_little_endian() {
     assert_eq!(hex(&bytes), "01000000feffffffffffffff");
     let mut reader = Reader::new(&bytes);
     assert_eq!((reader.u32(), reader.u64()), (Ok(1), Ok(u64::MAX - 1)));
-    assert!(reader.is_empty() && reader.u32().is_err());
+    assert!(reader.rest().is_empty() && reader.u32().is_err());
 }
 
 proptest! {
