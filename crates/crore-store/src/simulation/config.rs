@@ -41,6 +41,9 @@ pub struct Callers {
     pub depth: u32,
     /// How many jobs one claim asks for.
     pub max_claim: u64,
+    /// After so many percent of the steps nobody pushes any more, until the last tenth: what is there
+    /// is worked off, and the log forgets it.
+    pub rush: u32,
 }
 
 /// What the pushed jobs are like.
@@ -196,6 +199,7 @@ impl Callers {
             keepers: dice.from(1, 2) as u32,
             depth: dice.from(1, 4) as u32,
             max_claim: dice.choose([1, 2, 4, 16]),
+            rush: dice.choose([100, 60, 30]),
         }
     }
 }
@@ -206,7 +210,7 @@ impl Jobs {
             queues: dice.from(1, 3),
             kinds: dice.from(1, 2),
             max_batch: dice.choose([1, 2, 5, 12]),
-            max_payload: dice.choose([0, 16, 300, 4096]),
+            max_payload: dice.choose([0, 100, 1000, 4096]),
             priorities: half(dice),
             delays: half(dice),
             attempts: dice.choose([1, 2, 3, 20]),
@@ -224,7 +228,7 @@ impl Jobs {
             follow_ups: dice.one_in(3),
             results: half(dice),
             unfenced: dice.one_in(4),
-            vanish: dice.one_in(4),
+            vanish: dice.one_in(3),
         }
     }
 }
@@ -251,10 +255,10 @@ impl Setup {
             _ => Durability::Always,
         };
         Self {
-            segment_bytes: if dice.one_in(8) { 256 << 10 } else { 4096 << dice.below(5) },
+            segment_bytes: 4096 << dice.choose([0, 0, 0, 0, 1, 1, 2, 3, 4, 6]),
             durability,
             commit_weight: dice.choose([2, 10, 30, 100]),
-            keep_weight: dice.choose([0, 2, 10, 30]),
+            keep_weight: dice.choose([2, 5, 10, 30]),
             pace: dice.choose([Span::from_millis(5), Span::from_millis(200), SECOND.times(20)]),
         }
     }
@@ -275,7 +279,7 @@ impl Faults {
             kill_unheard: often(10),
             sync_error: often(8),
             write_error: often(8),
-            full: often(8),
+            full: often(60),
             clock_back: often(8),
             clock_forward: often(5),
             worker_crash: often(20),

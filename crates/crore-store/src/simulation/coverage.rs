@@ -82,8 +82,8 @@ pub enum Sometimes {
     ForgottenClaim,
     /// The store gave up after an error of its disk.
     GaveUp,
-    /// The keeper did something.
-    TidiedUp,
+    /// A file of the log was used again.
+    FileUsedAgain,
     /// A store was the same before a crash and after it.
     ComparedOpenedAnew,
 }
@@ -105,7 +105,7 @@ impl Sometimes {
         Self::DecidedAnew,
         Self::ForgottenClaim,
         Self::GaveUp,
-        Self::TidiedUp,
+        Self::FileUsedAgain,
         Self::ComparedOpenedAnew,
     ];
 }
@@ -206,7 +206,7 @@ mod tests {
     fn what_never_happened_is_named() {
         let mut coverage = Coverage::default();
         coverage.happened(Sometimes::GaveUp);
-        let never = coverage.never(&[Sometimes::GaveUp, Sometimes::TidiedUp]);
-        assert_eq!(never, [Sometimes::TidiedUp]);
+        let never = coverage.never(&[Sometimes::GaveUp, Sometimes::FileUsedAgain]);
+        assert_eq!(never, [Sometimes::FileUsedAgain]);
     }
 }

@@ -10,7 +10,7 @@ use crore_testkit::history::answer::{Granted, Reported};
 use crore_testkit::history::op::{self, Want};
 use crore_testkit::history::{Answer, Node, Op};
 
-use super::pusher::told;
+use super::pusher::{self, told};
 use super::scene::{Link, name};
 use super::settle::{Verdict, settle};
 use super::whole::Whole;
@@ -42,6 +42,11 @@ impl World<'_> {
             self.end(how);
             self.open();
             self.compare(&before);
+            // Numbers go on where they were, whatever the log has forgotten.
+            if let Some(link) = self.link(Caller::Drain) {
+                self.run("a last push", pusher::push_one(link.clone()));
+                self.run("the last work", work_off(link));
+            }
         }
         if let Some(whole) = self.look() {
             self.scene().recorder.node(NODE, Node::Dump(whole.dump()));
@@ -85,7 +90,7 @@ impl World<'_> {
         for _ in 0..ROUNDS {
             let round = link.clone();
             self.run("a round", work_off(round));
-            self.keep();
+            self.keep_on(50);
             self.run("cancelling", cancel(link.clone()));
             if self.is_empty() {
                 return;

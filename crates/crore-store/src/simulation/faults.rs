@@ -11,6 +11,8 @@ use crate::embedded::disk::sim::{Call, Failure, Fault as DiskFault, Then};
 
 /// How many differences are named; where there are more, they have one cause.
 const DIFFERENCES: usize = 4;
+/// So many turns and there is nothing left to tidy up, mostly.
+const TIDY: usize = 40;
 const HOUR: Span = Span::from_secs(3600);
 
 impl World<'_> {
@@ -19,6 +21,11 @@ impl World<'_> {
         let step = self.scene().step;
         if self.full_until.is_some_and(|until| until <= step) {
             self.free();
+        }
+        if self.full_until.is_some() && self.scene().dice.one_in(6) && self.is_cut_when_full() {
+            self.scene().fault(Fault::PowerCut);
+            self.keep_on(TIDY);
+            return self.end(End::PowerCut);
         }
         let Some(fault) = self.draw_fault() else { return };
         self.scene().fault(fault);
@@ -35,6 +42,12 @@ impl World<'_> {
             Fault::WorkerCrash | Fault::WorkerStall | Fault::Silence => self.hurt_worker(fault),
             Fault::DoubleReport | Fault::Nothing => {}
         }
+    }
+
+    /// A store that makes room on a full disk is where files are given up in haste.
+    fn is_cut_when_full(&self) -> bool {
+        let mut scene = self.scene();
+        scene.config.faults.power_cut > 0 && scene.dice.one_in(4)
     }
 
     fn draw_fault(&self) -> Option<Fault> {
@@ -79,22 +92,21 @@ impl World<'_> {
         if self.node.is_none() {
             return;
         }
-        let (ahead, tidying) = {
+        let (ahead, turns) = {
             let mut scene = self.scene();
-            (scene.dice.from(1, 5), scene.dice.one_in(4))
+            let turns = scene.dice.choose([0, 0, 1, TIDY]);
+            (scene.dice.from(1, 5 + 2 * turns as u64), turns)
         };
         let (writes, syncs) = (self.disk.count(Call::Write), self.disk.count(Call::Sync));
         let at = self.disk.calls() + ahead;
         self.disk.crash_at(at);
-        if tidying {
-            self.keep();
-        }
+        self.keep_on(turns);
         self.commit();
         if self.disk.calls() < at {
             self.disk.crash_at(u64::MAX);
             return self.poll_all();
         }
-        let wrote = self.disk.count(Call::Write) - writes;
+        let wrote = self.disk.count(Call::Write).saturating_sub(writes);
         if wrote > 0 && self.disk.count(Call::Sync) - syncs <= 1 {
             self.scene().happened(Sometimes::CutBetweenWriteAndSync);
         }
@@ -122,7 +134,11 @@ impl World<'_> {
     /// The process ends; sometimes in a quiet moment, when everything is durable. Then the store has
     /// to be the same when it is opened anew.
     fn crash(&mut self, how: End) {
-        let quiet = self.scene().dice.one_in(3);
+        let (quiet, turns) = {
+            let mut scene = self.scene();
+            (scene.dice.one_in(3), scene.dice.choose([0, 0, TIDY]))
+        };
+        self.keep_on(turns);
         if !quiet || self.node.is_none() || !self.commit_all() {
             return self.end(how);
         }
@@ -157,9 +173,8 @@ impl World<'_> {
         let error = Failure::Eio;
         self.disk.fail(DiskFault::AfterCalls { n: 0, kind, error, then });
         self.commit();
-        if self.scene().dice.one_in(3) {
-            self.keep();
-        }
+        let turns = self.scene().dice.choose([0, 0, 1]);
+        self.keep_on(turns);
         if self.disk.count(kind) > before {
             self.scene().recorder.fault(NODE, Injected::SyncError);
             self.failed = true;
@@ -173,11 +188,17 @@ impl World<'_> {
     fn fill(&mut self) {
         let used: u64 = self.disk.image().values().map(|bytes| bytes.len() as u64).sum();
         let mut scene = self.scene();
-        let spare = scene.dice.choose([0, 100, 5000]);
-        let until = scene.step + scene.dice.from(5, 60) as u32;
+        let spare = scene.dice.choose([0, 0, 100, 5000]);
+        let until = scene.step + scene.dice.from(2, 30) as u32;
         drop(scene);
         self.disk.capacity(used + spare);
         self.full_until = Some(until);
+        if self.scene().dice.one_in(2) {
+            self.keep_on(TIDY);
+            if self.is_cut_when_full() {
+                self.end(End::PowerCut);
+            }
+        }
     }
 
     /// There is room again.

@@ -21,6 +21,19 @@ const SECOND: Span = Span::from_secs(1);
 /// Pushes a batch.
 pub(super) async fn push(link: Link) {
     let batch = batch(&mut link.scene());
+    push_this(link, batch).await;
+}
+
+/// Pushes one plain job.
+pub(super) async fn push_one(link: Link) {
+    let spec = {
+        let mut scene = link.scene();
+        Spec::new(scene.queue(), scene.kind(), payload(&mut scene))
+    };
+    push_this(link, NewJob::from(spec).into()).await;
+}
+
+async fn push_this(link: Link, batch: Batch) {
     let (items, keys) = (items(&link, &batch.jobs), keys(&batch));
     begin(&link, &keys);
     let (opened, groups) = (batch.groups.clone(), batch.groups.len());
@@ -33,7 +46,7 @@ pub(super) async fn push(link: Link) {
             let mut scene = link.scene();
             let open = pushes.groups.iter().zip(&opened).filter(|(_, new)| new.open);
             scene.known.groups.extend(open.map(|(id, _)| *id));
-            pushes.jobs.iter().filter_map(|pushed| pushed.id()).for_each(|id| scene.heard_of(id));
+            pushes.jobs.iter().for_each(|pushed| scene.pushed(*pushed));
             scene.did(Deed::Push, None);
             drop(scene);
             let items = pushes.jobs.iter().copied().map(told).collect();
@@ -136,7 +149,7 @@ pub(super) fn new_job(scene: &mut Scene) -> NewJob {
         let span = dice.choose([SECOND, SECOND.times(60), SECOND.times(3600)]);
         spec.keep = dice.choose([Keep::For(span), Keep::Once(span), Keep::Discard]);
     }
-    if jobs.vanish && dice.one_in(3) {
+    if jobs.vanish && !dice.one_in(3) {
         spec.retain = Retain::Nothing;
     }
     if let Some(keys) = jobs.keys.filter(|_| dice.one_in(2)) {

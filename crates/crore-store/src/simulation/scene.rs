@@ -14,6 +14,7 @@ use super::config::Config;
 use super::coverage::{Coverage, Deed, Fault, Sometimes};
 use super::dice::Dice;
 use super::trace::Trace;
+use crate::jobs::Pushed;
 use crate::{Error, Store};
 
 /// After so many steps a fault does not count as the one during which something happened.
@@ -46,6 +47,8 @@ pub(super) struct Scene {
 pub(super) struct Known {
     /// Every job that was spoken of, in order.
     pub(super) jobs: Vec<JobId>,
+    /// Every number that a new job was answered with: none comes twice.
+    made: BTreeSet<JobId>,
     /// Groups that are still open.
     pub(super) groups: Vec<GroupId>,
     /// What each worker holds.
@@ -175,6 +178,16 @@ impl Scene {
     /// The store has told its time.
     pub(super) fn hear(&mut self, now: Time) {
         self.known.now = self.known.now.max(now);
+    }
+
+    /// A push was answered.
+    pub(super) fn pushed(&mut self, pushed: Pushed) {
+        if let Pushed::New(id) = pushed
+            && !self.known.made.insert(id)
+        {
+            self.wrong(format!("{id:?} was given out twice"));
+        }
+        pushed.id().into_iter().for_each(|id| self.heard_of(id));
     }
 
     pub(super) fn heard_of(&mut self, id: JobId) {

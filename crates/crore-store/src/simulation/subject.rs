@@ -33,7 +33,7 @@ pub struct Running {
 }
 
 /// The loops of a store, one turn at a time.
-pub trait Loops: Debug {
+pub trait Loops: Debug + Send + Sync {
     /// Makes durable what was written since; whether there was anything.
     fn commit_once(&self) -> Result<bool, Error>;
 

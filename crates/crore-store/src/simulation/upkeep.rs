@@ -154,8 +154,7 @@ async fn tick(link: &Link) -> Result<(), Error> {
                         Applied::Yes(pushed) => Some(pushed),
                         Applied::Stale => None,
                     });
-                    let ids = pushed.iter().flatten().filter_map(|pushed| pushed.id());
-                    ids.for_each(|id| scene.heard_of(id));
+                    pushed.iter().flatten().for_each(|pushed| scene.pushed(*pushed));
                     drop(scene);
                     let told = pushed.map(|pushed| pushed.into_iter().map(told).collect());
                     call.ok(None, Answer::Ticked(told));

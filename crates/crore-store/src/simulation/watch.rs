@@ -1,13 +1,16 @@
-//! The simulated disk with somebody who watches what the store is told.
+//! The simulated disk with somebody who watches what the store is told, and who lets the keeper come
+//! between a commit's write and its sync, as a thread of its own would.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use super::subject::Loops;
 use crate::embedded::disk::sim::SimDisk;
 use crate::embedded::disk::{Disk, File, Open};
 
-/// A disk that notes whether the store was told that there is no room.
+/// A disk that notes whether the store was told that there is no room, and whether it began a file
+/// anew.
 #[derive(Debug, Clone)]
 pub(super) struct Watch {
     disk: SimDisk,
@@ -18,12 +21,52 @@ pub(super) struct Watch {
 #[derive(Debug, Default)]
 pub(super) struct Told {
     full: AtomicBool,
+    reused: AtomicBool,
+    ended: AtomicBool,
+    /// Who comes before the next sync, and for how many turns.
+    between: Mutex<Option<(Arc<dyn Loops>, usize)>>,
 }
 
 impl Told {
     /// Whether it was told that there is no room since this was asked last.
     pub(super) fn take_full(&self) -> bool {
         self.full.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether a file was begun anew since this was asked last.
+    pub(super) fn take_reused(&self) -> bool {
+        self.reused.swap(false, Ordering::Relaxed)
+    }
+
+    /// Before the next sync the keeper makes so many turns.
+    pub(super) fn come_between(&self, loops: Arc<dyn Loops>, turns: usize) {
+        *self.between() = Some((loops, turns));
+    }
+
+    /// Nobody comes before the next sync.
+    pub(super) fn stay_away(&self) {
+        *self.between() = None;
+    }
+
+    fn between(&self) -> MutexGuard<'_, Option<(Arc<dyn Loops>, usize)>> {
+        self.between.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those who come between do.
+    fn let_between(&self) {
+        let Some((loops, turns)) = self.between().take() else { return };
+        for _ in 0..turns {
+            match loops.keep_once() {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(_) => return self.ended.store(true, Ordering::Relaxed),
+            }
+        }
+    }
+
+    /// Whether the keeper came to its end since this was asked last.
+    pub(super) fn take_ended(&self) -> bool {
+        self.ended.swap(false, Ordering::Relaxed)
     }
 
     fn note<T>(&self, answer: io::Result<T>) -> io::Result<T> {
@@ -49,7 +92,9 @@ impl Disk for Watch {
 
     fn open(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>> {
         let file = self.told.note(self.disk.open(name, how))?;
-        Ok(Arc::new(WatchedFile { file, told: Arc::clone(&self.told) }))
+        let began = AtomicU32::new(if how == Open::Existing { NEW } else { 0 });
+        let told = Arc::clone(&self.told);
+        Ok(Arc::new(WatchedFile { file, began, told }))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -57,9 +102,14 @@ impl Disk for Watch {
     }
 }
 
+/// How often the beginning of a new file is written: zeros, then a head.
+const NEW: u32 = 2;
+
 #[derive(Debug)]
 struct WatchedFile {
     file: Arc<dyn File>,
+    /// How often its beginning was written.
+    began: AtomicU32,
     told: Arc<Told>,
 }
 
@@ -69,10 +119,14 @@ impl File for WatchedFile {
     }
 
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        if at == 0 && self.began.fetch_add(1, Ordering::Relaxed) >= NEW {
+            self.told.reused.store(true, Ordering::Relaxed);
+        }
         self.told.note(self.file.write(at, bytes))
     }
 
     fn sync(&self) -> io::Result<()> {
+        self.told.let_between();
         self.told.note(self.file.sync())
     }
 }

@@ -139,7 +139,7 @@ fn note_cover(scene: &mut Scene, verdict: &Verdict, lease_until: crore_core::Tim
 fn reported(scene: &mut Scene, verdict: Verdict) -> Reported {
     match verdict {
         Verdict::Applied { pushed, .. } => {
-            pushed.iter().filter_map(|pushed| pushed.id()).for_each(|id| scene.heard_of(id));
+            pushed.iter().for_each(|pushed| scene.pushed(*pushed));
             Reported::Accepted(pushed.into_iter().map(told).collect())
         }
         Verdict::Refused(_) => Reported::Stale,

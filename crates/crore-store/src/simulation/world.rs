@@ -149,7 +149,10 @@ impl<'a> World<'a> {
                 self.commit();
                 self.poll_all();
             }
-            Act::Keep => self.keep(),
+            Act::Keep => {
+                let turns = self.scene().dice.choose([1, 1, 3, 30]);
+                self.keep_on(turns);
+            }
             Act::Wait => {
                 let mut scene = self.scene();
                 let pace = scene.config.store.pace.as_millis();
@@ -161,21 +164,39 @@ impl<'a> World<'a> {
 
     pub(super) fn commit(&mut self) -> bool {
         let Some(node) = &self.node else { return false };
+        let turns = self.scene().dice.choose([0, 0, 0, 1, 5]);
+        if turns > 0 {
+            self.told.come_between(Arc::clone(&node.loops), turns);
+        }
         let did = node.loops.commit_once();
+        self.told.stay_away();
+        if self.told.take_ended() {
+            self.scene().gave_up = true;
+        }
         self.scene().turned("commit", &did);
         self.hear_of_room();
         did.unwrap_or(false)
     }
 
-    pub(super) fn keep(&mut self) {
-        let Some(node) = &self.node else { return };
+    pub(super) fn keep(&mut self) -> bool {
+        let Some(node) = &self.node else { return false };
         let did = node.loops.keep_once();
         self.scene().turned("keep", &did);
         if self.hear_of_room() {
             self.scene().happened(Sometimes::FullWhileTidying);
         }
-        if let Ok(true) = did {
-            self.scene().happened(Sometimes::TidiedUp);
+        if self.told.take_reused() {
+            self.scene().happened(Sometimes::FileUsedAgain);
+        }
+        did.unwrap_or(false)
+    }
+
+    /// Tidies up for some turns, or until there is nothing to do.
+    pub(super) fn keep_on(&mut self, turns: usize) {
+        for _ in 0..turns {
+            if !self.keep() {
+                return;
+            }
         }
     }
 
@@ -190,6 +211,9 @@ impl<'a> World<'a> {
     /// A caller begins an operation, if it has not too many under way.
     fn begin(&mut self, caller: Caller) {
         let depth = self.scene().config.callers.depth as usize;
+        if matches!(caller, Caller::Pusher(_)) && self.is_calm() {
+            return;
+        }
         let busy = self.under_way.iter().filter(|other| other.caller == caller).count();
         if busy >= depth {
             return;
@@ -206,6 +230,13 @@ impl<'a> World<'a> {
             self.under_way.push(UnderWay { caller, task });
             self.poll(self.under_way.len() - 1);
         }
+    }
+
+    /// Whether nobody pushes at the moment.
+    fn is_calm(&self) -> bool {
+        let scene = self.scene();
+        let percent = scene.step * 100 / scene.config.steps;
+        percent >= scene.config.callers.rush && percent < 90
     }
 
     pub(super) fn link(&self, caller: Caller) -> Option<Link> {
