@@ -378,6 +378,9 @@ pub struct Seen {
     pub delivery: Delivery,
     /// The revision.
     pub revision: Revision,
+    /// When the lease ends, if that is what the decision is about: a renewal is no new revision, so
+    /// that no report is stale by it, but the end of a lease that was renewed is.
+    pub lease_until: Option<Time>,
 }
 
 impl Job {

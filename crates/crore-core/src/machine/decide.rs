@@ -21,7 +21,9 @@ pub fn decide(job: &Job, event: &Event, dice: u64) -> Result<Change, Refusal> {
         Event::Finished { delivery, report } => finished(job, *delivery, report, dice),
         Event::Lapsed(delivery) => {
             current(job, *delivery)?;
-            Ok(lapsed(job, dice))
+            let mut change = lapsed(job, dice);
+            change.seen.lease_until = Some(job.live.lease_until);
+            Ok(change)
         }
         Event::TimedOut(delivery) => {
             current(job, *delivery)?;

@@ -34,7 +34,14 @@ impl Live {
 
     /// What there is to see of it.
     pub const fn seen(&self) -> Seen {
-        Seen { state: self.state, delivery: self.delivery, revision: self.revision }
+        let (state, delivery, revision) = (self.state, self.delivery, self.revision);
+        Seen { state, delivery, revision, lease_until: None }
+    }
+
+    /// Whether it still looks as it was seen.
+    pub fn is(&self, seen: &Seen) -> bool {
+        let same = Seen { lease_until: seen.lease_until, ..self.seen() };
+        same == *seen && seen.lease_until.is_none_or(|until| until == self.lease_until)
     }
 
     /// Ready → Running, under a fresh delivery. A job without a lease of its own holds a hidden one

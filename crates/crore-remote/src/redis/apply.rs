@@ -122,9 +122,10 @@ fn step(layout: &Layout, write: Write) -> Result<Step, Error> {
 
 fn job_step(layout: &Layout, change: Change) -> Result<Step, Error> {
     let slot = layout.of_job(change.id);
-    let Seen { state, delivery, revision } = change.seen;
+    let Seen { state, delivery, revision, lease_until } = change.seen;
     let seen = map! {
         "state" => word(&state)?, "delivery" => layout.tick(slot, delivery), "revision" => revision.0,
+        "lease_until" => lease_until.map_or(-1, Time::as_millis),
     };
     let mut fields = vec![("id", change.id.0.into()), ("seen", seen)];
     if let Next::Live(next) = &change.next {

@@ -155,6 +155,7 @@ macro_rules! conformance_jobs_list {
                 a_lease_that_ended_may_still_be_extended
                 a_renewal_says_that_the_job_is_to_stop
                 a_renewal_makes_no_report_stale
+                a_renewal_makes_a_lapse_stale
                 a_lease_that_is_not_held_is_not_extended
                 a_job_that_never_ran_has_no_lease
                 renewals_are_answered_singly_and_in_order;

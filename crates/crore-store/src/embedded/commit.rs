@@ -24,6 +24,18 @@ pub(crate) struct Pen {
     synced_at: Time,
 }
 
+/// A thread that panics ends the store, or callers would wait for it for ever.
+#[derive(Debug)]
+pub(crate) struct Fuse<'a>(pub(crate) &'a Inner);
+
+impl Drop for Fuse<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.poison();
+        }
+    }
+}
+
 /// Whether a commit waits for its time to be synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sync {
@@ -104,9 +116,10 @@ impl Inner {
 
     /// The committer's thread.
     pub(crate) fn commit_until_stopped(&self) {
+        let _fuse = Fuse(self);
         while self.wait_for_commit().is_some() {
             if self.commit_once(Sync::AsUsual).is_err() {
-                return;
+                return self.poison();
             }
         }
     }

@@ -113,7 +113,11 @@ impl Inner {
         if self.durable.is_poisoned() {
             return Err(Error::Poisoned);
         }
-        self.state.lock().map_err(|_| Error::Poisoned)
+        self.state.lock().map_err(|_| {
+            // A panic under the lock leaves the index in doubt.
+            self.poison();
+            Error::Poisoned
+        })
     }
 
     /// Does a verb at once, when there is room in the commit that is being gathered, and appends all
@@ -148,6 +152,7 @@ impl Inner {
     ) -> Result<Did<T>, Error> {
         self.admit(state, needs)?;
         state.last = state.last.max(self.clock.now());
+        let before = state.local.records().tail.len();
         let answer = verb(&mut state.local, state.last);
         state.write_sides();
         let woken = state.local.woken();
@@ -155,11 +160,13 @@ impl Inner {
         log.tail.woken.extend(woken);
         let is_empty = log.tail.is_empty();
         let commit = log.tail.commit - u64::from(is_empty);
+        let changed = log.tail.len() != before;
         if !is_empty {
             self.tell_committer(state, waits);
         }
-        if let Err(Error::Poisoned) = answer {
-            self.durable.poison();
+        if answer.is_err() && changed {
+            // Half of a verb is in the index, and must never be on the disk.
+            self.poison();
         }
         Ok(Did { answer: answer?, commit })
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use super::commit::Fuse;
 use super::compact::Compaction;
 use super::disk::Open;
 use super::inner::{Inner, Sleep, State};
@@ -44,6 +45,7 @@ impl Inner {
 
     /// The keeper's thread.
     pub(crate) fn keep_until_stopped(&self) {
+        let _fuse = Fuse(self);
         while let Ok(did) = self.keep_once() {
             let Ok(mut state) = self.lock() else { return };
             if state.stopping {

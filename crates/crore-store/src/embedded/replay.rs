@@ -257,7 +257,13 @@ fn replay(
         with_hint(one, disk, seed, |hint| hint.walk(|item| enter(local, item), |_| Ok(())))?;
     }
     for (key, value) in sides {
-        if let Some(value) = value {
+        // Notes go with their job.
+        let of_job = match key {
+            Key::Progress(id) | Key::Line(id, _) => Some(id),
+            _ => None,
+        };
+        let is_left = of_job.is_some_and(|id| local.records().rows.get(id).is_none());
+        if let Some(value) = value.filter(|_| !is_left) {
             local.restore(key, value);
         }
     }

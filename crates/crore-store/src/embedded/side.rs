@@ -9,7 +9,7 @@ use crore_core::{GroupId, JobId, Time};
 use super::codec::{Damaged, Put, Reader, get_group, put_group};
 use crate::local::{Key, Lock, Value};
 use crate::registry::Table;
-use crate::views::{JobNotes, Step};
+use crate::views::Step;
 
 pub(crate) fn put_key(key: &Key, out: &mut Vec<u8>) {
     match key {
@@ -45,9 +45,14 @@ pub(crate) fn put_key(key: &Key, out: &mut Vec<u8>) {
             out.put_u8(6);
             out.put_text(duty.as_str());
         }
-        Key::Notes(id) => {
+        Key::Progress(id) => {
             out.put_u8(7);
             out.put_var(id.0);
+        }
+        Key::Line(id, nth) => {
+            out.put_u8(9);
+            out.put_var(id.0);
+            out.put_var(*nth);
         }
         Key::Stat(series, step, at) => {
             out.put_u8(8);
@@ -75,7 +80,8 @@ pub(crate) fn get_key(reader: &mut Reader<'_>) -> Result<Key, Damaged> {
             Key::Bucket(LimitKey { limit, value: value.map(Arc::from) })
         }
         6 => Key::Leader(reader.name()?),
-        7 => Key::Notes(JobId(reader.var()?)),
+        7 => Key::Progress(JobId(reader.var()?)),
+        9 => Key::Line(JobId(reader.var()?), reader.var()?),
         8 => {
             let (series, step) = (reader.name()?, get_step(reader)?);
             Key::Stat(series, step, reader.time(Time::ZERO)?)
@@ -103,7 +109,15 @@ pub(crate) fn put_value(value: &Value, out: &mut Vec<u8>) {
             out.put_var(*node);
             out.put_time(Time::ZERO, *until);
         }
-        Value::Notes(notes) => put_notes(notes, out),
+        Value::Progress((at, percent, text)) => {
+            out.put_time(Time::ZERO, *at);
+            out.put_u8(*percent);
+            out.put_text(text);
+        }
+        Value::Line((at, text)) => {
+            out.put_time(Time::ZERO, *at);
+            out.put_text(text);
+        }
         Value::Stat(n) => out.put_var(*n),
     }
 }
@@ -125,29 +139,14 @@ pub(crate) fn get_value(key: &Key, bytes: &[u8]) -> Result<Option<Value>, Damage
             }
             Key::Bucket(_) => Value::Bucket(Tat::from_micros(reader.zig()?)),
             Key::Leader(_) => Value::Leader(reader.var()?, reader.time(Time::ZERO)?),
-            Key::Notes(_) => Value::Notes(get_notes(reader)?),
+            Key::Progress(_) => {
+                let (at, percent) = (reader.time(Time::ZERO)?, reader.u8()?);
+                Value::Progress((at, percent, reader.text()?.into()))
+            }
+            Key::Line(..) => Value::Line((reader.time(Time::ZERO)?, reader.text()?.into())),
             Key::Stat(..) => Value::Stat(reader.var()?),
         })
     })
-}
-
-fn put_notes(notes: &JobNotes, out: &mut Vec<u8>) {
-    out.put_option(notes.progress.as_ref(), |out, (at, percent, text)| {
-        out.put_time(Time::ZERO, *at);
-        out.put_u8(*percent);
-        out.put_text(text);
-    });
-    out.put_var(notes.lines.len() as u64);
-    for (at, text) in &notes.lines {
-        out.put_time(Time::ZERO, *at);
-        out.put_text(text);
-    }
-}
-
-fn get_notes(reader: &mut Reader<'_>) -> Result<JobNotes, Damaged> {
-    let progress = reader.option(|r| Ok((r.time(Time::ZERO)?, r.u8()?, r.text()?.into())))?;
-    let lines = reader.list(2, |r| Ok((r.time(Time::ZERO)?, r.text()?.into())))?;
-    Ok(JobNotes { progress, lines })
 }
 
 fn put_thing(thing: Thing, out: &mut Vec<u8>) {

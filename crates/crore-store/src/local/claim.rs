@@ -54,12 +54,13 @@ impl<R: Records> Local<R> {
             job.clone()
         });
         let job = match claimed {
-            Err(Error::Corrupt { what }) => {
+            Err(error) => {
                 self.lanes.give_back(head.lane, now);
+                let Error::Corrupt { what } = error else { return Err(error) };
                 self.condemn(Place::ready(head), &what, now)?;
                 return Ok(None);
             }
-            claimed => claimed?.ok_or_else(|| lost(head.id))?,
+            Ok(claimed) => claimed.ok_or_else(|| lost(head.id))?,
         };
         if let Some(unique) = &job.spec.unique
             && (unique.hold == Hold::UntilStart || planted!("bug-5"))

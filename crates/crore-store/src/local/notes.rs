@@ -1,6 +1,6 @@
 //! Notes for people: progress and log lines of jobs, and statistics.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crore_core::{JobId, Name, Time};
@@ -10,18 +10,49 @@ use crate::views::{JobNotes, MAX_LINES, Step};
 
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    jobs: HashMap<JobId, JobNotes>,
+    jobs: HashMap<JobId, OfJob>,
     stats: BTreeMap<(Name, Step), BTreeMap<Time, u64>>,
     pub(crate) touched: Vec<Key>,
 }
 
+pub(crate) type Progress = (Time, u8, Arc<str>);
+pub(crate) type Line = (Time, Arc<str>);
+
+#[derive(Debug, Default)]
+struct OfJob {
+    progress: Option<Progress>,
+    /// The newest lines, each with its number.
+    lines: VecDeque<(u64, Line)>,
+}
+
+impl OfJob {
+    /// Adds a line, for which the oldest may have to make room.
+    fn add(&mut self, nth: u64, line: Line) {
+        if self.lines.len() >= MAX_LINES {
+            self.lines.pop_front();
+        }
+        self.lines.push_back((nth, line));
+    }
+}
+
 impl Notes {
-    pub(crate) fn get(&self, id: JobId) -> Option<JobNotes> {
-        self.jobs.get(&id).cloned()
+    pub(crate) fn progress_of(&self, id: JobId) -> Option<Progress> {
+        self.jobs.get(&id)?.progress.clone()
     }
 
-    pub(crate) fn set(&mut self, id: JobId, notes: JobNotes) {
-        self.jobs.insert(id, notes);
+    pub(crate) fn line_of(&self, id: JobId, nth: u64) -> Option<Line> {
+        let lines = &self.jobs.get(&id)?.lines;
+        let place = lines.binary_search_by_key(&nth, |(nth, _)| *nth).ok()?;
+        lines.get(place).map(|(_, line)| line.clone())
+    }
+
+    pub(crate) fn set_progress(&mut self, id: JobId, progress: Progress) {
+        self.jobs.entry(id).or_default().progress = Some(progress);
+    }
+
+    /// Puts a line back; lines come in their order.
+    pub(crate) fn set_line(&mut self, id: JobId, nth: u64, line: Line) {
+        self.jobs.entry(id).or_default().add(nth, line);
     }
 
     pub(crate) fn count(&self, series: &Name, step: Step, at: Time) -> Option<u64> {
@@ -38,28 +69,29 @@ impl Notes {
     }
 
     pub(crate) fn of(&self, id: JobId) -> JobNotes {
-        self.jobs.get(&id).cloned().unwrap_or_default()
+        let Some(OfJob { progress, lines }) = self.jobs.get(&id) else {
+            return JobNotes::default();
+        };
+        let lines = lines.iter().map(|(_, line)| line.clone()).collect();
+        JobNotes { progress: progress.clone(), lines }
     }
 
+    /// A job is gone, and its notes with it; that is all there is to be known about them.
     pub(crate) fn forget(&mut self, id: JobId) {
-        if self.jobs.remove(&id).is_some() {
-            self.touched.push(Key::Notes(id));
-        }
+        self.jobs.remove(&id);
     }
 
     pub(crate) fn progress(&mut self, id: JobId, now: Time, percent: u8, text: &Arc<str>) {
         let progress = Some((now, percent, Arc::clone(text)));
         self.jobs.entry(id).or_default().progress = progress;
-        self.touched.push(Key::Notes(id));
+        self.touched.push(Key::Progress(id));
     }
 
     pub(crate) fn line(&mut self, id: JobId, now: Time, text: &Arc<str>) {
-        let lines = &mut self.jobs.entry(id).or_default().lines;
-        if lines.len() >= MAX_LINES {
-            lines.remove(0);
-        }
-        lines.push((now, Arc::clone(text)));
-        self.touched.push(Key::Notes(id));
+        let notes = self.jobs.entry(id).or_default();
+        let nth = notes.lines.back().map_or(0, |(nth, _)| nth + 1);
+        notes.add(nth, (now, Arc::clone(text)));
+        self.touched.push(Key::Line(id, nth));
     }
 
     pub(crate) fn stat(&mut self, series: &Name, n: u64, now: Time) {

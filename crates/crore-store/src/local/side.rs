@@ -14,10 +14,11 @@ use crore_core::{GroupId, JobId, Name, Revision, Time};
 
 use super::Local;
 use super::keys::Lock;
+use super::notes::{Line, Progress};
 use super::place::Place;
 use super::records::Records;
 use crate::registry::{Entry, Table};
-use crate::views::{JobNotes, Step};
+use crate::views::Step;
 
 /// Something besides a job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,7 +32,8 @@ pub(crate) enum Key {
     /// How far a rate is used up.
     Bucket(LimitKey),
     Leader(Name),
-    Notes(JobId),
+    Progress(JobId),
+    Line(JobId, u64),
     Stat(Name, Step, Time),
 }
 
@@ -48,7 +50,7 @@ impl Key {
             Self::Entry(..) => 3,
             Self::Bucket(_) => 4,
             Self::Leader(_) => 5,
-            Self::Notes(_) => 6,
+            Self::Progress(_) | Self::Line(..) => 6,
             Self::Stat(..) => 7,
         }
     }
@@ -67,7 +69,8 @@ pub(crate) enum Value {
     Entry(Box<Entry>),
     Bucket(Tat),
     Leader(u64, Time),
-    Notes(JobNotes),
+    Progress(Progress),
+    Line(Line),
     Stat(u64),
 }
 
@@ -96,7 +99,8 @@ impl<R: Records> Local<R> {
             }
             Key::Bucket(key) => self.lanes.permits.tat(key).map(Value::Bucket),
             Key::Leader(duty) => self.leaders.get(duty).map(|(node, at)| Value::Leader(*node, *at)),
-            Key::Notes(id) => self.notes.get(*id).map(Value::Notes),
+            Key::Progress(id) => self.notes.progress_of(*id).map(Value::Progress),
+            Key::Line(id, nth) => self.notes.line_of(*id, *nth).map(Value::Line),
             Key::Stat(series, step, at) => self.notes.count(series, *step, *at).map(Value::Stat),
         }
     }
@@ -116,7 +120,8 @@ impl<R: Records> Local<R> {
             (Key::Leader(duty), Value::Leader(node, at)) => {
                 self.leaders.insert(duty, (node, at));
             }
-            (Key::Notes(id), Value::Notes(notes)) => self.notes.set(id, notes),
+            (Key::Progress(id), Value::Progress(progress)) => self.notes.set_progress(id, progress),
+            (Key::Line(id, nth), Value::Line(line)) => self.notes.set_line(id, nth, line),
             (Key::Stat(series, step, at), Value::Stat(n)) => {
                 self.notes.set_count(series, step, at, n)
             }

@@ -23,7 +23,7 @@
 //!
 //! **Payloads tell jobs apart.** Whoever records must give every pushed item a payload of its own
 //! (the caller's name and a number of its own in it), because a job whose push ended in `info` is
-//! recognised by the [`Hash`] of its payload alone. Results likewise.
+//! recognised by the [`struct@Hash`] of its payload alone. Results likewise.
 
 pub mod answer;
 pub mod check;

@@ -243,6 +243,7 @@ end
 
 local function same(job, seen)
   if not job or job.state ~= seen.state then return false end
+  if seen.lease_until >= 0 and tonumber(job.lease_until) ~= seen.lease_until then return false end
   return job.delivery == seen.delivery and job.revision == seen.revision
 end
 

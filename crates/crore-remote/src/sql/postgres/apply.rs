@@ -96,7 +96,7 @@ impl Apply {
     }
 
     fn change(&mut self, change: &Change) -> Result<Applied, Fault> {
-        let before = self.work.job(change.id).filter(|job| job.seen() == change.seen);
+        let before = self.work.job(change.id).filter(|job| job.live.is(&change.seen));
         let Some(before) = before.cloned() else { return Ok(Applied::Stale) };
         match &change.next {
             Next::Gone => {

@@ -1,6 +1,6 @@
 //! A lease is extended by whoever holds it, and by nobody else.
 
-use crore_core::machine::{Event, Outcome};
+use crore_core::machine::{Event, Outcome, decide};
 use crore_core::{Delivery, Job, JobId, Span};
 
 use super::super::draft::{Draft, MINUTE, SECOND, job, jobs};
@@ -49,6 +49,17 @@ pub(in super::super) async fn a_renewal_makes_no_report_stale(s: &Few) {
     s.renew(&job, Some(MINUTE)).await;
     let applied = s.finish(&job, Outcome::Done { result: None }).await;
     assert_eq!(applied, Applied::Yes(Vec::new()), "decided before the renewal");
+}
+
+pub(in super::super) async fn a_renewal_makes_a_lapse_stale(s: &Few) {
+    let job = s.start(job("q").with(|job| job.spec.lease = Some(SECOND))).await;
+    s.pass(MINUTE);
+    let lapse = decide(&s.job(job.id).await, &Event::Lapsed(job.live.delivery), 0);
+    let lapse = lapse.expect("its lease has ended");
+    assert_eq!(s.renew(&job, Some(MINUTE)).await, until(s, MINUTE));
+    assert_eq!(s.apply(lapse).await, Applied::Stale, "decided before the renewal");
+    let lapse = decide(&s.job(job.id).await, &Event::Lapsed(job.live.delivery), 0);
+    assert_eq!(s.apply(lapse.expect("decided")).await, Applied::Yes(Vec::new()), "and after it");
 }
 
 pub(in super::super) async fn a_lease_that_is_not_held_is_not_extended(s: &Few) {

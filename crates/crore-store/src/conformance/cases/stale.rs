@@ -60,7 +60,7 @@ pub(in super::super) async fn a_change_is_guarded_by_each_thing_that_was_seen(s:
     let running = s.start(job("q")).await;
     let ready = s.push(job("q")).await;
     for job in [running, s.job(ready).await] {
-        let Seen { state, delivery, revision } = job.seen();
+        let Seen { state, delivery, revision, .. } = job.seen();
         let good = change(&job, &Event::Cancel);
         let other_state = if state == State::Running { State::Ready } else { State::Running };
         let with = |say: &dyn Fn(&mut Change)| {

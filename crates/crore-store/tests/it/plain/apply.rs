@@ -23,7 +23,7 @@ impl Records {
 
     fn change_if_seen(&mut self, change: Change) -> Option<Vec<Pushed>> {
         let job = self.jobs.get(&change.id)?;
-        (job.seen() == change.seen).then(|| self.change(change))
+        job.live.is(&change.seen).then(|| self.change(change))
     }
 
     /// Writes a decision about a job that is as it was seen: the record, then the effects in order.

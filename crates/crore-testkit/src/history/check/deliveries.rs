@@ -1,7 +1,7 @@
 //! **I6, deliveries are unique and attempts bounded.** Along the deliveries of a job: no number
 //! twice, not even across crashes, and one that was wholly answered before another was asked for has
 //! the smaller number. Attempts begin at 1, never pass the maximum, and never decrease until the job
-//! is revived by hand. A failure that counts costs exactly one; a hand-back, a snooze and a crash of
+//! is revived by hand or a crash may have forgotten a delivery. A failure that counts costs exactly one; a hand-back, a snooze and a crash of
 //! the worker cost none.
 
 use crore_core::job::Lapse;
@@ -70,7 +70,7 @@ fn step<'h>(
     (first, second): (&Grant<'h>, &Grant<'h>),
     findings: &mut Findings,
 ) {
-    if job.revived(first.begun, second.ended) || !facts.holds(first.ended, second.ended) {
+    if job.revived(first.begun, second.ended) || !facts.recalls(first.ended, second.ended) {
         return;
     }
     let (before, after) = (first.granted.attempt, second.granted.attempt);

@@ -34,9 +34,11 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings, counters: &mut C
     }
     for (caller, mut pushed) in callers {
         pushed.sort_by_key(|(answered, ..)| answered.i);
+        let is_there = |(.., lost): &(Moment, JobId, bool)| !lost;
+        let there = pushed.iter().position(is_there).zip(pushed.iter().rposition(is_there));
         for (place, (answered, id, lost)) in pushed.iter().enumerate() {
             if *lost {
-                let place = where_lost(&pushed, place);
+                let place = where_lost(there, place);
                 let message = format!(
                     "{caller} was told at {} that it is stored, and it is not in the dump: {place}",
                     answered.i
@@ -67,13 +69,11 @@ fn certainly_dead(facts: &Facts<'_>, job: &Job<'_>) -> bool {
     })
 }
 
-fn where_lost(pushed: &[(Moment, JobId, bool)], place: usize) -> &'static str {
-    let all_lost = |part: &[(Moment, JobId, bool)]| part.iter().all(|(.., lost)| *lost);
-    if all_lost(&pushed[place..]) {
-        "postfix of its pushes"
-    } else if all_lost(&pushed[..=place]) {
-        "prefix of its pushes"
-    } else {
-        "middle of its pushes"
+/// Where a lost push lies among those of its caller that are there, from the first to the last.
+fn where_lost(there: Option<(usize, usize)>, place: usize) -> &'static str {
+    match there {
+        Some((first, _)) if place < first => "prefix of its pushes",
+        Some((_, last)) if place < last => "middle of its pushes",
+        _ => "postfix of its pushes",
     }
 }

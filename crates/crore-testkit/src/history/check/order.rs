@@ -207,7 +207,7 @@ fn taken<'h>(
     let wanted = wants.map(|wanted| wanted.begun.i.max(from.i)).min().unwrap_or(u64::MAX);
     let reports = job.reports.iter().filter(|filed| from.is_before(&filed.begun));
     let reported = reports.map(|filed| filed.begun.i).min().unwrap_or(u64::MAX);
-    let lost = if facts.holds(from, facts.end) { u64::MAX } else { from.i };
+    let lost = if facts.keeps(source, from, facts.end) { u64::MAX } else { from.i };
     let lease = source.item.lease.map_or(0, nanos);
     let unseen = facts.unseen_fetch(&source.item.queue, begun).filter(|unseen| {
         next.is_none_or(|next| {

@@ -2,7 +2,8 @@
 //!
 //! - after a report was accepted that ended the job, no other is accepted, and never two of those;
 //! - a delivery that reports is one that was granted; where reports are *fenced*, no newer delivery
-//!   was answered before the report was sent, and no delivery has two accepted reports;
+//!   was answered before the report was sent (unless a crash may have forgotten that delivery, and with
+//!   it the end of this one), and no delivery has two accepted reports;
 //! - the only report of the only delivery, sent and answered within its lease, is not stale;
 //! - what was reported is what is there: looks, takings and the dump show the state and the result of
 //!   the accepted report, and no job is done that nobody reported as done.
@@ -41,7 +42,7 @@ fn fenced(facts: &Facts<'_>, job: &Job<'_>, filed: &Filed<'_>, findings: &mut Fi
     let newer = job.grants.iter().find(|grant| {
         grant.delivery() > delivery
             && grant.ended.is_before(&filed.begun)
-            && facts.holds(grant.ended, accepted)
+            && facts.recalls(grant.ended, accepted)
     });
     if let Some(newer) = newer {
         let message = format!(

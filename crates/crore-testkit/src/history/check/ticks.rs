@@ -8,13 +8,13 @@
 //!
 //! That a job of an accepted tick is not lost is I1.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crore_core::schedule::{Missed, Timing};
 use crore_core::{Name, Span, Time};
 
 use super::facts::definitions::Table;
-use super::facts::{Call, Facts, Moment, Origin, Took};
+use super::facts::{Call, Facts, Moment, Origin, Source, Took};
 use super::report::Findings;
 use crate::history::Op;
 use crate::history::op::Meaning;
@@ -25,33 +25,41 @@ const MAX_BETWEEN: usize = 10_000;
 pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     once(facts, findings);
     let mut accepted: BTreeMap<&Name, Vec<&Call<'_>>> = BTreeMap::new();
+    let mut unknown: BTreeSet<&Name> = BTreeSet::new();
     for call in &facts.calls {
         let Op::Tick { schedule, .. } = call.op else { continue };
-        if call.took() == Took::Yes {
-            accepted.entry(schedule).or_default().push(call);
+        match call.took() {
+            Took::Yes => accepted.entry(schedule).or_default().push(call),
+            Took::Perhaps => _ = unknown.insert(schedule),
+            Took::No => {}
         }
         of_its_timing(facts, call, findings);
     }
     for (schedule, mut calls) in accepted {
+        let sure = !unknown.contains(schedule);
         calls.sort_by_key(|call| call.ended().map(|at| at.i));
         for pair in calls.windows(2) {
             let [first, second] = pair else { continue };
-            in_turn(facts, schedule, (first, second), findings);
+            if in_turn(facts, schedule, (first, second), findings) && sure {
+                all_between(facts, schedule, (first, second), findings);
+            }
         }
     }
 }
 
 fn once(facts: &Facts<'_>, findings: &mut Findings) {
-    let mut fired: BTreeMap<(&Name, Time), Moment> = BTreeMap::new();
+    let mut fired: BTreeMap<(&Name, Time), &Source<'_>> = BTreeMap::new();
     for source in &facts.sources.all {
         let (Origin::Tick(schedule, Some(tick)), Some(id)) = (source.origin, source.id) else {
             continue;
         };
-        let Some(first) = fired.insert((schedule, tick), source.begun) else { continue };
-        if !defined_between(facts, schedule, first, facts.end) && facts.holds(first, source.begun) {
-            let message =
-                format!("`{schedule}` fired {tick:?} twice: {}, {}", first.i, source.begun.i);
-            findings.add(11, id, &[first.i, source.begun.i], message);
+        let Some(first) = fired.insert((schedule, tick), source) else { continue };
+        let Some(made) = facts.made_by(first) else { continue };
+        let there = facts.jobs.contains_key(&id) && facts.keeps(first, made, facts.end);
+        if there && !defined_between(facts, schedule, first.begun, facts.end) {
+            let events = [first.begun.i, source.begun.i];
+            let message = format!("`{schedule}` fired {tick:?} twice: {events:?}");
+            findings.add(11, id, &events, message);
         }
     }
 }
@@ -85,7 +93,30 @@ fn timings<'h>(facts: &Facts<'h>, schedule: &Name, call: &Call<'h>) -> Vec<(&'h 
     found.into_iter().flatten().filter_map(|(_, defined)| timing(defined.to)).collect()
 }
 
+/// Whether two accepted ticks follow each other, and each accounts for ticks of its own.
 fn in_turn<'h>(
+    facts: &Facts<'h>,
+    schedule: &Name,
+    (first, second): (&Call<'h>, &Call<'h>),
+    findings: &mut Findings,
+) -> bool {
+    let (Op::Tick { cursor: one, .. }, Op::Tick { cursor: two, .. }) = (first.op, second.op) else {
+        return false;
+    };
+    let (Some(at), Some(then)) = (first.ended(), second.ended()) else { return false };
+    if defined_between(facts, schedule, first.begun, then) || !facts.holds(at, then) {
+        return false;
+    }
+    let follows = at.is_before(&second.begun);
+    if one == two || (follows && two < one) {
+        let message = format!("`{schedule}` accounted for its ticks up to {two:?} twice");
+        findings.add(11, None, &[first.begun.i, at.i, second.begun.i, then.i], message);
+        return false;
+    }
+    follows
+}
+
+fn all_between<'h>(
     facts: &Facts<'h>,
     schedule: &Name,
     (first, second): (&Call<'h>, &Call<'h>),
@@ -95,30 +126,13 @@ fn in_turn<'h>(
     else {
         return;
     };
-    let (Some(at), Some(then)) = (first.ended(), second.ended()) else { return };
-    if defined_between(facts, schedule, first.begun, then) || !facts.holds(at, then) {
-        return;
-    }
-    let events = [first.begun.i, at.i, second.begun.i, then.i];
-    let follows = at.is_before(&second.begun);
-    if one == two || (follows && two < one) {
-        let message = format!("`{schedule}` accounted for its ticks up to {two:?} twice");
-        findings.add(11, None, &events, message);
-        return;
-    }
-    let unknown = facts.calls.iter().any(|call| {
-        matches!(call.op, Op::Tick { schedule: s, .. } if s == schedule) && call.is_unknown()
-    });
-    if let [(timing, Missed::All)] = timings(facts, schedule, second).as_slice()
-        && follows
-        && !unknown
-    {
-        let between: Vec<_> =
-            timing.preview(*one, MAX_BETWEEN).into_iter().take_while(|t| t <= two).collect();
-        if between.len() < MAX_BETWEEN && between != *fire {
-            let message = format!("`{schedule}` fired {fire:?}, and {between:?} were due");
-            findings.add(11, None, &events, message);
-        }
+    let timings = timings(facts, schedule, second);
+    let [(timing, Missed::All)] = timings.as_slice() else { return };
+    let ticks = timing.preview(*one, MAX_BETWEEN);
+    let between: Vec<_> = ticks.into_iter().take_while(|tick| tick <= two).collect();
+    if between.len() < MAX_BETWEEN && between != *fire {
+        let message = format!("`{schedule}` fired {fire:?}, and {between:?} were due");
+        findings.add(11, None, &[first.begun.i, second.begun.i], message);
     }
 }
 

@@ -98,7 +98,9 @@ fn holds(facts: &Facts<'_>, (made, source, id): &Made<'_, '_>, until: Moment) ->
         until.fast.saturating_add(facts.rules.slack()) < end
     });
     let open = |ended: Option<Moment>| ended.is_none_or(|ended| until.is_before(&ended));
-    in_window && facts.holds(*made, until) && open(released(facts, job, source, unique.hold))
+    in_window
+        && facts.keeps(source, *made, until)
+        && open(released(facts, job, source, unique.hold))
 }
 
 /// The first moment at which something else than the window may have ended a lock.

@@ -170,8 +170,10 @@ fn note_unseen<'h>(
         return;
     }
     let crash = || crashes.iter().map(|crash| crash.at).find(|at| call.begun.is_before(at));
-    let fetch = Unseen { from: call.begun, to: call.ended().or_else(crash) };
+    let over = call.ended().or_else(crash).map_or(u64::MAX, |at| at.i);
     for queue in queues {
-        unseen.entry(queue).or_default().push(fetch);
+        let before = unseen.entry(queue).or_default();
+        let all_over = before.last().map_or(over, |last| last.all_over.max(over));
+        before.push(Unseen { from: call.begun, all_over });
     }
 }

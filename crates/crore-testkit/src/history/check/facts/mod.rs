@@ -27,9 +27,10 @@ use crate::history::node::Dump;
 
 /// A fetch of which nobody knows what it took, while it may have taken something.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Unseen {
-    pub(crate) from: Moment,
-    pub(crate) to: Option<Moment>,
+struct Unseen {
+    from: Moment,
+    /// The event at which this one and all before it were over.
+    all_over: u64,
 }
 
 /// Something that happened to a node, and not to a job.
@@ -84,18 +85,12 @@ impl<'h> Facts<'h> {
         self.memory.recalls(&self.rules, from, to)
     }
 
-    /// Fetches from a queue of which nobody knows what they took, in order.
-    pub(crate) fn unseen(&self, queue: &Name) -> &[Unseen] {
-        self.unseen.get(queue).map_or(&[], Vec::as_slice)
-    }
-
     /// The first moment from `since` on at which an unseen fetch may have taken a job of a queue.
     pub(crate) fn unseen_fetch(&self, queue: &Name, since: Moment) -> Option<Moment> {
-        self.unseen(queue)
-            .iter()
-            .filter(|fetch| fetch.to.is_none_or(|to| since.is_before(&to)))
-            .map(|fetch| if fetch.from.is_before(&since) { since } else { fetch.from })
-            .min_by_key(|moment| moment.i)
+        let all = self.unseen.get(queue)?;
+        // They are in the order of their beginnings, so the first that was not over is the answer.
+        let fetch = all.get(all.partition_point(|fetch| fetch.all_over <= since.i))?;
+        Some(if fetch.from.is_before(&since) { since } else { fetch.from })
     }
 
     pub(crate) fn jobs_of_queue(&self, queue: &Name) -> u64 {
@@ -114,5 +109,11 @@ impl<'h> Facts<'h> {
             return Some(answered);
         }
         self.jobs.get(&id)?.first_seen(self.dump.map(|(_, at)| at))
+    }
+
+    /// Whether the job that a source had become by `made` is certainly still known at `to`. One that
+    /// was only seen, and not answered, may not have been durable.
+    pub(crate) fn keeps(&self, source: &Source<'h>, made: Moment, to: Moment) -> bool {
+        if let Fate::New(_) = source.fate { self.holds(made, to) } else { self.recalls(made, to) }
     }
 }

@@ -113,3 +113,33 @@ fn i1_damage_does_not_excuse_what_comes_after() {
     let report = tape.check();
     assert!(report.violations.iter().any(|found| found.promise.0 == 1), "{report}");
 }
+
+#[test]
+fn a_crash_may_forget_a_delivery_and_the_end_of_the_one_before() {
+    let mut tape = Tape::new();
+    tape.push(item(1));
+    tape.fetch(vec![grant(1, 1, 1)]);
+    tape.push(item(2));
+    let n = tape.begin_report(1, 1, super::tape::FAILED);
+    tape.pass(super::tape::LEASE);
+    tape.fetch(vec![grant(1, 2, 2)]);
+    tape.fault(Fault::PowerCut);
+    tape.info(n);
+    tape.node(Node::Opened);
+    tape.report(1, 1, DONE);
+    tape.end(&[(1, Done), (2, Ready)]);
+    tape.is_fine();
+}
+
+#[test]
+fn a_job_that_was_seen_before_it_was_durable_may_be_forgotten() {
+    use crore_core::unique::Hold;
+    let mut tape = Tape::new();
+    let n = tape.begin_push(vec![super::tape::keyed(1, Hold::UntilEnd, None)]);
+    tape.get(1, Some(super::tape::look(1, Ready, None)));
+    tape.crash();
+    tape.info(n);
+    tape.push(super::tape::keyed(2, Hold::UntilEnd, None));
+    tape.dump(vec![Stored { unique: Some("key".into()), ..stored(2, Ready) }]);
+    tape.is_fine();
+}
