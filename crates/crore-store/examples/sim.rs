@@ -72,8 +72,7 @@ fn work(
             return;
         }
         let twice = seed % TWICE == 0 || seeds.end - seeds.start == 1;
-        let report =
-            if twice { run_twice(seed, || OnLog) } else { run(seed, &mut OnLog) };
+        let report = if twice { run_twice(seed, || OnLog) } else { run(seed, &mut OnLog) };
         match report {
             Ok(report) => {
                 if let Ok(mut sum) = sum.lock() {

@@ -59,8 +59,6 @@ pub(super) struct Known {
     pub(super) cut_keys: BTreeSet<Arc<str>>,
     /// Unique keys of pushes that are under way.
     pub(super) keys_under_way: Vec<Arc<str>>,
-    /// Deliveries whose leases were renewed, in order.
-    pub(super) renewals: Vec<Delivery>,
     /// The latest time that the store has told.
     pub(super) now: Time,
 }

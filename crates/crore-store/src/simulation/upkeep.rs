@@ -49,15 +49,10 @@ pub(super) async fn promote(link: &Link, n: usize) -> Result<(), Error> {
 
 /// Takes lapsed leases away, and cancels what is broken.
 pub(super) async fn rescue(link: &Link, n: usize) -> Result<(), Error> {
-    let heard = link.scene().known.renewals.len();
-    let mut lapses = link.store.lapsed(n).await?;
+    let lapses = link.store.lapsed(n).await?;
     let told = lapses.now;
     link.scene().hear(told);
     breath(link).await;
-    // A renewal is no change that a guarded write would notice: who answers renewals knows of them.
-    let renewed = link.scene().known.renewals.split_off(heard);
-    lapses.lapsed.retain(|job| !renewed.contains(&job.live.delivery));
-    link.scene().known.renewals.extend(renewed);
     let lapsed = lapses.lapsed.into_iter().map(|job| (job, Noticed::Lapsed));
     let broken = lapses.broken.into_iter().map(|job| (job, Noticed::Broken));
     let noticed: Vec<(Job, Noticed)> = lapsed.chain(broken).collect();

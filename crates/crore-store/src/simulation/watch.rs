@@ -2,8 +2,8 @@
 //! between a commit's write and its sync, as a thread of its own would.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::subject::Loops;
 use crate::embedded::disk::sim::SimDisk;

@@ -211,7 +211,6 @@ pub(super) async fn renew(link: Link, jobs: Vec<Job>) {
                 Renewed::Stale => Extended::Stale,
             });
             let told = told.collect();
-            link.scene().known.renewals.extend(jobs.iter().map(|job| job.live.delivery));
             let state = renewed.first().map(|renewed| match renewed {
                 Renewed::Until { .. } => State::Running,
                 Renewed::Stale => State::Ready,
