@@ -71,7 +71,7 @@ fn work(
         if seed >= seeds.end || enough {
             return;
         }
-        let twice = seed % TWICE == 0 || seeds.end - seeds.start == 1;
+        let twice = seed.is_multiple_of(TWICE) || seeds.end - seeds.start == 1;
         let report = if twice { run_twice(seed, || OnLog) } else { run(seed, &mut OnLog) };
         match report {
             Ok(report) => {

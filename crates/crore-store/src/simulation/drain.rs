@@ -10,11 +10,12 @@ use crore_testkit::history::answer::{Granted, Reported};
 use crore_testkit::history::op::{self, Want};
 use crore_testkit::history::{Answer, Node, Op};
 
+use super::life::{End, NODE};
 use super::pusher::{self, told};
 use super::scene::{Link, name};
 use super::settle::{Verdict, settle};
 use super::whole::Whole;
-use super::world::{Caller, End, NODE, World};
+use super::world::{Caller, World};
 use super::{admin, upkeep};
 use crate::jobs::{Claim, Order, Write};
 use crate::registry::{Define, Table};

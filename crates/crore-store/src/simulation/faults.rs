@@ -5,8 +5,9 @@ use crore_testkit::history::Fault as Injected;
 
 use super::config::{Durability, Faults};
 use super::coverage::{Fault, Sometimes};
+use super::life::{End, NODE};
 use super::whole::Whole;
-use super::world::{End, NODE, World};
+use super::world::World;
 use crate::embedded::disk::sim::{Call, Failure, Fault as DiskFault, Then};
 
 /// How many differences are named; where there are more, they have one cause.

@@ -19,6 +19,7 @@ mod coverage;
 mod dice;
 mod drain;
 mod faults;
+mod life;
 mod log;
 mod pusher;
 mod run;
