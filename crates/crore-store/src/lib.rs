@@ -24,6 +24,8 @@ mod local;
 pub mod measure;
 mod memory;
 pub mod registry;
+#[cfg(feature = "conformance")]
+pub mod simulation;
 pub mod upkeep;
 pub mod views;
 

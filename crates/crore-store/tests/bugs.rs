@@ -1,4 +1,5 @@
-//! The drill: every planted mistake is caught by the conformance suite, and without one it passes.
+//! The drill: every planted mistake is caught, by the conformance suite or by the simulator, and
+//! without one both pass.
 //!
 //! `cargo test -p crore-store --features bug-drill --test bugs`
 
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use crore_store::Memory;
 use crore_store::bug::arm;
 use crore_store::conformance::{Subject, check_jobs, check_whole, jobs_cases, whole_cases};
+use crore_store::simulation::{OnLog, first_failing_seed};
 use crore_testkit::FakeClock;
 
 async fn make() -> Subject<Memory> {
@@ -46,4 +48,28 @@ fn every_planted_mistake_is_caught() {
         })
         .collect();
     assert_eq!(missed, Vec::<&str>::new(), "mistakes that no case noticed");
+}
+
+/// Within so many seeds each mistake of the log has to be found.
+const SEEDS: u64 = 1000;
+
+#[test]
+fn every_planted_mistake_of_the_log_is_found_by_the_simulator() {
+    set_hook(Box::new(|_| {}));
+    let bugs = [
+        "bug-11", "bug-12", "bug-13", "bug-14", "bug-15", "bug-16", "bug-17", "bug-18", "bug-19",
+        "bug-20",
+    ];
+    let missed: Vec<&str> = bugs
+        .into_iter()
+        .filter(|bug| {
+            arm(bug);
+            let found = first_failing_seed(0..SEEDS, || OnLog);
+            arm("");
+            let shown = found.as_ref().map(|(seed, failure)| (seed, failure.violations.first()));
+            println!("{bug}: found by {shown:.400?}");
+            found.is_none()
+        })
+        .collect();
+    assert_eq!(missed, Vec::<&str>::new(), "mistakes that no seed noticed");
 }

@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod command;
 mod layers;
+mod sim;
 mod sizes;
 mod source;
 
@@ -18,7 +19,9 @@ usage: cargo xtask COMMAND
   sizes                      lengths of files and functions
   bench NAME [--json FILE]   a benchmark; without a name, the list of them
   harm NAME [--rounds N]     a store is killed, cut off from power, filled or broken, for as long as
-                             one likes; without a name, the list of harms";
+                             one likes; without a name, the list of harms
+  sim --seeds N [--from S]   the simulator of the store over N seeds, with what they reached
+  sim --seed S               one seed, twice";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -40,6 +43,7 @@ fn dispatch(args: &[&str]) -> Result<(), String> {
         ["sizes"] => sizes::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["harm", rest @ ..] => harm(rest),
+        ["sim", rest @ ..] => sim::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

@@ -7,7 +7,7 @@ use crore_core::Time;
 
 use super::codec::Damaged;
 use super::disk::{Disk, File, Open};
-use super::frame::HEADER;
+use super::frame::{HEADER, Header};
 use super::hint::{Hint, Item, Summary};
 use super::log::{Freed, Log, Row, Segment};
 use super::record::{Meta, Record};
@@ -55,6 +55,7 @@ impl Opening<'_> {
         let oldest = known.first().map_or(0, |first| first.segment.into());
         self.check_unknown(Some(seed), oldest)?;
         let (unfinished, next) = self.cut(&mut known)?;
+        secure(&known).map_err(unavailable)?;
         let newest = known.last().ok_or_else(|| corrupt(0, 0, "no segment has a commit"))?;
         let Summary { last, at, end, .. } = newest.summary;
         let mut local = Local::with(Log::new(seed, Tail::new(last + 1, newest.segment, end)));
@@ -171,6 +172,27 @@ impl Opening<'_> {
         }
         Ok((unfinished, next))
     }
+}
+
+/// Writes again what no later commit knows to be durable. A sync that failed before the process ended
+/// leaves bytes that can be read and count as clean, but are not on the disk; to sync them again does
+/// nothing, and without this a power cut would take them from under commits that build on them.
+fn secure(known: &[Known]) -> std::io::Result<()> {
+    let synced = known.last().map_or(0, |newest| newest.summary.synced);
+    let doubtful = |one: &&Known| one.hint.is_some() && one.summary.last > synced;
+    for one in known.iter().filter(doubtful) {
+        let bytes = scan::read_all(&*one.file)?;
+        let bytes = bytes.get(..one.summary.end as usize).unwrap_or(&bytes);
+        let mut at = segment::HEAD;
+        while let Ok((_, header)) = Header::read(bytes.get(at..).unwrap_or_default())
+            && header.commit <= synced
+        {
+            at = at.saturating_add(header.stride() as usize);
+        }
+        one.file.write(at as u64, bytes.get(at..).unwrap_or_default())?;
+        one.file.sync()?;
+    }
+    Ok(())
 }
 
 /// Whether a segment's commits follow those of the segment before.

@@ -113,12 +113,14 @@ fn find_later(bytes: &[u8], from: usize, (segment, seed): (u32, u64), next: u64)
 /// Whether there is a good frame of any segment from `oldest` on in these bytes, which begin where
 /// frames do.
 pub(crate) fn any_frame(bytes: &[u8], seed: u64, oldest: u64) -> bool {
-    let found = |at: &usize| {
-        let rest = bytes.get(*at..).unwrap_or_default();
-        let segment = Header::read(rest).map_or(0, |(_, header)| header.segment);
-        segment >= oldest && frame::check(rest, seed, segment).is_ok()
-    };
-    (0..bytes.len()).step_by(8).any(|at| found(&at))
+    // A frame's second word is its segment, which is a small number; few words of anything else are.
+    let likely = (oldest.max(1))..=u64::from(u32::MAX);
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().enumerate().skip(1).any(|(nth, word)| {
+        let segment = u64::from_le_bytes(*word);
+        let rest = || bytes.get((nth - 1) * 8..).unwrap_or_default();
+        likely.contains(&segment) && frame::check(rest(), seed, segment).is_ok()
+    })
 }
 
 /// Whether what stands at `at` begins like a frame of this segment.

@@ -7,3 +7,4 @@ mod model;
 mod naive;
 mod plain;
 mod process;
+mod sim;

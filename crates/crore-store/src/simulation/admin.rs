@@ -1,0 +1,308 @@
+//! The callers that look, cancel, retry, delete, edit, take and define.
+
+use std::sync::Arc;
+
+use crore_core::job::When;
+use crore_core::limit::{Limit, Matcher, Rate};
+use crore_core::machine::{Edit, Event};
+use crore_core::schedule::{Missed, Timing};
+use crore_core::{Clock, Job, JobId, Span};
+use crore_testkit::history::answer::Look;
+use crore_testkit::history::op::{self, Meaning, Want};
+use crore_testkit::history::{Answer, Hash, Op};
+
+use super::coverage::Deed;
+use super::pusher::new_job;
+use super::scene::{Link, Scene, name};
+use super::settle::{Verdict, breath, settle};
+use super::worker::changed;
+use crate::Error;
+use crate::jobs::Write;
+use crate::registry::{Define, Defined, Definition, QueueSettings, Schedule, Table, Value};
+
+/// Does something that people do.
+pub(super) async fn act(link: Link) {
+    let (what, job) = {
+        let mut scene = link.scene();
+        (scene.dice.below(12), scene.some_job())
+    };
+    let hands = link.scene().config.hands.clone();
+    match (what, job) {
+        (0..3, Some(id)) => look(&link, id).await,
+        (3, Some(id)) if hands.cancel => change(&link, id, Want::Cancel).await,
+        (4, Some(id)) if hands.retry => change(&link, id, Want::Retry).await,
+        (5, Some(id)) if hands.delete => change(&link, id, Want::Delete).await,
+        (6, Some(id)) if hands.edit => {
+            let want = edit(&mut link.scene());
+            change(&link, id, want).await;
+        }
+        (7..9, Some(id)) => take(&link, id).await,
+        (9, _) => seal(&link).await,
+        (10, _) => define_something(&link).await,
+        _ => count(&link).await,
+    }
+}
+
+async fn get(link: &Link, id: JobId) -> Result<Option<Job>, Error> {
+    Ok(link.store.get(vec![id.into()]).await?.pop().flatten())
+}
+
+async fn look(link: &Link, id: JobId) {
+    let call = link.call(Op::Get { id });
+    match get(link, id).await {
+        Ok(job) => {
+            let mut scene = link.scene();
+            scene.did(Deed::Get, job.as_ref().map(|job| job.live.state));
+            let now = scene.clock.now().max(scene.known.now);
+            drop(scene);
+            call.ok(None, Answer::Job(job.as_ref().map(|job| Look::of(job, now))));
+        }
+        Err(error) => call.failed(&error),
+    }
+}
+
+/// Has a wish decided and written.
+pub(super) async fn change(link: &Link, id: JobId, want: Want) {
+    let deed = match &want {
+        Want::Cancel => Deed::Cancel,
+        Want::Retry => Deed::Retry,
+        Want::Delete => Deed::Delete,
+        Want::Edit { .. } => Deed::Edit,
+    };
+    let call = link.call(Op::Admin { id, want: want.clone() });
+    let verdict = match event(link, id, &want).await {
+        Ok(Some((job, event))) => settle(link, id, job, &event).await,
+        Ok(None) => Ok(Verdict::Unknown),
+        Err(error) => Err(error),
+    };
+    match verdict {
+        Ok(verdict) => {
+            let state = match &verdict {
+                Verdict::Applied { before, .. } => Some(before.live.state),
+                Verdict::Refused(state) => Some(*state),
+                Verdict::Unknown => None,
+            };
+            link.scene().did(deed, state);
+            call.ok(None, Answer::Changed(changed(&verdict)));
+        }
+        Err(error) => call.failed(&error),
+    }
+}
+
+/// What a wish means for a job. An edit changes the spec that the job has now.
+async fn event(link: &Link, id: JobId, want: &Want) -> Result<Option<(Option<Job>, Event)>, Error> {
+    Ok(match want {
+        Want::Cancel => Some((None, Event::Cancel)),
+        Want::Retry => Some((None, Event::Retry)),
+        Want::Delete => Some((None, Event::Delete)),
+        Want::Edit { queue, priority, due, limits } => get(link, id).await?.map(|job| {
+            let mut spec = (*job.spec).clone();
+            spec.queue = queue.clone().unwrap_or(spec.queue);
+            spec.priority = priority.unwrap_or(spec.priority);
+            spec.limits = limits.clone().unwrap_or(spec.limits);
+            let edit = Edit { spec: Some(Arc::new(spec)), due: *due };
+            (Some(job), Event::Edit(edit))
+        }),
+    })
+}
+
+fn edit(scene: &mut Scene) -> Want {
+    let queue = scene.dice.one_in(2).then(|| scene.queue());
+    let priority = scene.dice.one_in(2).then(|| scene.dice.choose([-5, 0, 5]));
+    let whens = [When::Now, When::After(Span::from_secs(3)), When::Keep];
+    let due = scene.dice.one_in(2).then(|| scene.dice.choose(whens));
+    let limits = scene.dice.one_in(4).then(Vec::new);
+    Want::Edit { queue, priority, due, limits }
+}
+
+/// Reads a result, and takes it away if it is there for one reader.
+async fn take(link: &Link, id: JobId) {
+    let call = link.call(Op::TakeResult { id });
+    let result = loop {
+        let job = match get(link, id).await {
+            Ok(job) => job,
+            Err(error) => return call.failed(&error),
+        };
+        let now = {
+            let scene = link.scene();
+            scene.clock.now().max(scene.known.now)
+        };
+        link.scene().did(Deed::Take, job.as_ref().map(|job| job.live.state));
+        let Some(job) = job else { break None };
+        let Some(kept) = job.result_at(now).filter(|_| job.live.state.has_ended()) else {
+            break None;
+        };
+        let (hash, once) = (Hash::of(&kept.payload), kept.once);
+        if !once {
+            break Some(hash);
+        }
+        breath(link).await;
+        match settle_once(link, job).await {
+            Ok(true) => break Some(hash),
+            Ok(false) => {}
+            Err(error) => return call.failed(&error),
+        }
+    };
+    call.ok(None, Answer::Result(result));
+}
+
+/// Takes the result of a job as it was seen; false if it is not so any more.
+async fn settle_once(link: &Link, job: Job) -> Result<bool, Error> {
+    let Ok(change) = crore_core::machine::decide(&job, &Event::TakeResult, 0) else {
+        return Ok(false);
+    };
+    let applied = link.store.apply(vec![Write::Job(change)]).await?.into_inner();
+    Ok(matches!(applied.first(), Some(crate::jobs::Applied::Yes(_))))
+}
+
+async fn seal(link: &Link) {
+    let group = {
+        let mut scene = link.scene();
+        let groups = scene.known.groups.clone();
+        scene.dice.pick(&groups)
+    };
+    let Some(group) = group else { return };
+    link.scene().say(&link.who, format_args!("seal {group:?}"));
+    match link.store.apply(vec![Write::Seal(group)]).await {
+        Ok(answers) => {
+            let mut scene = link.scene();
+            scene.say(&link.who, format_args!("-> {answers:?}"));
+            scene.known.groups.retain(|known| *known != group);
+        }
+        Err(error) => link.could_not(&error),
+    }
+}
+
+async fn count(link: &Link) {
+    let call = link.call(Op::Counts);
+    match link.store.counts(None).await {
+        Ok(counts) => call.ok(None, Answer::Counts(counts.into_iter().map(counted).collect())),
+        Err(error) => call.failed(&error),
+    }
+}
+
+/// A count, as the history has it.
+pub(super) fn counted(count: crate::views::Count) -> crore_testkit::history::answer::Count {
+    let crate::views::Count { queue, kind, state, n } = count;
+    crore_testkit::history::answer::Count { queue, kind, state, n }
+}
+
+async fn define_something(link: &Link) {
+    let definition = {
+        let mut scene = link.scene();
+        let (hands, limits) = (scene.config.hands.clone(), scene.config.jobs.limits);
+        match scene.dice.below(3) {
+            0 if limits => Some(limit(&mut scene)),
+            1 if hands.settings => Some(settings(&mut scene)),
+            2 if hands.schedules => Some(schedule(&mut scene)),
+            _ => None,
+        }
+    };
+    if let Some(definition) = definition {
+        define(link, definition).await;
+    }
+}
+
+/// Sets or removes a definition.
+pub(super) async fn define(link: &Link, definition: Define) {
+    let entry = op::Entry {
+        name: definition.name.clone(),
+        to: meaning(&definition),
+        expires_after: definition.expires_after,
+    };
+    let call = link.call(Op::Define { entries: vec![entry] });
+    match link.store.define(vec![definition]).await {
+        Ok(answers) => {
+            link.scene().did(Deed::Define, None);
+            let answers = answers.into_inner();
+            let written = answers.iter().map(|defined| matches!(defined, Defined::Yes(_)));
+            call.ok(None, Answer::Defined(written.collect()));
+        }
+        Err(error) => call.failed(&error),
+    }
+}
+
+fn limit(scene: &mut Scene) -> Define {
+    let name = name(scene.dice.choose(["l0", "l1"]));
+    if scene.dice.one_in(4) {
+        return Define::remove(Table::Limits, name);
+    }
+    let rate = scene.dice.one_in(2).then(|| Rate {
+        count: scene.dice.from(1, 5) as u32,
+        every: scene.dice.choose([Span::from_millis(100), Span::from_secs(2)]),
+        burst: scene.dice.from(1, 4) as u32,
+    });
+    let concurrency =
+        (rate.is_none() || scene.dice.one_in(2)).then(|| scene.dice.from(0, 3) as u32);
+    let limit = Limit { matcher: Matcher::default(), rate, concurrency, per: None };
+    let mut define = Define::set(name, Value::Limit(limit));
+    define.expires_after = scene.dice.one_in(6).then(|| Span::from_secs(5));
+    define
+}
+
+fn settings(scene: &mut Scene) -> Define {
+    let queue = scene.queue();
+    if scene.dice.one_in(3) {
+        return Define::remove(Table::Queues, queue);
+    }
+    let defaults = QueueSettings::default();
+    let settings = QueueSettings {
+        paused: scene.dice.one_in(3),
+        keep_done: scene.dice.choose([Span::from_secs(60), defaults.keep_done]),
+        max_done: scene.dice.choose([0, 3, defaults.max_done]),
+        keep_dead: scene.dice.choose([Span::from_secs(600), defaults.keep_dead]),
+        max_dead: scene.dice.choose([2, defaults.max_dead]),
+    };
+    let mut define = Define::set(queue, Value::Queue(settings));
+    define.expires_after = scene.dice.one_in(6).then(|| Span::from_secs(5));
+    define
+}
+
+#[expect(clippy::expect_used, reason = "the simulator's own schedules can be read")]
+fn schedule(scene: &mut Scene) -> Define {
+    let name = name(scene.dice.choose(["s0", "s1"]));
+    if scene.dice.one_in(4) {
+        return Define::remove(Table::Schedules, name);
+    }
+    let text = scene.dice.choose(["every 1s", "every 90s", "cron * * * * *"]);
+    let timing = Timing::parse("timing", text).expect("a schedule");
+    let missed = scene.dice.choose([Missed::Skip, Missed::Once, Missed::All]);
+    let mut job = new_job(scene);
+    (job.spec.unique, job.due) = (None, When::Now);
+    let cursor = scene.clock.now().max(scene.known.now);
+    let paused = scene.dice.one_in(6);
+    let schedule = Schedule { timing, missed, job, cursor, paused };
+    Define::set(name, Value::Schedule(Box::new(schedule)))
+}
+
+/// What a definition means, as the history has it.
+fn meaning(define: &Define) -> Meaning {
+    match &define.to {
+        Definition::Remove(Table::Limits) => Meaning::NoLimit,
+        Definition::Remove(Table::Queues) => Meaning::NoQueue,
+        Definition::Remove(Table::Schedules) => Meaning::NoSchedule,
+        Definition::Remove(_) => Meaning::Other,
+        Definition::Set(Value::Limit(limit)) => Meaning::Limit {
+            concurrency: limit.concurrency,
+            rate: limit.rate.map(|rate| op::Rate {
+                count: rate.count,
+                every: rate.every,
+                burst: rate.burst,
+            }),
+        },
+        Definition::Set(Value::Queue(settings)) => Meaning::Queue(op::Queue {
+            paused: settings.paused,
+            keep_done: settings.keep_done,
+            max_done: settings.max_done,
+            keep_dead: settings.keep_dead,
+            max_dead: settings.max_dead,
+        }),
+        Definition::Set(Value::Schedule(schedule)) => Meaning::Schedule {
+            timing: schedule.timing.clone(),
+            missed: schedule.missed,
+            cursor: schedule.cursor,
+            paused: schedule.paused,
+        },
+        Definition::Set(_) => Meaning::Other,
+    }
+}

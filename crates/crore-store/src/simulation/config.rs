@@ -1,0 +1,311 @@
+//! What a run is like: drawn from its seed before anything else, so that features and faults are
+//! now and then all off, all on, and in every mixture. A fixed mixture would find less.
+
+use crore_core::Span;
+
+use super::dice::Dice;
+
+const SECOND: Span = Span::from_secs(1);
+
+/// The configuration of one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The seed that all of this, and the run itself, follows from.
+    pub seed: u64,
+    /// How many steps are made before the faults are healed.
+    pub steps: u32,
+    /// How many callers of each sort there are.
+    pub callers: Callers,
+    /// What the pushed jobs are like.
+    pub jobs: Jobs,
+    /// What people do by hand.
+    pub hands: Hands,
+    /// How the store is set up and driven.
+    pub store: Setup,
+    /// What goes wrong, and how often.
+    pub faults: Faults,
+}
+
+/// How many callers of each sort there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Callers {
+    /// Those that push.
+    pub pushers: u32,
+    /// Those that claim and report.
+    pub workers: u32,
+    /// Those that look, cancel, retry, delete, edit and define.
+    pub admins: u32,
+    /// Those that promote, rescue and prune.
+    pub keepers: u32,
+    /// How many operations one caller may have under way.
+    pub depth: u32,
+    /// How many jobs one claim asks for.
+    pub max_claim: u64,
+    /// After so many percent of the steps nobody pushes any more, until the last tenth: what is there
+    /// is worked off, and the log forgets it.
+    pub rush: u32,
+}
+
+/// What the pushed jobs are like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Jobs {
+    /// How many queues there are.
+    pub queues: u64,
+    /// How many kinds there are.
+    pub kinds: u64,
+    /// Jobs in one batch.
+    pub max_batch: u64,
+    /// Bytes of a payload, and of a result.
+    pub max_payload: u64,
+    /// Whether priorities differ.
+    pub priorities: bool,
+    /// Whether jobs are due later.
+    pub delays: bool,
+    /// How many attempts a job has.
+    pub attempts: u32,
+    /// How long leases are.
+    pub lease: Span,
+    /// Whether some jobs have no lease: done when handed over.
+    pub fire_and_forget: bool,
+    /// Whether jobs have unique keys, and out of how many.
+    pub keys: Option<u64>,
+    /// Whether there are groups.
+    pub groups: bool,
+    /// Whether jobs wait for others.
+    pub waits: bool,
+    /// Whether jobs count against limits.
+    pub limits: bool,
+    /// Whether finishing jobs push others.
+    pub follow_ups: bool,
+    /// Whether results are kept.
+    pub results: bool,
+    /// Whether any delivery of some jobs may report.
+    pub unfenced: bool,
+    /// Whether some jobs are removed as soon as they are done.
+    pub vanish: bool,
+}
+
+/// What people do by hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hands {
+    /// Cancel.
+    pub cancel: bool,
+    /// Retry.
+    pub retry: bool,
+    /// Delete.
+    pub delete: bool,
+    /// Move to another queue, priority or time.
+    pub edit: bool,
+    /// Pause queues, and say how long ended jobs are kept.
+    pub settings: bool,
+    /// Define schedules, and fire their ticks.
+    pub schedules: bool,
+    /// Keep notes and statistics.
+    pub notes: bool,
+}
+
+/// How the store is set up and driven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setup {
+    /// The size of a segment.
+    pub segment_bytes: u64,
+    /// When a write counts as durable.
+    pub durability: Durability,
+    /// How often a commit is made, as a weight among the steps of callers (ten each).
+    pub commit_weight: u32,
+    /// How often the keeper tidies up, as a weight.
+    pub keep_weight: u32,
+    /// How far the clock moves at most in one step.
+    pub pace: Span,
+}
+
+/// When a write counts as durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// When it is synced.
+    Always,
+    /// When it is written; synced now and then. A power cut may take the last of it.
+    Interval,
+    /// When it is written; never synced.
+    None,
+}
+
+/// What goes wrong, each in so many of a thousand steps.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Faults {
+    /// The process is killed: what was written stays.
+    pub kill: u32,
+    /// The power goes: what was not synced may be lost, or torn.
+    pub power_cut: u32,
+    /// The power goes in the middle of a commit or of tidying up.
+    pub cut_inside: u32,
+    /// The process is killed after a sync, before anybody is told.
+    pub kill_unheard: u32,
+    /// A sync fails.
+    pub sync_error: u32,
+    /// A write fails.
+    pub write_error: u32,
+    /// The disk is full for a while.
+    pub full: u32,
+    /// The clock goes back an hour.
+    pub clock_back: u32,
+    /// The clock goes forward a day.
+    pub clock_forward: u32,
+    /// A worker forgets all that it holds.
+    pub worker_crash: u32,
+    /// A worker does nothing for a while, and goes on then as if nothing had been.
+    pub worker_stall: u32,
+    /// A report is made a second time.
+    pub double_report: u32,
+    /// A worker never reports what it holds.
+    pub silence: u32,
+    /// An answer does not arrive.
+    pub lost_answer: u32,
+}
+
+impl Config {
+    /// The configuration that follows from a seed.
+    pub fn draw(seed: u64) -> Self {
+        // Apart from the run's own numbers, so that a new field here leaves those as they were.
+        let mut dice = Dice::new(seed ^ 0x00c0_ffee);
+        let dice = &mut dice;
+        let mut config = Self {
+            seed,
+            steps: dice.from(120, 320) as u32,
+            callers: Callers::draw(dice),
+            jobs: Jobs::draw(dice),
+            hands: Hands::draw(dice),
+            store: Setup::draw(dice),
+            faults: Faults::draw(dice),
+        };
+        if config.store.durability != Durability::Always {
+            config.faults = config.faults.without_power_cuts();
+        }
+        config
+    }
+}
+
+/// A feature that half of all runs have.
+fn half(dice: &mut Dice) -> bool {
+    dice.one_in(2)
+}
+
+impl Callers {
+    fn draw(dice: &mut Dice) -> Self {
+        Self {
+            pushers: dice.from(1, 3) as u32,
+            workers: dice.from(1, 4) as u32,
+            admins: dice.from(0, 2) as u32,
+            keepers: dice.from(1, 2) as u32,
+            depth: dice.from(1, 4) as u32,
+            max_claim: dice.choose([1, 2, 4, 16]),
+            rush: dice.choose([100, 60, 30]),
+        }
+    }
+}
+
+impl Jobs {
+    fn draw(dice: &mut Dice) -> Self {
+        Self {
+            queues: dice.from(1, 3),
+            kinds: dice.from(1, 2),
+            max_batch: dice.choose([1, 2, 5, 12]),
+            max_payload: dice.choose([0, 100, 1000, 4096]),
+            priorities: half(dice),
+            delays: half(dice),
+            attempts: dice.choose([1, 2, 3, 20]),
+            lease: dice.choose([
+                Span::from_millis(50),
+                SECOND,
+                SECOND.times(30),
+                SECOND.times(3600),
+            ]),
+            fire_and_forget: dice.one_in(4),
+            keys: half(dice).then(|| dice.from(1, 4)),
+            groups: dice.one_in(3),
+            waits: dice.one_in(3),
+            limits: dice.one_in(3),
+            follow_ups: dice.one_in(3),
+            results: half(dice),
+            unfenced: dice.one_in(4),
+            vanish: dice.one_in(3),
+        }
+    }
+}
+
+impl Hands {
+    fn draw(dice: &mut Dice) -> Self {
+        Self {
+            cancel: half(dice),
+            retry: half(dice),
+            delete: half(dice),
+            edit: half(dice),
+            settings: dice.one_in(3),
+            schedules: dice.one_in(3),
+            notes: dice.one_in(4),
+        }
+    }
+}
+
+impl Setup {
+    fn draw(dice: &mut Dice) -> Self {
+        let durability = match dice.below(10) {
+            0 => Durability::Interval,
+            1 => Durability::None,
+            _ => Durability::Always,
+        };
+        Self {
+            segment_bytes: 4096 << dice.choose([0, 0, 0, 0, 1, 1, 2, 3, 4, 6]),
+            durability,
+            commit_weight: dice.choose([2, 10, 30, 100]),
+            keep_weight: dice.choose([2, 5, 10, 30]),
+            pace: dice.choose([Span::from_millis(5), Span::from_millis(200), SECOND.times(20)]),
+        }
+    }
+}
+
+impl Faults {
+    /// Each is off in about half of the runs; a run in eight has none at all.
+    fn draw(dice: &mut Dice) -> Self {
+        if dice.one_in(8) {
+            return Self::default();
+        }
+        let mut often =
+            |most: u32| if half(dice) { dice.from(1, u64::from(most)) as u32 } else { 0 };
+        Self {
+            kill: often(15),
+            power_cut: often(15),
+            cut_inside: often(20),
+            kill_unheard: often(10),
+            sync_error: often(8),
+            write_error: often(8),
+            full: often(60),
+            clock_back: often(8),
+            clock_forward: often(5),
+            worker_crash: often(20),
+            worker_stall: often(30),
+            double_report: often(30),
+            silence: often(20),
+            lost_answer: often(30),
+        }
+    }
+
+    /// The same without what takes back what was written and not synced.
+    fn without_power_cuts(self) -> Self {
+        Self { power_cut: 0, cut_inside: 0, sync_error: 0, ..self }
+    }
+
+    /// The same without what a store that forgets everything cannot survive.
+    pub fn without_crashes(self) -> Self {
+        Self {
+            kill: 0,
+            power_cut: 0,
+            cut_inside: 0,
+            kill_unheard: 0,
+            sync_error: 0,
+            write_error: 0,
+            full: 0,
+            ..self
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What the runs have reached: a generator that never gets somewhere proves nothing about it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crore_core::State;
+
+/// What callers do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Deed {
+    Push,
+    Claim,
+    Renew,
+    Report,
+    Cancel,
+    Retry,
+    Delete,
+    Edit,
+    Take,
+    Get,
+    Define,
+    Tick,
+    Rescue,
+    Note,
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the fields of `Faults` say it")]
+pub enum Fault {
+    Nothing,
+    Kill,
+    PowerCut,
+    CutInside,
+    KillUnheard,
+    SyncError,
+    WriteError,
+    Full,
+    ClockBack,
+    ClockForward,
+    WorkerCrash,
+    WorkerStall,
+    DoubleReport,
+    Silence,
+    LostAnswer,
+}
+
+impl Fault {
+    const COUNT: usize = 15;
+}
+
+/// What has to happen now and then in many runs, since these are the moments in which stores go
+/// wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sometimes {
+    /// The power went after a write and before its sync.
+    CutBetweenWriteAndSync,
+    /// The process died after a sync, before anybody was told.
+    KilledBetweenSyncAndAnswer,
+    /// The power went while the store opened.
+    CutWhileOpening,
+    /// A lease lapsed, and was taken away, before its holder's report arrived.
+    LapsedBeforeItsReport,
+    /// A report arrived after the end of its lease, and counted, since nobody had taken it away.
+    ReportedAfterItsLease,
+    /// A push with a unique key was cut off by a crash, and made again.
+    KeyPushedAgainAfterCrash,
+    /// A push whose answer was lost turned out to have happened.
+    LostPushHappened,
+    /// A push whose answer was lost turned out not to have happened.
+    LostPushVanished,
+    /// The disk was full when the keeper wanted to move records.
+    FullWhileTidying,
+    /// A push was refused because the disk was full.
+    PushRefusedForSpace,
+    /// A report arrived after its job was cancelled, or asked to stop.
+    ReportedAfterCancel,
+    /// A write was decided anew, because another came between.
+    DecidedAnew,
+    /// A claim was forgotten by a crash, and its job handed out again.
+    ForgottenClaim,
+    /// The store gave up after an error of its disk.
+    GaveUp,
+    /// A file of the log was used again.
+    FileUsedAgain,
+    /// A store was the same before a crash and after it.
+    ComparedOpenedAnew,
+}
+
+impl Sometimes {
+    /// All of them.
+    pub const ALL: [Self; 16] = [
+        Self::CutBetweenWriteAndSync,
+        Self::KilledBetweenSyncAndAnswer,
+        Self::CutWhileOpening,
+        Self::LapsedBeforeItsReport,
+        Self::ReportedAfterItsLease,
+        Self::KeyPushedAgainAfterCrash,
+        Self::LostPushHappened,
+        Self::LostPushVanished,
+        Self::FullWhileTidying,
+        Self::PushRefusedForSpace,
+        Self::ReportedAfterCancel,
+        Self::DecidedAnew,
+        Self::ForgottenClaim,
+        Self::GaveUp,
+        Self::FileUsedAgain,
+        Self::ComparedOpenedAnew,
+    ];
+}
+
+/// What was reached, over one run or many.
+#[derive(Debug, Clone, Default)]
+pub struct Coverage {
+    cells: BTreeMap<(Deed, Option<State>, Fault), u64>,
+    sometimes: BTreeMap<Sometimes, u64>,
+    /// Runs.
+    pub runs: u64,
+    /// Steps of all runs.
+    pub steps: u64,
+    /// Events in all histories.
+    pub events: u64,
+    /// Faults.
+    pub faults: u64,
+    /// Simulated time, in milliseconds.
+    pub millis: u64,
+}
+
+impl Coverage {
+    /// Something was done to a job in this state, soon after this fault.
+    pub fn hit(&mut self, deed: Deed, state: Option<State>, fault: Fault) {
+        *self.cells.entry((deed, state, fault)).or_default() += 1;
+    }
+
+    /// It happened.
+    pub fn happened(&mut self, what: Sometimes) {
+        *self.sometimes.entry(what).or_default() += 1;
+    }
+
+    /// Adds another's.
+    pub fn add(&mut self, other: &Self) {
+        for (cell, n) in &other.cells {
+            *self.cells.entry(*cell).or_default() += n;
+        }
+        for (what, n) in &other.sometimes {
+            *self.sometimes.entry(*what).or_default() += n;
+        }
+        self.runs += other.runs;
+        self.steps += other.steps;
+        self.events += other.events;
+        self.faults += other.faults;
+        self.millis += other.millis;
+    }
+
+    /// What never happened of these.
+    pub fn never(&self, of: &[Sometimes]) -> Vec<Sometimes> {
+        of.iter().copied().filter(|what| !self.sometimes.contains_key(what)).collect()
+    }
+
+    /// How many cells of (deed, state, fault) were hit, and how many could have been: every fault,
+    /// for each deed and state that ever met.
+    pub fn cells(&self) -> (usize, usize) {
+        let mut met: Vec<_> = self.cells.keys().map(|(deed, state, _)| (*deed, *state)).collect();
+        met.dedup();
+        (self.cells.len(), met.len() * Fault::COUNT)
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hours = self.millis / 3_600_000;
+        let Self { runs, steps, events, faults, .. } = self;
+        writeln!(
+            f,
+            "{runs} runs, {steps} steps, {events} events, {faults} faults, {hours} simulated hours"
+        )?;
+        let (hit, all) = self.cells();
+        writeln!(f, "{hit} of {all} cells (deed × state of its job × fault)")?;
+        for what in Sometimes::ALL {
+            let n = self.sometimes.get(&what).copied().unwrap_or_default();
+            writeln!(f, "{n:>9}  {what:?}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_counted_against_all_faults_of_what_ever_met() {
+        let mut coverage = Coverage::default();
+        coverage.hit(Deed::Push, None, Fault::Nothing);
+        coverage.hit(Deed::Push, None, Fault::Kill);
+        coverage.hit(Deed::Report, Some(State::Running), Fault::Kill);
+        assert_eq!(coverage.cells(), (3, 30));
+        let mut sum = Coverage::default();
+        sum.add(&coverage);
+        sum.add(&coverage);
+        assert_eq!(sum.cells(), (3, 30));
+    }
+
+    #[test]
+    fn what_never_happened_is_named() {
+        let mut coverage = Coverage::default();
+        coverage.happened(Sometimes::GaveUp);
+        let never = coverage.never(&[Sometimes::GaveUp, Sometimes::FileUsedAgain]);
+        assert_eq!(never, [Sometimes::FileUsedAgain]);
+    }
+}

@@ -1,0 +1,48 @@
+//! The embedded store as a subject.
+
+use std::sync::Arc;
+
+use crore_core::{Clock, Span};
+
+use super::config::{self, Config};
+use super::subject::{Loops, Running, Subject};
+use crate::Error;
+use crate::embedded::disk::Disk;
+use crate::embedded::{Durability, Embedded, Options};
+
+/// The embedded store, without threads.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OnLog;
+
+impl Subject for OnLog {
+    fn open(
+        &mut self,
+        disk: Arc<dyn Disk>,
+        clock: Arc<dyn Clock>,
+        config: &Config,
+    ) -> Result<Running, Error> {
+        let durability = match config.store.durability {
+            config::Durability::Always => Durability::Always,
+            config::Durability::Interval => Durability::Interval(Span::from_millis(100)),
+            config::Durability::None => Durability::None,
+        };
+        let segment_bytes = config.store.segment_bytes;
+        let options = Options { durability, segment_bytes, ..Options::default() };
+        let store = Arc::new(Embedded::open_on(disk, clock, options)?);
+        Ok(Running { store: Arc::clone(&store) as _, loops: store })
+    }
+
+    fn survives(&self) -> bool {
+        true
+    }
+}
+
+impl Loops for Embedded {
+    fn commit_once(&self) -> Result<bool, Error> {
+        Self::commit_once(self)
+    }
+
+    fn keep_once(&self) -> Result<bool, Error> {
+        Self::keep_once(self)
+    }
+}

@@ -1,0 +1,42 @@
+//! The simulator: the rules, a store and its callers on a simulated clock and disk, from one seed.
+//!
+//! One thread makes one step after another, and each step is drawn from the seed: a caller begins
+//! something, the store's committer or keeper makes a turn, time passes, or something goes wrong.
+//! Everything that callers do and are told goes into a history, which is held to the promises at
+//! the end ([`crore_testkit::history`]). The same seed always makes the same run, to the last byte.
+//!
+//! ```text
+//! config   what a run is like: which features and faults, how often
+//! world    the event loop, and operations under way
+//! pusher worker admin upkeep    what callers do, as the engine would do it
+//! faults   what goes wrong
+//! drain    the end: healed, emptied, opened anew, written down
+//! ```
+
+mod admin;
+mod config;
+mod coverage;
+mod dice;
+mod drain;
+mod faults;
+mod life;
+mod log;
+mod pusher;
+mod run;
+mod scene;
+mod settle;
+mod subject;
+mod trace;
+mod upkeep;
+mod watch;
+mod whole;
+mod worker;
+mod world;
+
+pub use config::{Callers, Config, Durability, Faults, Hands, Jobs, Setup};
+pub use coverage::{Coverage, Deed, Fault, Sometimes};
+pub use dice::Dice;
+pub use log::OnLog;
+pub use run::{Failure, Report, first_failing_seed, run, run_twice};
+pub use subject::{InMemory, Loops, Running, Subject};
+pub use trace::Trace;

@@ -1,0 +1,304 @@
+//! What all callers of a run share: the clock, chance, the history, and what they have heard.
+
+use std::cell::{RefCell, RefMut};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crore_core::{Delivery, GroupId, Job, JobId, Name, Span, State, Time};
+use crore_testkit::FakeClock;
+use crore_testkit::history::{Answer, Op, Pending, Recorder};
+
+use super::config::Config;
+use super::coverage::{Coverage, Deed, Fault, Sometimes};
+use super::dice::Dice;
+use super::trace::Trace;
+use crate::jobs::Pushed;
+use crate::{Error, Store};
+
+/// After so many steps a fault does not count as the one during which something happened.
+const FRESH: u32 = 20;
+
+/// What all callers of a run share.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub(super) config: Config,
+    pub(super) dice: Dice,
+    pub(super) clock: FakeClock,
+    pub(super) recorder: Rc<Recorder>,
+    pub(super) trace: Trace,
+    pub(super) coverage: Coverage,
+    pub(super) known: Known,
+    /// What must not be, found while running.
+    pub(super) wrongs: Vec<String>,
+    /// Whether the store has said that it gave up.
+    pub(super) gave_up: bool,
+    pub(super) step: u32,
+    /// How many things were numbered: payloads, for one.
+    pub(super) seq: u64,
+    /// Time as the recorder sees it: without the jumps of the clock, which it is told of.
+    elapsed: Arc<AtomicU64>,
+    fault: (Fault, u32),
+}
+
+/// What callers have heard.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// Every job that was spoken of, in order.
+    pub(super) jobs: Vec<JobId>,
+    /// Every number that a new job was answered with: none comes twice.
+    made: BTreeSet<JobId>,
+    /// Groups that are still open.
+    pub(super) groups: Vec<GroupId>,
+    /// What each worker holds.
+    pub(super) hands: Vec<Hand>,
+    /// The newest delivery that was heard of each job, and whether anything durable followed.
+    pub(super) deliveries: BTreeMap<JobId, Delivery>,
+    /// Unique keys whose push was cut off by a crash.
+    pub(super) cut_keys: BTreeSet<Arc<str>>,
+    /// Unique keys of pushes that are under way.
+    pub(super) keys_under_way: Vec<Arc<str>>,
+    /// The latest time that the store has told.
+    pub(super) now: Time,
+}
+
+/// What one worker holds.
+#[derive(Debug, Default)]
+pub(super) struct Hand {
+    /// What it runs.
+    pub(super) held: Vec<Job>,
+    /// What it has reported, and may report again by mistake.
+    pub(super) spoken: Vec<Job>,
+    /// It does nothing before this, in elapsed milliseconds.
+    pub(super) stalled_until: u64,
+}
+
+impl Scene {
+    pub(super) fn new(config: Config) -> Self {
+        let elapsed = Arc::new(AtomicU64::new(0));
+        let millis = Arc::clone(&elapsed);
+        let recorder = Recorder::new(move || millis.load(Ordering::Relaxed) * 1_000_000);
+        let mut known = Known::default();
+        known.hands.resize_with(config.callers.workers as usize, Hand::default);
+        Self {
+            dice: Dice::new(config.seed),
+            config,
+            clock: FakeClock::default(),
+            recorder: Rc::new(recorder),
+            trace: Trace::default(),
+            coverage: Coverage::default(),
+            known,
+            wrongs: Vec::new(),
+            gave_up: false,
+            step: 0,
+            seq: 0,
+            elapsed,
+            fault: (Fault::Nothing, 0),
+        }
+    }
+
+    /// Time passes.
+    pub(super) fn advance(&mut self, span: Span) {
+        self.clock.advance(span);
+        self.elapsed.fetch_add(span.as_millis(), Ordering::Relaxed);
+    }
+
+    /// Milliseconds since the run began.
+    pub(super) fn elapsed(&self) -> u64 {
+        self.elapsed.load(Ordering::Relaxed)
+    }
+
+    /// Something goes wrong now.
+    pub(super) fn fault(&mut self, fault: Fault) {
+        self.fault = (fault, self.step);
+        self.coverage.faults += 1;
+        self.say("fault", format_args!("{fault:?}"));
+    }
+
+    /// Something was done to a job in this state.
+    pub(super) fn did(&mut self, deed: Deed, state: Option<State>) {
+        let (fault, since) = self.fault;
+        let fresh = self.step.saturating_sub(since) < FRESH;
+        self.coverage.hit(deed, state, if fresh { fault } else { Fault::Nothing });
+    }
+
+    pub(super) fn happened(&mut self, what: Sometimes) {
+        self.coverage.happened(what);
+    }
+
+    /// A loop of the store has made a turn. An error of one ends the store.
+    pub(super) fn turned(&mut self, which: &str, did: &Result<bool, Error>) {
+        self.say("store", format_args!("{which}: {did:?}"));
+        self.gave_up |= did.is_err();
+    }
+
+    /// Something must not be.
+    pub(super) fn wrong(&mut self, what: String) {
+        self.trace.line(format_args!("WRONG: {what}"));
+        self.wrongs.push(what);
+    }
+
+    /// A line of the trace.
+    pub(super) fn say(&mut self, who: &str, what: std::fmt::Arguments<'_>) {
+        let at = self.elapsed();
+        self.trace.line(format_args!("{:>4} {at:>9} {who}: {what}", self.step));
+    }
+
+    /// The next number that nobody had before.
+    pub(super) fn next_seq(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq
+    }
+
+    pub(super) fn queue(&mut self) -> Name {
+        let n = self.dice.below(self.config.jobs.queues);
+        name(&format!("q{n}"))
+    }
+
+    pub(super) fn queues(&self) -> Vec<Name> {
+        (0..self.config.jobs.queues).map(|n| name(&format!("q{n}"))).collect()
+    }
+
+    pub(super) fn kind(&mut self) -> Name {
+        let n = self.dice.below(self.config.jobs.kinds);
+        name(&format!("k{n}"))
+    }
+
+    /// A job that was spoken of, mostly a newer one.
+    pub(super) fn some_job(&mut self) -> Option<JobId> {
+        let n = self.known.jobs.len();
+        let reach = if self.dice.one_in(4) { n } else { n.min(12) };
+        let back = self.dice.place(reach);
+        self.known.jobs.get(n.checked_sub(1 + back)?).copied()
+    }
+
+    /// The store has told its time.
+    pub(super) fn hear(&mut self, now: Time) {
+        self.known.now = self.known.now.max(now);
+    }
+
+    /// A push was answered.
+    pub(super) fn pushed(&mut self, pushed: Pushed) {
+        if let Pushed::New(id) = pushed
+            && !self.known.made.insert(id)
+        {
+            self.wrong(format!("{id:?} was given out twice"));
+        }
+        pushed.id().into_iter().for_each(|id| self.heard_of(id));
+    }
+
+    pub(super) fn heard_of(&mut self, id: JobId) {
+        if let Err(place) = self.known.jobs.binary_search(&id) {
+            self.known.jobs.insert(place, id);
+        }
+    }
+}
+
+/// A name that is one.
+#[expect(clippy::expect_used, reason = "the simulator's own words are names")]
+pub(super) fn name(text: &str) -> Name {
+    Name::new("name", text).expect("a good name")
+}
+
+/// A caller's way to the store, as long as it is up.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    scene: Rc<RefCell<Scene>>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) who: Arc<str>,
+}
+
+impl Link {
+    pub(super) fn new(scene: &Rc<RefCell<Scene>>, store: Arc<dyn Store>, who: &str) -> Self {
+        Self { scene: Rc::clone(scene), store, who: who.into() }
+    }
+
+    /// What all share; never to be held while waiting.
+    pub(super) fn scene(&self) -> RefMut<'_, Scene> {
+        self.scene.borrow_mut()
+    }
+
+    /// A call begins.
+    pub(super) fn call(&self, op: Op) -> Call {
+        let mut scene = self.scene();
+        scene.say(&self.who, format_args!("{}", Short(&op)));
+        let pending = scene.recorder.invoke(Arc::clone(&self.who), op);
+        drop(scene);
+        Call { link: self.clone(), pending: Some(pending) }
+    }
+
+    /// The store could not do something that is not in the history.
+    pub(super) fn could_not(&self, error: &Error) {
+        let mut scene = self.scene();
+        scene.say(&self.who, format_args!("{error}"));
+        match error {
+            Error::Poisoned => scene.gave_up = true,
+            Error::Corrupt { .. } => scene.wrong(format!("damage on an honest disk: {error}")),
+            _ => {}
+        }
+    }
+}
+
+/// A call that has begun. If it is dropped, its answer never came.
+#[derive(Debug)]
+pub(super) struct Call {
+    link: Link,
+    pending: Option<Pending>,
+}
+
+impl Call {
+    /// It was answered.
+    pub(super) fn ok(mut self, now: Option<Time>, answer: Answer) {
+        let Some(pending) = self.pending.take() else { return };
+        let mut scene = self.link.scene();
+        scene.say(&self.link.who, format_args!("-> {answer:?}"));
+        scene.hear(now.unwrap_or_default());
+        scene.recorder.ok(pending, now, answer);
+    }
+
+    /// It was not: whether it took effect is open, unless the store was full or refused it.
+    pub(super) fn failed(mut self, error: &Error) {
+        self.link.could_not(error);
+        let Some(pending) = self.pending.take() else { return };
+        let recorder = Rc::clone(&self.link.scene().recorder);
+        match error {
+            Error::Full { .. } | Error::Invalid(_) => recorder.fail(pending, error.to_string()),
+            _ => recorder.info(pending, error.to_string()),
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let Some(pending) = self.pending.take() else { return };
+        let mut scene = self.link.scene();
+        scene.say(&self.link.who, format_args!("-> nothing heard"));
+        scene.recorder.info(pending, "nothing heard");
+    }
+}
+
+/// A call in a few words.
+struct Short<'a>(&'a Op);
+
+impl std::fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Op::Push { groups, items } => {
+                write!(f, "push, {groups} groups:")?;
+                items.iter().try_for_each(|item| {
+                    write!(f, " {}/{} p{} {:?}", item.queue, item.kind, item.priority, item.due)?;
+                    item.unique.iter().try_for_each(|u| write!(f, " {}:{:?}", u.key, u.hold))?;
+                    write!(f, " {:?};", item.payload)
+                })
+            }
+            Op::Report { id, delivery, outcome, .. } => {
+                write!(f, "report {id:?} {delivery:?} {outcome:?}")
+            }
+            Op::Tick { schedule, cursor, fire, .. } => {
+                write!(f, "tick {schedule} to {cursor:?}: {}", fire.len())
+            }
+            other => write!(f, "{other:?}"),
+        }
+    }
+}

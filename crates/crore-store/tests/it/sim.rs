@@ -1,0 +1,101 @@
+//! The simulator over the stores of this crate, over one that is right, and over ones that lie.
+
+mod journal;
+mod verbs;
+
+use std::ops::Range;
+
+use crore_store::simulation::{
+    Coverage, InMemory, OnLog, Sometimes, Subject, first_failing_seed, run, run_twice,
+};
+
+use journal::{Journal, Lie};
+
+/// Each so-many-th seed is run twice, to see that nothing but the seed has a say.
+const TWICE: u64 = 5;
+
+/// Runs seeds; the first that fails ends it.
+fn all_well<S: Subject>(seeds: Range<u64>, make: impl Fn() -> S) -> Coverage {
+    let mut coverage = Coverage::default();
+    for seed in seeds {
+        let twice = seed.is_multiple_of(TWICE);
+        let report = if twice { run_twice(seed, &make) } else { run(seed, &mut make()) };
+        match report {
+            Ok(report) => coverage.add(&report.coverage),
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+    println!("{coverage}");
+    coverage
+}
+
+/// The embedded store keeps every promise, and the moments in which stores go wrong were met.
+fn the_log_is_well(seeds: Range<u64>) {
+    let coverage = all_well(seeds, || OnLog);
+    assert_eq!(coverage.never(&Sometimes::ALL), [], "moments that were never met");
+    // All two thousand together hit more than eight of ten.
+    let (hit, all) = coverage.cells();
+    assert!(hit * 100 >= all * 40, "only {hit} of {all} cells were hit");
+}
+
+/// Two thousand seeds, in parts that run side by side.
+macro_rules! the_embedded_store_keeps_every_promise {
+    ($($part:ident: $seeds:expr,)+) => {
+        mod the_embedded_store_keeps_every_promise {$(
+            #[test]
+            fn $part() {
+                super::the_log_is_well($seeds);
+            }
+        )+}
+    };
+}
+
+the_embedded_store_keeps_every_promise! {
+    part_1: 0..250,
+    part_2: 250..500,
+    part_3: 500..750,
+    part_4: 750..1000,
+    part_5: 1000..1250,
+    part_6: 1250..1500,
+    part_7: 1500..1750,
+    part_8: 1750..2000,
+}
+
+/// What failed once is run for ever. A line is a seed, and perhaps what it once found.
+#[test]
+fn seeds_that_failed_once_do_not_fail_again() {
+    let lines = include_str!("seeds.txt").lines();
+    let seeds = lines.filter_map(|line| line.split_whitespace().next()).filter(|word| *word != "#");
+    for seed in seeds {
+        let seed = seed.parse().unwrap_or_else(|_| panic!("`{seed}` is no seed"));
+        if let Err(failure) = run_twice(seed, || OnLog) {
+            panic!("{failure}");
+        }
+    }
+}
+
+#[test]
+fn the_memory_store_keeps_every_promise_without_crashes() {
+    all_well(0..200, || InMemory);
+}
+
+#[test]
+fn a_store_that_is_as_durable_as_its_disk_keeps_every_promise() {
+    all_well(0..200, || Journal::new(Lie::Nothing));
+}
+
+#[test]
+fn every_lie_is_found() {
+    for lie in [
+        Lie::AnswersEarly,
+        Lie::NeverSyncs,
+        Lie::RepeatsDeliveries,
+        Lie::ForgivesErrors,
+        Lie::DropsTheLast,
+        Lie::TearsBatches,
+    ] {
+        let found = first_failing_seed(0..300, || Journal::new(lie));
+        let (seed, failure) = found.unwrap_or_else(|| panic!("{lie:?} is never found"));
+        println!("{lie:?}: seed {seed}: {:?}", failure.violations.first());
+    }
+}

@@ -1,0 +1,154 @@
+//! The journal's verbs: made on the memory store, and answered when they are durable.
+
+use crore_core::group::Group;
+use crore_core::{Batch, GroupId, Job, JobId, Name, Span, Time};
+use crore_store::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
+use crore_store::registry::{Define, Defined, Entry, Table};
+use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
+use crore_store::views::{Count, JobNotes, Note, Page, Query, Step};
+use crore_store::{Answer, Committed, Jobs, Registry, Store, Upkeep, Views, WakeHook};
+
+use super::journal::{Journaled, Verb, now};
+
+impl Jobs for Journaled {
+    fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
+        Box::pin(async {
+            let (place, pushes) = self.call(Verb::Push(batch.clone()), |m| m.push(batch))?;
+            pushes.get().jobs.iter().filter_map(|job| job.id()).for_each(|id| self.heard_of(id.0));
+            self.durable(place).await?;
+            Ok(pushes)
+        })
+    }
+
+    fn claim(&self, ask: Claim) -> Answer<'_, Claimed> {
+        Box::pin(async {
+            let (place, mut claimed) = self.call(Verb::Claim(ask.clone()), |m| m.claim(ask))?;
+            claimed.jobs = claimed.jobs.into_iter().map(|job| self.shown(job)).collect();
+            self.claimed(&claimed, place).await?;
+            Ok(claimed)
+        })
+    }
+
+    fn renew(&self, mut leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
+        Box::pin(async {
+            leases.iter_mut().for_each(|lease| lease.delivery = self.inward(lease.delivery));
+            Ok(self.call(Verb::Renew(leases.clone()), |m| m.renew(leases))?.1)
+        })
+    }
+
+    fn apply(&self, mut writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
+        Box::pin(async {
+            for write in &mut writes {
+                if let Write::Job(change) = write {
+                    change.seen.delivery = self.inward(change.seen.delivery);
+                }
+            }
+            let (place, applied) = self.call(Verb::Apply(writes.clone()), |m| m.apply(writes))?;
+            for pushed in applied.get().iter().filter_map(|applied| match applied {
+                Applied::Yes(pushed) => Some(pushed),
+                Applied::Stale => None,
+            }) {
+                pushed.iter().filter_map(|job| job.id()).for_each(|id| self.heard_of(id.0));
+            }
+            self.durable(place).await?;
+            Ok(applied)
+        })
+    }
+
+    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
+        self.set_time();
+        let jobs = now(self.memory.get(which));
+        let shown = |job: Option<Job>| job.map(|job| self.shown(job));
+        Box::pin(std::future::ready(jobs.map(|jobs| jobs.into_iter().map(shown).collect())))
+    }
+}
+
+impl Upkeep for Journaled {
+    fn promote(&self, n: usize) -> Answer<'_, Promoted> {
+        Box::pin(async move { Ok(self.call(Verb::Promote(n), |m| m.promote(n))?.1) })
+    }
+
+    fn lapsed(&self, n: usize) -> Answer<'_, Lapses> {
+        self.set_time();
+        let lapses = now(self.memory.lapsed(n)).map(|mut lapses| {
+            lapses.lapsed = lapses.lapsed.into_iter().map(|job| self.shown(job)).collect();
+            lapses.broken = lapses.broken.into_iter().map(|job| self.shown(job)).collect();
+            lapses
+        });
+        Box::pin(std::future::ready(lapses))
+    }
+
+    fn prune(&self, n: usize) -> Answer<'_, Pruned> {
+        Box::pin(async move { Ok(self.call(Verb::Prune(n), |m| m.prune(n))?.1) })
+    }
+
+    fn lead(&self, duty: Name, node: u64, span: Span) -> Answer<'_, Lead> {
+        Box::pin(async move {
+            let verb = Verb::Lead(duty.clone(), node, span);
+            Ok(self.call(verb, |m| m.lead(duty, node, span))?.1)
+        })
+    }
+}
+
+impl Views for Journaled {
+    fn note(&self, mut notes: Vec<Note>) -> Answer<'_, usize> {
+        Box::pin(async {
+            for note in &mut notes {
+                match note {
+                    Note::Progress { delivery, .. } | Note::Line { delivery, .. } => {
+                        *delivery = self.inward(*delivery);
+                    }
+                    Note::Stat { .. } => {}
+                }
+            }
+            Ok(self.call(Verb::Note(notes.clone()), |m| m.note(notes))?.1)
+        })
+    }
+
+    fn notes(&self, id: JobId) -> Answer<'_, JobNotes> {
+        self.memory.notes(id)
+    }
+
+    fn list(&self, query: Query) -> Answer<'_, Page> {
+        self.set_time();
+        let page = now(self.memory.list(query)).map(|mut page| {
+            page.jobs = page.jobs.into_iter().map(|job| self.shown(job)).collect();
+            page
+        });
+        Box::pin(std::future::ready(page))
+    }
+
+    fn counts(&self, queue: Option<Name>) -> Answer<'_, Vec<Count>> {
+        self.memory.counts(queue)
+    }
+
+    fn stats(&self, series: Name, step: Step) -> Answer<'_, Vec<(Time, u64)>> {
+        self.memory.stats(series, step)
+    }
+}
+
+impl Registry for Journaled {
+    fn define(&self, definitions: Vec<Define>) -> Answer<'_, Committed<Vec<Defined>>> {
+        Box::pin(async {
+            let verb = Verb::Define(definitions.clone());
+            let (place, defined) = self.call(verb, |m| m.define(definitions))?;
+            self.durable(place).await?;
+            Ok(defined)
+        })
+    }
+
+    fn entries(&self, table: Table, after: Option<Name>, n: usize) -> Answer<'_, Vec<Entry>> {
+        self.set_time();
+        self.memory.entries(table, after, n)
+    }
+
+    fn group(&self, id: GroupId) -> Answer<'_, Option<Group>> {
+        self.memory.group(id)
+    }
+}
+
+impl Store for Journaled {
+    fn wakes(&self, hook: WakeHook) {
+        self.memory.wakes(hook);
+    }
+}
