@@ -9,7 +9,7 @@ use super::compact::Compaction;
 use super::disk::Open;
 use super::inner::{Inner, Sleep, State};
 use super::log::{Freed, Log, Segment};
-use super::recover::{hint_name, make_blank, make_segment, unavailable};
+use super::recover::{hint_name, make_segment, unavailable};
 use super::scan;
 use super::segment::{self, HEAD, Head};
 use crate::Error;
@@ -110,7 +110,7 @@ impl Inner {
 
     /// Keeps a file for the day when the disk is full. That day has come if there can be none.
     fn make_reserve(&self) -> Result<bool, Error> {
-        let (spare, name, size) = {
+        let (spare, name, (size, seed)) = {
             let mut state = self.lock()?;
             let log = state.local.records_mut();
             if log.reserve.is_some() || log.next.is_none() {
@@ -119,17 +119,15 @@ impl Inner {
             let size = segment::size(u64::from(log.tail.segment) + 2, self.options.segment_bytes);
             let spare = self.take_spare(log, size);
             log.next_name += u64::from(spare.is_none());
-            (spare, log.next_name.saturating_sub(1), size)
+            (spare, log.next_name.saturating_sub(1), (size, log.seed))
         };
         let made = match spare {
             Some(spare) => Ok(spare),
-            None => make_blank(&*self.disk, (name, size)).map(|file| Freed {
-                commit: 0,
-                name,
-                segment: 0,
-                file,
-                size,
-            }),
+            None => {
+                let head = Head { segment: segment::SPARE, seed };
+                let made = make_segment(&*self.disk, (name, size), head);
+                made.map(|Segment { file, .. }| Freed { commit: 0, name, segment: 0, file, size })
+            }
         };
         match made {
             Ok(file) => {

@@ -113,6 +113,8 @@ pub(crate) struct Opening<'a> {
     options: Options,
     /// By the segment that they say they are.
     pub(crate) segments: BTreeMap<u64, Candidate>,
+    /// Files that are kept for later.
+    pub(crate) spare: Vec<Candidate>,
     /// Files whose first bytes say nothing, or cannot be read.
     unknown: Vec<(u64, Arc<dyn File>)>,
     pub(crate) next_name: u64,
@@ -129,8 +131,8 @@ impl<'a> Opening<'a> {
             return Err(Error::Foreign { what });
         }
         let next_name = numbers.iter().max().map_or(1, |n| n + 1);
-        let (segments, unknown) = (BTreeMap::new(), Vec::new());
-        let mut opening = Self { disk, options, segments, unknown, next_name };
+        let (segments, spare, unknown) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut opening = Self { disk, options, segments, spare, unknown, next_name };
         for name in numbers {
             opening.add(name)?;
         }
@@ -147,6 +149,10 @@ impl<'a> Opening<'a> {
                 if seed != head.seed {
                     let what = format!("`{}` is of another store", segment::name(name));
                     return Err(Error::Foreign { what });
+                }
+                if head.segment == segment::SPARE {
+                    self.spare.push(Candidate { name, file, head });
+                    return Ok(());
                 }
                 if let Some(other) =
                     self.segments.insert(head.segment, Candidate { name, file, head })
@@ -191,6 +197,9 @@ impl<'a> Opening<'a> {
 
     /// A new store.
     fn create(mut self, seed: u64) -> Result<Recovered, Error> {
+        if let Some(spare) = self.spare.first() {
+            return Err(corrupt(spare.name, 0, "a spare file is there, and no segment"));
+        }
         self.check_unknown(None, 0)?;
         self.clear_away()?;
         let size = segment::size(1, self.options.segment_bytes);
@@ -219,14 +228,6 @@ pub(crate) fn make_segment(
     (name, size): (u64, u64),
     head: Head,
 ) -> io::Result<Segment> {
-    let file = make_blank(disk, (name, size))?;
-    file.write(0, &head.bytes())?;
-    file.sync()?;
-    Ok(Segment { name, file, size, end: HEAD as u64, live: 0, sides: 0, last: 0, hinted: false })
-}
-
-/// Makes a file of zeros, all of it on the disk.
-pub(crate) fn make_blank(disk: &dyn Disk, (name, size): (u64, u64)) -> io::Result<Arc<dyn File>> {
     const ZEROS: &[u8] = &[0; 1 << 18];
     let file = disk.open(&segment::name(name), Open::Create)?;
     let mut at = 0;
@@ -236,7 +237,9 @@ pub(crate) fn make_blank(disk: &dyn Disk, (name, size): (u64, u64)) -> io::Resul
         at += n;
     }
     file.sync()?;
-    Ok(file)
+    file.write(0, &head.bytes())?;
+    file.sync()?;
+    Ok(Segment { name, file, size, end: HEAD as u64, live: 0, sides: 0, last: 0, hinted: false })
 }
 
 pub(crate) fn unavailable(error: io::Error) -> Error {

@@ -81,7 +81,9 @@ impl Opening<'_> {
 
     /// The segments that may count, oldest first, and those that count no more.
     fn known(&mut self, seed: u64) -> Result<(Vec<Known>, Vec<Freed>), Error> {
-        let (mut known, mut spare) = (Vec::<Known>::new(), Vec::new());
+        let mut known = Vec::<Known>::new();
+        let spare = std::mem::take(&mut self.spare).into_iter().map(Candidate::freed);
+        let mut spare: Vec<Freed> = spare.collect::<Result<_, _>>()?;
         let mut oldest = 0;
         for candidate in std::mem::take(&mut self.segments).into_values().rev() {
             if candidate.head.segment < oldest {

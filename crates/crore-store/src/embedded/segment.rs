@@ -4,12 +4,12 @@
 //! offset  0  magic "crorelog"
 //!         8  format version u32
 //!        12  checksum u32, over bytes 16 to 64
-//!        16  segment u64: its number, from 1
+//!        16  segment u64: its number, from 1; 0 is a spare file
 //!        24  seed u64: the store's own number, which all its checksums begin with
 //!        32  zeros up to 64, where the first frame begins
 //! ```
 //!
-//! A file that begins with zeros is a spare. A file's name says nothing about what it holds, so that
+//! A file that begins with zeros was being made. A file's name says nothing about what it holds, so that
 //! a file is used again by writing a new head into it.
 
 use super::codec::{Damaged, Put, Reader};
@@ -18,6 +18,8 @@ use super::codec::{Damaged, Put, Reader};
 pub(crate) const HEAD: usize = 64;
 /// The version of everything in the files. Another form of anything is another version.
 pub(crate) const VERSION: u32 = 1;
+/// The number of a file that holds nothing yet.
+pub(crate) const SPARE: u64 = 0;
 const MAGIC: &[u8; 8] = b"crorelog";
 const PREFIX: &str = "log-";
 

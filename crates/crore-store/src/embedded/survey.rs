@@ -107,6 +107,9 @@ impl Survey {
                     let what = "a segment of another store".to_owned();
                     self.intruders.push(Intruder { name: one.name, what });
                 }
+                Kind::Segment(Head { segment: segment::SPARE, .. }) => {
+                    self.leftovers.push(one.name);
+                }
                 Kind::Segment(Head { segment, .. }) => match u32::try_from(segment) {
                     Ok(segment) => self.add(segment, one, true)?,
                     Err(_) => {
