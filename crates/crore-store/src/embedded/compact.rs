@@ -42,7 +42,15 @@ impl Inner {
             return Ok(false);
         }
         let mut state = self.lock()?;
-        let over = state.move_slice(compaction, SLICE.min(self.options.segment_bytes / 8));
+        let slice = SLICE.min(self.options.segment_bytes / 8);
+        let is_full = state.full.is_some();
+        let log = state.local.records_mut();
+        if is_full && log.next.is_some() && !log.make_way(2 * slice) {
+            // The commit that is being gathered is the last one in its file.
+            self.tell_committer(&mut state, Waits::Yes);
+            return Ok(true);
+        }
+        let over = state.move_slice(compaction, slice);
         match over {
             Ok(false) => {}
             Ok(true) => {
