@@ -45,8 +45,15 @@ impl Inner {
             return Ok(false);
         }
         let mut state = self.lock()?;
-        let most = SLICE.min(self.options.segment_bytes / SLICES);
-        let over = state.move_slice(compaction, most);
+        let slice = SLICE.min(self.options.segment_bytes / SLICES);
+        let is_full = state.full.is_some();
+        let log = state.local.records_mut();
+        if is_full && log.next.is_some() && !log.make_way(2 * slice) {
+            // The commit that is being gathered is the last one in its file.
+            self.tell_committer(&mut state, Waits::Yes);
+            return Ok(true);
+        }
+        let over = state.move_slice(compaction, slice);
         match over {
             Ok(false) => {}
             Ok(true) => {

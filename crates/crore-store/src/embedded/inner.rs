@@ -163,6 +163,9 @@ impl Inner {
         verb: impl FnOnce(&mut Local<Log>, Time) -> Result<T, Error>,
     ) -> Result<Did<T>, Error> {
         self.admit(state, needs)?;
+        if state.full.is_some() {
+            state.local.records_mut().make_way(self.options.segment_bytes / 8);
+        }
         state.last = state.last.max(self.clock.now());
         let before = state.local.records().tail.len();
         let answer = verb(&mut state.local, state.last);

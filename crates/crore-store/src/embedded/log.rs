@@ -176,6 +176,15 @@ impl Log {
         self.meta_due = true;
     }
 
+    /// Goes on in the next segment if this one has less room than that, and says whether there is as
+    /// much now: not if there is no next one, or if records wait for their commit here.
+    pub(crate) fn make_way(&mut self, bytes: u64) -> bool {
+        if self.rest() < bytes && self.tail.is_empty() {
+            self.roll();
+        }
+        self.rest() >= bytes
+    }
+
     /// How many bytes can still be written where the disk has room for them already.
     pub(crate) fn room(&self) -> u64 {
         let next = self.next.as_ref().map_or(0, |segment| segment.size);
