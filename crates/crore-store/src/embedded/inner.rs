@@ -32,7 +32,6 @@ pub(crate) struct Inner {
 }
 
 /// What is under the lock.
-#[derive(Debug)]
 pub(crate) struct State {
     pub(crate) local: Local<Log>,
     /// The store's time, which never runs backwards.
@@ -56,6 +55,12 @@ pub(crate) enum Sleep {
     Idle,
     /// Until somebody waits, or for a short while.
     Lazy,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("last", &self.last).finish_non_exhaustive()
+    }
 }
 
 /// Whom to tell of something new to claim.

@@ -93,12 +93,10 @@ impl Inner {
             }
             (spare, Head { segment, seed: log.seed }, (name, size))
         };
-        let made = match spare {
-            Some(spare) => {
-                self.disk.remove(&hint_name(spare.segment)).and_then(|()| reuse(spare, head))
-            }
+        let made = self.clear_hints(spare.as_ref(), head).and_then(|()| match spare {
+            Some(spare) => reuse(spare, head),
             None => make_segment(&*self.disk, (name, size), head),
-        };
+        });
         match made {
             Ok(segment) => {
                 self.lock()?.local.records_mut().next = Some(segment);
@@ -106,6 +104,15 @@ impl Inner {
             }
             Err(error) => self.not_made(name, error),
         }
+    }
+
+    /// Removes the hint of what a file held, and any of what it is to hold: there is one only if that
+    /// segment was there before, and its file was lost.
+    fn clear_hints(&self, spare: Option<&Freed>, head: Head) -> io::Result<()> {
+        if let Some(spare) = spare {
+            self.disk.remove(&hint_name(spare.segment))?;
+        }
+        self.disk.remove(&hint_name(u32::try_from(head.segment).unwrap_or(u32::MAX)))
     }
 
     /// Keeps a file for the day when the disk is full. That day has come if there can be none.

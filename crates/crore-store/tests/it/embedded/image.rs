@@ -37,6 +37,7 @@ pub(crate) fn segments(image: &Image) -> Vec<(u64, String)> {
         .iter()
         .filter(|(name, bytes)| name.starts_with("log-") && bytes.starts_with(b"crorelog"))
         .filter_map(|(name, bytes)| Some((number(bytes)?, name.clone())))
+        .filter(|(number, _)| *number > 0)
         .collect();
     all.sort();
     all
