@@ -48,7 +48,7 @@ impl Whole {
             }
         }
         whole.read_groups(store).await?;
-        whole.now = store.promote(0).await?.now;
+        whole.now = store.lapsed(0).await?.now;
         whole.recount();
         whole.check_waits();
         Ok(whole)
