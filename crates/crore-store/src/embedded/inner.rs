@@ -133,8 +133,10 @@ impl Inner {
         if was_empty && !is_empty {
             self.to_commit.notify_one();
         }
-        if let Err(Error::Poisoned) = answer {
-            self.durable.poison();
+        // A verb that could not read what it needs may be half done, and halves are not committed.
+        let half_done = matches!(answer, Err(Error::Unavailable(_))) && needs != Needs::Nothing;
+        if half_done || matches!(answer, Err(Error::Poisoned)) {
+            self.poison();
         }
         Ok(Did { answer: answer?, commit })
     }
