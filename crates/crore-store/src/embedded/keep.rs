@@ -69,11 +69,13 @@ impl Inner {
             if spare.is_none() {
                 log.next_name += 1;
             }
-            (spare, Head { segment: u64::from(log.tail.segment) + 1, seed: log.seed }, name)
+            let segment = u64::from(log.tail.segment) + 1;
+            let head = Head { segment, seed: log.seed, size: self.options.segment_bytes };
+            (spare, head, name)
         };
         let made = match spare {
             Some(spare) => reuse(spare, head),
-            None => make_segment(&*self.disk, (name, self.options.segment_bytes), head),
+            None => make_segment(&*self.disk, name, head),
         };
         match made {
             Ok(segment) => {

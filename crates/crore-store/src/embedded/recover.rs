@@ -26,6 +26,9 @@ const FIRST_SEGMENT: u64 = 1 << 20;
 /// have given out and forgotten.
 const EPOCH_BITS: u32 = 40;
 
+/// What is said of a file that is shorter than it was.
+pub(crate) const CUT_OFF: &str = "the end of the file is cut off";
+
 /// What was found when a store was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
@@ -154,6 +157,8 @@ impl<'a> Opening<'a> {
                 );
                 return Err(Error::Foreign { what });
             }
+            // A head is written when all of its file is there.
+            Kind::Unknown if n < HEAD => return Err(corrupt(name, n as u64, CUT_OFF)),
             Kind::Unknown => self.unknown.push((name, file)),
         }
         Ok(())
@@ -186,8 +191,8 @@ impl<'a> Opening<'a> {
         self.clear_away()?;
         let size = self.options.segment_bytes.min(FIRST_SEGMENT);
         let name = self.next_name;
-        let head = Head { segment: 1, seed };
-        let segment = make_segment(self.disk, (name, size), head).map_err(unavailable)?;
+        let head = Head { segment: 1, seed, size };
+        let segment = make_segment(self.disk, name, head).map_err(unavailable)?;
         let mut log = Log::new(seed, Tail::new(1, 1, HEAD as u64));
         log.next_name = name + 1;
         log.segments.insert(1, segment);
@@ -206,12 +211,9 @@ impl<'a> Opening<'a> {
 }
 
 /// Makes a segment of zeros with a head, all of it on the disk.
-pub(crate) fn make_segment(
-    disk: &dyn Disk,
-    (name, size): (u64, u64),
-    head: Head,
-) -> io::Result<Segment> {
+pub(crate) fn make_segment(disk: &dyn Disk, name: u64, head: Head) -> io::Result<Segment> {
     const ZEROS: &[u8] = &[0; 1 << 18];
+    let size = head.size;
     let file = disk.open(&segment::name(name), Open::Create)?;
     let mut at = 0;
     while at < size {

@@ -116,10 +116,10 @@ pub(crate) fn any_frame(bytes: &[u8], seed: u64, oldest: u64) -> bool {
     (0..bytes.len()).step_by(8).any(|at| found(&at))
 }
 
-/// Whether what stands at `at` begins like a frame of this segment.
-pub(crate) fn names_segment(bytes: &[u8], at: u64, segment: u32) -> bool {
-    let name = u64::from(segment).to_le_bytes();
-    usize::try_from(at).is_ok_and(|at| bytes.get(at + 8..at + 16) == Some(name.as_slice()))
+/// What stands at `at`, read as the header of a frame.
+pub(crate) fn header(bytes: &[u8], at: u64) -> Option<Header> {
+    let rest = usize::try_from(at).ok().and_then(|at| bytes.get(at..))?;
+    Header::read(rest).ok().map(|(_, header)| header)
 }
 
 /// How long a file is.
