@@ -11,7 +11,7 @@ use super::frame;
 use super::inner::{Inner, State};
 use super::recover::{corrupt, unavailable};
 use super::scan;
-use super::segment::{self, HEAD};
+use super::segment::{self, HEAD, Head};
 use super::store::Embedded;
 use crate::Error;
 
@@ -121,6 +121,10 @@ impl Part {
                 let n = self.file.read(0, &mut bytes).map_err(unavailable)?;
                 bytes.truncate(n);
                 self.check(&bytes, seed, end)?;
+                // The copy is as long as what it holds.
+                let size = bytes.len() as u64;
+                let head = Head { segment: self.segment.into(), seed, size };
+                bytes.splice(..HEAD, head.bytes());
                 bytes
             }
         };

@@ -73,7 +73,7 @@ pub(crate) fn examine(disk: &dyn Disk, survey: &Survey, chain: &Chain) -> Result
         exam.meta = exam.meta.or_later(gathered.meta());
         let is_damaged = chain.gaps.iter().any(|gap| touches(gap, *segment));
         if !is_damaged {
-            exam.compare_hint(disk, survey.seed, (*segment, seen), gathered)?;
+            exam.compare_hint(disk, survey, (*segment, seen), gathered)?;
         }
     }
     exam.count(survey, &rows)?;
@@ -151,12 +151,15 @@ impl Exam {
     fn compare_hint(
         &mut self,
         disk: &dyn Disk,
-        seed: u64,
+        survey: &Survey,
         (segment, seen): (u32, &Seen),
         gathered: Gather,
     ) -> Result<(), Error> {
         let Some(bytes) = read_hint(disk, segment)? else { return Ok(()) };
-        if Hint::read(&bytes, segment, seed).is_ok() && gathered.finish(seed, seen.end()) != bytes {
+        let (seed, goes_on) = (survey.seed, survey.segments.contains_key(&(segment + 1)));
+        let is_read = Hint::read(&bytes, segment, seed).is_ok();
+        // It is written when the log goes on in the next segment.
+        if is_read && (!goes_on || gathered.finish(seed, seen.end()) != bytes) {
             self.false_hints.push(segment);
         }
         Ok(())

@@ -97,7 +97,8 @@ impl<'r, 'd> Filling<'r, 'd> {
         let file = disk.open(&segment::name(name), Open::Create).map_err(unavailable)?;
         file.write(HEAD as u64, &frame).map_err(unavailable)?;
         file.sync().map_err(unavailable)?;
-        let head = Head { segment: number.into(), seed };
+        let size = HEAD as u64 + frame.len() as u64;
+        let head = Head { segment: number.into(), seed, size };
         file.write(0, &head.bytes()).map_err(unavailable)?;
         file.sync().map_err(unavailable)?;
         let what = format!("no file holds segment {number}: this one says so");

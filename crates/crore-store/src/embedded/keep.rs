@@ -77,7 +77,7 @@ impl Inner {
 
     /// Makes the next segment ready, from a file that is not needed any more if there is one.
     fn make_ready(&self) -> Result<bool, Error> {
-        let (spare, head, (name, size)) = {
+        let (spare, head, name) = {
             let mut state = self.lock()?;
             let log = state.local.records_mut();
             if log.next.is_some() {
@@ -91,11 +91,11 @@ impl Inner {
             if spare.is_none() {
                 log.next_name += 1;
             }
-            (spare, Head { segment, seed: log.seed }, (name, size))
+            (spare, Head { segment, seed: log.seed, size }, name)
         };
         let made = self.clear_hints(spare.as_ref(), head).and_then(|()| match spare {
             Some(spare) => reuse(spare, head),
-            None => make_segment(&*self.disk, (name, size), head),
+            None => make_segment(&*self.disk, name, head),
         });
         match made {
             Ok(segment) => {
@@ -131,8 +131,8 @@ impl Inner {
         let made = match spare {
             Some(spare) => Ok(spare),
             None => {
-                let head = Head { segment: segment::SPARE, seed };
-                let made = make_segment(&*self.disk, (name, size), head);
+                let head = Head { segment: segment::SPARE, seed, size };
+                let made = make_segment(&*self.disk, name, head);
                 made.map(|Segment { file, .. }| Freed { commit: 0, name, segment: 0, file, size })
             }
         };

@@ -26,6 +26,9 @@ use crate::local::Local;
 /// have given out and forgotten.
 const EPOCH_BITS: u32 = 40;
 
+/// What is said of a file that is shorter than it was.
+pub(crate) const CUT_OFF: &str = "the end of the file is cut off";
+
 /// What was found when a store was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
@@ -116,7 +119,7 @@ pub(crate) struct Opening<'a> {
     /// Files that are kept for later.
     pub(crate) spare: Vec<Candidate>,
     /// Files whose first bytes say nothing, or cannot be read.
-    unknown: Vec<(u64, Arc<dyn File>)>,
+    unknown: Vec<(u64, Kind, Arc<dyn File>)>,
     pub(crate) next_name: u64,
 }
 
@@ -169,7 +172,9 @@ impl<'a> Opening<'a> {
                 );
                 return Err(Error::Foreign { what });
             }
-            Kind::Blank | Kind::Unknown => self.unknown.push((name, file)),
+            // A head is written when all of its file is there.
+            Kind::Unknown if n < HEAD => return Err(corrupt(name, n as u64, CUT_OFF)),
+            kind @ (Kind::Blank | Kind::Unknown) => self.unknown.push((name, kind, file)),
         }
         Ok(())
     }
@@ -179,16 +184,29 @@ impl<'a> Opening<'a> {
     }
 
     /// A file without a readable head is harmless if nothing stands in it that counts: then its head
-    /// was being written when the machine stopped.
-    pub(crate) fn check_unknown(&self, seed: Option<u64>, oldest: u64) -> Result<(), Error> {
-        for (name, file) in &self.unknown {
+    /// was being written when the machine stopped, or wiped with commits that were not finished, of
+    /// which `last` is the one before.
+    pub(crate) fn check_unknown(&self, seed: u64, oldest: u64, last: u64) -> Result<(), Error> {
+        for (name, kind, file) in &self.unknown {
             let bytes = scan::read_all(&**file).map_err(unavailable)?;
             let rest = bytes.get(HEAD..).unwrap_or_default();
-            let counts = match seed {
-                Some(seed) => scan::any_frame(rest, seed, oldest),
-                None => rest.iter().any(|byte| *byte != 0),
-            };
+            let counts = scan::newest_synced(rest, seed, oldest)
+                .is_some_and(|synced| *kind == Kind::Unknown || synced > last);
             if counts {
+                return Err(corrupt(*name, 0, "its head is damaged"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Without any segment there is no store, unless something stands in a file.
+    fn check_new(&self) -> Result<(), Error> {
+        if let Some(spare) = self.spare.first() {
+            return Err(corrupt(spare.name, 0, "a spare file is there, and no segment"));
+        }
+        for (name, _, file) in &self.unknown {
+            let bytes = scan::read_all(&**file).map_err(unavailable)?;
+            if bytes.iter().skip(HEAD).any(|byte| *byte != 0) {
                 return Err(corrupt(*name, 0, "its head is damaged"));
             }
         }
@@ -197,15 +215,12 @@ impl<'a> Opening<'a> {
 
     /// A new store.
     fn create(mut self, seed: u64) -> Result<Recovered, Error> {
-        if let Some(spare) = self.spare.first() {
-            return Err(corrupt(spare.name, 0, "a spare file is there, and no segment"));
-        }
-        self.check_unknown(None, 0)?;
+        self.check_new()?;
         self.clear_away()?;
         let size = segment::size(1, self.options.segment_bytes);
         let name = self.next_name;
-        let head = Head { segment: 1, seed };
-        let segment = make_segment(self.disk, (name, size), head).map_err(unavailable)?;
+        let head = Head { segment: 1, seed, size };
+        let segment = make_segment(self.disk, name, head).map_err(unavailable)?;
         let mut log = Log::new(seed, Tail::new(1, 1, HEAD as u64));
         log.next_name = name + 1;
         log.segments.insert(1, segment);
@@ -215,7 +230,7 @@ impl<'a> Opening<'a> {
 
     /// Removes what is left of files that were being made.
     pub(crate) fn clear_away(&mut self) -> Result<(), Error> {
-        for (name, _) in self.unknown.drain(..) {
+        for (name, ..) in self.unknown.drain(..) {
             self.disk.remove(&segment::name(name)).map_err(unavailable)?;
         }
         Ok(())
@@ -223,12 +238,9 @@ impl<'a> Opening<'a> {
 }
 
 /// Makes a segment of zeros with a head, all of it on the disk.
-pub(crate) fn make_segment(
-    disk: &dyn Disk,
-    (name, size): (u64, u64),
-    head: Head,
-) -> io::Result<Segment> {
+pub(crate) fn make_segment(disk: &dyn Disk, name: u64, head: Head) -> io::Result<Segment> {
     const ZEROS: &[u8] = &[0; 1 << 18];
+    let size = head.size;
     let file = disk.open(&segment::name(name), Open::Create)?;
     let mut at = 0;
     while at < size {

@@ -114,7 +114,8 @@ impl<'a> Round<'a> {
             let mut old = [0; HEAD];
             seen.file.read(0, &mut old).map_err(unavailable)?;
             let saved = self.save(&damaged_name(*number, 0), &old)?;
-            let head = Head { segment: u64::from(*number), seed: self.survey.seed };
+            let (segment, seed) = (u64::from(*number), self.survey.seed);
+            let head = Head { segment, seed, size: seen.size };
             seen.file.write(0, &head.bytes()).map_err(unavailable)?;
             seen.file.sync().map_err(unavailable)?;
             let what = format!("the head of segment {number} is written anew, from its frames");

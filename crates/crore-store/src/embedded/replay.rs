@@ -11,7 +11,7 @@ use super::frame::{HEADER, Header};
 use super::hint::{Hint, Item, Summary};
 use super::log::{Freed, Log, Row, Segment};
 use super::record::{Meta, Record};
-use super::recover::{Candidate, Found, Opening, corrupt, hint_name, unavailable};
+use super::recover::{CUT_OFF, Candidate, Found, Opening, corrupt, hint_name, unavailable};
 use super::scan::{self, Later};
 use super::segment;
 use super::side;
@@ -37,8 +37,8 @@ struct Known {
 struct Behind {
     stop: Option<Damaged>,
     later: Vec<Later>,
-    /// Whether there is the beginning of a frame of this segment.
-    torn: bool,
+    /// What stands there, read as the header of a frame, which may be an older use of the file's.
+    header: Option<Header>,
 }
 
 /// What a recovery gives.
@@ -53,8 +53,8 @@ impl Opening<'_> {
     pub(crate) fn recover(mut self, seed: u64) -> Result<Recovered, Error> {
         let (mut known, spare) = self.known(seed)?;
         let oldest = known.first().map_or(0, |first| first.segment.into());
-        self.check_unknown(Some(seed), oldest)?;
         let (unfinished, next) = self.cut(&mut known)?;
+        self.check_unknown(seed, oldest, known.last().map_or(0, |newest| newest.summary.last))?;
         secure(&known).map_err(unavailable)?;
         let newest = known.last().ok_or_else(|| corrupt(0, 0, "no segment has a commit"))?;
         let Summary { last, at, end, .. } = newest.summary;
@@ -63,11 +63,6 @@ impl Opening<'_> {
         let found = Found { segments: known.len(), commit: last, unfinished };
         let rolls = newest.hint.is_none();
         let log = local.records_mut();
-        if rolls && next.is_none() {
-            // There is nowhere else to go on, so its hint will not be true any more.
-            drop_hint(self.disk, newest.segment)?;
-            log.segments.entry(newest.segment).and_modify(|segment| segment.hinted = false);
-        }
         log.next_name = self.next_name;
         log.next = next;
         log.freed = spare.into();
@@ -122,20 +117,21 @@ impl Opening<'_> {
             && let Ok(hint) = Hint::read(&bytes, segment, seed)
         {
             let summary = hint.summary;
-            return Ok(Known {
-                segment,
-                name,
-                file,
-                summary,
-                hint: None,
-                behind: Behind::default(),
-            });
+            if scan::size(&*file).map_err(unavailable)? < head.size.max(summary.end) {
+                return Err(corrupt(name, summary.end, CUT_OFF));
+            }
+            let behind = Behind::default();
+            return Ok(Known { segment, name, file, summary, hint: None, behind });
         }
         let bytes = scan::read_all(&*file).map_err(unavailable)?;
+        let len = bytes.len() as u64;
+        if len < head.size {
+            return Err(corrupt(name, len, CUT_OFF));
+        }
         let scan = scan::scan(&bytes, segment, seed);
         let scan = scan.map_err(|(at, damaged)| corrupt(name, at, damaged.0))?;
-        let torn = scan::names_segment(&bytes, scan.end, segment);
-        let behind = Behind { stop: Some(scan.stop), later: scan.later, torn };
+        let header = scan::header(&bytes, scan.end);
+        let behind = Behind { stop: Some(scan.stop), later: scan.later, header };
         let hint = scan.gathered.finish(seed, scan.end);
         let summary = Hint::read(&hint, segment, seed).map(|hint| hint.summary);
         let summary = summary.map_err(|damaged| corrupt(name, 0, damaged.0))?;
@@ -157,20 +153,26 @@ impl Opening<'_> {
                 format!("{stop}, where commit {missing} should be, and later ones are there");
             return Err(corrupt(end.name, end.summary.end, &what));
         }
-        let unfinished = end.behind.torn || !end.behind.later.is_empty();
-        let unfinished = unfinished.then(|| {
-            format!("`{}`, offset {}: commit {missing}", segment::name(end.name), end.summary.end)
+        let mut unfinished = std::iter::once(end).chain(&rest).filter(|one| one.has_more(missing));
+        let unfinished = unfinished.next().map(|one| {
+            format!("`{}`, offset {}: commit {missing}", segment::name(one.name), one.summary.end)
         });
-        end.wipe_behind().map_err(unavailable)?;
+        end.wipe_behind(missing).map_err(unavailable)?;
         let mut next = None;
         for one in rest {
-            if one.is_empty() && one.segment == end.segment + 1 {
+            if one.summary.last == 0 && one.segment == end.segment + 1 {
+                one.wipe_behind(missing).map_err(unavailable)?;
                 next = Some(one.segment()?);
             } else {
                 one.file.write(0, &[0; segment::HEAD]).map_err(unavailable)?;
                 one.file.sync().map_err(unavailable)?;
                 self.disk.remove(&segment::name(one.name)).map_err(unavailable)?;
             }
+        }
+        // A hint is written when the log goes on in the next segment.
+        if end.hint.is_none() && next.is_none() {
+            let what = format!("the file of segment {} is missing", end.segment + 1);
+            return Err(corrupt(end.name, end.summary.end, &what));
         }
         Ok((unfinished, next))
     }
@@ -211,11 +213,23 @@ impl Behind {
     const fn is_clean(&self) -> bool {
         self.later.is_empty()
     }
+
+    /// Whether there is the beginning of a frame for this segment or of this commit. One bit that is
+    /// flipped cannot hide both.
+    fn is_torn(&self, segment: u32, commit: u64) -> bool {
+        let segment = u64::from(segment);
+        let ours = |header: &Header| header.segment == segment || header.commit == commit;
+        self.header.as_ref().is_some_and(ours)
+    }
 }
 
 impl Known {
-    const fn is_empty(&self) -> bool {
-        self.summary.last == 0 && self.behind.is_clean()
+    /// Whether there is anything of a commit, of which this is the first that is missing, behind the
+    /// good frames.
+    fn has_more(&self, missing: u64) -> bool {
+        self.summary.last >= missing
+            || !self.behind.is_clean()
+            || self.behind.is_torn(self.segment, missing)
     }
 
     /// The newest commit that a commit in here knows to be durable.
@@ -228,8 +242,8 @@ impl Known {
     }
 
     /// Wipes the headers of frames that do not count, so that none of them ever will.
-    fn wipe_behind(&self) -> std::io::Result<()> {
-        let torn = self.behind.torn.then_some(self.summary.end);
+    fn wipe_behind(&self, missing: u64) -> std::io::Result<()> {
+        let torn = self.behind.is_torn(self.segment, missing).then_some(self.summary.end);
         let later = self.behind.later.iter().map(|later| later.at);
         let all: Vec<u64> = torn.into_iter().chain(later).collect();
         for at in &all {

@@ -110,23 +110,30 @@ fn find_later(bytes: &[u8], from: usize, (segment, seed): (u32, u64), next: u64)
     found
 }
 
-/// Whether there is a good frame of any segment from `oldest` on in these bytes, which begin where
-/// frames do.
-pub(crate) fn any_frame(bytes: &[u8], seed: u64, oldest: u64) -> bool {
+/// What good frames of any segment from `oldest` on in these bytes, which begin where frames do, say to
+/// be durable; `None`: there are none.
+pub(crate) fn newest_synced(bytes: &[u8], seed: u64, oldest: u64) -> Option<u64> {
     // A frame's second word is its segment, which is a small number; few words of anything else are.
     let likely = (oldest.max(1))..=u64::from(u32::MAX);
     let (words, _) = bytes.as_chunks::<8>();
-    words.iter().enumerate().skip(1).any(|(nth, word)| {
-        let segment = u64::from_le_bytes(*word);
-        let rest = || bytes.get((nth - 1) * 8..).unwrap_or_default();
-        likely.contains(&segment) && frame::check(rest(), seed, segment).is_ok()
-    })
+    let segments = words.iter().map(|word| u64::from_le_bytes(*word)).enumerate().skip(1);
+    let frames = segments.filter(|(_, segment)| likely.contains(segment));
+    let good = frames.filter_map(|(nth, segment)| {
+        let rest = bytes.get((nth - 1) * 8..).unwrap_or_default();
+        frame::check(rest, seed, segment).ok()
+    });
+    good.map(|header| header.synced).max()
+}
+
+/// What stands at `at`, read as the header of a frame.
+pub(crate) fn header(bytes: &[u8], at: u64) -> Option<Header> {
+    let rest = usize::try_from(at).ok().and_then(|at| bytes.get(at..))?;
+    Header::read(rest).ok().map(|(_, header)| header)
 }
 
 /// Whether what stands at `at` begins like a frame of this segment.
 pub(crate) fn names_segment(bytes: &[u8], at: u64, segment: u32) -> bool {
-    let name = u64::from(segment).to_le_bytes();
-    usize::try_from(at).is_ok_and(|at| bytes.get(at + 8..at + 16) == Some(name.as_slice()))
+    header(bytes, at).is_some_and(|header| header.segment == u64::from(segment))
 }
 
 /// How long a file is.

@@ -6,7 +6,8 @@
 //!        12  checksum u32, over bytes 16 to 64
 //!        16  segment u64: its number, from 1; 0 is a spare file
 //!        24  seed u64: the store's own number, which all its checksums begin with
-//!        32  zeros up to 64, where the first frame begins
+//!        32  size u64: how long the file is at least, so that it is seen if its end is cut off
+//!        40  zeros up to 64, where the first frame begins
 //! ```
 //!
 //! A file that begins with zeros was being made. A file's name says nothing about what it holds, so that
@@ -28,6 +29,7 @@ const PREFIX: &str = "log-";
 pub(crate) struct Head {
     pub(crate) segment: u64,
     pub(crate) seed: u64,
+    pub(crate) size: u64,
 }
 
 /// What the first bytes of a file say.
@@ -47,6 +49,7 @@ impl Head {
         let mut rest = Vec::with_capacity(HEAD);
         rest.put_u64(self.segment);
         rest.put_u64(self.seed);
+        rest.put_u64(self.size);
         rest.resize(HEAD - 16, 0);
         let mut out = Vec::with_capacity(HEAD);
         out.extend_from_slice(MAGIC);
@@ -69,7 +72,8 @@ impl Head {
         if version != VERSION {
             return Ok(Kind::Newer(version));
         }
-        Ok(Kind::Segment(Self { segment: reader.u64()?, seed: reader.u64()? }))
+        let (segment, seed) = (reader.u64()?, reader.u64()?);
+        Ok(Kind::Segment(Self { segment, seed, size: reader.u64()? }))
     }
 }
 
@@ -108,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_head_comes_back_and_a_flipped_bit_is_seen() {
-        let head = Head { segment: 5, seed: 6 };
+        let head = Head { segment: 5, seed: 6, size: 7 };
         let bytes = head.bytes();
         assert_eq!(Kind::of(&bytes), Kind::Segment(head));
         for bit in 0..HEAD * 8 {

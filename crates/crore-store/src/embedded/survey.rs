@@ -47,6 +47,7 @@ pub(crate) struct Intruder {
 pub(crate) struct Seen {
     pub(crate) name: u64,
     pub(crate) file: Arc<dyn File>,
+    /// Whether its head is good, and no end of it is cut off.
     pub(crate) has_head: bool,
     pub(crate) size: u64,
     /// Its good frames, with numbers that grow.
@@ -131,6 +132,11 @@ impl Survey {
         let last = last.max().unwrap_or_default();
         for one in found {
             let bytes = scan::read_all(&*one.file).map_err(unavailable)?;
+            if one.kind == Kind::Unknown && bytes.len() < HEAD {
+                let what = "the end of the file is cut off".to_owned();
+                self.intruders.push(Intruder { name: one.name, what });
+                continue;
+            }
             let named = newest_named(&bytes, self.seed);
             match (named.filter(|(segment, _)| *segment >= self.oldest), one.kind) {
                 // Whoever ends an unfinished log wipes heads; but what was durable was not wiped.
@@ -199,7 +205,12 @@ impl Found {
 
 impl Seen {
     fn read(found: Found, bytes: &[u8], (segment, seed): (u32, u64), has_head: bool) -> Self {
-        let Found { name, file, .. } = found;
+        let Found { name, file, kind, .. } = found;
+        let is_whole = match kind {
+            Kind::Segment(head) => bytes.len() as u64 >= head.size,
+            _ => true,
+        };
+        let has_head = has_head && is_whole;
         let (mut frames, mut stops) = (Vec::<Frame>::new(), BTreeMap::new());
         let (mut at, mut was_good) = (HEAD, true);
         while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= HEADER) {

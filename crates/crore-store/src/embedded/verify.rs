@@ -120,7 +120,7 @@ fn damage(survey: &Survey, chain: &Chain, exam: &Exam) -> Vec<Damage> {
     }
     for (number, seen) in survey.segments.range(survey.oldest..) {
         if !seen.has_head {
-            let what = format!("the head of segment {number} is damaged");
+            let what = format!("the head of segment {number} is damaged, or its end is cut off");
             all.push(at_head(seen.name, segment::HEAD as u64, what));
         }
     }
@@ -145,7 +145,9 @@ fn damage(survey: &Survey, chain: &Chain, exam: &Exam) -> Vec<Damage> {
         file: hint_name(*segment),
         offset: 0,
         len: 0,
-        what: format!("it does not say what segment {segment} says"),
+        what: format!(
+            "it does not say what segment {segment} says, or the file of the next one is missing"
+        ),
         commits: None,
     }));
     all

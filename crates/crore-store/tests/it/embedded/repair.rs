@@ -136,7 +136,7 @@ fn a_lost_job_is_named_if_its_record_still_says_it() {
 }
 
 #[test]
-fn without_its_newest_file_a_store_goes_on_where_it_can() {
+fn without_its_newest_file_a_store_goes_on_after_a_repair() {
     let (image, ids) = plain(40);
     let all = segments(&image);
     // The newest files are gone, and the newest that is left has a hint.
@@ -146,6 +146,10 @@ fn without_its_newest_file_a_store_goes_on_where_it_can() {
     }
     assert!(left.contains_key(&format!("hint-{:08}", all[1].0)));
     let on = disk(&left);
+    let refused = Hand::open(Arc::new(on.clone())).expect_err("its newest file is missing");
+    assert!(refused.to_string().contains("is missing"), "{refused}");
+    assert!(!look(&left).is_good());
+    repair(&on).expect("repaired");
     for _ in 0..3 {
         let hand = Hand::open(Arc::new(on.clone())).expect("it opens");
         let id = hand.push(NewJob::from(spec("neu", "{}")))[0];

@@ -163,10 +163,10 @@ pub(super) fn view(store: &Embedded, most: u64) -> Result<View, Error> {
     Ok(view)
 }
 
-/// Tells the script: `chapters` of them with `steps` each.
-pub(super) fn tell(chapters: usize, steps: usize) -> (Vec<Chapter>, u64) {
+/// Tells the script: `chapters` of them with `steps` each, with about so many jobs at a time.
+pub(super) fn tell(chapters: usize, steps: usize, jobs: usize) -> (Vec<Chapter>, u64) {
     let (disk, clock) = (SimDisk::new(1), FakeClock::default());
-    let mut teller = Teller { random: 1, last: 40, step: 0 };
+    let mut teller = Teller { random: 1, jobs, last: 40, step: 0 };
     let mut told = Vec::new();
     for nth in 0..chapters {
         let start = SimDisk::from_image(disk.image(), 1);
@@ -216,6 +216,7 @@ fn share(mut view: View, before: Option<&View>) -> View {
 /// Decides what comes next, from what there is.
 struct Teller {
     random: u64,
+    jobs: usize,
     last: u64,
     step: u64,
 }
@@ -228,7 +229,7 @@ impl Teller {
 
     fn next(&mut self, view: &View) -> Verb {
         self.step += 1;
-        let full = view.jobs.len() > 40;
+        let full = view.jobs.len() > self.jobs;
         match self.up_to(19) {
             0..=4 if !full => Verb::Push(self.batch(view)),
             5 => Verb::Define(vec![self.definition()]),
