@@ -165,6 +165,7 @@ impl Opening<'_> {
         let mut next = None;
         for one in rest {
             if one.is_empty() && one.segment == end.segment + 1 {
+                one.secure_head().map_err(unavailable)?;
                 next = Some(one.segment()?);
             } else {
                 one.file.write(0, &[0; segment::HEAD]).map_err(unavailable)?;
@@ -191,6 +192,8 @@ fn secure(known: &[Known]) -> std::io::Result<()> {
         {
             at = at.saturating_add(header.stride() as usize);
         }
+        // Whoever doubts the first frame doubts the head.
+        let at = if at == segment::HEAD { 0 } else { at };
         one.file.write(at as u64, bytes.get(at..).unwrap_or_default())?;
         one.file.sync()?;
     }
@@ -225,6 +228,14 @@ impl Known {
         }
         let good = (self.summary.last > 0).then_some(self.summary.synced);
         good.max(self.behind.newest_synced())
+    }
+
+    /// Writes the head again, for the same reason: frames that come behind it do not make it durable.
+    fn secure_head(&self) -> std::io::Result<()> {
+        let mut head = [0; segment::HEAD];
+        self.file.read(0, &mut head)?;
+        self.file.write(0, &head)?;
+        self.file.sync()
     }
 
     /// Wipes the headers of frames that do not count, so that none of them ever will.
