@@ -161,6 +161,7 @@ impl Opening<'_> {
         let mut next = None;
         for one in rest {
             if one.summary.last == 0 && one.segment == end.segment + 1 {
+                one.secure_head().map_err(unavailable)?;
                 one.wipe_behind(missing).map_err(unavailable)?;
                 next = Some(one.segment()?);
             } else {
@@ -193,6 +194,8 @@ fn secure(known: &[Known]) -> std::io::Result<()> {
         {
             at = at.saturating_add(header.stride() as usize);
         }
+        // Whoever doubts the first frame doubts the head.
+        let at = if at == segment::HEAD { 0 } else { at };
         one.file.write(at as u64, bytes.get(at..).unwrap_or_default())?;
         one.file.sync()?;
     }
@@ -239,6 +242,14 @@ impl Known {
         }
         let good = (self.summary.last > 0).then_some(self.summary.synced);
         good.max(self.behind.newest_synced())
+    }
+
+    /// Writes the head again, for the same reason: frames that come behind it do not make it durable.
+    fn secure_head(&self) -> std::io::Result<()> {
+        let mut head = [0; segment::HEAD];
+        self.file.read(0, &mut head)?;
+        self.file.write(0, &head)?;
+        self.file.sync()
     }
 
     /// Wipes the headers of frames that do not count, so that none of them ever will.
