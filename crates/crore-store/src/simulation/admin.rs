@@ -117,11 +117,12 @@ fn edit(scene: &mut Scene) -> Want {
 
 /// Reads a result, and takes it away if it is there for one reader.
 async fn take(link: &Link, id: JobId) {
+    // A refusal says nothing of the result: such a call is left without an answer.
     let call = link.call(Op::TakeResult { id });
     let result = loop {
         let job = match get(link, id).await {
             Ok(job) => job,
-            Err(error) => return call.failed(&error),
+            Err(error) => return link.could_not(&error),
         };
         let now = {
             let scene = link.scene();
@@ -140,7 +141,7 @@ async fn take(link: &Link, id: JobId) {
         match settle_once(link, job).await {
             Ok(true) => break Some(hash),
             Ok(false) => {}
-            Err(error) => return call.failed(&error),
+            Err(error) => return link.could_not(&error),
         }
     };
     call.ok(None, Answer::Result(result));
