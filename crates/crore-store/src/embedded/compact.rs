@@ -3,6 +3,8 @@
 //! Only the oldest goes. So what says that a job is gone is never given up before what says that it
 //! was there.
 
+use std::sync::Arc;
+
 use crore_core::JobId;
 
 use super::hint::{Gather, Hint, Item, JobItem, Mark, Walk};
@@ -10,6 +12,7 @@ use super::inner::{Inner, State, Waits};
 use super::keep::{Keeper, side_bytes};
 use super::log::Freed;
 use super::record::Record;
+use super::recover::{corrupt, unavailable};
 use super::replay::read_hint;
 use super::scan;
 use crate::Error;
@@ -38,7 +41,13 @@ impl Inner {
     /// Moves the next slice of the oldest segment, if the log is too large for what is in it.
     pub(crate) fn compact(&self, keeper: &mut Keeper) -> Result<bool, Error> {
         if keeper.compaction.is_none() {
-            keeper.compaction = self.begin_compaction(keeper)?;
+            keeper.compaction = match self.begin_compaction(keeper) {
+                Err(Error::Corrupt { what }) => {
+                    keeper.stuck = Some(what);
+                    None
+                }
+                begun => begun?,
+            };
         }
         let Some(compaction) = &mut keeper.compaction else { return Ok(false) };
         if !self.durable.has(compaction.commit) {
@@ -71,7 +80,7 @@ impl Inner {
     }
 
     fn begin_compaction(&self, keeper: &Keeper) -> Result<Option<Compaction>, Error> {
-        let (segment, file, seed, is_empty) = {
+        let (segment, (name, file, end), seed, is_empty) = {
             let state = self.lock()?;
             let log = state.local.records();
             let Some((number, oldest)) = log.segments.first_key_value() else { return Ok(None) };
@@ -84,7 +93,8 @@ impl Inner {
                 return Ok(None);
             }
             let is_empty = oldest.live == 0 && oldest.sides == 0;
-            (*number, std::sync::Arc::clone(&oldest.file), log.seed, is_empty)
+            let file = (oldest.name, Arc::clone(&oldest.file), oldest.end);
+            (*number, file, log.seed, is_empty)
         };
         if is_empty {
             // There is nothing to look for.
@@ -95,10 +105,9 @@ impl Inner {
         let hint = match known.filter(|bytes| Hint::read(bytes, segment, seed).is_ok()) {
             Some(bytes) => bytes,
             None => {
-                let bytes = scan::read_all(&*file).map_err(super::recover::unavailable)?;
-                let scan = scan::scan(&bytes, segment, seed);
-                let scan = scan.map_err(|(at, e)| super::recover::corrupt(0, at, e.0))?;
-                scan.gathered.finish(seed, scan.end)
+                let bytes = scan::read_all(&*file).map_err(unavailable)?;
+                let hint = scan::hint(&bytes, segment, seed, end);
+                hint.map_err(|(at, damaged)| corrupt(name, at, damaged.0))?
             }
         };
         Compaction::new(segment, seed, hint).map(Some)
@@ -108,7 +117,7 @@ impl Inner {
 impl Compaction {
     fn new(segment: u32, seed: u64, hint: Vec<u8>) -> Result<Self, Error> {
         let mark = Hint::read(&hint, segment, seed).and_then(|hint| Walk::begin(&hint));
-        let mark = mark.map_err(|e| super::recover::corrupt(0, 0, e.0))?.mark();
+        let mark = mark.map_err(|e| corrupt(0, 0, e.0))?.mark();
         Ok(Self { segment, hint, mark, commit: 0 })
     }
 }

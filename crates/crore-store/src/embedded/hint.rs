@@ -81,7 +81,7 @@ pub(crate) struct Gather {
     meta: Meta,
     lanes: Vec<LaneKey>,
     numbers: HashMap<LaneKey, u32>,
-    jobs: BTreeMap<JobId, Option<JobItem>>,
+    jobs: HashMap<JobId, Option<JobItem>>,
     sides: BTreeMap<Key, Vec<u8>>,
 }
 
@@ -93,7 +93,7 @@ impl Gather {
             meta: Meta::default(),
             lanes: Vec::new(),
             numbers: HashMap::new(),
-            jobs: BTreeMap::new(),
+            jobs: HashMap::new(),
             sides: BTreeMap::new(),
         }
     }
@@ -201,7 +201,9 @@ impl Gather {
         }
         out.put_var(self.jobs.len() as u64);
         let mut before = JobId(0);
-        for (id, job) in &self.jobs {
+        let mut jobs: Vec<_> = self.jobs.into_iter().collect();
+        jobs.sort_unstable_by_key(|(id, _)| *id);
+        for (id, job) in &jobs {
             out.put_var(id.0 - before.0);
             before = *id;
             put_job(job.as_ref(), &mut out);

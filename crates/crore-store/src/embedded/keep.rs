@@ -1,7 +1,7 @@
 //! The keeper: what nobody waits for, one piece at a time.
 
 use std::io;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::commit::Fuse;
@@ -19,6 +19,17 @@ use crate::local::{Key, Local};
 /// How often a full disk is tried again when nothing else happens.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// How many full segments are left without a hint while there is much to do: they may be given up
+/// before anybody needs one.
+const WITHOUT_HINT: u32 = 3;
+
+/// Whether there is so much to do that what is not urgent is left for later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Busy {
+    Yes,
+    No,
+}
+
 /// What only the keeper knows.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
@@ -29,13 +40,13 @@ pub(crate) struct Keeper {
 
 impl Inner {
     /// Does one piece of work; says whether there was any.
-    pub(crate) fn keep_once(&self) -> Result<bool, Error> {
+    pub(crate) fn keep_once(&self, how: Busy) -> Result<bool, Error> {
         let mut keeper = self.keeper.lock().map_err(|_| Error::Poisoned)?;
         Ok(self.make_ready()?
             || self.make_reserve()?
             || self.give_back()?
             || self.compact(&mut keeper)?
-            || self.write_hint()?)
+            || self.write_hint(how)?)
     }
 
     /// Whether the keeper may have something to do.
@@ -48,7 +59,9 @@ impl Inner {
     /// The keeper's thread.
     pub(crate) fn keep_until_stopped(&self) {
         let _fuse = Fuse(self);
-        while let Ok(did) = self.keep_once() {
+        let mut how = Busy::Yes;
+        while let Ok(did) = self.keep_once(how) {
+            how = Busy::Yes;
             let Ok(mut state) = self.lock() else { return };
             if state.stopping {
                 return;
@@ -56,7 +69,9 @@ impl Inner {
             if !did {
                 state.keeper = Sleep::Idle;
                 let waited = self.to_keep.wait_timeout(state, TRY_AGAIN_AFTER);
-                drop(waited.unwrap_or_else(PoisonError::into_inner));
+                let (state, end) = waited.unwrap_or_else(PoisonError::into_inner);
+                drop(state);
+                how = if end.timed_out() { Busy::No } else { Busy::Yes };
             }
         }
         self.poison();
@@ -187,22 +202,23 @@ impl Inner {
     }
 
     /// Writes the hint of a segment that is full and has none.
-    fn write_hint(&self) -> Result<bool, Error> {
-        let (number, file, seed) = {
+    fn write_hint(&self, how: Busy) -> Result<bool, Error> {
+        let later = if how == Busy::Yes { WITHOUT_HINT } else { 0 };
+        let (number, file, seed, end) = {
             let state = self.lock()?;
             let log = state.local.records();
             let synced = self.durable.synced();
-            let full = log.segments.iter().filter(|(number, _)| **number < log.tail.segment);
+            let full =
+                log.segments.iter().filter(|(number, _)| **number + later < log.tail.segment);
             let Some((number, segment)) =
                 full.filter(|(_, segment)| !segment.hinted && segment.last <= synced).next()
             else {
                 return Ok(false);
             };
-            (*number, std::sync::Arc::clone(&segment.file), log.seed)
+            (*number, Arc::clone(&segment.file), log.seed, segment.end)
         };
-        let hint = scan::read_all(&*file).map(|bytes| scan::scan(&bytes, number, seed));
-        let hint = hint.map_err(unavailable)?.map(|scan| scan.gathered.finish(seed, scan.end));
-        let written = match hint {
+        let bytes = scan::read_all(&*file).map_err(unavailable)?;
+        let written = match scan::hint(&bytes, number, seed, end) {
             Ok(hint) => self.put_hint(number, &hint),
             // The segment is damaged; it is found out again, with its place, when it is needed.
             Err(_) => Ok(()),

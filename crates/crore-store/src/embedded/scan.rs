@@ -71,6 +71,20 @@ pub(crate) fn scan(bytes: &[u8], segment: u32, seed: u64) -> Result<Scan, (u64, 
     Ok(Scan { gathered, end: at as u64, stop, later })
 }
 
+/// The hint of a segment whose frames end there.
+pub(crate) fn hint(
+    bytes: &[u8],
+    segment: u32,
+    seed: u64,
+    end: u64,
+) -> Result<Vec<u8>, (u64, Damaged)> {
+    let scan = scan(bytes, segment, seed)?;
+    if scan.end != end {
+        return Err((scan.end, scan.stop));
+    }
+    Ok(scan.gathered.finish(seed, end))
+}
+
 fn gather(
     gathered: &mut Gather,
     frame: &[u8],

@@ -11,6 +11,7 @@ use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Span, Time};
 use super::commit::Sync;
 use super::disk::{Directory, Disk};
 use super::inner::{Did, Inner, Needs, Waits};
+use super::keep::Busy;
 use super::log::Log;
 use super::options::Options;
 use super::recover::Found;
@@ -80,7 +81,7 @@ impl Embedded {
     /// Does one piece of what nobody waits for: makes a file ready, moves what is left in an old one,
     /// gives one up, writes a hint. Says whether there was anything to do.
     pub fn keep_once(&self) -> Result<bool, Error> {
-        self.inner.keep_once()
+        self.inner.keep_once(Busy::No)
     }
 
     /// Ends the store: everything is on the disk then, the next open finds it as it was, and every
