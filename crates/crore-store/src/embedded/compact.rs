@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use crore_core::JobId;
 
+use super::codec::Damaged;
+use super::frame;
 use super::hint::{Gather, Hint, Item, JobItem, Mark, Walk};
 use super::inner::{Inner, State, Waits};
 use super::keep::{Keeper, side_bytes};
 use super::log::Freed;
-use super::record::Record;
+use super::record::{Record, Spot};
 use super::recover::{corrupt, unavailable};
 use super::replay::read_hint;
-use super::scan;
+use super::scan::{self, What};
 use crate::Error;
 use crate::bug::planted;
 use crate::local::{Place, Slot};
@@ -106,11 +108,50 @@ impl Inner {
             Some(bytes) => bytes,
             None => {
                 let bytes = scan::read_all(&*file).map_err(unavailable)?;
-                let hint = scan::hint(&bytes, segment, seed, end);
-                hint.map_err(|(at, damaged)| corrupt(name, at, damaged.0))?
+                let gathered = self.gather_live(&bytes, segment, end)?;
+                let gathered = gathered.map_err(|(at, damaged)| corrupt(name, at, damaged.0));
+                gathered?.finish(seed, end)
             }
         };
         Compaction::new(segment, seed, hint).map(Some)
+    }
+}
+
+impl Inner {
+    /// What still counts of a segment. Most of what is in it does not, so only what does is looked
+    /// at closely.
+    fn gather_live(
+        &self,
+        bytes: &[u8],
+        segment: u32,
+        end: u64,
+    ) -> Result<Result<Gather, (u64, Damaged)>, Error> {
+        let places = match scan::places(bytes, segment, end) {
+            Ok(places) => places,
+            Err(damaged) => return Ok(Err(damaged)),
+        };
+        let mut gathered = Gather::new(segment);
+        for some in places.chunks(LOOKS) {
+            let counting: Vec<Spot> = {
+                let state = self.lock()?;
+                let rows = &state.local.records().rows;
+                let counts = |(spot, what): &(Spot, What)| match what {
+                    What::Put(id) => rows.get(*id).is_some(),
+                    What::Live(id) => rows.get(*id).is_some_and(|row| row.spot == *spot),
+                    What::Side => true,
+                };
+                some.iter().filter(|place| counts(place)).map(|(spot, _)| *spot).collect()
+            };
+            for spot in counting {
+                let (start, len) = (spot.offset as usize, spot.len as usize);
+                let record = bytes.get(start..start + len).unwrap_or_default();
+                let gathering = frame::body(record).and_then(|body| gathered.record(spot, body));
+                if let Err(damaged) = gathering {
+                    return Ok(Err((spot.offset.into(), damaged)));
+                }
+            }
+        }
+        Ok(Ok(gathered))
     }
 }
 
@@ -127,7 +168,7 @@ impl State {
     fn move_slice(&mut self, compaction: &mut Compaction, most: u64) -> Result<bool, Error> {
         let Compaction { segment, hint, mark, commit } = compaction;
         let start = self.local.records().tail.len();
-        let damaged = |e: super::codec::Damaged| Error::Corrupt { what: e.0.to_owned() };
+        let damaged = |e: Damaged| Error::Corrupt { what: e.0.to_owned() };
         let mut walk = Walk::resume(hint, *mark);
         let mut over = false;
         for _ in 0..LOOKS {
@@ -180,7 +221,7 @@ impl State {
         self.local.condemn(place, what, self.last)
     }
 
-    fn move_side(&mut self, body: &[u8]) -> Result<(), super::codec::Damaged> {
+    fn move_side(&mut self, body: &[u8]) -> Result<(), Damaged> {
         if planted!("bug-14") {
             return Ok(());
         }

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use super::codec::Damaged;
+use crore_core::JobId;
+
+use super::codec::{Damaged, Reader};
 use super::disk::File;
 use super::frame::{self, HEADER, Header, RECORD};
 use super::hint::Gather;
@@ -69,6 +71,50 @@ pub(crate) fn scan(bytes: &[u8], segment: u32, seed: u64) -> Result<Scan, (u64, 
     let next = gathered.last().map_or(0, |last| last.saturating_add(1));
     let later = find_later(bytes, at, (segment, seed), next);
     Ok(Scan { gathered, end: at as u64, stop, later })
+}
+
+/// What a record is about, as far as compaction wants to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    Put(JobId),
+    Live(JobId),
+    Side,
+}
+
+/// Where the records of a segment are whose frames end there. Nothing is checked but that one follows
+/// the other up to the end.
+pub(crate) fn places(
+    bytes: &[u8],
+    segment: u32,
+    end: u64,
+) -> Result<Vec<(Spot, What)>, (u64, Damaged)> {
+    let (mut at, mut places) = (HEAD, Vec::new());
+    while (at as u64) < end {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let wrong = |damaged| (at as u64, damaged);
+        let (_, header) = Header::read(rest).map_err(wrong)?;
+        let all = rest.get(HEADER..HEADER + header.len as usize);
+        let all = all.filter(|_| header.segment == u64::from(segment));
+        for (start, raw) in frame::records(all.ok_or(wrong(Damaged("no frame of this segment")))?) {
+            let (_, body) = raw.map_err(wrong)?;
+            let offset = u32::try_from(at + HEADER + start).unwrap_or(u32::MAX);
+            let spot = Spot { segment, offset, len: (body.len() + RECORD) as u32 };
+            places.extend(what(body).map_err(wrong)?.map(|what| (spot, what)));
+        }
+        at += header.stride() as usize;
+    }
+    if at as u64 == end { Ok(places) } else { Err((at as u64, Damaged("frames that do not end"))) }
+}
+
+/// What a record is about; `None`: nothing that compaction has to do with.
+fn what(body: &[u8]) -> Result<Option<What>, Damaged> {
+    let mut reader = Reader::new(body);
+    Ok(match reader.u8()? {
+        1 => Some(What::Put(JobId(reader.var()?))),
+        2 => Some(What::Live(JobId(reader.var()?))),
+        4 => Some(What::Side),
+        _ => None,
+    })
 }
 
 /// The hint of a segment whose frames end there.
