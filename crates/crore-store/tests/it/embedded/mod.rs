@@ -1,6 +1,7 @@
 //! The embedded store: the whole suite on files and threads, and the model across reopenings.
 
 mod crashes;
+mod damage;
 mod driven;
 mod script;
 
