@@ -2,6 +2,7 @@
 
 mod backup;
 mod crashes;
+mod damage;
 mod driven;
 mod fixture;
 mod image;
