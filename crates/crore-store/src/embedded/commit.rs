@@ -141,20 +141,25 @@ impl Inner {
     /// Waits until there is something to commit; `None`: the store is to end.
     fn wait_for_commit(&self) -> Option<()> {
         let mut state = self.lock().ok()?;
-        let idle = |state: &mut State| !state.stopping && state.local.records().tail.is_empty();
-        if idle(&mut state) {
-            state.committer = Sleep::Idle;
-            // What was written has to be synced after a while; otherwise an idle store has no timer.
-            state = match self.options.durability {
-                Durability::Interval(span) => self.sleep(state, span.into(), idle),
-                Durability::Always | Durability::None => {
-                    self.to_commit.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner)
-                }
-            };
-        }
-        if !state.waited && !state.local.records().tail.is_empty() {
-            state.committer = Sleep::Lazy;
-            state = self.sleep(state, LAZY_FOR, |state| !state.stopping && !state.waited);
+        // Another may have taken what one was woken for: whoever goes on sleeping says so each time.
+        let idle = |state: &mut State| {
+            let idle = !state.stopping && state.local.records().tail.is_empty();
+            state.committer = if idle { Sleep::Idle } else { Sleep::Awake };
+            idle
+        };
+        // What was written has to be synced after a while; otherwise an idle store has no timer.
+        state = match self.options.durability {
+            Durability::Interval(span) => self.sleep(state, span.into(), idle),
+            Durability::Always | Durability::None => {
+                self.to_commit.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner)
+            }
+        };
+        if !state.local.records().tail.is_empty() {
+            state = self.sleep(state, LAZY_FOR, |state| {
+                let lazy = !state.stopping && !state.waited;
+                state.committer = if lazy { Sleep::Lazy } else { Sleep::Awake };
+                lazy
+            });
         }
         state.committer = Sleep::Awake;
         (!state.stopping || !state.local.records().tail.is_empty()).then_some(())
