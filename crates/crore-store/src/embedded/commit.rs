@@ -132,6 +132,8 @@ impl Inner {
     pub(crate) fn commit_until_stopped(&self) {
         let _fuse = Fuse(self);
         while self.wait_for_commit().is_some() {
+            // Whoever has something to add and could run does so first: groups are larger then.
+            std::thread::yield_now();
             if self.commit_once(Sync::AsUsual).is_err() {
                 return self.poison();
             }

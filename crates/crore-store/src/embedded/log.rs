@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use crore_core::{Job, JobId, Live, Name, Revision, Spec, State, Time};
@@ -28,6 +29,24 @@ pub(crate) struct Row {
 
 /// The queue and kind of the jobs of a lane.
 type Names = (Name, Name);
+
+/// Spreads ids, which the store gives out itself, so that nobody can choose them to collide.
+#[derive(Debug, Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// A running job at hand.
 #[derive(Debug)]
@@ -72,7 +91,7 @@ pub(crate) struct Freed {
 pub(crate) struct Log {
     pub(crate) seed: u64,
     pub(crate) rows: Dense<Row>,
-    hot: HashMap<JobId, Hot>,
+    hot: HashMap<JobId, Hot, BuildHasherDefault<Spread>>,
     /// By lane, as far as known: jobs share their names.
     names: Vec<Option<Names>>,
     pub(crate) tail: Tail,
@@ -120,7 +139,7 @@ impl Log {
         Self {
             seed,
             rows: Dense::default(),
-            hot: HashMap::new(),
+            hot: HashMap::default(),
             names: Vec::new(),
             tail,
             flight: None,

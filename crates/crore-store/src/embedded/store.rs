@@ -117,8 +117,11 @@ impl Embedded {
         needs: Needs,
         verb: impl FnOnce(&mut Local<Log>, Time) -> Result<T, Error> + Send + 'a,
     ) -> Answer<'a, Committed<T>> {
-        let answer = self.waited(needs, verb);
-        Box::pin(async { answer.await.map(Committed::synced) })
+        Box::pin(async move {
+            let Did { answer, commit } = self.inner.verb(needs, Waits::Yes, verb).await?;
+            self.inner.durable.wait(commit).await?;
+            Ok(Committed::synced(answer))
+        })
     }
 
     /// The answer to a verb that is waited for: it comes when nothing of it can be taken back any
