@@ -174,6 +174,6 @@ impl Inner {
         idle: impl FnMut(&mut State) -> bool,
     ) -> MutexGuard<'a, State> {
         let slept = self.to_commit.wait_timeout_while(state, span, idle);
-        slept.map(|(state, _)| state).unwrap_or_else(|error| error.into_inner().0)
+        slept.map_or_else(|error| error.into_inner().0, |(state, _)| state)
     }
 }

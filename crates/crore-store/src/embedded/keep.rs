@@ -208,10 +208,10 @@ impl Inner {
             let state = self.lock()?;
             let log = state.local.records();
             let synced = self.durable.synced();
-            let full =
+            let mut full =
                 log.segments.iter().filter(|(number, _)| **number + later < log.tail.segment);
             let Some((number, segment)) =
-                full.filter(|(_, segment)| !segment.hinted && segment.last <= synced).next()
+                full.find(|(_, segment)| !segment.hinted && segment.last <= synced)
             else {
                 return Ok(false);
             };

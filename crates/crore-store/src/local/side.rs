@@ -123,7 +123,7 @@ impl<R: Records> Local<R> {
             (Key::Progress(id), Value::Progress(progress)) => self.notes.set_progress(id, progress),
             (Key::Line(id, nth), Value::Line(line)) => self.notes.set_line(id, nth, line),
             (Key::Stat(series, step, at), Value::Stat(n)) => {
-                self.notes.set_count(series, step, at, n)
+                self.notes.set_count(series, step, at, n);
             }
             _ => {}
         }
