@@ -74,7 +74,7 @@ impl Inner {
             (spare, head, name)
         };
         let made = match spare {
-            Some(spare) => reuse(spare, head),
+            Some(spare) => self.reuse(spare, head),
             None => make_segment(&*self.disk, name, head),
         };
         match made {
@@ -95,6 +95,15 @@ impl Inner {
                 Err(unavailable(error))
             }
         }
+    }
+
+    /// Makes a segment of a file that holds nothing any more; the hint of what it held goes.
+    fn reuse(&self, spare: Freed, head: Head) -> io::Result<Segment> {
+        self.disk.remove(&hint_name(spare.segment))?;
+        spare.file.write(0, &head.bytes())?;
+        spare.file.sync()?;
+        let Freed { name, file, size, .. } = spare;
+        Ok(Segment { name, file, size, end: HEAD as u64, live: 0, last: 0, hinted: false })
     }
 
     /// A file that holds nothing any more, of the right size.
@@ -159,6 +168,8 @@ impl Inner {
     }
 
     fn put_hint(&self, number: u32, hint: &[u8]) -> io::Result<()> {
+        // What was there may be longer.
+        self.disk.remove(&hint_name(number))?;
         let file = self.disk.open(&hint_name(number), Open::Create)?;
         file.write(0, hint)?;
         file.sync()
@@ -178,11 +189,4 @@ fn side_bytes(local: &Local<Log>) -> u64 {
     let written: &[(u64, u64); Key::SORTS] = &local.records().side_written;
     let sizes = written.iter().zip(local.side_counts());
     sizes.map(|((bytes, n), count)| (bytes / (*n).max(1)).max(32) * count as u64).sum()
-}
-
-fn reuse(spare: Freed, head: Head) -> io::Result<Segment> {
-    spare.file.write(0, &head.bytes())?;
-    spare.file.sync()?;
-    let Freed { name, file, size, .. } = spare;
-    Ok(Segment { name, file, size, end: HEAD as u64, live: 0, last: 0, hinted: false })
 }
