@@ -11,6 +11,8 @@ mod compact;
 pub mod disk;
 mod durable;
 mod frame;
+#[cfg(feature = "conformance")]
+pub mod fuzz;
 mod hint;
 mod inner;
 mod keep;

@@ -1,5 +1,6 @@
 //! The embedded store: the whole suite on files and threads, and the model across reopenings.
 
+mod arbitrary;
 mod crashes;
 mod damage;
 mod driven;
