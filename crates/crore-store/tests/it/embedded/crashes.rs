@@ -363,12 +363,12 @@ fn no_hint_outlives_its_segment() {
     let (disk, clock) = (SimDisk::new(1), FakeClock::default());
     let store = open(&disk, &clock).expect("opened");
     for _ in 0..200 {
-        run(&store, store.push(job(&"x".repeat(2000)).into())).expect("pushed");
+        let _ = run(&store, store.push(job(&"x".repeat(2000)).into())).expect("pushed");
         let jobs = run(&store, store.claim(claim(1))).expect("claimed").jobs;
         finish(&store, &jobs[0]);
         let done = run(&store, store.get(vec![jobs[0].id.into()])).expect("seen").remove(0);
         let change = decide(&done.expect("it is kept"), &Event::Delete, 7).expect("it is there");
-        run(&store, store.apply(vec![Write::Job(change)])).expect("applied");
+        let _ = run(&store, store.apply(vec![Write::Job(change)])).expect("applied");
         store.keep_once().expect("kept");
     }
     keep_all(&store);
