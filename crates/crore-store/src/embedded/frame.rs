@@ -18,6 +18,9 @@ pub(crate) const HEADER: usize = 48;
 /// The length of what stands before a record's body.
 pub(crate) const RECORD: usize = 8;
 
+/// No number that the store gives out is so large, so that there is always a next one.
+pub(crate) const LAST: u64 = 1 << 62;
+
 /// The header of a frame, without its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -148,6 +151,9 @@ pub(crate) fn check(bytes: &[u8], seed: u64, segment: u64) -> Result<Header, Dam
     let (sum, header) = Header::read(bytes)?;
     if header.segment != segment {
         return Err(Damaged("a frame of another segment"));
+    }
+    if !(1..LAST).contains(&header.commit) || !(1..=segment).contains(&header.oldest) {
+        return Err(Damaged("a number is out of range"));
     }
     if planted!("bug-17") && header.len > 0 {
         return Ok(header);

@@ -23,8 +23,8 @@ use crore_core::limit::LimitKey;
 use crore_core::{JobId, Name, State, Time};
 
 use super::codec::{Damaged, LiveHead, Put, Reader, peek_live, peek_spec};
-use super::frame::Header;
-use super::record::{Hole, Meta, Record, Spot};
+use super::frame::{Header, LAST};
+use super::record::{Hole, Meta, Record, Spot, number};
 use super::segment::VERSION;
 use crate::local::Key;
 
@@ -158,6 +158,9 @@ impl Gather {
 
     fn live(&mut self, id: JobId, live: &[u8]) -> Result<LiveHead, Damaged> {
         let head = peek_live(&mut Reader::new(live))?;
+        if head.delivery.0 >= LAST {
+            return Err(Damaged("a number is out of range"));
+        }
         self.meta.last_id = self.meta.last_id.max(id.0);
         self.meta.last_delivery = self.meta.last_delivery.max(head.delivery.0);
         Ok(head)
@@ -317,8 +320,10 @@ impl<'a> Hint<'a> {
         }
         let (end, first, last) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (synced, oldest, at) = (reader.u64()?, reader.u64()?, reader.u64()?.cast_signed());
-        let (last_id, last_delivery) = (reader.var()?, reader.var()?);
-        let meta = Meta { last_id, last_delivery, revision: reader.var()? };
+        if last >= LAST || first > last.saturating_add(1) || oldest > segment.into() {
+            return Err(Damaged("a number is out of range"));
+        }
+        let meta = Meta::read(&mut reader)?;
         let lanes = reader.list(3, |r| Ok((r.name()?, r.name()?, r.list(2, limit_key)?)))?;
         let summary = Summary { segment, end, first, last, synced, oldest, at, meta };
         Ok(Self { summary, lanes, reader })
@@ -386,7 +391,7 @@ impl<'a> Walk<'a> {
         let Some(left) = self.mark.jobs.checked_sub(1) else { return Ok(None) };
         self.mark.jobs = left;
         let reader = &mut self.reader;
-        let id = JobId(self.mark.before.0.saturating_add(reader.var()?));
+        let id = JobId(self.mark.before.0.saturating_add(number(reader)?));
         self.mark.before = id;
         let Some(nth) = usize::from(reader.u8()?).checked_sub(1) else {
             return Ok(Some(Item { id, job: None }));

@@ -239,6 +239,8 @@ impl Inner {
     }
 
     fn put_hint(&self, number: u32, hint: &[u8]) -> io::Result<()> {
+        // What was there may be longer.
+        self.disk.remove(&hint_name(number))?;
         let file = self.disk.open(&hint_name(number), Open::Create)?;
         file.write(0, hint)?;
         file.sync()

@@ -14,6 +14,8 @@ mod durable;
 mod examine;
 mod fill;
 mod frame;
+#[cfg(feature = "conformance")]
+pub mod fuzz;
 mod gaps;
 mod hint;
 mod inner;

@@ -18,6 +18,7 @@
 use crore_core::{Job, JobId, Live, Spec};
 
 use super::codec::{Damaged, Put, Reader, put_live, put_spec};
+use super::frame::LAST;
 use super::side;
 use crate::local::{Key, Value};
 
@@ -41,6 +42,11 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
+        let (last_id, last_delivery) = (number(reader)?, number(reader)?);
+        Ok(Self { last_id, last_delivery, revision: number(reader)? })
+    }
+
     /// The larger of both, number by number.
     pub(crate) fn or_later(self, other: Self) -> Self {
         Self {
@@ -78,29 +84,35 @@ impl<'a> Record<'a> {
         let mut reader = Reader::new(body);
         match reader.u8()? {
             1 => {
-                let (id, spec) = (JobId(reader.var()?), reader.chunk()?);
+                let (id, spec) = (get_id(&mut reader)?, reader.chunk()?);
                 Ok(Self::Put { id, spec, live: reader.rest() })
             }
             2 => {
-                let (id, priority) = (JobId(reader.var()?), reader.zig32()?);
+                let (id, priority) = (get_id(&mut reader)?, reader.zig32()?);
                 let (segment, offset, len) = (reader.u32()?, reader.u32()?, reader.u32()?);
                 let base = Spot { segment, offset, len };
                 Ok(Self::Live { id, priority, base, live: reader.rest() })
             }
-            3 => Ok(Self::Gone(JobId(reader.var()?))),
+            3 => get_id(&mut reader).map(Self::Gone),
             4 => {
                 let key = side::get_key(&mut reader)?;
                 Ok(Self::Side { key, value: reader.rest() })
             }
-            5 => {
-                let (last_id, last_delivery) = (reader.var()?, reader.var()?);
-                Ok(Self::Meta(Meta { last_id, last_delivery, revision: reader.var()? }))
-            }
+            5 => Meta::read(&mut reader).map(Self::Meta),
             6 => Ok(Self::Hole(get_hole(&mut reader))),
             7 => Ok(Self::Closed),
             _ => Err(Damaged("an unknown sort of record")),
         }
     }
+}
+
+/// A number that the store has given out.
+pub(crate) fn number(reader: &mut Reader<'_>) -> Result<u64, Damaged> {
+    Some(reader.var()?).filter(|n| *n < LAST).ok_or(Damaged("a number is out of range"))
+}
+
+fn get_id(reader: &mut Reader<'_>) -> Result<JobId, Damaged> {
+    number(reader).map(JobId)
 }
 
 /// A job, whole.

@@ -112,22 +112,20 @@ impl Opening<'_> {
     fn read(&self, candidate: Candidate, seed: u64) -> Result<Known, Error> {
         let Candidate { name, file, head } = candidate;
         let segment = u32::try_from(head.segment)
-            .map_err(|_| corrupt(name, 16, "a segment's number is too large"))?;
+            .map_err(|_| corrupt(name, 16, "a segment's number is out of range"))?;
+        let size = scan::size(&*file).map_err(unavailable)?;
+        if size < head.size {
+            return Err(corrupt(name, size, CUT_OFF));
+        }
         if let Some(bytes) = read_hint(self.disk, segment)?
             && let Ok(hint) = Hint::read(&bytes, segment, seed)
+            && hint.summary.end <= size
         {
             let summary = hint.summary;
-            if scan::size(&*file).map_err(unavailable)? < head.size.max(summary.end) {
-                return Err(corrupt(name, summary.end, CUT_OFF));
-            }
             let behind = Behind::default();
             return Ok(Known { segment, name, file, summary, hint: None, behind });
         }
         let bytes = scan::read_all(&*file).map_err(unavailable)?;
-        let len = bytes.len() as u64;
-        if len < head.size {
-            return Err(corrupt(name, len, CUT_OFF));
-        }
         let scan = scan::scan(&bytes, segment, seed);
         let scan = scan.map_err(|(at, damaged)| corrupt(name, at, damaged.0))?;
         let header = scan::header(&bytes, scan.end);

@@ -73,6 +73,9 @@ impl Head {
             return Ok(Kind::Newer(version));
         }
         let (segment, seed) = (reader.u64()?, reader.u64()?);
+        if segment >= u64::from(u32::MAX) {
+            return Err(Damaged("a segment's number is out of range"));
+        }
         Ok(Kind::Segment(Self { segment, seed, size: reader.u64()? }))
     }
 }

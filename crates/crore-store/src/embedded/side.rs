@@ -7,6 +7,7 @@ use crore_core::limit::{LimitKey, Tat};
 use crore_core::{GroupId, JobId, Time};
 
 use super::codec::{Damaged, Put, Reader, get_group, put_group};
+use super::record::number;
 use crate::local::{Key, Lock, Value};
 use crate::registry::Table;
 use crate::views::Step;
@@ -73,7 +74,7 @@ pub(crate) fn get_key(reader: &mut Reader<'_>) -> Result<Key, Damaged> {
             let (on, needs) = (get_thing(reader)?, get_needs(reader)?);
             Key::Wait(on, needs, JobId(reader.var()?), reader.var32()?)
         }
-        3 => Key::Group(GroupId(reader.var()?)),
+        3 => Key::Group(GroupId(number(reader)?)),
         4 => Key::Entry(get_table(reader)?, reader.name()?),
         5 => {
             let (limit, value) = (reader.name()?, reader.option(Reader::text)?);

@@ -169,17 +169,17 @@ fn check<'a>(
 }
 
 /// A store that was opened again works.
-fn works(store: Embedded, disk: &SimDisk, clock: &FakeClock, told: &Told) {
-    let pushed = run(&store, store.push(job("new").into())).expect("pushed").into_inner();
+fn works(store: &Embedded, disk: &SimDisk, clock: &FakeClock, told: &Told) {
+    let pushed = run(store, store.push(job("new").into())).expect("pushed").into_inner();
     let Pushed::New(id) = pushed.jobs[0] else { panic!("a new job is {pushed:?}") };
     assert!(told.ids.iter().all(|old| *old < id), "{id:?} was given to a caller before");
-    let claimed = run(&store, store.claim(claim(100))).expect("claimed").jobs;
+    let claimed = run(store, store.claim(claim(100))).expect("claimed").jobs;
     let old = told.deliveries.iter().max().copied().unwrap_or_default();
     assert!(claimed.iter().all(|job| job.live.delivery.0 > old), "a delivery is given out twice");
     let mine = claimed.iter().find(|job| job.id == id).expect("it is there to claim");
-    finish(&store, mine);
-    keep_all(&store);
-    let before = view(&store, script().most + 1).expect("seen");
+    finish(store, mine);
+    keep_all(store);
+    let before = view(store, script().most + 1).expect("seen");
     store.close().expect("closed");
     let store = open(disk, clock).expect("opened again");
     assert_eq!(store.found().unfinished, None);
@@ -228,7 +228,7 @@ fn off_at_every_call(of: usize) {
             }
             let after = disk.kill();
             let (store, _) = check(&after, &clock, &told, chapter);
-            works(store, &after, &clock, &told);
+            works(&store, &after, &clock, &told);
         }
     }
     assert!(all > 2000 / SHARES as u64, "{all} calls are too few");
@@ -331,7 +331,7 @@ fn fails_once(kind: Call) {
             }
             let after = disk.kill();
             let (store, _) = check(&after, &clock, &told, chapter);
-            works(store, &after, &clock, &told);
+            works(&store, &after, &clock, &told);
         }
     }
 }
@@ -356,4 +356,23 @@ fn an_open_a_list_or_a_removal_that_fails_once_loses_nothing() {
     fails_once(Call::Open);
     fails_once(Call::List);
     fails_once(Call::Remove);
+}
+
+#[test]
+fn no_hint_outlives_its_segment() {
+    let (disk, clock) = (SimDisk::new(1), FakeClock::default());
+    let store = open(&disk, &clock).expect("opened");
+    for _ in 0..200 {
+        let _ = run(&store, store.push(job(&"x".repeat(2000)).into())).expect("pushed");
+        let jobs = run(&store, store.claim(claim(1))).expect("claimed").jobs;
+        finish(&store, &jobs[0]);
+        let done = run(&store, store.get(vec![jobs[0].id.into()])).expect("seen").remove(0);
+        let change = decide(&done.expect("it is kept"), &Event::Delete, 7).expect("it is there");
+        let _ = run(&store, store.apply(vec![Write::Job(change)])).expect("applied");
+        store.keep_once().expect("kept");
+    }
+    keep_all(&store);
+    let files = disk.image();
+    let (hints, logs): (Vec<_>, Vec<_>) = files.keys().partition(|name| name.starts_with("hint"));
+    assert!(hints.len() < logs.len(), "{hints:?} and {logs:?}");
 }

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crore_core::job::Why;
 use crore_core::{JobId, State};
 use crore_store::embedded::Embedded;
+use crore_store::embedded::disk::sim::SimDisk;
 use crore_store::embedded::disk::{Disk, File, Open};
 use crore_store::jobs::Which;
 use crore_store::{Error, Jobs};
 use crore_testkit::FakeClock;
 
 use super::driven::run;
-use super::script::{Chapter, OPTIONS, View, claim, tell, view};
+use super::script::{Chapter, OPTIONS, View, claim, keep_all, open, tell, view};
 
 /// The files of a store, and what there is to be seen of it.
 struct Image {
@@ -48,7 +49,14 @@ fn images() -> &'static [Image; 2] {
             let all: usize = files.values().map(|bytes: &Arc<[u8]>| bytes.len()).sum();
             assert!(all >= 64 << 10, "{all} bytes are too few");
             assert!(files.keys().filter(|name| name.starts_with("hint")).count() > 3);
-            Image { files, clock: chapters[nth].time(), was_left: nth % 2 == 0, is, was, most }
+            Image {
+                files,
+                clock: chapters[nth].time(),
+                was_left: nth.is_multiple_of(2),
+                is,
+                was,
+                most,
+            }
         };
         [image(11), image(10)]
     })
@@ -309,6 +317,19 @@ fn no_cut_of_a_closed_store_is_unnoticed() {
 #[test]
 fn no_cut_of_a_store_that_was_not_closed_is_unnoticed() {
     cut(left(), Harms::Some);
+}
+
+#[test]
+fn a_hint_that_is_not_as_it_should_be_is_made_again() {
+    for (name, bytes) in closed().files.iter().filter(|(name, _)| name.starts_with("hint")) {
+        let files = closed().files.iter().map(|(name, bytes)| (name.clone(), bytes.to_vec()));
+        let mut files: BTreeMap<_, _> = files.collect();
+        files.insert(name.clone(), [bytes, [7; 100].as_slice()].concat());
+        let disk = SimDisk::from_image(files, 1);
+        let store = open(&disk, &closed().clock).expect("opened");
+        keep_all(&store);
+        assert_eq!(disk.image()[name], **bytes, "{name}");
+    }
 }
 
 mod all {

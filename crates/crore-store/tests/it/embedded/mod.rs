@@ -1,5 +1,6 @@
 //! The embedded store: the whole suite on files and threads, and the model across reopenings.
 
+mod arbitrary;
 mod backup;
 mod crashes;
 mod damage;
