@@ -210,7 +210,7 @@ impl State {
             return Err(Error::Corrupt { what: what.to_owned() });
         };
         let place = Place {
-            lane: row.lane,
+            lane: row.lane(),
             state: job.state,
             broken: job.broken,
             priority: job.priority,

@@ -253,7 +253,7 @@ impl Inner {
         let used: u64 = log.segments.values().map(|segment| segment.size).sum();
         let live = log.live + side_bytes(&state.local);
         let is_scarce = state.full.is_some() && log.dead() > side_bytes(&state.local) + size / 8;
-        log.segments.len() > 1 && (used > 2 * live + size || is_scarce)
+        log.segments.len() > 1 && (used > 2 * live + size / 2 || is_scarce)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crore_core::{Job, JobId, Live, Name, Revision, Spec, State, Time};
@@ -24,7 +25,18 @@ const HOT_PAYLOAD: usize = 4096;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) spot: Spot,
-    pub(crate) lane: u32,
+    /// One more than the lane's number: so a place without a row takes no byte more.
+    lane: NonZeroU32,
+}
+
+impl Row {
+    pub(crate) const fn new(spot: Spot, lane: u32) -> Self {
+        Self { spot, lane: NonZeroU32::MIN.saturating_add(lane) }
+    }
+
+    pub(crate) const fn lane(self) -> u32 {
+        self.lane.get() - 1
+    }
 }
 
 /// The queue and kind of the jobs of a lane.
@@ -219,7 +231,9 @@ impl Log {
 
     /// How many bytes moving what counts of a segment takes at the most.
     pub(crate) fn to_move(&self, segment: u32, sides: u64) -> u64 {
-        self.segments.get(&segment).map_or(0, |segment| segment.live + sides.min(segment.end))
+        let of_sides =
+            |segment: &Segment| if segment.sides > 0 { sides.min(segment.end) } else { 0 };
+        self.segments.get(&segment).map_or(0, |segment| segment.live + of_sides(segment))
     }
 
     /// How many bytes of full segments are records that count no more.
@@ -297,14 +311,14 @@ impl Log {
 
     fn record(&self, id: JobId, row: Row, (spec, live): (&[u8], &[u8])) -> Result<Record, Error> {
         let spec = &mut Reader::new(spec);
-        let spec = match self.names.get(row.lane as usize) {
+        let spec = match self.names.get(row.lane() as usize) {
             Some(Some((queue, kind))) => get_spec_with(spec, queue.clone(), kind.clone()),
             _ => get_spec(spec),
         };
         let spec = spec.map_err(|e| damaged(row.spot, e.0))?;
         let live = get_live(&mut Reader::new(live)).map_err(|e| damaged(row.spot, e.0))?;
         let priority = spec.priority;
-        Ok(Record { lane: row.lane, priority, job: Job { id, spec: Arc::new(spec), live } })
+        Ok(Record { lane: row.lane(), priority, job: Job { id, spec: Arc::new(spec), live } })
     }
 
     /// The record of a job, from memory if it is at hand.
@@ -340,7 +354,7 @@ impl Log {
         if spec_is_new {
             self.learn_names(&hot.record);
         }
-        self.rows.insert(hot.record.job.id, Row { spot, lane: hot.record.lane });
+        self.rows.insert(hot.record.job.id, Row::new(spot, hot.record.lane));
     }
 
     /// Remembers the names of a job's lane. A lane's number is that of another only after all its jobs
@@ -426,7 +440,7 @@ impl Records for Log {
         let spot = self.tail.append(|out| record::put_job(&record.job, out));
         self.count(spot, 1);
         self.learn_names(&record);
-        self.rows.insert(record.job.id, Row { spot, lane: record.lane });
+        self.rows.insert(record.job.id, Row::new(spot, record.lane));
         Ok(())
     }
 

@@ -271,7 +271,7 @@ impl Known {
             size,
             end,
             live: 0,
-            sides: 1,
+            sides: 0,
             last,
             hinted,
         })
@@ -310,11 +310,19 @@ fn replay(
     let mut sides: BTreeMap<Key, Option<Value>> = BTreeMap::new();
     for one in known {
         local.records_mut().segments.insert(one.segment, one.segment()?);
+        let mut n = 0;
         with_hint(one, disk, seed, |hint| {
             numbers = numbers.or_later(hint.summary.meta);
             let lanes = local.restore_lanes(&hint.lanes);
-            hint.walk(|item| find(local, item, &lanes), |body| gather_side(&mut sides, body))
+            hint.walk(
+                |item| find(local, item, &lanes),
+                |body| {
+                    n += 1;
+                    gather_side(&mut sides, body)
+                },
+            )
         })?;
+        local.records_mut().segments.entry(one.segment).and_modify(|segment| segment.sides = n);
     }
     for one in known {
         with_hint(one, disk, seed, |hint| hint.walk(|item| enter(local, item), |_| Ok(())))?;
@@ -373,14 +381,14 @@ fn find(local: &mut Local<Log>, item: Item, lanes: &[u32]) -> Result<(), Stop> {
     };
     let lane = match job.lane {
         Some(nth) => lanes.get(nth as usize).copied(),
-        None => rows.get(item.id).map(|row| row.lane),
+        None => rows.get(item.id).map(|row| row.lane()),
     };
     // Without its put a job cannot be told; a repair may have had to leave it out.
     let Some(lane) = lane else {
         rows.remove(item.id);
         return Ok(());
     };
-    rows.insert(item.id, Row { spot: job.spot, lane });
+    rows.insert(item.id, Row::new(job.spot, lane));
     Ok(())
 }
 
@@ -394,7 +402,7 @@ fn enter(local: &mut Local<Log>, item: Item) -> Result<(), Stop> {
             log.count(job.base, 1);
         }
         local.restore_job(Place {
-            lane: row.lane,
+            lane: row.lane(),
             state: job.state,
             broken: job.broken,
             priority: job.priority,
