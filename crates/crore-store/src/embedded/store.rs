@@ -85,7 +85,8 @@ impl Embedded {
     }
 
     /// Ends the store: everything is on the disk then, the next open finds it as it was, and every
-    /// verb is refused. To close it twice does nothing.
+    /// verb is refused. To close it twice does nothing. The directory is free for another process when
+    /// the store is dropped.
     pub fn close(&self) -> Result<(), Error> {
         if !self.stop() {
             return Ok(());

@@ -337,37 +337,37 @@ mod all {
     use super::*;
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "all bits and cuts take minutes; the tests above take one bit of each byte and every 29th cut"]
     fn no_flipped_bit_of_a_closed_store_is_unnoticed_1() {
         flip(closed(), Harms::All(0));
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "all bits and cuts take minutes; the tests above take one bit of each byte and every 29th cut"]
     fn no_flipped_bit_of_a_closed_store_is_unnoticed_2() {
         flip(closed(), Harms::All(1));
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "all bits and cuts take minutes; the tests above take one bit of each byte and every 29th cut"]
     fn no_flipped_bit_of_a_store_that_was_not_closed_is_unnoticed_1() {
         flip(left(), Harms::All(0));
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "all bits and cuts take minutes; the tests above take one bit of each byte and every 29th cut"]
     fn no_flipped_bit_of_a_store_that_was_not_closed_is_unnoticed_2() {
         flip(left(), Harms::All(1));
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "all bits and cuts take minutes; the tests above take one bit of each byte and every 29th cut"]
     fn no_cut_of_a_closed_store_is_unnoticed() {
         (0..2).for_each(|half| cut(closed(), Harms::All(half)));
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "all bits and cuts take minutes; the tests above take one bit of each byte and every 29th cut"]
     fn no_cut_of_a_store_that_was_not_closed_is_unnoticed() {
         (0..2).for_each(|half| cut(left(), Harms::All(half)));
     }
