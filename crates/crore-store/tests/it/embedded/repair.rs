@@ -89,6 +89,9 @@ fn a_damaged_record_costs_itself_alone() {
                 );
                 let saved = &mended[step.saved.as_ref().expect("kept")];
                 assert!(damaged[&name][start..].starts_with(saved) && saved.len() > 48, "{what}");
+                if repairs.left_out > 0 {
+                    continue; // It was a put, and what says of its job how it stands goes with it.
+                }
                 for (nth, (from, to)) in all.iter().enumerate().filter(|(other, _)| *other != nth) {
                     assert_eq!(
                         mended[&name][*from..*to],
