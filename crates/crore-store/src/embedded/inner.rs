@@ -115,14 +115,13 @@ pub(crate) struct Did<T> {
 
 impl Inner {
     pub(crate) fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
-        if self.durable.is_poisoned() {
-            return Err(Error::Poisoned);
-        }
-        self.state.lock().map_err(|_| {
+        let state = self.state.lock().map_err(|_| {
             // A panic under the lock leaves the index in doubt.
             self.poison();
             Error::Poisoned
-        })
+        })?;
+        // Asked under the lock: whoever held it before may have left half a verb behind.
+        if self.durable.is_poisoned() { Err(Error::Poisoned) } else { Ok(state) }
     }
 
     /// Does a verb at once, when there is room in the commit that is being gathered, and appends all
@@ -181,12 +180,11 @@ impl Inner {
         let is_empty = log.tail.is_empty();
         let commit = log.tail.commit - u64::from(is_empty);
         let changed = log.tail.len() != before;
-        if !is_empty {
-            self.tell_committer(state, waits);
-        }
         if answer.is_err() && changed {
             // Half of a verb is in the index, and must never be on the disk.
             self.poison();
+        } else if !is_empty {
+            self.tell_committer(state, waits);
         }
         Ok(Did { answer: answer?, commit })
     }
