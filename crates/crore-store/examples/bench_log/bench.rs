@@ -29,7 +29,7 @@ pub(crate) struct Scale {
 impl Scale {
     pub(crate) const FULL: Self = Self {
         runs: 5,
-        span: Duration::from_millis(1500),
+        span: Duration::from_secs(3),
         backlogs: [100_000, 1_000_000],
         reopens: [1_000_000, 10_000_000],
         churned: 5_000_000,
@@ -149,7 +149,7 @@ pub(crate) fn remove(dir: &Path) {
 
 /// How many slices a run is cut into. A disk that others use too is fast now and slow a few seconds
 /// later; those that are compared have to meet the same weather.
-pub(crate) const SLICES: u32 = 5;
+pub(crate) const SLICES: u32 = 3;
 
 /// Lets whoever ran before end what he does in the background, so that the next one has the disk
 /// to himself.

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use crate::machine;
 
-/// Threads that drive callers, once and for all. Two meet at a store's lock, as the threads of a
-/// server do; one leaves the other core of a small machine to the store.
+/// Threads that drive callers, once and for all. One core is left to the store; with more threads
+/// than that, callers on one core wait for the ones that the committer has taken the other from.
 pub(crate) static DRIVERS: OnceLock<usize> = OnceLock::new();
 
 pub(crate) fn drivers() -> usize {
-    *DRIVERS.get_or_init(|| 2)
+    *DRIVERS.get_or_init(|| thread::available_parallelism().map_or(1, |n| n.get().max(2) - 1))
 }
 
 /// When callers stop to begin anew; they finish what they have begun.

@@ -31,6 +31,10 @@ use std::time::Duration;
 
 use bench::{Bench, Scale};
 
+/// The allocator of the server.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const USAGE: &str =
     "usage: bench_log [--json FILE] [--only PART] [--dir DIR] [--drivers N] [--quick]";
 

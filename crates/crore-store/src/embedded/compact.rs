@@ -21,7 +21,7 @@ use crate::Error;
 use crate::bug::planted;
 use crate::local::{Place, Slot};
 
-/// How much is moved at a time: as much as hardly makes a commit longer.
+/// How much is moved at a time at the least: as much as hardly makes a commit longer.
 const SLICE: u64 = 256 << 10;
 /// Of a segment, at most this part is moved at a time: frames that are large for their segment leave
 /// much of it empty, so that giving segments up would never end.
@@ -56,7 +56,8 @@ impl Inner {
             return Ok(false);
         }
         let mut state = self.lock()?;
-        let slice = SLICE.min(self.options.segment_bytes / SLICES);
+        let size = self.options.segment_bytes;
+        let slice = state.pace(compaction.segment, size).max(SLICE).min(size / SLICES);
         let is_full = state.full.is_some();
         let log = state.local.records_mut();
         if is_full && log.next.is_some() && !log.make_way(2 * slice) {
@@ -164,6 +165,14 @@ impl Compaction {
 }
 
 impl State {
+    /// How much has to be moved with each commit, so that a segment is given up before half of
+    /// another one is written.
+    fn pace(&self, segment: u32, size: u64) -> u64 {
+        let log = self.local.records();
+        let last = log.flight.as_ref().map_or(0, |flight| flight.bytes.len() as u64);
+        2 * last * log.to_move(segment, 0) / size
+    }
+
     /// Moves what counts of the next part of a segment; says whether that was the last.
     fn move_slice(&mut self, compaction: &mut Compaction, most: u64) -> Result<bool, Error> {
         let Compaction { segment, hint, mark, commit } = compaction;

@@ -22,6 +22,7 @@ use crore_core::job::ClientId;
 use crore_core::limit::LimitKey;
 use crore_core::{JobId, Name, State, Time};
 
+use super::by_id::ById;
 use super::codec::{Damaged, LiveHead, Put, Reader, peek_live, peek_spec};
 use super::frame::{Header, LAST};
 use super::record::{Hole, Meta, Record, Spot, number};
@@ -81,7 +82,9 @@ pub(crate) struct Gather {
     meta: Meta,
     lanes: Vec<LaneKey>,
     numbers: HashMap<LaneKey, u32>,
-    jobs: HashMap<JobId, Option<JobItem>>,
+    jobs: Vec<Item>,
+    /// Where in the list each job is.
+    places: ById<u32>,
     sides: BTreeMap<Key, Vec<u8>>,
 }
 
@@ -93,7 +96,8 @@ impl Gather {
             meta: Meta::default(),
             lanes: Vec::new(),
             numbers: HashMap::new(),
-            jobs: HashMap::new(),
+            jobs: Vec::new(),
+            places: ById::default(),
             sides: BTreeMap::new(),
         }
     }
@@ -112,19 +116,16 @@ impl Gather {
                 let lane = self.lane(head.queue, head.kind, head.limits)?;
                 let live = self.live(id, live)?;
                 let item = job_item((spot, spot), (Some(lane), head.priority), live);
-                self.jobs.insert(id, Some(JobItem { client: head.client_id, ..item }));
+                self.set(id, Some(JobItem { client: head.client_id, ..item }));
             }
             Record::Live { id, priority, base, live } => {
                 let live = self.live(id, live)?;
-                let put =
-                    self.jobs.get(&id).and_then(Option::as_ref).filter(|job| job.base == base);
+                let put = self.job(id).filter(|job| job.base == base);
                 let (lane, client) = put.map_or((None, None), |put| (put.lane, put.client.clone()));
                 let item = job_item((spot, base), (lane, priority), live);
-                self.jobs.insert(id, Some(JobItem { client, ..item }));
+                self.set(id, Some(JobItem { client, ..item }));
             }
-            Record::Gone(id) => {
-                self.jobs.insert(id, None);
-            }
+            Record::Gone(id) => self.set(id, None),
             Record::Side { key, .. } => {
                 if let Key::Group(id) = key {
                     self.meta.last_id = self.meta.last_id.max(id.0);
@@ -136,6 +137,21 @@ impl Gather {
             Record::Closed => {}
         }
         Ok(())
+    }
+
+    /// What was said of a job so far.
+    fn job(&self, id: JobId) -> Option<&JobItem> {
+        let place = *self.places.get(&id)?;
+        self.jobs.get(place as usize)?.job.as_ref()
+    }
+
+    fn set(&mut self, id: JobId, job: Option<JobItem>) {
+        let next = u32::try_from(self.jobs.len()).unwrap_or(u32::MAX);
+        let place = *self.places.entry(id).or_insert(next);
+        match self.jobs.get_mut(place as usize) {
+            Some(item) => item.job = job,
+            None => self.jobs.push(Item { id, job }),
+        }
     }
 
     /// Everything is as if the missing commits had been there, and had said nothing.
@@ -204,12 +220,12 @@ impl Gather {
         }
         out.put_var(self.jobs.len() as u64);
         let mut before = JobId(0);
-        let mut jobs: Vec<_> = self.jobs.into_iter().collect();
-        jobs.sort_unstable_by_key(|(id, _)| *id);
-        for (id, job) in &jobs {
+        let mut order: Vec<(JobId, u32)> = self.places.into_iter().collect();
+        order.sort_unstable();
+        for (id, place) in order {
             out.put_var(id.0 - before.0);
-            before = *id;
-            put_job(job.as_ref(), &mut out);
+            before = id;
+            put_job(self.jobs.get(place as usize).and_then(|item| item.job.as_ref()), &mut out);
         }
         out.put_var(self.sides.len() as u64);
         self.sides.values().for_each(|body| out.put_chunk(body));

@@ -133,6 +133,8 @@ impl Inner {
         verb: impl FnOnce(&mut Local<Log>, Time) -> Result<T, Error>,
     ) -> Result<Did<T>, Error> {
         loop {
+            // Looked at before the lock is taken: whoever waits for it should not wait for that too.
+            let now = self.clock.now();
             let commit = {
                 let mut state = self.lock()?;
                 if state.stopping {
@@ -144,6 +146,7 @@ impl Inner {
                 } else if needs != Needs::Nothing && self.lacks_next(&state) {
                     None
                 } else {
+                    state.last = state.last.max(now);
                     return self.verb_now(&mut state, (needs, waits), verb);
                 }
             };
@@ -170,7 +173,6 @@ impl Inner {
         if state.full.is_some() {
             state.local.records_mut().make_way(self.options.segment_bytes / 8);
         }
-        state.last = state.last.max(self.clock.now());
         let before = state.local.records().tail.len();
         let answer = verb(&mut state.local, state.last);
         state.write_sides();

@@ -1,7 +1,7 @@
 //! The keeper: what nobody waits for, one piece at a time.
 
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::commit::Fuse;
@@ -19,9 +19,12 @@ use crate::local::{Key, Local};
 /// How often a full disk is tried again when nothing else happens.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// How long nothing is committed before what is not urgent is done: not in every short pause.
+const AT_LEISURE_AFTER: Duration = Duration::from_secs(10);
+
 /// How many full segments are left without a hint while there is much to do: they may be given up
 /// before anybody needs one.
-const WITHOUT_HINT: u32 = 3;
+const WITHOUT_HINT: u32 = 6;
 
 /// Whether there is so much to do that what is not urgent is left for later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +46,8 @@ impl Inner {
     pub(crate) fn keep_once(&self, how: Busy) -> Result<bool, Error> {
         let mut keeper = self.keeper.lock().map_err(|_| Error::Poisoned)?;
         Ok(self.make_ready()?
-            || self.make_reserve()?
-            || self.give_back()?
+            || self.make_reserve(&keeper)?
+            || self.give_back(how)?
             || self.compact(&mut keeper)?
             || self.write_hint(how)?)
     }
@@ -53,7 +56,8 @@ impl Inner {
     pub(crate) fn has_keeping(&self, state: &State) -> bool {
         let log = state.local.records();
         let lacks = log.next.is_none() || log.reserve.is_none();
-        lacks && state.full.is_none() || !log.freed.is_empty() || self.has_waste(state)
+        let is_freed = !log.freed.is_empty() && (lacks || self.holds_too_much(state));
+        lacks && state.full.is_none() || is_freed || self.has_waste(state)
     }
 
     /// The keeper's thread.
@@ -68,13 +72,31 @@ impl Inner {
             }
             if !did {
                 state.keeper = Sleep::Idle;
-                let waited = self.to_keep.wait_timeout(state, TRY_AGAIN_AFTER);
-                let (state, end) = waited.unwrap_or_else(PoisonError::into_inner);
-                drop(state);
-                how = if end.timed_out() { Busy::No } else { Busy::Yes };
+                how = self.sleep_until_kept(state);
             }
         }
         self.poison();
+    }
+
+    /// Sleeps until there may be something to do, and says whether there is time for what is not
+    /// urgent. A store with nothing of that has no timer.
+    fn sleep_until_kept(&self, state: MutexGuard<'_, State>) -> Busy {
+        let log = state.local.records();
+        let mut full = log.segments.range(..log.tail.segment);
+        let is_left = !log.freed.is_empty() || full.any(|(_, segment)| !segment.hinted);
+        let span = match (&state.full, is_left) {
+            (Some(_), _) => TRY_AGAIN_AFTER,
+            (None, true) => AT_LEISURE_AFTER,
+            (None, false) => {
+                drop(self.to_keep.wait(state));
+                return Busy::Yes;
+            }
+        };
+        let commit = log.tail.commit;
+        let waited = self.to_keep.wait_timeout(state, span);
+        let (state, end) = waited.unwrap_or_else(PoisonError::into_inner);
+        let is_quiet = end.timed_out() && state.local.records().tail.commit == commit;
+        if is_quiet { Busy::No } else { Busy::Yes }
     }
 
     /// Whether the last file is nearly full, and it is open whether there can be another one. Whoever
@@ -131,15 +153,19 @@ impl Inner {
     }
 
     /// Keeps a file for the day when the disk is full. That day has come if there can be none.
-    fn make_reserve(&self) -> Result<bool, Error> {
+    fn make_reserve(&self, keeper: &Keeper) -> Result<bool, Error> {
         let (spare, name, (size, seed)) = {
             let mut state = self.lock()?;
+            let is_soon = self.is_one_freed_soon(&state, keeper);
             let log = state.local.records_mut();
             if log.reserve.is_some() || log.next.is_none() {
                 return Ok(false);
             }
             let size = segment::size(u64::from(log.tail.segment) + 2, self.options.segment_bytes);
             let spare = self.take_spare(log, size);
+            if spare.is_none() && is_soon {
+                return Ok(false);
+            }
             log.next_name += u64::from(spare.is_none());
             (spare, log.next_name.saturating_sub(1), (size, log.seed))
         };
@@ -160,6 +186,16 @@ impl Inner {
             }
             Err(error) => self.not_made(name, error),
         }
+    }
+
+    /// Whether a file will be freed while there is much room in the last one: to make one and to give
+    /// another one back would keep the disk busy for nothing.
+    fn is_one_freed_soon(&self, state: &State, keeper: &Keeper) -> bool {
+        let (log, size) = (state.local.records(), self.options.segment_bytes);
+        let space = Space::of(state);
+        let has_waste = space.used > 2 * space.live + size / 2;
+        let has_time = log.rest() > size / 8;
+        state.full.is_none() && keeper.stuck.is_none() && log.pins == 0 && has_waste && has_time
     }
 
     /// A file could not be made: because the disk is full, or that is the end.
@@ -185,9 +221,12 @@ impl Inner {
 
     /// Gives a file back to the file system, and removes the hint of what it held: if it is not needed,
     /// or too short to be used again.
-    fn give_back(&self) -> Result<bool, Error> {
+    fn give_back(&self, how: Busy) -> Result<bool, Error> {
         let freed = {
             let mut state = self.lock()?;
+            if how == Busy::Yes && state.full.is_none() && !self.holds_too_much(&state) {
+                return Ok(false);
+            }
             let (synced, log) = (self.durable.synced(), state.local.records_mut());
             let over = log.freed.front().is_some_and(|freed| freed.commit <= synced);
             if !over || log.pins > 0 {
@@ -217,11 +256,10 @@ impl Inner {
             };
             (*number, Arc::clone(&segment.file), log.seed, segment.end)
         };
-        let bytes = scan::read_all(&*file).map_err(unavailable)?;
-        let written = match scan::hint(&bytes, number, seed, end) {
-            Ok(hint) => self.put_hint(number, &hint),
+        let written = match scan::hint(&*file, number, seed, end).map_err(unavailable)? {
+            Some(hint) => self.put_hint(number, &hint),
             // The segment is damaged; it is found out again, with its place, when it is needed.
-            Err(_) => Ok(()),
+            None => Ok(()),
         };
         match written {
             Ok(()) => {}
@@ -246,14 +284,44 @@ impl Inner {
         file.sync()
     }
 
+    /// Whether there are more files than there may be, near enough. Up to there one that is not needed
+    /// now is kept for later.
+    fn holds_too_much(&self, state: &State) -> bool {
+        let (space, size) = (Space::of(state), self.options.segment_bytes);
+        space.used + space.ready > 2 * space.live + 4 * size - size / 4
+    }
+
     /// Whether the log is so much larger than what is in it that its oldest segment is to go.
     /// On a full disk any of it is too much.
     pub(crate) fn has_waste(&self, state: &State) -> bool {
         let (log, size) = (state.local.records(), self.options.segment_bytes);
-        let used: u64 = log.segments.values().map(|segment| segment.size).sum();
-        let live = log.live + side_bytes(&state.local);
+        let Space { used, live, .. } = Space::of(state);
         let is_scarce = state.full.is_some() && log.dead() > side_bytes(&state.local) + size / 8;
-        log.segments.len() > 1 && (used > 2 * live + size / 2 || is_scarce)
+        // Jobs mostly go in the order in which they came: what is to be moved gets less by itself,
+        // and to give up what is empty costs nothing.
+        let is_empty = log.to_move(log.oldest(), u64::MAX) == 0;
+        log.segments.len() > 1 && (is_empty || used > 2 * live + size + size / 4 || is_scarce)
+    }
+}
+
+/// How the files of the log are used, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Space {
+    /// Files with something in them.
+    used: u64,
+    /// Files that are ready to be used.
+    ready: u64,
+    /// Newest records.
+    live: u64,
+}
+
+impl Space {
+    fn of(state: &State) -> Self {
+        let log = state.local.records();
+        let used = log.segments.values().map(|segment| segment.size).sum();
+        let files = log.freed.iter().chain(&log.reserve).map(|freed| freed.size);
+        let ready = files.chain(log.next.iter().map(|next| next.size)).sum();
+        Self { used, ready, live: log.live + side_bytes(&state.local) }
     }
 }
 

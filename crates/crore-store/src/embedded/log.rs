@@ -1,13 +1,14 @@
 //! The log as the index sees it: records of jobs by their id, wherever their newest bytes are.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crore_core::{Job, JobId, Live, Name, Revision, Spec, State, Time};
 
+use super::ahead::Ahead;
+use super::by_id::ById;
 use super::codec::{Reader, get_live, get_spec, get_spec_with};
 use super::disk::File;
 use super::frame;
@@ -41,24 +42,6 @@ impl Row {
 
 /// The queue and kind of the jobs of a lane.
 type Names = (Name, Name);
-
-/// Spreads ids, which the store gives out itself, so that nobody can choose them to collide.
-#[derive(Debug, Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
 
 /// A running job at hand.
 #[derive(Debug)]
@@ -103,11 +86,12 @@ pub(crate) struct Freed {
 pub(crate) struct Log {
     pub(crate) seed: u64,
     pub(crate) rows: Dense<Row>,
-    hot: HashMap<JobId, Hot, BuildHasherDefault<Spread>>,
+    hot: ById<Hot>,
     /// By lane, as far as known: jobs share their names.
     names: Vec<Option<Names>>,
     pub(crate) tail: Tail,
     pub(crate) flight: Option<Arc<Flight>>,
+    ahead: Ahead,
     pub(crate) segments: BTreeMap<u32, Segment>,
     /// The next segment, if it is ready; its head is durable.
     pub(crate) next: Option<Segment>,
@@ -146,15 +130,32 @@ impl Mark {
     }
 }
 
+/// What was changed of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Changed {
+    Spec,
+    Live,
+}
+
+/// Lets `change` change a record, and says what it has changed.
+fn watched<T>(record: &mut Record, change: impl FnOnce(&mut Record) -> T) -> (T, Option<Changed>) {
+    let before = Mark::of(&record.job);
+    let answer = change(record);
+    let after = Mark::of(&record.job);
+    let what = if before.spec == after.spec { Changed::Live } else { Changed::Spec };
+    (answer, (before != after).then_some(what))
+}
+
 impl Log {
     pub(crate) fn new(seed: u64, tail: Tail) -> Self {
         Self {
             seed,
             rows: Dense::default(),
-            hot: HashMap::default(),
+            hot: ById::default(),
             names: Vec::new(),
             tail,
             flight: None,
+            ahead: Ahead::default(),
             segments: BTreeMap::new(),
             next: None,
             reserve: None,
@@ -187,7 +188,9 @@ impl Log {
         }
         let stamp = Stamp { seed: self.seed, synced, oldest: self.oldest(), at };
         let segment = self.segments.get_mut(&self.tail.segment)?;
-        let flight = Arc::new(self.tail.launch(stamp, Arc::clone(&segment.file)));
+        let before = self.flight.take().and_then(Arc::into_inner);
+        let buffer = before.map_or_else(Vec::new, |flight| flight.bytes);
+        let flight = Arc::new(self.tail.launch(stamp, Arc::clone(&segment.file), buffer));
         (segment.end, segment.last) = (self.tail.at, flight.commit);
         segment.size = segment.size.max(segment.end);
         let scarce = if is_full { segment.size / 8 } else { 0 };
@@ -280,6 +283,9 @@ impl Log {
         if let Some(bytes) = self.flight.as_deref().and_then(|flight| flight.get(spot)) {
             return Ok(Cow::Borrowed(bytes));
         }
+        if let Some(bytes) = self.ahead.get(spot) {
+            return Ok(Cow::Borrowed(bytes));
+        }
         let segment = self.segments.get(&spot.segment).ok_or_else(|| damaged(spot, "no file"))?;
         let mut bytes = vec![0; spot.len as usize];
         let n = segment.file.read(spot.offset.into(), &mut bytes);
@@ -321,14 +327,31 @@ impl Log {
         Ok(Record { lane: row.lane(), priority, job: Job { id, spec: Arc::new(spec), live } })
     }
 
+    /// A job is about to be read, and those behind it may soon be.
+    fn reach(&mut self, spot: Spot) {
+        let flight = self.flight.as_ref().filter(|flight| flight.segment == spot.segment);
+        let Some(segment) = self.segments.get(&spot.segment) else { return };
+        let end = flight.map_or(segment.end, |flight| flight.at);
+        if u64::from(spot.offset) < end {
+            self.ahead.reach(spot, &*segment.file, end);
+        }
+    }
+
     /// The record of a job, from memory if it is at hand.
     fn fetch(&mut self, id: JobId) -> Result<Option<Hot>, Error> {
         if let Some(hot) = self.hot.remove(&id) {
             return Ok(Some(hot));
         }
         let Some(row) = self.rows.get(id).copied() else { return Ok(None) };
+        self.reach(row.spot);
         let (record, base) = self.read(id, row)?;
         Ok(Some(Hot { record, base }))
+    }
+
+    /// Writes a job that has changed, and keeps it at hand if it is running.
+    fn save(&mut self, mut hot: Hot, changed: Changed) {
+        self.write(&mut hot, changed == Changed::Spec);
+        self.keep_if_hot(hot);
     }
 
     /// Writes a job that has changed; with another spec, whole.
@@ -449,14 +472,21 @@ impl Records for Log {
         id: JobId,
         change: impl FnOnce(&mut Record) -> T,
     ) -> Result<Option<T>, Error> {
-        let Some(mut hot) = self.fetch(id)? else { return Ok(None) };
-        let before = Mark::of(&hot.record.job);
-        let answer = change(&mut hot.record);
-        let after = Mark::of(&hot.record.job);
-        if before != after {
-            self.write(&mut hot, before.spec != after.spec);
+        if let Some(hot) = self.hot.get_mut(&id) {
+            let (answer, changed) = watched(&mut hot.record, change);
+            if let Some(changed) = changed
+                && let Some(hot) = self.hot.remove(&id)
+            {
+                self.save(hot, changed);
+            }
+            return Ok(Some(answer));
         }
-        self.keep_if_hot(hot);
+        let Some(mut hot) = self.fetch(id)? else { return Ok(None) };
+        let (answer, changed) = watched(&mut hot.record, change);
+        match changed {
+            Some(changed) => self.save(hot, changed),
+            None => self.keep_if_hot(hot),
+        }
         Ok(Some(answer))
     }
 

@@ -5,7 +5,9 @@
 //! who wait for theirs are woken. The **keeper** does what nobody waits for: it makes files ready,
 //! gives old ones up, and writes hints. `docs/design/0002-the-log.md` draws the files byte by byte.
 
+mod ahead;
 mod backup;
+mod by_id;
 mod codec;
 mod commit;
 mod compact;
@@ -43,5 +45,5 @@ pub use recover::Found;
 pub use repair::repair;
 pub use repairs::{Repairs, Step};
 pub use show::show;
-pub use store::Embedded;
+pub use store::{Embedded, Health};
 pub use verify::{Damage, Report, verify};

@@ -239,7 +239,7 @@ impl<'a> Opening<'a> {
 
 /// Makes a segment of zeros with a head, all of it on the disk.
 pub(crate) fn make_segment(disk: &dyn Disk, name: u64, head: Head) -> io::Result<Segment> {
-    const ZEROS: &[u8] = &[0; 1 << 18];
+    const ZEROS: &[u8] = &[0; 1 << 20];
     let size = head.size;
     let file = disk.open(&segment::name(name), Open::Create)?;
     let mut at = 0;
@@ -247,8 +247,9 @@ pub(crate) fn make_segment(disk: &dyn Disk, name: u64, head: Head) -> io::Result
         let n = (size - at).min(ZEROS.len() as u64);
         file.write(at, ZEROS.get(..n as usize).unwrap_or_default())?;
         at += n;
+        // Bit by bit: behind all of it at once, a commit would wait.
+        file.sync()?;
     }
-    file.sync()?;
     file.write(0, &head.bytes())?;
     file.sync()?;
     Ok(Segment { name, file, size, end: HEAD as u64, live: 0, sides: 0, last: 0, hinted: false })

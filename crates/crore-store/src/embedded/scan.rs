@@ -11,9 +11,6 @@ use super::hint::Gather;
 use super::record::Spot;
 use super::segment::HEAD;
 
-/// How much is read at a time, at first and at most.
-const CHUNKS: [usize; 2] = [1 << 14, 1 << 22];
-
 /// A segment as its frames tell it.
 #[derive(Debug)]
 pub(crate) struct Scan {
@@ -32,20 +29,13 @@ pub(crate) struct Later {
     pub(crate) header: Header,
 }
 
-/// All bytes of a file.
+/// All bytes of a file, read into a buffer that never grows: a large one that does is copied again and
+/// again.
 pub(crate) fn read_all(file: &dyn File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let [mut chunk, most] = CHUNKS;
-    loop {
-        let start = bytes.len();
-        bytes.resize(start + chunk, 0);
-        let n = file.read(start as u64, bytes.get_mut(start..).unwrap_or_default())?;
-        bytes.truncate(start + n);
-        if n < chunk {
-            return Ok(bytes);
-        }
-        chunk = (chunk * 2).min(most);
-    }
+    let mut bytes = vec![0; usize::try_from(size(file)?).unwrap_or(usize::MAX)];
+    let n = file.read(0, &mut bytes)?;
+    bytes.truncate(n);
+    Ok(bytes)
 }
 
 /// Reads the frames of a segment up to the first that is not good, and looks for good ones behind it.
@@ -117,18 +107,58 @@ fn what(body: &[u8]) -> Result<Option<What>, Damaged> {
     })
 }
 
-/// The hint of a segment whose frames end there.
+/// The hint of a segment whose frames end there, read frame by frame: a store that is full of jobs
+/// should not need as much memory again. `None`: the segment is damaged.
 pub(crate) fn hint(
-    bytes: &[u8],
+    file: &dyn File,
     segment: u32,
     seed: u64,
     end: u64,
-) -> Result<Vec<u8>, (u64, Damaged)> {
-    let scan = scan(bytes, segment, seed)?;
-    if scan.end != end {
-        return Err((scan.end, scan.stop));
+) -> io::Result<Option<Vec<u8>>> {
+    let (mut gathered, mut at) = (Gather::new(segment), HEAD as u64);
+    let mut window = Window { file, at, bytes: Vec::new() };
+    while at < end {
+        let head = Header::read(window.get(at, HEADER)?);
+        let Ok((_, header)) = head else { return Ok(None) };
+        let stride = header.stride().min(end);
+        let frame = window.get(at, usize::try_from(stride).unwrap_or(usize::MAX))?;
+        let place = (segment, usize::try_from(at).unwrap_or(usize::MAX));
+        let follows = gathered.last().is_none_or(|last| header.commit == last + 1);
+        if !follows
+            || frame::check(frame, seed, segment.into()).is_err()
+            || gather(&mut gathered, frame, place, header).is_err()
+        {
+            return Ok(None);
+        }
+        at += stride;
     }
-    Ok(scan.gathered.finish(seed, end))
+    Ok((at == end).then(|| gathered.finish(seed, end)))
+}
+
+/// A part of a file.
+struct Window<'a> {
+    file: &'a dyn File,
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window<'_> {
+    /// How much is read at a time, at the least.
+    const PART: usize = 1 << 20;
+
+    /// So many bytes from there on; fewer if the file ends.
+    fn get(&mut self, at: u64, len: usize) -> io::Result<&[u8]> {
+        let end = self.at + self.bytes.len() as u64;
+        if at < self.at || at + len as u64 > end {
+            self.bytes.resize(len.max(Self::PART), 0);
+            let n = self.file.read(at, &mut self.bytes)?;
+            self.bytes.truncate(n);
+            self.at = at;
+        }
+        let start = usize::try_from(at - self.at).unwrap_or(usize::MAX);
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        Ok(rest.get(..len).unwrap_or(rest))
+    }
 }
 
 fn gather(

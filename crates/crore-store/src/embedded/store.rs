@@ -31,6 +31,17 @@ pub struct Embedded {
     found: Found,
 }
 
+/// What ails an open store.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Health {
+    /// Nothing is promised any more; the store has to be opened anew.
+    pub is_poisoned: bool,
+    /// Why there is no room for anything new.
+    pub full: Option<String>,
+    /// Why the oldest part of the log cannot be given up, so that the log grows until it is repaired.
+    pub stuck: Option<String>,
+}
+
 impl Embedded {
     /// Opens the store in a directory, which is made if it is not there. Two threads of its own do
     /// what is to be done until it is [closed](Self::close) or dropped.
@@ -70,6 +81,15 @@ impl Embedded {
     /// What was found when the store was opened.
     pub const fn found(&self) -> &Found {
         &self.found
+    }
+
+    /// What ails the store; a sound one has nothing to say.
+    pub fn health(&self) -> Health {
+        let keeper = self.inner.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        let stuck = keeper.stuck.clone();
+        drop(keeper);
+        let full = self.inner.lock().map(|state| state.full.clone());
+        Health { is_poisoned: full.is_err(), full: full.ok().flatten(), stuck }
     }
 
     /// Makes durable what was gathered so far; says whether there was anything. An error is the end

@@ -66,11 +66,18 @@ impl Tail {
         Spot { segment: self.segment, offset: u32::try_from(offset).unwrap_or(u32::MAX), len }
     }
 
-    /// Closes the frame, and leaves an empty tail behind it.
-    pub(crate) fn launch(&mut self, stamp: Stamp, file: Arc<dyn File>) -> Flight {
+    /// Closes the frame, and leaves an empty tail behind it, in the buffer of a frame before.
+    pub(crate) fn launch(&mut self, stamp: Stamp, file: Arc<dyn File>, buffer: Vec<u8>) -> Flight {
         let mut next = Self::new(self.commit + 1, self.segment, 0);
-        // The next one will be about as long.
-        next.bytes.reserve(self.bytes.len() + self.bytes.len() / 4);
+        // The next one will be about as long as this one, and not keep more than that.
+        let about = self.bytes.len() + self.bytes.len() / 4;
+        if (about..4 * about).contains(&buffer.capacity()) {
+            next.bytes = buffer;
+            next.bytes.clear();
+            next.bytes.resize(HEADER, 0);
+        } else {
+            next.bytes.reserve(about);
+        }
         let Self { commit, segment, at, mut bytes, sum, woken } = std::mem::replace(self, next);
         let header = Header {
             len: u32::try_from(bytes.len() - HEADER).unwrap_or(u32::MAX),
@@ -101,7 +108,8 @@ impl Flight {
     }
 }
 
-fn part(bytes: &[u8], segment: u32, at: u64, spot: Spot) -> Option<&[u8]> {
+/// The bytes of a record, of those from a place in a segment on.
+pub(crate) fn part(bytes: &[u8], segment: u32, at: u64, spot: Spot) -> Option<&[u8]> {
     if spot.segment != segment {
         return None;
     }

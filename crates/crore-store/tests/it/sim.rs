@@ -6,21 +6,16 @@ mod verbs;
 use std::ops::Range;
 
 use crore_store::simulation::{
-    Coverage, InMemory, OnLog, Sometimes, Subject, first_failing_seed, run, run_twice,
+    Coverage, InMemory, OnLog, Sometimes, Subject, first_failing_seed, run_twice,
 };
 
 use journal::{Journal, Lie};
 
-/// Each so-many-th seed is run twice, to see that nothing but the seed has a say.
-const TWICE: u64 = 5;
-
-/// Runs seeds; the first that fails ends it.
+/// Runs seeds, each twice, to see that nothing but the seed has a say; the first that fails ends it.
 fn all_well<S: Subject>(seeds: Range<u64>, make: impl Fn() -> S) -> Coverage {
     let mut coverage = Coverage::default();
     for seed in seeds {
-        let twice = seed.is_multiple_of(TWICE);
-        let report = if twice { run_twice(seed, &make) } else { run(seed, &mut make()) };
-        match report {
+        match run_twice(seed, &make) {
             Ok(report) => coverage.add(&report.coverage),
             Err(failure) => panic!("{failure}"),
         }

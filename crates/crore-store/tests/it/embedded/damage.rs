@@ -254,9 +254,12 @@ fn assert_damaged(store: &Embedded, image: &Image, case: &str) {
 enum Harms {
     /// One bit of every so many-th byte, and as many cuts.
     Some,
-    /// All of them, in the first or the second half of all bytes.
+    /// All of them, in every so many-th byte from the n-th on.
     All(usize),
 }
+
+/// How many parts all harms are done in.
+const PARTS: usize = 12;
 
 /// Far from a power of two, so that every part of every record is met somewhere.
 const STRIDE: usize = 29;
@@ -265,7 +268,7 @@ impl Harms {
     fn places(self, len: usize) -> Box<dyn Iterator<Item = usize>> {
         match self {
             Self::Some => Box::new((0..len).step_by(STRIDE)),
-            Self::All(half) => Box::new((half..len).step_by(2)),
+            Self::All(nth) => Box::new((nth..len).step_by(PARTS)),
         }
     }
 
@@ -333,42 +336,33 @@ fn a_hint_that_is_not_as_it_should_be_is_made_again() {
 }
 
 mod all {
-    //! Every bit and every byte, which takes minutes.
+    //! Every bit and every byte, in parts that run side by side.
     use super::*;
 
-    #[test]
-    #[ignore = "all bits and cuts take minutes; the tests above take one bit of each byte and every 29th cut"]
-    fn no_flipped_bit_of_a_closed_store_is_unnoticed_1() {
-        flip(closed(), Harms::All(0));
+    macro_rules! parts {
+        ($($name:ident = $nth:literal),*) => {$(
+            mod $name {
+                use super::*;
+
+                #[test]
+                fn no_flipped_bit_of_a_closed_store_is_unnoticed() {
+                    flip(closed(), Harms::All($nth));
+                }
+
+                #[test]
+                fn no_flipped_bit_of_a_store_that_was_not_closed_is_unnoticed() {
+                    flip(left(), Harms::All($nth));
+                }
+
+                #[test]
+                fn no_cut_is_unnoticed() {
+                    cut(closed(), Harms::All($nth));
+                    cut(left(), Harms::All($nth));
+                }
+            }
+        )*};
     }
 
-    #[test]
-    #[ignore = "all bits and cuts take minutes; the tests above take one bit of each byte and every 29th cut"]
-    fn no_flipped_bit_of_a_closed_store_is_unnoticed_2() {
-        flip(closed(), Harms::All(1));
-    }
-
-    #[test]
-    #[ignore = "all bits and cuts take minutes; the tests above take one bit of each byte and every 29th cut"]
-    fn no_flipped_bit_of_a_store_that_was_not_closed_is_unnoticed_1() {
-        flip(left(), Harms::All(0));
-    }
-
-    #[test]
-    #[ignore = "all bits and cuts take minutes; the tests above take one bit of each byte and every 29th cut"]
-    fn no_flipped_bit_of_a_store_that_was_not_closed_is_unnoticed_2() {
-        flip(left(), Harms::All(1));
-    }
-
-    #[test]
-    #[ignore = "all bits and cuts take minutes; the tests above take one bit of each byte and every 29th cut"]
-    fn no_cut_of_a_closed_store_is_unnoticed() {
-        (0..2).for_each(|half| cut(closed(), Harms::All(half)));
-    }
-
-    #[test]
-    #[ignore = "all bits and cuts take minutes; the tests above take one bit of each byte and every 29th cut"]
-    fn no_cut_of_a_store_that_was_not_closed_is_unnoticed() {
-        (0..2).for_each(|half| cut(left(), Harms::All(half)));
-    }
+    parts!(part_1 = 0, part_2 = 1, part_3 = 2, part_4 = 3, part_5 = 4, part_6 = 5);
+    parts!(part_7 = 6, part_8 = 7, part_9 = 8, part_10 = 9, part_11 = 10, part_12 = 11);
 }

@@ -7,13 +7,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crore_core::job::When;
-use crore_core::{Batch, Caps, Clock, Code, Encoding, Name, NewJob, Payload, Span, Spec};
-use crore_store::embedded::{Embedded, Options};
-use crore_store::jobs::{Claim, Order, Which};
+use crore_core::machine::{Event, Outcome, decide};
+use crore_core::{Batch, Caps, Clock, Code, Encoding, Job, Name, NewJob, Payload, Span, Spec};
+use crore_store::embedded::disk::{Directory, Disk, Open};
+use crore_store::embedded::{Embedded, Health, Options};
+use crore_store::jobs::{Claim, Order, Which, Write};
 use crore_store::{Error, Jobs, Upkeep};
 use crore_testkit::FakeClock;
 use tempfile::TempDir;
 
+use super::driven::run;
 use crate::process::wait;
 
 const HOUR: Span = Span::from_secs(3600);
@@ -38,6 +41,11 @@ fn name(text: &str) -> Name {
 
 fn job(bytes: impl Into<Arc<[u8]>>) -> NewJob {
     Spec::new(name("q"), name("work"), Payload::new(Encoding::Bytes, bytes)).into()
+}
+
+fn finished(job: &Job) -> Event {
+    let report = Outcome::Done { result: None }.into();
+    Event::Finished { delivery: Some(job.live.delivery), report }
 }
 
 fn push(store: &Embedded, job: NewJob) -> Which {
@@ -162,4 +170,41 @@ fn payloads_of_nothing_of_the_most_and_of_more_come_back_as_they_were() {
         let job = job.as_ref().expect("there");
         assert!(*job.spec.payload.bytes == *payload(n), "{n} bytes have changed");
     }
+}
+
+#[test]
+fn a_store_that_cannot_give_up_its_oldest_part_says_so() {
+    let dir = dir();
+    let options = Options { segment_bytes: 64 << 10, ..Options::default() };
+    let disk = Arc::new(Directory::open(dir.path()).expect("a directory"));
+    let store = Embedded::open_on(disk.clone(), Arc::new(FakeClock::default()), options);
+    let store = store.expect("opened");
+    assert_eq!(store.health(), Health::default());
+    for _ in 0..60 {
+        run(&store, store.push(vec![job([7; 200]); 20].into())).expect("pushed");
+    }
+    let ask = |n| Claim {
+        queues: vec![name("q")],
+        kinds: None,
+        n,
+        order: Order::Merged,
+        worker: name("w"),
+    };
+    let kept = run(&store, store.claim(ask(1))).expect("claimed").jobs;
+    let ended = run(&store, store.claim(ask(1199))).expect("claimed").jobs;
+    let delete = |job: &Job| Write::Job(decide(job, &Event::Delete, 0).expect("deleted"));
+    let finish = |job: &Job| Write::Job(decide(job, &finished(job), 0).expect("finished"));
+    run(&store, store.apply(ended.iter().map(finish).collect())).expect("finished");
+    let ids: Vec<Which> = ended.iter().map(|job| job.id.into()).collect();
+    let ended = run(&store, store.get(ids)).expect("found");
+    run(&store, store.apply(ended.iter().flatten().map(delete).collect())).expect("deleted");
+    assert_eq!(kept.len(), 1);
+    let oldest = disk.list().expect("listed").into_iter().filter(|name| name.starts_with("log-"));
+    let oldest = disk.open(&oldest.min().expect("a file"), Open::Existing).expect("opened");
+    oldest.write(64, &[0xff; 64]).expect("harmed");
+    while store.keep_once().expect("kept") {
+        store.commit_once().expect("committed");
+    }
+    let stuck = store.health().stuck.expect("it says so");
+    assert!(stuck.contains("`log-") && stuck.contains("offset 64"), "{stuck}");
 }
