@@ -81,6 +81,10 @@ codes! {
     LimitRange = "limit-range",
     /// The thing that was asked for does not exist.
     NotFound = "not-found",
+    /// It is there, but not in a state for which this means anything; the message says why.
+    Refused = "refused",
+    /// The engine is being stopped; ask another one, or later.
+    Stopping = "stopping",
     /// The store is full; reports and deletes still work.
     Full = "full",
     /// The store cannot be reached now; try again.

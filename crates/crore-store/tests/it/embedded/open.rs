@@ -181,7 +181,7 @@ fn a_store_that_cannot_give_up_its_oldest_part_says_so() {
     let store = store.expect("opened");
     assert_eq!(store.health(), Health::default());
     for _ in 0..60 {
-        run(&store, store.push(vec![job([7; 200]); 20].into())).expect("pushed");
+        let _ = run(&store, store.push(vec![job([7; 200]); 20].into())).expect("pushed");
     }
     let ask = |n| Claim {
         queues: vec![name("q")],
@@ -194,10 +194,11 @@ fn a_store_that_cannot_give_up_its_oldest_part_says_so() {
     let ended = run(&store, store.claim(ask(1199))).expect("claimed").jobs;
     let delete = |job: &Job| Write::Job(decide(job, &Event::Delete, 0).expect("deleted"));
     let finish = |job: &Job| Write::Job(decide(job, &finished(job), 0).expect("finished"));
-    run(&store, store.apply(ended.iter().map(finish).collect())).expect("finished");
+    let _ = run(&store, store.apply(ended.iter().map(finish).collect())).expect("finished");
     let ids: Vec<Which> = ended.iter().map(|job| job.id.into()).collect();
     let ended = run(&store, store.get(ids)).expect("found");
-    run(&store, store.apply(ended.iter().flatten().map(delete).collect())).expect("deleted");
+    let _ =
+        run(&store, store.apply(ended.iter().flatten().map(delete).collect())).expect("deleted");
     assert_eq!(kept.len(), 1);
     let oldest = disk.list().expect("listed").into_iter().filter(|name| name.starts_with("log-"));
     let oldest = disk.open(&oldest.min().expect("a file"), Open::Existing).expect("opened");

@@ -1,0 +1,170 @@
+//! Why is this job not running? An answer for programs and people.
+
+use crore_core::job::{Dependency, Why};
+use crore_core::limit::LimitKey;
+use crore_core::{Job, JobId, Name, Span, State, Time};
+use crore_store::registry::{Table, Value};
+use crore_store::views::Query;
+
+use crate::engine::{Engine, Inner};
+use crate::error::Error;
+
+/// How many jobs are looked at to find what stands before one.
+const LOOKS: usize = 1000;
+
+/// Why a job is not running, or that it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// The job.
+    pub id: JobId,
+    /// Its state.
+    pub state: State,
+    /// What holds it, the most important first; empty: nothing does, the next fetch gets it.
+    pub reasons: Vec<Reason>,
+}
+
+/// One thing that holds a job.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reason {
+    /// It has ended.
+    Ended {
+        /// When.
+        at: Option<Time>,
+        /// Why, if it did not end well.
+        why: Option<Why>,
+    },
+    /// It is running.
+    Running {
+        /// Since when.
+        since: Time,
+        /// Who has it.
+        worker: Option<Name>,
+        /// When its lease ends if it is not renewed.
+        lease_until: Time,
+        /// Whether it was asked to stop.
+        stop: bool,
+    },
+    /// It waits for so many of these to end.
+    WaitsFor {
+        /// How many have not ended as it needs.
+        left: u32,
+        /// What it waits for.
+        on: Vec<Dependency>,
+        /// Whether one of them can no longer succeed; the job will be cancelled.
+        broken: bool,
+    },
+    /// It is due later.
+    DueAt {
+        /// When.
+        at: Time,
+        /// How long that is from now.
+        after: Span,
+        /// How many attempts it has behind it.
+        attempts: u32,
+        /// What the last of them said.
+        error: Option<std::sync::Arc<str>>,
+    },
+    /// Its queue is paused.
+    Paused(Name),
+    /// It counts against a limit under which so many are running, of at most so many.
+    Limited {
+        /// The limit and its value.
+        key: LimitKey,
+        /// How many run; counted up to a thousand.
+        running: usize,
+        /// How many may; `None`: the limit is a rate.
+        most: Option<u32>,
+    },
+    /// So many jobs of its queue come before it.
+    Behind {
+        /// How many.
+        jobs: usize,
+        /// Whether there are more than were counted.
+        or_more: bool,
+    },
+    /// Nobody waits for a job here; a worker may be busy, or there is none.
+    NobodyWaits,
+}
+
+impl Engine {
+    /// Says why a job is not running; `None`: it is not there.
+    pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, Error> {
+        let Some(job) = self.get(id).await? else { return Ok(None) };
+        let (state, now) = (job.live.state, self.inner.now());
+        let mut reasons: Vec<Reason> = plain(&job, now).into_iter().collect();
+        if matches!(state, State::Ready | State::Scheduled | State::Waiting) {
+            if self.queue(&job.spec.queue).await?.paused {
+                reasons.push(Reason::Paused(job.spec.queue.clone()));
+            }
+            reasons.extend(self.inner.limited(&job).await?);
+        }
+        if state == State::Ready {
+            reasons.extend(self.inner.behind(&job).await?);
+            if self.waiting() == 0 {
+                reasons.push(Reason::NobodyWaits);
+            }
+        }
+        Ok(Some(Explanation { id, state, reasons }))
+    }
+}
+
+/// What a job says by itself.
+fn plain(job: &Job, now: Time) -> Option<Reason> {
+    let live = &job.live;
+    match live.state {
+        State::Ready => None,
+        State::Done | State::Dead | State::Cancelled => {
+            Some(Reason::Ended { at: live.ended_at, why: live.why })
+        }
+        State::Running => Some(Reason::Running {
+            since: live.started_at,
+            worker: live.worker.clone(),
+            lease_until: live.lease_until,
+            stop: live.stop,
+        }),
+        State::Waiting => {
+            let (left, on, broken) = (live.waits, job.spec.after.clone(), live.broken);
+            Some(Reason::WaitsFor { left, on, broken })
+        }
+        State::Scheduled => Some(Reason::DueAt {
+            at: live.due,
+            after: live.due.since(now),
+            attempts: live.attempt,
+            error: live.history.first().and_then(|attempt| attempt.error.clone()),
+        }),
+    }
+}
+
+impl Inner {
+    /// The limits that have no room for a job now, as far as can be seen.
+    async fn limited(&self, job: &Job) -> Result<Vec<Reason>, Error> {
+        if job.spec.limits.is_empty() {
+            return Ok(Vec::new());
+        }
+        let query = Query { state: State::Running, queue: None, kind: None, after: None, n: LOOKS };
+        let running = self.store.list(query).await?.jobs;
+        let defined = self.entries(Table::Limits).await?;
+        let mut reasons = Vec::new();
+        for key in &job.spec.limits {
+            let entry = defined.iter().find(|entry| entry.name == key.limit);
+            let Some(Value::Limit(limit)) = entry.map(|entry| &entry.value) else { continue };
+            let running = running.iter().filter(|job| job.spec.limits.contains(key)).count();
+            let is_used_up = limit.concurrency.is_some_and(|most| running >= most as usize);
+            if is_used_up || limit.rate.is_some() {
+                let most = limit.concurrency.filter(|_| is_used_up);
+                reasons.push(Reason::Limited { key: key.clone(), running, most });
+            }
+        }
+        Ok(reasons)
+    }
+
+    /// How many ready jobs of its queue come before a job.
+    async fn behind(&self, job: &Job) -> Result<Option<Reason>, Error> {
+        let queue = Some(job.spec.queue.clone());
+        let query = Query { state: State::Ready, queue, kind: None, after: None, n: LOOKS };
+        let page = self.store.list(query).await?;
+        let place = page.jobs.iter().position(|other| other.id == job.id);
+        let (jobs, or_more) = place.map_or((page.jobs.len(), true), |place| (place, false));
+        Ok((jobs > 0).then_some(Reason::Behind { jobs, or_more }))
+    }
+}

@@ -1,0 +1,148 @@
+//! Fetch: the next jobs, now or as soon as there are any.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use crore_core::{Code, Invalid, Job, Name, Span, Time};
+use crore_store::jobs::{Claim, Order};
+
+use crate::dispatch::Ticket;
+use crate::engine::{Engine, Inner};
+use crate::error::Error;
+use crate::events::{Event, Happened};
+use crate::timers::NEVER;
+use crate::upkeep::Duty;
+
+/// What a fetch asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetch {
+    /// From which queues.
+    pub queues: Vec<Name>,
+    /// Only these kinds; `None`: any.
+    pub kinds: Option<Vec<Name>>,
+    /// At most so many.
+    pub n: usize,
+    /// How several queues are merged.
+    pub order: Order,
+    /// Who asks; kept with the delivery.
+    pub worker: Name,
+    /// How long to wait for the first one.
+    pub wait: Span,
+}
+
+impl Fetch {
+    /// One job of a queue, if there is one now.
+    pub fn new(queue: Name, worker: Name) -> Self {
+        let (queues, order) = (vec![queue], Order::Merged);
+        Self { queues, kinds: None, n: 1, order, worker, wait: Span::ZERO }
+    }
+
+    fn check(&self, most: usize) -> Result<(), Invalid> {
+        let wrong = |field: &str, n: usize| {
+            let message = format!("`{n}` lies outside 1 to {most}");
+            Err(Invalid::new(Code::CountRange, field, message))
+        };
+        match (self.queues.len(), self.n) {
+            (1.., n) if n == 0 || n > most => wrong("n", n),
+            (n, _) if n == 0 || n > most => wrong("queues", n),
+            _ => match self.kinds.as_ref().map(Vec::len) {
+                Some(n) if n == 0 || n > most => wrong("kinds", n),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn claim(&self) -> Claim {
+        let Self { queues, kinds, n, order, worker, .. } = self.clone();
+        Claim { queues, kinds, n, order, worker }
+    }
+}
+
+impl Engine {
+    /// Takes the next jobs, each under a lease. If there are none it waits for the first one as long
+    /// as asked; an empty answer means that there was none. To drop the future loses no job: one that
+    /// was taken for it is handed out again when its lease ends.
+    pub async fn fetch(&self, ask: Fetch) -> Result<Vec<Job>, Error> {
+        self.inner.fetch(&ask).await
+    }
+
+    /// How many fetches wait for a job.
+    pub fn waiting(&self) -> usize {
+        self.inner.dispatch.waiting()
+    }
+}
+
+impl Inner {
+    pub(crate) async fn fetch(&self, ask: &Fetch) -> Result<Vec<Job>, Error> {
+        self.fetch_until(ask, || false).await
+    }
+
+    /// Fetches, and gives up when woken while there is a reason to.
+    pub(crate) async fn fetch_until(
+        &self,
+        ask: &Fetch,
+        gives_up: impl Fn() -> bool,
+    ) -> Result<Vec<Job>, Error> {
+        ask.check(self.caps.fetch)?;
+        let (jobs, _) = self.claim(ask).await?;
+        if !jobs.is_empty() || ask.wait.is_zero() {
+            return Ok(jobs);
+        }
+        let ends_at = self.now().after(ask.wait);
+        let ticket = self.dispatch.enter(&ask.queues, ask.kinds.as_deref());
+        loop {
+            ticket.line_up();
+            let (jobs, next_at) = self.claim(ask).await?;
+            if jobs.len() == ask.n {
+                ticket.pass_on();
+            }
+            if !jobs.is_empty() || self.is_stopping() || gives_up() {
+                return Ok(jobs);
+            }
+            if !self.woken(&ticket, next_at.min(ends_at)).await && self.now() >= ends_at {
+                return Ok(jobs);
+            }
+        }
+    }
+
+    /// Waits for a wake-up or a time, and says whether it was a wake-up.
+    async fn woken(&self, ticket: &Ticket<'_>, until: Time) -> bool {
+        let mut sleep = pin!(self.timers.sleep_until(until));
+        poll_fn(|context| {
+            if ticket.poll_woken(context).is_ready() {
+                return Poll::Ready(true);
+            }
+            sleep.as_mut().poll(context).map(|()| false)
+        })
+        .await
+    }
+
+    /// What is there now, and when a limit may let more through.
+    async fn claim(&self, ask: &Fetch) -> Result<(Vec<Job>, Time), Error> {
+        if self.is_stopping() {
+            return Ok((Vec::new(), NEVER));
+        }
+        let claimed = self.store.claim(ask.claim()).await?;
+        if let Some(first) = claimed.jobs.iter().map(|job| job.live.lease_until).min() {
+            self.want(Duty::Rescue, first);
+            let overdue_at = self.running.add(&claimed.jobs);
+            self.want(Duty::Overdue, overdue_at);
+            self.tell_started(&claimed.jobs, claimed.now);
+        }
+        Ok((claimed.jobs, claimed.next_at.unwrap_or(NEVER)))
+    }
+
+    fn tell_started(&self, jobs: &[Job], at: Time) {
+        if self.events.is_heard() {
+            let started = jobs.iter().map(|job| Event {
+                id: job.id,
+                queue: job.spec.queue.clone(),
+                kind: job.spec.kind.clone(),
+                what: Happened::Started,
+                at,
+            });
+            self.events.tell(&started.collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Pop: run one job here, and have it done when its closure says so.
+
+use std::fmt::Display;
+use std::panic::{self, AssertUnwindSafe};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::{any::Any, future::poll_fn, ops::Deref};
+
+use crore_core::machine::{Again, Outcome};
+use crore_core::{Invalid, Job, Name, Payload};
+
+use crate::block::block_on;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::fetch::Fetch;
+use crate::finish::Finish;
+use crate::hold::Held;
+
+/// A job in the hand of whoever runs it here. Its lease is renewed as long as it runs.
+#[derive(Debug)]
+pub struct Work<'a> {
+    engine: &'a Engine,
+    job: &'a Job,
+    held: &'a Held<'a>,
+}
+
+impl Work<'_> {
+    /// What it is to be done with.
+    pub fn payload(&self) -> &[u8] {
+        &self.job.spec.payload.bytes
+    }
+
+    /// Which attempt this is, from 1.
+    pub const fn attempt(&self) -> u32 {
+        self.job.live.attempt
+    }
+
+    /// Whether somebody asked it to stop, or it is another's by now.
+    pub fn is_asked_to_stop(&self) -> bool {
+        self.held.is_asked_to_stop()
+    }
+
+    /// Says how far it is.
+    pub async fn progress(&self, percent: u8, text: &str) -> Result<(), Error> {
+        let (id, delivery) = (self.job.id, self.job.live.delivery);
+        self.engine.progress(id, delivery, percent, text).await.map(drop)
+    }
+
+    /// Adds a line to what it says.
+    pub async fn line(&self, text: &str) -> Result<(), Error> {
+        self.engine.line(self.job.id, self.job.live.delivery, text).await.map(drop)
+    }
+}
+
+impl Deref for Work<'_> {
+    type Target = Job;
+
+    fn deref(&self) -> &Job {
+        self.job
+    }
+}
+
+/// What a closure may give: nothing, or a result to keep.
+pub trait Gives {
+    /// The result, as it is kept.
+    fn payload(&self) -> Option<Payload>;
+}
+
+impl Gives for () {
+    fn payload(&self) -> Option<Payload> {
+        None
+    }
+}
+
+impl Gives for Payload {
+    fn payload(&self) -> Option<Payload> {
+        Some(self.clone())
+    }
+}
+
+impl Gives for Vec<u8> {
+    fn payload(&self) -> Option<Payload> {
+        Some(Payload::new(crore_core::Encoding::Bytes, self.clone()))
+    }
+}
+
+impl Engine {
+    /// Runs the next job of a queue. When the closure returns `Ok` the job is done; when it returns
+    /// `Err`, or panics, the job is tried again as its retry policy says. `None`: there is none now.
+    ///
+    /// One slow closure holds nobody up: neither other queues nor other jobs of this one.
+    pub async fn pop<T: Gives, E: Display>(
+        &self,
+        queue: &str,
+        run: impl AsyncFnOnce(&Work<'_>) -> Result<T, E>,
+    ) -> Result<Option<Result<T, E>>, Error> {
+        let ask = ask(queue)?;
+        match self.fetch(ask).await?.pop() {
+            Some(job) => self.run(&job, run).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, for programs without an async runtime.
+    pub fn pop_blocking<T: Gives, E: Display>(
+        &self,
+        queue: &str,
+        run: impl FnOnce(&Work<'_>) -> Result<T, E>,
+    ) -> Result<Option<Result<T, E>>, Error> {
+        block_on(self.pop(queue, async |work: &Work<'_>| run(work)))
+    }
+
+    /// Runs a job that was fetched, and reports how it went.
+    pub(crate) async fn run<T: Gives, E: Display>(
+        &self,
+        job: &Job,
+        run: impl AsyncFnOnce(&Work<'_>) -> Result<T, E>,
+    ) -> Result<Result<T, E>, Error> {
+        let held = self.inner.hold(job);
+        let work = Work { engine: self, job, held: &held };
+        let ran = caught(run(&work)).await;
+        let outcome = match &ran {
+            Ok(Ok(given)) => Outcome::Done { result: given.payload() },
+            Ok(Err(error)) => failed(&error.to_string()),
+            Err(panicked) => failed(&said(&**panicked)),
+        };
+        self.finish(Finish::of(job, outcome)).await?;
+        drop(held);
+        ran.map_or_else(|panicked| panic::resume_unwind(panicked), Ok)
+    }
+}
+
+fn ask(queue: &str) -> Result<Fetch, Invalid> {
+    Ok(Fetch::new(Name::new("queue", queue)?, Name::new("worker", "library")?))
+}
+
+fn failed(error: &str) -> Outcome {
+    Outcome::Failed { error: Arc::from(error), detail: None, again: Again::ByPolicy }
+}
+
+/// What a future gives, or what it panicked with.
+async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
+    let mut future = pin!(future);
+    poll_fn(move |context: &mut Context<'_>| {
+        let polled = panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
+        match polled {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(given)) => Poll::Ready(Ok(given)),
+            Err(panicked) => Poll::Ready(Err(panicked)),
+        }
+    })
+    .await
+}
+
+/// What a panic said.
+fn said(panicked: &(dyn Any + Send)) -> String {
+    let text = panicked.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panicked.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", text.unwrap_or("without a word"))
+}

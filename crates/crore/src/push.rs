@@ -1,0 +1,170 @@
+//! Push: what callers bring is checked, filled in, and stored in one write.
+
+use crore_core::job::{Spec, Thing};
+use crore_core::push::{After, AfterRef};
+use crore_core::{Batch, GroupId, Invalid, JobId, NewJob, Time};
+use crore_store::jobs::{self, Pushed};
+
+use crate::engine::{Engine, Inner};
+use crate::error::Error;
+use crate::events::{Event, Happened};
+use crate::upkeep::Duty;
+
+/// What a push answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pushes {
+    /// When it was stored, by the store's clock.
+    pub now: Time,
+    /// The new groups, in order.
+    pub groups: Vec<GroupId>,
+    /// One answer for each job, in order.
+    pub jobs: Vec<Taken>,
+}
+
+/// What became of one pushed job.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Taken {
+    /// It is stored.
+    New(JobId),
+    /// Its unique key or client id belongs to this job; it is not stored.
+    Duplicate(JobId),
+    /// It refers to this thing, which is not there or can no longer succeed; it is not stored.
+    Broken(Thing),
+    /// It refers to a job of the same batch, at this place, that was not stored; neither is it.
+    BrokenBy(usize),
+    /// It breaks a rule; it is not stored.
+    Invalid(Invalid),
+}
+
+impl Taken {
+    /// The stored job that is meant, if there is one.
+    pub const fn id(&self) -> Option<JobId> {
+        match self {
+            Self::New(id) | Self::Duplicate(id) => Some(*id),
+            Self::Broken(_) | Self::BrokenBy(_) | Self::Invalid(_) => None,
+        }
+    }
+}
+
+impl Engine {
+    /// Pushes jobs and groups. Each job that breaks a rule is answered singly; all the others are one
+    /// atomic write, durable when answered.
+    pub async fn push_all(&self, batch: Batch) -> Result<Pushes, Error> {
+        self.inner.push(batch).await
+    }
+}
+
+impl Inner {
+    pub(crate) async fn push(&self, batch: Batch) -> Result<Pushes, Error> {
+        if self.is_stopping() {
+            return Err(Error::Stopping);
+        }
+        batch.check(&self.caps)?;
+        let now = self.now();
+        let faults: Vec<Option<Invalid>> =
+            batch.jobs.iter().map(|job| job.check(&self.caps, now).err()).collect();
+        let (mut batch, kept) = Kept::of(batch, faults);
+        for job in &mut batch.jobs {
+            self.fill_in(&mut job.spec);
+        }
+        let heard = self.events.is_heard();
+        let names = if heard { batch.jobs.iter().map(names).collect() } else { Vec::new() };
+        let due = batch.jobs.iter().map(|job| job.due.resolve(now, now)).filter(|due| *due > now);
+        let first_due = due.min();
+        let stored = self.store.push(batch).await?.into_inner();
+        if let Some(due) = first_due {
+            self.want(Duty::Promote, due);
+        }
+        self.count("pushed", stored.jobs.iter().filter(|one| is_new(one)).count());
+        if heard {
+            self.tell_pushed(&stored, names);
+        }
+        let jobs::Pushes { now, groups, jobs } = stored;
+        Ok(Pushes { now, groups, jobs: kept.answers(&jobs) })
+    }
+
+    /// What a job needs before a store sees it, besides what its pusher said.
+    pub(crate) fn fill_in(&self, spec: &mut Spec) {
+        spec.limits = self.limits.keys(spec);
+    }
+
+    fn tell_pushed(&self, stored: &jobs::Pushes, names: Vec<Names>) {
+        let pushed = stored.jobs.iter().zip(names).filter_map(|(one, (queue, kind))| match one {
+            Pushed::New(id) => {
+                Some(Event { id: *id, queue, kind, what: Happened::Pushed, at: stored.now })
+            }
+            _ => None,
+        });
+        self.events.tell(&pushed.collect::<Vec<_>>());
+    }
+}
+
+type Names = (crore_core::Name, crore_core::Name);
+
+fn names(job: &NewJob) -> Names {
+    (job.spec.queue.clone(), job.spec.kind.clone())
+}
+
+const fn is_new(pushed: &Pushed) -> bool {
+    matches!(pushed, Pushed::New(_))
+}
+
+/// Which jobs of a batch were kept, and why the others were not.
+struct Kept {
+    /// By place in the batch as it came: the place in what is stored, or the answer.
+    places: Vec<Result<usize, Taken>>,
+    /// By place in what is stored: the place in the batch as it came.
+    origins: Vec<usize>,
+}
+
+impl Kept {
+    /// Leaves out what breaks a rule, and what refers to that.
+    fn of(batch: Batch, faults: Vec<Option<Invalid>>) -> (Batch, Self) {
+        let mut kept = Self { places: Vec::with_capacity(faults.len()), origins: Vec::new() };
+        let mut jobs = Vec::with_capacity(batch.jobs.len());
+        for (mut job, fault) in batch.jobs.into_iter().zip(faults) {
+            let place = match fault {
+                Some(invalid) => {
+                    Err(Taken::Invalid(invalid.inside(&format!("jobs[{}]", kept.places.len()))))
+                }
+                None => kept.refer(&mut job.after).map(|()| jobs.len()),
+            };
+            if place.is_ok() {
+                kept.origins.push(kept.places.len());
+                jobs.push(job);
+            }
+            kept.places.push(place);
+        }
+        (Batch { groups: batch.groups, jobs }, kept)
+    }
+
+    /// Makes references mean the places in what is stored.
+    fn refer(&self, after: &mut [After]) -> Result<(), Taken> {
+        for one in after {
+            if let AfterRef::Earlier(n) = &mut one.on {
+                match self.places.get(*n) {
+                    Some(Ok(place)) => *n = *place,
+                    _ => return Err(Taken::BrokenBy(*n)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn answers(self, stored: &[Pushed]) -> Vec<Taken> {
+        let Self { places, origins } = self;
+        let answer = |place: Result<usize, Taken>| match place {
+            Err(taken) => taken,
+            Ok(place) => match stored.get(place) {
+                Some(Pushed::New(id)) => Taken::New(*id),
+                Some(Pushed::Duplicate(id)) => Taken::Duplicate(*id),
+                Some(Pushed::Broken(thing)) => Taken::Broken(*thing),
+                Some(Pushed::BrokenBy(n)) => {
+                    Taken::BrokenBy(origins.get(*n).copied().unwrap_or(*n))
+                }
+                None => Taken::BrokenBy(place),
+            },
+        };
+        places.into_iter().map(answer).collect()
+    }
+}

@@ -1,0 +1,48 @@
+//! Handlers and workers: who can do what, and who is there.
+
+use std::sync::Arc;
+
+use crore_core::{Name, Span};
+use crore_store::registry::{Define, Entry, Table, Value};
+
+use crate::engine::Engine;
+use crate::error::Error;
+
+impl Engine {
+    /// Sets the handler of a kind; the engine keeps what it says and does not look into it.
+    pub async fn set_handler(&self, kind: Name, says: impl Into<Arc<str>>) -> Result<(), Error> {
+        self.inner.define(Define::set(kind, Value::Handler(says.into()))).await.map(drop)
+    }
+
+    /// Removes the handler of a kind, if there is one.
+    pub async fn remove_handler(&self, kind: Name) -> Result<(), Error> {
+        self.inner.define(Define::remove(Table::Handlers, kind)).await.map(drop)
+    }
+
+    /// All handlers, by kind.
+    pub async fn handlers(&self) -> Result<Vec<Entry>, Error> {
+        self.inner.entries(Table::Handlers).await
+    }
+
+    /// A worker is there, and will say so again within the span; otherwise it is forgotten.
+    pub async fn set_worker(
+        &self,
+        worker: Name,
+        says: impl Into<Arc<str>>,
+        within: Span,
+    ) -> Result<(), Error> {
+        let define = Define::set(worker, Value::Worker(says.into()));
+        let define = Define { expires_after: Some(within), ..define };
+        self.inner.define(define).await.map(drop)
+    }
+
+    /// A worker has left.
+    pub async fn remove_worker(&self, worker: Name) -> Result<(), Error> {
+        self.inner.define(Define::remove(Table::Workers, worker)).await.map(drop)
+    }
+
+    /// All workers that are there, by name.
+    pub async fn workers(&self) -> Result<Vec<Entry>, Error> {
+        self.inner.entries(Table::Workers).await
+    }
+}

@@ -1,0 +1,76 @@
+//! The jobs that this engine handed out: a report about one needs no second look into the store, and
+//! one that takes too long is noticed.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crore_core::{Delivery, Job, JobId, Time};
+
+use crate::timers::NEVER;
+
+/// More than this are not kept at hand; a report about another one looks into the store.
+const MOST: usize = 1 << 20;
+
+/// Jobs that were handed out, as they were then.
+#[derive(Debug, Default)]
+pub(crate) struct Running(Mutex<Jobs>);
+
+#[derive(Debug, Default)]
+struct Jobs {
+    by_id: HashMap<JobId, Job>,
+    /// When those with a timeout have taken too long.
+    ends: BTreeSet<(Time, JobId, Delivery)>,
+}
+
+fn end_of(job: &Job) -> Option<(Time, JobId, Delivery)> {
+    let timeout = job.spec.timeout?;
+    Some((job.live.started_at.after(timeout), job.id, job.live.delivery))
+}
+
+impl Running {
+    fn lock(&self) -> MutexGuard<'_, Jobs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Jobs were handed out; gives when the first of them has taken too long.
+    pub(crate) fn add(&self, jobs: &[Job]) -> Time {
+        let mut running = self.lock();
+        let mut first = NEVER;
+        for job in jobs {
+            if let Some(end) = end_of(job) {
+                first = first.min(end.0);
+                running.ends.insert(end);
+            }
+            if running.by_id.len() < MOST {
+                running.by_id.insert(job.id, job.clone());
+            }
+        }
+        first
+    }
+
+    /// A job as it was handed out.
+    pub(crate) fn get(&self, id: JobId) -> Option<Job> {
+        self.lock().by_id.get(&id).cloned()
+    }
+
+    /// A job is not as it was handed out any more.
+    pub(crate) fn forget(&self, id: JobId) {
+        let mut running = self.lock();
+        if let Some(end) = running.by_id.remove(&id).as_ref().and_then(end_of) {
+            running.ends.remove(&end);
+        }
+    }
+
+    /// Takes up to `n` deliveries that have taken too long, and says when the next one has.
+    pub(crate) fn overdue(&self, now: Time, n: usize) -> (Vec<(JobId, Delivery)>, Time) {
+        let mut running = self.lock();
+        let mut overdue = Vec::new();
+        while overdue.len() < n
+            && let Some(first) = running.ends.first().copied().filter(|(at, ..)| *at <= now)
+        {
+            running.ends.remove(&first);
+            overdue.push((first.1, first.2));
+        }
+        (overdue, running.ends.first().map_or(NEVER, |(at, ..)| *at))
+    }
+}

@@ -1,0 +1,106 @@
+//! Schedules: jobs that the clock pushes.
+
+use crore_core::schedule::{Missed, Timing};
+use crore_core::{Code, Invalid, Name, NewJob, Time};
+use crore_store::registry::{Define, Definition, Entry, Guard, Schedule, Table, Value};
+
+use crate::engine::{Engine, Inner};
+use crate::error::Error;
+use crate::upkeep::Duty;
+
+impl Engine {
+    /// Sets a schedule. A new one, or one whose timing is changed, fires from now on; one with the
+    /// same timing keeps its place, so that a program may set it whenever it starts.
+    pub async fn set_schedule(
+        &self,
+        name: Name,
+        timing: Timing,
+        missed: Missed,
+        job: NewJob,
+    ) -> Result<(), Error> {
+        let inner = &self.inner;
+        let now = inner.now();
+        job.check(&inner.caps, now).map_err(|invalid| invalid.inside("job"))?;
+        if timing.next_after(now).is_none() {
+            let message = format!("`{timing}` never fires again");
+            return Err(Invalid::new(Code::ScheduleNever, "timing", message).into());
+        }
+        loop {
+            let known = inner.schedule(&name).await?;
+            let (cursor, paused, guard) = match &known {
+                Some((old, entry)) if old.timing == timing => {
+                    (old.cursor, old.paused, Guard::At(entry.revision))
+                }
+                Some((old, entry)) => (now, old.paused, Guard::At(entry.revision)),
+                None => (now, false, Guard::Absent),
+            };
+            let (timing, job) = (timing.clone(), job.clone());
+            let schedule = Schedule { timing, missed, job, cursor, paused };
+            if inner.define_schedule(&name, schedule, guard).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Removes a schedule, if it is there. What it has pushed stays.
+    pub async fn remove_schedule(&self, name: Name) -> Result<(), Error> {
+        self.inner.define(Define::remove(Table::Schedules, name)).await.map(drop)
+    }
+
+    /// All schedules, by name.
+    pub async fn schedules(&self) -> Result<Vec<Entry>, Error> {
+        self.inner.entries(Table::Schedules).await
+    }
+
+    /// Lets a schedule fire, or not. One that fires again goes on from now: what it missed on purpose
+    /// is not made up for.
+    pub async fn set_schedule_paused(&self, name: &Name, paused: bool) -> Result<(), Error> {
+        loop {
+            let known = self.inner.schedule(name).await?;
+            let (old, entry) =
+                known.ok_or_else(|| Error::NotFound { what: format!("schedule `{name}`") })?;
+            let cursor = if old.paused && !paused { self.inner.now() } else { old.cursor };
+            let schedule = Schedule { paused, cursor, ..old };
+            let guard = Guard::At(entry.revision);
+            if self.inner.define_schedule(name, schedule, guard).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next instants at which a timing fires.
+    pub fn preview(&self, timing: &Timing, n: usize) -> Vec<Time> {
+        timing.preview(self.inner.now(), n.min(self.inner.caps.page))
+    }
+}
+
+impl Inner {
+    async fn schedule(&self, name: &Name) -> Result<Option<(Schedule, Entry)>, Error> {
+        let all = self.entries(Table::Schedules).await?;
+        Ok(all.into_iter().find(|entry| entry.name == *name).and_then(|entry| {
+            match entry.value.clone() {
+                Value::Schedule(schedule) => Some((*schedule, entry)),
+                _ => None,
+            }
+        }))
+    }
+
+    /// `false`: it was changed meanwhile.
+    async fn define_schedule(
+        &self,
+        name: &Name,
+        schedule: Schedule,
+        guard: Guard,
+    ) -> Result<bool, Error> {
+        let to = Definition::Set(Value::Schedule(Box::new(schedule)));
+        let define = Define { name: name.clone(), to, guard, expires_after: None };
+        match self.define(define).await {
+            Ok(_) => {
+                self.want(Duty::Schedules, self.now());
+                Ok(true)
+            }
+            Err(Error::Refused { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

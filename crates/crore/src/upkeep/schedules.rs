@@ -1,0 +1,53 @@
+use crore_core::job::When;
+use crore_core::schedule::due;
+use crore_core::{NewJob, Time};
+use crore_store::jobs::Write;
+use crore_store::registry::{Entry, Schedule, Table, Value};
+
+use crate::engine::Inner;
+use crate::error::Error;
+use crate::timers::NEVER;
+
+/// How many missed ticks of a schedule are made up for at a time.
+const TICKS: usize = 100;
+
+impl Inner {
+    /// Pushes the jobs of all ticks that are due; gives when the next one is.
+    pub(super) async fn schedules_once(&self) -> Result<Time, Error> {
+        let now = self.now();
+        let mut next_at = NEVER;
+        for entry in self.entries(Table::Schedules).await? {
+            let Value::Schedule(schedule) = &entry.value else { continue };
+            if !schedule.paused {
+                next_at = next_at.min(self.tick(&entry, schedule, now).await?);
+            }
+        }
+        Ok(next_at)
+    }
+
+    async fn tick(&self, entry: &Entry, schedule: &Schedule, now: Time) -> Result<Time, Error> {
+        let due = due(&schedule.timing, schedule.missed, schedule.cursor, now, TICKS);
+        if due.cursor == schedule.cursor {
+            return Ok(due.next.unwrap_or(NEVER));
+        }
+        let job = |tick: &Time| {
+            let mut job: NewJob = schedule.job.clone();
+            self.fill_in(&mut job.spec);
+            job.due = match job.due {
+                When::After(span) => When::At(tick.after(span)),
+                _ => When::At(*tick),
+            };
+            job
+        };
+        let write = Write::Tick {
+            schedule: entry.name.clone(),
+            seen: entry.revision,
+            cursor: due.cursor,
+            push: due.fire.iter().map(job).collect(),
+        };
+        // Stale: another node was faster, and has pushed them.
+        drop(self.store.apply(vec![write]).await?.into_inner());
+        self.count("pushed", due.fire.len());
+        Ok(due.next.unwrap_or(NEVER))
+    }
+}

@@ -1,0 +1,49 @@
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use crore_core::{Name, Span, Time};
+use crore_store::views::Note;
+
+use super::Duty;
+use crate::engine::Inner;
+use crate::error::Error;
+use crate::timers::NEVER;
+
+/// How long counts are gathered before they are written down.
+const EVERY: Span = Span::from_secs(5);
+
+/// Counts that are not written down yet.
+#[derive(Debug, Default)]
+pub(crate) struct Stats(Mutex<BTreeMap<&'static str, u64>>);
+
+impl Inner {
+    /// Something happened so many times.
+    pub(crate) fn count(&self, what: &'static str, n: usize) {
+        if n == 0 {
+            return;
+        }
+        let is_first = {
+            let mut counts = self.duties.stats.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_first = counts.is_empty();
+            *counts.entry(what).or_default() += n as u64;
+            is_first
+        };
+        if is_first {
+            self.want(Duty::Stats, self.now().after(EVERY));
+        }
+    }
+
+    /// Writes the counts down.
+    pub(super) async fn stats_once(&self) -> Result<Time, Error> {
+        let counts = {
+            let mut counts = self.duties.stats.0.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *counts)
+        };
+        let stat = |(what, n): (&str, u64)| {
+            let series = Name::new("series", what).ok()?;
+            Some(Note::Stat { series, n })
+        };
+        self.store.note(counts.into_iter().filter_map(stat).collect()).await?;
+        Ok(NEVER)
+    }
+}
