@@ -8,14 +8,15 @@ use std::sync::Arc;
 use crore_core::JobId;
 
 use super::codec::Damaged;
+use super::disk::File;
 use super::frame;
 use super::hint::{Gather, Hint, Item, JobItem, Mark, Walk};
 use super::inner::{Inner, State, Waits};
 use super::keep::{Keeper, side_bytes};
-use super::log::Freed;
 use super::record::{Record, Spot};
 use super::recover::{corrupt, unavailable};
 use super::replay::read_hint;
+use super::room::Freed;
 use super::scan::{self, What};
 use crate::Error;
 use crate::bug::planted;
@@ -108,8 +109,7 @@ impl Inner {
         let hint = match known.filter(|bytes| Hint::read(bytes, segment, seed).is_ok()) {
             Some(bytes) => bytes,
             None => {
-                let bytes = scan::read_all(&*file).map_err(unavailable)?;
-                let gathered = self.gather_live(&bytes, segment, end)?;
+                let gathered = self.gather_live(&*file, segment, end)?;
                 let gathered = gathered.map_err(|(at, damaged)| corrupt(name, at, damaged.0));
                 gathered?.finish(seed, end)
             }
@@ -123,36 +123,40 @@ impl Inner {
     /// at closely.
     fn gather_live(
         &self,
-        bytes: &[u8],
+        file: &dyn File,
         segment: u32,
         end: u64,
     ) -> Result<Result<Gather, (u64, Damaged)>, Error> {
-        let places = match scan::places(bytes, segment, end) {
-            Ok(places) => places,
-            Err(damaged) => return Ok(Err(damaged)),
-        };
         let mut gathered = Gather::new(segment);
-        for some in places.chunks(LOOKS) {
-            let counting: Vec<Spot> = {
-                let state = self.lock()?;
-                let rows = &state.local.records().rows;
-                let counts = |(spot, what): &(Spot, What)| match what {
-                    What::Put(id) => rows.get(*id).is_some(),
-                    What::Live(id) => rows.get(*id).is_some_and(|row| row.spot == *spot),
-                    What::Side => true,
-                };
-                some.iter().filter(|place| counts(place)).map(|(spot, _)| *spot).collect()
+        let mut frames = scan::Frames::of(file, end);
+        while let Some((at, frame)) = frames.next().map_err(unavailable)? {
+            let places = match scan::places(frame, segment, at) {
+                Ok(places) => places,
+                Err(damaged) => return Ok(Err((at, damaged))),
             };
-            for spot in counting {
-                let (start, len) = (spot.offset as usize, spot.len as usize);
-                let record = bytes.get(start..start + len).unwrap_or_default();
+            for spot in self.counting(&places)? {
+                let start = (u64::from(spot.offset) - at) as usize;
+                let record = frame.get(start..start + spot.len as usize).unwrap_or_default();
                 let gathering = frame::body(record).and_then(|body| gathered.record(spot, body));
                 if let Err(damaged) = gathering {
                     return Ok(Err((spot.offset.into(), damaged)));
                 }
             }
         }
-        Ok(Ok(gathered))
+        let rest = (end, Damaged("frames that do not end"));
+        Ok(if frames.is_whole() { Ok(gathered) } else { Err(rest) })
+    }
+
+    /// Those of these records that still count.
+    fn counting(&self, places: &[(Spot, What)]) -> Result<Vec<Spot>, Error> {
+        let state = self.lock()?;
+        let rows = &state.local.records().rows;
+        let counts = |(spot, what): &&(Spot, What)| match what {
+            What::Put(id) => rows.get(*id).is_some(),
+            What::Live(id) => rows.get(*id).is_some_and(|row| row.spot == *spot),
+            What::Side => true,
+        };
+        Ok(places.iter().filter(counts).map(|(spot, _)| *spot).collect())
     }
 }
 

@@ -30,6 +30,7 @@ mod recover;
 mod repair;
 mod repairs;
 mod replay;
+mod room;
 mod scan;
 mod segment;
 mod show;

@@ -71,29 +71,19 @@ pub(crate) enum What {
     Side,
 }
 
-/// Where the records of a segment are whose frames end there. Nothing is checked but that one follows
-/// the other up to the end.
-pub(crate) fn places(
-    bytes: &[u8],
-    segment: u32,
-    end: u64,
-) -> Result<Vec<(Spot, What)>, (u64, Damaged)> {
-    let (mut at, mut places) = (HEAD, Vec::new());
-    while (at as u64) < end {
-        let rest = bytes.get(at..).unwrap_or_default();
-        let wrong = |damaged| (at as u64, damaged);
-        let (_, header) = Header::read(rest).map_err(wrong)?;
-        let all = rest.get(HEADER..HEADER + header.len as usize);
-        let all = all.filter(|_| header.segment == u64::from(segment));
-        for (start, raw) in frame::records(all.ok_or(wrong(Damaged("no frame of this segment")))?) {
-            let (_, body) = raw.map_err(wrong)?;
-            let offset = u32::try_from(at + HEADER + start).unwrap_or(u32::MAX);
-            let spot = Spot { segment, offset, len: (body.len() + RECORD) as u32 };
-            places.extend(what(body).map_err(wrong)?.map(|what| (spot, what)));
-        }
-        at += header.stride() as usize;
+/// Where the records of a frame are. Nothing is checked but that one follows the other up to its end.
+pub(crate) fn places(frame: &[u8], segment: u32, at: u64) -> Result<Vec<(Spot, What)>, Damaged> {
+    let (_, header) = Header::read(frame)?;
+    let all = frame.get(HEADER..HEADER + header.len as usize);
+    let all = all.filter(|_| header.segment == u64::from(segment));
+    let mut places = Vec::new();
+    for (start, raw) in frame::records(all.ok_or(Damaged("no frame of this segment"))?) {
+        let (_, body) = raw?;
+        let offset = u32::try_from(at + (HEADER + start) as u64).unwrap_or(u32::MAX);
+        let spot = Spot { segment, offset, len: (body.len() + RECORD) as u32 };
+        places.extend(what(body)?.map(|what| (spot, what)));
     }
-    if at as u64 == end { Ok(places) } else { Err((at as u64, Damaged("frames that do not end"))) }
+    Ok(places)
 }
 
 /// What a record is about; `None`: nothing that compaction has to do with.
@@ -107,56 +97,79 @@ fn what(body: &[u8]) -> Result<Option<What>, Damaged> {
     })
 }
 
-/// The hint of a segment whose frames end there, read frame by frame: a store that is full of jobs
-/// should not need as much memory again. `None`: the segment is damaged.
+/// The hint of a segment whose frames end there. `None`: the segment is damaged.
 pub(crate) fn hint(
     file: &dyn File,
     segment: u32,
     seed: u64,
     end: u64,
 ) -> io::Result<Option<Vec<u8>>> {
-    let (mut gathered, mut at) = (Gather::new(segment), HEAD as u64);
-    let mut window = Window { file, at, bytes: Vec::new() };
-    while at < end {
-        let head = Header::read(window.get(at, HEADER)?);
-        let Ok((_, header)) = head else { return Ok(None) };
-        let stride = header.stride().min(end);
-        let frame = window.get(at, usize::try_from(stride).unwrap_or(usize::MAX))?;
+    let mut gathered = Gather::new(segment);
+    let mut frames = Frames::of(file, end);
+    while let Some((at, frame)) = frames.next()? {
         let place = (segment, usize::try_from(at).unwrap_or(usize::MAX));
+        let Ok(header) = frame::check(frame, seed, segment.into()) else { return Ok(None) };
         let follows = gathered.last().is_none_or(|last| header.commit == last + 1);
-        if !follows
-            || frame::check(frame, seed, segment.into()).is_err()
-            || gather(&mut gathered, frame, place, header).is_err()
-        {
+        if !follows || gather(&mut gathered, frame, place, header).is_err() {
             return Ok(None);
         }
-        at += stride;
     }
-    Ok((at == end).then(|| gathered.finish(seed, end)))
+    Ok(frames.is_whole().then(|| gathered.finish(seed, end)))
 }
 
-/// A part of a file.
-struct Window<'a> {
+/// The frames of a segment, read bit by bit: whoever looks through a segment in the background should
+/// need little memory, and let others have the processor in between.
+pub(crate) struct Frames<'a> {
     file: &'a dyn File,
+    /// Where the next frame begins, and where the last one ends.
     at: u64,
-    bytes: Vec<u8>,
+    end: u64,
+    /// A part of the file, and where it begins.
+    part: Vec<u8>,
+    part_at: u64,
 }
 
-impl Window<'_> {
+impl<'a> Frames<'a> {
     /// How much is read at a time, at the least.
     const PART: usize = 1 << 20;
 
+    pub(crate) const fn of(file: &'a dyn File, end: u64) -> Self {
+        Self { file, at: HEAD as u64, end, part: Vec::new(), part_at: 0 }
+    }
+
+    /// The next frame, and where it begins; its bytes are as many as its header says, if the file has
+    /// them.
+    pub(crate) fn next(&mut self) -> io::Result<Option<(u64, &[u8])>> {
+        if self.at >= self.end {
+            return Ok(None);
+        }
+        let at = self.at;
+        let stride = match Header::read(self.get(at, HEADER)?) {
+            Ok((_, header)) => header.stride().min(self.end),
+            Err(_) => HEADER as u64,
+        };
+        self.at += stride;
+        let frame = self.get(at, usize::try_from(stride).unwrap_or(usize::MAX))?;
+        Ok(Some((at, frame)))
+    }
+
+    /// Whether the last frame ended where it should.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.at == self.end
+    }
+
     /// So many bytes from there on; fewer if the file ends.
     fn get(&mut self, at: u64, len: usize) -> io::Result<&[u8]> {
-        let end = self.at + self.bytes.len() as u64;
-        if at < self.at || at + len as u64 > end {
-            self.bytes.resize(len.max(Self::PART), 0);
-            let n = self.file.read(at, &mut self.bytes)?;
-            self.bytes.truncate(n);
-            self.at = at;
+        let part_end = self.part_at + self.part.len() as u64;
+        if at < self.part_at || at + len as u64 > part_end {
+            std::thread::yield_now();
+            self.part.resize(len.max(Self::PART), 0);
+            let n = self.file.read(at, &mut self.part)?;
+            self.part.truncate(n);
+            self.part_at = at;
         }
-        let start = usize::try_from(at - self.at).unwrap_or(usize::MAX);
-        let rest = self.bytes.get(start..).unwrap_or_default();
+        let start = usize::try_from(at - self.part_at).unwrap_or(usize::MAX);
+        let rest = self.part.get(start..).unwrap_or_default();
         Ok(rest.get(..len).unwrap_or(rest))
     }
 }
