@@ -107,7 +107,7 @@ impl Inner {
             return Ok(());
         }
         let writes = made.iter().map(|made| Write::Job(made.change.clone())).collect();
-        let applied = self.store.apply(writes).await?.into_inner();
+        let applied = self.writes.apply(writes).await?;
         for (made, applied) in made.into_iter().zip(applied) {
             self.running.forget(made.job.id);
             if let Applied::Yes(pushed) = applied {

@@ -20,6 +20,7 @@ use crate::results::Results;
 use crate::running::Running;
 use crate::timers::Timers;
 use crate::upkeep::Duties;
+use crate::writes::Writes;
 
 /// How an engine is set up.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +54,7 @@ impl fmt::Debug for Engine {
 /// What the parts of an engine share.
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) writes: Arc<Writes>,
     pub(crate) caps: Caps,
     pub(crate) dispatch: Dispatch,
     pub(crate) timers: Timers,
@@ -131,8 +133,10 @@ impl Engine {
     ) -> Result<Self, Error> {
         let Options { caps, seed, .. } = options;
         let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(clock.now().as_millis()));
+        let writes = Arc::new(Writes::new(Arc::clone(&store)));
         let inner = Arc::new(Inner {
             store,
+            writes,
             caps,
             dispatch: Dispatch::default(),
             timers: Timers::new(clock),

@@ -34,6 +34,7 @@ mod timers;
 mod upkeep;
 mod views;
 mod worker;
+mod writes;
 
 pub use block::block_on;
 pub use engine::{Engine, Options};
