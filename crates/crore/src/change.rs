@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::events::{Event as Told, Happened};
 use crate::push::Taken;
 use crate::results::Ended;
-use crate::upkeep::Duty;
+use crate::upkeep::{Duty, due_later};
 
 /// How often a job is looked at anew before whoever is faster is left alone.
 const TRIES: usize = 8;
@@ -127,6 +127,11 @@ impl Inner {
             && matches!(state, Some(State::Scheduled))
         {
             self.want(Duty::Promote, next.due.resolve(now, job.live.due));
+        }
+        for effect in &change.effects {
+            if let Effect::Push(jobs) = effect {
+                self.want_promote(due_later(jobs, now));
+            }
         }
         let breaks = |effect: &Effect| match effect {
             Effect::Settle(settled) => *settled == Settled::Gone,

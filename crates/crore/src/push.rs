@@ -8,7 +8,7 @@ use crore_store::jobs::{self, Pushed};
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::events::{Event, Happened};
-use crate::upkeep::Duty;
+use crate::upkeep::due_later;
 
 /// What a push answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,12 +69,9 @@ impl Inner {
         }
         let heard = self.events.is_heard();
         let names = if heard { batch.jobs.iter().map(names).collect() } else { Vec::new() };
-        let due = batch.jobs.iter().map(|job| job.due.resolve(now, now)).filter(|due| *due > now);
-        let first_due = due.min();
+        let later = due_later(&batch.jobs, now);
         let stored = self.store.push(batch).await?.into_inner();
-        if let Some(due) = first_due {
-            self.want(Duty::Promote, due);
-        }
+        self.want_promote(later);
         self.count("pushed", stored.jobs.iter().filter(|one| is_new(one)).count());
         if heard {
             self.tell_pushed(&stored, names);

@@ -23,7 +23,7 @@ use crate::bug::planted;
 use crate::local::{Place, Slot};
 
 /// How much is moved at a time at the least: as much as hardly makes a commit longer.
-const SLICE: u64 = 256 << 10;
+const SLICE: u64 = 64 << 10;
 /// Of a segment, at most this part is moved at a time: frames that are large for their segment leave
 /// much of it empty, so that giving segments up would never end.
 const SLICES: u64 = 8;
@@ -204,7 +204,11 @@ impl State {
 
     fn move_job(&mut self, segment: u32, item: Item) -> Result<(), Error> {
         let Item { id, job: Some(job) } = item else { return Ok(()) };
-        let Some(spots) = self.local.records().spots(id) else { return Ok(()) };
+        let log = self.local.records();
+        // What was said of it here is mostly still so, and then it need not be read twice.
+        let is_same = log.rows.get(id).is_some_and(|row| row.spot == job.spot);
+        let known = is_same.then_some(Ok([job.spot, job.base]));
+        let Some(spots) = known.or_else(|| log.spots(id)) else { return Ok(()) };
         let moved = spots.and_then(|spots| {
             let counts = spots.iter().any(|spot| spot.segment == segment);
             let counts = counts && !(planted!("bug-13") && spots.first() != spots.last());

@@ -240,7 +240,7 @@ impl<'a> Opening<'a> {
 
 /// Makes a segment of zeros with a head, all of it on the disk.
 pub(crate) fn make_segment(disk: &dyn Disk, name: u64, head: Head) -> io::Result<Segment> {
-    const ZEROS: &[u8] = &[0; 1 << 20];
+    const ZEROS: &[u8] = &[0; 2 << 20];
     let size = head.size;
     let file = disk.open(&segment::name(name), Open::Create)?;
     let mut at = 0;

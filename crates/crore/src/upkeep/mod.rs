@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crore_core::{Span, Time};
 
+pub(crate) use promote::due_later;
 pub(crate) use stats::Stats;
 
 use crate::block::block_on;
@@ -63,12 +64,18 @@ pub(crate) struct Duties {
     at: Mutex<[Time; Duty::ALL.len()]>,
     pub(crate) stats: Stats,
     pub(crate) sweep: Mutex<lanes::Sweep>,
+    later: promote::Later,
 }
 
 impl Default for Duties {
     fn default() -> Self {
         let at = Mutex::new([NEVER; Duty::ALL.len()]);
-        Self { at, stats: Stats::default(), sweep: Mutex::default() }
+        Self {
+            at,
+            stats: Stats::default(),
+            sweep: Mutex::default(),
+            later: promote::Later::default(),
+        }
     }
 }
 
@@ -118,6 +125,7 @@ impl Inner {
     pub(crate) async fn wake_up(&self) -> Result<(), Error> {
         self.load_limits().await?;
         self.keep_leases().await?;
+        self.learn_when_due().await?;
         let now = self.now();
         for duty in [Duty::Promote, Duty::Rescue, Duty::Schedules, Duty::Prune] {
             self.want(duty, now);

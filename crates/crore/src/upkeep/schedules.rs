@@ -39,14 +39,17 @@ impl Inner {
             };
             job
         };
+        let push: Vec<NewJob> = due.fire.iter().map(job).collect();
+        let later = super::due_later(&push, now);
         let write = Write::Tick {
             schedule: entry.name.clone(),
             seen: entry.revision,
             cursor: due.cursor,
-            push: due.fire.iter().map(job).collect(),
+            push,
         };
         // Stale: another node was faster, and has pushed them.
         drop(self.store.apply(vec![write]).await?.into_inner());
+        self.want_promote(later);
         self.count("pushed", due.fire.len());
         Ok(due.next.unwrap_or(NEVER))
     }
