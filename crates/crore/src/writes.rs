@@ -37,7 +37,36 @@ struct Traffic {
 struct Batch {
     stage: Mutex<Stage>,
     /// Everybody who waits for it. Apart, because a store may wake us while it is asked.
-    wakers: Mutex<Vec<Waker>>,
+    wakers: Mutex<Wakers>,
+}
+
+/// Everybody who waits, each once.
+#[derive(Default)]
+struct Wakers {
+    /// How often all were woken.
+    round: u64,
+    list: Vec<Waker>,
+}
+
+/// Where somebody stands among those who wait, and since which round.
+type Stand = Option<(u64, usize)>;
+
+impl Wakers {
+    fn add(&mut self, stand: &mut Stand, waker: &Waker) {
+        let known = stand.filter(|(round, _)| *round == self.round);
+        match known.and_then(|(_, place)| self.list.get_mut(place)) {
+            Some(known) => known.clone_from(waker),
+            None => {
+                *stand = Some((self.round, self.list.len()));
+                self.list.push(waker.clone());
+            }
+        }
+    }
+
+    fn take(&mut self) -> Vec<Waker> {
+        self.round += 1;
+        std::mem::take(&mut self.list)
+    }
 }
 
 enum Stage {
@@ -61,7 +90,7 @@ impl Wake for Batch {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let wakers = std::mem::take(&mut *self.wakers());
+        let wakers = self.wakers().take();
         wakers.into_iter().for_each(Waker::wake);
     }
 }
@@ -79,12 +108,15 @@ impl Writes {
     pub(crate) async fn apply(self: &Arc<Self>, writes: Vec<Write>) -> Result<Vec<Applied>, Error> {
         match self.enter(writes).await {
             Entered::Alone(writes, _turn) => Ok(self.store.apply(writes).await?.into_inner()),
-            Entered::With(batch, place) => poll_fn(|context| batch.poll(context, place)).await,
+            Entered::With(batch, place) => {
+                let mut stand = None;
+                poll_fn(|context| batch.poll(context, place, &mut stand)).await
+            }
         }
     }
 
     async fn enter(self: &Arc<Self>, writes: Vec<Write>) -> Entered {
-        let mut writes = Some(writes);
+        let (mut writes, mut stand) = (Some(writes), None);
         poll_fn(|context| {
             let mut traffic = self.lock();
             if traffic.under_way < ALONE {
@@ -93,7 +125,7 @@ impl Writes {
                 return Poll::Ready(Entered::Alone(writes.take().unwrap_or_default(), turn));
             }
             let batch = traffic.gathering.get_or_insert_with(Batch::new);
-            match batch.join(&mut writes, context) {
+            match batch.join(&mut writes, context, &mut stand) {
                 Some(place) => Poll::Ready(Entered::With(Arc::clone(batch), place)),
                 None => Poll::Pending,
             }
@@ -145,16 +177,21 @@ impl Batch {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wakers(&self) -> MutexGuard<'_, Vec<Waker>> {
+    fn wakers(&self) -> MutexGuard<'_, Wakers> {
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds writes, if there is room for them, and gives where their answers will be.
-    fn join(&self, new: &mut Option<Vec<Write>>, context: &Context<'_>) -> Option<(usize, usize)> {
+    fn join(
+        &self,
+        new: &mut Option<Vec<Write>>,
+        context: &Context<'_>,
+        stand: &mut Stand,
+    ) -> Option<(usize, usize)> {
         let mut stage = self.stage();
         let Stage::Gathering(writes) = &mut *stage else { return None };
         if writes.len() >= TOGETHER {
-            self.wakers().push(context.waker().clone());
+            self.wakers().add(stand, context.waker());
             return None;
         }
         let start = writes.len();
@@ -179,9 +216,10 @@ impl Batch {
         self: &Arc<Self>,
         context: &Context<'_>,
         (start, n): (usize, usize),
+        stand: &mut Stand,
     ) -> Poll<Result<Vec<Applied>, Error>> {
         // First, so that nobody is woken in between unheard.
-        self.wakers().push(context.waker().clone());
+        self.wakers().add(stand, context.waker());
         let mut stage = self.stage();
         let is_over = match &mut *stage {
             Stage::UnderWay(call) => {
