@@ -116,7 +116,7 @@ impl Writes {
     }
 
     async fn enter(self: &Arc<Self>, writes: Vec<Write>) -> Entered {
-        let (mut writes, mut stand) = (Some(writes), None);
+        let mut writes = Some(writes);
         poll_fn(|context| {
             let mut traffic = self.lock();
             if traffic.under_way < ALONE {
@@ -125,7 +125,7 @@ impl Writes {
                 return Poll::Ready(Entered::Alone(writes.take().unwrap_or_default(), turn));
             }
             let batch = traffic.gathering.get_or_insert_with(Batch::new);
-            match batch.join(&mut writes, context, &mut stand) {
+            match batch.join(&mut writes, context) {
                 Some(place) => Poll::Ready(Entered::With(Arc::clone(batch), place)),
                 None => Poll::Pending,
             }
@@ -182,16 +182,12 @@ impl Batch {
     }
 
     /// Adds writes, if there is room for them, and gives where their answers will be.
-    fn join(
-        &self,
-        new: &mut Option<Vec<Write>>,
-        context: &Context<'_>,
-        stand: &mut Stand,
-    ) -> Option<(usize, usize)> {
+    fn join(&self, new: &mut Option<Vec<Write>>, context: &Context<'_>) -> Option<(usize, usize)> {
         let mut stage = self.stage();
         let Stage::Gathering(writes) = &mut *stage else { return None };
         if writes.len() >= TOGETHER {
-            self.wakers().add(stand, context.waker());
+            // Next time it may be another batch, in which he stands nowhere yet.
+            self.wakers().add(&mut None, context.waker());
             return None;
         }
         let start = writes.len();
