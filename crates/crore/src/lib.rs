@@ -31,6 +31,8 @@ mod results;
 mod running;
 mod schedules;
 mod timers;
+#[cfg(feature = "typed")]
+pub mod typed;
 mod upkeep;
 mod views;
 mod worker;
@@ -41,6 +43,8 @@ pub use error::Error;
 pub use pop::Work;
 pub use pusher::Push;
 pub use results::Ended;
+#[cfg(feature = "typed")]
+pub use typed::Json;
 pub use worker::{Stop, Worker};
 
 pub use crore_core as core;

@@ -46,6 +46,14 @@ impl Engine {
     }
 }
 
+impl<'a> Push<'a> {
+    /// A push that will only say why it is refused.
+    #[cfg(feature = "typed")]
+    pub(crate) const fn refused(engine: &'a Engine, invalid: Invalid) -> Self {
+        Self { engine, job: Err(invalid) }
+    }
+}
+
 impl Push<'_> {
     fn with(mut self, change: impl FnOnce(&mut NewJob)) -> Self {
         if let Ok(job) = &mut self.job {

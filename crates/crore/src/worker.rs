@@ -90,7 +90,8 @@ impl Worker<'_> {
         let ran = AtomicU64::new(0);
         let one = || async {
             while let Some(job) = self.next(&ask).await? {
-                drop(self.engine.run(&job, async |work: &Work<'_>| run(work).await).await?);
+                let ended = self.engine.run(&job, async |work: &Work<'_>| run(work).await);
+                is_reported(ended.await)?;
                 ran.fetch_add(1, Ordering::Relaxed);
             }
             Ok::<(), Error>(())
@@ -109,7 +110,7 @@ impl Worker<'_> {
         let one = || -> Result<(), Error> {
             while let Some(job) = block_on(self.next(&ask))? {
                 let ended = self.engine.run(&job, async |work: &Work<'_>| run(work));
-                drop(block_on(ended)?);
+                is_reported(block_on(ended))?;
                 ran.fetch_add(1, Ordering::Relaxed);
             }
             Ok(())
@@ -148,6 +149,15 @@ impl Worker<'_> {
             }
         }
         Ok(None)
+    }
+}
+
+/// Whether the worker can go on: how a run went stands at its job, also if what it gave could not be
+/// kept.
+fn is_reported<T>(ended: Result<T, Error>) -> Result<(), Error> {
+    match ended {
+        Ok(_) | Err(Error::Invalid(_)) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
