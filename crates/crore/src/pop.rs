@@ -91,6 +91,29 @@ impl Engine {
     /// A result that cannot be kept counts as a failure, and is the error that this gives.
     ///
     /// One slow closure holds nobody up: neither other queues nor other jobs of this one.
+    ///
+    /// ```
+    /// use crore::{Engine, block_on};
+    ///
+    /// # fn main() -> Result<(), crore::Error> {
+    /// let engine = Engine::memory();
+    /// engine.push("mail", "hello").wait()?;
+    ///
+    /// // It fails, stays in the queue, and counts its attempts.
+    /// let ran = engine.pop_blocking("mail", |_| Err::<(), _>("the mail server is asleep"))?;
+    /// assert_eq!(ran, Some(Err("the mail server is asleep")));
+    ///
+    /// let attempt = block_on(engine.pop("mail", async |work| {
+    ///     assert_eq!(work.attempt(), 2);
+    ///     Ok::<(), String>(())
+    /// }))?;
+    /// assert_eq!(attempt, Some(Ok(())));
+    ///
+    /// // An empty queue is an answer.
+    /// assert_eq!(engine.pop_blocking("mail", |_| Ok::<(), String>(()))?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn pop<T: Gives, E: Display>(
         &self,
         queue: &str,

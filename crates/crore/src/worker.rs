@@ -24,6 +24,31 @@ const WAIT: Span = Span::from_secs(60);
 const AGAIN_AFTER: Span = Span::from_secs(1);
 
 /// A worker about to run.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use crore::Engine;
+///
+/// # fn main() -> Result<(), crore::Error> {
+/// let engine = Engine::memory();
+/// for n in 0..10 {
+///     engine.push(if n % 2 == 0 { "even" } else { "odd" }, vec![n]).wait()?;
+/// }
+/// let worker = engine.worker(["even", "odd"]).parallel(4);
+/// let (stop, sum, seen) = (worker.stopper(), AtomicU64::new(0), AtomicU64::new(0));
+/// let ran = worker.run_blocking(|work| {
+///     sum.fetch_add(work.payload()[0].into(), Ordering::Relaxed);
+///     if seen.fetch_add(1, Ordering::Relaxed) == 9 {
+///         // It finishes what it has, and returns.
+///         stop.stop();
+///     }
+///     Ok::<(), String>(())
+/// })?;
+/// assert_eq!((ran, sum.into_inner()), (10, 45));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "a worker does nothing before it is run"]
 pub struct Worker<'a> {
