@@ -47,7 +47,8 @@ pub(crate) fn measure(bench: &mut Bench) {
         engine.stop().unwrap();
         (bytes, millis)
     });
-    let who = format!("{} fetchers, {} queues", short(scale.fetchers as u64), scale.queues);
+    let [fetchers, queues] = [scale.fetchers, scale.queues].map(|n| short(n as u64));
+    let who = format!("{fetchers} fetchers, {queues} queues");
     let megabytes = bytes as f64 / 1e6;
     bench.report.rows.extend([
         Row::allowed(format!("{who}: memory"), (megabytes, "MB"), MEGABYTES),
