@@ -127,6 +127,9 @@ impl Inner {
         field: &str,
         jobs: &mut Vec<NewJob>,
     ) -> Result<(), crore_core::Invalid> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
         let now = self.now();
         let batch = Batch { groups: Vec::new(), jobs: std::mem::take(jobs) };
         batch.check(&self.caps).map_err(|invalid| invalid.inside(field))?;

@@ -1,4 +1,5 @@
 //! The engine over its stores, with the clock in hand.
 #![expect(clippy::expect_used, reason = "a test panics, and says why")]
 
+mod batch;
 mod life;
