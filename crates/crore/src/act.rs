@@ -107,6 +107,28 @@ impl Engine {
     /// Does something with all jobs that match, a thousand at a time, oldest first in each state;
     /// `progress` is told after each thousand, and ends it by saying `false`. Jobs that come meanwhile
     /// may be met or not.
+    ///
+    /// ```
+    /// use crore::act::{Act, Filter, Run};
+    /// use crore::core::{Name, State};
+    /// use crore::{Engine, block_on};
+    ///
+    /// # fn main() -> Result<(), crore::Error> {
+    /// let engine = Engine::memory();
+    /// for n in 0..3 {
+    ///     engine.push("mail", vec![n]).attempts(1).wait()?;
+    ///     engine.pop_blocking("mail", |_| Err::<(), _>("the mail server is asleep"))?;
+    /// }
+    /// let queue = Some(Name::new("queue", "mail")?);
+    /// let dead = Filter { states: vec![State::Dead], queue, ..Filter::default() };
+    ///
+    /// let would = block_on(engine.act_on_all(&dead, &Act::Retry, Run::Dry, |_| true))?;
+    /// assert_eq!(would.done, 3);
+    /// let did = block_on(engine.act_on_all(&dead, &Act::Retry, Run::Real, |_| true))?;
+    /// assert_eq!(did.done, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn act_on_all(
         &self,
         filter: &Filter,

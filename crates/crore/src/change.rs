@@ -1,13 +1,15 @@
 //! Changing jobs: look, decide, write; and look again if somebody was faster.
 
+use std::collections::HashSet;
+
 use crore_core::machine::{Change, Effect, Event, Next, NextState, Refusal, Settled};
 use crore_core::{Job, State, Time};
-use crore_store::jobs::{Applied, Pushed, Which, Write};
+use crore_store::jobs::{Applied, Which, Write};
 
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::events::{Event as Told, Happened};
-use crate::push::Taken;
+use crate::push::{Taken, taken};
 use crate::results::Ended;
 use crate::upkeep::{Duty, due_later};
 
@@ -44,7 +46,7 @@ impl Inner {
         let mut jobs: Vec<Option<Job>> = asked.iter().map(|(which, _)| self.known(which)).collect();
         for attempt in 0..TRIES {
             self.look(&asked, &answers, &mut jobs).await?;
-            let mut made: Vec<Made> = Vec::new();
+            let (mut made, mut met) = (Vec::with_capacity(asked.len()), HashSet::new());
             for (place, (_, event)) in asked.iter().enumerate() {
                 if answers[place].is_some() {
                     continue;
@@ -54,7 +56,7 @@ impl Inner {
                     continue;
                 };
                 // The second about one job is decided when the first is written.
-                if made.iter().any(|other| other.job.id == job.id) {
+                if asked.len() > 1 && !met.insert(job.id) {
                     continue;
                 }
                 match decide(&job, event, self.dice()) {
@@ -108,11 +110,12 @@ impl Inner {
         }
         let writes = made.iter().map(|made| Write::Job(made.change.clone())).collect();
         let applied = self.writes.apply(writes).await?;
+        let now = self.now();
         for (made, applied) in made.into_iter().zip(applied) {
             self.running.forget(made.job.id);
             if let Applied::Yes(pushed) = applied {
-                let state = state_after(&made.change, self.now());
-                self.tell(&made.job, &made.change, state);
+                let state = state_after(&made.change, now);
+                self.tell(&made.job, &made.change, state, now);
                 let pushed = pushed.into_iter().map(taken).collect();
                 answers[made.place] = Some(Decided::Yes { state, pushed });
             }
@@ -121,8 +124,7 @@ impl Inner {
     }
 
     /// Tells everybody whom a change that is durable concerns.
-    fn tell(&self, job: &Job, change: &Change, state: Option<State>) {
-        let now = self.now();
+    fn tell(&self, job: &Job, change: &Change, state: Option<State>, now: Time) {
         if let Next::Live(next) = &change.next
             && matches!(state, Some(State::Scheduled))
         {
@@ -187,13 +189,4 @@ fn state_after(change: &Change, now: Time) -> Option<State> {
         NextState::Dead => State::Dead,
         NextState::Cancelled => State::Cancelled,
     })
-}
-
-fn taken(pushed: Pushed) -> Taken {
-    match pushed {
-        Pushed::New(id) => Taken::New(id),
-        Pushed::Duplicate(id) => Taken::Duplicate(id),
-        Pushed::Broken(thing) => Taken::Broken(thing),
-        Pushed::BrokenBy(n) => Taken::BrokenBy(n),
-    }
 }

@@ -39,6 +39,22 @@ pub struct Options {
 ///
 /// Every call may be made from any thread and any async runtime: the engine needs none, and has one
 /// thread of its own that sleeps unless something is due.
+///
+/// ```
+/// use crore::Engine;
+///
+/// # fn main() -> Result<(), crore::Error> {
+/// let engine = Engine::memory();
+/// let another = engine.clone();
+/// engine.push("mail", "hello").wait()?;
+/// let ran = another.pop_blocking("mail", |work| match work.payload() {
+///     b"hello" => Ok(()),
+///     _ => Err("who is this?"),
+/// });
+/// assert_eq!(ran?, Some(Ok(())));
+/// engine.stop()
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<Inner>,
@@ -178,8 +194,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops the engine: whoever waits for jobs is told that there are none, what was accepted is
-    /// durable, and the directory is free. To stop it twice does nothing.
+    /// Stops the engine: whoever waits for jobs is told that there are none, and what was accepted is
+    /// durable. The directory is free when the last handle is dropped. To stop it twice does nothing.
     pub fn stop(&self) -> Result<(), Error> {
         match self.life.lock().take() {
             Some(stop) => stop.now(),
@@ -187,7 +203,25 @@ impl Engine {
         }
     }
 
-    /// Hears what happens to jobs, from now on.
+    /// Hears what happens to jobs, from now on. Each event is told when it is durable.
+    ///
+    /// ```
+    /// use crore::Engine;
+    /// use crore::events::{Happened, Heard};
+    ///
+    /// # fn main() -> Result<(), crore::Error> {
+    /// let engine = Engine::memory();
+    /// let mut listener = engine.listen();
+    /// let id = engine.push("mail", "hello").wait()?;
+    /// match listener.try_next() {
+    ///     Some(Heard::Event(event)) => {
+    ///         assert_eq!((event.id, event.what), (id, Happened::Pushed));
+    ///     }
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn listen(&self) -> Listener {
         self.inner.events.listen()
     }

@@ -88,6 +88,26 @@ pub enum Reason {
 
 impl Engine {
     /// Says why a job is not running; `None`: it is not there.
+    ///
+    /// ```
+    /// use crore::core::{Name, State};
+    /// use crore::explain::Reason;
+    /// use crore::{Engine, block_on};
+    ///
+    /// # fn main() -> Result<(), crore::Error> {
+    /// let engine = Engine::memory();
+    /// let queue = Name::new("queue", "mail")?;
+    /// block_on(engine.pause(queue.clone()))?;
+    /// engine.push("mail", "first").wait()?;
+    /// let id = engine.push("mail", "second").wait()?;
+    ///
+    /// let why = block_on(engine.explain(id))?.expect("it is there");
+    /// assert_eq!(why.state, State::Ready);
+    /// assert!(why.reasons.contains(&Reason::Paused(queue)));
+    /// assert!(why.reasons.contains(&Reason::Behind { jobs: 1, or_more: false }));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, Error> {
         let Some(job) = self.get(id).await? else { return Ok(None) };
         let (state, now) = (job.live.state, self.inner.now());

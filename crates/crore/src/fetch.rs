@@ -63,6 +63,34 @@ impl Engine {
     /// Takes the next jobs, each under a lease. If there are none it waits for the first one as long
     /// as asked; an empty answer means that there was none. To drop the future loses no job: one that
     /// was taken for it is handed out again when its lease ends.
+    ///
+    /// Whoever takes longer than a lease [renews](Engine::renew) it, and whoever is done
+    /// [says so](Engine::finish).
+    ///
+    /// ```
+    /// use crore::core::machine::Outcome;
+    /// use crore::core::{Name, Span, State};
+    /// use crore::fetch::Fetch;
+    /// use crore::finish::{Finish, Finished};
+    /// use crore::{Engine, block_on};
+    ///
+    /// # fn main() -> Result<(), crore::Error> {
+    /// let engine = Engine::memory();
+    /// engine.push("mail", "hello").retain().wait()?;
+    ///
+    /// let (queue, worker) = (Name::new("queue", "mail")?, Name::new("worker", "w1")?);
+    /// let ask = Fetch { n: 10, wait: Span::from_secs(5), ..Fetch::new(queue, worker) };
+    /// let jobs = block_on(engine.fetch(ask))?;
+    /// assert_eq!(jobs.len(), 1);
+    ///
+    /// let report = Finish::of(&jobs[0], Outcome::Done { result: None });
+    /// let finished = block_on(engine.finish(report.clone()))?;
+    /// assert!(matches!(finished, Finished::Yes { state: Some(State::Done), .. }));
+    /// // A second report about the same delivery changes nothing.
+    /// assert_eq!(block_on(engine.finish(report))?, Finished::Stale);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn fetch(&self, ask: Fetch) -> Result<Vec<Job>, Error> {
         self.inner.fetch(&ask).await
     }

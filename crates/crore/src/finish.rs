@@ -48,6 +48,27 @@ pub enum Finished {
 
 impl Engine {
     /// Reports how a delivery went. Durable when answered, and the first report that counts wins.
+    ///
+    /// ```
+    /// use crore::core::machine::{Again, Outcome};
+    /// use crore::core::{Name, Span, State};
+    /// use crore::fetch::Fetch;
+    /// use crore::finish::{Finish, Finished};
+    /// use crore::{Engine, block_on};
+    ///
+    /// # fn main() -> Result<(), crore::Error> {
+    /// let engine = Engine::memory();
+    /// engine.push("mail", "hello").attempts(3).wait()?;
+    /// let ask = Fetch::new(Name::new("queue", "mail")?, Name::new("worker", "w1")?);
+    /// let job = block_on(engine.fetch(ask))?.remove(0);
+    ///
+    /// let again = Again::After(Span::from_secs(60));
+    /// let failed = Outcome::Failed { error: "busy".into(), detail: None, again };
+    /// let finished = block_on(engine.finish(Finish::of(&job, failed)))?;
+    /// assert!(matches!(finished, Finished::Yes { state: Some(State::Scheduled), .. }));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn finish(&self, finish: Finish) -> Result<Finished, Error> {
         let mut finished = self.finish_all(vec![finish]).await?;
         Ok(finished.pop().unwrap_or(Finished::NotFound))
@@ -106,6 +127,9 @@ impl Inner {
         field: &str,
         jobs: &mut Vec<NewJob>,
     ) -> Result<(), crore_core::Invalid> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
         let now = self.now();
         let batch = Batch { groups: Vec::new(), jobs: std::mem::take(jobs) };
         batch.check(&self.caps).map_err(|invalid| invalid.inside(field))?;

@@ -4,8 +4,75 @@
 //! schedules and limits them, and sees each through to an end. Everything that is answered is on the
 //! disk.
 //!
+//! # The first durable job
+//!
+//! Open a directory, push, and work. What was pushed is there when the program starts again, in order.
+//!
+//! ```
+//! use crore::Engine;
+//!
+//! # fn main() -> Result<(), crore::Error> {
+//! # let dir = tempfile::tempdir().expect("a directory");
+//! # let path = dir.path().join("jobs.crore");
+//! # #[cfg(any())]
+//! let path = "jobs.crore";
+//! let engine = Engine::open(&path)?;
+//! engine.push("thumbnails", "cat.png").wait()?;
+//! engine.push("thumbnails", "dog.png").priority(-5).wait()?;
+//! engine.stop()?;
+//! drop(engine);
+//!
+//! // The next day.
+//! let engine = Engine::open(&path)?;
+//! let mut made = Vec::new();
+//! while let Some(ran) = engine.pop_blocking("thumbnails", |work| {
+//!     made.push(String::from_utf8(work.payload().to_vec())?);
+//!     Ok::<(), std::string::FromUtf8Error>(())
+//! })? {
+//!     // `Ok`: the job is done and gone. `Err`: it is tried again.
+//!     assert!(ran.is_ok());
+//! }
+//! assert_eq!(made, ["dog.png", "cat.png"]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # With async, or without
+//!
 //! The engine needs no async runtime: its futures run on any, and each call has a blocking twin or can
 //! be [blocked on](block_on).
+//!
+//! ```
+//! use crore::{Engine, Error, block_on};
+//!
+//! async fn first_job(engine: &Engine) -> Result<(), Error> {
+//!     let id = engine.push("mail", "hello").await?;
+//!     let ran = engine.pop("mail", async |work| {
+//!         assert_eq!(work.id, id);
+//!         Ok::<(), String>(())
+//!     });
+//!     assert_eq!(ran.await?, Some(Ok(())));
+//!     Ok(())
+//! }
+//!
+//! # fn main() -> Result<(), Error> {
+//! block_on(first_job(&Engine::memory()))
+//! # }
+//! ```
+//!
+//! # What is where
+//!
+//! | to | see |
+//! |---|---|
+//! | push a job, word by word | [`Engine::push`], [`Push`] |
+//! | run one job, or many at a time | [`Engine::pop`], [`Engine::worker`] |
+//! | hand jobs to workers elsewhere | [`Engine::fetch`], [`Engine::renew`], [`Engine::finish`] |
+//! | push and read types instead of bytes | `Engine::push_json` (feature `typed`) |
+//! | wait for a result, or hear everything | [`Engine::wait`], [`Engine::listen`] |
+//! | let the clock push | [`Engine::set_schedule`] |
+//! | hold a rate or a concurrency | [`Engine::set_limit`] |
+//! | cancel, retry, delete, change | [`Engine::act`], [`Engine::act_on_all`] |
+//! | ask why a job is not running | [`Engine::explain`] |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -31,6 +98,8 @@ mod results;
 mod running;
 mod schedules;
 mod timers;
+#[cfg(feature = "typed")]
+pub mod typed;
 mod upkeep;
 mod views;
 mod worker;
@@ -42,6 +111,8 @@ pub use error::Error;
 pub use pop::Work;
 pub use pusher::Push;
 pub use results::Ended;
+#[cfg(feature = "typed")]
+pub use typed::Json;
 pub use worker::{Stop, Worker};
 
 pub use crore_core as core;

@@ -38,6 +38,27 @@ impl Limits {
 impl Engine {
     /// Sets a limit, whether there was one of this name or not. It holds from the next claim on; jobs
     /// that wait already are brought under it within moments.
+    ///
+    /// ```
+    /// use crore::core::Name;
+    /// use crore::core::limit::Limit;
+    /// use crore::{Engine, block_on};
+    ///
+    /// # fn main() -> Result<(), crore::Error> {
+    /// let engine = Engine::memory();
+    /// let limit = Limit::parse(r#"where kind = "mail" rate 2/1h"#)?;
+    /// block_on(engine.set_limit(Name::new("limit", "mail")?, limit))?;
+    ///
+    /// for _ in 0..3 {
+    ///     engine.push("mail", "hello").wait()?;
+    /// }
+    /// let send = || engine.pop_blocking("mail", |_| Ok::<(), String>(()));
+    /// assert_eq!((send()?, send()?), (Some(Ok(())), Some(Ok(()))));
+    /// // The third has to wait for its permit.
+    /// assert_eq!(send()?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn set_limit(&self, name: Name, limit: Limit) -> Result<Revision, Error> {
         limit.check()?;
         let revision = self.inner.define(Define::set(name, Value::Limit(limit))).await?;

@@ -63,33 +63,57 @@ impl Deref for Work<'_> {
 
 /// What a closure may give: nothing, or a result to keep.
 pub trait Gives {
-    /// The result, as it is kept.
-    fn payload(&self) -> Option<Payload>;
+    /// The result, as it is kept. An error makes the run fail.
+    fn payload(&self) -> Result<Option<Payload>, Invalid>;
 }
 
 impl Gives for () {
-    fn payload(&self) -> Option<Payload> {
-        None
+    fn payload(&self) -> Result<Option<Payload>, Invalid> {
+        Ok(None)
     }
 }
 
 impl Gives for Payload {
-    fn payload(&self) -> Option<Payload> {
-        Some(self.clone())
+    fn payload(&self) -> Result<Option<Payload>, Invalid> {
+        Ok(Some(self.clone()))
     }
 }
 
 impl Gives for Vec<u8> {
-    fn payload(&self) -> Option<Payload> {
-        Some(Payload::new(crore_core::Encoding::Bytes, self.clone()))
+    fn payload(&self) -> Result<Option<Payload>, Invalid> {
+        Ok(Some(Payload::new(crore_core::Encoding::Bytes, self.clone())))
     }
 }
 
 impl Engine {
     /// Runs the next job of a queue. When the closure returns `Ok` the job is done; when it returns
     /// `Err`, or panics, the job is tried again as its retry policy says. `None`: there is none now.
+    /// A result that cannot be kept counts as a failure, and is the error that this gives.
     ///
     /// One slow closure holds nobody up: neither other queues nor other jobs of this one.
+    ///
+    /// ```
+    /// use crore::{Engine, block_on};
+    ///
+    /// # fn main() -> Result<(), crore::Error> {
+    /// let engine = Engine::memory();
+    /// engine.push("mail", "hello").wait()?;
+    ///
+    /// // It fails, stays in the queue, and counts its attempts.
+    /// let ran = engine.pop_blocking("mail", |_| Err::<(), _>("the mail server is asleep"))?;
+    /// assert_eq!(ran, Some(Err("the mail server is asleep")));
+    ///
+    /// let attempt = block_on(engine.pop("mail", async |work| {
+    ///     assert_eq!(work.attempt(), 2);
+    ///     Ok::<(), String>(())
+    /// }))?;
+    /// assert_eq!(attempt, Some(Ok(())));
+    ///
+    /// // An empty queue is an answer.
+    /// assert_eq!(engine.pop_blocking("mail", |_| Ok::<(), String>(()))?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn pop<T: Gives, E: Display>(
         &self,
         queue: &str,
@@ -121,13 +145,28 @@ impl Engine {
         let work = Work { engine: self, job, held: &held };
         let ran = caught(run(&work)).await;
         let outcome = match &ran {
-            Ok(Ok(given)) => Outcome::Done { result: given.payload() },
-            Ok(Err(error)) => failed(&error.to_string()),
-            Err(panicked) => failed(&said(&**panicked)),
+            Ok(Ok(given)) => self.given(given),
+            Ok(Err(error)) => Ok(failed(&error.to_string())),
+            Err(panicked) => Ok(failed(&said(&**panicked))),
         };
-        self.finish(Finish::of(job, outcome)).await?;
+        match outcome {
+            Ok(outcome) => drop(self.finish(Finish::of(job, outcome)).await?),
+            Err(invalid) => {
+                self.finish(Finish::of(job, failed(&invalid.to_string()))).await?;
+                return Err(invalid.into());
+            }
+        }
         drop(held);
         ran.map_or_else(|panicked| panic::resume_unwind(panicked), Ok)
+    }
+
+    /// What a closure gave, if it can be kept.
+    fn given(&self, given: &impl Gives) -> Result<Outcome, Invalid> {
+        let (result, caps) = (given.payload()?, &self.inner.caps);
+        if let Some(payload) = &result {
+            payload.check("result", caps.result_bytes, caps.depth)?;
+        }
+        Ok(Outcome::Done { result })
     }
 }
 

@@ -61,9 +61,7 @@ impl Inner {
         }
         batch.check(&self.caps)?;
         let now = self.now();
-        let faults: Vec<Option<Invalid>> =
-            batch.jobs.iter().map(|job| job.check(&self.caps, now).err()).collect();
-        let (mut batch, kept) = Kept::of(batch, faults);
+        let (mut batch, kept) = Kept::of(batch, |job| job.check(&self.caps, now));
         for job in &mut batch.jobs {
             self.fill_in(&mut job.spec);
         }
@@ -77,7 +75,11 @@ impl Inner {
             self.tell_pushed(&stored, names);
         }
         let jobs::Pushes { now, groups, jobs } = stored;
-        Ok(Pushes { now, groups, jobs: kept.answers(&jobs) })
+        let jobs = match kept {
+            Some(kept) => kept.answers(&jobs),
+            None => jobs.into_iter().map(taken).collect(),
+        };
+        Ok(Pushes { now, groups, jobs })
     }
 
     /// What a job needs before a store sees it, besides what its pusher said.
@@ -102,6 +104,16 @@ fn names(job: &NewJob) -> Names {
     (job.spec.queue.clone(), job.spec.kind.clone())
 }
 
+/// The store's answer, as a caller hears it.
+pub(crate) const fn taken(pushed: Pushed) -> Taken {
+    match pushed {
+        Pushed::New(id) => Taken::New(id),
+        Pushed::Duplicate(id) => Taken::Duplicate(id),
+        Pushed::Broken(thing) => Taken::Broken(thing),
+        Pushed::BrokenBy(n) => Taken::BrokenBy(n),
+    }
+}
+
 const fn is_new(pushed: &Pushed) -> bool {
     matches!(pushed, Pushed::New(_))
 }
@@ -115,8 +127,13 @@ struct Kept {
 }
 
 impl Kept {
-    /// Leaves out what breaks a rule, and what refers to that.
-    fn of(batch: Batch, faults: Vec<Option<Invalid>>) -> (Batch, Self) {
+    /// Leaves out what breaks a rule, and what refers to that; `None`: nothing does.
+    fn of(batch: Batch, check: impl Fn(&NewJob) -> Result<(), Invalid>) -> (Batch, Option<Self>) {
+        let Some(first) = batch.jobs.iter().position(|job| check(job).is_err()) else {
+            return (batch, None);
+        };
+        let fault = |(n, job)| if n < first { None } else { check(job).err() };
+        let faults: Vec<Option<Invalid>> = batch.jobs.iter().enumerate().map(fault).collect();
         let mut kept = Self { places: Vec::with_capacity(faults.len()), origins: Vec::new() };
         let mut jobs = Vec::with_capacity(batch.jobs.len());
         for (mut job, fault) in batch.jobs.into_iter().zip(faults) {
@@ -132,7 +149,7 @@ impl Kept {
             }
             kept.places.push(place);
         }
-        (Batch { groups: batch.groups, jobs }, kept)
+        (Batch { groups: batch.groups, jobs }, Some(kept))
     }
 
     /// Makes references mean the places in what is stored.
@@ -153,12 +170,10 @@ impl Kept {
         let answer = |place: Result<usize, Taken>| match place {
             Err(taken) => taken,
             Ok(place) => match stored.get(place) {
-                Some(Pushed::New(id)) => Taken::New(*id),
-                Some(Pushed::Duplicate(id)) => Taken::Duplicate(*id),
-                Some(Pushed::Broken(thing)) => Taken::Broken(*thing),
                 Some(Pushed::BrokenBy(n)) => {
                     Taken::BrokenBy(origins.get(*n).copied().unwrap_or(*n))
                 }
+                Some(pushed) => taken(*pushed),
                 None => Taken::BrokenBy(place),
             },
         };

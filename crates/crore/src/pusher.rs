@@ -19,6 +19,35 @@ use crate::push::Taken;
 ///
 /// Unless told otherwise it is tried again without end and at once when it fails, and gone when it is
 /// done.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use crore::{Engine, block_on};
+///
+/// # fn main() -> Result<(), crore::Error> {
+/// let engine = Engine::memory();
+/// let id = engine
+///     .push("mail", "hello")
+///     .kind("welcome")
+///     .priority(-5)
+///     .after(Duration::from_secs(60))
+///     .attempts(3)
+///     .unique("welcome ada")
+///     .label("tenant", "acme")
+///     .wait()?;
+///
+/// // The same key again: no second job, and the first one is the answer.
+/// assert_eq!(engine.push("mail", "hello").unique("welcome ada").wait()?, id);
+/// let job = block_on(engine.get(id))?.expect("it is there");
+/// assert_eq!((job.spec.kind.as_str(), job.spec.priority), ("welcome", -5));
+///
+/// // What breaks a rule is refused, and the field is named.
+/// let refused = engine.push("", "hello").wait().expect_err("a queue has a name");
+/// assert!(refused.to_string().starts_with("queue: "));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "nothing is pushed before this is awaited or waited for"]
 pub struct Push<'a> {
@@ -43,6 +72,14 @@ impl Engine {
             NewJob::from(spec)
         });
         Push { engine: self, job }
+    }
+}
+
+impl<'a> Push<'a> {
+    /// A push that will only say why it is refused.
+    #[cfg(feature = "typed")]
+    pub(crate) const fn refused(engine: &'a Engine, invalid: Invalid) -> Self {
+        Self { engine, job: Err(invalid) }
     }
 }
 

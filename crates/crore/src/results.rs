@@ -144,6 +144,30 @@ impl Drop for Place<'_> {
 impl Engine {
     /// Waits until a job has ended, at most so long; `None`: it has not. The first who waits for a
     /// result that can be read once takes it.
+    ///
+    /// ```
+    /// use std::thread;
+    /// use std::time::Duration;
+    ///
+    /// use crore::core::Span;
+    /// use crore::{Engine, block_on};
+    ///
+    /// # fn main() -> Result<(), crore::Error> {
+    /// let engine = Engine::memory();
+    /// let id = engine.push("sum", vec![1, 2, 3]).keep_result(Duration::from_secs(60)).wait()?;
+    /// let ended = thread::scope(|scope| {
+    ///     scope.spawn(|| {
+    ///         engine.pop_blocking("sum", |work| {
+    ///             Ok::<_, String>(vec![work.payload().iter().sum::<u8>()])
+    ///         })
+    ///     });
+    ///     block_on(engine.wait(id, Span::from_secs(10)))
+    /// })?;
+    /// let result = ended.and_then(|ended| ended.result).expect("in time, and kept");
+    /// assert_eq!(*result.bytes, [6]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn wait(&self, id: JobId, at_most: Span) -> Result<Option<Ended>, Error> {
         self.inner.wait(id, at_most).await
     }

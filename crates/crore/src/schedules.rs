@@ -11,6 +11,25 @@ use crate::upkeep::Duty;
 impl Engine {
     /// Sets a schedule. A new one, or one whose timing is changed, fires from now on; one with the
     /// same timing keeps its place, so that a program may set it whenever it starts.
+    ///
+    /// ```
+    /// use crore::core::schedule::{Missed, Timing};
+    /// use crore::core::{Name, Payload, Spec};
+    /// use crore::{Engine, block_on};
+    ///
+    /// # fn main() -> Result<(), crore::Error> {
+    /// let engine = Engine::memory();
+    /// let timing = Timing::parse("timing", "cron 0 3 * * * in Europe/Berlin")?;
+    /// let (queue, kind) = (Name::new("queue", "reports")?, Name::new("kind", "nightly")?);
+    /// let job = Spec::new(queue, kind, Payload::json("{}"));
+    ///
+    /// let name = Name::new("schedule", "nightly")?;
+    /// // A night on which the program did not run is made up for, once.
+    /// block_on(engine.set_schedule(name, timing.clone(), Missed::Once, job.into()))?;
+    /// assert_eq!(engine.preview(&timing, 5).len(), 5);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn set_schedule(
         &self,
         name: Name,

@@ -24,6 +24,31 @@ const WAIT: Span = Span::from_secs(60);
 const AGAIN_AFTER: Span = Span::from_secs(1);
 
 /// A worker about to run.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use crore::Engine;
+///
+/// # fn main() -> Result<(), crore::Error> {
+/// let engine = Engine::memory();
+/// for n in 0..10 {
+///     engine.push(if n % 2 == 0 { "even" } else { "odd" }, vec![n]).wait()?;
+/// }
+/// let worker = engine.worker(["even", "odd"]).parallel(4);
+/// let (stop, sum, seen) = (worker.stopper(), AtomicU64::new(0), AtomicU64::new(0));
+/// let ran = worker.run_blocking(|work| {
+///     sum.fetch_add(work.payload()[0].into(), Ordering::Relaxed);
+///     if seen.fetch_add(1, Ordering::Relaxed) == 9 {
+///         // It finishes what it has, and returns.
+///         stop.stop();
+///     }
+///     Ok::<(), String>(())
+/// })?;
+/// assert_eq!((ran, sum.into_inner()), (10, 45));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "a worker does nothing before it is run"]
 pub struct Worker<'a> {
@@ -90,7 +115,8 @@ impl Worker<'_> {
         let ran = AtomicU64::new(0);
         let one = || async {
             while let Some(job) = self.next(&ask).await? {
-                drop(self.engine.run(&job, async |work: &Work<'_>| run(work).await).await?);
+                let ended = self.engine.run(&job, async |work: &Work<'_>| run(work).await);
+                is_reported(ended.await)?;
                 ran.fetch_add(1, Ordering::Relaxed);
             }
             Ok::<(), Error>(())
@@ -109,7 +135,7 @@ impl Worker<'_> {
         let one = || -> Result<(), Error> {
             while let Some(job) = block_on(self.next(&ask))? {
                 let ended = self.engine.run(&job, async |work: &Work<'_>| run(work));
-                drop(block_on(ended)?);
+                is_reported(block_on(ended))?;
                 ran.fetch_add(1, Ordering::Relaxed);
             }
             Ok(())
@@ -148,6 +174,15 @@ impl Worker<'_> {
             }
         }
         Ok(None)
+    }
+}
+
+/// Whether the worker can go on: how a run went stands at its job, also if what it gave could not be
+/// kept.
+fn is_reported<T>(ended: Result<T, Error>) -> Result<(), Error> {
+    match ended {
+        Ok(_) | Err(Error::Invalid(_)) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -13,6 +13,7 @@ struct Bench {
 const BENCHES: &[Bench] = &[
     Bench { name: "store", package: "crore-store", target: ["--example", "bench_store"] },
     Bench { name: "log", package: "crore-store", target: ["--example", "bench_log"] },
+    Bench { name: "engine", package: "crore", target: ["--example", "bench_engine"] },
 ];
 
 /// Runs the benchmark that `args` names, with the arguments that follow.

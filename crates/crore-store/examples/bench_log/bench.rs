@@ -1,9 +1,7 @@
 //! What every part of the benchmark shares: how much is done, where, and what was found out.
 
 use std::fs;
-use std::mem;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::bare::Bare;
@@ -13,6 +11,7 @@ use crate::machine;
 use crate::peer::Peer;
 use crate::subject::{ON_DISK, PAYLOAD_BYTES, Subject};
 use crate::table::Report;
+pub(crate) use crate::turns::{SLICES, settle, short, take_turns};
 
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
@@ -145,38 +144,4 @@ impl Drop for Bench {
 pub(crate) fn remove(dir: &Path) {
     fs::remove_dir_all(dir).unwrap();
     machine::sync();
-}
-
-/// How many slices a run is cut into. A disk that others use too is fast now and slow a few seconds
-/// later; those that are compared have to meet the same weather.
-pub(crate) const SLICES: u32 = 3;
-
-/// Lets whoever ran before end what he does in the background, so that the next one has the disk
-/// to himself.
-pub(crate) fn settle() {
-    thread::sleep(Duration::from_millis(50));
-}
-
-/// One run of each side, in slices, turn by turn.
-pub(crate) fn take_turns(
-    sides: &mut [Box<dyn FnMut(Duration) -> Ran + '_>],
-    span: Duration,
-) -> Vec<Ran> {
-    let mut all: Vec<Ran> = sides.iter().map(|_| Ran::default()).collect();
-    for _ in 0..SLICES {
-        for (side, ran) in sides.iter_mut().zip(&mut all) {
-            settle();
-            *ran = mem::take(ran).and(side(span / SLICES));
-        }
-    }
-    all
-}
-
-/// A number of jobs, short.
-pub(crate) fn short(n: u64) -> String {
-    match n {
-        1_000_000.. if n.is_multiple_of(1_000_000) => format!("{}M", n / 1_000_000),
-        1_000.. if n.is_multiple_of(1_000) => format!("{}k", n / 1_000),
-        _ => n.to_string(),
-    }
 }

@@ -25,6 +25,7 @@ mod push;
 mod reopen;
 mod subject;
 mod table;
+mod turns;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -131,11 +131,11 @@ impl Contender for Subject {
     }
 }
 
-fn name(text: &str) -> Name {
+pub(crate) fn name(text: &str) -> Name {
     Name::new("name", text).unwrap()
 }
 
-fn job(queue: &str) -> NewJob {
+pub(crate) fn job(queue: &str) -> NewJob {
     let payload = Payload::new(Encoding::Bytes, vec![7; PAYLOAD_BYTES]);
     let mut spec = Spec::new(name(queue), name("kind"), payload);
     spec.retain = Retain::Nothing;

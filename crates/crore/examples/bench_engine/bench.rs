@@ -1,0 +1,132 @@
+//! What every part shares: how much is done, where, and what was found out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::drive::Ran;
+use crate::machine;
+use crate::subject::PAYLOAD_BYTES;
+use crate::table::Report;
+
+/// How much is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    /// Alternated runs.
+    pub(crate) runs: usize,
+    /// How long a timed run takes.
+    pub(crate) span: Duration,
+    pub(crate) backlog: u64,
+    /// How often a fetcher picks a job up.
+    pub(crate) pickups: usize,
+    pub(crate) fetchers: usize,
+    pub(crate) queues: usize,
+    /// Jobs that are due together, and how long it may take to push them.
+    pub(crate) due: u64,
+    pub(crate) ahead: Duration,
+}
+
+impl Scale {
+    pub(crate) const FULL: Self = Self {
+        runs: 5,
+        span: Duration::from_secs(3),
+        backlog: 100_000,
+        pickups: 2000,
+        fetchers: 100_000,
+        queues: 10_000,
+        due: 1_000_000,
+        ahead: Duration::from_secs(20),
+    };
+    pub(crate) const QUICK: Self = Self {
+        runs: 3,
+        span: Duration::from_millis(300),
+        backlog: 5_000,
+        pickups: 200,
+        fetchers: 10_000,
+        queues: 1_000,
+        due: 50_000,
+        ahead: Duration::from_secs(3),
+    };
+}
+
+#[derive(Debug)]
+pub(crate) struct Bench {
+    dir: PathBuf,
+    started_at: Instant,
+    pub(crate) scale: Scale,
+    pub(crate) report: Report,
+}
+
+impl Bench {
+    /// Works in a directory of its own below this one, and removes it at the end.
+    pub(crate) fn new(below: &Path, scale: Scale) -> Self {
+        let dir = below.join(format!("bench-engine-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let dir = dir.canonicalize().unwrap();
+        let mut report = Report { facts: machine::facts(&dir), ..Report::default() };
+        report.facts.extend([
+            "durability: synced before the answer".to_owned(),
+            format!("jobs: {PAYLOAD_BYTES}-byte payloads, nothing retained after the finish"),
+            format!("runs: {}, alternated; medians", scale.runs),
+        ]);
+        Self { dir, started_at: Instant::now(), scale, report }
+    }
+
+    /// A directory that is not there yet.
+    pub(crate) fn fresh(&self, name: &str) -> PathBuf {
+        let dir = self.dir.join(name);
+        if dir.exists() {
+            fs::remove_dir_all(&dir).unwrap();
+        }
+        dir
+    }
+
+    /// Tells whoever waits how far it is.
+    pub(crate) fn progress(&self, what: &str) {
+        eprintln!("[{:>4} s] {what}", self.seconds() as u64);
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.started_at.elapsed().as_secs_f64()
+    }
+
+    /// Notes the latencies and the processor time of a run.
+    pub(crate) fn note(&mut self, what: &str, ran: &Ran) {
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|share| ran.within(share));
+        let cpu = ran.cpu_micros_a_job();
+        self.report.notes.push(format!(
+            "{what}: push answered in p50 {p50:.2}, p99 {p99:.2}, p99.9 {p999:.2} ms; \
+             {cpu:.2} µs of processor time a job, callers included (last run)"
+        ));
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.dir) {
+            eprintln!("{} is left behind: {error}", self.dir.display());
+        }
+    }
+}
+
+/// Times of many single things, in microseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Times(Vec<f64>);
+
+impl Times {
+    pub(crate) fn add(&mut self, span: Duration) {
+        self.0.push(span.as_secs_f64() * 1e6);
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The time within which this share of them was over, in microseconds.
+    pub(crate) fn within(&self, share: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len().saturating_sub(1);
+        sorted.get(((sorted.len() as f64 * share) as usize).min(last)).copied().unwrap_or(0.0)
+    }
+}

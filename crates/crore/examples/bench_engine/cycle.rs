@@ -1,0 +1,62 @@
+//! Full cycles over a backlog: push, fetch one, finish; through the engine, and on the store itself.
+
+use crate::bench::Bench;
+use crate::contender::Contender;
+use crate::drive::{Ran, Until};
+use crate::subject::Subject;
+use crate::table::{Goal, Row, Runs};
+use crate::through::Through;
+use crate::turns::{short, take_turns};
+
+const GOAL: f64 = 0.7;
+const LOADS: [usize; 2] = [64, 1024];
+
+pub(crate) fn measure(bench: &mut Bench) {
+    let store = Subject::open(&bench.fresh("store"));
+    let engine = Through::open(&bench.fresh("engine"));
+    let sides: [&dyn Contender; 2] = [&store, &engine];
+    for side in sides {
+        let ran = side.fill(bench.scale.backlog);
+        bench.progress(&format!("{} filled at {:.0} jobs/s", side.name(), ran.rate()));
+    }
+    for in_flight in LOADS {
+        under(bench, in_flight, sides);
+    }
+    for side in sides {
+        side.drain();
+    }
+    store.close();
+    engine.close();
+}
+
+fn under(bench: &mut Bench, in_flight: usize, sides: [&dyn Contender; 2]) {
+    let mut rates = [Runs::default(), Runs::default()];
+    let mut last = Vec::new();
+    for run in 1..=bench.scale.runs {
+        last = one_run(bench, in_flight, sides);
+        let [store, engine] = [last[0].rate(), last[1].rate()];
+        rates[0].0.push(store);
+        rates[1].0.push(engine);
+        bench.progress(&format!("cycle {in_flight} run {run}, jobs/s: {store:.0} {engine:.0}"));
+    }
+    let [store, engine] = &rates;
+    let name = format!("cycle {in_flight}, {} backlog", short(bench.scale.backlog));
+    for (side, ran) in ["store", "engine"].iter().zip(&last) {
+        bench.note(&format!("{name}, {side}"), ran);
+    }
+    let row =
+        Row::beside((name, "jobs/s"), engine, ("the store's own", store), Goal::AtLeast(GOAL));
+    bench.report.rows.push(row);
+}
+
+fn one_run(bench: &Bench, in_flight: usize, sides: [&dyn Contender; 2]) -> Vec<Ran> {
+    let mut turns: Vec<Box<dyn FnMut(_) -> Ran + '_>> = Vec::new();
+    for side in sides {
+        turns.push(Box::new(move |span| side.cycle(Until::After(span), in_flight)));
+    }
+    let ran = take_turns(&mut turns, bench.scale.span);
+    for side in sides {
+        assert_eq!(side.count(), bench.scale.backlog, "what was pushed is finished");
+    }
+    ran
+}

@@ -1,0 +1,68 @@
+//! A nightly job: a schedule in the time of a city, a preview of its next five nights, and the job when the
+//! night has come. The clock is ours, so that the nights take no time.
+//!
+//! `cargo run -p crore --example nightly`
+
+use std::error::Error;
+use std::sync::Arc;
+
+use crore::core::schedule::{Missed, Timing};
+use crore::core::{Clock, Name, Payload, Spec, Time};
+use crore::store::Memory;
+use crore::{Engine, Options, block_on};
+use crore_testkit::FakeClock;
+use jiff::Timestamp;
+
+const CITY: &str = "Europe/Berlin";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let evening: Timestamp = "2026-10-22T20:00:00Z".parse()?;
+    let clock = Arc::new(FakeClock::at(Time::from_millis(evening.as_millisecond())));
+    let store = Arc::new(Memory::new(clock.clone()));
+    let engine = Engine::over(store, clock.clone(), Options::default())?;
+    println!("it is     {}", wall(clock.now())?);
+
+    let timing = Timing::parse("timing", &format!("cron 30 3 * * * in {CITY}"))?;
+    let (queue, kind) = (Name::new("queue", "reports")?, Name::new("kind", "nightly")?);
+    let job = Spec::new(queue, kind, Payload::json(r#"{"format": "pdf"}"#));
+    let name = Name::new("schedule", "nightly")?;
+    // Whenever the program starts: the same schedule keeps its place.
+    block_on(engine.set_schedule(name, timing.clone(), Missed::Once, job.into()))?;
+    println!("schedule  {timing}");
+
+    let nights = engine.preview(&timing, 5);
+    for night in &nights {
+        println!("preview   {}", wall(*night)?);
+    }
+
+    println!("this evening there is nothing to do: {} jobs", work(&engine)?);
+    for night in nights.iter().take(3) {
+        clock.advance(night.since(clock.now()));
+        block_on(engine.upkeep_once())?;
+        println!("{}: jobs that were worked: {}", wall(clock.now())?, work(&engine)?);
+    }
+
+    // Nights without the program are made up for by one job: that is what `Missed::Once` says.
+    if let Some(last) = nights.last() {
+        clock.advance(last.since(clock.now()));
+        block_on(engine.upkeep_once())?;
+        println!("{}: the program was away for a night", wall(clock.now())?);
+        println!("{}: jobs that were worked: {}", wall(clock.now())?, work(&engine)?);
+    }
+    Ok(engine.stop()?)
+}
+
+/// Does what is in the queue, and says how much that was.
+fn work(engine: &Engine) -> Result<u32, Box<dyn Error>> {
+    let mut n = 0;
+    while engine.pop_blocking("reports", |_| Ok::<_, String>(()))?.is_some() {
+        n += 1;
+    }
+    Ok(n)
+}
+
+/// What the clocks on the walls of the city say.
+fn wall(time: Time) -> Result<String, Box<dyn Error>> {
+    let there = Timestamp::from_millisecond(time.as_millis())?.in_tz(CITY)?;
+    Ok(there.strftime("%a %F %R %Z").to_string())
+}
