@@ -11,7 +11,6 @@ use crate::dispatch::Ticket;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::events::{Event, Happened};
-use crate::timers::NEVER;
 use crate::upkeep::Duty;
 
 /// What a fetch asks for.
@@ -85,7 +84,7 @@ impl Inner {
         gives_up: impl Fn() -> bool,
     ) -> Result<Vec<Job>, Error> {
         ask.check(self.caps.fetch)?;
-        let (jobs, _) = self.claim(ask).await?;
+        let jobs = self.claim(ask).await?;
         if !jobs.is_empty() || ask.wait.is_zero() {
             return Ok(jobs);
         }
@@ -93,14 +92,15 @@ impl Inner {
         let ticket = self.dispatch.enter(&ask.queues, ask.kinds.as_deref());
         loop {
             ticket.line_up();
-            let (jobs, next_at) = self.claim(ask).await?;
+            let jobs = self.claim(ask).await?;
+            ticket.has_looked();
             if jobs.len() == ask.n {
                 ticket.pass_on();
             }
             if !jobs.is_empty() || self.is_stopping() || gives_up() {
                 return Ok(jobs);
             }
-            if !self.woken(&ticket, next_at.min(ends_at)).await && self.now() >= ends_at {
+            if !self.woken(&ticket, ends_at).await && self.now() >= ends_at {
                 return Ok(jobs);
             }
         }
@@ -118,10 +118,10 @@ impl Inner {
         .await
     }
 
-    /// What is there now, and when a limit may let more through.
-    async fn claim(&self, ask: &Fetch) -> Result<(Vec<Job>, Time), Error> {
+    /// What is there now. If a limit lets more through later, one of those who wait is woken then.
+    async fn claim(&self, ask: &Fetch) -> Result<Vec<Job>, Error> {
         if self.is_stopping() {
-            return Ok((Vec::new(), NEVER));
+            return Ok(Vec::new());
         }
         let claimed = self.store.claim(ask.claim()).await?;
         if let Some(first) = claimed.jobs.iter().map(|job| job.live.lease_until).min() {
@@ -130,7 +130,12 @@ impl Inner {
             self.want(Duty::Overdue, overdue_at);
             self.tell_started(&claimed.jobs, claimed.now);
         }
-        Ok((claimed.jobs, claimed.next_at.unwrap_or(NEVER)))
+        if let Some(next_at) = claimed.next_at
+            && self.dispatch.waiting() > 0
+        {
+            self.ring_at(&ask.queues, next_at);
+        }
+        Ok(claimed.jobs)
     }
 
     fn tell_started(&self, jobs: &[Job], at: Time) {

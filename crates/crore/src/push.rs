@@ -1,5 +1,7 @@
 //! Push: what callers bring is checked, filled in, and stored in one write.
 
+use std::sync::Arc;
+
 use crore_core::job::{Spec, Thing};
 use crore_core::push::{After, AfterRef};
 use crore_core::{Batch, GroupId, Invalid, JobId, NewJob, Time};
@@ -8,7 +10,7 @@ use crore_store::jobs::{self, Pushed};
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::events::{Event, Happened};
-use crate::upkeep::Duty;
+use crate::upkeep::Dues;
 
 /// What a push answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,21 +66,19 @@ impl Inner {
         let faults: Vec<Option<Invalid>> =
             batch.jobs.iter().map(|job| job.check(&self.caps, now).err()).collect();
         let (mut batch, kept) = Kept::of(batch, faults);
+        let limits = self.limits.all();
         for job in &mut batch.jobs {
             self.fill_in(&mut job.spec);
         }
         let heard = self.events.is_heard();
         let names = if heard { batch.jobs.iter().map(names).collect() } else { Vec::new() };
-        let due = batch.jobs.iter().map(|job| job.due.resolve(now, now)).filter(|due| *due > now);
-        let first_due = due.min();
+        let dues = Dues::of(&batch.jobs, now);
         let stored = self.store.push(batch).await?.into_inner();
-        if let Some(due) = first_due {
-            self.want(Duty::Promote, due);
+        self.expect(dues);
+        if !Arc::ptr_eq(&limits, &self.limits.all()) {
+            self.relimit(stored.jobs.iter().filter_map(|one| one.id()));
         }
-        self.count("pushed", stored.jobs.iter().filter(|one| is_new(one)).count());
-        if heard {
-            self.tell_pushed(&stored, names);
-        }
+        self.tell_pushed(stored.now, &stored.jobs, names);
         let jobs::Pushes { now, groups, jobs } = stored;
         Ok(Pushes { now, groups, jobs: kept.answers(&jobs) })
     }
@@ -88,20 +88,23 @@ impl Inner {
         spec.limits = self.limits.keys(spec);
     }
 
-    fn tell_pushed(&self, stored: &jobs::Pushes, names: Vec<Names>) {
-        let pushed = stored.jobs.iter().zip(names).filter_map(|(one, (queue, kind))| match one {
-            Pushed::New(id) => {
-                Some(Event { id: *id, queue, kind, what: Happened::Pushed, at: stored.now })
-            }
+    /// Jobs were stored. Their names are not needed if nobody listened when it began.
+    pub(crate) fn tell_pushed(&self, at: Time, stored: &[Pushed], names: Vec<Names>) {
+        self.count("pushed", stored.iter().filter(|one| is_new(one)).count());
+        if names.is_empty() {
+            return;
+        }
+        let pushed = stored.iter().zip(names).filter_map(|(one, (queue, kind))| match one {
+            Pushed::New(id) => Some(Event { id: *id, queue, kind, what: Happened::Pushed, at }),
             _ => None,
         });
         self.events.tell(&pushed.collect::<Vec<_>>());
     }
 }
 
-type Names = (crore_core::Name, crore_core::Name);
+pub(crate) type Names = (crore_core::Name, crore_core::Name);
 
-fn names(job: &NewJob) -> Names {
+pub(crate) fn names(job: &NewJob) -> Names {
     (job.spec.queue.clone(), job.spec.kind.clone())
 }
 

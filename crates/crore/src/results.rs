@@ -129,6 +129,15 @@ impl Place<'_> {
     }
 }
 
+impl Place<'_> {
+    /// What was told, if anything was.
+    fn told(&self) -> Option<Ended> {
+        let mut waiters = self.results.lock();
+        let list = waiters.by_job.get_mut(&self.job)?;
+        list.iter_mut().find(|one| one.id == self.id)?.ended.take()
+    }
+}
+
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut waiters = self.results.lock();
@@ -155,7 +164,11 @@ impl Inner {
         let place = self.results.enter(id);
         // Whoever ends it from here on tells this place.
         let job = self.store.get(vec![id.into()]).await?.pop().flatten();
-        let job = job.ok_or_else(|| Error::NotFound { what: format!("job {id}") })?;
+        let Some(job) = job else {
+            // It may have ended and gone since.
+            let told = place.told().ok_or_else(|| Error::NotFound { what: format!("job {id}") });
+            return told.map(Some);
+        };
         let ended = if job.live.state.has_ended() {
             Ended::now(&job)
         } else {

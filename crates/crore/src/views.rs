@@ -77,6 +77,7 @@ impl Engine {
     /// From now on a group ends when its members have; `false`: it was sealed before, or is not there.
     pub async fn seal(&self, id: GroupId) -> Result<bool, Error> {
         let applied = self.inner.store.apply(vec![Write::Seal(id)]).await?.into_inner();
+        self.inner.released();
         Ok(matches!(applied.first(), Some(Applied::Yes(_))))
     }
 

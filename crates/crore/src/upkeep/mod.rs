@@ -6,16 +6,18 @@ mod overdue;
 mod promote;
 mod prune;
 mod rescue;
+mod ring;
 mod schedules;
 mod stats;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use crore_core::{Span, Time};
 
+pub(crate) use promote::Dues;
 pub(crate) use stats::Stats;
 
-use crate::block::block_on;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::timers::NEVER;
@@ -30,6 +32,8 @@ pub(crate) enum Duty {
     Promote,
     /// Lapsed leases are taken back, and jobs whose dependency broke are cancelled.
     Rescue,
+    /// Whoever waits for what a limit held back looks again.
+    Ring,
     /// Runs that take too long are ended.
     Overdue,
     /// Leases of work in this process are renewed.
@@ -45,9 +49,10 @@ pub(crate) enum Duty {
 }
 
 impl Duty {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Promote,
         Self::Rescue,
+        Self::Ring,
         Self::Overdue,
         Self::Renew,
         Self::Schedules,
@@ -62,13 +67,22 @@ impl Duty {
 pub(crate) struct Duties {
     at: Mutex<[Time; Duty::ALL.len()]>,
     pub(crate) stats: Stats,
-    pub(crate) sweep: Mutex<lanes::Sweep>,
+    pub(crate) sweeps: Mutex<lanes::Sweeps>,
+    pub(crate) rings: ring::Rings,
+    /// Whether a job may wait for others that is due later than they end.
+    pub(crate) are_dues_held: AtomicBool,
 }
 
 impl Default for Duties {
     fn default() -> Self {
         let at = Mutex::new([NEVER; Duty::ALL.len()]);
-        Self { at, stats: Stats::default(), sweep: Mutex::default() }
+        Self {
+            at,
+            stats: Stats::default(),
+            sweeps: Mutex::default(),
+            rings: ring::Rings::default(),
+            are_dues_held: AtomicBool::new(false),
+        }
     }
 }
 
@@ -118,6 +132,7 @@ impl Inner {
     pub(crate) async fn wake_up(&self) -> Result<(), Error> {
         self.load_limits().await?;
         self.keep_leases().await?;
+        self.look_for_held().await?;
         let now = self.now();
         for duty in [Duty::Promote, Duty::Rescue, Duty::Schedules, Duty::Prune] {
             self.want(duty, now);
@@ -132,6 +147,7 @@ impl Inner {
             let done = match duty {
                 Duty::Promote => self.promote_once().await,
                 Duty::Rescue => self.rescue_once().await,
+                Duty::Ring => Ok(self.ring_once()),
                 Duty::Overdue => self.overdue_once().await,
                 Duty::Renew => self.renew_once().await,
                 Duty::Schedules => self.schedules_once().await,
@@ -160,9 +176,10 @@ impl Inner {
 
     /// The engine's thread.
     pub(crate) fn upkeep_until_stopped(&self) {
+        self.timers.begin();
         while self.timers.sleep() {
             // Whoever calls the engine is told what is wrong with the store; here it is tried again.
-            let _ = block_on(self.upkeep_once());
+            let _ = self.timers.drive(self.upkeep_once());
         }
     }
 }

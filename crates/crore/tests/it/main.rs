@@ -1,4 +1,11 @@
 //! The engine over its stores, with the clock in hand.
 #![expect(clippy::expect_used, reason = "a test panics, and says why")]
 
+mod clockwork;
+mod dispatch;
 mod life;
+mod many;
+mod reports;
+mod scene;
+mod sick;
+mod sick_store;
