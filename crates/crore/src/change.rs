@@ -6,12 +6,13 @@ use crore_core::machine::{Change, Effect, Event, Next, NextState, Refusal, Settl
 use crore_core::{Job, State, Time};
 use crore_store::jobs::{Applied, Pushed, Which, Write};
 
+use crate::doubt::Doubt;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::events::{Event as Told, Happened};
 use crate::push::{Taken, names};
 use crate::results::Ended;
-use crate::upkeep::{Dues, Duty};
+use crate::upkeep::{AGAIN_AFTER, Dues, Duty};
 
 /// How often a job is looked at anew before whoever is faster is left alone.
 const TRIES: usize = 8;
@@ -113,7 +114,14 @@ impl Inner {
             return Ok(());
         }
         let writes = made.iter().map(|made| Write::Job(made.change.clone())).collect();
-        let applied = self.store.apply(writes).await?.into_inner();
+        let doubt = Doubt::new(|| self.in_doubt(made.iter().map(|made| &made.job), self.now()));
+        let applied = self.store.apply(writes).await;
+        doubt.over();
+        // A store that errs is left alone for a while.
+        let applied = applied.inspect_err(|_| {
+            self.in_doubt(made.iter().map(|made| &made.job), self.now().after(AGAIN_AFTER));
+        });
+        let applied = applied?.into_inner();
         for (made, applied) in made.into_iter().zip(applied) {
             self.running.forget(made.job.id);
             if let Applied::Yes(pushed) = applied {

@@ -8,6 +8,7 @@ use crore_core::{Code, Invalid, Job, Name, Span, Time};
 use crore_store::jobs::{Claim, Order};
 
 use crate::dispatch::Ticket;
+use crate::doubt::Doubt;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::events::{Event, Happened};
@@ -123,7 +124,10 @@ impl Inner {
         if self.is_stopping() {
             return Ok(Vec::new());
         }
+        // Whoever leaves now may have been given jobs, and their leases have to end.
+        let doubt = Doubt::new(|| self.want(Duty::Rescue, self.now()));
         let claimed = self.store.claim(ask.claim()).await?;
+        doubt.over();
         if let Some(first) = claimed.jobs.iter().map(|job| job.live.lease_until).min() {
             self.want(Duty::Rescue, first);
             let overdue_at = self.running.add(&claimed.jobs);

@@ -8,6 +8,7 @@ use crore_core::name::MAX_NAME;
 use crore_core::{Name, Revision};
 use crore_store::registry::{Define, Defined, Entry, Table, Value};
 
+use crate::doubt::Doubt;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 
@@ -61,10 +62,10 @@ impl Engine {
 impl Inner {
     /// Changes the limits, reads them again, and brings what waits under them.
     async fn change_limits(&self, define: Define) -> Result<Revision, Error> {
-        let defined = self.define(define).await;
         // Even after an error: whether it took effect is open, and the sweep reads them again.
-        self.sweep_anew();
-        let revision = defined?;
+        let sweep = Doubt::new(|| self.sweep_anew());
+        let revision = self.define(define).await?;
+        drop(sweep);
         self.load_limits().await?;
         Ok(revision)
     }

@@ -7,6 +7,7 @@ use crore_core::push::{After, AfterRef};
 use crore_core::{Batch, GroupId, Invalid, JobId, NewJob, Time};
 use crore_store::jobs::{self, Pushed};
 
+use crate::doubt::Doubt;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::events::{Event, Happened};
@@ -73,7 +74,9 @@ impl Inner {
         let heard = self.events.is_heard();
         let names = if heard { batch.jobs.iter().map(names).collect() } else { Vec::new() };
         let dues = Dues::of(&batch.jobs, now);
+        let doubt = Doubt::new(|| self.expect(dues));
         let stored = self.store.push(batch).await?.into_inner();
+        doubt.over();
         self.expect(dues);
         if !Arc::ptr_eq(&limits, &self.limits.all()) {
             self.relimit(stored.jobs.iter().filter_map(|one| one.id()));

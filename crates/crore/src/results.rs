@@ -36,7 +36,11 @@ impl Ended {
         Self { id: job.id, state, result: None, error }
     }
 
-    fn now(job: &Job) -> Self {
+    pub(crate) const fn gone(id: JobId) -> Self {
+        Self { id, state: None, result: None, error: None }
+    }
+
+    pub(crate) fn now(job: &Job) -> Self {
         let error = job.live.history.first().and_then(|attempt| attempt.error.clone());
         Self { id: job.id, state: Some(job.live.state), result: None, error }
     }
@@ -79,6 +83,11 @@ impl Results {
                 .collect()
         };
         woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether anybody waits for a job.
+    pub(crate) fn is_waited_for(&self, job: JobId) -> bool {
+        self.lock().by_job.contains_key(&job)
     }
 
     /// Nobody will be told anything any more.

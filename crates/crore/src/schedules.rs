@@ -5,6 +5,7 @@ use crore_core::schedule::{Missed, Timing};
 use crore_core::{Code, Invalid, Name, NewJob, Time};
 use crore_store::registry::{Define, Definition, Entry, Guard, Schedule, Table, Value};
 
+use crate::doubt::Doubt;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::upkeep::Duty;
@@ -94,11 +95,10 @@ impl Inner {
     ) -> Result<bool, Error> {
         let to = Definition::Set(Value::Schedule(Box::new(schedule)));
         let define = Define { name: name.clone(), to, guard, expires_after: None };
+        // Also if it is not known whether it took effect.
+        let _look = Doubt::new(|| self.want(Duty::Schedules, self.now()));
         match self.define(define).await {
-            Ok(_) => {
-                self.want(Duty::Schedules, self.now());
-                Ok(true)
-            }
+            Ok(_) => Ok(true),
             Err(Error::Refused { .. }) => Ok(false),
             Err(error) => Err(error),
         }

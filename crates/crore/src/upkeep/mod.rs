@@ -1,6 +1,7 @@
 //! What nobody asks for: due jobs become ready, lapsed leases are taken back, schedules fire, old
 //! records go. Each duty says when it has something to do next, and until then nothing runs.
 
+mod doubts;
 mod lanes;
 mod overdue;
 mod promote;
@@ -23,7 +24,7 @@ use crate::error::Error;
 use crate::timers::NEVER;
 
 /// After an error of the store a duty is tried again this much later.
-const AGAIN_AFTER: Span = Span::from_secs(1);
+pub(crate) const AGAIN_AFTER: Span = Span::from_secs(1);
 
 /// One thing that upkeep does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,12 +45,14 @@ pub(crate) enum Duty {
     Lanes,
     /// What was kept long enough is removed.
     Prune,
+    /// What may have been changed unheard is looked at.
+    Doubts,
     /// Counts are written down.
     Stats,
 }
 
 impl Duty {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Promote,
         Self::Rescue,
         Self::Ring,
@@ -58,6 +61,7 @@ impl Duty {
         Self::Schedules,
         Self::Lanes,
         Self::Prune,
+        Self::Doubts,
         Self::Stats,
     ];
 }
@@ -69,6 +73,7 @@ pub(crate) struct Duties {
     pub(crate) stats: Stats,
     pub(crate) sweeps: Mutex<lanes::Sweeps>,
     pub(crate) rings: ring::Rings,
+    pub(crate) doubts: doubts::Doubts,
     /// Whether a job may wait for others that is due later than they end.
     pub(crate) are_dues_held: AtomicBool,
 }
@@ -81,6 +86,7 @@ impl Default for Duties {
             stats: Stats::default(),
             sweeps: Mutex::default(),
             rings: ring::Rings::default(),
+            doubts: doubts::Doubts::default(),
             are_dues_held: AtomicBool::new(false),
         }
     }
@@ -153,6 +159,7 @@ impl Inner {
                 Duty::Schedules => self.schedules_once().await,
                 Duty::Lanes => self.lanes_once().await,
                 Duty::Prune => self.prune_once().await,
+                Duty::Doubts => self.doubts_once().await,
                 Duty::Stats => self.stats_once().await,
             };
             match done {

@@ -527,3 +527,87 @@ fn a_queue_is_paused_though_another_sets_it_meanwhile() {
     let settings = block_on(scene.engine.queue(&name("q"))).expect("settings");
     assert_eq!((settings.paused, settings.max_done), (true, 7));
 }
+
+#[test]
+fn a_caller_who_leaves_with_his_claim_unanswered_loses_no_job() {
+    let (scene, sick) = Sick::scene();
+    let id = scene.push(job("q"));
+    sick.mute_once(Verb::Claim);
+    drop(Task::waiting(scene.engine.fetch(ask("q"))));
+    assert_eq!(scene.state(id), State::Running);
+    scene.settle();
+    scene.pass(LEASE);
+    assert_eq!(scene.state(id), State::Ready);
+}
+
+#[test]
+fn a_caller_who_leaves_with_his_push_unanswered_has_his_job_run_when_it_is_due() {
+    let (scene, sick) = Sick::scene();
+    let mut later = job("q");
+    later.due = When::After(MINUTE);
+    sick.mute_once(Verb::Push);
+    drop(Task::waiting(scene.engine.push_all(later.into())));
+    scene.pass(MINUTE);
+    assert!(scene.try_fetch("q").is_some());
+}
+
+#[test]
+fn a_report_whose_answer_nobody_hears_is_told_to_whoever_waits() {
+    let (scene, sick) = Sick::scene();
+    for is_dropped in [true, false] {
+        let id = scene.push(job("q"));
+        let fetched = scene.fetch("q");
+        let mut held = job("then");
+        held.after.push(After { on: AfterRef::Job(id), needs: Needs::Success });
+        let held = scene.push(held);
+        let mut waiter = Task::waiting(scene.engine.wait(id, HOUR));
+        let mut drain = Task::waiting(scene.engine.drain(name("q"), HOUR));
+        let mut listener = scene.engine.listen();
+        let report = Finish::of(&fetched, Outcome::Cancel);
+        if is_dropped {
+            sick.mute_once(Verb::Apply);
+            drop(Task::waiting(scene.engine.finish(report)));
+        } else {
+            sick.forget_once(Verb::Apply);
+            assert_eq!(code(scene.engine.finish(report)), Some(Code::Unavailable));
+        }
+        assert_eq!(scene.state(id), State::Cancelled);
+        scene.pass(SECOND);
+        let ended = waiter.poll_if_woken().expect("told").expect("no error").expect("ended");
+        assert_eq!(ended.state, Some(State::Cancelled));
+        assert!(drain.poll_if_woken().expect("told").expect("no error"));
+        assert!(heard(&mut listener).contains(&(id, Happened::Became(State::Cancelled))));
+        assert_eq!(scene.state(held), State::Cancelled, "what waited for it is broken");
+        block_on(scene.engine.resume(name("q"))).expect("goes on");
+    }
+}
+
+#[test]
+fn a_retry_whose_report_nobody_heard_comes_when_it_is_due() {
+    let (scene, sick) = Sick::scene();
+    scene.push(job("q"));
+    let fetched = scene.fetch("q");
+    sick.mute_once(Verb::Apply);
+    drop(Task::waiting(scene.engine.finish(Finish::of(&fetched, Outcome::Snooze(HOUR)))));
+    scene.settle();
+    scene.pass(HOUR);
+    assert!(scene.try_fetch("q").is_some());
+}
+
+#[test]
+fn a_limit_or_a_schedule_whose_setting_nobody_heard_holds() {
+    let (scene, sick) = Sick::scene();
+    let timing = Timing::parse("timing", "every 1m").expect("a timing");
+    sick.mute_once(Verb::Define);
+    let set = scene.engine.set_schedule(name("s"), timing, Missed::Skip, job("q"));
+    drop(Task::waiting(set));
+    scene.settle();
+    scene.pass(MINUTE);
+    assert_eq!(scene.fetch_n("q", 10).len(), 1);
+    let limit = Limit::parse("concurrency 0").expect("a limit");
+    sick.mute_once(Verb::Define);
+    drop(Task::waiting(scene.engine.set_limit(name("l"), limit)));
+    scene.settle();
+    scene.push(job("elsewhere"));
+    assert_eq!(scene.try_fetch("elsewhere"), None);
+}

@@ -1,6 +1,6 @@
 //! A store that errs once, answers slowly, or has given up, as the test says.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
@@ -53,6 +53,8 @@ struct Ills {
     is_poisoned: bool,
     errs: HashMap<Verb, usize>,
     held: HashMap<Verb, Vec<Waker>>,
+    mute: HashSet<Verb>,
+    forgets: HashSet<Verb>,
     meanwhile: HashMap<Verb, Meanwhile>,
 }
 
@@ -92,6 +94,16 @@ impl Sick {
         self.ills().held.entry(verb).or_default();
     }
 
+    /// The next call of a verb takes effect, and is never answered.
+    pub(crate) fn mute_once(&self, verb: Verb) {
+        self.ills().mute.insert(verb);
+    }
+
+    /// The next call of a verb takes effect, and is answered by an error.
+    pub(crate) fn forget_once(&self, verb: Verb) {
+        self.ills().forgets.insert(verb);
+    }
+
     pub(crate) fn release(&self, verb: Verb) {
         let held = self.ills().held.remove(&verb).unwrap_or_default();
         held.into_iter().for_each(Waker::wake);
@@ -119,7 +131,14 @@ impl Sick {
             if let Some(does) = meanwhile {
                 does();
             }
-            answer
+            let (is_mute, forgets) = {
+                let mut ills = self.ills();
+                (ills.mute.remove(&verb), ills.forgets.remove(&verb))
+            };
+            if is_mute {
+                std::future::pending::<()>().await;
+            }
+            if forgets { Err(Error::Unavailable("the answer is lost".into())) } else { answer }
         })
     }
 
