@@ -1,5 +1,6 @@
 //! Acts of people: cancel, retry, delete and change, of one job or of all that match.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crore_core::job::When;
@@ -104,8 +105,8 @@ impl Engine {
         Ok(acted.pop().unwrap_or(Acted::NotFound))
     }
 
-    /// Does something with all jobs that match, a thousand at a time, oldest first in each state;
-    /// `progress` is told after each thousand, and ends it by saying `false`. Jobs that come meanwhile
+    /// Does something with all jobs that match, a thousand at a time, state by state, and
+    /// with each once; `progress` is told after each thousand, and ends it by saying `false`. Jobs that come meanwhile
     /// may be met or not.
     ///
     /// ```
@@ -136,12 +137,22 @@ impl Engine {
         run: Run,
         mut progress: impl FnMut(Progress) -> bool + Send,
     ) -> Result<Progress, Error> {
+        if let Act::Change(other) = act {
+            self.inner.check_other(other)?;
+        }
         let mut so_far = Progress::default();
+        // What is done may move a job ahead, into another state or a later place, and there it would
+        // be met again.
+        let mut met = HashSet::new();
         for state in filter.states() {
             let mut after = None;
             loop {
-                let page = self.inner.some_that_match(filter, *state, after, &mut so_far).await?;
-                let (jobs, next) = page;
+                let page = self.inner.some_of(filter, *state, after).await?;
+                let (mut jobs, next) = page;
+                jobs.retain(|job| met.insert(job.id));
+                so_far.seen += jobs.len() as u64;
+                jobs.retain(|job| filter.matches(job));
+                so_far.matched += jobs.len() as u64;
                 so_far.done += self.inner.act_on(&jobs, act, run).await?;
                 if !progress(so_far) {
                     return Ok(so_far);
@@ -174,20 +185,16 @@ impl Inner {
         Ok(decided.await?.into_iter().map(acted).collect())
     }
 
-    async fn some_that_match(
+    /// The next jobs that a list can tell to be meant.
+    async fn some_of(
         &self,
         filter: &Filter,
         state: State,
         after: Option<Cursor>,
-        so_far: &mut Progress,
     ) -> Result<(Vec<Job>, Option<Cursor>), Error> {
         let (queue, kind) = (filter.queue.clone(), filter.kind.clone());
         let page = self.store.list(Query { state, queue, kind, after, n: AT_ONCE }).await?;
-        so_far.seen += page.jobs.len() as u64;
-        let mut jobs = page.jobs;
-        jobs.retain(|job| filter.matches(job));
-        so_far.matched += jobs.len() as u64;
-        Ok((jobs, page.next))
+        Ok((page.jobs, page.next))
     }
 
     async fn act_on(&self, jobs: &[Job], act: &Act, run: Run) -> Result<u64, Error> {

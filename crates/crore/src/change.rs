@@ -4,14 +4,15 @@ use std::collections::HashSet;
 
 use crore_core::machine::{Change, Effect, Event, Next, NextState, Refusal, Settled};
 use crore_core::{Job, State, Time};
-use crore_store::jobs::{Applied, Which, Write};
+use crore_store::jobs::{Applied, Pushed, Which, Write};
 
+use crate::doubt::Doubt;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::events::{Event as Told, Happened};
-use crate::push::{Taken, taken};
+use crate::push::{Taken, names, taken};
 use crate::results::Ended;
-use crate::upkeep::{Duty, due_later};
+use crate::upkeep::{AGAIN_AFTER, Dues, Duty};
 
 /// How often a job is looked at anew before whoever is faster is left alone.
 const TRIES: usize = 8;
@@ -46,7 +47,7 @@ impl Inner {
         let mut jobs: Vec<Option<Job>> = asked.iter().map(|(which, _)| self.known(which)).collect();
         for attempt in 0..TRIES {
             self.look(&asked, &answers, &mut jobs).await?;
-            let (mut made, mut met) = (Vec::with_capacity(asked.len()), HashSet::new());
+            let (mut made, mut decided) = (Vec::with_capacity(asked.len()), HashSet::new());
             for (place, (_, event)) in asked.iter().enumerate() {
                 if answers[place].is_some() {
                     continue;
@@ -56,11 +57,14 @@ impl Inner {
                     continue;
                 };
                 // The second about one job is decided when the first is written.
-                if asked.len() > 1 && !met.insert(job.id) {
+                if decided.contains(&job.id) {
                     continue;
                 }
                 match decide(&job, event, self.dice()) {
-                    Ok(change) => made.push(Made { place, job, change }),
+                    Ok(change) => {
+                        decided.insert(job.id);
+                        made.push(Made { place, job, change });
+                    }
                     // What is at hand may be old; what the store says is not.
                     Err(_) if attempt == 0 && self.running.get(job.id).is_some() => {
                         self.running.forget(job.id);
@@ -109,13 +113,24 @@ impl Inner {
             return Ok(());
         }
         let writes = made.iter().map(|made| Write::Job(made.change.clone())).collect();
-        let applied = self.writes.apply(writes).await?;
+        let doubt = Doubt::new(|| self.in_doubt(made.iter().map(|made| &made.job), self.now()));
+        let applied = self.writes.apply(writes).await;
+        doubt.over();
+        // A store that errs is left alone for a while.
+        let applied = applied.inspect_err(|_| {
+            self.in_doubt(made.iter().map(|made| &made.job), self.now().after(AGAIN_AFTER));
+        });
+        let applied = applied?;
         let now = self.now();
         for (made, applied) in made.into_iter().zip(applied) {
             self.running.forget(made.job.id);
             if let Applied::Yes(pushed) = applied {
-                let state = state_after(&made.change, now);
+                let state = state_after(&made.job, &made.change, now);
+                if state != Some(State::Running) {
+                    self.running.ended(&made.job);
+                }
                 self.tell(&made.job, &made.change, state, now);
+                self.tell_follow_ups(&made.change, &pushed);
                 let pushed = pushed.into_iter().map(taken).collect();
                 answers[made.place] = Some(Decided::Yes { state, pushed });
             }
@@ -125,16 +140,11 @@ impl Inner {
 
     /// Tells everybody whom a change that is durable concerns.
     fn tell(&self, job: &Job, change: &Change, state: Option<State>, now: Time) {
-        if let Next::Live(next) = &change.next
-            && matches!(state, Some(State::Scheduled))
-        {
-            self.want(Duty::Promote, next.due.resolve(now, job.live.due));
+        if state == Some(job.live.state) && job.live.state.has_ended() {
+            // Its result was taken, and nothing else.
+            return;
         }
-        for effect in &change.effects {
-            if let Effect::Push(jobs) = effect {
-                self.want_promote(due_later(jobs, now));
-            }
-        }
+        self.tell_upkeep(job, change, state);
         let breaks = |effect: &Effect| match effect {
             Effect::Settle(settled) => *settled == Settled::Gone,
             Effect::Tally(tally) => tally.lost,
@@ -142,6 +152,9 @@ impl Inner {
         };
         if change.effects.iter().any(breaks) {
             self.want(Duty::Rescue, now);
+        }
+        if change.effects.iter().any(|effect| matches!(effect, Effect::Settle(_))) {
+            self.released();
         }
         let has_ended = state.is_none_or(State::has_ended);
         if has_ended {
@@ -157,6 +170,36 @@ impl Inner {
             };
             let (queue, kind) = (job.spec.queue.clone(), job.spec.kind.clone());
             self.events.tell(&[Told { id: job.id, queue, kind, what, at: now }]);
+        }
+    }
+
+    /// Tells upkeep of a job that waits now: when it is due, and if the limits have changed since it was
+    /// given its own.
+    fn tell_upkeep(&self, job: &Job, change: &Change, state: Option<State>) {
+        let Next::Live(next) = &change.next else { return };
+        if next.state != NextState::Pending {
+            return;
+        }
+        let now = self.now();
+        let due = next.due.resolve(now, job.live.due);
+        match state {
+            Some(State::Scheduled) => self.want(Duty::Promote, due),
+            Some(State::Waiting) if due > now => self.expect_held(),
+            _ => {}
+        }
+        let spec = next.spec.as_ref().unwrap_or(&job.spec);
+        if self.limits.keys(spec) != spec.limits {
+            self.relimit(std::iter::once(job.id));
+        }
+    }
+
+    fn tell_follow_ups(&self, change: &Change, pushed: &[Pushed]) {
+        let now = self.now();
+        for effect in &change.effects {
+            if let Effect::Push(jobs) = effect {
+                self.expect(Dues::of(jobs, now));
+                self.tell_pushed(now, pushed, jobs.iter().map(names).collect());
+            }
         }
     }
 
@@ -179,10 +222,11 @@ impl Inner {
 }
 
 /// The state that a change leads to, as far as it can be known without the store's clock.
-fn state_after(change: &Change, now: Time) -> Option<State> {
+fn state_after(job: &Job, change: &Change, now: Time) -> Option<State> {
     let Next::Live(next) = &change.next else { return None };
     Some(match next.state {
-        NextState::Pending if next.due.resolve(now, now) > now => State::Scheduled,
+        NextState::Pending if job.live.waits > 0 || next.broken => State::Waiting,
+        NextState::Pending if next.due.resolve(now, job.live.due) > now => State::Scheduled,
         NextState::Pending => State::Ready,
         NextState::Running => State::Running,
         NextState::Done => State::Done,

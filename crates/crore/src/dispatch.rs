@@ -2,6 +2,7 @@
 //! be more. So a thousand who wait for one queue cost nothing when one job comes.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -75,7 +76,7 @@ impl Dispatch {
         let id = waiters.last;
         waiters.by_id.insert(id, Waiter { turn: 0, is_woken: false, waker: None });
         drop(waiters);
-        Ticket { dispatch: self, id, wishes }
+        Ticket { dispatch: self, id, wishes, is_looking: AtomicBool::new(false) }
     }
 
     /// How many wait.
@@ -168,18 +169,26 @@ fn wake_first(list: &mut VecDeque<Place>, by_id: &mut HashMap<u64, Waiter>) -> O
     None
 }
 
-/// A fetcher's place. Whoever leaves with a wake-up that he did not use passes it on.
+/// A fetcher's place. Whoever leaves with a wake-up that he did not use passes it on, also if he was
+/// on the way to the store and did not hear what is there.
 #[derive(Debug)]
 pub(crate) struct Ticket<'a> {
     dispatch: &'a Dispatch,
     id: u64,
     wishes: Vec<Wish>,
+    is_looking: AtomicBool,
 }
 
 impl Ticket<'_> {
     /// From now on a wake-up counts: whoever looks after this misses nothing.
     pub(crate) fn line_up(&self) {
+        self.is_looking.store(true, Ordering::Relaxed);
         self.dispatch.lock().line_up(self.id, &self.wishes);
+    }
+
+    /// He has looked, and knows what is there.
+    pub(crate) fn has_looked(&self) {
+        self.is_looking.store(false, Ordering::Relaxed);
     }
 
     /// Waits for a wake-up.
@@ -207,7 +216,8 @@ impl Ticket<'_> {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let waiter = self.dispatch.lock().leave(self.id, &self.wishes);
-        if waiter.is_some_and(|waiter| waiter.is_woken) {
+        let is_looking = self.is_looking.load(Ordering::Relaxed);
+        if is_looking || waiter.is_some_and(|waiter| waiter.is_woken) {
             self.pass_on();
         }
     }

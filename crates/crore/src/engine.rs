@@ -246,13 +246,16 @@ impl Stop {
     fn now(self) -> Result<(), Error> {
         self.inner.is_stopping.store(true, Ordering::Release);
         self.inner.dispatch.wake_all();
+        self.inner.results.close();
+        self.inner.events.close();
         self.inner.timers.stop();
-        if let Some(thread) = self.thread {
+        // Whoever was woken by the engine's thread may let the last handle go, and is that thread.
+        if let Some(thread) = self.thread
+            && thread.thread().id() != thread::current().id()
+        {
             // A thread that panicked has nothing more to do.
             let _ = thread.join();
         }
-        self.inner.results.close();
-        self.inner.events.close();
         match self.embedded {
             Some(store) => Ok(store.close()?),
             None => Ok(()),

@@ -1,7 +1,7 @@
 //! What happened, for whoever listens: told only after it is durable.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -53,6 +53,7 @@ pub enum Heard {
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     listeners: AtomicUsize,
+    is_closed: AtomicBool,
     boxes: Mutex<Vec<Arc<Mutex<Inbox>>>>,
 }
 
@@ -75,41 +76,44 @@ impl Events {
     }
 
     pub(crate) fn tell(&self, events: &[Event]) {
-        for inbox in self.boxes.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let waker = {
-                let mut inbox = open(inbox);
-                inbox.events.extend(events.iter().cloned());
-                while inbox.events.len() > BEHIND {
-                    inbox.events.pop_front();
-                    inbox.missed += 1;
-                }
-                inbox.waker.take()
-            };
-            if let Some(waker) = waker {
-                waker.wake();
+        self.each(|inbox| {
+            inbox.events.extend(events.iter().cloned());
+            while inbox.events.len() > BEHIND {
+                inbox.events.pop_front();
+                inbox.missed += 1;
             }
-        }
+        });
+    }
+
+    /// Puts something into every inbox, and wakes whoever waits for it: afterwards, since whoever is
+    /// woken may leave at once.
+    fn each(&self, put: impl Fn(&mut Inbox)) {
+        let put = |inbox: &Arc<Mutex<Inbox>>| {
+            let mut inbox = open(inbox);
+            put(&mut inbox);
+            inbox.waker.take()
+        };
+        let woken: Vec<Waker> = self.boxes().iter().filter_map(put).collect();
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    fn boxes(&self) -> MutexGuard<'_, Vec<Arc<Mutex<Inbox>>>> {
+        self.boxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn listen(self: &Arc<Self>) -> Listener {
-        let inbox = Arc::default();
-        self.boxes.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&inbox));
+        let mut boxes = self.boxes();
+        let is_closed = self.is_closed.load(Ordering::Acquire);
+        let inbox = Arc::new(Mutex::new(Inbox { is_closed, ..Inbox::default() }));
+        boxes.push(Arc::clone(&inbox));
         self.listeners.fetch_add(1, Ordering::AcqRel);
         Listener { events: Arc::clone(self), inbox }
     }
 
     /// There will be no more.
     pub(crate) fn close(&self) {
-        for inbox in self.boxes.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let waker = {
-                let mut inbox = open(inbox);
-                inbox.is_closed = true;
-                inbox.waker.take()
-            };
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-        }
+        self.is_closed.store(true, Ordering::Release);
+        self.each(|inbox| inbox.is_closed = true);
     }
 }
 
@@ -152,7 +156,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let mut boxes = self.events.boxes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut boxes = self.events.boxes();
         boxes.retain(|inbox| !Arc::ptr_eq(inbox, &self.inbox));
         self.events.listeners.fetch_sub(1, Ordering::AcqRel);
     }

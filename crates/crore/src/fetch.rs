@@ -8,10 +8,10 @@ use crore_core::{Code, Invalid, Job, Name, Span, Time};
 use crore_store::jobs::{Claim, Order};
 
 use crate::dispatch::Ticket;
+use crate::doubt::Doubt;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::events::{Event, Happened};
-use crate::timers::NEVER;
 use crate::upkeep::Duty;
 
 /// What a fetch asks for.
@@ -113,7 +113,7 @@ impl Inner {
         gives_up: impl Fn() -> bool,
     ) -> Result<Vec<Job>, Error> {
         ask.check(self.caps.fetch)?;
-        let (jobs, _) = self.claim(ask).await?;
+        let jobs = self.claim(ask).await?;
         if !jobs.is_empty() || ask.wait.is_zero() {
             return Ok(jobs);
         }
@@ -121,14 +121,15 @@ impl Inner {
         let ticket = self.dispatch.enter(&ask.queues, ask.kinds.as_deref());
         loop {
             ticket.line_up();
-            let (jobs, next_at) = self.claim(ask).await?;
+            let jobs = self.claim(ask).await?;
+            ticket.has_looked();
             if jobs.len() == ask.n {
                 ticket.pass_on();
             }
             if !jobs.is_empty() || self.is_stopping() || gives_up() {
                 return Ok(jobs);
             }
-            if !self.woken(&ticket, next_at.min(ends_at)).await && self.now() >= ends_at {
+            if !self.woken(&ticket, ends_at).await && self.now() >= ends_at {
                 return Ok(jobs);
             }
         }
@@ -146,19 +147,27 @@ impl Inner {
         .await
     }
 
-    /// What is there now, and when a limit may let more through.
-    async fn claim(&self, ask: &Fetch) -> Result<(Vec<Job>, Time), Error> {
+    /// What is there now. If a limit lets more through later, one of those who wait is woken then.
+    async fn claim(&self, ask: &Fetch) -> Result<Vec<Job>, Error> {
         if self.is_stopping() {
-            return Ok((Vec::new(), NEVER));
+            return Ok(Vec::new());
         }
+        // Whoever leaves now may have been given jobs, and their leases have to end.
+        let doubt = Doubt::new(|| self.want(Duty::Rescue, self.now()));
         let claimed = self.store.claim(ask.claim()).await?;
+        doubt.over();
         if let Some(first) = claimed.jobs.iter().map(|job| job.live.lease_until).min() {
             self.want(Duty::Rescue, first);
             let overdue_at = self.running.add(&claimed.jobs);
             self.want(Duty::Overdue, overdue_at);
             self.tell_started(&claimed.jobs, claimed.now);
         }
-        Ok((claimed.jobs, claimed.next_at.unwrap_or(NEVER)))
+        if let Some(next_at) = claimed.next_at
+            && self.dispatch.waiting() > 0
+        {
+            self.ring_at(&ask.queues, next_at);
+        }
+        Ok(claimed.jobs)
     }
 
     fn tell_started(&self, jobs: &[Job], at: Time) {

@@ -73,7 +73,10 @@ impl Inner {
             due.map(renew).collect()
         };
         if !due.is_empty() {
+            // Should the store not answer, the next renewal is tried in its time.
+            self.want(Duty::Renew, self.next_renewal());
             let renewed = self.store.renew(due.clone()).await?;
+            self.watch(&renewed);
             let mut holds = self.holds.lock();
             for (lease, renewed) in due.iter().zip(renewed) {
                 if let Some(hold) = holds.get_mut(&(lease.id, lease.delivery)) {
@@ -82,6 +85,10 @@ impl Inner {
                 }
             }
         }
-        Ok(self.holds.lock().values().map(|hold| hold.renew_at).min().unwrap_or(NEVER))
+        Ok(self.next_renewal())
+    }
+
+    fn next_renewal(&self) -> Time {
+        self.holds.lock().values().map(|hold| hold.renew_at).min().unwrap_or(NEVER)
     }
 }

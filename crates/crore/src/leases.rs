@@ -3,8 +3,10 @@
 use crore_core::Span;
 use crore_store::jobs::{Renew, Renewed};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Inner};
 use crate::error::Error;
+use crate::timers::NEVER;
+use crate::upkeep::Duty;
 
 impl Engine {
     /// Extends leases, each from now on. The answers say until when, and whose job was asked to stop;
@@ -13,11 +15,25 @@ impl Engine {
         let longest = self.inner.caps.max_lease;
         let cap = |lease: Renew| Renew { span: lease.span.map(|span| span.min(longest)), ..lease };
         let leases = leases.into_iter().map(cap).collect();
-        Ok(self.inner.store.renew(leases).await?)
+        let renewed = self.inner.store.renew(leases).await?;
+        self.inner.watch(&renewed);
+        Ok(renewed)
     }
 
     /// How often a lease of this length is renewed, so that one lost renewal does no harm.
     pub const fn renew_every(lease: Span) -> Span {
         Span::from_millis(lease.as_millis() / 3)
+    }
+}
+
+impl Inner {
+    /// Sees to it that the ends of leases are noticed: they may have been renewed while upkeep was
+    /// about to take them back, and looked only at the others.
+    pub(crate) fn watch(&self, renewed: &[Renewed]) {
+        let until = |one: &Renewed| match one {
+            Renewed::Until { until, .. } => Some(*until),
+            Renewed::Stale => None,
+        };
+        self.want(Duty::Rescue, renewed.iter().filter_map(until).min().unwrap_or(NEVER));
     }
 }

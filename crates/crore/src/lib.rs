@@ -80,6 +80,7 @@ pub mod act;
 mod block;
 mod change;
 mod dispatch;
+mod doubt;
 mod engine;
 mod error;
 pub mod events;

@@ -4,12 +4,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crore_core::job::Spec;
 use crore_core::limit::{Limit, LimitKey, keys_for};
+use crore_core::name::MAX_NAME;
 use crore_core::{Name, Revision};
 use crore_store::registry::{Define, Defined, Entry, Table, Value};
 
+use crate::doubt::Doubt;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
-use crate::upkeep::Duty;
 
 /// The limits as this engine knows them: what a pushed job counts against is worked out from them.
 #[derive(Debug, Default)]
@@ -31,7 +32,11 @@ impl Limits {
     }
 
     fn set(&self, limits: Vec<(Name, Limit)>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(limits);
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        // Whoever sees another list takes it for another set of limits.
+        if **known != limits {
+            *known = Arc::new(limits);
+        }
     }
 }
 
@@ -61,16 +66,12 @@ impl Engine {
     /// ```
     pub async fn set_limit(&self, name: Name, limit: Limit) -> Result<Revision, Error> {
         limit.check()?;
-        let revision = self.inner.define(Define::set(name, Value::Limit(limit))).await?;
-        self.inner.limits_changed().await?;
-        Ok(revision)
+        self.inner.change_limits(Define::set(name, Value::Limit(limit))).await
     }
 
     /// Removes a limit, if it is there.
     pub async fn remove_limit(&self, name: Name) -> Result<(), Error> {
-        self.inner.define(Define::remove(Table::Limits, name)).await?;
-        self.inner.limits_changed().await?;
-        Ok(())
+        self.inner.change_limits(Define::remove(Table::Limits, name)).await.map(drop)
     }
 
     /// All limits, by name.
@@ -80,12 +81,14 @@ impl Engine {
 }
 
 impl Inner {
-    /// Reads the limits again, and brings what waits under them.
-    async fn limits_changed(&self) -> Result<(), Error> {
+    /// Changes the limits, reads them again, and brings what waits under them.
+    async fn change_limits(&self, define: Define) -> Result<Revision, Error> {
+        // Even after an error: whether it took effect is open, and the sweep reads them again.
+        let sweep = Doubt::new(|| self.sweep_anew());
+        let revision = self.define(define).await?;
+        drop(sweep);
         self.load_limits().await?;
-        self.sweep_anew();
-        self.want(Duty::Lanes, self.now());
-        Ok(())
+        Ok(revision)
     }
 
     /// Reads the limits again.
@@ -114,6 +117,21 @@ impl Inner {
         }
     }
 
+    /// The entry of this name, if it is there.
+    pub(crate) async fn entry(&self, table: Table, name: &Name) -> Result<Option<Entry>, Error> {
+        const PAGE: usize = 2;
+        let mut after = just_before(name);
+        loop {
+            let page = self.store.entries(table, after, PAGE).await?;
+            after = page.last().map(|entry| entry.name.clone());
+            let is_last = page.len() < PAGE;
+            let found = page.into_iter().find(|entry| entry.name >= *name);
+            if is_last || found.is_some() {
+                return Ok(found.filter(|entry| entry.name == *name));
+            }
+        }
+    }
+
     /// Writes one definition that nothing guards.
     pub(crate) async fn define(&self, define: Define) -> Result<Revision, Error> {
         let name = define.name.clone();
@@ -123,4 +141,16 @@ impl Inner {
             _ => Err(Error::Refused { what: format!("`{name}`"), why: "it was changed meanwhile" }),
         }
     }
+}
+
+/// A name that comes before this one, and with hardly any other in between; `None`: this is the first.
+fn just_before(name: &Name) -> Option<Name> {
+    let mut text = name.as_str().to_owned();
+    let last = text.pop()?;
+    let before = (' '..last).rev().find(|before| !before.is_control());
+    text.extend(before);
+    while before.is_some() && text.len() + char::MAX.len_utf8() <= MAX_NAME {
+        text.push(char::MAX);
+    }
+    Name::new("name", &text).ok()
 }

@@ -1,14 +1,17 @@
 //! Push: what callers bring is checked, filled in, and stored in one write.
 
+use std::sync::Arc;
+
 use crore_core::job::{Spec, Thing};
 use crore_core::push::{After, AfterRef};
 use crore_core::{Batch, GroupId, Invalid, JobId, NewJob, Time};
 use crore_store::jobs::{self, Pushed};
 
+use crate::doubt::Doubt;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::events::{Event, Happened};
-use crate::upkeep::due_later;
+use crate::upkeep::Dues;
 
 /// What a push answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,18 +65,21 @@ impl Inner {
         batch.check(&self.caps)?;
         let now = self.now();
         let (mut batch, kept) = Kept::of(batch, |job| job.check(&self.caps, now));
+        let limits = self.limits.all();
         for job in &mut batch.jobs {
             self.fill_in(&mut job.spec);
         }
         let heard = self.events.is_heard();
         let names = if heard { batch.jobs.iter().map(names).collect() } else { Vec::new() };
-        let later = due_later(&batch.jobs, now);
+        let dues = Dues::of(&batch.jobs, now);
+        let doubt = Doubt::new(|| self.expect(dues));
         let stored = self.store.push(batch).await?.into_inner();
-        self.want_promote(later);
-        self.count("pushed", stored.jobs.iter().filter(|one| is_new(one)).count());
-        if heard {
-            self.tell_pushed(&stored, names);
+        doubt.over();
+        self.expect(dues);
+        if !Arc::ptr_eq(&limits, &self.limits.all()) {
+            self.relimit(stored.jobs.iter().filter_map(|one| one.id()));
         }
+        self.tell_pushed(stored.now, &stored.jobs, names);
         let jobs::Pushes { now, groups, jobs } = stored;
         let jobs = match kept {
             Some(kept) => kept.answers(&jobs),
@@ -87,20 +93,23 @@ impl Inner {
         spec.limits = self.limits.keys(spec);
     }
 
-    fn tell_pushed(&self, stored: &jobs::Pushes, names: Vec<Names>) {
-        let pushed = stored.jobs.iter().zip(names).filter_map(|(one, (queue, kind))| match one {
-            Pushed::New(id) => {
-                Some(Event { id: *id, queue, kind, what: Happened::Pushed, at: stored.now })
-            }
+    /// Jobs were stored. Their names are not needed if nobody listened when it began.
+    pub(crate) fn tell_pushed(&self, at: Time, stored: &[Pushed], names: Vec<Names>) {
+        self.count("pushed", stored.iter().filter(|one| is_new(one)).count());
+        if names.is_empty() {
+            return;
+        }
+        let pushed = stored.iter().zip(names).filter_map(|(one, (queue, kind))| match one {
+            Pushed::New(id) => Some(Event { id: *id, queue, kind, what: Happened::Pushed, at }),
             _ => None,
         });
         self.events.tell(&pushed.collect::<Vec<_>>());
     }
 }
 
-type Names = (crore_core::Name, crore_core::Name);
+pub(crate) type Names = (crore_core::Name, crore_core::Name);
 
-fn names(job: &NewJob) -> Names {
+pub(crate) fn names(job: &NewJob) -> Names {
     (job.spec.queue.clone(), job.spec.kind.clone())
 }
 

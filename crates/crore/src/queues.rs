@@ -1,10 +1,15 @@
-//! Queues: settings, and pausing.
+//! Queues: settings, pausing, and draining.
 
-use crore_core::Name;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use crore_core::{Name, Span, State};
 use crore_store::registry::{Define, Definition, Entry, Guard, QueueSettings, Table, Value};
 
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
+use crate::events::{Happened, Heard, Listener};
 
 impl Engine {
     /// The settings of a queue; the defaults, if it has none of its own.
@@ -31,6 +36,12 @@ impl Engine {
     pub async fn resume(&self, queue: Name) -> Result<(), Error> {
         self.inner.set_paused(queue, false).await
     }
+
+    /// Pauses a queue and waits until none of its jobs runs, at most so long; `false`: some still do.
+    /// It stays paused either way.
+    pub async fn drain(&self, queue: Name, at_most: Span) -> Result<bool, Error> {
+        self.inner.drain(queue, at_most).await
+    }
 }
 
 impl Inner {
@@ -47,14 +58,46 @@ impl Inner {
         }
     }
 
+    async fn drain(&self, queue: Name, at_most: Span) -> Result<bool, Error> {
+        let ends_at = self.now().after(at_most);
+        // Whatever ends from here on is heard of, so nothing ends unseen between a look and the wait.
+        let mut listener = self.events.listen();
+        self.set_paused(queue.clone(), true).await?;
+        let mut sleep = pin!(self.timers.sleep_until(ends_at));
+        loop {
+            let counts = self.store.counts(Some(queue.clone())).await?;
+            if counts.iter().all(|count| count.state != State::Running) {
+                return Ok(true);
+            }
+            let mut ended = pin!(one_ended(&mut listener, &queue));
+            let is_over = poll_fn(|context| match ended.as_mut().poll(context) {
+                Poll::Ready(ended) => Poll::Ready(ended.map(|()| false)),
+                Poll::Pending => sleep.as_mut().poll(context).map(|()| Ok(true)),
+            });
+            if is_over.await? {
+                return Ok(false);
+            }
+        }
+    }
+
     async fn queue_entry(&self, queue: &Name) -> Result<(QueueSettings, Guard), Error> {
-        let all = self.entries(Table::Queues).await?;
-        let entry = all.into_iter().find(|entry| entry.name == *queue);
-        Ok(match entry {
+        Ok(match self.entry(Table::Queues, queue).await? {
             Some(Entry { value: Value::Queue(settings), revision, .. }) => {
                 (settings, Guard::At(revision))
             }
             _ => (QueueSettings::default(), Guard::Absent),
         })
+    }
+}
+
+/// Waits until a job of a queue may have stopped running.
+async fn one_ended(listener: &mut Listener, queue: &Name) -> Result<(), Error> {
+    loop {
+        match listener.next().await {
+            None => return Err(Error::Stopping),
+            Some(Heard::Event(event)) if event.queue != *queue => {}
+            Some(Heard::Event(event)) if event.what == Happened::Pushed => {}
+            Some(Heard::Event(_) | Heard::Missed(_)) => return Ok(()),
+        }
     }
 }

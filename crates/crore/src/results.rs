@@ -36,7 +36,11 @@ impl Ended {
         Self { id: job.id, state, result: None, error }
     }
 
-    fn now(job: &Job) -> Self {
+    pub(crate) const fn gone(id: JobId) -> Self {
+        Self { id, state: None, result: None, error: None }
+    }
+
+    pub(crate) fn now(job: &Job) -> Self {
         let error = job.live.history.first().and_then(|attempt| attempt.error.clone());
         Self { id: job.id, state: Some(job.live.state), result: None, error }
     }
@@ -79,6 +83,11 @@ impl Results {
                 .collect()
         };
         woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether anybody waits for a job.
+    pub(crate) fn is_waited_for(&self, job: JobId) -> bool {
+        self.lock().by_job.contains_key(&job)
     }
 
     /// Nobody will be told anything any more.
@@ -126,6 +135,15 @@ impl Place<'_> {
                 Poll::Pending
             }
         }
+    }
+}
+
+impl Place<'_> {
+    /// What was told, if anything was.
+    fn told(&self) -> Option<Ended> {
+        let mut waiters = self.results.lock();
+        let list = waiters.by_job.get_mut(&self.job)?;
+        list.iter_mut().find(|one| one.id == self.id)?.ended.take()
     }
 }
 
@@ -179,7 +197,11 @@ impl Inner {
         let place = self.results.enter(id);
         // Whoever ends it from here on tells this place.
         let job = self.store.get(vec![id.into()]).await?.pop().flatten();
-        let job = job.ok_or_else(|| Error::NotFound { what: format!("job {id}") })?;
+        let Some(job) = job else {
+            // It may have ended and gone since.
+            let told = place.told().ok_or_else(|| Error::NotFound { what: format!("job {id}") });
+            return told.map(Some);
+        };
         let ended = if job.live.state.has_ended() {
             Ended::now(&job)
         } else {

@@ -72,24 +72,30 @@ impl Running {
         self.lock().by_id.get(&id).cloned()
     }
 
-    /// A job is not as it was handed out any more.
+    /// A job is not as it was handed out any more; if it still runs, its run may still take too long.
     pub(crate) fn forget(&self, id: JobId) {
-        let mut running = self.lock();
-        if let Some(end) = running.by_id.remove(&id).as_ref().and_then(end_of) {
-            running.ends.remove(&end);
+        self.lock().by_id.remove(&id);
+    }
+
+    /// A run has come to its end.
+    pub(crate) fn ended(&self, job: &Job) {
+        if let Some(end) = end_of(job) {
+            self.lock().ends.remove(&end);
         }
     }
 
-    /// Takes up to `n` deliveries that have taken too long, and says when the next one has.
-    pub(crate) fn overdue(&self, now: Time, n: usize) -> (Vec<(JobId, Delivery)>, Time) {
+    /// Up to `n` runs that have taken too long.
+    pub(crate) fn overdue(&self, now: Time, n: usize) -> Vec<(Time, JobId, Delivery)> {
+        let running = self.lock();
+        running.ends.iter().take_while(|(at, ..)| *at <= now).take(n).copied().collect()
+    }
+
+    /// These runs were ended; gives when the next one has taken too long.
+    pub(crate) fn settled(&self, overdue: &[(Time, JobId, Delivery)]) -> Time {
         let mut running = self.lock();
-        let mut overdue = Vec::new();
-        while overdue.len() < n
-            && let Some(first) = running.ends.first().copied().filter(|(at, ..)| *at <= now)
-        {
-            running.ends.remove(&first);
-            overdue.push((first.1, first.2));
+        for end in overdue {
+            running.ends.remove(end);
         }
-        (overdue, running.ends.first().map_or(NEVER, |(at, ..)| *at))
+        running.ends.first().map_or(NEVER, |(at, ..)| *at)
     }
 }

@@ -1,9 +1,11 @@
 //! Schedules: jobs that the clock pushes.
 
+use crore_core::push::{AfterRef, GroupRef};
 use crore_core::schedule::{Missed, Timing};
 use crore_core::{Code, Invalid, Name, NewJob, Time};
 use crore_store::registry::{Define, Definition, Entry, Guard, Schedule, Table, Value};
 
+use crate::doubt::Doubt;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::upkeep::Duty;
@@ -40,6 +42,7 @@ impl Engine {
         let inner = &self.inner;
         let now = inner.now();
         job.check(&inner.caps, now).map_err(|invalid| invalid.inside("job"))?;
+        check_references(&job)?;
         if timing.next_after(now).is_none() {
             let message = format!("`{timing}` never fires again");
             return Err(Invalid::new(Code::ScheduleNever, "timing", message).into());
@@ -95,12 +98,10 @@ impl Engine {
 
 impl Inner {
     async fn schedule(&self, name: &Name) -> Result<Option<(Schedule, Entry)>, Error> {
-        let all = self.entries(Table::Schedules).await?;
-        Ok(all.into_iter().find(|entry| entry.name == *name).and_then(|entry| {
-            match entry.value.clone() {
-                Value::Schedule(schedule) => Some((*schedule, entry)),
-                _ => None,
-            }
+        let entry = self.entry(Table::Schedules, name).await?;
+        Ok(entry.and_then(|entry| match entry.value.clone() {
+            Value::Schedule(schedule) => Some((*schedule, entry)),
+            _ => None,
         }))
     }
 
@@ -113,13 +114,28 @@ impl Inner {
     ) -> Result<bool, Error> {
         let to = Definition::Set(Value::Schedule(Box::new(schedule)));
         let define = Define { name: name.clone(), to, guard, expires_after: None };
+        // Also if it is not known whether it took effect.
+        let _look = Doubt::new(|| self.want(Duty::Schedules, self.now()));
         match self.define(define).await {
-            Ok(_) => {
-                self.want(Duty::Schedules, self.now());
-                Ok(true)
-            }
+            Ok(_) => Ok(true),
             Err(Error::Refused { .. }) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// A schedule pushes one job at a time, so there is no batch whose parts it could mean.
+fn check_references(job: &NewJob) -> Result<(), Invalid> {
+    let wrong = |field: &str| {
+        Err(Invalid::new(Code::BatchReference, field, "a schedule pushes no batch to refer to"))
+    };
+    if matches!(job.group, Some(GroupRef::New(_))) {
+        return wrong("job.group");
+    }
+    let is_in_batch =
+        |on: &AfterRef| matches!(on, AfterRef::Earlier(_) | AfterRef::Group(GroupRef::New(_)));
+    match job.after.iter().any(|after| is_in_batch(&after.on)) {
+        true => wrong("job.after"),
+        false => Ok(()),
     }
 }

@@ -2,9 +2,11 @@
 //! timer.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
 use crore_core::{Clock, Time};
 
@@ -13,8 +15,8 @@ use crore_core::{Clock, Time};
 pub(crate) struct Timers {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    /// Told when there is something earlier than what the thread sleeps for.
-    sooner: Condvar,
+    /// Who sleeps for everybody; roused when there is something earlier than what it sleeps for.
+    thread: OnceLock<Thread>,
 }
 
 #[derive(Debug)]
@@ -40,7 +42,7 @@ impl Timers {
             sleeps_until: Time::ZERO,
             is_stopping: false,
         };
-        Self { clock, state: Mutex::new(state), sooner: Condvar::new() }
+        Self { clock, state: Mutex::new(state), thread: OnceLock::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -65,25 +67,35 @@ impl Timers {
 
     fn tell_if_sooner(&self, state: &State, at: Time) {
         if at < state.sleeps_until {
-            self.sooner.notify_one();
+            self.rouse();
         }
     }
 
-    /// Wakes everybody whose time has come, and says whether upkeep's has.
-    pub(crate) fn fire(&self) -> bool {
+    fn rouse(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Wakes everybody whose time has come; upkeep is here, so it need not be told any more.
+    pub(crate) fn fire(&self) {
         let now = self.now();
-        let (woken, is_due) = {
+        {
             let mut state = self.lock();
-            let later = state.sleepers.split_off(&(now.after(MILLISECOND), 0));
-            let woken = std::mem::replace(&mut state.sleepers, later);
-            let is_due = state.upkeep_at <= now;
-            if is_due {
+            if state.upkeep_at <= now {
                 state.upkeep_at = NEVER;
             }
-            (woken, is_due)
+        }
+        self.wake_sleepers(now);
+    }
+
+    fn wake_sleepers(&self, now: Time) {
+        let woken = {
+            let mut state = self.lock();
+            let later = state.sleepers.split_off(&(now.after(MILLISECOND), 0));
+            std::mem::replace(&mut state.sleepers, later)
         };
         woken.into_values().for_each(Waker::wake);
-        is_due
     }
 
     /// When there is something to do next.
@@ -92,32 +104,94 @@ impl Timers {
         state.next_at()
     }
 
+    /// This thread sleeps for everybody, from now on.
+    pub(crate) fn begin(&self) {
+        // There is one thread for one engine, and it begins once.
+        let _ = self.thread.set(thread::current());
+    }
+
     /// Sleeps until there is something to do; `false`: the thread is to end.
     pub(crate) fn sleep(&self) -> bool {
-        let mut state = self.lock();
         loop {
-            let (now, next) = (self.now(), state.next_at());
-            if state.is_stopping {
-                return false;
+            match self.park_until(State::next_at) {
+                Parked::Slept => {}
+                Parked::Due => return true,
+                Parked::Stopping => return false,
             }
-            if next <= now {
-                state.sleeps_until = Time::ZERO;
-                return true;
-            }
-            state.sleeps_until = next;
-            state = if next == NEVER {
-                self.sooner.wait(state).unwrap_or_else(PoisonError::into_inner)
-            } else {
-                let slept = self.sooner.wait_timeout(state, next.since(now).into());
-                slept.unwrap_or_else(PoisonError::into_inner).0
-            };
         }
     }
 
-    /// Ends the thread, at once and for ever.
+    /// Runs a future to its end and wakes whoever's time comes meanwhile, however long that takes;
+    /// `None`: the thread is to end.
+    pub(crate) fn drive<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let nudge = Arc::new(Nudge { is_given: AtomicBool::new(true), thread: thread::current() });
+        let waker = Waker::from(Arc::clone(&nudge));
+        let mut future = pin!(future);
+        loop {
+            if nudge.is_given.swap(false, Ordering::AcqRel)
+                && let Poll::Ready(given) = future.as_mut().poll(&mut Context::from_waker(&waker))
+            {
+                return Some(given);
+            }
+            self.wake_sleepers(self.now());
+            if let Parked::Stopping = self.park_until(State::first_sleeper) {
+                return None;
+            }
+        }
+    }
+
+    /// Sleeps once, at most until what is next. Who rouses the thread before it sleeps keeps it awake.
+    fn park_until(&self, next: impl Fn(&State) -> Time) -> Parked {
+        let now = self.now();
+        let next = {
+            let mut state = self.lock();
+            if state.is_stopping {
+                return Parked::Stopping;
+            }
+            let next = next(&state);
+            state.sleeps_until = if next <= now { Time::ZERO } else { next };
+            next
+        };
+        if next <= now {
+            return Parked::Due;
+        }
+        if next == NEVER {
+            thread::park();
+        } else {
+            thread::park_timeout(next.since(now).into());
+        }
+        Parked::Slept
+    }
+
+    /// Ends the thread, at once and for ever; nobody sleeps any more.
     pub(crate) fn stop(&self) {
-        self.lock().is_stopping = true;
-        self.sooner.notify_all();
+        let woken = {
+            let mut state = self.lock();
+            state.is_stopping = true;
+            std::mem::take(&mut state.sleepers)
+        };
+        woken.into_values().for_each(Waker::wake);
+        self.rouse();
+    }
+}
+
+/// How a sleep went.
+enum Parked {
+    Slept,
+    Due,
+    Stopping,
+}
+
+/// What a future that the thread drives rouses it by.
+struct Nudge {
+    is_given: AtomicBool,
+    thread: Thread,
+}
+
+impl Wake for Nudge {
+    fn wake(self: Arc<Self>) {
+        self.is_given.store(true, Ordering::Release);
+        self.thread.unpark();
     }
 }
 
@@ -125,8 +199,11 @@ const MILLISECOND: crore_core::Span = crore_core::Span::from_millis(1);
 
 impl State {
     fn next_at(&self) -> Time {
-        let first = self.sleepers.keys().next().map_or(NEVER, |(at, _)| *at);
-        first.min(self.upkeep_at)
+        self.first_sleeper().min(self.upkeep_at)
+    }
+
+    fn first_sleeper(&self) -> Time {
+        self.sleepers.keys().next().map_or(NEVER, |(at, _)| *at)
     }
 }
 
@@ -147,6 +224,9 @@ impl Future for Sleep<'_> {
         }
         let timers = self.timers;
         let mut state = timers.lock();
+        if state.is_stopping {
+            return Poll::Ready(());
+        }
         let id = self.id.unwrap_or_else(|| {
             state.last += 1;
             state.last

@@ -7,6 +7,7 @@ use crore_core::{Code, Delivery, GroupId, Invalid, Job, JobId, Name, Time};
 use crore_store::jobs::{Applied, Which, Write};
 use crore_store::views::{Count, JobNotes, Note, Page, Query, Step};
 
+use crate::doubt::Doubt;
 use crate::engine::Engine;
 use crate::error::Error;
 
@@ -76,6 +77,8 @@ impl Engine {
 
     /// From now on a group ends when its members have; `false`: it was sealed before, or is not there.
     pub async fn seal(&self, id: GroupId) -> Result<bool, Error> {
+        // Also if it is not known whether it took effect.
+        let _released = Doubt::new(|| self.inner.released());
         let applied = self.inner.store.apply(vec![Write::Seal(id)]).await?.into_inner();
         Ok(matches!(applied.first(), Some(Applied::Yes(_))))
     }

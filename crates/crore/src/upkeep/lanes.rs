@@ -1,10 +1,11 @@
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crore_core::machine::{Edit, Event, decide};
-use crore_core::{Job, State, Time};
+use crore_core::{Job, JobId, State, Time};
 use crore_store::jobs::Which;
 use crore_store::views::{Cursor, Query};
 
+use super::Duty;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::timers::NEVER;
@@ -12,39 +13,90 @@ use crate::timers::NEVER;
 /// How many jobs are looked at in one go.
 const AT_ONCE: usize = 1000;
 
-/// Whose limits may have changed.
-const STATES: [State; 3] = [State::Ready, State::Scheduled, State::Waiting];
+/// Whose limits may have changed, in the order in which jobs go through these states: one that moves
+/// on meanwhile is met later.
+const STATES: [State; 3] = [State::Waiting, State::Scheduled, State::Ready];
+
+/// Jobs that may have to be brought under other limits.
+#[derive(Debug, Default)]
+pub(crate) struct Sweeps {
+    /// The sweep through all that wait, if there is one to do.
+    sweep: Option<Sweep>,
+    /// How many sweeps were begun.
+    last: u64,
+    /// Jobs that came to wait with limits that are not those of now.
+    strays: Vec<JobId>,
+}
 
 /// How far the waiting jobs were looked through.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Sweep {
+struct Sweep {
+    no: u64,
     state: usize,
     after: Option<Cursor>,
 }
 
 impl Inner {
-    /// Begins to look through the waiting jobs, from the start.
+    fn sweeps(&self) -> MutexGuard<'_, Sweeps> {
+        self.duties.sweeps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks through all waiting jobs, from the start.
     pub(crate) fn sweep_anew(&self) {
-        *self.duties.sweep.lock().unwrap_or_else(PoisonError::into_inner) = Sweep::default();
+        {
+            let mut sweeps = self.sweeps();
+            sweeps.last += 1;
+            sweeps.sweep = Some(Sweep { no: sweeps.last, ..Sweep::default() });
+        }
+        self.want(Duty::Lanes, self.now());
+    }
+
+    /// These jobs may have come to wait with limits that are not those of now.
+    pub(crate) fn relimit(&self, ids: impl Iterator<Item = JobId>) {
+        self.sweeps().strays.extend(ids);
+        self.want(Duty::Lanes, self.now());
     }
 
     /// Brings the next waiting jobs under the limits as they are now; gives when to go on.
     pub(super) async fn lanes_once(&self) -> Result<Time, Error> {
-        let sweep = *self.duties.sweep.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(state) = STATES.get(sweep.state).copied() else {
-            self.sweep_anew();
-            return Ok(NEVER);
+        let (sweep, strays) = {
+            let mut sweeps = self.sweeps();
+            (sweeps.sweep, std::mem::take(&mut sweeps.strays))
         };
+        if !strays.is_empty() {
+            let relimited = self.relimit_now(&strays).await;
+            relimited.inspect_err(|_| self.sweeps().strays.extend(strays))?;
+        }
+        let Some(sweep) = sweep else { return Ok(NEVER) };
+        let next = self.sweep_on(sweep).await?;
+        let mut sweeps = self.sweeps();
+        // If another was begun meanwhile, that one counts.
+        if sweeps.sweep.is_some_and(|now| now.no == sweep.no) {
+            sweeps.sweep = next;
+        }
+        Ok(if sweeps.sweep.is_some() { self.now() } else { NEVER })
+    }
+
+    async fn relimit_now(&self, ids: &[JobId]) -> Result<(), Error> {
+        let jobs = self.store.get(Which::all(ids)).await?;
+        let moved = jobs.iter().flatten().filter_map(|job| self.relimited(job)).collect();
+        self.change(moved, decide).await.map(drop)
+    }
+
+    /// One step of a sweep; gives the next, if there is one.
+    async fn sweep_on(&self, sweep: Sweep) -> Result<Option<Sweep>, Error> {
+        let Some(state) = STATES.get(sweep.state).copied() else { return Ok(None) };
+        if sweep.state == 0 && sweep.after.is_none() {
+            self.load_limits().await?;
+        }
         let query = Query { state, queue: None, kind: None, after: sweep.after, n: AT_ONCE };
         let page = self.store.list(query).await?;
         let moved = page.jobs.iter().filter_map(|job| self.relimited(job));
         self.change(moved.collect(), decide).await?;
-        let next = match page.next {
+        Ok(Some(match page.next {
             Some(cursor) => Sweep { after: Some(cursor), ..sweep },
-            None => Sweep { state: sweep.state + 1, after: None },
-        };
-        *self.duties.sweep.lock().unwrap_or_else(PoisonError::into_inner) = next;
-        Ok(self.now())
+            None => Sweep { state: sweep.state + 1, after: None, ..sweep },
+        }))
     }
 
     /// The job under other limits, if they are others.

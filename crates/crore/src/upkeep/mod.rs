@@ -1,28 +1,30 @@
 //! What nobody asks for: due jobs become ready, lapsed leases are taken back, schedules fire, old
 //! records go. Each duty says when it has something to do next, and until then nothing runs.
 
+mod doubts;
 mod lanes;
 mod overdue;
 mod promote;
 mod prune;
 mod rescue;
+mod ring;
 mod schedules;
 mod stats;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use crore_core::{Span, Time};
 
-pub(crate) use promote::due_later;
+pub(crate) use promote::Dues;
 pub(crate) use stats::Stats;
 
-use crate::block::block_on;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::timers::NEVER;
 
 /// After an error of the store a duty is tried again this much later.
-const AGAIN_AFTER: Span = Span::from_secs(1);
+pub(crate) const AGAIN_AFTER: Span = Span::from_secs(1);
 
 /// One thing that upkeep does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub(crate) enum Duty {
     Promote,
     /// Lapsed leases are taken back, and jobs whose dependency broke are cancelled.
     Rescue,
+    /// Whoever waits for what a limit held back looks again.
+    Ring,
     /// Runs that take too long are ended.
     Overdue,
     /// Leases of work in this process are renewed.
@@ -41,19 +45,23 @@ pub(crate) enum Duty {
     Lanes,
     /// What was kept long enough is removed.
     Prune,
+    /// What may have been changed unheard is looked at.
+    Doubts,
     /// Counts are written down.
     Stats,
 }
 
 impl Duty {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::Promote,
         Self::Rescue,
+        Self::Ring,
         Self::Overdue,
         Self::Renew,
         Self::Schedules,
         Self::Lanes,
         Self::Prune,
+        Self::Doubts,
         Self::Stats,
     ];
 }
@@ -63,8 +71,11 @@ impl Duty {
 pub(crate) struct Duties {
     at: Mutex<[Time; Duty::ALL.len()]>,
     pub(crate) stats: Stats,
-    pub(crate) sweep: Mutex<lanes::Sweep>,
-    later: promote::Later,
+    pub(crate) sweeps: Mutex<lanes::Sweeps>,
+    pub(crate) rings: ring::Rings,
+    pub(crate) doubts: doubts::Doubts,
+    /// Whether a job may wait for others that is due later than they end.
+    pub(crate) are_dues_held: AtomicBool,
 }
 
 impl Default for Duties {
@@ -73,8 +84,10 @@ impl Default for Duties {
         Self {
             at,
             stats: Stats::default(),
-            sweep: Mutex::default(),
-            later: promote::Later::default(),
+            sweeps: Mutex::default(),
+            rings: ring::Rings::default(),
+            doubts: doubts::Doubts::default(),
+            are_dues_held: AtomicBool::new(false),
         }
     }
 }
@@ -125,7 +138,7 @@ impl Inner {
     pub(crate) async fn wake_up(&self) -> Result<(), Error> {
         self.load_limits().await?;
         self.keep_leases().await?;
-        self.learn_when_due().await?;
+        self.look_for_held().await?;
         let now = self.now();
         for duty in [Duty::Promote, Duty::Rescue, Duty::Schedules, Duty::Prune] {
             self.want(duty, now);
@@ -140,11 +153,13 @@ impl Inner {
             let done = match duty {
                 Duty::Promote => self.promote_once().await,
                 Duty::Rescue => self.rescue_once().await,
+                Duty::Ring => Ok(self.ring_once()),
                 Duty::Overdue => self.overdue_once().await,
                 Duty::Renew => self.renew_once().await,
                 Duty::Schedules => self.schedules_once().await,
                 Duty::Lanes => self.lanes_once().await,
                 Duty::Prune => self.prune_once().await,
+                Duty::Doubts => self.doubts_once().await,
                 Duty::Stats => self.stats_once().await,
             };
             match done {
@@ -168,9 +183,10 @@ impl Inner {
 
     /// The engine's thread.
     pub(crate) fn upkeep_until_stopped(&self) {
+        self.timers.begin();
         while self.timers.sleep() {
             // Whoever calls the engine is told what is wrong with the store; here it is tried again.
-            let _ = block_on(self.upkeep_once());
+            let _ = self.timers.drive(self.upkeep_once());
         }
     }
 }

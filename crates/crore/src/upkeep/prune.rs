@@ -21,6 +21,7 @@ impl Inner {
         if pruned.jobs > 0 {
             // A job that is gone may be one that another waited for.
             self.want(Duty::Rescue, self.now());
+            self.released();
         }
         let is_more = pruned.jobs + pruned.others >= AT_ONCE;
         Ok(if is_more { self.now() } else { self.now().after(SELDOM) })

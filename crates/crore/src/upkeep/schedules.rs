@@ -1,11 +1,13 @@
 use crore_core::job::When;
 use crore_core::schedule::due;
 use crore_core::{NewJob, Time};
-use crore_store::jobs::Write;
+use crore_store::jobs::{Applied, Write};
 use crore_store::registry::{Entry, Schedule, Table, Value};
 
+use super::Dues;
 use crate::engine::Inner;
 use crate::error::Error;
+use crate::push::names;
 use crate::timers::NEVER;
 
 /// How many missed ticks of a schedule are made up for at a time.
@@ -40,7 +42,7 @@ impl Inner {
             job
         };
         let push: Vec<NewJob> = due.fire.iter().map(job).collect();
-        let later = super::due_later(&push, now);
+        let (dues, names) = (Dues::of(&push, now), push.iter().map(names).collect());
         let write = Write::Tick {
             schedule: entry.name.clone(),
             seen: entry.revision,
@@ -48,9 +50,11 @@ impl Inner {
             push,
         };
         // Stale: another node was faster, and has pushed them.
-        drop(self.store.apply(vec![write]).await?.into_inner());
-        self.want_promote(later);
-        self.count("pushed", due.fire.len());
+        let applied = self.store.apply(vec![write]).await?.into_inner();
+        if let Some(Applied::Yes(pushed)) = applied.first() {
+            self.expect(dues);
+            self.tell_pushed(now, pushed, names);
+        }
         Ok(due.next.unwrap_or(NEVER))
     }
 }

@@ -39,11 +39,20 @@ impl Inner {
             let mut counts = self.duties.stats.0.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *counts)
         };
-        let stat = |(what, n): (&str, u64)| {
+        let stat = |(what, n): (&&str, &u64)| {
             let series = Name::new("series", what).ok()?;
-            Some(Note::Stat { series, n })
+            Some(Note::Stat { series, n: *n })
         };
-        self.store.note(counts.into_iter().filter_map(stat).collect()).await?;
+        let noted = self.store.note(counts.iter().filter_map(stat).collect()).await;
+        if let Err(error) = noted {
+            counts.into_iter().for_each(|(what, n)| self.keep_count(what, n));
+            return Err(error.into());
+        }
         Ok(NEVER)
+    }
+
+    fn keep_count(&self, what: &'static str, n: u64) {
+        let mut counts = self.duties.stats.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry(what).or_default() += n;
     }
 }

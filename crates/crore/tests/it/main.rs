@@ -2,5 +2,12 @@
 #![expect(clippy::expect_used, reason = "a test panics, and says why")]
 
 mod batch;
+mod clockwork;
+mod dispatch;
 mod later;
 mod life;
+mod many;
+mod reports;
+mod scene;
+mod sick;
+mod sick_store;

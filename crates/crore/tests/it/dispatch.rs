@@ -1,0 +1,264 @@
+//! Whom a job wakes, and that nobody waits for one that is there.
+
+use crore::core::{Job, Span};
+use crore::fetch::Fetch;
+use crore::{Engine, Error, block_on};
+
+use crate::scene::{HOUR, MINUTE, SECOND, Scene, Task, ask, job, jobs, name, on_both, wait_for};
+
+type Waits<'a> = Task<'a, Result<Vec<Job>, Error>>;
+
+fn waits(engine: &Engine, ask: Fetch) -> Waits<'_> {
+    Task::waiting(engine.fetch(ask))
+}
+
+/// Polls whoever was woken until nobody is; gives the jobs by waiter.
+fn run(waiters: &mut Vec<Waits<'_>>) -> Vec<Job> {
+    let mut got = Vec::new();
+    loop {
+        let before = (got.len(), waiters.iter().map(Task::wakes).sum::<usize>());
+        waiters.retain_mut(|waiter| match waiter.poll_if_woken() {
+            Some(jobs) => {
+                got.extend(jobs.expect("no error"));
+                false
+            }
+            None => true,
+        });
+        if before.1 == 0 {
+            return got;
+        }
+    }
+}
+
+fn woken(waiters: &[Waits<'_>]) -> usize {
+    waiters.iter().filter(|waiter| waiter.wakes() > 0).count()
+}
+
+#[test]
+fn one_job_wakes_one_of_a_thousand_who_wait_and_one_more_looks_whether_that_was_all() {
+    let scene = Scene::memory();
+    let mut waiters: Vec<_> = (0..1000).map(|_| waits(&scene.engine, wait_for("q"))).collect();
+    scene.push(job("q"));
+    assert_eq!(woken(&waiters), 1);
+    let got = waiters.iter_mut().find_map(Task::poll_if_woken).expect("the job").expect("no error");
+    assert_eq!(got.len(), 1);
+    assert_eq!(woken(&waiters), 1, "he who got it cannot know whether there is more");
+    assert_eq!(run(&mut waiters).len(), 0);
+    assert_eq!(woken(&waiters), 0);
+}
+
+#[test]
+fn a_batch_of_ten_jobs_reaches_ten_who_wait() {
+    let scene = Scene::memory();
+    let mut waiters: Vec<_> = (0..20).map(|_| waits(&scene.engine, wait_for("q"))).collect();
+    scene.push_all(jobs("q", 10));
+    assert_eq!(run(&mut waiters).len(), 10);
+    assert_eq!((waiters.len(), scene.engine.waiting()), (10, 10));
+}
+
+#[test]
+fn ten_jobs_reach_ten_threads_on_both_stores() {
+    on_both(|scene| {
+        std::thread::scope(|threads| {
+            let fetch = || block_on(scene.engine.fetch(wait_for("q"))).expect("no error").len();
+            let waiters: Vec<_> = (0..10).map(|_| threads.spawn(fetch)).collect();
+            scene.push_all(jobs("q", 3));
+            scene.push_all(jobs("q", 7));
+            let got: usize = waiters.into_iter().map(|waiter| waiter.join().expect("ends")).sum();
+            assert_eq!(got, 10);
+        });
+    });
+}
+
+#[test]
+fn whoever_leaves_with_a_wake_up_passes_it_on() {
+    let scene = Scene::memory();
+    let first = waits(&scene.engine, wait_for("q"));
+    let mut second = waits(&scene.engine, wait_for("q"));
+    scene.push(job("q"));
+    assert_eq!((first.wakes(), second.wakes()), (1, 0));
+    drop(first);
+    assert_eq!(second.poll_if_woken().expect("woken").expect("no error").len(), 1);
+}
+
+#[test]
+fn whoever_waits_for_one_kind_gets_that_kind_and_no_other() {
+    let scene = Scene::memory();
+    let of = |kind: &str| Fetch { kinds: Some(vec![name(kind)]), ..wait_for("q") };
+    let mut mail = waits(&scene.engine, of("mail"));
+    let mut print = waits(&scene.engine, of("print"));
+    let mut one = job("q");
+    one.spec.kind = name("print");
+    scene.push(one);
+    let got = print.poll_if_woken().expect("woken").expect("no error");
+    assert_eq!(got[0].spec.kind, name("print"));
+    assert!(mail.poll_if_woken().is_none());
+    let mut other = job("q");
+    other.spec.kind = name("mail");
+    scene.push(other);
+    assert!(mail.poll_if_woken().is_some());
+}
+
+#[test]
+fn whoever_waits_for_several_queues_is_woken_by_each() {
+    let scene = Scene::memory();
+    for queue in ["a", "b", "c"] {
+        let all = Fetch { queues: vec![name("a"), name("b"), name("c")], ..wait_for("a") };
+        let mut waiter = waits(&scene.engine, all);
+        scene.push(job("elsewhere"));
+        assert_eq!(waiter.wakes(), 0);
+        scene.push(job(queue));
+        let got = waiter.poll_if_woken().expect("woken").expect("no error");
+        assert_eq!(got[0].spec.queue, name(queue));
+    }
+    assert_eq!(scene.engine.waiting(), 0);
+}
+
+#[test]
+fn a_fetch_ends_when_its_time_is_over_and_not_before() {
+    let scene = Scene::memory();
+    let mut waiter = waits(&scene.engine, Fetch { wait: MINUTE, ..ask("q") });
+    scene.pass(Span::from_millis(59_999));
+    assert!(waiter.poll_if_woken().is_none());
+    scene.pass(Span::from_millis(1));
+    assert_eq!(waiter.poll_if_woken().expect("woken").expect("no error"), []);
+    assert_eq!(scene.engine.waiting(), 0);
+}
+
+#[test]
+fn a_fetch_for_several_jobs_takes_what_is_there_when_the_first_comes() {
+    let scene = Scene::memory();
+    let mut waiter = waits(&scene.engine, Fetch { n: 5, ..wait_for("q") });
+    scene.push_all(jobs("q", 3));
+    assert_eq!(waiter.poll_if_woken().expect("woken").expect("no error").len(), 3);
+}
+
+#[test]
+fn a_rate_limit_wakes_whoever_waits_when_it_lets_the_next_one_through() {
+    let scene = Scene::memory();
+    let limit = crore::core::limit::Limit::parse("rate 1/10s").expect("a limit");
+    block_on(scene.engine.set_limit(name("slow"), limit)).expect("set");
+    scene.push_all(jobs("q", 3));
+    assert_eq!(scene.fetch_n("q", 3).len(), 1);
+    let mut waiters: Vec<_> = (0..10).map(|_| waits(&scene.engine, wait_for("q"))).collect();
+    scene.pass(SECOND.times(9));
+    assert_eq!(run(&mut waiters).len(), 0);
+    scene.pass(SECOND);
+    assert_eq!(woken(&waiters), 1, "one permit is for one");
+    assert_eq!(run(&mut waiters).len(), 1);
+    scene.pass(SECOND.times(10));
+    assert_eq!(run(&mut waiters).len(), 1);
+    assert_eq!(waiters.len(), 8);
+}
+
+#[test]
+fn a_permit_that_comes_free_wakes_whoever_waits() {
+    on_both(|scene| {
+        let limit = crore::core::limit::Limit::parse("concurrency 1").expect("a limit");
+        block_on(scene.engine.set_limit(name("one"), limit)).expect("set");
+        scene.push_all(jobs("q", 2));
+        let first = scene.fetch("q");
+        let mut waiter = waits(&scene.engine, wait_for("q"));
+        assert!(waiter.poll_if_woken().is_none());
+        scene.done(&first);
+        let got = crore_testkit::eventually(std::time::Duration::from_secs(10), || {
+            waiter.poll_if_woken()
+        });
+        assert_eq!(got.expect("no error").len(), 1);
+    });
+}
+
+#[test]
+fn a_paused_queue_hands_out_nothing_and_wakes_whoever_waits_when_it_goes_on() {
+    on_both(|scene| {
+        block_on(scene.engine.pause(name("q"))).expect("paused");
+        scene.push(job("q"));
+        assert_eq!(scene.try_fetch("q"), None);
+        let mut waiter = waits(&scene.engine, wait_for("q"));
+        block_on(scene.engine.resume(name("q"))).expect("goes on");
+        let got = crore_testkit::eventually(std::time::Duration::from_secs(10), || {
+            waiter.poll_if_woken()
+        });
+        assert_eq!(got.expect("no error").len(), 1);
+    });
+}
+
+#[test]
+fn a_drained_queue_is_one_of_which_nothing_runs() {
+    let scene = Scene::memory();
+    scene.push_all(jobs("q", 2));
+    scene.push(job("other"));
+    let (first, _) = (scene.fetch("q"), scene.fetch("other"));
+    let mut drain = Task::waiting(scene.engine.drain(name("q"), HOUR));
+    assert_eq!(scene.try_fetch("q"), None, "it is paused");
+    assert_eq!(drain.wakes(), 0);
+    scene.done(&first);
+    assert!(drain.poll_if_woken().expect("drained").expect("no error"));
+    assert!(block_on(scene.engine.queue(&name("q"))).expect("settings").paused);
+}
+
+#[test]
+fn a_queue_is_drained_by_reports_of_other_threads_on_both_stores() {
+    on_both(|scene| {
+        scene.push_all(jobs("q", 20));
+        let running = scene.fetch_n("q", 10);
+        std::thread::scope(|threads| {
+            let drain = threads.spawn(|| block_on(scene.engine.drain(name("q"), HOUR)));
+            running.iter().for_each(|job| scene.done(job));
+            assert!(drain.join().expect("ends").expect("no error"));
+        });
+        assert_eq!(scene.try_fetch("q"), None);
+    });
+}
+
+#[test]
+fn a_queue_that_is_not_drained_in_time_stays_paused_and_says_so() {
+    let scene = Scene::memory();
+    scene.push(job("q"));
+    let running = scene.fetch("q");
+    let mut drain = Task::waiting(scene.engine.drain(name("q"), SECOND));
+    scene.pass(SECOND);
+    assert!(!drain.poll_if_woken().expect("its time is over").expect("no error"));
+    assert!(block_on(scene.engine.queue(&name("q"))).expect("settings").paused);
+    scene.done(&running);
+    assert!(block_on(scene.engine.drain(name("q"), Span::ZERO)).expect("no error"));
+}
+
+#[test]
+fn a_stop_wakes_all_who_wait_and_tells_them_that_there_is_nothing() {
+    let scene = Scene::memory();
+    let id = scene.push(job("elsewhere"));
+    let mut waiters: Vec<_> = (0..10).map(|_| waits(&scene.engine, wait_for("q"))).collect();
+    let mut ended = Task::waiting(scene.engine.wait(id, HOUR));
+    scene.engine.stop().expect("stopped");
+    assert_eq!(woken(&waiters), 10);
+    assert_eq!(run(&mut waiters), []);
+    assert!(waiters.is_empty());
+    assert!(matches!(ended.poll_if_woken(), Some(Err(Error::Stopping))));
+    assert_eq!(block_on(scene.engine.fetch(wait_for("q"))).expect("no error"), []);
+    let pushed = block_on(scene.engine.push_all(job("q").into()));
+    assert!(matches!(pushed, Err(Error::Stopping)));
+}
+
+#[test]
+fn a_drain_ends_when_the_engine_stops() {
+    let scene = Scene::memory();
+    scene.push(job("q"));
+    scene.fetch("q");
+    let mut drain = Task::waiting(scene.engine.drain(name("q"), HOUR));
+    scene.engine.stop().expect("stopped");
+    assert!(matches!(drain.poll_if_woken(), Some(Err(Error::Stopping))));
+}
+
+#[test]
+fn what_a_fetch_may_not_ask_for_is_refused_by_its_field() {
+    let scene = Scene::memory();
+    let refused = |ask: Fetch| match block_on(scene.engine.fetch(ask)) {
+        Err(Error::Invalid(invalid)) => invalid.field,
+        other => panic!("not refused: {other:?}"),
+    };
+    assert_eq!(refused(Fetch { n: 0, ..ask("q") }), "n");
+    assert_eq!(refused(Fetch { n: 1001, ..ask("q") }), "n");
+    assert_eq!(refused(Fetch { queues: Vec::new(), ..ask("q") }), "queues");
+    assert_eq!(refused(Fetch { kinds: Some(Vec::new()), ..ask("q") }), "kinds");
+}

@@ -1,0 +1,516 @@
+//! Reports and acts: what counts, what does not, and what a job becomes.
+
+use std::sync::Arc;
+
+use crore::act::{Act, Acted, Other};
+use crore::core::job::{Ended, Keep, Retain, Thing, When, Why};
+use crore::core::machine::{Again, Outcome, Refusal, Report};
+use crore::core::push::{After, AfterRef};
+use crore::core::retry::Retry;
+use crore::core::{Code, Delivery, Encoding, Job, JobId, Payload, Span, State};
+use crore::finish::{Finish, Finished};
+use crore::push::Taken;
+use crore::store::jobs::{Renew, Renewed};
+use crore::{Error, block_on};
+
+use crate::scene::{
+    DAY, HOUR, LEASE, MINUTE, SECOND, Scene, Task, job, name, on_both, spec, wait_for,
+};
+
+const DONE: Outcome = Outcome::Done { result: None };
+
+fn failed(error: &str) -> Outcome {
+    Outcome::Failed { error: error.into(), detail: None, again: Again::ByPolicy }
+}
+
+fn state(finished: &Finished) -> Option<State> {
+    match finished {
+        Finished::Yes { state, .. } => *state,
+        other => panic!("it does not count: {other:?}"),
+    }
+}
+
+fn renew(job: &Job) -> Renew {
+    Renew { id: job.id, delivery: job.live.delivery, span: None }
+}
+
+#[test]
+fn the_first_report_counts_and_the_second_is_stale() {
+    on_both(|scene| {
+        let id = scene.push(job("q"));
+        let job = scene.fetch("q");
+        assert_eq!(state(&scene.finish(&job, DONE)), Some(State::Done));
+        assert_eq!(scene.finish(&job, failed("late")), Finished::Stale);
+        assert_eq!(scene.state(id), State::Done);
+    });
+}
+
+#[test]
+fn two_reports_of_one_call_are_answered_in_order() {
+    let scene = Scene::memory();
+    scene.push(job("q"));
+    let job = scene.fetch("q");
+    let both = vec![Finish::of(&job, DONE), Finish::of(&job, DONE)];
+    let finished = block_on(scene.engine.finish_all(both)).expect("reported");
+    assert_eq!(state(&finished[0]), Some(State::Done));
+    assert_eq!(finished[1], Finished::Stale);
+}
+
+#[test]
+fn a_report_about_a_strangers_delivery_changes_nothing() {
+    on_both(|scene| {
+        let id = scene.push(job("q"));
+        let mut job = scene.fetch("q");
+        job.live.delivery = Delivery(job.live.delivery.0 + 1);
+        assert_eq!(scene.finish(&job, DONE), Finished::Stale);
+        job.id = JobId(4711);
+        assert_eq!(scene.finish(&job, DONE), Finished::NotFound);
+        assert_eq!(scene.state(id), State::Running);
+    });
+}
+
+#[test]
+fn a_report_that_names_no_delivery_is_stale_where_only_the_current_one_counts() {
+    let scene = Scene::memory();
+    let id = scene.push(job("q"));
+    scene.fetch("q");
+    let report = Finish { job: id.into(), delivery: None, report: DONE.into() };
+    assert_eq!(block_on(scene.engine.finish(report)).expect("answered"), Finished::Stale);
+}
+
+#[test]
+fn after_its_lease_a_workers_report_is_stale_and_its_renewal_too() {
+    on_both(|scene| {
+        let id = scene.push(job("q"));
+        let late = scene.fetch("q");
+        scene.pass(LEASE);
+        assert_eq!(scene.state(id), State::Ready);
+        assert_eq!(scene.finish(&late, DONE), Finished::Stale);
+        let renewed = block_on(scene.engine.renew(vec![renew(&late)])).expect("answered");
+        assert_eq!(renewed, [Renewed::Stale]);
+        let again = scene.fetch("q");
+        assert_eq!((again.live.attempt, again.live.crashes), (1, 1));
+        assert_eq!(scene.finish(&late, DONE), Finished::Stale);
+        scene.done(&again);
+    });
+}
+
+#[test]
+fn a_lease_that_is_renewed_in_time_does_not_end() {
+    on_both(|scene| {
+        let id = scene.push(job("q"));
+        let job = scene.fetch("q");
+        for _ in 0..10 {
+            scene.pass(SECOND.times(20));
+            let renewed = block_on(scene.engine.renew(vec![renew(&job)])).expect("answered");
+            let until = scene.now().after(LEASE);
+            assert_eq!(renewed, [Renewed::Until { until, stop: false }]);
+        }
+        assert_eq!(scene.state(id), State::Running);
+        scene.pass(LEASE);
+        assert_eq!(scene.state(id), State::Ready);
+    });
+}
+
+#[test]
+fn after_three_crashes_a_job_is_quarantined() {
+    on_both(|scene| {
+        let id = scene.push(job("q"));
+        for crash in 1..=3 {
+            assert_eq!(scene.fetch("q").live.attempt, 1);
+            scene.pass(LEASE);
+            assert_eq!(scene.get(id).live.crashes, crash);
+        }
+        let dead = scene.get(id).live;
+        assert_eq!((dead.state, dead.why), (State::Dead, Some(Why::Quarantined)));
+    });
+}
+
+#[test]
+fn a_snoozed_job_comes_back_when_it_said_at_no_cost_in_attempts() {
+    on_both(|scene| {
+        let id = scene.push(job("q"));
+        let finished = scene.finish(&scene.fetch("q"), Outcome::Snooze(MINUTE));
+        assert_eq!(state(&finished), Some(State::Scheduled));
+        scene.pass(Span::from_millis(59_999));
+        assert_eq!(scene.try_fetch("q"), None);
+        scene.pass(Span::from_millis(1));
+        let again = scene.fetch("q");
+        assert_eq!((again.id, again.live.attempt), (id, 1));
+    });
+}
+
+#[test]
+fn a_job_that_is_handed_back_keeps_its_place_and_its_attempts() {
+    on_both(|scene| {
+        let first = scene.push(job("q"));
+        scene.clock.advance(SECOND);
+        scene.push(job("q"));
+        let finished = scene.finish(&scene.fetch("q"), Outcome::Interrupted);
+        assert_eq!(state(&finished), Some(State::Ready));
+        let again = scene.fetch("q");
+        assert_eq!((again.id, again.live.attempt, again.live.crashes), (first, 1, 0));
+        assert_eq!(again.live.history[0].ended, Ended::Interrupted);
+    });
+}
+
+#[test]
+fn a_job_that_waits_is_cancelled_at_once_and_only_once() {
+    on_both(|scene| {
+        let id = scene.push(job("q"));
+        assert_eq!(scene.act(id, &Act::Cancel), Acted::Yes(Some(State::Cancelled)));
+        assert_eq!(scene.act(id, &Act::Cancel), Acted::No(Refusal::Ended));
+        assert_eq!(scene.try_fetch("q"), None);
+        assert_eq!(scene.act(JobId(4711), &Act::Cancel), Acted::NotFound);
+    });
+}
+
+#[test]
+fn a_running_job_is_asked_to_stop_and_cancelled_when_it_reports() {
+    on_both(|scene| {
+        for outcome in [Outcome::Cancel, failed("stopped"), Outcome::Interrupted] {
+            let id = scene.push(job("q"));
+            let job = scene.fetch("q");
+            assert_eq!(scene.act(id, &Act::Cancel), Acted::Yes(Some(State::Running)));
+            assert_eq!(scene.act(id, &Act::Cancel), Acted::No(Refusal::Nothing));
+            let renewed = block_on(scene.engine.renew(vec![renew(&job)])).expect("answered");
+            assert!(matches!(renewed[0], Renewed::Until { stop: true, .. }));
+            assert_eq!(state(&scene.finish(&job, outcome)), Some(State::Cancelled));
+            assert_eq!(scene.get(id).live.why, Some(Why::Asked));
+        }
+    });
+}
+
+#[test]
+fn a_job_that_was_asked_to_stop_and_did_its_work_is_done() {
+    let scene = Scene::memory();
+    let id = scene.push(job("q"));
+    let job = scene.fetch("q");
+    scene.act(id, &Act::Cancel);
+    assert_eq!(state(&scene.finish(&job, DONE)), Some(State::Done));
+}
+
+#[test]
+fn a_worker_that_falls_silent_after_it_was_asked_to_stop_leaves_a_cancelled_job() {
+    on_both(|scene| {
+        let id = scene.push(job("q"));
+        scene.fetch("q");
+        scene.act(id, &Act::Cancel);
+        scene.pass(LEASE);
+        assert_eq!(scene.state(id), State::Cancelled);
+    });
+}
+
+#[test]
+fn a_dead_job_is_retried_by_hand_and_starts_afresh() {
+    on_both(|scene| {
+        let id = scene.push(job("q"));
+        let again = Again::Never;
+        let outcome = Outcome::Failed { error: "no".into(), detail: None, again };
+        assert_eq!(state(&scene.finish(&scene.fetch("q"), outcome)), Some(State::Dead));
+        assert_eq!(scene.act(id, &Act::Retry), Acted::Yes(Some(State::Ready)));
+        assert_eq!(scene.fetch("q").live.attempt, 1);
+        assert_eq!(scene.act(id, &Act::Retry), Acted::No(Refusal::Running));
+    });
+}
+
+#[test]
+fn a_job_is_gone_when_it_was_deleted_unless_it_runs() {
+    on_both(|scene| {
+        let id = scene.push(job("q"));
+        let running = scene.fetch("q");
+        assert_eq!(scene.act(id, &Act::Delete), Acted::No(Refusal::Running));
+        scene.done(&running);
+        assert_eq!(scene.act(id, &Act::Delete), Acted::Yes(None));
+        assert_eq!(scene.act(id, &Act::Delete), Acted::NotFound);
+    });
+}
+
+#[test]
+fn a_change_says_the_state_in_which_the_job_is_afterwards() {
+    on_both(|scene| {
+        let mut later = job("q");
+        later.due = When::After(HOUR);
+        let scheduled = scene.push(later);
+        let sooner = Act::Change(Other { priority: Some(-1), ..Other::default() });
+        assert_eq!(scene.act(scheduled, &sooner), Acted::Yes(Some(State::Scheduled)));
+        let mut held = job("q");
+        held.after
+            .push(After { on: AfterRef::Job(scheduled), needs: crore::core::job::Needs::Success });
+        let held = scene.push(held);
+        assert_eq!(scene.act(held, &sooner), Acted::Yes(Some(State::Waiting)));
+        let now = Act::Change(Other { due: Some(When::Now), ..Other::default() });
+        assert_eq!(scene.act(scheduled, &now), Acted::Yes(Some(State::Ready)));
+        assert_eq!(scene.state(held), State::Waiting);
+        let far =
+            Act::Change(Other { due: Some(When::After(DAY.times(4000))), ..Other::default() });
+        let refused = block_on(scene.engine.act(held.into(), &far));
+        assert!(matches!(refused, Err(Error::Invalid(invalid)) if invalid.field == "due"));
+    });
+}
+
+fn timed(seconds: u64) -> crore::core::Spec {
+    crore::core::Spec { timeout: Some(SECOND.times(seconds)), ..spec("q") }
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_ended_and_tried_again() {
+    on_both(|scene| {
+        let id = scene.push(timed(5));
+        let slow = scene.fetch("q");
+        scene.pass(Span::from_millis(4999));
+        assert_eq!(scene.state(id), State::Running);
+        scene.pass(Span::from_millis(1));
+        let live = scene.get(id).live;
+        assert_eq!((live.state, live.history[0].ended), (State::Scheduled, Ended::TimedOut));
+        assert_eq!(scene.finish(&slow, DONE), Finished::Stale);
+    });
+}
+
+#[test]
+fn a_strangers_report_does_not_take_a_runs_timeout_away() {
+    let scene = Scene::memory();
+    let id = scene.push(timed(5));
+    let mut stranger = scene.fetch("q");
+    stranger.live.delivery = Delivery(4711);
+    assert_eq!(scene.finish(&stranger, DONE), Finished::Stale);
+    scene.pass(SECOND.times(5));
+    assert_eq!(scene.get(id).live.history[0].ended, Ended::TimedOut);
+}
+
+#[test]
+fn a_run_that_was_asked_to_stop_still_has_its_timeout() {
+    let scene = Scene::memory();
+    let id = scene.push(timed(5));
+    scene.fetch("q");
+    scene.act(id, &Act::Cancel);
+    scene.pass(SECOND.times(5));
+    assert_eq!(scene.state(id), State::Cancelled);
+}
+
+#[test]
+fn the_timeout_of_a_run_that_has_ended_does_not_end_the_next_one() {
+    let scene = Scene::memory();
+    let id = scene.push(timed(5));
+    scene.finish(&scene.fetch("q"), Outcome::Interrupted);
+    scene.pass(SECOND.times(4));
+    scene.fetch("q");
+    scene.pass(SECOND.times(4));
+    assert_eq!(scene.state(id), State::Running);
+    scene.pass(SECOND);
+    assert_eq!(scene.get(id).live.history[0].ended, Ended::TimedOut);
+}
+
+#[test]
+fn follow_ups_come_with_the_end_that_they_belong_to() {
+    on_both(|scene| {
+        let report = |outcome| Report {
+            outcome,
+            on_done: vec![job("good"), job("good")],
+            on_dead: vec![job("bad")],
+        };
+        for (outcome, good, bad) in [(DONE, 2, 0), (failed("no"), 0, 1)] {
+            let retry = Retry { max_attempts: Some(1), ..Retry::default() };
+            let id = scene.push(crore::core::Spec { retry, ..spec("q") });
+            let fetched = scene.fetch("q");
+            let delivery = Some(fetched.live.delivery);
+            let finish = Finish { job: id.into(), delivery, report: report(outcome) };
+            let finished = block_on(scene.engine.finish(finish)).expect("reported");
+            let Finished::Yes { pushed, .. } = finished else { panic!("{finished:?}") };
+            assert_eq!(pushed.len(), good + bad);
+            assert_eq!(scene.fetch_n("good", 10).len(), good);
+            assert_eq!(scene.fetch_n("bad", 10).len(), bad);
+        }
+    });
+}
+
+#[test]
+fn a_follow_up_that_is_due_later_comes_when_it_is_due() {
+    on_both(|scene| {
+        scene.push(job("q"));
+        let fetched = scene.fetch("q");
+        let mut later = job("then");
+        later.due = When::After(MINUTE);
+        let mut finish = Finish::of(&fetched, DONE);
+        finish.report.on_done.push(later);
+        block_on(scene.engine.finish(finish)).expect("reported");
+        scene.pass(SECOND.times(59));
+        assert_eq!(scene.try_fetch("then"), None);
+        scene.pass(SECOND);
+        assert!(scene.try_fetch("then").is_some());
+    });
+}
+
+#[test]
+fn a_follow_up_that_breaks_a_rule_refuses_its_report_by_its_field() {
+    let scene = Scene::memory();
+    let id = scene.push(job("q"));
+    let mut finish = Finish::of(&scene.fetch("q"), DONE);
+    finish.report.on_done = vec![job("then"), spec_with_lease(Span::from_millis(1)).into()];
+    let refused = block_on(scene.engine.finish(finish)).expect_err("refused");
+    assert_eq!(refused.code(), Code::LeaseRange);
+    let Error::Invalid(invalid) = refused else { panic!("{refused:?}") };
+    assert_eq!(invalid.field, "finishes[0].on-done[1].lease");
+    assert_eq!(scene.state(id), State::Running, "nothing was written");
+}
+
+fn spec_with_lease(lease: Span) -> crore::core::Spec {
+    crore::core::Spec { lease: Some(lease), ..spec("q") }
+}
+
+fn result(text: &str) -> Outcome {
+    Outcome::Done { result: Some(Payload::new(Encoding::Text, text.as_bytes())) }
+}
+
+#[test]
+fn a_result_to_be_read_once_is_read_once() {
+    on_both(|scene| {
+        let id = scene.push(crore::core::Spec { keep: Keep::Once(HOUR), ..spec("q") });
+        scene.finish(&scene.fetch("q"), result("r"));
+        let read = || block_on(scene.engine.wait(id, HOUR)).expect("no error").expect("ended");
+        let first = read();
+        assert_eq!(first.state, Some(State::Done));
+        assert_eq!(&*first.result.expect("a result").bytes, b"r");
+        assert_eq!(read().result, None);
+    });
+}
+
+#[test]
+fn a_result_that_is_kept_for_a_time_is_read_until_then() {
+    on_both(|scene| {
+        let id = scene.push(crore::core::Spec { keep: Keep::For(MINUTE), ..spec("q") });
+        scene.finish(&scene.fetch("q"), result("r"));
+        let read = || block_on(scene.engine.wait(id, HOUR)).expect("no error").expect("ended");
+        for _ in 0..3 {
+            assert!(read().result.is_some());
+        }
+        scene.pass(MINUTE);
+        assert_eq!(read().result, None);
+    });
+}
+
+#[test]
+fn whoever_waits_is_told_when_the_job_ends_whatever_it_becomes() {
+    let scene = Scene::memory();
+    let wait = |id| Task::waiting(scene.engine.wait(id, HOUR));
+    let done = scene.push(crore::core::Spec { keep: Keep::For(HOUR), ..spec("q") });
+    let mut waiter = wait(done);
+    let fetched = scene.fetch("q");
+    assert!(waiter.poll_if_woken().is_none(), "to start is no end");
+    scene.finish(&fetched, result("r"));
+    let ended = waiter.poll_if_woken().expect("told").expect("no error").expect("ended");
+    assert_eq!((ended.id, ended.state), (done, Some(State::Done)));
+    assert!(ended.result.is_some());
+
+    let retry = Retry { max_attempts: Some(1), ..Retry::default() };
+    let dead = scene.push(crore::core::Spec { retry, ..spec("q") });
+    let mut waiter = wait(dead);
+    scene.finish(&scene.fetch("q"), failed("broken"));
+    let ended = waiter.poll_if_woken().expect("told").expect("no error").expect("ended");
+    assert_eq!((ended.state, ended.error.as_deref()), (Some(State::Dead), Some("broken")));
+
+    let deleted = scene.push(job("q"));
+    let mut waiter = wait(deleted);
+    scene.act(deleted, &Act::Delete);
+    let ended = waiter.poll_if_woken().expect("told").expect("no error").expect("ended");
+    assert_eq!((ended.state, ended.result), (None, None));
+}
+
+#[test]
+fn whoever_waits_for_a_job_that_does_not_end_is_told_so_in_time() {
+    let scene = Scene::memory();
+    let id = scene.push(job("q"));
+    let mut waiter = Task::waiting(scene.engine.wait(id, MINUTE));
+    scene.pass(MINUTE);
+    assert_eq!(waiter.poll_if_woken().expect("woken").expect("no error"), None);
+    assert_eq!(block_on(scene.engine.wait(id, Span::ZERO)).expect("no error"), None);
+    let absent = block_on(scene.engine.wait(JobId(4711), MINUTE));
+    assert!(matches!(absent, Err(Error::NotFound { .. })));
+}
+
+#[test]
+fn a_job_that_leaves_nothing_behind_is_gone_when_it_is_done() {
+    on_both(|scene| {
+        let id = scene.push(crore::core::Spec { retain: Retain::Nothing, ..spec("q") });
+        assert_eq!(state(&scene.finish(&scene.fetch("q"), DONE)), None);
+        assert_eq!(block_on(scene.engine.get(id)).expect("no error"), None);
+    });
+}
+
+#[test]
+fn what_a_report_says_is_held_to_the_caps() {
+    let scene = Scene::memory();
+    let id = scene.push(job("q"));
+    let fetched = scene.fetch("q");
+    let large = Payload::new(Encoding::Bytes, vec![0; (1 << 20) + 1]);
+    let report = Finish::of(&fetched, Outcome::Done { result: Some(large) });
+    let refused = block_on(scene.engine.finish(report));
+    let Err(Error::Invalid(invalid)) = refused else { panic!("{refused:?}") };
+    assert_eq!(invalid.field, "finishes[0].result");
+    let long: String = "ä".repeat(40_000);
+    scene.finish(&fetched, failed(&long));
+    let error = scene.get(id).live.history[0].error.clone().expect("an error");
+    assert_eq!(error.len(), 64 << 10);
+    assert!(long.starts_with(&*error));
+    scene.pass(DAY);
+    scene.finish(&scene.fetch("q"), Outcome::Snooze(Span::MAX));
+    assert_eq!(scene.get(id).live.due, scene.now().after(DAY.times(3653)));
+}
+
+#[test]
+fn a_batch_with_a_bad_job_is_answered_singly() {
+    on_both(|scene| {
+        let after = |n| After { on: AfterRef::Earlier(n), needs: crore::core::job::Needs::End };
+        let bad = spec_with_lease(Span::ZERO).into();
+        let (mut by_bad, mut by_good, mut by_gone) = (job("q"), job("q"), job("q"));
+        by_bad.after.push(after(0));
+        by_good.after.push(after(2));
+        let gone = AfterRef::Job(JobId(4711));
+        by_gone.after.push(After { on: gone, ..after(0) });
+        let mut by_broken = job("q");
+        by_broken.after.push(after(4));
+        let taken = scene.push_all(vec![bad, by_bad, job("q"), by_good, by_gone, by_broken]);
+        assert!(matches!(&taken[0], Taken::Invalid(invalid) if invalid.field == "jobs[0].lease"));
+        assert_eq!(taken[1], Taken::BrokenBy(0));
+        let (Taken::New(first), Taken::New(second)) = (&taken[2], &taken[3]) else {
+            panic!("{taken:?}")
+        };
+        assert_eq!(taken[4], Taken::Broken(Thing::Job(JobId(4711))));
+        assert_eq!(taken[5], Taken::BrokenBy(4));
+        assert_eq!(scene.state(*second), State::Waiting);
+        let fetched = scene.fetch("q");
+        assert_eq!(fetched.id, *first);
+        scene.done(&fetched);
+        assert_eq!(scene.fetch("q").id, *second);
+    });
+}
+
+#[test]
+fn notes_are_kept_for_the_delivery_that_runs_and_for_no_other() {
+    on_both(|scene| {
+        let id = scene.push(job("q"));
+        let fetched = scene.fetch("q");
+        let (engine, delivery) = (&scene.engine, fetched.live.delivery);
+        assert!(block_on(engine.progress(id, delivery, 50, "half")).expect("noted"));
+        assert!(block_on(engine.line(id, delivery, "a line")).expect("noted"));
+        assert!(!block_on(engine.line(id, Delivery(4711), "a stranger's")).expect("answered"));
+        let refused = block_on(engine.progress(id, delivery, 101, "more than all"));
+        assert!(matches!(refused, Err(Error::Invalid(invalid)) if invalid.field == "percent"));
+        let notes = block_on(engine.notes(id)).expect("notes");
+        let text: Arc<str> = "half".into();
+        assert_eq!(notes.progress, Some((scene.now(), 50, text)));
+        assert_eq!(notes.lines.len(), 1);
+    });
+}
+
+#[test]
+fn whoever_fetches_and_vanishes_loses_no_job() {
+    let scene = Scene::memory();
+    let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));
+    drop(waiter);
+    let id = scene.push(job("q"));
+    assert_eq!(scene.fetch("q").id, id);
+    scene.pass(LEASE);
+    assert_eq!(scene.fetch("q").id, id);
+    assert_eq!(scene.get(id).live.worker, Some(name("w")));
+}
