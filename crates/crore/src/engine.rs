@@ -147,6 +147,15 @@ impl Engine {
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, Error> {
+        crate::block::block_on(Self::begin(store, clock, options))
+    }
+
+    /// The same inside an async program: for a store whose answers need its runtime.
+    pub async fn begin(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+    ) -> Result<Self, Error> {
         let Options { caps, seed, .. } = options;
         let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(clock.now().as_millis()));
         let writes = Arc::new(Writes::new(Arc::clone(&store)));
@@ -171,7 +180,7 @@ impl Engine {
                 inner.dispatch.wake(queues);
             }
         }));
-        crate::block::block_on(inner.wake_up())?;
+        inner.wake_up().await?;
         let stop = Stop { inner: Arc::clone(&inner), thread: None, embedded: None };
         Ok(Self { inner, life: Arc::new(Life { stop: Mutex::new(Some(stop)) }) })
     }

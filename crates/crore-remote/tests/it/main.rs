@@ -1,5 +1,6 @@
 //! The stores of this crate, on real servers.
 
+mod engine;
 mod postgres;
 mod redis;
 mod redis_conformance;

@@ -57,6 +57,12 @@ async fn subject() -> Option<Subject> {
     Some(Subject { store, clock, options, url })
 }
 
+/// A fresh store and its clock, for others.
+pub(crate) async fn shared_store() -> Option<(Arc<Postgres>, FakeClock)> {
+    let Subject { store, clock, .. } = subject().await?;
+    Some((Arc::new(store), clock))
+}
+
 impl Subject {
     /// Another node on the same schema.
     async fn node(&self) -> Postgres {
