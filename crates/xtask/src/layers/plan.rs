@@ -49,8 +49,8 @@ pub(super) const SUITES_ONLY: &[(&str, &str)] = &[("crore-store", "tokio")];
 pub(super) const ROOMS: &[Room] = &[
     Room { name: "crore-core",    uses: &[], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES, CHANCE] },
     Room { name: "crore-store",   uses: &["crore-core", TESTS_ONLY], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES] },
-    Room { name: "crore-remote",  uses: &["crore-core", "crore-store", TESTS_ONLY], shuns: &[PROTOCOLS] },
-    Room { name: "crore",         uses: &["crore-core", "crore-store", TESTS_ONLY], shuns: &[DRIVERS, PROTOCOLS] },
+    Room { name: "crore",         uses: &["crore-core", "crore-store", TESTS_ONLY], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES] },
+    Room { name: "crore-remote",  uses: &["crore-core", "crore-store", "crore", TESTS_ONLY], shuns: &[PROTOCOLS] },
     Room { name: "crore-wire",    uses: &["crore-core"], shuns: &[DRIVERS, RUNTIMES] },
     Room { name: "crore-client",  uses: &["crore-core", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-runner",  uses: &["crore-core", "crore", TESTS_ONLY], shuns: &[DRIVERS] },
