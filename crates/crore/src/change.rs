@@ -81,14 +81,14 @@ impl Inner {
     }
 
     /// The short way, which nearly every report takes: one job, at hand, about which it can be decided.
-    /// `None`: the long way has to be taken, and what was at hand is forgotten if it was old.
+    /// `None`: the long way has to be taken, by a look into the store.
     async fn change_one(
         &self,
         asked: &[(Which, Event)],
         decide: impl Fn(&Job, &Event, u64) -> Result<Change, Refusal>,
     ) -> Result<Option<Decided>, Error> {
-        let [(which, event)] = asked else { return Ok(None) };
-        let Some(job) = self.known(which) else { return Ok(None) };
+        let [(Which::Id(id), event)] = asked else { return Ok(None) };
+        let Some(job) = self.running.take(*id) else { return Ok(None) };
         let Ok(change) = decide(&job, event, self.dice()) else { return Ok(None) };
         let mut answer = [None];
         self.write(vec![Made { place: 0, job, change }], &mut answer).await?;
