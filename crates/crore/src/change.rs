@@ -49,7 +49,8 @@ impl Inner {
         let mut jobs: Vec<Option<Job>> = asked.iter().map(|(which, _)| self.known(which)).collect();
         for attempt in 0..TRIES {
             self.look(&asked, &answers, &mut jobs).await?;
-            let (mut made, mut met) = (Vec::with_capacity(asked.len()), HashSet::new());
+            let mut made: Vec<Made> = Vec::new();
+            let mut decided = HashSet::new();
             for (place, (_, event)) in asked.iter().enumerate() {
                 if answers[place].is_some() {
                     continue;
@@ -59,11 +60,14 @@ impl Inner {
                     continue;
                 };
                 // The second about one job is decided when the first is written.
-                if asked.len() > 1 && !met.insert(job.id) {
+                if decided.contains(&job.id) {
                     continue;
                 }
                 match decide(&job, event, self.dice()) {
-                    Ok(change) => made.push(Made { place, job, change }),
+                    Ok(change) => {
+                        decided.insert(job.id);
+                        made.push(Made { place, job, change });
+                    }
                     // What is at hand may be old; what the store says is not.
                     Err(_) if attempt == 0 && self.running.get(job.id).is_some() => {
                         self.running.forget(job.id);
