@@ -1,6 +1,7 @@
 //! The jobs that this engine handed out: a report about one needs no second look into the store, and
 //! one that takes too long is noticed.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -70,6 +71,16 @@ impl Running {
     /// A job as it was handed out.
     pub(crate) fn get(&self, id: JobId) -> Option<Job> {
         self.lock().by_id.get(&id).cloned()
+    }
+
+    /// A job as it was handed out, for whoever is about to change it: it need not be at hand any more,
+    /// unless it may take too long.
+    pub(crate) fn take(&self, id: JobId) -> Option<Job> {
+        match self.lock().by_id.entry(id) {
+            Entry::Occupied(job) if job.get().spec.timeout.is_none() => Some(job.remove()),
+            Entry::Occupied(job) => Some(job.get().clone()),
+            Entry::Vacant(_) => None,
+        }
     }
 
     /// A job is not as it was handed out any more; if it still runs, its run may still take too long.

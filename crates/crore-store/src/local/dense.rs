@@ -91,12 +91,25 @@ impl<T> Dense<T> {
         if self.pages.is_empty() {
             self.first = id.0 / PAGE;
         }
-        let place = self.place(id)?;
-        while self.pages.len() <= place {
+        let filled = self.pages.len();
+        while self.pages.len() <= self.place(id)? {
             let slots = std::iter::repeat_with(|| None).take(PAGE as usize).collect();
             self.pages.push_back(Some(Page { slots, used: 0 }));
         }
+        if self.pages.len() > filled && filled > 0 {
+            self.leave(filled - 1);
+        }
+        let place = self.place(id)?;
         self.pages.get_mut(place)?.as_mut()
+    }
+
+    /// Gives a page up that was the last one until now, if it was emptied meanwhile: nobody will take
+    /// anything out of it any more.
+    fn leave(&mut self, place: usize) {
+        let page = self.pages.get(place).and_then(Option::as_ref);
+        if page.is_some_and(|page| page.used == 0) {
+            self.tidy(place);
+        }
     }
 
     /// Gives a page up that is nearly empty, unless it is the last one, which still fills.
@@ -127,6 +140,16 @@ impl<T> Dense<T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_page_that_was_emptied_while_it_was_the_last_does_not_stay() {
+        let mut dense = Dense::default();
+        for id in (0..100 * PAGE).map(JobId) {
+            dense.insert(id, ());
+            dense.remove(id);
+        }
+        assert!(dense.pages.len() <= 2, "{} pages for nothing", dense.pages.len());
+    }
 
     proptest! {
         /// Whatever is put in and taken out, it is a map.
