@@ -611,3 +611,47 @@ fn a_limit_or_a_schedule_whose_setting_nobody_heard_holds() {
     scene.push(job("elsewhere"));
     assert_eq!(scene.try_fetch("elsewhere"), None);
 }
+
+#[test]
+fn upkeep_that_is_left_in_the_middle_is_due_still() {
+    let (scene, sick) = Sick::scene();
+    let mut later = job("q");
+    later.due = When::After(MINUTE);
+    scene.push(later);
+    let running = scene.push(Spec { lease: Some(MINUTE), ..spec("other") });
+    scene.fetch("other");
+    scene.clock.advance(MINUTE);
+    sick.hold(Verb::Promote);
+    drop(Task::waiting(scene.engine.upkeep_once()));
+    sick.release(Verb::Promote);
+    assert!(scene.engine.upkeep_at() <= scene.now());
+    scene.settle();
+    assert!(scene.try_fetch("q").is_some());
+    assert_eq!(scene.state(running), State::Ready);
+}
+
+#[test]
+fn the_last_handle_may_be_let_go_by_whoever_the_engines_own_thread_wakes() {
+    /// A task that owns the engine, and is over as soon as it is woken.
+    struct Owns(std::sync::Mutex<Option<Engine>>, std::sync::mpsc::Sender<()>);
+    impl Wake for Owns {
+        fn wake(self: Arc<Self>) {
+            drop(self.0.lock().expect("no panic").take());
+            self.1.send(()).expect("heard");
+        }
+    }
+    let engine = Engine::memory();
+    let timeout = Duration::from_millis(1);
+    engine.push("q", "x").timeout(timeout).wait().expect("pushed");
+    let mut listener = engine.listen();
+    assert_eq!(block_on(engine.fetch(ask("q"))).expect("no error").len(), 1);
+    while listener.try_next().is_some() {}
+    let (send, gone) = std::sync::mpsc::channel();
+    let waker = Waker::from(Arc::new(Owns(std::sync::Mutex::new(Some(engine)), send)));
+    let mut next = Box::pin(listener.next());
+    if next.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+        // The run was ended already, and the engine is let go here.
+        waker.wake();
+    }
+    gone.recv_timeout(Duration::from_secs(10)).expect("the engine is gone");
+}
