@@ -352,3 +352,33 @@ fn what_happens_is_counted_and_written_down() {
         assert_eq!((total("dead"), total("failed")), (0, 0));
     });
 }
+
+#[test]
+fn what_was_counted_before_a_stop_is_written_down() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let engine = crore::Engine::open(dir.path()).expect("opened");
+    for _ in 0..3 {
+        engine.push("q", "x").wait().expect("pushed");
+    }
+    engine.stop().expect("stopped");
+    drop(engine);
+    let engine = crore::Engine::open(dir.path()).expect("opened again");
+    let stats = block_on(engine.stats(name("pushed"), Step::Hour)).expect("stats");
+    assert_eq!(stats.iter().map(|(_, n)| n).sum::<u64>(), 3);
+}
+
+#[test]
+fn more_jobs_than_are_looked_at_at_once_come_back_under_the_limits_of_then() {
+    let scene = Scene::memory();
+    let push = || drop(scene.push_all(jobs("q", 1000)));
+    (0..3).for_each(|_| push());
+    let running: Vec<_> = (0..3).flat_map(|_| scene.fetch_n("q", 1000)).collect();
+    limit(&scene, "concurrency 0");
+    scene.settle();
+    for job in &running {
+        scene.finish(job, crore::core::machine::Outcome::Interrupted);
+    }
+    scene.settle();
+    assert!(running.iter().all(|job| scene.get(job.id).spec.limits.len() == 1));
+    assert_eq!(taken(&scene), 0);
+}

@@ -655,3 +655,20 @@ fn the_last_handle_may_be_let_go_by_whoever_the_engines_own_thread_wakes() {
     }
     gone.recv_timeout(Duration::from_secs(10)).expect("the engine is gone");
 }
+
+#[test]
+fn whoever_waits_for_other_jobs_does_not_count_as_waiting_for_this_one() {
+    let scene = Scene::memory();
+    let id = scene.push(job("q"));
+    let other_kind = Fetch { kinds: Some(vec![name("other")]), ..wait_for("q") };
+    let others = [
+        Task::waiting(scene.engine.fetch(wait_for("other"))),
+        Task::waiting(scene.engine.fetch(other_kind)),
+    ];
+    assert_eq!(reasons(&scene, id), [Reason::NobodyWaits]);
+    drop(others);
+    block_on(scene.engine.pause(name("q"))).expect("paused");
+    let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));
+    assert_eq!(reasons(&scene, id), [Reason::Paused(name("q"))]);
+    drop(waiter);
+}
