@@ -5,6 +5,7 @@ mod clockwork;
 mod dispatch;
 mod life;
 mod many;
+mod power;
 mod reports;
 mod scene;
 mod sick;
