@@ -672,3 +672,34 @@ fn whoever_waits_for_other_jobs_does_not_count_as_waiting_for_this_one() {
     assert_eq!(reasons(&scene, id), [Reason::Paused(name("q"))]);
     drop(waiter);
 }
+
+#[test]
+fn a_report_that_the_store_could_not_take_is_said_again_while_the_lease_is_held() {
+    let (scene, sick) = Sick::scene();
+    let id = scene.push(job("q"));
+    sick.err_once(Verb::Apply);
+    let run = async |_: &Work<'_>| Ok::<_, String>(());
+    let mut pop = Task::waiting(scene.engine.pop("q", run));
+    assert_eq!(scene.state(id), State::Running);
+    scene.pass(SECOND);
+    assert_eq!(pop.poll_if_woken().expect("reported").expect("no error"), Some(Ok(())));
+    assert_eq!(scene.state(id), State::Done);
+}
+
+#[test]
+fn a_worker_of_which_one_part_ends_by_an_error_ends_as_a_whole() {
+    let sick = Sick::new(Memory::default());
+    let engine = living(&sick);
+    std::thread::scope(|scope| {
+        let worker = engine.worker(["q"]).parallel(4);
+        let run = scope.spawn(|| worker.run_blocking(|_: &Work<'_>| Ok::<_, String>(())));
+        eventually(Duration::from_secs(10), || engine.waiting() == 4);
+        sick.hold(Verb::Claim);
+        block_on(engine.push_all(job("q").into())).expect("pushed");
+        sick.poison();
+        sick.release(Verb::Claim);
+        // Whoever is woken meets the error; the others wait for nothing any more.
+        let ended = run.join().expect("no panic");
+        assert_eq!(ended.expect_err("poisoned").code(), Code::Poisoned);
+    });
+}
