@@ -217,7 +217,9 @@ impl Inner {
         for effect in &change.effects {
             if let Effect::Push(jobs) = effect {
                 self.expect(Dues::of(jobs, now));
-                self.tell_pushed(now, pushed, jobs.iter().map(names).collect());
+                let heard = self.events.is_heard();
+                let names = if heard { jobs.iter().map(names).collect() } else { Vec::new() };
+                self.tell_pushed(now, pushed, names);
             }
         }
     }

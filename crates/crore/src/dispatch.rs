@@ -79,6 +79,14 @@ impl Dispatch {
         Ticket { dispatch: self, id, wishes, is_looking: AtomicBool::new(false) }
     }
 
+    /// Whether anybody waits for jobs of this sort.
+    pub(crate) fn is_waited_for(&self, queue: &Name, kind: &Name) -> bool {
+        let waiters = self.lock();
+        let Some(lists) = waiters.by_queue.get(queue) else { return false };
+        let lists = [lists.get(&None), lists.get(&Some(kind.clone()))];
+        lists.into_iter().flatten().flatten().any(|place| is_waiting(*place, &waiters.by_id))
+    }
+
     /// How many wait.
     pub(crate) fn waiting(&self) -> usize {
         self.lock().by_id.len()

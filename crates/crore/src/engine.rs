@@ -266,7 +266,11 @@ impl Stop {
             let _ = thread.join();
         }
         match self.embedded {
-            Some(store) => Ok(store.close()?),
+            Some(store) => {
+                // Counts are for people: one that cannot be written any more is no reason not to stop.
+                let _ = crate::block::block_on(self.inner.write_stats());
+                Ok(store.close()?)
+            }
             None => Ok(()),
         }
     }

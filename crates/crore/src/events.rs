@@ -1,4 +1,6 @@
-//! What happened, for whoever listens: told only after it is durable.
+//! What happened, for whoever listens: told only after it is durable, in the order in which the engine
+//! hears of it. A job that is fetched by another thread as soon as it is pushed may be heard to start
+//! before its push is.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

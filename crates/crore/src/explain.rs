@@ -82,7 +82,7 @@ pub enum Reason {
         /// Whether there are more than were counted.
         or_more: bool,
     },
-    /// Nobody waits for a job here; a worker may be busy, or there is none.
+    /// Nobody waits here for jobs of its queue and kind; a worker may be busy, or there is none.
     NobodyWaits,
 }
 
@@ -120,7 +120,7 @@ impl Engine {
         }
         if state == State::Ready {
             reasons.extend(self.inner.behind(&job).await?);
-            if self.waiting() == 0 {
+            if !self.inner.dispatch.is_waited_for(&job.spec.queue, &job.spec.kind) {
                 reasons.push(Reason::NobodyWaits);
             }
         }

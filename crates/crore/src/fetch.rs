@@ -14,6 +14,9 @@ use crate::error::Error;
 use crate::events::{Event, Happened};
 use crate::upkeep::Duty;
 
+/// How many kinds in all of its queues a fetch may ask for, as many times what it may ask for in one.
+const LISTS: usize = 10;
+
 /// What a fetch asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetch {
@@ -48,6 +51,12 @@ impl Fetch {
             (n, _) if n == 0 || n > most => wrong("queues", n),
             _ => match self.kinds.as_ref().map(Vec::len) {
                 Some(n) if n == 0 || n > most => wrong("kinds", n),
+                // Whoever waits stands in a list for each kind of each queue.
+                Some(n) if n * self.queues.len() > most * LISTS => {
+                    let queues = self.queues.len();
+                    let message = format!("`{n}` of {queues} queues are too many at once");
+                    Err(Invalid::new(Code::CountRange, "kinds", message))
+                }
                 _ => Ok(()),
             },
         }

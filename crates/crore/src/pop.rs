@@ -16,6 +16,10 @@ use crate::error::Error;
 use crate::fetch::Fetch;
 use crate::finish::Finish;
 use crate::hold::Held;
+use crate::upkeep::AGAIN_AFTER;
+
+/// How often a report is said again, once a second, before its caller is told that it was not heard.
+const TRIES: usize = 10;
 
 /// A job in the hand of whoever runs it here. Its lease is renewed as long as it runs.
 #[derive(Debug)]
@@ -149,15 +153,32 @@ impl Engine {
             Ok(Err(error)) => Ok(failed(&error.to_string())),
             Err(panicked) => Ok(failed(&said(&**panicked))),
         };
-        match outcome {
-            Ok(outcome) => drop(self.finish(Finish::of(job, outcome)).await?),
-            Err(invalid) => {
-                self.finish(Finish::of(job, failed(&invalid.to_string()))).await?;
-                return Err(invalid.into());
+        let (outcome, invalid) = match outcome {
+            Ok(outcome) => (outcome, None),
+            Err(invalid) => (failed(&invalid.to_string()), Some(invalid)),
+        };
+        let reported = self.report(job, outcome).await;
+        drop(held);
+        match (ran, invalid) {
+            (Ok(_), Some(invalid)) => reported.and(Err(invalid.into())),
+            (Ok(given), None) => reported.map(|()| given),
+            (Err(panicked), _) => panic::resume_unwind(panicked),
+        }
+    }
+
+    /// Reports, and says it again if the store cannot be reached: the work is done, and its lease is
+    /// held meanwhile.
+    async fn report(&self, job: &Job, outcome: Outcome) -> Result<(), Error> {
+        for _ in 0..TRIES {
+            match self.finish(Finish::of(job, outcome.clone())).await {
+                Err(Error::Store(crore_store::Error::Unavailable(_))) => {
+                    let again_at = self.inner.now().after(AGAIN_AFTER);
+                    self.inner.timers.sleep_until(again_at).await;
+                }
+                reported => return reported.map(drop),
             }
         }
-        drop(held);
-        ran.map_or_else(|panicked| panic::resume_unwind(panicked), Ok)
+        self.finish(Finish::of(job, outcome)).await.map(drop)
     }
 
     /// What a closure gave, if it can be kept.

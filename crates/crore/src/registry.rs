@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crore_core::{Name, Span};
+use crore_core::{Code, Invalid, Name, Span};
 use crore_store::registry::{Define, Entry, Table, Value};
 
 use crate::engine::Engine;
@@ -11,7 +11,8 @@ use crate::error::Error;
 impl Engine {
     /// Sets the handler of a kind; the engine keeps what it says and does not look into it.
     pub async fn set_handler(&self, kind: Name, says: impl Into<Arc<str>>) -> Result<(), Error> {
-        self.inner.define(Define::set(kind, Value::Handler(says.into()))).await.map(drop)
+        let says = self.checked("handler", says.into())?;
+        self.inner.define(Define::set(kind, Value::Handler(says))).await.map(drop)
     }
 
     /// Removes the handler of a kind, if there is one.
@@ -31,9 +32,20 @@ impl Engine {
         says: impl Into<Arc<str>>,
         within: Span,
     ) -> Result<(), Error> {
-        let define = Define::set(worker, Value::Worker(says.into()));
+        let says = self.checked("worker", says.into())?;
+        let define = Define::set(worker, Value::Worker(says));
         let define = Define { expires_after: Some(within), ..define };
         self.inner.define(define).await.map(drop)
+    }
+
+    /// What is kept and not looked into is no longer than a payload.
+    fn checked(&self, field: &str, says: Arc<str>) -> Result<Arc<str>, Invalid> {
+        let most = self.inner.caps.payload_bytes;
+        if says.len() > most {
+            let message = format!("{} bytes, at most {most} are allowed", says.len());
+            return Err(Invalid::new(Code::PayloadTooLarge, field, message));
+        }
+        Ok(says)
     }
 
     /// A worker has left.

@@ -12,6 +12,7 @@ use crore_core::{Invalid, Job, Name, Span};
 use crore_store::jobs::Order;
 
 use crate::block::block_on;
+use crate::doubt::Doubt;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::fetch::Fetch;
@@ -133,6 +134,8 @@ impl Worker<'_> {
         let ask = self.ask()?;
         let ran = AtomicU64::new(0);
         let one = || -> Result<(), Error> {
+            // Who ends before he is told to takes the others along.
+            let _all = Doubt::new(|| self.stop.stop());
             while let Some(job) = block_on(self.next(&ask))? {
                 let ended = self.engine.run(&job, async |work: &Work<'_>| run(work));
                 is_reported(block_on(ended))?;

@@ -15,6 +15,9 @@ use crate::timers::NEVER;
 /// More than this are not looked at again: a store that has so many doubts has given up.
 const MOST: usize = 100_000;
 
+/// How many are looked at in one go.
+const AT_ONCE: usize = 1000;
+
 /// Jobs that may have been changed without anybody having heard of it, with their queues and kinds.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts(Mutex<BTreeMap<JobId, Names>>);
@@ -22,6 +25,10 @@ pub(crate) struct Doubts(Mutex<BTreeMap<JobId, Names>>);
 impl Doubts {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<JobId, Names>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn some(&self) -> Vec<(JobId, Names)> {
+        self.lock().iter().take(AT_ONCE).map(|(id, names)| (*id, names.clone())).collect()
     }
 }
 
@@ -45,8 +52,7 @@ impl Inner {
 
     /// Looks at jobs that may have been changed, and tells what they have become.
     pub(super) async fn doubts_once(&self) -> Result<Time, Error> {
-        let doubts: Vec<(JobId, Names)> =
-            self.duties.doubts.lock().iter().map(|(id, names)| (*id, names.clone())).collect();
+        let doubts = self.duties.doubts.some();
         let ids: Vec<JobId> = doubts.iter().map(|(id, _)| *id).collect();
         let jobs =
             if ids.is_empty() { Vec::new() } else { self.store.get(Which::all(&ids)).await? };
@@ -54,7 +60,7 @@ impl Inner {
             self.duties.doubts.lock().remove(&id);
             self.tell_what_became(id, names, job.as_ref());
         }
-        Ok(NEVER)
+        Ok(if self.duties.doubts.lock().is_empty() { NEVER } else { self.now() })
     }
 
     fn tell_what_became(&self, id: JobId, (queue, kind): Names, job: Option<&Job>) {

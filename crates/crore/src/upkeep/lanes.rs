@@ -28,6 +28,12 @@ pub(crate) struct Sweeps {
     strays: Vec<JobId>,
 }
 
+impl Sweeps {
+    const fn next_at(&self, now: Time) -> Time {
+        if self.sweep.is_some() || !self.strays.is_empty() { now } else { NEVER }
+    }
+}
+
 /// How far the waiting jobs were looked through.
 #[derive(Debug, Default, Clone, Copy)]
 struct Sweep {
@@ -61,20 +67,21 @@ impl Inner {
     pub(super) async fn lanes_once(&self) -> Result<Time, Error> {
         let (sweep, strays) = {
             let mut sweeps = self.sweeps();
-            (sweeps.sweep, std::mem::take(&mut sweeps.strays))
+            let some = sweeps.strays.len().min(AT_ONCE);
+            (sweeps.sweep, sweeps.strays.drain(..some).collect::<Vec<_>>())
         };
         if !strays.is_empty() {
             let relimited = self.relimit_now(&strays).await;
             relimited.inspect_err(|_| self.sweeps().strays.extend(strays))?;
         }
-        let Some(sweep) = sweep else { return Ok(NEVER) };
+        let Some(sweep) = sweep else { return Ok(self.sweeps().next_at(self.now())) };
         let next = self.sweep_on(sweep).await?;
         let mut sweeps = self.sweeps();
         // If another was begun meanwhile, that one counts.
         if sweeps.sweep.is_some_and(|now| now.no == sweep.no) {
             sweeps.sweep = next;
         }
-        Ok(if sweeps.sweep.is_some() { self.now() } else { NEVER })
+        Ok(sweeps.next_at(self.now()))
     }
 
     async fn relimit_now(&self, ids: &[JobId]) -> Result<(), Error> {

@@ -12,13 +12,14 @@ mod schedules;
 mod stats;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crore_core::{Span, Time};
 
 pub(crate) use promote::Dues;
 pub(crate) use stats::Stats;
 
+use crate::doubt::Doubt;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::timers::NEVER;
@@ -93,13 +94,23 @@ impl Default for Duties {
 }
 
 impl Duties {
-    /// Takes the duties whose time has come.
-    fn take_due(&self, now: Time) -> Vec<Duty> {
-        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        let due: Vec<Duty> =
-            Duty::ALL.into_iter().filter(|duty| at[*duty as usize] <= now).collect();
-        due.iter().for_each(|duty| at[*duty as usize] = NEVER);
-        due
+    fn at(&self) -> MutexGuard<'_, [Time; Duty::ALL.len()]> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The duties whose time has come.
+    fn due(&self, now: Time) -> Vec<Duty> {
+        let at = self.at();
+        Duty::ALL.into_iter().filter(|duty| at[*duty as usize] <= now).collect()
+    }
+
+    /// A duty is being done: whatever is wanted from here on is wanted anew.
+    fn begin(&self, duty: Duty) {
+        self.at()[duty as usize] = NEVER;
+    }
+
+    fn next_at(&self) -> Time {
+        self.at().iter().copied().min().unwrap_or(NEVER)
     }
 }
 
@@ -110,7 +121,8 @@ impl Engine {
     }
 
     /// Does what is due, and wakes whoever waited for a time that has come. An error is the first of
-    /// those that the store gave; what could not be done is tried again later.
+    /// those that the store gave; what could not be done is tried again later, and what was not done
+    /// because the future was dropped is due still.
     pub async fn upkeep_once(&self) -> Result<(), Error> {
         self.inner.upkeep_once().await
     }
@@ -123,7 +135,7 @@ impl Inner {
             return;
         }
         let is_sooner = {
-            let mut wanted = self.duties.at.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut wanted = self.duties.at();
             let slot = &mut wanted[duty as usize];
             let is_sooner = at < *slot;
             *slot = (*slot).min(at);
@@ -148,8 +160,12 @@ impl Inner {
 
     pub(crate) async fn upkeep_once(&self) -> Result<(), Error> {
         self.timers.fire();
+        // Whatever is wanted and was not due now has to be waited for again, also if the caller leaves.
+        let _again = Doubt::new(|| self.timers.want_upkeep(self.duties.next_at()));
         let mut first_error = Ok(());
-        for duty in self.duties.take_due(self.now()) {
+        for duty in self.duties.due(self.now()) {
+            self.duties.begin(duty);
+            let undone = Doubt::new(|| self.want(duty, self.now()));
             let done = match duty {
                 Duty::Promote => self.promote_once().await,
                 Duty::Rescue => self.rescue_once().await,
@@ -162,6 +178,7 @@ impl Inner {
                 Duty::Doubts => self.doubts_once().await,
                 Duty::Stats => self.stats_once().await,
             };
+            undone.over();
             match done {
                 Ok(next_at) => self.want(duty, next_at),
                 Err(error) => {
@@ -169,14 +186,6 @@ impl Inner {
                     first_error = first_error.and(Err(error));
                 }
             }
-        }
-        // Whatever is wanted and was not due now has to be waited for again.
-        let next_at = {
-            let at = self.duties.at.lock().unwrap_or_else(PoisonError::into_inner);
-            at.iter().copied().min().unwrap_or(NEVER)
-        };
-        if next_at < NEVER {
-            self.timers.want_upkeep(next_at);
         }
         first_error
     }

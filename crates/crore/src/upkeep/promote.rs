@@ -36,6 +36,11 @@ impl Inner {
     /// Makes due jobs ready; gives when the next one is due.
     pub(super) async fn promote_once(&self) -> Result<Time, Error> {
         let promoted = self.store.promote(AT_ONCE).await?;
+        // Put down before the look: who comes to wait after it puts the mark up again.
+        if self.duties.are_dues_held.swap(false, Ordering::AcqRel) {
+            let looked = self.look_for_held().await;
+            looked.inspect_err(|_| self.expect_held())?;
+        }
         Ok(promoted.next_at.unwrap_or(NEVER))
     }
 
@@ -50,17 +55,17 @@ impl Inner {
     /// A job waits for others, and is due later than they may end. The store's next promotion does not
     /// count it yet.
     pub(crate) fn expect_held(&self) {
-        self.duties.are_dues_held.store(true, Ordering::Relaxed);
+        self.duties.are_dues_held.store(true, Ordering::Release);
     }
 
     /// Something has ended that others may have waited for, and some of them may be due later.
     pub(crate) fn released(&self) {
-        if self.duties.are_dues_held.load(Ordering::Relaxed) {
+        if self.duties.are_dues_held.load(Ordering::Acquire) {
             self.want(Duty::Promote, self.now());
         }
     }
 
-    /// Whatever waits when the engine is made may be due later.
+    /// Whatever waits may be due later.
     pub(super) async fn look_for_held(&self) -> Result<(), Error> {
         let (queue, kind) = (None, None);
         let query = Query { state: State::Waiting, queue, kind, after: None, n: 1 };

@@ -35,6 +35,10 @@ impl Inner {
 
     /// Writes the counts down.
     pub(super) async fn stats_once(&self) -> Result<Time, Error> {
+        self.write_stats().await.map(|()| NEVER)
+    }
+
+    pub(crate) async fn write_stats(&self) -> Result<(), Error> {
         let counts = {
             let mut counts = self.duties.stats.0.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *counts)
@@ -48,7 +52,7 @@ impl Inner {
             counts.into_iter().for_each(|(what, n)| self.keep_count(what, n));
             return Err(error.into());
         }
-        Ok(NEVER)
+        Ok(())
     }
 
     fn keep_count(&self, what: &'static str, n: u64) {

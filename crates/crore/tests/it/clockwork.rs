@@ -1,5 +1,7 @@
 //! What the clock does: schedules, promotions, limits over time, pruning, statistics.
 
+use std::time::Duration;
+
 use crore::core::job::{Needs, When};
 use crore::core::limit::Limit;
 use crore::core::push::{After, AfterRef};
@@ -10,7 +12,7 @@ use crore::store::views::Step;
 use crore::{Error, block_on};
 use crore_testkit::FakeClock;
 
-use crate::scene::{DAY, HOUR, MINUTE, SECOND, Scene, job, jobs, name, on_both};
+use crate::scene::{DAY, HOUR, MINUTE, SECOND, Scene, Task, job, jobs, name, on_both, wait_for};
 
 fn set(scene: &Scene, timing: &str, missed: Missed) {
     set_job(scene, timing, missed, job("q")).expect("set");
@@ -350,5 +352,72 @@ fn what_happens_is_counted_and_written_down() {
         };
         assert_eq!((total("pushed"), total("done"), total("cancelled")), (3, 1, 1));
         assert_eq!((total("dead"), total("failed")), (0, 0));
+    });
+}
+
+#[test]
+fn what_was_counted_before_a_stop_is_written_down() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let engine = crore::Engine::open(dir.path()).expect("opened");
+    for _ in 0..3 {
+        engine.push("q", "x").wait().expect("pushed");
+    }
+    engine.stop().expect("stopped");
+    drop(engine);
+    let engine = crore::Engine::open(dir.path()).expect("opened again");
+    let stats = block_on(engine.stats(name("pushed"), Step::Hour)).expect("stats");
+    assert_eq!(stats.iter().map(|(_, n)| n).sum::<u64>(), 3);
+}
+
+#[test]
+fn more_jobs_than_are_looked_at_at_once_come_back_under_the_limits_of_then() {
+    let scene = Scene::memory();
+    let push = || drop(scene.push_all(jobs("q", 1000)));
+    (0..3).for_each(|_| push());
+    let running: Vec<_> = (0..3).flat_map(|_| scene.fetch_n("q", 1000)).collect();
+    limit(&scene, "concurrency 0");
+    scene.settle();
+    for job in &running {
+        scene.finish(job, crore::core::machine::Outcome::Interrupted);
+    }
+    scene.settle();
+    assert!(running.iter().all(|job| scene.get(job.id).spec.limits.len() == 1));
+    assert_eq!(taken(&scene), 0);
+}
+
+#[test]
+fn a_limit_that_is_loosened_or_removed_wakes_whoever_waits() {
+    on_both(|scene| {
+        let loosen: [fn(&Scene); 3] = [
+            |scene| limit(scene, "rate 1000/1s burst 1000"),
+            |scene| limit(scene, "concurrency 100"),
+            |scene| block_on(scene.engine.remove_limit(name("l"))).expect("removed"),
+        ];
+        for loosened in loosen {
+            limit(scene, "rate 1/1d concurrency 1");
+            scene.settle();
+            scene.push_all(jobs("q", 2));
+            let first = scene.try_fetch("q");
+            let mut waiter = Task::new(scene.engine.fetch(wait_for("q")));
+            // On a disk the first look takes a while.
+            crore_testkit::eventually(Duration::from_secs(10), || {
+                assert!(waiter.poll().is_none());
+                scene.engine.waiting() == 1
+            });
+            loosened(scene);
+            scene.settle();
+            // A rate that was used up lets the next one through after its new distance.
+            let got = crore_testkit::eventually(Duration::from_secs(10), || {
+                scene.pass(Span::from_millis(1));
+                waiter.poll_if_woken()
+            });
+            let got = got.expect("no error");
+            assert_eq!(got.len(), 1);
+            got.iter().chain(&first).for_each(|job| scene.done(job));
+            let rest = scene.fetch_n("q", 10);
+            rest.iter().for_each(|job| scene.done(job));
+            scene.clock.advance(DAY.times(2));
+            scene.settle();
+        }
     });
 }

@@ -1,5 +1,7 @@
 //! Whom a job wakes, and that nobody waits for one that is there.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crore::core::{Job, Span};
 use crore::fetch::Fetch;
 use crore::{Engine, Error, block_on};
@@ -261,4 +263,68 @@ fn what_a_fetch_may_not_ask_for_is_refused_by_its_field() {
     assert_eq!(refused(Fetch { n: 1001, ..ask("q") }), "n");
     assert_eq!(refused(Fetch { queues: Vec::new(), ..ask("q") }), "queues");
     assert_eq!(refused(Fetch { kinds: Some(Vec::new()), ..ask("q") }), "kinds");
+    let names = |n: usize| (0..n).map(|n| name(&n.to_string())).collect::<Vec<_>>();
+    let many = Fetch { queues: names(1000), kinds: Some(names(11)), ..ask("q") };
+    assert_eq!(refused(many), "kinds");
+    let most = Fetch { queues: names(1000), kinds: Some(names(10)), ..ask("q") };
+    assert_eq!(block_on(scene.engine.fetch(most)).expect("no error"), []);
+}
+
+const JOBS: usize = 400;
+
+/// Eight fetch and four push. Whoever waits for a job that lies there would wait for ever, since the
+/// clock stands still.
+fn hurry(scene: &Scene, do_leave: bool) {
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|threads| {
+        for fetcher in 0..8 {
+            let done = &done;
+            threads.spawn(move || {
+                let queues = if fetcher % 2 == 0 { vec!["a", "b"] } else { vec!["a"] };
+                let mut ask = Fetch { n: 1 + fetcher % 3, ..wait_for("a") };
+                ask.queues = queues.into_iter().map(name).collect();
+                ask.kinds = (fetcher % 4 == 2).then(|| vec![name("work")]);
+                while done.load(Ordering::SeqCst) < JOBS {
+                    let early = do_leave.then(|| waits_a_moment(&scene.engine, &ask)).flatten();
+                    let jobs = early.unwrap_or_else(|| {
+                        block_on(scene.engine.fetch(ask.clone())).expect("no error")
+                    });
+                    for job in jobs {
+                        scene.done(&job);
+                        if done.fetch_add(1, Ordering::SeqCst) + 1 == JOBS {
+                            scene.engine.stop().expect("stopped");
+                        }
+                    }
+                }
+            });
+        }
+        for pusher in 0..4 {
+            threads.spawn(move || {
+                for _ in 0..JOBS / 20 {
+                    scene.push_all(jobs("a", 4));
+                    scene.push_all(jobs(if pusher == 0 { "b" } else { "a" }, 1));
+                }
+            });
+        }
+    });
+    assert_eq!(done.into_inner(), JOBS);
+}
+
+#[test]
+fn no_job_is_left_lying_while_somebody_waits_for_it() {
+    on_both(|scene| hurry(scene, false));
+}
+
+#[test]
+fn no_job_is_left_lying_though_those_who_wait_come_and_go() {
+    hurry(&Scene::memory(), true);
+}
+
+/// Polls a fetch a few times and leaves, unless it has given something by then.
+fn waits_a_moment(engine: &Engine, ask: &Fetch) -> Option<Vec<Job>> {
+    let mut fetch = Task::new(engine.fetch(ask.clone()));
+    (0..3).find_map(|_| {
+        std::thread::yield_now();
+        fetch.poll().map(|jobs| jobs.expect("no error"))
+    })
 }

@@ -7,6 +7,7 @@ mod dispatch;
 mod later;
 mod life;
 mod many;
+mod power;
 mod reports;
 mod scene;
 mod sick;

@@ -514,3 +514,21 @@ fn whoever_fetches_and_vanishes_loses_no_job() {
     assert_eq!(scene.fetch("q").id, id);
     assert_eq!(scene.get(id).live.worker, Some(name("w")));
 }
+
+#[test]
+fn handlers_and_workers_are_kept_as_they_are_said_and_no_longer_than_a_payload() {
+    on_both(|scene| {
+        let engine = &scene.engine;
+        block_on(engine.set_handler(name("mail"), "by post")).expect("set");
+        block_on(engine.set_worker(name("w1"), "here", MINUTE)).expect("set");
+        assert_eq!(block_on(engine.handlers()).expect("handlers").len(), 1);
+        assert_eq!(block_on(engine.workers()).expect("workers").len(), 1);
+        scene.pass(MINUTE);
+        assert_eq!(block_on(engine.workers()).expect("workers").len(), 0, "it fell silent");
+        block_on(engine.remove_handler(name("mail"))).expect("removed");
+        assert_eq!(block_on(engine.handlers()).expect("handlers").len(), 0);
+        let long = "x".repeat((1 << 20) + 1);
+        let refused = block_on(engine.set_handler(name("mail"), long));
+        assert!(matches!(refused, Err(Error::Invalid(invalid)) if invalid.field == "handler"));
+    });
+}

@@ -178,9 +178,13 @@ impl Wake for Count {
 }
 
 impl<'a, T> Task<'a, T> {
+    pub(crate) fn new(future: impl Future<Output = T> + 'a) -> Self {
+        Self { future: Box::pin(future), count: Arc::default() }
+    }
+
     /// A future that was polled once, and waits.
     pub(crate) fn waiting(future: impl Future<Output = T> + 'a) -> Self {
-        let mut task = Self { future: Box::pin(future), count: Arc::default() };
+        let mut task = Self::new(future);
         assert!(task.poll().is_none(), "it does not wait");
         task
     }

@@ -611,3 +611,95 @@ fn a_limit_or_a_schedule_whose_setting_nobody_heard_holds() {
     scene.push(job("elsewhere"));
     assert_eq!(scene.try_fetch("elsewhere"), None);
 }
+
+#[test]
+fn upkeep_that_is_left_in_the_middle_is_due_still() {
+    let (scene, sick) = Sick::scene();
+    let mut later = job("q");
+    later.due = When::After(MINUTE);
+    scene.push(later);
+    let running = scene.push(Spec { lease: Some(MINUTE), ..spec("other") });
+    scene.fetch("other");
+    scene.clock.advance(MINUTE);
+    sick.hold(Verb::Promote);
+    drop(Task::waiting(scene.engine.upkeep_once()));
+    sick.release(Verb::Promote);
+    assert!(scene.engine.upkeep_at() <= scene.now());
+    scene.settle();
+    assert!(scene.try_fetch("q").is_some());
+    assert_eq!(scene.state(running), State::Ready);
+}
+
+#[test]
+fn the_last_handle_may_be_let_go_by_whoever_the_engines_own_thread_wakes() {
+    /// A task that owns the engine, and is over as soon as it is woken.
+    struct Owns(std::sync::Mutex<Option<Engine>>, std::sync::mpsc::Sender<()>);
+    impl Wake for Owns {
+        fn wake(self: Arc<Self>) {
+            drop(self.0.lock().expect("no panic").take());
+            self.1.send(()).expect("heard");
+        }
+    }
+    let engine = Engine::memory();
+    let timeout = Duration::from_millis(1);
+    engine.push("q", "x").timeout(timeout).wait().expect("pushed");
+    let mut listener = engine.listen();
+    assert_eq!(block_on(engine.fetch(ask("q"))).expect("no error").len(), 1);
+    while listener.try_next().is_some() {}
+    let (send, gone) = std::sync::mpsc::channel();
+    let waker = Waker::from(Arc::new(Owns(std::sync::Mutex::new(Some(engine)), send)));
+    let mut next = Box::pin(listener.next());
+    if next.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+        // The run was ended already, and the engine is let go here.
+        waker.wake();
+    }
+    gone.recv_timeout(Duration::from_secs(10)).expect("the engine is gone");
+}
+
+#[test]
+fn whoever_waits_for_other_jobs_does_not_count_as_waiting_for_this_one() {
+    let scene = Scene::memory();
+    let id = scene.push(job("q"));
+    let other_kind = Fetch { kinds: Some(vec![name("other")]), ..wait_for("q") };
+    let others = [
+        Task::waiting(scene.engine.fetch(wait_for("other"))),
+        Task::waiting(scene.engine.fetch(other_kind)),
+    ];
+    assert_eq!(reasons(&scene, id), [Reason::NobodyWaits]);
+    drop(others);
+    block_on(scene.engine.pause(name("q"))).expect("paused");
+    let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));
+    assert_eq!(reasons(&scene, id), [Reason::Paused(name("q"))]);
+    drop(waiter);
+}
+
+#[test]
+fn a_report_that_the_store_could_not_take_is_said_again_while_the_lease_is_held() {
+    let (scene, sick) = Sick::scene();
+    let id = scene.push(job("q"));
+    sick.err_once(Verb::Apply);
+    let run = async |_: &Work<'_>| Ok::<_, String>(());
+    let mut pop = Task::waiting(scene.engine.pop("q", run));
+    assert_eq!(scene.state(id), State::Running);
+    scene.pass(SECOND);
+    assert_eq!(pop.poll_if_woken().expect("reported").expect("no error"), Some(Ok(())));
+    assert_eq!(scene.state(id), State::Done);
+}
+
+#[test]
+fn a_worker_of_which_one_part_ends_by_an_error_ends_as_a_whole() {
+    let sick = Sick::new(Memory::default());
+    let engine = living(&sick);
+    std::thread::scope(|scope| {
+        let worker = engine.worker(["q"]).parallel(4);
+        let run = scope.spawn(|| worker.run_blocking(|_: &Work<'_>| Ok::<_, String>(())));
+        eventually(Duration::from_secs(10), || engine.waiting() == 4);
+        sick.hold(Verb::Claim);
+        block_on(engine.push_all(job("q").into())).expect("pushed");
+        sick.poison();
+        sick.release(Verb::Claim);
+        // Whoever is woken meets the error; the others wait for nothing any more.
+        let ended = run.join().expect("no panic");
+        assert_eq!(ended.expect_err("poisoned").code(), Code::Poisoned);
+    });
+}

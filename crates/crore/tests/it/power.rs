@@ -1,0 +1,165 @@
+//! The embedded store on a disk that fails or loses power, step by step: who is told what, and what a
+//! restart finds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crore::core::machine::Outcome;
+use crore::core::{Code, State};
+use crore::finish::{Finish, Finished};
+use crore::store::embedded::disk::sim::{Call, Failure, Fault, SimDisk, Then};
+use crore::store::embedded::{self, Embedded};
+use crore::{Engine, Error, Options};
+use crore_testkit::FakeClock;
+
+use crate::scene::{HOUR, LEASE, MINUTE, SECOND, Task, ask, job, jobs, name, wait_for};
+
+const DONE: Outcome = Outcome::Done { result: None };
+
+/// An engine whose store commits when the test says so.
+struct Machine {
+    disk: SimDisk,
+    clock: FakeClock,
+    store: Arc<Embedded>,
+    engine: Engine,
+}
+
+impl Machine {
+    fn on(disk: SimDisk, clock: FakeClock) -> Self {
+        let options = embedded::Options { segment_bytes: 1 << 16, ..embedded::Options::default() };
+        let opened = Embedded::open_on(Arc::new(disk.clone()), Arc::new(clock.clone()), options);
+        let store = Arc::new(opened.expect("opened"));
+        let is_made = AtomicBool::new(false);
+        let engine = std::thread::scope(|threads| {
+            let commits = threads.spawn(|| {
+                while !is_made.load(Ordering::SeqCst) {
+                    store.commit_once().expect("committed");
+                    std::thread::yield_now();
+                }
+            });
+            let store = Arc::<Embedded>::clone(&store);
+            let over = Engine::over(store, clock_of(&clock), Options::default());
+            is_made.store(true, Ordering::SeqCst);
+            commits.join().expect("no panic");
+            over.expect("an engine")
+        });
+        Self { disk, clock, store, engine }
+    }
+
+    /// What a call gives, while the store commits.
+    fn run<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let mut task = Task::new(call);
+        for _ in 0..100 {
+            if let Some(answer) = task.poll() {
+                return answer;
+            }
+            // A commit that fails is told to whoever waits for it.
+            let _ = self.store.commit_once();
+        }
+        panic!("it is never answered");
+    }
+
+    fn code<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Option<Code> {
+        self.run(call).err().map(|error| error.code())
+    }
+
+    fn fail(&self, kind: Call) {
+        let (error, then) = (Failure::Eio, Then::Once);
+        self.disk.fail(Fault::AfterCalls { n: 0, kind, error, then });
+    }
+
+    /// The machine after the power came back.
+    fn after_a_power_cut(self, seed: u64) -> Self {
+        Self::on(self.disk.crash(seed), self.clock)
+    }
+}
+
+fn clock_of(clock: &FakeClock) -> Arc<dyn crore::core::Clock> {
+    Arc::new(clock.clone())
+}
+
+fn machine() -> Machine {
+    Machine::on(SimDisk::new(7), FakeClock::default())
+}
+
+#[test]
+fn a_failed_sync_is_told_to_whoever_waits_for_it_and_to_everybody_after() {
+    for kind in [Call::Sync, Call::Write] {
+        let machine = machine();
+        let engine = &machine.engine;
+        machine.run(engine.push_all(job("q").into())).expect("pushed");
+        let fetched = machine.run(engine.fetch(ask("q"))).expect("fetched").remove(0);
+        let mut waiter = Task::new(engine.wait(fetched.id, HOUR));
+        assert!(waiter.poll().is_none());
+        machine.store.commit_once().expect("committed");
+        assert!(waiter.poll().is_none(), "it waits for the end of the job");
+        machine.fail(kind);
+        let report = Finish::of(&fetched, DONE);
+        assert_eq!(machine.code(engine.finish(report.clone())), Some(Code::Poisoned));
+        assert_eq!(machine.code(engine.finish(report)), Some(Code::Poisoned));
+        assert_eq!(machine.code(engine.push_all(job("q").into())), Some(Code::Poisoned));
+        assert_eq!(machine.code(engine.fetch(wait_for("q"))), Some(Code::Poisoned));
+        assert_eq!(machine.code(engine.drain(name("q"), HOUR)), Some(Code::Poisoned));
+        machine.clock.advance(MINUTE);
+        assert_eq!(machine.code(engine.upkeep_once()), Some(Code::Poisoned));
+        engine.stop().expect("stopped");
+        assert!(matches!(waiter.poll_if_woken(), Some(Err(Error::Stopping))));
+    }
+}
+
+#[test]
+fn after_a_power_cut_what_was_answered_is_there_and_workers_keep_their_jobs() {
+    for seed in 0..20 {
+        let machine = machine();
+        let engine = &machine.engine;
+        let pushed = machine.run(engine.push_all(jobs("q", 3).into())).expect("pushed");
+        let ids: Vec<_> = pushed.jobs.iter().filter_map(crore::push::Taken::id).collect();
+        let first = machine.run(engine.fetch(ask("q"))).expect("fetched").remove(0);
+        let done = machine.run(engine.finish(Finish::of(&first, DONE))).expect("reported");
+        assert!(matches!(done, Finished::Yes { .. }));
+        let second = machine.run(engine.fetch(ask("q"))).expect("fetched").remove(0);
+        // What is pushed next takes the record of the claim along to the disk.
+        machine.run(engine.push_all(job("other").into())).expect("pushed");
+        // And this one nobody has an answer to.
+        let mut unanswered = Task::new(engine.finish(Finish::of(&second, DONE)));
+        assert!(unanswered.poll().is_none());
+        drop(unanswered);
+        machine.clock.advance(LEASE.plus(SECOND));
+        let machine = machine.after_a_power_cut(seed);
+        let engine = &machine.engine;
+        let state = |n: usize| {
+            let job = machine.run(engine.get(ids[n])).expect("no error");
+            job.map(|job| job.live.state)
+        };
+        assert_eq!((state(0), state(2)), (Some(State::Done), Some(State::Ready)), "seed {seed}");
+        assert_eq!(state(1), Some(State::Running), "seed {seed}");
+        machine.run(engine.upkeep_once()).expect("upkeep");
+        assert_eq!(state(1), Some(State::Running), "one more lease, seed {seed}");
+        let late = machine.run(engine.finish(Finish::of(&second, DONE))).expect("reported");
+        assert!(matches!(late, Finished::Yes { state: Some(State::Done), .. }), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_what_is_new_and_takes_reports_still() {
+    let machine = machine();
+    let engine = &machine.engine;
+    machine.run(engine.push_all(jobs("q", 3).into())).expect("pushed");
+    let fetched = machine.run(engine.fetch(ask("q"))).expect("fetched").remove(0);
+    machine.disk.capacity(0);
+    let mut refused = None;
+    for _ in 0..10_000 {
+        let mut large = job("q");
+        let bytes = vec![0; 4096];
+        large.spec.payload = crore::core::Payload::new(crore::core::Encoding::Bytes, bytes);
+        refused = machine.code(engine.push_all(large.into()));
+        if refused.is_some() {
+            break;
+        }
+        // A store without threads is kept by whoever has it.
+        let _ = machine.store.keep_once();
+    }
+    assert_eq!(refused, Some(Code::Full));
+    let done = machine.run(engine.finish(Finish::of(&fetched, DONE))).expect("reported");
+    assert!(matches!(done, Finished::Yes { .. }));
+}
