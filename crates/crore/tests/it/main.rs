@@ -2,3 +2,4 @@
 #![expect(clippy::expect_used, reason = "a test panics, and says why")]
 
 mod life;
+mod sim;

@@ -128,7 +128,7 @@ impl Subject for Journal {
         let (tape, lie) = (Arc::clone(&self.tape), self.lie);
         let progress = Mutex::new(progress);
         let store = Arc::new(Journaled { memory, time, clock, tape, file, progress, epoch, lie });
-        Ok(Running { store: Arc::clone(&store) as _, loops: store })
+        Ok(Running::new(Arc::clone(&store) as _, store))
     }
 
     fn survives(&self) -> bool {
