@@ -32,6 +32,25 @@ struct Made {
     change: Change,
 }
 
+/// Decisions of which it is open whether they were written: nobody heard the answer of the store.
+struct Open<'a> {
+    inner: &'a Inner,
+    made: Vec<Made>,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if self.made.is_empty() {
+            return;
+        }
+        drop(self.inner.care(&[Duty::Promote, Duty::Rescue, Duty::Prune]));
+        for made in &self.made {
+            self.inner.running.forget(made.job.id);
+            self.inner.results.look_again(made.job.id);
+        }
+    }
+}
+
 impl Inner {
     /// Decides about jobs and writes the decisions, all at once; each is answered singly. Who asks
     /// twice for one job is answered twice, in order.
@@ -106,9 +125,10 @@ impl Inner {
         if made.is_empty() {
             return Ok(());
         }
-        let writes = made.iter().map(|made| Write::Job(made.change.clone())).collect();
+        let mut open = Open { inner: self, made };
+        let writes = open.made.iter().map(|made| Write::Job(made.change.clone())).collect();
         let applied = self.store.apply(writes).await?.into_inner();
-        for (made, applied) in made.into_iter().zip(applied) {
+        for (made, applied) in std::mem::take(&mut open.made).into_iter().zip(applied) {
             self.running.forget(made.job.id);
             if let Applied::Yes(pushed) = applied {
                 let state = state_after(&made.change, self.now());
@@ -127,6 +147,14 @@ impl Inner {
             && matches!(state, Some(State::Scheduled))
         {
             self.want(Duty::Promote, next.due.resolve(now, job.live.due));
+        }
+        let pushed = change.effects.iter().filter_map(|effect| match effect {
+            Effect::Push(jobs) => Some(jobs),
+            _ => None,
+        });
+        self.want(Duty::Promote, self.first_due(pushed.flatten()));
+        if change.effects.iter().any(|effect| matches!(effect, Effect::Settle(_))) {
+            self.want_released(now);
         }
         let breaks = |effect: &Effect| match effect {
             Effect::Settle(settled) => *settled == Settled::Gone,

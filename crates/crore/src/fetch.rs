@@ -123,7 +123,9 @@ impl Inner {
         if self.is_stopping() {
             return Ok((Vec::new(), NEVER));
         }
+        let care = self.care(&[Duty::Rescue]);
         let claimed = self.store.claim(ask.claim()).await?;
+        care.over();
         if let Some(first) = claimed.jobs.iter().map(|job| job.live.lease_until).min() {
             self.want(Duty::Rescue, first);
             let overdue_at = self.running.add(&claimed.jobs);

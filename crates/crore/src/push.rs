@@ -8,6 +8,7 @@ use crore_store::jobs::{self, Pushed};
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::events::{Event, Happened};
+use crate::timers::NEVER;
 use crate::upkeep::Duty;
 
 /// What a push answers.
@@ -69,12 +70,11 @@ impl Inner {
         }
         let heard = self.events.is_heard();
         let names = if heard { batch.jobs.iter().map(names).collect() } else { Vec::new() };
-        let due = batch.jobs.iter().map(|job| job.due.resolve(now, now)).filter(|due| *due > now);
-        let first_due = due.min();
+        let first_due = self.first_due(&batch.jobs);
+        let care = self.care(if first_due < NEVER { &[Duty::Promote] } else { &[] });
         let stored = self.store.push(batch).await?.into_inner();
-        if let Some(due) = first_due {
-            self.want(Duty::Promote, due);
-        }
+        care.over();
+        self.want(Duty::Promote, first_due);
         self.count("pushed", stored.jobs.iter().filter(|one| is_new(one)).count());
         if heard {
             self.tell_pushed(&stored, names);

@@ -53,10 +53,19 @@ struct Waiters {
     is_closed: bool,
 }
 
+/// What a waiter is told.
+#[derive(Debug, Clone)]
+enum Told {
+    /// The job has ended so.
+    Ended(Ended),
+    /// It may have: nobody heard what became of it.
+    Look,
+}
+
 #[derive(Debug)]
 struct Waiter {
     id: u64,
-    ended: Option<Ended>,
+    told: Option<Told>,
     waker: Option<Waker>,
 }
 
@@ -67,13 +76,22 @@ impl Results {
 
     /// A job has ended; what is to be said is only made if anybody waits for it.
     pub(crate) fn tell(&self, job: JobId, ended: impl FnOnce() -> Ended) {
+        self.wake(job, || Told::Ended(ended()));
+    }
+
+    /// A job may have ended; whoever waits for it looks by himself.
+    pub(crate) fn look_again(&self, job: JobId) {
+        self.wake(job, || Told::Look);
+    }
+
+    fn wake(&self, job: JobId, told: impl FnOnce() -> Told) {
         let woken: Vec<Waker> = {
             let mut waiters = self.lock();
             let Some(list) = waiters.by_job.get_mut(&job) else { return };
-            let ended = ended();
+            let told = told();
             list.iter_mut()
                 .filter_map(|waiter| {
-                    waiter.ended = Some(ended.clone());
+                    waiter.told = Some(told.clone());
                     waiter.waker.take()
                 })
                 .collect()
@@ -95,7 +113,7 @@ impl Results {
         let mut waiters = self.lock();
         waiters.last += 1;
         let id = waiters.last;
-        waiters.by_job.entry(job).or_default().push(Waiter { id, ended: None, waker: None });
+        waiters.by_job.entry(job).or_default().push(Waiter { id, told: None, waker: None });
         Place { results: self, job, id }
     }
 }
@@ -109,7 +127,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn poll(&self, context: &mut Context<'_>) -> Poll<Result<Ended, Error>> {
+    fn poll(&self, context: &mut Context<'_>) -> Poll<Result<Told, Error>> {
         let mut waiters = self.results.lock();
         if waiters.is_closed {
             return Poll::Ready(Err(Error::Stopping));
@@ -119,8 +137,8 @@ impl Place<'_> {
         else {
             return Poll::Ready(Err(Error::Stopping));
         };
-        match waiter.ended.take() {
-            Some(ended) => Poll::Ready(Ok(ended)),
+        match waiter.told.take() {
+            Some(told) => Poll::Ready(Ok(told)),
             None => {
                 waiter.waker = Some(context.waker().clone());
                 Poll::Pending
@@ -154,20 +172,26 @@ impl Inner {
         let ends_at = self.now().after(at_most);
         let place = self.results.enter(id);
         // Whoever ends it from here on tells this place.
-        let job = self.store.get(vec![id.into()]).await?.pop().flatten();
-        let job = job.ok_or_else(|| Error::NotFound { what: format!("job {id}") })?;
-        let ended = if job.live.state.has_ended() {
-            Ended::now(&job)
-        } else {
+        let mut was_there = false;
+        let ended = loop {
+            let job = self.store.get(vec![id.into()]).await?.pop().flatten();
+            match job {
+                Some(job) if job.live.state.has_ended() => break Ended::now(&job),
+                Some(_) => was_there = true,
+                None if was_there => break Ended { id, state: None, result: None, error: None },
+                None => return Err(Error::NotFound { what: format!("job {id}") }),
+            }
             let mut sleep = pin!(self.timers.sleep_until(ends_at));
-            let ended = poll_fn(|context| {
-                if let Poll::Ready(ended) = place.poll(context) {
-                    return Poll::Ready(Some(ended));
+            let told = poll_fn(|context| {
+                if let Poll::Ready(told) = place.poll(context) {
+                    return Poll::Ready(Some(told));
                 }
                 sleep.as_mut().poll(context).map(|()| None)
             });
-            match ended.await {
-                Some(ended) => ended?,
+            match told.await {
+                Some(Ok(Told::Ended(ended))) => break ended,
+                Some(Ok(Told::Look)) => {}
+                Some(Err(error)) => return Err(error),
                 None => return Ok(None),
             }
         };

@@ -94,11 +94,10 @@ impl Inner {
     ) -> Result<bool, Error> {
         let to = Definition::Set(Value::Schedule(Box::new(schedule)));
         let define = Define { name: name.clone(), to, guard, expires_after: None };
+        // It is looked at also if whoever sets it does not wait for the answer.
+        let _care = self.care(&[Duty::Schedules]);
         match self.define(define).await {
-            Ok(_) => {
-                self.want(Duty::Schedules, self.now());
-                Ok(true)
-            }
+            Ok(_) => Ok(true),
             Err(Error::Refused { .. }) => Ok(false),
             Err(error) => Err(error),
         }

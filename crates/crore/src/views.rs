@@ -9,6 +9,7 @@ use crore_store::views::{Count, JobNotes, Note, Page, Query, Step};
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::upkeep::Duty;
 
 impl Engine {
     /// A job, if it is there.
@@ -76,6 +77,8 @@ impl Engine {
 
     /// From now on a group ends when its members have; `false`: it was sealed before, or is not there.
     pub async fn seal(&self, id: GroupId) -> Result<bool, Error> {
+        // Those who waited for it may be released, or broken.
+        let _care = self.inner.care(&[Duty::Promote, Duty::Rescue]);
         let applied = self.inner.store.apply(vec![Write::Seal(id)]).await?.into_inner();
         Ok(matches!(applied.first(), Some(Applied::Yes(_))))
     }

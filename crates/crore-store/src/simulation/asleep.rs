@@ -53,6 +53,9 @@ impl World<'_> {
         self.set_out(Caller::Drain, Box::pin(worker::fetch_patiently(link.clone())));
         self.run("a push for him who waits", pusher::push_one(link));
         for _ in 0..100 {
+            if self.under_way.is_empty() {
+                break;
+            }
             self.commit();
             self.poll_all();
         }

@@ -17,6 +17,7 @@ use super::settle::{Verdict, settle};
 use super::whole::Whole;
 use super::world::{Caller, World};
 use super::{admin, upkeep};
+use crate::Error;
 use crate::jobs::{Claim, Order};
 use crate::registry::{Define, Table};
 use crate::views::Query;
@@ -133,6 +134,11 @@ impl World<'_> {
             Some(Ok(whole)) => {
                 whole.faults.iter().for_each(|fault| self.scene().wrong(fault.clone()));
                 Some(whole)
+            }
+            // A front writes when it is opened, and cannot on a disk without room.
+            Some(Err(Error::Poisoned)) if self.failed && self.subject.has_front() => {
+                self.scene().gave_up = true;
+                None
             }
             Some(Err(error)) => {
                 self.scene().wrong(format!("cannot be read: {error:?}"));

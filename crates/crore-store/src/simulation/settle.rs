@@ -39,7 +39,8 @@ pub(super) enum Verdict {
 impl Verdict {
     /// What a front has told of a job that was in this state, and perhaps asked to stop.
     pub(super) fn of(fate: Fate, before: Option<(State, bool)>) -> Self {
-        let (before, was_asked) = (before.map(|(state, _)| state), before.is_some_and(|(_, was)| was));
+        let (before, was_asked) =
+            (before.map(|(state, _)| state), before.is_some_and(|(_, was)| was));
         match fate {
             Fate::Yes { asked, pushed } => Self::Applied { before, was_asked, asked, pushed },
             Fate::No => Self::Refused(None),

@@ -294,9 +294,7 @@ impl<'a> World<'a> {
     /// An answer is lost: its caller will never hear it.
     pub(super) fn lose_answer(&mut self) -> bool {
         let place = self.scene().dice.place(self.under_way.len());
-        let Some(under_way) = self.under_way.get(place) else { return false };
-        if self.scene().has_front && matches!(under_way.caller, Caller::Keeper(_)) {
-            // That is no caller, but part of the front.
+        if self.under_way.is_empty() {
             return false;
         }
         drop(self.under_way.remove(place));

@@ -63,23 +63,51 @@ pub(crate) struct Duties {
     at: Mutex<[Time; Duty::ALL.len()]>,
     pub(crate) stats: Stats,
     pub(crate) sweep: Mutex<lanes::Sweep>,
+    waits: promote::Waits,
 }
 
 impl Default for Duties {
     fn default() -> Self {
         let at = Mutex::new([NEVER; Duty::ALL.len()]);
-        Self { at, stats: Stats::default(), sweep: Mutex::default() }
+        let (stats, sweep, waits) = (Stats::default(), Mutex::default(), promote::Waits::default());
+        Self { at, stats, sweep, waits }
     }
 }
 
 impl Duties {
-    /// Takes the duties whose time has come.
-    fn take_due(&self, now: Time) -> Vec<Duty> {
+    /// Takes a duty, if its time has come.
+    fn take(&self, duty: Duty, now: Time) -> bool {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        let due: Vec<Duty> =
-            Duty::ALL.into_iter().filter(|duty| at[*duty as usize] <= now).collect();
-        due.iter().for_each(|duty| at[*duty as usize] = NEVER);
-        due
+        let slot = &mut at[duty as usize];
+        let is_due = *slot <= now;
+        if is_due {
+            *slot = NEVER;
+        }
+        is_due
+    }
+}
+
+/// Duties that somebody else has to see to if he who has this leaves in the middle: one whose call is
+/// dropped, or whose store gave no answer, leaves it open what was written, and upkeep has to look.
+#[derive(Debug)]
+#[must_use = "it is about what happens before it is over"]
+pub(crate) struct Care<'a> {
+    inner: &'a Inner,
+    duties: &'static [Duty],
+}
+
+impl Care<'_> {
+    /// It is known what was written, and what there is to do.
+    pub(crate) fn over(mut self) {
+        self.duties = &[];
+    }
+}
+
+impl Drop for Care<'_> {
+    fn drop(&mut self) {
+        for duty in self.duties {
+            self.inner.want(*duty, self.inner.now());
+        }
     }
 }
 
@@ -114,9 +142,15 @@ impl Inner {
         }
     }
 
+    /// These duties are seen to, however what begins now ends.
+    pub(crate) const fn care(&self, duties: &'static [Duty]) -> Care<'_> {
+        Care { inner: self, duties }
+    }
+
     /// What has to be done once, when the engine is made.
     pub(crate) async fn wake_up(&self) -> Result<(), Error> {
         self.load_limits().await?;
+        self.look_for_waits().await?;
         self.keep_leases().await?;
         let now = self.now();
         for duty in [Duty::Promote, Duty::Rescue, Duty::Schedules, Duty::Prune] {
@@ -128,7 +162,12 @@ impl Inner {
     pub(crate) async fn upkeep_once(&self) -> Result<(), Error> {
         self.timers.fire();
         let mut first_error = Ok(());
-        for duty in self.duties.take_due(self.now()) {
+        let now = self.now();
+        for duty in &Duty::ALL {
+            if !self.duties.take(*duty, now) {
+                continue;
+            }
+            let care = self.care(std::slice::from_ref(duty));
             let done = match duty {
                 Duty::Promote => self.promote_once().await,
                 Duty::Rescue => self.rescue_once().await,
@@ -139,10 +178,11 @@ impl Inner {
                 Duty::Prune => self.prune_once().await,
                 Duty::Stats => self.stats_once().await,
             };
+            care.over();
             match done {
-                Ok(next_at) => self.want(duty, next_at),
+                Ok(next_at) => self.want(*duty, next_at),
                 Err(error) => {
-                    self.want(duty, self.now().after(AGAIN_AFTER));
+                    self.want(*duty, self.now().after(AGAIN_AFTER));
                     first_error = first_error.and(Err(error));
                 }
             }

@@ -4,6 +4,7 @@ use crore_core::{NewJob, Time};
 use crore_store::jobs::Write;
 use crore_store::registry::{Entry, Schedule, Table, Value};
 
+use super::Duty;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::timers::NEVER;
@@ -39,14 +40,13 @@ impl Inner {
             };
             job
         };
-        let write = Write::Tick {
-            schedule: entry.name.clone(),
-            seen: entry.revision,
-            cursor: due.cursor,
-            push: due.fire.iter().map(job).collect(),
-        };
+        let push: Vec<NewJob> = due.fire.iter().map(job).collect();
+        let first_due = self.first_due(&push);
+        let (schedule, seen) = (entry.name.clone(), entry.revision);
+        let write = Write::Tick { schedule, seen, cursor: due.cursor, push };
         // Stale: another node was faster, and has pushed them.
         drop(self.store.apply(vec![write]).await?.into_inner());
+        self.want(Duty::Promote, first_due);
         self.count("pushed", due.fire.len());
         Ok(due.next.unwrap_or(NEVER))
     }

@@ -121,9 +121,7 @@ impl Front for Engaged {
             Want::Cancel => Act::Cancel,
             Want::Retry => Act::Retry,
             Want::Delete => Act::Delete,
-            Want::Edit { queue, priority, due, .. } => {
-                Act::Change(Other { queue, priority, due })
-            }
+            Want::Edit { queue, priority, due, .. } => Act::Change(Other { queue, priority, due }),
         };
         Box::pin(async move {
             Ok(match self.engine.act(id.into(), &act).await.map_err(plain)? {
