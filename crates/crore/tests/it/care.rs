@@ -128,6 +128,7 @@ fn who_waits_for_a_job_is_told_although_its_reporter_is_gone() {
     let by_hand = ByHand::new();
     let id = by_hand.push(vec![job(When::Now)])[0];
     let fetched = by_hand.fetch().expect("a job");
+    by_hand.store.commit_once().expect("a good disk");
     let mut wait = pin!(by_hand.engine.wait(id, SECOND.times(3600)));
     let woken = Arc::new(Flag::default());
     let waker = Waker::from(Arc::clone(&woken));

@@ -217,13 +217,15 @@ impl Journaled {
 
     /// Waits until the call at a place is durable.
     pub(super) async fn durable(&self, place: usize) -> Result<(), Error> {
-        std::future::poll_fn(|_| {
+        std::future::poll_fn(|context| {
             let progress = lock(&self.progress);
             if progress.durable >= place || self.lie == Lie::AnswersEarly {
                 Poll::Ready(Ok(()))
             } else if progress.gave_up {
                 Poll::Ready(Err(Error::Poisoned))
             } else {
+                // It has no list of those who wait: each looks whenever he is let.
+                context.waker().wake_by_ref();
                 Poll::Pending
             }
         })
