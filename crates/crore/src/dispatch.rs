@@ -1,7 +1,7 @@
 //! Who waits for jobs, and whom a wake-up goes to: one fetcher for each, who passes it on if there may
 //! be more. So a thousand who wait for one queue cost nothing when one job comes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -17,10 +17,10 @@ pub(crate) struct Dispatch(Mutex<Waiters>);
 
 #[derive(Debug, Default)]
 struct Waiters {
-    by_id: HashMap<u64, Waiter>,
+    by_id: BTreeMap<u64, Waiter>,
     /// By queue, then by kind: whom to wake next, first. One who waits for several things stands in
     /// several lists, and what is left of him there afterwards is passed over.
-    by_queue: HashMap<Name, HashMap<Option<Name>, VecDeque<Place>>>,
+    by_queue: HashMap<Name, BTreeMap<Option<Name>, VecDeque<Place>>>,
     last: u64,
 }
 
@@ -163,11 +163,11 @@ impl Waiters {
     }
 }
 
-fn is_waiting(place: Place, by_id: &HashMap<u64, Waiter>) -> bool {
+fn is_waiting(place: Place, by_id: &BTreeMap<u64, Waiter>) -> bool {
     by_id.get(&place.id).is_some_and(|waiter| waiter.turn == place.turn && !waiter.is_woken)
 }
 
-fn wake_first(list: &mut VecDeque<Place>, by_id: &mut HashMap<u64, Waiter>) -> Option<Waker> {
+fn wake_first(list: &mut VecDeque<Place>, by_id: &mut BTreeMap<u64, Waiter>) -> Option<Waker> {
     while let Some(place) = list.pop_front() {
         if is_waiting(place, by_id) {
             // Without a waker he has not slept yet, and looks before he does.

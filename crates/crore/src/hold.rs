@@ -1,6 +1,6 @@
 //! Deliveries whose leases the engine renews by itself, because their work runs in this process.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crore_core::job::DEFAULT_LEASE;
@@ -14,7 +14,7 @@ use crate::upkeep::Duty;
 
 /// All deliveries that are held.
 #[derive(Debug, Default)]
-pub(crate) struct Holds(Mutex<HashMap<(JobId, Delivery), Hold>>);
+pub(crate) struct Holds(Mutex<BTreeMap<(JobId, Delivery), Hold>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Hold {
@@ -24,7 +24,7 @@ struct Hold {
 }
 
 impl Holds {
-    fn lock(&self) -> MutexGuard<'_, HashMap<(JobId, Delivery), Hold>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(JobId, Delivery), Hold>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
 //! Waiting for a job to end, without polling.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ pub(crate) struct Results(Mutex<Waiters>);
 
 #[derive(Debug, Default)]
 struct Waiters {
-    by_job: HashMap<JobId, Vec<Waiter>>,
+    by_job: BTreeMap<JobId, Vec<Waiter>>,
     last: u64,
     is_closed: bool,
 }

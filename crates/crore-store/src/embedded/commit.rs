@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crore_core::{Name, Time};
+use crore_core::Time;
 
 use super::disk::File;
 use super::inner::{Inner, Sleep, State};
@@ -59,8 +59,7 @@ impl Inner {
         })?;
         let Some(flight) = flight else { return Ok(synced) };
         self.durable.publish(flight.commit);
-        let woken: Vec<Name> = flight.woken.iter().cloned().collect();
-        self.hooks.call(&woken);
+        self.hooks.call(&flight.woken);
         Ok(true)
     }
 
@@ -68,7 +67,7 @@ impl Inner {
         let mut state = self.lock()?;
         let last = state.last;
         let is_full = state.full.is_some();
-        let flight = state.local.records_mut().launch(self.durable.synced(), last, is_full);
+        let flight = state.launch(self.durable.synced(), last, is_full);
         state.waited = false;
         if state.keeper == Sleep::Idle && self.has_keeping(&state) {
             state.keeper = Sleep::Awake;
@@ -175,5 +174,16 @@ impl Inner {
     ) -> MutexGuard<'a, State> {
         let slept = self.to_commit.wait_timeout_while(state, span, idle);
         slept.map_or_else(|error| error.into_inner().0, |(state, _)| state)
+    }
+}
+
+impl State {
+    /// Closes the commit that is being gathered, if it has anything.
+    fn launch(&mut self, synced: u64, at: Time, is_full: bool) -> Option<Arc<Flight>> {
+        if self.local.records().tail.is_empty() {
+            return None;
+        }
+        let woken = self.local.woken();
+        self.local.records_mut().launch((synced, at), woken, is_full)
     }
 }

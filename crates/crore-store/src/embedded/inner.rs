@@ -176,9 +176,7 @@ impl Inner {
         let before = state.local.records().tail.len();
         let answer = verb(&mut state.local, state.last);
         state.write_sides();
-        let woken = state.local.woken();
-        let log = state.local.records_mut();
-        log.tail.woken.extend(woken);
+        let log = state.local.records();
         let is_empty = log.tail.is_empty();
         let commit = log.tail.commit - u64::from(is_empty);
         let changed = log.tail.len() != before;

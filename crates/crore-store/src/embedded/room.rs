@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crore_core::Time;
+use crore_core::{Name, Time};
 
 use super::disk::File;
 use super::log::Log;
@@ -44,18 +44,21 @@ impl Log {
         self.segments.keys().next().copied().unwrap_or(self.tail.segment)
     }
 
-    /// Closes the commit that is being gathered, if it has anything, and begins the next one: in the
+    /// Closes the commit that is being gathered, which has something, and begins the next one: in the
     /// next segment, if this one would hardly hold another such frame; on a full disk, where no file
     /// can grow, well before.
-    pub(crate) fn launch(&mut self, synced: u64, at: Time, is_full: bool) -> Option<Arc<Flight>> {
-        if self.tail.is_empty() {
-            return None;
-        }
+    pub(crate) fn launch(
+        &mut self,
+        (synced, at): (u64, Time),
+        woken: Vec<Name>,
+        is_full: bool,
+    ) -> Option<Arc<Flight>> {
         let stamp = Stamp { seed: self.seed, synced, oldest: self.oldest(), at };
         let segment = self.segments.get_mut(&self.tail.segment)?;
         let before = self.flight.take().and_then(Arc::into_inner);
         let buffer = before.map_or_else(Vec::new, |flight| flight.bytes);
-        let flight = Arc::new(self.tail.launch(stamp, Arc::clone(&segment.file), buffer));
+        let flight = self.tail.launch(stamp, Arc::clone(&segment.file), buffer);
+        let flight = Arc::new(Flight { woken, ..flight });
         (segment.end, segment.last) = (self.tail.at, flight.commit);
         segment.size = segment.size.max(segment.end);
         let scarce = if is_full { segment.size / 8 } else { 0 };

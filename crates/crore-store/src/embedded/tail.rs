@@ -1,6 +1,5 @@
 //! The end of the log: the commit that is being gathered, and the one that is being written.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crore_core::{Name, Time};
@@ -20,8 +19,6 @@ pub(crate) struct Tail {
     bytes: Vec<u8>,
     /// The sum of the records' checksums.
     sum: u32,
-    /// Queues in which there is something new to claim once this is durable.
-    pub(crate) woken: BTreeSet<Name>,
 }
 
 /// A commit on its way to the disk.
@@ -32,7 +29,8 @@ pub(crate) struct Flight {
     pub(crate) at: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) file: Arc<dyn File>,
-    pub(crate) woken: BTreeSet<Name>,
+    /// Queues in which there is something new to claim once this is durable.
+    pub(crate) woken: Vec<Name>,
 }
 
 /// What a frame's header says besides what its tail knows.
@@ -47,7 +45,7 @@ pub(crate) struct Stamp {
 impl Tail {
     pub(crate) fn new(commit: u64, segment: u32, at: u64) -> Self {
         let bytes = vec![0; HEADER];
-        Self { commit, segment, at, bytes, sum: 0, woken: BTreeSet::new() }
+        Self { commit, segment, at, bytes, sum: 0 }
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
@@ -78,7 +76,7 @@ impl Tail {
         } else {
             next.bytes.reserve(about);
         }
-        let Self { commit, segment, at, mut bytes, sum, woken } = std::mem::replace(self, next);
+        let Self { commit, segment, at, mut bytes, sum } = std::mem::replace(self, next);
         let header = Header {
             len: u32::try_from(bytes.len() - HEADER).unwrap_or(u32::MAX),
             segment: segment.into(),
@@ -92,7 +90,7 @@ impl Tail {
         }
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         self.at = at + header.stride();
-        Flight { commit, segment, at, bytes, file, woken }
+        Flight { commit, segment, at, bytes, file, woken: Vec::new() }
     }
 
     /// A record of this frame.

@@ -6,16 +6,16 @@ use crore_core::job::When;
 use crore_core::limit::{Limit, Matcher, Rate};
 use crore_core::machine::{Edit, Event};
 use crore_core::schedule::{Missed, Timing};
-use crore_core::{Clock, Job, JobId, Span};
+use crore_core::{Clock, Job, JobId, Name, Span};
 use crore_testkit::history::answer::Look;
 use crore_testkit::history::op::{self, Meaning, Want};
 use crore_testkit::history::{Answer, Hash, Op};
 
 use super::coverage::Deed;
 use super::pusher::new_job;
-use super::scene::{Link, Scene, name};
+use super::scene::{Call, Link, Scene, name};
 use super::settle::{Verdict, breath, settle};
-use super::worker::changed;
+use super::worker::{changed, patience};
 use crate::Error;
 use crate::jobs::Write;
 use crate::registry::{Define, Defined, Definition, QueueSettings, Schedule, Table, Value};
@@ -70,16 +70,26 @@ pub(super) async fn change(link: &Link, id: JobId, want: Want) {
         Want::Edit { .. } => Deed::Edit,
     };
     let call = link.call(Op::Admin { id, want: want.clone() });
-    let verdict = match event(link, id, &want).await {
+    let verdict = match &link.front {
+        Some(front) => front.want(id, want).await.map(|fate| Verdict::of(fate, None)),
+        None => have_it(link, id, &want).await,
+    };
+    answer(link, call, deed, verdict);
+}
+
+async fn have_it(link: &Link, id: JobId, want: &Want) -> Result<Verdict, Error> {
+    match event(link, id, want).await {
         Ok(Some((job, event))) => settle(link, id, job, &event).await,
         Ok(None) => Ok(Verdict::Unknown),
         Err(error) => Err(error),
-    };
+    }
+}
+
+fn answer(link: &Link, call: Call, deed: Deed, verdict: Result<Verdict, Error>) {
     match verdict {
         Ok(verdict) => {
             let state = match &verdict {
-                Verdict::Applied { before, .. } => Some(before.live.state),
-                Verdict::Refused(state) => Some(*state),
+                Verdict::Applied { before: state, .. } | Verdict::Refused(state) => *state,
                 Verdict::Unknown => None,
             };
             link.scene().did(deed, state);
@@ -111,7 +121,11 @@ fn edit(scene: &mut Scene) -> Want {
     let priority = scene.dice.one_in(2).then(|| scene.dice.choose([-5, 0, 5]));
     let whens = [When::Now, When::After(Span::from_secs(3)), When::Keep];
     let due = scene.dice.one_in(2).then(|| scene.dice.choose(whens));
-    let limits = scene.dice.one_in(4).then(Vec::new);
+    let mut limits = scene.dice.one_in(4).then(Vec::new);
+    if scene.has_front {
+        // It works out anew what the job counts against, which may be something else.
+        limits = queue.is_some().then(Vec::new);
+    }
     Want::Edit { queue, priority, due, limits }
 }
 
@@ -119,6 +133,13 @@ fn edit(scene: &mut Scene) -> Want {
 async fn take(link: &Link, id: JobId) {
     // A refusal says nothing of the result: such a call is left without an answer.
     let call = link.call(Op::TakeResult { id });
+    if let Some(front) = &link.front {
+        let at_most = patience(&mut link.scene());
+        return match link.result(&**front, id, at_most).await {
+            Ok(result) => call.ok(None, Answer::Result(result.as_ref().map(Hash::of))),
+            Err(error) => call.failed(&error),
+        };
+    }
     let result = loop {
         let job = match get(link, id).await {
             Ok(job) => job,
@@ -164,10 +185,10 @@ async fn seal(link: &Link) {
     };
     let Some(group) = group else { return };
     link.scene().say(&link.who, format_args!("seal {group:?}"));
-    match link.store.apply(vec![Write::Seal(group)]).await {
-        Ok(answers) => {
+    match link.seal(group).await {
+        Ok(was_open) => {
             let mut scene = link.scene();
-            scene.say(&link.who, format_args!("-> {answers:?}"));
+            scene.say(&link.who, format_args!("-> was open: {was_open}"));
             scene.known.groups.retain(|known| *known != group);
         }
         Err(error) => link.could_not(&error),
@@ -206,6 +227,14 @@ async fn define_something(link: &Link) {
 
 /// Sets or removes a definition.
 pub(super) async fn define(link: &Link, definition: Define) {
+    if let Some(front) = &link.front {
+        link.scene().say(&link.who, format_args!("define {definition:?}"));
+        match front.define(definition).await {
+            Ok(()) => link.scene().did(Deed::Define, None),
+            Err(error) => link.could_not(&error),
+        }
+        return;
+    }
     let entry = op::Entry {
         name: definition.name.clone(),
         to: meaning(&definition),
@@ -225,7 +254,7 @@ pub(super) async fn define(link: &Link, definition: Define) {
 
 fn limit(scene: &mut Scene) -> Define {
     let name = name(scene.dice.choose(["l0", "l1"]));
-    if scene.dice.one_in(4) {
+    if scene.dice.one_in(4) && !scene.has_front {
         return Define::remove(Table::Limits, name);
     }
     let rate = scene.dice.one_in(2).then(|| Rate {
@@ -235,10 +264,21 @@ fn limit(scene: &mut Scene) -> Define {
     });
     let concurrency =
         (rate.is_none() || scene.dice.one_in(2)).then(|| scene.dice.from(0, 3) as u32);
-    let limit = Limit { matcher: Matcher::default(), rate, concurrency, per: None };
+    let known = scene.limits.iter().find(|(known, _)| *known == name);
+    let matcher = known.map_or_else(Matcher::default, |(_, limit)| limit.matcher.clone());
+    let limit = Limit { matcher, rate, concurrency, per: None };
     let mut define = Define::set(name, Value::Limit(limit));
     define.expires_after = scene.dice.one_in(6).then(|| Span::from_secs(5));
     define
+}
+
+/// The limits that a front always has, so that it is known what a job counts against: one on all
+/// jobs, one on those of a queue.
+#[expect(clippy::expect_used, reason = "the simulator's own limits can be read")]
+pub(super) fn lasting_limits() -> Vec<(Name, Limit)> {
+    [("l0", "concurrency 3"), ("l1", "where queue = \"q0\" rate 4/1s burst 2")]
+        .map(|(limit, text)| (name(limit), Limit::parse(text).expect("a limit")))
+        .to_vec()
 }
 
 fn settings(scene: &mut Scene) -> Define {
@@ -277,7 +317,7 @@ fn schedule(scene: &mut Scene) -> Define {
 }
 
 /// What a definition means, as the history has it.
-fn meaning(define: &Define) -> Meaning {
+pub fn meaning(define: &Define) -> Meaning {
     match &define.to {
         Definition::Remove(Table::Limits) => Meaning::NoLimit,
         Definition::Remove(Table::Queues) => Meaning::NoQueue,

@@ -160,7 +160,9 @@ impl World<'_> {
     /// The store is as it was.
     pub(super) fn compare(&mut self, before: &Whole) {
         let Some(after) = self.look() else { return };
-        for difference in before.differences(&after).into_iter().take(DIFFERENCES) {
+        for difference in
+            before.differences(&after, self.subject.has_front()).into_iter().take(DIFFERENCES)
+        {
             self.scene().wrong(format!("opened anew: {difference}"));
         }
         self.scene().happened(Sometimes::ComparedOpenedAnew);

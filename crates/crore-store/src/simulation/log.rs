@@ -29,7 +29,7 @@ impl Subject for OnLog {
         let segment_bytes = config.store.segment_bytes;
         let options = Options { durability, segment_bytes, ..Options::default() };
         let store = Arc::new(Embedded::open_on(disk, clock, options)?);
-        Ok(Running { store: Arc::clone(&store) as _, loops: store })
+        Ok(Running::new(Arc::clone(&store) as _, store))
     }
 
     fn survives(&self) -> bool {

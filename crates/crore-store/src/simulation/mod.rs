@@ -9,16 +9,20 @@
 //! config   what a run is like: which features and faults, how often
 //! world    the event loop, and operations under way
 //! pusher worker admin upkeep    what callers do, as the engine would do it
+//! front    an engine that stands before the store, and is spoken to in its place
+//! asleep   whether somebody waits there for what has come
 //! faults   what goes wrong
 //! drain    the end: healed, emptied, opened anew, written down
 //! ```
 
 mod admin;
+mod asleep;
 mod config;
 mod coverage;
 mod dice;
 mod drain;
 mod faults;
+mod front;
 mod life;
 mod log;
 mod pusher;
@@ -33,9 +37,11 @@ mod whole;
 mod worker;
 mod world;
 
+pub use admin::meaning;
 pub use config::{Callers, Config, Durability, Faults, Hands, Jobs, Setup};
 pub use coverage::{Coverage, Deed, Fault, Sometimes};
 pub use dice::Dice;
+pub use front::{Fate, Front};
 pub use log::OnLog;
 pub use run::{Failure, Report, first_failing_seed, run, run_twice};
 pub use subject::{InMemory, Loops, Running, Subject};

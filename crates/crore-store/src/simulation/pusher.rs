@@ -28,7 +28,9 @@ pub(super) async fn push(link: Link) {
 pub(super) async fn push_one(link: Link) {
     let spec = {
         let mut scene = link.scene();
-        Spec::new(scene.queue(), scene.kind(), payload(&mut scene))
+        let mut spec = Spec::new(scene.queue(), scene.kind(), payload(&mut scene));
+        spec.limits = scene.limits_of(&spec);
+        spec
     };
     push_this(link, NewJob::from(spec).into()).await;
 }
@@ -38,11 +40,10 @@ async fn push_this(link: Link, batch: Batch) {
     begin(&link, &keys);
     let (opened, groups) = (batch.groups.clone(), batch.groups.len());
     let call = link.call(Op::Push { groups, items });
-    let answer = link.store.push(batch).await;
+    let answer = link.push(batch).await;
     link.scene().known.keys_under_way.retain(|key| !keys.contains(key));
     match answer {
         Ok(pushes) => {
-            let pushes = pushes.into_inner();
             let mut scene = link.scene();
             let open = pushes.groups.iter().zip(&opened).filter(|(_, new)| new.open);
             scene.known.groups.extend(open.map(|(id, _)| *id));
@@ -163,6 +164,11 @@ pub(super) fn new_job(scene: &mut Scene) -> NewJob {
         let value = dice.choose([None, Some("a"), Some("b")]).map(Into::into);
         let limit = name(dice.choose(["l0", "l1"]));
         spec.limits.push(LimitKey { limit, value });
+    }
+    if scene.has_front {
+        spec.limits = scene.limits_of(&spec);
+        let seconds = Span::from_secs(scene.dice.from(1, 30));
+        spec.timeout = scene.dice.one_in(6).then_some(seconds);
     }
     NewJob { due: due(scene), ..spec.into() }
 }

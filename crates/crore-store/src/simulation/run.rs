@@ -92,6 +92,7 @@ pub fn run(seed: u64, subject: &mut dyn Subject) -> Result<Report, Box<Failure>>
 fn make(world: &mut World<'_>) {
     let steps = world.scene().config.steps;
     world.open();
+    world.set_limits();
     for _ in 0..steps {
         world.step();
         // What is wrong once is only the more confusing the longer it goes on.

@@ -6,13 +6,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crore_core::{Delivery, GroupId, Job, JobId, Name, Span, State, Time};
+use crore_core::limit::{Limit, LimitKey, keys_for};
+use crore_core::{Delivery, GroupId, Job, JobId, Name, Span, Spec, State, Time};
 use crore_testkit::FakeClock;
 use crore_testkit::history::{Answer, Op, Pending, Recorder};
 
 use super::config::Config;
 use super::coverage::{Coverage, Deed, Fault, Sometimes};
 use super::dice::Dice;
+use super::front::{Front, Sleeper};
+use super::subject::Running;
 use super::trace::Trace;
 use crate::jobs::Pushed;
 use crate::{Error, Store};
@@ -26,10 +29,14 @@ pub(super) struct Scene {
     pub(super) config: Config,
     pub(super) dice: Dice,
     pub(super) clock: FakeClock,
-    pub(super) recorder: Rc<Recorder>,
+    pub(super) recorder: Arc<Recorder>,
     pub(super) trace: Trace,
     pub(super) coverage: Coverage,
     pub(super) known: Known,
+    /// Whether callers speak to a front.
+    pub(super) has_front: bool,
+    /// The limits that a front always has.
+    pub(super) limits: Vec<(Name, Limit)>,
     /// What must not be, found while running.
     pub(super) wrongs: Vec<String>,
     /// Whether the store has said that it gave up.
@@ -57,6 +64,8 @@ pub(super) struct Known {
     pub(super) deliveries: BTreeMap<JobId, Delivery>,
     /// Unique keys whose push was cut off by a crash.
     pub(super) cut_keys: BTreeSet<Arc<str>>,
+    /// Who waits at a front until he is woken.
+    pub(super) asleep: BTreeMap<u64, Sleeper>,
     /// Unique keys of pushes that are under way.
     pub(super) keys_under_way: Vec<Arc<str>>,
     /// The latest time that the store has told.
@@ -85,10 +94,12 @@ impl Scene {
             dice: Dice::new(config.seed),
             config,
             clock: FakeClock::default(),
-            recorder: Rc::new(recorder),
+            recorder: Arc::new(recorder),
             trace: Trace::default(),
             coverage: Coverage::default(),
             known,
+            has_front: false,
+            limits: Vec::new(),
             wrongs: Vec::new(),
             gave_up: false,
             step: 0,
@@ -173,6 +184,13 @@ impl Scene {
         self.known.jobs.get(n.checked_sub(1 + back)?).copied()
     }
 
+    /// What a job counts against. A front works it out by itself from limits that are always there,
+    /// whatever their numbers.
+    pub(super) fn limits_of(&self, spec: &Spec) -> Vec<LimitKey> {
+        let limits = self.limits.iter().map(|(name, limit)| (name, limit));
+        keys_for(limits, spec.queue.as_str(), spec.kind.as_str(), &spec.payload)
+    }
+
     /// The store has told its time.
     pub(super) fn hear(&mut self, now: Time) {
         self.known.now = self.known.now.max(now);
@@ -206,12 +224,14 @@ pub(super) fn name(text: &str) -> Name {
 pub(super) struct Link {
     scene: Rc<RefCell<Scene>>,
     pub(super) store: Arc<dyn Store>,
+    pub(super) front: Option<Arc<dyn Front>>,
     pub(super) who: Arc<str>,
 }
 
 impl Link {
-    pub(super) fn new(scene: &Rc<RefCell<Scene>>, store: Arc<dyn Store>, who: &str) -> Self {
-        Self { scene: Rc::clone(scene), store, who: who.into() }
+    pub(super) fn new(scene: &Rc<RefCell<Scene>>, node: &Running, who: &str) -> Self {
+        let Running { store, front, .. } = node.clone();
+        Self { scene: Rc::clone(scene), store, front, who: who.into() }
     }
 
     /// What all share; never to be held while waiting.
@@ -234,6 +254,7 @@ impl Link {
         scene.say(&self.who, format_args!("{error}"));
         match error {
             Error::Poisoned => scene.gave_up = true,
+            Error::Invalid(_) => scene.wrong(format!("what is right was refused: {error}")),
             Error::Corrupt { .. } => scene.wrong(format!("damage on an honest disk: {error}")),
             _ => {}
         }
@@ -261,7 +282,7 @@ impl Call {
     pub(super) fn failed(mut self, error: &Error) {
         self.link.could_not(error);
         let Some(pending) = self.pending.take() else { return };
-        let recorder = Rc::clone(&self.link.scene().recorder);
+        let recorder = Arc::clone(&self.link.scene().recorder);
         match error {
             Error::Full { .. } | Error::Invalid(_) => recorder.fail(pending, error.to_string()),
             _ => recorder.info(pending, error.to_string()),

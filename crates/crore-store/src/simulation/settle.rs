@@ -4,10 +4,11 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use crore_core::machine::{Event, Next, NextLive, decide};
+use crore_core::machine::{Event, Next, NextState, decide};
 use crore_core::{Job, JobId, State};
 
 use super::coverage::Sometimes;
+use super::front::Fate;
 use super::scene::Link;
 use crate::Error;
 use crate::jobs::{Applied, Pushed, Write};
@@ -20,17 +21,32 @@ const TRIES: usize = 100;
 pub(super) enum Verdict {
     /// It changed the job.
     Applied {
-        /// The job before.
-        before: Box<Job>,
-        /// What its record became; `None`: it is gone.
-        next: Option<Box<NextLive>>,
+        /// The job's state before, if that is known.
+        before: Option<State>,
+        /// Whether it had been asked to stop before.
+        was_asked: bool,
+        /// Whether it runs, and is asked to stop now.
+        asked: bool,
         /// What became of the follow-ups.
         pushed: Vec<Pushed>,
     },
-    /// It changed nothing.
-    Refused(State),
+    /// It changed nothing, in this state, if that is known.
+    Refused(Option<State>),
     /// There is no such job.
     Unknown,
+}
+
+impl Verdict {
+    /// What a front has told of a job that was in this state, and perhaps asked to stop.
+    pub(super) fn of(fate: Fate, before: Option<(State, bool)>) -> Self {
+        let (before, was_asked) =
+            (before.map(|(state, _)| state), before.is_some_and(|(_, was)| was));
+        match fate {
+            Fate::Yes { asked, pushed } => Self::Applied { before, was_asked, asked, pushed },
+            Fate::No => Self::Refused(None),
+            Fate::NotFound => Self::Unknown,
+        }
+    }
 }
 
 /// Has an event decided and written. `kept` is the job as the caller saw it last.
@@ -40,6 +56,10 @@ pub(super) async fn settle(
     mut kept: Option<Job>,
     event: &Event,
 ) -> Result<Verdict, Error> {
+    if let Some(front) = &link.front {
+        let before = kept.as_ref().map(|job| (job.live.state, job.live.stop));
+        return Ok(Verdict::of(front.tell(id, event.clone()).await?, before));
+    }
     for _ in 0..TRIES {
         let job = match kept.take() {
             Some(job) => job,
@@ -52,16 +72,17 @@ pub(super) async fn settle(
         let dice = link.scene().dice.roll();
         let change = match decide(&job, event, dice) {
             Ok(change) => change,
-            Err(_) => return Ok(Verdict::Refused(job.live.state)),
+            Err(_) => return Ok(Verdict::Refused(Some(job.live.state))),
         };
-        let next = match &change.next {
-            Next::Live(next) => Some(next.clone()),
-            Next::Gone => None,
+        let asked = match &change.next {
+            Next::Live(next) => next.state == NextState::Running && next.stop,
+            Next::Gone => false,
         };
         let answers = link.store.apply(vec![Write::Job(change)]).await?;
         match answers.into_inner().pop() {
             Some(Applied::Yes(pushed)) => {
-                return Ok(Verdict::Applied { before: Box::new(job), next, pushed });
+                let (before, was_asked) = (Some(job.live.state), job.live.stop);
+                return Ok(Verdict::Applied { before, was_asked, asked, pushed });
             }
             _ => link.scene().happened(Sometimes::DecidedAnew),
         }
@@ -74,9 +95,13 @@ pub(super) async fn settle(
 pub(super) async fn breath(link: &Link) {
     if link.scene().dice.one_in(3) {
         let mut waited = false;
-        poll_fn(
-            |_| if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending },
-        )
+        poll_fn(|context| {
+            if std::mem::replace(&mut waited, true) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
         .await;
     }
 }

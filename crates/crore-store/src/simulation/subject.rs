@@ -4,8 +4,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use crore_core::Clock;
+use crore_testkit::history::Recorder;
 
 use super::config::Config;
+use super::front::Front;
 use crate::embedded::disk::Disk;
 use crate::{Error, Memory, Store};
 
@@ -21,6 +23,14 @@ pub trait Subject: Debug {
 
     /// Whether it keeps anything over a crash; if not, there are none.
     fn survives(&self) -> bool;
+
+    /// Whether what it opens has a front.
+    fn has_front(&self) -> bool {
+        false
+    }
+
+    /// Where a front writes down what it does by itself: definitions and the ticks of schedules.
+    fn write_into(&mut self, _: &Arc<Recorder>) {}
 }
 
 /// An open store, and the hand that drives it.
@@ -30,6 +40,15 @@ pub struct Running {
     pub store: Arc<dyn Store>,
     /// What would otherwise be its threads.
     pub loops: Arc<dyn Loops>,
+    /// What callers speak to, if not to the store itself.
+    pub front: Option<Arc<dyn Front>>,
+}
+
+impl Running {
+    /// A store that callers speak to themselves.
+    pub fn new(store: Arc<dyn Store>, loops: Arc<dyn Loops>) -> Self {
+        Self { store, loops, front: None }
+    }
 }
 
 /// The loops of a store, one turn at a time.
@@ -52,7 +71,7 @@ impl Subject for InMemory {
         clock: Arc<dyn Clock>,
         _: &Config,
     ) -> Result<Running, Error> {
-        Ok(Running { store: Arc::new(Memory::new(clock)), loops: Arc::new(Self) })
+        Ok(Running::new(Arc::new(Memory::new(clock)), Arc::new(Self)))
     }
 
     fn survives(&self) -> bool {

@@ -17,6 +17,15 @@ use crate::registry::{Entry, Table, Value};
 
 /// One turn of the upkeep loops.
 pub(super) async fn turn(link: Link) {
+    if let Some(front) = &link.front {
+        link.scene().say(&link.who, format_args!("upkeep"));
+        let done = front.upkeep_once().await;
+        link.scene().say(&link.who, format_args!("-> {done:?}"));
+        if let Err(error) = done {
+            link.could_not(&error);
+        }
+        return;
+    }
     let (what, n) = {
         let mut scene = link.scene();
         let (what, n) = (scene.dice.below(10), scene.dice.choose([1, 3, 100]));

@@ -130,15 +130,24 @@ impl Whole {
         }
     }
 
-    /// How this differs from another, in words; empty if it does not.
-    pub(super) fn differences(&self, other: &Self) -> Vec<String> {
+    /// How this differs from another, in words; empty if it does not. A front extends leases when it
+    /// is opened, so that those may differ.
+    pub(super) fn differences(&self, other: &Self, has_front: bool) -> Vec<String> {
+        let same = |one: Option<&Job>, other: Option<&Job>| match (one, other) {
+            (Some(one), Some(other)) if has_front => {
+                let mut one = one.clone();
+                one.live.lease_until = other.live.lease_until;
+                one == *other
+            }
+            (one, other) => one == other,
+        };
         let ids = self.jobs.keys().chain(other.jobs.keys());
         let mut ids: Vec<&JobId> = ids.collect();
         ids.sort_unstable();
         ids.dedup();
         let mut found: Vec<String> = ids
             .into_iter()
-            .filter(|id| self.jobs.get(id) != other.jobs.get(id))
+            .filter(|id| !same(self.jobs.get(id), other.jobs.get(id)))
             .map(|id| {
                 let live = |whole: &Self| whole.jobs.get(id).map(|job| job.live.clone());
                 format!("{id:?} was {:?} and became {:?}", live(self), live(other))

@@ -16,18 +16,18 @@ use crate::views::Note;
 
 /// Takes jobs.
 pub(super) async fn fetch(link: Link, worker: usize) {
-    let ask = ask(&mut link.scene(), worker);
+    let (ask, wait) = {
+        let mut scene = link.scene();
+        (ask(&mut scene, worker), patience(&mut scene))
+    };
     let strict = ask.order == Order::Strict;
     let (queues, kinds, n) = (ask.queues.clone(), ask.kinds.clone(), ask.n);
     let call = link.call(Op::Fetch { queues, kinds, n, strict });
-    match link.store.claim(ask).await {
-        Ok(claimed) => {
-            call.ok(
-                Some(claimed.now),
-                Answer::Fetched(claimed.jobs.iter().map(Granted::of).collect()),
-            );
-            claimed.jobs.iter().for_each(|job| take(&mut link.scene(), job, worker));
-            for job in claimed.jobs {
+    match link.fetch(ask, wait).await {
+        Ok((now, jobs)) => {
+            call.ok(now, Answer::Fetched(jobs.iter().map(Granted::of).collect()));
+            jobs.iter().for_each(|job| take(&mut link.scene(), job, worker));
+            for job in jobs {
                 if job.spec.lease.is_none() {
                     hand_over(&link, job).await;
                 }
@@ -35,6 +35,15 @@ pub(super) async fn fetch(link: Link, worker: usize) {
         }
         Err(error) => call.failed(&error),
     }
+}
+
+/// How long a caller waits, if there is somebody who lets him.
+pub(super) fn patience(scene: &mut Scene) -> Span {
+    if !scene.has_front {
+        return Span::ZERO;
+    }
+    let spans = [Span::from_millis(300), Span::from_secs(5), Span::from_secs(3600)];
+    if scene.dice.one_in(2) { Span::ZERO } else { scene.dice.choose(spans) }
 }
 
 fn ask(scene: &mut Scene, worker: usize) -> Claim {
@@ -77,11 +86,7 @@ async fn hand_over(link: &Link, job: Job) {
 /// What became of something, as the history has it.
 pub(super) fn changed(verdict: &Verdict) -> Changed {
     match verdict {
-        Verdict::Applied { next: Some(next), .. }
-            if next.state == machine::NextState::Running && next.stop =>
-        {
-            Changed::Asked
-        }
+        Verdict::Applied { asked: true, .. } => Changed::Asked,
         Verdict::Applied { .. } => Changed::Yes,
         Verdict::Refused(_) => Changed::Refused,
         Verdict::Unknown => Changed::Unknown,
@@ -114,9 +119,9 @@ pub(super) async fn report(link: Link, job: Job) {
 
 fn note_cover(scene: &mut Scene, verdict: &Verdict, lease_until: crore_core::Time) {
     match verdict {
-        Verdict::Applied { before, .. } => {
-            scene.did(Deed::Report, Some(before.live.state));
-            if before.live.stop {
+        Verdict::Applied { before, was_asked, .. } => {
+            scene.did(Deed::Report, *before);
+            if *was_asked {
                 scene.happened(Sometimes::ReportedAfterCancel);
             }
             if scene.known.now > lease_until {
@@ -124,11 +129,11 @@ fn note_cover(scene: &mut Scene, verdict: &Verdict, lease_until: crore_core::Tim
             }
         }
         Verdict::Refused(state) => {
-            scene.did(Deed::Report, Some(*state));
-            if *state == State::Cancelled {
+            scene.did(Deed::Report, *state);
+            if *state == Some(State::Cancelled) {
                 scene.happened(Sometimes::ReportedAfterCancel);
             }
-            if scene.known.now > lease_until && !state.has_ended() {
+            if scene.known.now > lease_until && !state.is_none_or(State::has_ended) {
                 scene.happened(Sometimes::LapsedBeforeItsReport);
             }
         }
@@ -201,7 +206,7 @@ pub(super) async fn renew(link: Link, jobs: Vec<Job>) {
         jobs.iter().map(|job| Renew { id: job.id, delivery: job.live.delivery, span }).collect();
     let asked = leases.iter().map(|l| Lease { id: l.id, delivery: l.delivery, span: l.span });
     let call = link.call(Op::Renew { leases: asked.collect() });
-    match link.store.renew(leases).await {
+    match link.renew(leases).await {
         Ok(renewed) => {
             let told = renewed.iter().zip(&jobs).map(|(renewed, job)| match renewed {
                 Renewed::Until { stop, .. } => {
@@ -234,5 +239,27 @@ pub(super) async fn note(link: Link, job: Job) {
     match link.store.note(notes).await {
         Ok(kept) => link.scene().did(Deed::Note, (kept > 1).then_some(State::Running)),
         Err(error) => link.could_not(&error),
+    }
+}
+
+/// Waits for one job of any queue, for an hour if need be, and keeps it.
+pub(super) async fn fetch_patiently(link: Link) {
+    let (queues, n, order) = (link.scene().queues(), 1, Order::Merged);
+    let call = link.call(Op::Fetch { queues: queues.clone(), kinds: None, n, strict: false });
+    let ask = Claim { queues, kinds: None, n, order, worker: name("w0") };
+    match link.fetch(ask, Span::from_secs(3600)).await {
+        Ok((now, jobs)) => {
+            call.ok(now, Answer::Fetched(jobs.iter().map(Granted::of).collect()));
+            jobs.iter().for_each(|job| take(&mut link.scene(), job, 0));
+        }
+        Err(error) => call.failed(&error),
+    }
+}
+
+/// Reports all that the first worker holds.
+pub(super) async fn report_all(link: Link) {
+    let held = link.scene().known.hands.first_mut().map(|hand| std::mem::take(&mut hand.held));
+    for job in held.into_iter().flatten() {
+        report(link.clone(), job).await;
     }
 }

@@ -5,9 +5,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
-use crore_core::Span;
+use crore_core::{Clock, Span};
 
 use super::config::Config;
 use super::coverage::Sometimes;
@@ -18,7 +19,7 @@ use super::watch::Told;
 use super::{admin, pusher, upkeep, worker};
 use crate::embedded::disk::sim::SimDisk;
 
-type Task = Pin<Box<dyn Future<Output = ()>>>;
+pub(super) type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A run in progress.
 #[derive(Debug)]
@@ -40,6 +41,28 @@ pub(super) struct World<'a> {
 pub(super) struct UnderWay {
     caller: Caller,
     task: Task,
+    woken: Arc<Woken>,
+}
+
+/// Whether a task was woken since it was last let go on. One that was not is left alone: whoever
+/// forgets to wake it is found out.
+#[derive(Debug)]
+pub(super) struct Woken(AtomicBool);
+
+impl Woken {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicBool::new(true)))
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 impl std::fmt::Debug for UnderWay {
@@ -74,7 +97,13 @@ impl Caller {
 impl<'a> World<'a> {
     pub(super) fn new(config: Config, subject: &'a mut dyn Subject) -> Self {
         let disk = SimDisk::new(config.seed);
-        let scene = Rc::new(RefCell::new(Scene::new(config)));
+        let mut scene = Scene::new(config);
+        scene.has_front = subject.has_front();
+        if scene.has_front && scene.config.jobs.limits {
+            scene.limits = admin::lasting_limits();
+        }
+        subject.write_into(&scene.recorder);
+        let scene = Rc::new(RefCell::new(scene));
         let (node, under_way, told) = (None, Vec::new(), Arc::default());
         Self { scene, subject, disk, node, under_way, full_until: None, failed: false, told }
     }
@@ -153,6 +182,9 @@ impl<'a> World<'a> {
         if matches!(caller, Caller::Pusher(_)) && self.is_calm() {
             return;
         }
+        if matches!(caller, Caller::Keeper(_)) && self.is_kept_up() {
+            return;
+        }
         let busy = self.under_way.iter().filter(|other| other.caller == caller).count();
         if busy >= depth {
             return;
@@ -166,9 +198,28 @@ impl<'a> World<'a> {
             Caller::Drain => None,
         };
         if let Some(task) = task {
-            self.under_way.push(UnderWay { caller, task });
-            self.poll(self.under_way.len() - 1);
+            self.set_out(caller, task);
         }
+    }
+
+    /// A task begins.
+    pub(super) fn set_out(&mut self, caller: Caller, task: Task) {
+        self.under_way.push(UnderWay { caller, task, woken: Woken::new() });
+        self.poll(self.under_way.len() - 1);
+    }
+
+    /// Whether any task has something to do.
+    pub(super) fn is_anybody_woken(&self) -> bool {
+        self.under_way.iter().any(|one| one.woken.is_set())
+    }
+
+    /// A front keeps things up by itself, once at a time, when it has something to do.
+    fn is_kept_up(&self) -> bool {
+        let Some(front) = self.node.as_ref().and_then(|node| node.front.as_ref()) else {
+            return false;
+        };
+        front.upkeep_at() > self.scene().clock.now()
+            || self.under_way.iter().any(|one| matches!(one.caller, Caller::Keeper(_)))
     }
 
     /// Whether nobody pushes at the moment.
@@ -179,8 +230,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn link(&self, caller: Caller) -> Option<Link> {
-        let store = Arc::clone(&self.node.as_ref()?.store);
-        Some(Link::new(&self.scene, store, &caller.name()))
+        Some(Link::new(&self.scene, self.node.as_ref()?, &caller.name()))
     }
 
     /// What a worker does next.
@@ -219,20 +269,21 @@ impl<'a> World<'a> {
     /// Lets an operation go on, and forgets it when it is over.
     fn poll(&mut self, place: usize) {
         let Some(under_way) = self.under_way.get_mut(place) else { return };
-        if is_over(&mut under_way.task) {
+        if is_over(&mut under_way.task, &under_way.woken) {
             drop(self.under_way.remove(place));
         }
     }
 
     /// Lets every operation go on.
     pub(super) fn poll_all(&mut self) {
-        self.under_way.retain_mut(|under_way| !is_over(&mut under_way.task));
+        self.under_way.retain_mut(|one| !is_over(&mut one.task, &one.woken));
     }
 
     /// Does an operation to its end, whatever commits that takes. `false` if it has none.
     pub(super) fn complete(&mut self, mut task: Task) -> bool {
+        let woken = Woken::new();
         for _ in 0..1000 {
-            if is_over(&mut task) {
+            if is_over(&mut task, &woken) {
                 return true;
             }
             self.commit();
@@ -251,8 +302,12 @@ impl<'a> World<'a> {
     }
 }
 
-fn is_over(task: &mut Task) -> bool {
-    let mut context = Context::from_waker(Waker::noop());
+fn is_over(task: &mut Task, woken: &Arc<Woken>) -> bool {
+    if !woken.0.swap(false, Ordering::Relaxed) {
+        return false;
+    }
+    let waker = Waker::from(Arc::clone(woken));
+    let mut context = Context::from_waker(&waker);
     matches!(task.as_mut().poll(&mut context), Poll::Ready(()))
 }
 

@@ -149,8 +149,8 @@ impl Inner {
     /// What has to be done once, when the engine is made.
     pub(crate) async fn wake_up(&self) -> Result<(), Error> {
         self.load_limits().await?;
-        self.keep_leases().await?;
         self.look_for_held().await?;
+        self.keep_leases().await?;
         let now = self.now();
         for duty in [Duty::Promote, Duty::Rescue, Duty::Schedules, Duty::Prune] {
             self.want(duty, now);

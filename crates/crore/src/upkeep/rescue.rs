@@ -40,21 +40,26 @@ impl Inner {
     }
 
     /// After a restart every running job is given one more lease, so that workers which come back keep
-    /// their jobs.
+    /// their jobs. They are renewed when all are known: a look would wait for what is renewed to be
+    /// durable, which nobody needs.
     pub(crate) async fn keep_leases(&self) -> Result<(), Error> {
-        let mut after = None;
+        let (mut after, mut leases) = (None, Vec::new());
         loop {
             let state = crore_core::State::Running;
             let query = Query { state, queue: None, kind: None, after, n: AT_ONCE };
             let page = self.store.list(query).await?;
             let renew = |job: &Job| Renew { id: job.id, delivery: job.live.delivery, span: None };
-            self.store.renew(page.jobs.iter().map(renew).collect()).await?;
+            leases.extend(page.jobs.iter().map(renew));
             let overdue_at = self.running.add(&page.jobs);
             self.want(super::Duty::Overdue, overdue_at);
             after = page.next;
             if after.is_none() {
-                return Ok(());
+                break;
             }
         }
+        for some in leases.chunks(AT_ONCE) {
+            self.store.renew(some.to_vec()).await?;
+        }
+        Ok(())
     }
 }

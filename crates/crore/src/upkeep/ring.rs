@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use crore_core::{Name, Span, Time};
@@ -10,7 +10,7 @@ use crate::timers::NEVER;
 /// When a limit may let jobs of a queue through for which somebody waits: one of them is woken then,
 /// and not all.
 #[derive(Debug, Default)]
-pub(crate) struct Rings(Mutex<HashMap<Name, Time>>);
+pub(crate) struct Rings(Mutex<BTreeMap<Name, Time>>);
 
 impl Inner {
     /// Whoever waits for these queues looks again at an instant, or later.
@@ -33,7 +33,7 @@ impl Inner {
         let (due, next_at) = {
             let mut rings = self.duties.rings.0.lock().unwrap_or_else(PoisonError::into_inner);
             let due: Vec<Name> =
-                rings.extract_if(|_, at| *at <= now).map(|(queue, _)| queue).collect();
+                rings.extract_if(.., |_, at| *at <= now).map(|(queue, _)| queue).collect();
             (due, rings.values().copied().min().unwrap_or(NEVER))
         };
         self.dispatch.wake(&due);

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "a test panics, and says why")]
 
 mod batch;
+mod care;
 mod clockwork;
 mod dispatch;
 mod later;
@@ -12,3 +13,4 @@ mod reports;
 mod scene;
 mod sick;
 mod sick_store;
+mod sim;

@@ -128,7 +128,7 @@ impl Subject for Journal {
         let (tape, lie) = (Arc::clone(&self.tape), self.lie);
         let progress = Mutex::new(progress);
         let store = Arc::new(Journaled { memory, time, clock, tape, file, progress, epoch, lie });
-        Ok(Running { store: Arc::clone(&store) as _, loops: store })
+        Ok(Running::new(Arc::clone(&store) as _, store))
     }
 
     fn survives(&self) -> bool {
@@ -217,13 +217,15 @@ impl Journaled {
 
     /// Waits until the call at a place is durable.
     pub(super) async fn durable(&self, place: usize) -> Result<(), Error> {
-        std::future::poll_fn(|_| {
+        std::future::poll_fn(|context| {
             let progress = lock(&self.progress);
             if progress.durable >= place || self.lie == Lie::AnswersEarly {
                 Poll::Ready(Ok(()))
             } else if progress.gave_up {
                 Poll::Ready(Err(Error::Poisoned))
             } else {
+                // It has no list of those who wait: each looks whenever he is let.
+                context.waker().wake_by_ref();
                 Poll::Pending
             }
         })

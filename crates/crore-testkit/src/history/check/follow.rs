@@ -1,9 +1,12 @@
 //! **I18, follow-ups come exactly once.** A follow-up is known by its parent and its place among the
-//! parent's follow-ups. No two jobs share both, and the dump says of each job whose follow-up it is.
+//! parent's follow-ups. No two jobs share both, unless the parent may have been revived by hand, and
+//! the dump says of each job whose follow-up it is.
 //! After a report that made its job done, each of its follow-ups is there, or may rightly be gone;
 //! what a report pushed that did not count is nowhere (see `phantom`).
 
 use std::collections::BTreeMap;
+
+use crore_core::JobId;
 
 use super::facts::{Facts, Fate, Origin, Source, Took};
 use super::lost::is_lost;
@@ -43,11 +46,18 @@ fn once_in_the_dump(facts: &Facts<'_>, findings: &mut Findings) {
         if let Some(parent) = stored.parent
             && facts.sources.of(stored.id).is_some()
             && let Some(other) = seen.insert(parent, stored.id)
+            // A job that is revived by hand may come to an end, and to its follow-ups, a second time.
+            && !is_revived(facts, parent.0)
         {
             let message = format!("this and job {other} are both follow-up {parent:?}");
             findings.add(18, stored.id, &[at.i], message);
         }
     }
+}
+
+fn is_revived(facts: &Facts<'_>, id: JobId) -> bool {
+    let (job, source) = (facts.jobs.get(&id), facts.sources.of(id));
+    job.zip(source).is_some_and(|(job, source)| job.revived(source.begun, facts.end))
 }
 
 fn is_missing(facts: &Facts<'_>, source: &Source<'_>) -> bool {

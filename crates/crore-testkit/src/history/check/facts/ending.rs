@@ -141,7 +141,8 @@ impl<'h> Facts<'h> {
         let among = self.jobs_of_queue(&source.item.queue);
         let moved = job.meddled(source.begun, at, |want| matches!(want, Want::Edit { .. }));
         (moved && (done.or(cancelled).or(dead)).is_some())
-            || over(done.or(cancelled), nanos(keep.keep_done), keep.max_done, among)
+            || over(done, nanos(keep.keep_done), keep.max_done, among)
+            || over(cancelled, nanos(keep.keep_done), keep.max_done, among)
             || over(dead, nanos(keep.keep_dead), keep.max_dead, among)
     }
 

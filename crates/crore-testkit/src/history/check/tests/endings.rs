@@ -261,6 +261,18 @@ fn i18_a_follow_up_does_not_come_twice() {
 }
 
 #[test]
+fn follow_ups_come_again_after_a_revival() {
+    let mut tape = followed(Reported::Accepted(vec![new(2), new(3)]));
+    tape.want(1, Want::Retry, Changed::Yes);
+    tape.fetch(vec![grant(1, 2, 1)]);
+    let n = tape.begin_report_with(1, 2, DONE, vec![item(4)]);
+    tape.ok(n, Answer::Reported(Reported::Accepted(vec![new(4)])));
+    let parent = Stored { delivery: crore_core::Delivery(2), ..stored(1, Done) };
+    tape.dump(vec![parent, child(2, 0), child(3, 1), child(4, 0)]);
+    tape.is_fine();
+}
+
+#[test]
 fn i18_a_report_that_does_not_count_pushes_nothing() {
     let mut tape = Tape::new();
     tape.push(item(1));

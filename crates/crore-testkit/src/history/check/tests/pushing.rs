@@ -345,6 +345,25 @@ fn i17_half_a_batch() {
 }
 
 #[test]
+fn a_job_that_nobody_heard_of_may_have_been_taken_and_pruned() {
+    let unheard = |is_fetched: bool| {
+        let mut tape = Tape::new();
+        tape.define("q", Meaning::Queue(Queue { max_dead: 0, ..Queue::default() }));
+        let push = tape.begin_push(vec![item(1), item(2)]);
+        tape.info(push);
+        if is_fetched {
+            let fetch = tape.begin_fetch();
+            tape.info(fetch);
+        }
+        tape.crash();
+        tape.end(&[(1, Ready)]);
+        tape
+    };
+    unheard(true).is_fine();
+    unheard(false).breaks(17);
+}
+
+#[test]
 fn a_batch_may_be_there_or_not_as_a_whole() {
     let mut tape = Tape::new();
     let one = tape.begin_push(vec![item(1), item(2)]);

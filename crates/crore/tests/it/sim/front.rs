@@ -1,0 +1,174 @@
+//! The engine as what callers of the simulator speak to.
+
+use crore::act::{Act, Acted, Other};
+use crore::fetch::Fetch;
+use crore::finish::{Finish, Finished};
+use crore::push::Taken;
+use crore::store::jobs::{Claim, Pushed, Pushes, Renew, Renewed};
+use crore::store::registry::{Define, Definition, QueueSettings, Table, Value};
+use crore::store::simulation::{Fate, Front};
+use crore::store::{Answer, Error};
+use crore::{Engine, core};
+use crore_core::machine::Event;
+use crore_core::{Batch, GroupId, Job, JobId, Payload, Span, State, Time};
+use crore_testkit::history::op::Want;
+
+use super::Lie;
+
+/// An engine, and the lie that it tells.
+#[derive(Debug)]
+pub(super) struct Engaged {
+    pub(super) engine: Engine,
+    pub(super) lie: Lie,
+}
+
+/// What the simulator's callers understand.
+pub(super) fn plain(error: crore::Error) -> Error {
+    match error {
+        crore::Error::Store(error) => error,
+        crore::Error::Invalid(invalid) => Error::Invalid(invalid),
+        other => Error::Unavailable(Box::new(other)),
+    }
+}
+
+fn pushed(taken: Taken) -> Result<Pushed, Error> {
+    Ok(match taken {
+        Taken::New(id) => Pushed::New(id),
+        Taken::Duplicate(id) => Pushed::Duplicate(id),
+        Taken::Broken(thing) => Pushed::Broken(thing),
+        Taken::BrokenBy(place) => Pushed::BrokenBy(place),
+        Taken::Invalid(invalid) => return Err(Error::Invalid(invalid)),
+    })
+}
+
+fn all(taken: Vec<Taken>) -> Result<Vec<Pushed>, Error> {
+    taken.into_iter().map(pushed).collect()
+}
+
+impl Engaged {
+    async fn finished(&self, id: JobId, event: Event) -> Result<Finished, Error> {
+        match event {
+            Event::Finished { mut delivery, report } => {
+                if self.lie == Lie::AnyDeliveryCounts {
+                    let job = self.engine.get(id).await.map_err(plain)?;
+                    delivery = job.map(|job| job.live.delivery).or(delivery);
+                }
+                let finish = Finish { job: id.into(), delivery, report };
+                self.engine.finish(finish).await.map_err(plain)
+            }
+            Event::HandedOver(delivery) => {
+                self.engine.handed_over(id, delivery).await.map_err(plain)
+            }
+            other => panic!("workers do not say {other:?}"),
+        }
+    }
+
+    async fn set(&self, name: core::Name, value: Value) -> Result<(), crore::Error> {
+        match value {
+            Value::Limit(limit) => self.engine.set_limit(name, limit).await.map(drop),
+            Value::Queue(settings) => self.engine.set_queue(name, settings).await,
+            Value::Schedule(schedule) => {
+                let core_schedule = *schedule;
+                let (timing, missed) = (core_schedule.timing, core_schedule.missed);
+                self.engine.set_schedule(name.clone(), timing, missed, core_schedule.job).await?;
+                self.engine.set_schedule_paused(&name, core_schedule.paused).await
+            }
+            other => panic!("nobody sets {other:?}"),
+        }
+    }
+
+    async fn remove(&self, name: core::Name, table: Table) -> Result<(), crore::Error> {
+        match table {
+            Table::Limits => self.engine.remove_limit(name).await,
+            Table::Queues => self.engine.set_queue(name, QueueSettings::default()).await,
+            Table::Schedules => self.engine.remove_schedule(name).await,
+            other => panic!("nobody removes from {other:?}"),
+        }
+    }
+}
+
+impl Front for Engaged {
+    fn push(&self, batch: Batch) -> Answer<'_, Pushes> {
+        Box::pin(async move {
+            let pushes = self.engine.push_all(batch).await.map_err(plain)?;
+            let crore::push::Pushes { now, groups, jobs } = pushes;
+            Ok(Pushes { now, groups, jobs: all(jobs)? })
+        })
+    }
+
+    fn fetch(&self, ask: Claim, wait: Span) -> Answer<'_, Vec<Job>> {
+        let Claim { queues, kinds, n, order, worker } = ask;
+        let fetch = Fetch { queues, kinds, n, order, worker, wait };
+        Box::pin(async move { self.engine.fetch(fetch).await.map_err(plain) })
+    }
+
+    fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
+        Box::pin(async move { self.engine.renew(leases).await.map_err(plain) })
+    }
+
+    fn tell(&self, id: JobId, event: Event) -> Answer<'_, Fate> {
+        Box::pin(async move {
+            Ok(match self.finished(id, event).await? {
+                Finished::Yes { pushed, .. } => Fate::Yes { asked: false, pushed: all(pushed)? },
+                Finished::Stale => Fate::No,
+                Finished::NotFound => Fate::NotFound,
+            })
+        })
+    }
+
+    fn want(&self, id: JobId, want: Want) -> Answer<'_, Fate> {
+        let act = match want {
+            Want::Cancel => Act::Cancel,
+            Want::Retry => Act::Retry,
+            Want::Delete => Act::Delete,
+            Want::Edit { queue, priority, due, .. } => Act::Change(Other { queue, priority, due }),
+        };
+        Box::pin(async move {
+            Ok(match self.engine.act(id.into(), &act).await.map_err(plain)? {
+                Acted::Yes(state) => {
+                    let asked = act == Act::Cancel && state == Some(State::Running);
+                    Fate::Yes { asked, pushed: Vec::new() }
+                }
+                Acted::No(_) => Fate::No,
+                Acted::NotFound => Fate::NotFound,
+            })
+        })
+    }
+
+    fn result(&self, id: JobId, at_most: Span) -> Answer<'_, Option<Payload>> {
+        Box::pin(async move {
+            match self.engine.wait(id, at_most).await {
+                Ok(ended) => Ok(ended.and_then(|ended| ended.result)),
+                Err(crore::Error::NotFound { .. }) => Ok(None),
+                Err(error) => Err(plain(error)),
+            }
+        })
+    }
+
+    fn seal(&self, group: GroupId) -> Answer<'_, bool> {
+        Box::pin(async move { self.engine.seal(group).await.map_err(plain) })
+    }
+
+    fn define(&self, define: Define) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let Define { name, to, .. } = define;
+            let done = match to {
+                Definition::Set(value) => self.set(name, value).await,
+                Definition::Remove(table) => self.remove(name, table).await,
+            };
+            match done {
+                // A schedule that somebody else has removed meanwhile.
+                Err(crore::Error::NotFound { .. }) => Ok(()),
+                done => done.map_err(plain),
+            }
+        })
+    }
+
+    fn upkeep_at(&self) -> Time {
+        self.engine.upkeep_at()
+    }
+
+    fn upkeep_once(&self) -> Answer<'_, ()> {
+        Box::pin(async move { self.engine.upkeep_once().await.map_err(plain) })
+    }
+}

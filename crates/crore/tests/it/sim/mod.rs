@@ -1,0 +1,164 @@
+//! The whole engine in the simulator: the callers that try the stores speak to an engine, on a
+//! simulated clock and disk, through crashes; and the checker judges what they were told.
+
+mod front;
+mod scribe;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crore::{Engine, Options};
+use crore_core::{Clock, Span};
+use crore_store::Error;
+use crore_store::embedded::disk::Disk;
+use crore_store::simulation::{
+    Config, Coverage, OnLog, Running, Sometimes, Subject, first_failing_seed, run_twice,
+};
+use crore_testkit::history::Recorder;
+
+use front::Engaged;
+use scribe::Scribe;
+
+/// What is said to be so, and is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lie {
+    /// Nothing.
+    Nothing,
+    /// That what is answered is durable.
+    AnswersAreDurable,
+    /// That any delivery's report is the current one's.
+    AnyDeliveryCounts,
+    /// That leases are extended.
+    RenewalsAreIgnored,
+    /// That there is nothing new.
+    NobodyIsWoken,
+}
+
+/// An engine on the embedded store, without threads.
+#[derive(Debug)]
+struct OnEngine {
+    lie: Lie,
+    recorder: Option<Arc<Recorder>>,
+    ticked: Arc<AtomicU64>,
+    /// How many engines there were.
+    opened: u64,
+}
+
+impl OnEngine {
+    fn new(lie: Lie) -> Self {
+        Self { lie, recorder: None, ticked: Arc::default(), opened: 0 }
+    }
+
+    fn options(&mut self, config: &Config) -> Options {
+        let mut options = Options::default();
+        // Leases that end within a run are what it is about.
+        options.caps.min_lease = Span::from_millis(1);
+        options.seed = Some(config.seed ^ self.opened);
+        self.opened += 1;
+        options
+    }
+}
+
+impl Subject for OnEngine {
+    fn open(
+        &mut self,
+        disk: Arc<dyn Disk>,
+        clock: Arc<dyn Clock>,
+        config: &Config,
+    ) -> Result<Running, Error> {
+        let mut store_config = config.clone();
+        if self.lie == Lie::AnswersAreDurable {
+            store_config.store.durability = crore_store::simulation::Durability::None;
+        }
+        let mut running = OnLog.open(disk, Arc::clone(&clock), &store_config)?;
+        let recorder = self.recorder.clone().expect("told before anything is opened");
+        let (store, ticked) = (Arc::clone(&running.store), Arc::clone(&self.ticked));
+        let scribe = Arc::new(Scribe { store, recorder, ticked, lie: self.lie });
+        let engine = Engine::over(scribe, clock, self.options(config)).map_err(front::plain)?;
+        running.front = Some(Arc::new(Engaged { engine, lie: self.lie }));
+        Ok(running)
+    }
+
+    fn survives(&self) -> bool {
+        true
+    }
+
+    fn has_front(&self) -> bool {
+        true
+    }
+
+    fn write_into(&mut self, recorder: &Arc<Recorder>) {
+        self.recorder = Some(Arc::clone(recorder));
+    }
+}
+
+/// Runs seeds, each twice, to see that nothing but the seed has a say; the first that fails ends it.
+fn all_well(seeds: impl IntoIterator<Item = u64>) -> Coverage {
+    let mut coverage = Coverage::default();
+    for seed in seeds {
+        match run_twice(seed, || OnEngine::new(Lie::Nothing)) {
+            Ok(report) => coverage.add(&report.coverage),
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+    println!("{coverage}");
+    coverage
+}
+
+/// What the callers cannot see of an engine: it decides anew by itself, and does not say in which
+/// state a job was when a report came.
+const UNSEEN: [Sometimes; 3] =
+    [Sometimes::DecidedAnew, Sometimes::LapsedBeforeItsReport, Sometimes::ReportedAfterCancel];
+
+/// The engine keeps every promise, and the moments in which queues go wrong were met.
+fn the_engine_is_well(seeds: Range<u64>) {
+    let coverage = all_well(seeds);
+    let never = coverage.never(&Sometimes::ALL);
+    let never: Vec<_> = never.into_iter().filter(|what| !UNSEEN.contains(what)).collect();
+    assert_eq!(never, [], "moments that were never met");
+}
+
+/// Six thousand seeds, in parts that run side by side.
+macro_rules! the_engine_keeps_every_promise {
+    ($($part:ident: $seeds:expr,)+) => {
+        mod the_engine_keeps_every_promise {$(
+            #[test]
+            fn $part() {
+                super::the_engine_is_well($seeds);
+            }
+        )+}
+    };
+}
+
+the_engine_keeps_every_promise! {
+    part_1: 0..1000,
+    part_2: 1000..2000,
+    part_3: 2000..3000,
+    part_4: 3000..4000,
+    part_5: 4000..5000,
+    part_6: 5000..6000,
+}
+
+/// What failed once is run for ever. A line is a seed, and what it once found.
+#[test]
+fn seeds_that_failed_once_do_not_fail_again() {
+    let lines = include_str!("seeds.txt").lines();
+    let words = lines.filter_map(|line| line.split_whitespace().next());
+    let seeds = words.filter(|word| *word != "#");
+    all_well(seeds.map(|seed| seed.parse().expect("a seed")));
+}
+
+#[test]
+fn every_lie_is_found() {
+    for lie in [
+        Lie::AnswersAreDurable,
+        Lie::AnyDeliveryCounts,
+        Lie::RenewalsAreIgnored,
+        Lie::NobodyIsWoken,
+    ] {
+        let found = first_failing_seed(0..150, || OnEngine::new(lie));
+        let (seed, failure) = found.unwrap_or_else(|| panic!("{lie:?} is never found"));
+        println!("{lie:?}: seed {seed}: {:?}", failure.violations.first());
+    }
+}

@@ -1,0 +1,183 @@
+//! A store that passes everything on, and writes down what the engine does by itself: what it defines,
+//! and which ticks of schedules it accounts for. Some of them tell a lie.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crore::store::jobs::{
+    Applied, Claim, Claimed, Jobs, Pushed, Pushes, Renew, Renewed, Which, Write,
+};
+use crore::store::registry::{Define, Defined, Entry, Registry, Table};
+use crore::store::simulation::meaning;
+use crore::store::upkeep::{Lapses, Lead, Promoted, Pruned, Upkeep};
+use crore::store::views::{Count, JobNotes, Note, Page, Query, Step, Views};
+use crore::store::{Answer, Committed, Store, WakeHook};
+use crore_core::group::Group;
+use crore_core::{Batch, Encoding, GroupId, Job, JobId, Name, Payload, Span, Time};
+use crore_testkit::history::op::{self, Item, When};
+use crore_testkit::history::{self, Op, Pending, Recorder, answer};
+
+use super::Lie;
+
+/// Who the engine is, in the history.
+const WHO: &str = "engine";
+
+/// Passes everything on.
+#[derive(Debug)]
+pub(super) struct Scribe {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) recorder: Arc<Recorder>,
+    /// How many jobs came of ticks, in this process and those before.
+    pub(super) ticked: Arc<AtomicU64>,
+    pub(super) lie: Lie,
+}
+
+impl Scribe {
+    /// Writes down a tick that begins. Its jobs get payloads by which they can be told apart.
+    fn begin(&self, write: &mut Write) -> Option<Pending> {
+        let Write::Tick { schedule, cursor, push, .. } = write else { return None };
+        let mut items = Vec::new();
+        let mut fire = Vec::new();
+        for job in push {
+            let n = self.ticked.fetch_add(1, Ordering::Relaxed);
+            job.spec.payload = Payload::new(Encoding::Bytes, format!("tick {n}").into_bytes());
+            items.push(Item::of(n, job));
+            fire.push(match job.due {
+                When::At(tick) => tick,
+                other => panic!("a tick is an instant, not {other:?}"),
+            });
+        }
+        let (schedule, cursor) = (schedule.clone(), *cursor);
+        Some(self.recorder.invoke(WHO, Op::Tick { schedule, cursor, fire, items }))
+    }
+
+    fn end(&self, call: Option<Pending>, applied: &Applied) {
+        let Some(call) = call else { return };
+        let ticked = match applied {
+            Applied::Yes(pushed) => Some(pushed.iter().copied().map(told).collect()),
+            Applied::Stale => None,
+        };
+        self.recorder.ok(call, None, history::Answer::Ticked(ticked));
+    }
+}
+
+const fn told(pushed: Pushed) -> answer::Pushed {
+    match pushed {
+        Pushed::New(id) => answer::Pushed::New(id),
+        Pushed::Duplicate(id) => answer::Pushed::Duplicate(id),
+        Pushed::Broken(_) | Pushed::BrokenBy(_) => answer::Pushed::Broken,
+    }
+}
+
+impl Jobs for Scribe {
+    fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
+        self.store.push(batch)
+    }
+
+    fn claim(&self, ask: Claim) -> Answer<'_, Claimed> {
+        self.store.claim(ask)
+    }
+
+    fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
+        if self.lie != Lie::RenewalsAreIgnored {
+            return self.store.renew(leases);
+        }
+        Box::pin(async move {
+            let jobs = self.store.get(leases.iter().map(|lease| lease.id.into()).collect()).await?;
+            let renewed = leases.iter().zip(jobs).map(|(lease, job)| match job {
+                Some(job) if job.live.delivery == lease.delivery => {
+                    Renewed::Until { until: job.live.lease_until, stop: job.live.stop }
+                }
+                _ => Renewed::Stale,
+            });
+            Ok(renewed.collect())
+        })
+    }
+
+    fn apply(&self, mut writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
+        Box::pin(async move {
+            let calls: Vec<_> = writes.iter_mut().map(|write| self.begin(write)).collect();
+            let applied = self.store.apply(writes).await?;
+            calls.into_iter().zip(applied.get()).for_each(|(call, one)| self.end(call, one));
+            Ok(applied)
+        })
+    }
+
+    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
+        self.store.get(which)
+    }
+}
+
+impl Upkeep for Scribe {
+    fn promote(&self, n: usize) -> Answer<'_, Promoted> {
+        self.store.promote(n)
+    }
+
+    fn lapsed(&self, n: usize) -> Answer<'_, Lapses> {
+        self.store.lapsed(n)
+    }
+
+    fn prune(&self, n: usize) -> Answer<'_, Pruned> {
+        self.store.prune(n)
+    }
+
+    fn lead(&self, duty: Name, node: u64, span: Span) -> Answer<'_, Lead> {
+        self.store.lead(duty, node, span)
+    }
+}
+
+impl Views for Scribe {
+    fn note(&self, notes: Vec<Note>) -> Answer<'_, usize> {
+        self.store.note(notes)
+    }
+
+    fn notes(&self, id: JobId) -> Answer<'_, JobNotes> {
+        self.store.notes(id)
+    }
+
+    fn list(&self, query: Query) -> Answer<'_, Page> {
+        self.store.list(query)
+    }
+
+    fn counts(&self, queue: Option<Name>) -> Answer<'_, Vec<Count>> {
+        self.store.counts(queue)
+    }
+
+    fn stats(&self, series: Name, step: Step) -> Answer<'_, Vec<(Time, u64)>> {
+        self.store.stats(series, step)
+    }
+}
+
+impl Registry for Scribe {
+    fn define(&self, definitions: Vec<Define>) -> Answer<'_, Committed<Vec<Defined>>> {
+        let entry = |define: &Define| op::Entry {
+            name: define.name.clone(),
+            to: meaning(define),
+            expires_after: define.expires_after,
+        };
+        Box::pin(async move {
+            let entries = definitions.iter().map(entry).collect();
+            let call = self.recorder.invoke(WHO, Op::Define { entries });
+            let defined = self.store.define(definitions).await?;
+            let written = defined.get().iter().map(|one| matches!(one, Defined::Yes(_))).collect();
+            self.recorder.ok(call, None, history::Answer::Defined(written));
+            Ok(defined)
+        })
+    }
+
+    fn entries(&self, table: Table, after: Option<Name>, n: usize) -> Answer<'_, Vec<Entry>> {
+        self.store.entries(table, after, n)
+    }
+
+    fn group(&self, id: GroupId) -> Answer<'_, Option<Group>> {
+        self.store.group(id)
+    }
+}
+
+impl Store for Scribe {
+    fn wakes(&self, hook: WakeHook) {
+        if self.lie != Lie::NobodyIsWoken {
+            self.store.wakes(hook);
+        }
+    }
+}
