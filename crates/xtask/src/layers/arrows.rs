@@ -142,7 +142,7 @@ mod tests {
             assert!(up.len() == 1 && up[0].contains(from), "{to} to {from}: {up:?}");
         }
         assert_eq!(faults("crore-core", &dev("crore-testkit")).len(), 1);
-        assert_eq!(faults("crore-remote", &normal("crore")).len(), 1);
+        assert_eq!(faults("crore", &normal("crore-remote")).len(), 1);
         assert_eq!(faults("crore-doors", &normal("crore-store")).len(), 1);
         assert_eq!(faults("xtask", &normal("crore-core")).len(), 1);
     }
