@@ -147,7 +147,7 @@ fn a_panic_is_a_failure_with_a_list() {
         }
     }
     let message = failure(|| check_jobs(300, 40, liar::<Panics>));
-    is_short(&message, 8, "out of its wits");
+    is_short(&message, 5, "out of its wits");
 }
 
 /// Each mistake that can be planted in the local stores is found when only one side makes it.

@@ -22,8 +22,6 @@ const MAX_LINES: usize = 20;
 /// The first answer in which the stores differ.
 #[derive(Debug)]
 pub(super) struct Difference {
-    /// How much had been seen before each operation, the one that it came after being the last.
-    pub(super) tallies: Vec<Tally>,
     /// What was asked.
     what: String,
     subject: String,
@@ -32,36 +30,34 @@ pub(super) struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { what, subject, model, .. } = self;
+        let Self { what, subject, model } = self;
         writeln!(f, "{what}")?;
         writeln!(f, "  of the store under test:\n{}", subject.trim_end())?;
         write!(f, "  of the memory store:\n{}", model.trim_end())
     }
 }
 
-/// Gives both stores the same operations at the same times.
+/// Gives both stores the same operations at the same times. `tallies` is how much had been seen
+/// before each operation that was begun; it outlives a panic.
 pub(super) async fn compare(
     ops: &[Op],
     subject: Parts<'_>,
     mut model: Parts<'_>,
     clock: &FakeClock,
+    tallies: &mut Vec<Tally>,
 ) -> Result<(), Difference> {
     model.rest = model.rest.filter(|_| subject.rest.is_some());
     let mut subject = Side::new(subject, clock);
     let mut model = Side::new(model, clock);
-    let mut tallies = Vec::new();
     for (place, op) in ops.iter().enumerate() {
         tallies.push(model.tally());
         if let Op::Advance(span) = op {
             clock.advance(*span);
         }
         let said = (subject.run(op).await, model.run(op).await);
-        let mut same = differ("the answer", said);
-        if same.is_ok() && ((place + 1) % STRIDE == 0 || place + 1 == ops.len()) {
-            same = look(&mut subject, &mut model).await;
-        }
-        if let Err(difference) = same {
-            return Err(Difference { tallies, ..difference });
+        differ("the answer", said)?;
+        if (place + 1) % STRIDE == 0 || place + 1 == ops.len() {
+            look(&mut subject, &mut model).await?;
         }
     }
     Ok(())
@@ -91,7 +87,7 @@ fn differ(what: &str, said: (Answered, Answered)) -> Result<(), Difference> {
         (Ok(subject), Ok(model)) => apart(&subject, &model),
         (subject, model) => (outcome(subject), outcome(model)),
     };
-    Err(Difference { tallies: Vec::new(), what: what.to_owned(), subject, model })
+    Err(Difference { what: what.to_owned(), subject, model })
 }
 
 /// Both answers as text, without what is the same in both.

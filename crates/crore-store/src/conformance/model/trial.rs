@@ -1,9 +1,10 @@
 //! Cases, shrinking, and the message of a failure.
 
+use std::cell::Cell;
 use std::fmt::{self, Debug};
 use std::hash::{BuildHasher, RandomState};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use crore_testkit::FakeClock;
@@ -23,8 +24,9 @@ use super::swarm::Reach;
 use crate::Memory;
 use crate::conformance::Subject;
 
-/// How long a failure is shrunk, in milliseconds: a remote store takes its time for every try.
-const MAX_SHRINK_FOR: u32 = 60_000;
+/// How long a failure is shrunk, in milliseconds: a remote store takes its time for every try, and
+/// a test that takes a minute is ended.
+const MAX_SHRINK_FOR: u32 = 20_000;
 
 /// How long the stores may take over all of a case's operations.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -77,7 +79,8 @@ impl<S, M: AsyncFn() -> Subject<S>> Trial<S, M> {
     pub(super) fn check(&self, size: Size) {
         let (seed, config) = configure(size.cases);
         let tried = TestRunner::new(config).run(&draw::ops(self.reach, size.ops), |ops| {
-            self.fails(&ops).map_or(Ok(()), |failure| Err(TestCaseError::fail(failure.to_string())))
+            let failed = self.fails(&ops);
+            failed.map_or(Ok(()), |(failure, _)| Err(TestCaseError::fail(failure.to_string())))
         });
         match tried {
             Ok(()) => {}
@@ -86,26 +89,26 @@ impl<S, M: AsyncFn() -> Subject<S>> Trial<S, M> {
         }
     }
 
-    /// Runs the operations on two fresh stores.
-    fn fails(&self, ops: &[Op]) -> Option<Failure> {
+    /// Runs the operations on two fresh stores. With the failure comes how much had been seen before
+    /// each operation that was begun.
+    fn fails(&self, ops: &[Op]) -> Option<(Failure, Vec<Tally>)> {
+        let mut tallies = Vec::new();
         let run = || {
             self.runtime.block_on(async {
                 let Subject { store, clock } = (self.make)().await;
                 let model = Memory::new(Arc::<FakeClock>::clone(&clock));
-                let run = run::compare(ops, (self.parts)(&store), whole(&model), &clock);
+                let run =
+                    run::compare(ops, (self.parts)(&store), whole(&model), &clock, &mut tallies);
                 timeout(PATIENCE, run).await
             })
         };
-        match catch_unwind(AssertUnwindSafe(run)) {
-            Ok(Ok(Ok(()))) => None,
-            Ok(Ok(Err(difference))) => Some(Failure::Differs(difference)),
-            Ok(Err(_)) => Some(Failure::Hangs),
-            Err(panic) => {
-                let text = panic.downcast_ref::<String>().cloned();
-                let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-                Some(Failure::Panics(text.unwrap_or_default()))
-            }
-        }
+        let failure = match quietly(run) {
+            Ok(Ok(Ok(()))) => return None,
+            Ok(Ok(Err(difference))) => Failure::Differs(difference),
+            Ok(Err(_)) => Failure::Hangs,
+            Err(text) => Failure::Panics(text),
+        };
+        Some((failure, tallies))
     }
 
     /// The message of a failure, of which `reason` is what was seen when it was found.
@@ -114,7 +117,7 @@ impl<S, M: AsyncFn() -> Subject<S>> Trial<S, M> {
             Some(ops) => (ops, None),
             None => (ops, Some(format!("{reason}\n(but not every time: a store rolls dice)"))),
         };
-        let failure = failure.or_else(|| Some(self.fails(&ops)?.to_string())).unwrap_or_default();
+        let failure = failure.or_else(|| Some(self.fails(&ops)?.0.to_string())).unwrap_or_default();
         let (count, listing) = (ops.len(), Listing(&ops));
         format!(
             "the store under test and the memory store differ \
@@ -156,16 +159,13 @@ impl<S, M: AsyncFn() -> Subject<S>> Trial<S, M> {
 
     /// The list up to where it fails, if it does.
     fn failing(&self, mut ops: Vec<Op>) -> Option<Failing> {
-        let tallies = match self.fails(&ops)? {
-            Failure::Differs(difference) => difference.tallies,
-            Failure::Hangs | Failure::Panics(_) => return Some((ops, Vec::new())),
-        };
+        let (_, tallies) = self.fails(&ops)?;
         ops.truncate(tallies.len());
         Some((ops, tallies))
     }
 }
 
-/// A list that fails, and how much had been seen before each of its operations, where that is known.
+/// A list that fails, and how much had been seen before each of its operations.
 type Failing = (Vec<Op>, Vec<Tally>);
 
 /// A seed of its own for every run, so that runs add up; unless the environment gives one.
@@ -181,4 +181,30 @@ fn configure(cases: u32) -> (u64, Config) {
     };
     config.rng_seed = RngSeed::Fixed(seed);
     (seed, config)
+}
+
+thread_local! {
+    /// Whether a panic of this thread is an answer, which nobody needs to see on the screen.
+    static IS_AN_ANSWER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What comes of it, or the text with which it panicked. A panic says nothing on the screen: while a
+/// failure is shrunk there are thousands, and each would take its time to print where it was.
+fn quietly<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !IS_AN_ANSWER.get() {
+                others(info);
+            }
+        }));
+    });
+    IS_AN_ANSWER.set(true);
+    let ran = catch_unwind(AssertUnwindSafe(run));
+    IS_AN_ANSWER.set(false);
+    ran.map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()
+    })
 }
