@@ -62,6 +62,12 @@ pub trait Store: Jobs + Upkeep + Views + Registry {
     /// change is durable, it may come late, twice or not at all, and whoever waits for jobs also
     /// looks by himself now and then.
     fn wakes(&self, hook: WakeHook);
+
+    /// Whether a call to it is a call and no more. To gather many calls into one gains nothing then; a
+    /// store at the other end of a connection answers once for all of them.
+    fn is_near(&self) -> bool {
+        false
+    }
 }
 
 /// What all four parts of a store have in common.

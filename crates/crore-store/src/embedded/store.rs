@@ -275,4 +275,8 @@ impl Store for Embedded {
     fn wakes(&self, hook: WakeHook) {
         self.inner.hooks.add(hook);
     }
+
+    fn is_near(&self) -> bool {
+        true
+    }
 }
