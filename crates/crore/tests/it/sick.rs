@@ -612,6 +612,57 @@ fn a_limit_or_a_schedule_whose_setting_nobody_heard_holds() {
     assert_eq!(scene.try_fetch("elsewhere"), None);
 }
 
+/// Somebody asks for a change of the limits, and it takes effect; he does not hear of it.
+fn unheard<T>(sick: &Sick, is_dropped: bool, change: impl Future<Output = Result<T, Error>>) {
+    if is_dropped {
+        sick.mute_once(Verb::Define);
+        drop(Task::waiting(change));
+    } else {
+        sick.forget_once(Verb::Define);
+        assert_eq!(code(change), Some(Code::Unavailable));
+    }
+}
+
+#[test]
+fn limits_that_may_have_been_changed_are_read_again_before_the_next_push() {
+    for is_dropped in [true, false] {
+        let (scene, sick) = Sick::scene();
+        let none = Limit::parse("concurrency 0").expect("a limit");
+        unheard(&sick, is_dropped, scene.engine.set_limit(name("l"), none));
+        // Upkeep has not come to it yet.
+        let held = scene.push(job("q"));
+        assert_eq!(scene.get(held).spec.limits.len(), 1);
+        unheard(&sick, is_dropped, scene.engine.remove_limit(name("l")));
+        let free = scene.push(job("q"));
+        assert_eq!(scene.get(free).spec.limits, []);
+    }
+}
+
+#[test]
+fn a_push_under_limits_that_cannot_be_read_is_refused_and_goes_when_they_can() {
+    let (scene, sick) = Sick::scene();
+    let none = Limit::parse("concurrency 0").expect("a limit");
+    unheard(&sick, false, scene.engine.set_limit(name("l"), none));
+    sick.err_once(Verb::Entries);
+    assert_eq!(code(scene.engine.push_all(job("q").into())), Some(Code::Unavailable));
+    let held = scene.push(job("q"));
+    assert_eq!(scene.get(held).spec.limits.len(), 1);
+}
+
+#[test]
+fn limits_that_were_read_before_a_change_do_not_take_the_place_of_those_read_after() {
+    let (scene, sick) = Sick::scene();
+    let engine = scene.engine.clone();
+    let limit = |text| Limit::parse(text).expect("a limit");
+    // The answer to the first one's look is on its way while the second is set and read.
+    sick.meanwhile(Verb::Entries, move || {
+        block_on(engine.set_limit(name("second"), limit("concurrency 0"))).expect("set");
+    });
+    block_on(scene.engine.set_limit(name("first"), limit("concurrency 9"))).expect("set");
+    let id = scene.push(job("q"));
+    assert_eq!(scene.get(id).spec.limits.len(), 2);
+}
+
 #[test]
 fn upkeep_that_is_left_in_the_middle_is_due_still() {
     let (scene, sick) = Sick::scene();
