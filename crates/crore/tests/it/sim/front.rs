@@ -1,5 +1,9 @@
 //! The engine as what callers of the simulator speak to.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+
 use crore::act::{Act, Acted, Other};
 use crore::fetch::Fetch;
 use crore::finish::{Finish, Finished};
@@ -14,11 +18,13 @@ use crore_core::{Batch, GroupId, Job, JobId, Payload, Span, State, Time};
 use crore_testkit::history::op::Want;
 
 use super::Lie;
+use super::ear::Ear;
 
 /// An engine, and the lie that it tells.
 #[derive(Debug)]
 pub(super) struct Engaged {
     pub(super) engine: Engine,
+    pub(super) ear: Arc<Ear>,
     pub(super) lie: Lie,
 }
 
@@ -46,6 +52,22 @@ fn all(taken: Vec<Taken>) -> Result<Vec<Pushed>, Error> {
 }
 
 impl Engaged {
+    /// A call, after each step of which it is judged what a listener has heard.
+    fn judged<'a, T>(
+        &'a self,
+        call: impl Future<Output = Result<T, Error>> + Send + 'a,
+    ) -> Answer<'a, T> {
+        Box::pin(async move {
+            let mut call = pin!(call);
+            poll_fn(|context| {
+                let polled = call.as_mut().poll(context);
+                self.ear.judge(self.lie);
+                polled
+            })
+            .await
+        })
+    }
+
     async fn finished(&self, id: JobId, event: Event) -> Result<Finished, Error> {
         match event {
             Event::Finished { mut delivery, report } => {
@@ -89,7 +111,7 @@ impl Engaged {
 
 impl Front for Engaged {
     fn push(&self, batch: Batch) -> Answer<'_, Pushes> {
-        Box::pin(async move {
+        self.judged(async move {
             let pushes = self.engine.push_all(batch).await.map_err(plain)?;
             let crore::push::Pushes { now, groups, jobs } = pushes;
             Ok(Pushes { now, groups, jobs: all(jobs)? })
@@ -99,15 +121,15 @@ impl Front for Engaged {
     fn fetch(&self, ask: Claim, wait: Span) -> Answer<'_, Vec<Job>> {
         let Claim { queues, kinds, n, order, worker } = ask;
         let fetch = Fetch { queues, kinds, n, order, worker, wait };
-        Box::pin(async move { self.engine.fetch(fetch).await.map_err(plain) })
+        self.judged(async move { self.engine.fetch(fetch).await.map_err(plain) })
     }
 
     fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
-        Box::pin(async move { self.engine.renew(leases).await.map_err(plain) })
+        self.judged(async move { self.engine.renew(leases).await.map_err(plain) })
     }
 
     fn tell(&self, id: JobId, event: Event) -> Answer<'_, Fate> {
-        Box::pin(async move {
+        self.judged(async move {
             Ok(match self.finished(id, event).await? {
                 Finished::Yes { pushed, .. } => Fate::Yes { asked: false, pushed: all(pushed)? },
                 Finished::Stale => Fate::No,
@@ -123,7 +145,7 @@ impl Front for Engaged {
             Want::Delete => Act::Delete,
             Want::Edit { queue, priority, due, .. } => Act::Change(Other { queue, priority, due }),
         };
-        Box::pin(async move {
+        self.judged(async move {
             Ok(match self.engine.act(id.into(), &act).await.map_err(plain)? {
                 Acted::Yes(state) => {
                     let asked = act == Act::Cancel && state == Some(State::Running);
@@ -136,7 +158,7 @@ impl Front for Engaged {
     }
 
     fn result(&self, id: JobId, at_most: Span) -> Answer<'_, Option<Payload>> {
-        Box::pin(async move {
+        self.judged(async move {
             match self.engine.wait(id, at_most).await {
                 Ok(ended) => Ok(ended.and_then(|ended| ended.result)),
                 Err(crore::Error::NotFound { .. }) => Ok(None),
@@ -146,11 +168,11 @@ impl Front for Engaged {
     }
 
     fn seal(&self, group: GroupId) -> Answer<'_, bool> {
-        Box::pin(async move { self.engine.seal(group).await.map_err(plain) })
+        self.judged(async move { self.engine.seal(group).await.map_err(plain) })
     }
 
     fn define(&self, define: Define) -> Answer<'_, ()> {
-        Box::pin(async move {
+        self.judged(async move {
             let Define { name, to, .. } = define;
             let done = match to {
                 Definition::Set(value) => self.set(name, value).await,
@@ -169,6 +191,6 @@ impl Front for Engaged {
     }
 
     fn upkeep_once(&self) -> Answer<'_, ()> {
-        Box::pin(async move { self.engine.upkeep_once().await.map_err(plain) })
+        self.judged(async move { self.engine.upkeep_once().await.map_err(plain) })
     }
 }

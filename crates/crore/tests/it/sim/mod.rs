@@ -1,6 +1,7 @@
 //! The whole engine in the simulator: the callers that try the stores speak to an engine, on a
 //! simulated clock and disk, through crashes; and the checker judges what they were told.
 
+mod ear;
 mod front;
 mod scribe;
 
@@ -17,6 +18,7 @@ use crore_store::simulation::{
 };
 use crore_testkit::history::Recorder;
 
+use ear::Ear;
 use front::Engaged;
 use scribe::Scribe;
 
@@ -33,6 +35,10 @@ enum Lie {
     RenewalsAreIgnored,
     /// That there is nothing new.
     NobodyIsWoken,
+    /// That nothing has happened, now and then.
+    EventsAreLost,
+    /// That something has happened which is not durable, now and then.
+    EventsComeEarly,
 }
 
 /// An engine on the embedded store, without threads.
@@ -74,9 +80,11 @@ impl Subject for OnEngine {
         let mut running = OnLog.open(disk, Arc::clone(&clock), &store_config)?;
         let recorder = self.recorder.clone().expect("told before anything is opened");
         let (store, ticked) = (Arc::clone(&running.store), Arc::clone(&self.ticked));
-        let scribe = Arc::new(Scribe { store, recorder, ticked, lie: self.lie });
+        let (ear, lie) = (Arc::<Ear>::default(), self.lie);
+        let scribe = Arc::new(Scribe { store, recorder, ticked, ear: Arc::clone(&ear), lie });
         let engine = Engine::over(scribe, clock, self.options(config)).map_err(front::plain)?;
-        running.front = Some(Arc::new(Engaged { engine, lie: self.lie }));
+        ear.listen(engine.listen());
+        running.front = Some(Arc::new(Engaged { engine, ear, lie }));
         Ok(running)
     }
 
@@ -156,6 +164,8 @@ fn every_lie_is_found() {
         Lie::AnyDeliveryCounts,
         Lie::RenewalsAreIgnored,
         Lie::NobodyIsWoken,
+        Lie::EventsAreLost,
+        Lie::EventsComeEarly,
     ] {
         let found = first_failing_seed(0..150, || OnEngine::new(lie));
         let (seed, failure) = found.unwrap_or_else(|| panic!("{lie:?} is never found"));

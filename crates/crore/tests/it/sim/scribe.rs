@@ -18,6 +18,7 @@ use crore_testkit::history::op::{self, Item, When};
 use crore_testkit::history::{self, Op, Pending, Recorder, answer};
 
 use super::Lie;
+use super::ear::Ear;
 
 /// Who the engine is, in the history.
 const WHO: &str = "engine";
@@ -29,6 +30,7 @@ pub(super) struct Scribe {
     pub(super) recorder: Arc<Recorder>,
     /// How many jobs came of ticks, in this process and those before.
     pub(super) ticked: Arc<AtomicU64>,
+    pub(super) ear: Arc<Ear>,
     pub(super) lie: Lie,
 }
 
@@ -71,11 +73,19 @@ const fn told(pushed: Pushed) -> answer::Pushed {
 
 impl Jobs for Scribe {
     fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
-        self.store.push(batch)
+        Box::pin(async move {
+            let pushes = self.store.push(batch).await?;
+            self.ear.stored(&pushes.get().jobs, self.lie);
+            Ok(pushes)
+        })
     }
 
     fn claim(&self, ask: Claim) -> Answer<'_, Claimed> {
-        self.store.claim(ask)
+        Box::pin(async move {
+            let claimed = self.store.claim(ask).await?;
+            self.ear.started(&claimed.jobs, self.lie);
+            Ok(claimed)
+        })
     }
 
     fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
@@ -97,14 +107,25 @@ impl Jobs for Scribe {
     fn apply(&self, mut writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
         Box::pin(async move {
             let calls: Vec<_> = writes.iter_mut().map(|write| self.begin(write)).collect();
-            let applied = self.store.apply(writes).await?;
+            let applied = self.store.apply(writes.clone()).await?;
+            for (write, one) in writes.iter().zip(applied.get()) {
+                self.ear.written(write, one, self.lie);
+            }
             calls.into_iter().zip(applied.get()).for_each(|(call, one)| self.end(call, one));
             Ok(applied)
         })
     }
 
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
-        self.store.get(which)
+        Box::pin(async move {
+            let jobs = self.store.get(which.clone()).await?;
+            for (which, job) in which.iter().zip(&jobs) {
+                if let Which::Id(id) = which {
+                    self.ear.looked(*id, job.as_ref());
+                }
+            }
+            Ok(jobs)
+        })
     }
 }
 
