@@ -345,8 +345,8 @@ fn i17_half_a_batch() {
 }
 
 #[test]
-fn a_job_that_nobody_heard_of_may_have_been_taken_and_pruned() {
-    let unheard = |is_fetched: bool| {
+fn a_job_that_was_only_listed_may_have_been_taken_and_pruned() {
+    let unheard = |is_fetched: bool, is_listed: bool| {
         let mut tape = Tape::new();
         tape.define("q", Meaning::Queue(Queue { max_dead: 0, ..Queue::default() }));
         let push = tape.begin_push(vec![item(1), item(2)]);
@@ -355,12 +355,18 @@ fn a_job_that_nobody_heard_of_may_have_been_taken_and_pruned() {
             let fetch = tape.begin_fetch();
             tape.info(fetch);
         }
+        if is_listed {
+            let list = tape.begin("engine", Op::List);
+            tape.ok(list, Answer::Listed(vec![(JobId(2), item(2).payload)]));
+        }
         tape.crash();
         tape.end(&[(1, Ready)]);
         tape
     };
-    unheard(true).is_fine();
-    unheard(false).breaks(17);
+    unheard(true, true).is_fine();
+    unheard(true, false).breaks(17);
+    unheard(false, true).breaks(17);
+    unheard(false, false).breaks(17);
 }
 
 #[test]
