@@ -429,6 +429,35 @@ fn a_job_that_is_held_by_a_pause_and_a_limit_says_both() {
     drop(waiter);
 }
 
+#[test]
+fn a_rate_is_named_only_while_it_holds_the_job_back() {
+    on_both(|scene| {
+        let limit = Limit::parse("rate 2/1m burst 2").expect("a limit");
+        block_on(scene.engine.set_limit(name("l"), limit)).expect("set");
+        let limited = |id, running| {
+            let key = scene.get(id).spec.limits[0].clone();
+            Reason::Limited { key, running, most: None }
+        };
+        // There is room, and nobody wants it.
+        let id = scene.push(job("q"));
+        assert_eq!(reasons(scene, id), [Reason::NobodyWaits]);
+        scene.done(&scene.fetch("q"));
+        // One start more.
+        let id = scene.push(Spec { retain: Retain::Nothing, ..spec("q") });
+        assert_eq!(reasons(scene, id), [Reason::NobodyWaits]);
+        let running = scene.fetch("q");
+        let id = scene.push(job("q"));
+        assert_eq!(reasons(scene, id), [limited(id, 1), Reason::NobodyWaits]);
+        // Of a job that is gone nobody can tell that it has run; but somebody waits in vain.
+        scene.done(&running);
+        let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));
+        assert_eq!(reasons(scene, id), [limited(id, 0)]);
+        drop(waiter);
+        scene.pass(MINUTE);
+        assert_eq!(reasons(scene, id), [Reason::NobodyWaits]);
+    });
+}
+
 fn heard(listener: &mut Listener) -> Vec<(JobId, Happened)> {
     let all = std::iter::from_fn(|| listener.try_next());
     let event = |heard| match heard {
