@@ -25,7 +25,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::timers::NEVER;
 
-/// After an error of the store a duty is tried again this much later.
+/// After an error of the store it is asked again this much later.
 pub(crate) const AGAIN_AFTER: Span = Span::from_secs(1);
 
 /// One thing that upkeep does.
