@@ -1,8 +1,8 @@
 //! The jobs that this engine handed out: a report about one needs no second look into the store, and
 //! one that takes too long is noticed.
 
-use std::collections::hash_map::Entry;
 use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crore_core::id::ById;

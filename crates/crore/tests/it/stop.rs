@@ -1,7 +1,9 @@
 //! An engine that is stopped while there is work: what is with the store goes through, what comes later is
 //! told so, and nothing is lost.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
 use crore::core::machine::Outcome;
 use crore::core::{Code, Job, State};
@@ -83,4 +85,30 @@ fn a_worker_whose_engine_is_stopped_under_its_job_says_so_at_once() {
     let engine = Engine::open(dir.path()).expect("opened");
     let job = block_on(engine.get(id)).expect("no error").expect("it is there");
     assert_eq!(job.live.state, State::Running, "it is handed out again when its lease has ended");
+}
+
+#[test]
+fn the_last_handle_may_be_let_go_by_whoever_the_engines_own_thread_wakes() {
+    /// A task that owns the engine, and is over as soon as it is woken.
+    struct Owns(std::sync::Mutex<Option<Engine>>, mpsc::Sender<()>);
+    impl Wake for Owns {
+        fn wake(self: Arc<Self>) {
+            drop(self.0.lock().expect("no panic").take());
+            self.1.send(()).expect("heard");
+        }
+    }
+    let engine = Engine::memory();
+    let timeout = Duration::from_millis(1);
+    engine.push("q", "x").timeout(timeout).wait().expect("pushed");
+    let mut listener = engine.listen();
+    assert_eq!(block_on(engine.fetch(ask("q"))).expect("no error").len(), 1);
+    while listener.try_next().is_some() {}
+    let (send, gone) = mpsc::channel();
+    let waker = Waker::from(Arc::new(Owns(std::sync::Mutex::new(Some(engine)), send)));
+    let mut next = Box::pin(listener.next());
+    if next.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+        // The run was ended already, and the engine is let go here.
+        waker.wake();
+    }
+    gone.recv_timeout(Duration::from_secs(10)).expect("the engine is gone");
 }

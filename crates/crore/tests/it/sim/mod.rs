@@ -167,6 +167,7 @@ the_engine_keeps_every_promise! {
 
 /// `cargo xtask sim --engine`: the seeds that the environment names, as `first..end`.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a tool says in the environment what it wants")]
 #[ignore = "runs the seeds in `CRORE_SIM_SEEDS`, for `cargo xtask sim --engine`"]
 fn the_seeds_that_were_asked_for() {
     let asked = std::env::var("CRORE_SIM_SEEDS").expect("`CRORE_SIM_SEEDS` is `first..end`");

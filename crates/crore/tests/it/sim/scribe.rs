@@ -58,7 +58,7 @@ impl Scribe {
                 Some(Begun::Tick(self.begin_tick(schedule, *cursor, push)))
             }
             Write::Job(change) => self.desk.writes(change).map(Begun::Program),
-            _ => None,
+            Write::Seal(_) => None,
         }
     }
 
