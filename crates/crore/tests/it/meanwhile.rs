@@ -3,7 +3,9 @@
 use crore::block_on;
 use crore::core::job::Retain;
 use crore::core::limit::Limit;
+use crore::core::machine::{Outcome, Report};
 use crore::core::{JobId, Spec, State};
+use crore::finish::{Finish, Finished};
 use crore::store::jobs::Renew;
 use crore::store::registry::QueueSettings;
 
@@ -84,8 +86,16 @@ fn limits_that_were_read_before_a_change_do_not_take_the_place_of_those_read_aft
     sick.meanwhile(Verb::Entries, move || {
         block_on(engine.set_limit(name("second"), limit("concurrency 0"))).expect("set");
     });
+    scene.push(job("q"));
+    let running = scene.fetch("q");
     block_on(scene.engine.set_limit(name("first"), limit("concurrency 9"))).expect("set");
-    let id = scene.push(job("q"));
+    // A report does not look whether the limits are those of now.
+    let mut report = Report::from(Outcome::Done { result: None });
+    report.on_done.push(job("q"));
+    let (id, delivery) = (running.id, Some(running.live.delivery));
+    let finished = block_on(scene.engine.finish(Finish { job: id.into(), delivery, report }));
+    let Ok(Finished::Yes { pushed, .. }) = finished else { panic!("{finished:?}") };
+    let id = pushed[0].id().expect("pushed");
     assert_eq!(scene.get(id).spec.limits.len(), 2);
 }
 

@@ -7,6 +7,7 @@ use crore::fetch::Fetch;
 use crore::finish::Finished;
 
 use crate::scene::{HOUR, LEASE, MINUTE, SECOND, Scene, Task, ask, job, on_both, spec};
+use crate::sick_store::{Sick, Verb};
 
 const DONE: Outcome = Outcome::Done { result: None };
 
@@ -23,6 +24,20 @@ fn after_a_restart_workers_keep_their_jobs_for_one_more_lease() {
         scene.pass(SECOND);
         assert_eq!((scene.state(ids[0]), scene.state(ids[1])), (State::Done, State::Ready));
     });
+}
+
+#[test]
+fn after_a_restart_on_a_full_disk_leases_end_when_they_would_have_ended() {
+    let (scene, sick) = Sick::scene();
+    let id = scene.push(job("q"));
+    scene.fetch("q");
+    scene.clock.advance(SECOND.times(20));
+    sick.full_once(Verb::Renew);
+    let scene = scene.restarted();
+    scene.pass(SECOND.times(9));
+    assert_eq!(scene.state(id), State::Running);
+    scene.pass(SECOND);
+    assert_eq!(scene.state(id), State::Ready);
 }
 
 #[test]

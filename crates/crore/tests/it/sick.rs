@@ -276,6 +276,22 @@ fn a_report_that_the_store_could_not_take_is_said_again_while_the_lease_is_held(
 }
 
 #[test]
+fn a_worker_of_which_one_part_panics_ends_as_a_whole() {
+    let engine = Engine::memory();
+    std::thread::scope(|scope| {
+        let worker = engine.worker(["q"]).parallel(4);
+        let run = scope.spawn(|| {
+            worker
+                .run_blocking(|_: &Work<'_>| -> Result<(), String> { panic!("the closure's own") })
+        });
+        eventually(Duration::from_secs(10), || engine.waiting() == 4);
+        block_on(engine.push_all(job("q").into())).expect("pushed");
+        let panicked = run.join().expect_err("it is passed on");
+        assert_eq!(panicked.downcast_ref::<&str>(), Some(&"the closure's own"));
+    });
+}
+
+#[test]
 fn a_worker_of_which_one_part_ends_by_an_error_ends_as_a_whole() {
     let sick = Sick::new(Memory::default());
     let engine = living(&sick);
