@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crore::core::machine::Outcome;
 use crore::core::{Code, Job, State};
+use crore::events::{Happened, Heard};
 use crore::fetch::Fetch;
 use crore::finish::{Finish, Finished};
 use crore::{Engine, Error, Work, block_on};
@@ -102,11 +103,14 @@ fn the_last_handle_may_be_let_go_by_whoever_the_engines_own_thread_wakes() {
     engine.push("q", "x").timeout(timeout).wait().expect("pushed");
     let mut listener = engine.listen();
     assert_eq!(block_on(engine.fetch(ask("q"))).expect("no error").len(), 1);
-    while listener.try_next().is_some() {}
+    let drained = std::iter::from_fn(|| listener.try_next());
+    let is_end =
+        |heard: &Heard| matches!(heard, Heard::Event(event) if event.what != Happened::Started);
+    let has_ended = drained.filter(is_end).count() > 0;
     let (send, gone) = mpsc::channel();
     let waker = Waker::from(Arc::new(Owns(std::sync::Mutex::new(Some(engine)), send)));
     let mut next = Box::pin(listener.next());
-    if next.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+    if has_ended || next.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
         // The run was ended already, and the engine is let go here.
         waker.wake();
     }
