@@ -41,7 +41,8 @@ pub(super) struct Desk {
 /// A call in the name of a program.
 #[derive(Debug)]
 pub(super) enum Call {
-    Report(Pending),
+    /// About this run.
+    Report(Pending, (JobId, Delivery)),
     Admin(Pending, Changed),
 }
 
@@ -72,11 +73,18 @@ impl Desk {
         self.ended.lock().expect("no panic").insert(key, outcome);
     }
 
-    /// The run that is reported: that of this delivery, or an older one that may be reported still.
-    fn reported(&self, id: JobId, delivery: Delivery) -> Option<(Delivery, Outcome)> {
+    /// The run that is reported: that of the delivery which was seen, or an older one that may be
+    /// reported still. What becomes of the job tells two of those apart.
+    fn reported(&self, change: &Change) -> Option<(Delivery, Outcome)> {
+        let is_done = match &change.next {
+            Next::Gone => true,
+            Next::Live(next) => next.state == NextState::Done,
+        };
         let ended = self.ended.lock().expect("no panic");
-        let (key, outcome) = ended.range((id, Delivery(0))..=(id, delivery)).next_back()?;
-        Some((key.1, *outcome))
+        let (first, last) = ((change.id, Delivery(0)), (change.id, change.seen.delivery));
+        let runs = ended.range(first..=last).rev();
+        let mut fits = runs.filter(|(_, o)| matches!(o, Outcome::Done { .. }) == is_done);
+        fits.next().map(|((_, delivery), outcome)| (*delivery, *outcome))
     }
 
     pub(super) fn claims(&self, ask: &Claim) -> Option<Pending> {
@@ -96,7 +104,7 @@ impl Desk {
 
     /// A change is about to be written.
     pub(super) fn writes(&self, change: &Change) -> Option<Call> {
-        let (id, delivery) = (change.id, change.seen.delivery);
+        let id = change.id;
         let doing = self.doing().clone()?;
         match doing {
             Doing::DryRun => panic!("a dry run changes {id}"),
@@ -107,10 +115,10 @@ impl Desk {
                 Some(Call::Admin(self.recorder.invoke(WHO, Op::Admin { id, want }), changed))
             }
             Doing::Work => {
-                let (delivery, outcome) = self.reported(id, delivery)?;
-                let (delivery, on_done, on_dead) = (Some(delivery), Vec::new(), Vec::new());
+                let (run, outcome) = self.reported(change)?;
+                let (delivery, on_done, on_dead) = (Some(run), Vec::new(), Vec::new());
                 let report = Op::Report { id, delivery, outcome, on_done, on_dead };
-                Some(Call::Report(self.recorder.invoke(WHO, report)))
+                Some(Call::Report(self.recorder.invoke(WHO, report), (id, run)))
             }
         }
     }
@@ -118,12 +126,13 @@ impl Desk {
     /// It was, or it was not: what is stale is decided anew, and is another call.
     pub(super) fn written(&self, call: Call, applied: &Applied) {
         let (pending, answer) = match (call, applied) {
-            (Call::Report(pending), Applied::Yes(pushed)) => {
+            (Call::Report(pending, run), Applied::Yes(pushed)) => {
+                self.ended.lock().expect("no panic").remove(&run);
                 let pushed = pushed.iter().copied().map(told).collect();
                 (pending, Answer::Reported(Reported::Accepted(pushed)))
             }
             (Call::Admin(pending, changed), Applied::Yes(_)) => (pending, Answer::Changed(changed)),
-            (Call::Report(pending) | Call::Admin(pending, _), Applied::Stale) => {
+            (Call::Report(pending, _) | Call::Admin(pending, _), Applied::Stale) => {
                 return self.recorder.fail(pending, "stale");
             }
         };
