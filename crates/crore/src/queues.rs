@@ -85,7 +85,7 @@ impl Inner {
             Some(Entry { value: Value::Queue(settings), revision, .. }) => {
                 (settings, Guard::At(revision))
             }
-            _ => (QueueSettings::default(), Guard::Absent),
+            _ => (self.queues, Guard::Absent),
         })
     }
 }
