@@ -26,6 +26,7 @@ mod memory;
 pub mod registry;
 #[cfg(feature = "conformance")]
 pub mod simulation;
+mod state;
 pub mod upkeep;
 pub mod views;
 
@@ -40,6 +41,7 @@ pub use error::Error;
 pub use jobs::Jobs;
 pub use memory::Memory;
 pub use registry::Registry;
+pub use state::{Ailment, Durability};
 pub use upkeep::Upkeep;
 pub use views::Views;
 
@@ -62,6 +64,16 @@ pub trait Store: Jobs + Upkeep + Views + Registry {
     /// change is durable, it may come late, twice or not at all, and whoever waits for jobs also
     /// looks by himself now and then.
     fn wakes(&self, hook: WakeHook);
+
+    /// What its answers survive. A store that does not say so promises nothing.
+    fn durability(&self) -> Durability {
+        Durability::Memory
+    }
+
+    /// What is wrong with it, as far as it knows without asking anybody; `None`: nothing.
+    fn ailment(&self) -> Option<Ailment> {
+        None
+    }
 }
 
 /// What all four parts of a store have in common.

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use crore_core::{Caps, Clock, Time};
 use crore_store::embedded::{self, Embedded};
 use crore_store::registry::QueueSettings;
-use crore_store::{Memory, Store, SystemClock};
+use crore_store::{Ailment, Durability, Memory, Store, SystemClock};
 
 use crate::dispatch::Dispatch;
 use crate::error::Error;
@@ -220,6 +220,26 @@ impl Engine {
             Some(stop) => stop.now(),
             None => Ok(()),
         }
+    }
+
+    /// What the answers of this engine survive.
+    pub fn durability(&self) -> Durability {
+        self.inner.store.durability()
+    }
+
+    /// What is wrong with the engine's store, as far as is known; `None`: nothing.
+    pub fn ailment(&self) -> Option<Ailment> {
+        self.inner.store.ailment()
+    }
+
+    /// What callers may not pass.
+    pub fn caps(&self) -> &Caps {
+        &self.inner.caps
+    }
+
+    /// Whether the engine is being stopped.
+    pub fn is_stopping(&self) -> bool {
+        self.inner.is_stopping()
     }
 
     /// Hears what happens to jobs, from now on. Each event is told when it is durable.
