@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use raw::{Raw, Source};
 pub(crate) use sections::doors::DoorName;
-pub(crate) use sections::log::{Format, Level, Rotate};
+pub(crate) use sections::log::{Format, Rotate};
 pub(crate) use sections::store::Durability;
 pub(crate) use setting::Given;
 
@@ -41,9 +41,8 @@ macro_rules! join {
         pub(crate) const INFOS: &[Info] = &[$(<$section as Section>::INFO),+];
 
         impl Config {
-            fn read(raw: &mut Raw) -> Option<Self> {
-                $(let $field = <$section as Section>::read(raw);)+
-                Some(Self { $($field: $field?,)+ })
+            fn read(raw: &mut Raw) -> Self {
+                Self { $($field: <$section as Section>::read(raw),)+ }
             }
         }
     };
@@ -92,13 +91,9 @@ pub(crate) fn gather(file: Option<&Path>, flags: Flags) -> anyhow::Result<Raw> {
 /// Understands what was given, and checks it.
 pub(crate) fn understand(raw: &mut Raw) -> Result<Config, impl std::error::Error + use<>> {
     let config = Config::read(raw);
-    if let Some(config) = &config {
-        check::check(config, raw);
-    }
-    match (config, raw.take_faults()) {
-        (Some(config), faults) if faults.is_empty() => Ok(config),
-        (_, faults) => Err(Faults(faults)),
-    }
+    check::check(&config, raw);
+    let faults = raw.take_faults();
+    if faults.is_empty() { Ok(config) } else { Err(Faults(faults)) }
 }
 
 #[cfg(test)]

@@ -99,17 +99,19 @@ impl Raw {
         }
     }
 
-    /// The value of a key, understood.
-    pub(crate) fn read<T: Setting>(&mut self, key: &Key) -> Option<T> {
+    /// The value of a key, understood. If it cannot be, that is noted, and it is as if nobody had said it:
+    /// what does not go together is then told in the same go.
+    pub(crate) fn read<T: Setting>(&mut self, key: &Key) -> T {
         let path = key.path();
         let (given, source) = self.given(&path);
-        let Some(given) = given else { return T::absent() };
-        match T::read(&given) {
-            Ok(value) => Some(value),
-            Err(message) => {
-                self.wrong(&path, Some(&given), source, message);
-                None
+        let understood = given.as_ref().map(T::read);
+        match understood {
+            Some(Ok(value)) => value,
+            Some(Err(message)) => {
+                self.wrong(&path, given.as_ref(), source, message);
+                default_of(key)
             }
+            None => default_of(key),
         }
     }
 
@@ -119,4 +121,10 @@ impl Raw {
         faults.sort_by(|a, b| (&a.source, &a.key).cmp(&(&b.source, &b.key)));
         faults
     }
+}
+
+fn default_of<T: Setting>(key: &Key) -> T {
+    let default = key.default.map(|text| T::read(&Given::One(text.to_owned())));
+    let default = default.unwrap_or_else(|| T::absent().ok_or_else(String::new));
+    default.unwrap_or_else(|why| panic!("the default of `{}` is none: {why}", key.path()))
 }

@@ -9,7 +9,7 @@ pub(crate) trait Section: Sized {
     const INFO: Info;
 
     /// The section from what was given. What is wrong with it is noted with all other faults.
-    fn read(raw: &mut Raw) -> Option<Self>;
+    fn read(raw: &mut Raw) -> Self;
 }
 
 /// What there is to know about a section.
@@ -82,11 +82,9 @@ macro_rules! section {
                 }),+],
             };
 
-            fn read(raw: &mut $crate::config::raw::Raw) -> Option<Self> {
-                // Every key is read before the first fault ends it, so that all faults are told.
+            fn read(raw: &mut $crate::config::raw::Raw) -> Self {
                 let mut keys = Self::INFO.keys.iter();
-                $(let $field = raw.read::<$kind>(keys.next()?);)+
-                Some(Self { $($field: $field?,)+ })
+                Self { $($field: raw.read::<$kind>(keys.next().expect("a key for each field")),)+ }
             }
         }
     };

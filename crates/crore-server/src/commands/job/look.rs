@@ -1,0 +1,118 @@
+//! `crore job get | ls | wait`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::super::Call;
+use super::super::client::{segment, with_query};
+use crate::exit::{Failure, Why};
+use crate::out::Column;
+
+const COLUMNS: &[Column] = &[
+    ("ID", "/id"),
+    ("STATE", "/state"),
+    ("QUEUE", "/queue"),
+    ("KIND", "/kind"),
+    ("ATTEMPT", "/attempt"),
+    ("DUE", "/due"),
+    ("WORKER", "/worker"),
+    ("ERROR", "/history/0/error"),
+];
+
+#[derive(Debug, Args)]
+pub(crate) struct Ls {
+    /// In this state: waiting, scheduled, ready, running, done, dead, cancelled; all, unless told otherwise
+    #[arg(long)]
+    state: Option<String>,
+    /// In this queue
+    #[arg(long)]
+    queue: Option<String>,
+    /// Of this kind
+    #[arg(long)]
+    kind: Option<String>,
+    /// At most so many
+    #[arg(short, value_name = "N", default_value = "100")]
+    n: usize,
+}
+
+pub(crate) fn get(mut call: Call, id: &str, notes: bool, why: bool) -> anyhow::Result<ExitCode> {
+    let path = path(id);
+    let mut job = call.client.get(&path)?;
+    if notes {
+        job["notes"] = call.client.get(&format!("{path}/notes"))?;
+    }
+    if why {
+        job["explain"] = call.client.get(&format!("{path}/explain"))?;
+    }
+    call.out.one(&job)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How many are asked for at once.
+const PAGE: usize = 500;
+
+pub(crate) fn ls(mut call: Call, ls: &Ls) -> anyhow::Result<ExitCode> {
+    let (mut jobs, mut cursor) = (Vec::new(), None);
+    while jobs.len() < ls.n {
+        let limit = PAGE.min(ls.n - jobs.len());
+        let query = [
+            ("state", ls.state.clone()),
+            ("queue", ls.queue.clone()),
+            ("kind", ls.kind.clone()),
+            ("cursor", cursor),
+            ("limit", Some(limit.to_string())),
+        ];
+        let page = call.client.get(&with_query("/v1/jobs", &query))?;
+        if let Some(Value::Array(some)) = page.get("jobs") {
+            jobs.extend(some.iter().cloned());
+        }
+        cursor = page.get("next").and_then(Value::as_str).map(str::to_owned);
+        if cursor.is_none() {
+            break;
+        }
+    }
+    call.out.rows(COLUMNS, &jobs)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How long one call waits.
+const WAIT: u64 = 30;
+
+pub(crate) fn wait(mut call: Call, id: &str, at_most: &str) -> anyhow::Result<ExitCode> {
+    let Some(mut left) = seconds(at_most) else {
+        let message = format!("`{at_most}` is no length of time, such as `30s` or `10m`");
+        return Err(Failure::new(Why::Usage, message).into());
+    };
+    loop {
+        let some = left.min(WAIT);
+        let query = [("wait", Some(format!("{some}s")))];
+        let answer = call.client.get(&with_query(&format!("{}/result", path(id)), &query))?;
+        left -= some;
+        if answer.get("ended") != Some(&Value::Bool(true)) && left > 0 {
+            continue;
+        }
+        call.out.one(&answer)?;
+        let is_done = answer.get("state") == Some(&json!("done"));
+        return Ok(if is_done { ExitCode::SUCCESS } else { Why::Failed.into() });
+    }
+}
+
+/// Whole seconds, as a call may wait for.
+fn seconds(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(end);
+    let factor = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        "d" => 24 * 60 * 60,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+pub(super) fn path(id: &str) -> String {
+    format!("/v1/jobs/{}", segment(id))
+}
