@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use crore::Engine;
 use crore_core::Span;
 use crore_doors::Doors;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -92,9 +93,15 @@ pub(crate) async fn drain(
     Ok(())
 }
 
-/// Leaves at once when told a second time. Everything that was answered is kept anyway.
-pub(crate) async fn leave_on_second(mut signals: Signals) {
-    let signal = signals.next().await;
+/// How long the store may take to close when nobody wants to wait any more.
+const LEAVE_WITHIN: Duration = Duration::from_millis(500);
+
+/// Leaves at once, when told a second time. Everything that was answered is kept anyway; a store that can be
+/// closed in a moment also knows which jobs are out, and does not hand them to others.
+pub(crate) async fn leave(signal: &str, engine: Engine) -> ! {
     tracing::warn!(signal, "told again to stop: leaving now");
+    let stopped = tokio::task::spawn_blocking(move || engine.stop());
+    // Whether it could or not, we leave.
+    let _ = tokio::time::timeout(LEAVE_WITHIN, stopped).await;
     std::process::exit(1);
 }

@@ -67,15 +67,19 @@ impl Out {
         }
     }
 
-    /// One thing: its fields below each other, or a document.
-    pub(crate) fn one(&mut self, value: &Value) -> io::Result<()> {
+    /// One thing: its fields below each other, these first, or a document.
+    pub(crate) fn one(&mut self, value: &Value, first: &[&str]) -> io::Result<()> {
         match (self.format, value) {
             (Format::Table, Value::Object(fields)) => {
+                let place = |name: &str| first.iter().position(|one| *one == name);
+                let mut fields: Vec<_> =
+                    fields.iter().filter(|(_, value)| !is_empty(value)).collect();
+                fields.sort_by_key(|(name, _)| place(name).unwrap_or(first.len()));
                 let mut table = plain_table();
-                for (name, value) in fields.iter().filter(|(_, value)| !is_empty(value)) {
+                for (name, value) in fields {
                     table.add_row([name.clone(), cell(value, usize::MAX)]);
                 }
-                self.lines(&table)
+                self.lines(&pad(table))
             }
             (Format::Table | Format::Json, value) => self.document(value),
             (Format::Jsonl, value) => writeln!(self.stdout, "{value}"),
@@ -117,6 +121,11 @@ fn table(columns: &[Column], rows: &[Value]) -> Table {
         });
         table.add_row(cells);
     }
+    pad(table)
+}
+
+/// Columns that begin at the left edge and stand apart.
+fn pad(mut table: Table) -> Table {
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }

@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow};
 use crore::{Engine, Options};
 use crore_doors::{Doors, listen};
 use crore_store::{Memory, SystemClock};
+use crore_wire::words::Period;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -92,12 +93,12 @@ pub(crate) async fn serve(
     for one in &bound {
         tracing::info!(address = %one.address, door = one.door.unwrap_or("all"), "listening");
     }
-    let doors = Doors::new(engine.clone(), crore_doors::Options::default());
+    let doors = Doors::new(engine.clone(), config.http.options());
     let router = doors.router();
     let closing = Closing::new();
     let mut listeners = JoinSet::new();
     for one in bound {
-        let options = listen::Options::default();
+        let options = config.listen.options();
         listeners.spawn(listen::serve(one.listener, router.clone(), options, closing.closed()));
     }
     let mut ended = async || {
@@ -109,9 +110,11 @@ pub(crate) async fn serve(
         signal = signals.next() => signal,
         () = ended() => anyhow::bail!("every listener has ended"),
     };
-    tracing::info!(signal, drain_for = ?config.listen.drain_for, "told to stop: letting workers finish");
-    tokio::spawn(drain::leave_on_second(signals));
-    drain::drain(&doors, &closing, config.listen.drain_for, ended()).await?;
+    tracing::info!(signal, drain_for = %Period(config.listen.drain_for), "told to stop: letting workers finish");
+    tokio::select! {
+        drained = drain::drain(&doors, &closing, config.listen.drain_for, ended()) => drained?,
+        signal = signals.next() => drain::leave(signal, engine.clone()).await,
+    }
     tracing::info!("stopped");
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crore_wire::words::Period;
+
 use crate::config::{Config, Durability};
 use crate::serve::Bound;
 
@@ -67,8 +69,8 @@ fn kept(config: &Config) -> String {
     match store.durability {
         Durability::Always => format!("jobs are kept in {dir}: what is answered is on the disk"),
         Durability::Interval => format!(
-            "jobs are kept in {dir}: a power cut may take back the last {:?}",
-            std::time::Duration::from(store.sync_every)
+            "jobs are kept in {dir}: a power cut may take back the last {}",
+            Period(store.sync_every)
         ),
         Durability::None => format!("jobs are kept in {dir}: a power cut may take some back"),
     }
@@ -77,10 +79,16 @@ fn kept(config: &Config) -> String {
 fn try_next(url: &str) -> String {
     let json = "-H 'content-type: application/json'";
     format!(
-        "Push a job, take it, and report it, in another terminal:\n\n  \
-         curl {json} {url}/v1/jobs -d '{{\"kind\": \"hello\", \"payload\": {{\"name\": \"Ada\"}}}}'\n  \
-         curl {json} {url}/v1/fetch -d '{{\"queues\": [\"hello\"], \"wait\": \"10s\"}}'\n  \
-         curl {json} {url}/v1/finish -d '{{\"jobs\": [{{\"id\": \"ID\", \"delivery\": \"DELIVERY\", \"outcome\": \"done\"}}]}}'\n\n"
+        r#"Push a job, in another terminal:
+
+  curl {json} {url}/v1/jobs -d '{{"kind": "hello", "payload": {{"name": "Ada"}}}}'
+
+Take it, and report it with the id and the delivery that you got:
+
+  curl {json} {url}/v1/fetch -d '{{"queues": ["hello"], "wait": "10s"}}'
+  curl {json} {url}/v1/finish -d '{{"jobs": [{{"id": "ID", "delivery": "DELIVERY", "outcome": "done"}}]}}'
+
+"#
     )
 }
 

@@ -102,7 +102,7 @@ impl Client {
                 return Err(Failure::new(Why::NotReached, format!("{url} does not answer")).into());
             }
         };
-        read(status, &body).with_context(|| format!("{method} {path}"))
+        read(status, &body)
     }
 
     fn request(

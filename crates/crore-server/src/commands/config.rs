@@ -18,11 +18,11 @@ pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<ExitCode> {
             let mut out = Out::new(output);
             match output {
                 Format::Table => out.line(show::text(&raw).trim_end())?,
-                Format::Json | Format::Jsonl => out.one(&show::object(&raw))?,
+                Format::Json | Format::Jsonl => out.one(&show::object(&raw), &[])?,
             }
         }
         ConfigCommand::Reference => Out::new(Format::Table).line(page::page().trim_end())?,
-        ConfigCommand::Schema => Out::new(Format::Json).one(&schema::schema())?,
+        ConfigCommand::Schema => Out::new(Format::Json).one(&schema::schema(), &[])?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -91,7 +91,7 @@ pub(crate) fn run(mut call: Call, command: Command) -> anyhow::Result<ExitCode> 
             ]);
             let path = format!("/v1/queues/{}", segment(&set.queue));
             let queue = call.client.call(&Method::PATCH, &path, Some(&body))?;
-            call.out.one(&queue)?;
+            call.out.one(&queue, &["name", "paused"])?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -83,6 +83,10 @@ fn caps(config: &Config, raw: &mut Raw) {
         let message = "one payload would be larger than a batch may be: see `caps.batch-bytes`";
         raw.clash("caps.payload", message.to_owned());
     }
+    if caps.batch_bytes > config.http.max_body {
+        let message = "such a batch would be larger than a body may be: see `http.max-body`";
+        raw.clash("caps.batch-bytes", message.to_owned());
+    }
     if caps.min_lease > caps.max_lease {
         raw.clash("caps.min-lease", "it is longer than `caps.max-lease`".to_owned());
     }

@@ -24,7 +24,7 @@ pub(crate) use setting::Given;
 
 use fault::Faults;
 use section::{Info, Key, Section};
-use sections::{caps, doors, listen, log, retention, store};
+use sections::{caps, doors, http, listen, log, retention, store};
 
 use crate::environment;
 
@@ -55,6 +55,8 @@ join! {
     store: store::Store,
     /// Extra listeners.
     doors: doors::Doors,
+    /// What a call may cost.
+    http: http::Http,
     /// What it writes about itself.
     log: log::Log,
     /// What callers may not pass.

@@ -20,8 +20,8 @@ data = \"/var/lib/crore\"
 In the environment the same key is `CRORE_LISTEN__ADDRESS`, with two underscores behind the section. On the
 command line it is a flag if there is one, and `--set listen.address=127.0.0.1:9000` always.
 
-Durations are a number and a unit (`ms`, `s`, `m`, `h`, `d`), and so are sizes (`B`, `KiB`, `MiB`, `GiB`). A
-secret is never written into the file: say `file:PATH` or `env:NAME`.
+Durations are numbers with units (`d`, `h`, `m`, `s`, `ms`), as in `30s` or `1h30m`, and so are sizes (`B`, `KiB`,
+`MiB`, `GiB`). A secret is never written into the file: say `file:PATH` or `env:NAME`.
 
 `crore config check` says everything that is wrong, `crore config show` says what is chosen and by what, and
 `crore config schema` prints a JSON Schema for editors.

@@ -45,8 +45,8 @@ fn shape(shape: Shape) -> Value {
         Shape::Flag => json!({ "type": "boolean" }),
         Shape::Number => json!({ "type": "integer", "minimum": 0 }),
         Shape::Text => json!({ "type": "string" }),
-        Shape::Span => json!({ "type": "string", "pattern": "^[0-9]+ *(ms|s|m|h|d)$" }),
-        Shape::Size => json!({ "type": "string", "pattern": "^[0-9]+ *([KMG]iB|[kMG]?B)$" }),
+        Shape::Span => json!({ "type": "string", "pattern": "^([0-9]+(d|h|m|s|ms))+$" }),
+        Shape::Size => json!({ "type": "string", "pattern": "^[0-9]+([KMG]iB|[KMG]?B)?$" }),
         Shape::Port => json!({
             "anyOf": [
                 { "type": "integer", "minimum": 0, "maximum": 65535 },

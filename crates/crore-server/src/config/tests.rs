@@ -21,6 +21,8 @@ fn nothing_has_to_be_chosen() {
     assert_eq!(config.caps.caps(), crore_core::Caps::default());
     assert_eq!(config.retention.settings(), crore_store::registry::QueueSettings::default());
     assert_eq!(config.store.options(), crore_store::embedded::Options::default());
+    assert_eq!(config.listen.options(), crore_doors::listen::Options::default());
+    assert_eq!(config.http.options(), crore_doors::Options::default());
 }
 
 #[test]
@@ -50,7 +52,7 @@ fn all_faults_are_told_at_once_with_place_key_and_value() {
         [
             "crore.toml:1: lisen = ``: there is no such key; did you mean `listen`?",
             "crore.toml:2: listen.adress = `127.0.0.1:9000`: there is no such key; did you mean `listen.address`?",
-            "crore.toml:3: listen.drain-for = `soon`: write a whole number and a unit: ms, s, m, h or d, as in `30s`",
+            "crore.toml:3: listen.drain-for = `soon`: write numbers with units (d, h, m, s, ms), as in `30s` or `1h30m`",
             "crore.toml:6: log.levle = `info`: there is no such key; did you mean `log.level`?",
             "crore.toml:7: log.payload = `1MiB`: there is no such key; did you mean `caps.payload`?",
             "crore.toml:10: stroe.data = `x`: there is no such key; did you mean `store.data`?",

@@ -41,7 +41,7 @@ fn a_job_is_pushed_looked_at_waited_for_and_removed() {
     work(&server, "mail", json!({ "outcome": "done", "result": 42 }));
     let ended = parsed(&server.run(&["job", "wait", &id, "-o", "json"]).good());
     assert_eq!((&ended["state"], &ended["result"]), (&json!("done"), &json!(42)));
-    server.run(&["job", "rm", &id]).good();
+    assert!(server.run(&["job", "rm", &id]).good().contains("gone"));
     let gone = server.run(&["job", "get", &id]);
     assert_eq!(gone.code, Some(3), "{gone:?}");
     assert!(gone.err.contains("not-found"), "{}", gone.err);

@@ -84,13 +84,19 @@ fn each(mut call: Call, act: &str, ids: &[String]) -> anyhow::Result<ExitCode> {
             "delete" => call.client.call(&Method::DELETE, &path(id), None)?,
             act => call.client.post(&format!("{}/{act}", path(id)), &json!({}))?,
         };
-        acted.push(match answer {
-            Value::Null => json!({ "id": id, "state": "gone" }),
-            answer => answer,
-        });
+        acted.push(with_state(answer, id));
     }
     call.out.rows(&[("ID", "/id"), ("STATE", "/state")], &acted)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// An answer about one job. One that has no state is gone.
+fn with_state(answer: Value, id: &str) -> Value {
+    let mut answer = if answer.is_object() { answer } else { json!({ "id": id }) };
+    if answer.get("state").is_none() {
+        answer["state"] = "gone".into();
+    }
+    answer
 }
 
 fn matching(mut call: Call, act: &str, which: Which) -> anyhow::Result<ExitCode> {
@@ -107,18 +113,19 @@ fn matching(mut call: Call, act: &str, which: Which) -> anyhow::Result<ExitCode>
     let would = call.client.post(ACT, &body(true))?;
     let n = would.pointer("/done").and_then(Value::as_u64).unwrap_or(0);
     if which.dry_run {
-        call.out.one(&would)?;
+        call.out.one(&would, TALLY)?;
         return Ok(ExitCode::SUCCESS);
     }
     if !which.yes && n > 0 && !agreed(&format!("{act} {n} jobs? [y/N] "))? {
         return Err(Failure::new(Why::Failed, "nothing was done").into());
     }
     let done = call.client.post(ACT, &body(false))?;
-    call.out.one(&done)?;
+    call.out.one(&done, TALLY)?;
     Ok(ExitCode::SUCCESS)
 }
 
 const ACT: &str = "/v1/jobs/act";
+const TALLY: &[&str] = &["seen", "matched", "done"];
 
 /// Asks, if there is somebody to be asked: a script has said what it wants.
 fn agreed(question: &str) -> io::Result<bool> {

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use crore_wire::words::Period;
 use serde_json::{Value, json};
 
 use super::super::Call;
@@ -20,6 +21,10 @@ const COLUMNS: &[Column] = &[
     ("WORKER", "/worker"),
     ("ERROR", "/history/0/error"),
 ];
+
+/// What people look for first in a job.
+const FIRST: &[&str] =
+    &["id", "state", "why", "queue", "kind", "payload", "attempt", "max_attempts", "history"];
 
 #[derive(Debug, Args)]
 pub(crate) struct Ls {
@@ -46,7 +51,7 @@ pub(crate) fn get(mut call: Call, id: &str, notes: bool, why: bool) -> anyhow::R
     if why {
         job["explain"] = call.client.get(&format!("{path}/explain"))?;
     }
-    call.out.one(&job)?;
+    call.out.one(&job, FIRST)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -77,40 +82,24 @@ pub(crate) fn ls(mut call: Call, ls: &Ls) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How long one call waits.
-const WAIT: u64 = 30;
+/// How long one call waits, in milliseconds.
+const WAIT: u64 = 30_000;
 
 pub(crate) fn wait(mut call: Call, id: &str, at_most: &str) -> anyhow::Result<ExitCode> {
-    let Some(mut left) = seconds(at_most) else {
-        let message = format!("`{at_most}` is no length of time, such as `30s` or `10m`");
-        return Err(Failure::new(Why::Usage, message).into());
-    };
+    let at_most: Period = at_most.parse().map_err(|wrong| Failure::new(Why::Usage, wrong))?;
+    let mut left = at_most.0.as_millis();
     loop {
         let some = left.min(WAIT);
-        let query = [("wait", Some(format!("{some}s")))];
+        let query = [("wait", Some(format!("{some}ms")))];
         let answer = call.client.get(&with_query(&format!("{}/result", path(id)), &query))?;
         left -= some;
         if answer.get("ended") != Some(&Value::Bool(true)) && left > 0 {
             continue;
         }
-        call.out.one(&answer)?;
+        call.out.one(&answer, &["id", "ended", "state", "result", "error"])?;
         let is_done = answer.get("state") == Some(&json!("done"));
         return Ok(if is_done { ExitCode::SUCCESS } else { Why::Failed.into() });
     }
-}
-
-/// Whole seconds, as a call may wait for.
-fn seconds(text: &str) -> Option<u64> {
-    let end = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(end);
-    let factor = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 60 * 60,
-        "d" => 24 * 60 * 60,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 pub(super) fn path(id: &str) -> String {

@@ -39,7 +39,7 @@ fn one(mut call: Call, push: Push) -> anyhow::Result<ExitCode> {
         (true, _) => call.out.line(&id)?,
         (false, Format::Table) if is_new => call.out.line(&format!("pushed job {id}"))?,
         (false, Format::Table) => call.out.line(&format!("job {id} was there already"))?,
-        (false, Format::Json | Format::Jsonl) => call.out.one(&answer)?,
+        (false, Format::Json | Format::Jsonl) => call.out.one(&answer, &[])?,
     }
     Ok(ExitCode::SUCCESS)
 }

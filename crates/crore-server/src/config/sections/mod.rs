@@ -2,6 +2,7 @@
 
 pub(crate) mod caps;
 pub(crate) mod doors;
+pub(crate) mod http;
 pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod retention;
