@@ -36,8 +36,8 @@ pub(crate) fn run(listen: &str) -> anyhow::Result<ExitCode> {
     let (stop, stopped) = channel();
     let engine = &engine;
     thread::scope(|scope| {
-        let welcome = |config: &Config, bound: &[Bound]| {
-            welcome::dev(config, bound);
+        let welcome = |_: &Engine, config: &Config, bound: &[Bound]| {
+            welcome::dev(engine, config, bound);
             scope.spawn(move || tell(engine));
             scope.spawn(move || push(engine, &stopped));
             scope.spawn(move || work(engine));

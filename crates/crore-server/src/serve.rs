@@ -41,8 +41,21 @@ pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     builder.enable_all().build().context("cannot start threads")
 }
 
-/// Opens the engine on the store that the configuration names.
+/// Opens the engine on the store that the configuration names, if that promises enough.
 pub(crate) fn open(config: &Config) -> anyhow::Result<Engine> {
+    let engine = open_any(config)?;
+    let (has, needs) = (engine.durability(), config.store.required());
+    if has < needs {
+        let message = format!(
+            "answers of this store survive {has}, and `store.require` wants {needs}: see \
+             `store.durability` and `store.memory`"
+        );
+        return Err(Failure::new(Why::Usage, message).into());
+    }
+    Ok(engine)
+}
+
+fn open_any(config: &Config) -> anyhow::Result<Engine> {
     let mut options = Options::default();
     options.caps = config.caps.caps();
     options.store = config.store.options();
@@ -84,12 +97,12 @@ pub(crate) struct Bound {
 pub(crate) async fn serve(
     engine: &Engine,
     config: &Config,
-    welcome: impl FnOnce(&Config, &[Bound]),
+    welcome: impl FnOnce(&Engine, &Config, &[Bound]),
 ) -> anyhow::Result<()> {
     // Before anything is said: whoever sees where we listen may tell us to stop.
     let mut signals = Signals::new().context("cannot listen to signals")?;
     let bound = bind(config).await?;
-    welcome(config, &bound);
+    welcome(engine, config, &bound);
     for one in &bound {
         tracing::info!(address = %one.address, door = one.door.unwrap_or("all"), "listening");
     }

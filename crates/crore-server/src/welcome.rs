@@ -2,15 +2,16 @@
 
 use std::io::{self, Write};
 
+use crore::Engine;
 use crore_wire::words::Period;
 
 use crate::config::{Config, Durability};
 use crate::serve::Bound;
 
 /// Says where crore listens, where jobs are kept, and what to try next.
-pub(crate) fn serve(config: &Config, bound: &[Bound]) {
+pub(crate) fn serve(engine: &Engine, config: &Config, bound: &[Bound]) {
     let mut text = listens(bound);
-    text += &format!("{}\n\n", kept(config));
+    text += &format!("{} ({})\n\n", kept(config), engine.durability());
     if let Some(first) = bound.first() {
         text += &try_next(&url(first));
     }
@@ -19,7 +20,7 @@ pub(crate) fn serve(config: &Config, bound: &[Bound]) {
 }
 
 /// The same for a first look.
-pub(crate) fn dev(_: &Config, bound: &[Bound]) {
+pub(crate) fn dev(_: &Engine, _: &Config, bound: &[Bound]) {
     let mut text = listens(bound);
     text += "jobs are kept in a temporary directory, which is removed when this ends\n\n";
     if let Some(first) = bound.first() {

@@ -9,6 +9,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
+use serde::Serialize;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -60,21 +61,36 @@ impl Client {
 
     /// Asks for something.
     pub(crate) fn get(&mut self, path: &str) -> anyhow::Result<Value> {
-        self.call(&Method::GET, path, None)
+        parse(&self.get_text(path)?)
+    }
+
+    /// Asks for something, and gives the answer as it was written.
+    pub(crate) fn get_text(&mut self, path: &str) -> anyhow::Result<String> {
+        self.send(&Method::GET, path, Bytes::new())
     }
 
     /// Sends something.
-    pub(crate) fn post(&mut self, path: &str, body: &Value) -> anyhow::Result<Value> {
-        self.call(&Method::POST, path, Some(body))
+    pub(crate) fn post(&mut self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
+        self.call(&Method::POST, path, body)
     }
 
-    /// Calls; an answer that is no success is an error that says what the server said.
+    /// Removes something.
+    pub(crate) fn delete(&mut self, path: &str) -> anyhow::Result<Value> {
+        parse(&self.send(&Method::DELETE, path, Bytes::new())?)
+    }
+
+    /// Calls with a body.
     pub(crate) fn call(
         &mut self,
         method: &Method,
         path: &str,
-        body: Option<&Value>,
+        body: &impl Serialize,
     ) -> anyhow::Result<Value> {
+        parse(&self.send(method, path, serde_json::to_vec(body)?.into())?)
+    }
+
+    /// Calls; an answer that is no success is an error that says what the server said.
+    fn send(&mut self, method: &Method, path: &str, body: Bytes) -> anyhow::Result<String> {
         let request = self.request(method, path, body)?;
         let Self { url, authority, tls, runtime, connection, .. } = self;
         let answer = async {
@@ -109,7 +125,7 @@ impl Client {
         &self,
         method: &Method,
         path: &str,
-        body: Option<&Value>,
+        body: Bytes,
     ) -> anyhow::Result<Request<Full<Bytes>>> {
         let mut request = Request::builder()
             .method(method)
@@ -123,14 +139,10 @@ impl Client {
             header.set_sensitive(true);
             request = request.header(AUTHORIZATION, header);
         }
-        let bytes = match body {
-            Some(body) => {
-                request = request.header(CONTENT_TYPE, "application/json");
-                Bytes::from(serde_json::to_vec(body)?)
-            }
-            None => Bytes::new(),
-        };
-        Ok(request.body(Full::new(bytes))?)
+        if !body.is_empty() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        Ok(request.body(Full::new(body))?)
     }
 }
 
@@ -197,12 +209,16 @@ where
     Ok(sender)
 }
 
-fn read(status: StatusCode, body: &[u8]) -> anyhow::Result<Value> {
+fn parse(text: &str) -> anyhow::Result<Value> {
+    match text {
+        "" => Ok(Value::Null),
+        text => serde_json::from_str(text).context("the answer is not JSON"),
+    }
+}
+
+fn read(status: StatusCode, body: &[u8]) -> anyhow::Result<String> {
     if status.is_success() {
-        return match body {
-            [] => Ok(Value::Null),
-            body => serde_json::from_slice(body).context("the answer is not JSON"),
-        };
+        return String::from_utf8(body.to_vec()).context("the answer is not text");
     }
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let part = |name: &str| problem.get(name).and_then(Value::as_str);

@@ -41,12 +41,12 @@ pub(crate) fn run(mut call: Call, command: Command) -> anyhow::Result<ExitCode> 
         }
         Command::Set { name, limit } => {
             let path = format!("/v1/limits/{}", segment(&name));
-            call.client.call(&Method::PUT, &path, Some(&json!({ "limit": limit })))?;
+            call.client.call(&Method::PUT, &path, &json!({ "limit": limit }))?;
             call.out.did(&format!("the limit `{name}` holds"))?;
         }
         Command::Rm { name } => {
             let path = format!("/v1/limits/{}", segment(&name));
-            call.client.call(&Method::DELETE, &path, None)?;
+            call.client.delete(&path)?;
             call.out.did(&format!("the limit `{name}` is gone"))?;
         }
     }

@@ -90,7 +90,7 @@ pub(crate) fn run(mut call: Call, command: Command) -> anyhow::Result<ExitCode> 
                 ("max_dead", set.max_dead.map(Into::into)),
             ]);
             let path = format!("/v1/queues/{}", segment(&set.queue));
-            let queue = call.client.call(&Method::PATCH, &path, Some(&body))?;
+            let queue = call.client.call(&Method::PATCH, &path, &body)?;
             call.out.one(&queue, &["name", "paused"])?;
         }
     }

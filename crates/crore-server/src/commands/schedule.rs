@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use hyper::Method;
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::Call;
 use super::client::{list, segment, with_query};
-use super::job::NewJob;
-use super::{Call, said};
+use super::job::{Body, NewJob};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,6 +61,15 @@ pub(crate) struct Set {
     job: NewJob,
 }
 
+/// A schedule as the API takes it.
+#[derive(Debug, Serialize)]
+struct SetSchedule {
+    timing: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missed: Option<String>,
+    job: Body,
+}
+
 pub(crate) fn run(mut call: Call, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Ls => {
@@ -75,14 +85,12 @@ pub(crate) fn run(mut call: Call, command: Command) -> anyhow::Result<ExitCode> 
         }
         Command::Set(set) => {
             let name = set.name.clone();
-            let mut body =
-                said([("timing", Some(set.timing.into())), ("missed", set.missed.map(Into::into))]);
-            body["job"] = set.job.body()?;
-            call.client.call(&Method::PUT, &path(&name), Some(&body))?;
+            let body = SetSchedule { timing: set.timing, missed: set.missed, job: set.job.body()? };
+            call.client.call(&Method::PUT, &path(&name), &body)?;
             call.out.did(&format!("the schedule `{name}` is set"))?;
         }
         Command::Rm { name } => {
-            call.client.call(&Method::DELETE, &path(&name), None)?;
+            call.client.delete(&path(&name))?;
             call.out.did(&format!("the schedule `{name}` is gone"))?;
         }
         Command::Pause { name } => {

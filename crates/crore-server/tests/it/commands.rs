@@ -34,7 +34,7 @@ fn a_job_is_pushed_looked_at_waited_for_and_removed() {
     let job = parsed(&server.run(&["job", "get", &id, "--why", "-o", "json"]).good());
     assert_eq!((&job["state"], &job["payload"]), (&json!("ready"), &json!({ "to": "ada" })));
     assert_eq!(job["labels"], json!({ "a": "b" }));
-    assert!(job["explain"].is_object(), "{job}");
+    assert!(job["reasons"].is_array(), "{job}");
     let table = server.run(&["job", "ls"]).good();
     assert!(table.starts_with("ID") && table.contains("mail"), "{table}");
 
@@ -82,6 +82,25 @@ fn a_payload_may_come_from_a_file_and_has_to_be_json() {
     let bad = server.run(&["job", "push", "mail", "hello"]);
     assert_eq!(bad.code, Some(2));
     assert!(bad.err.contains("`hello` is not JSON"), "{}", bad.err);
+    server.stop();
+}
+
+#[test]
+fn a_payload_arrives_as_it_was_written() {
+    let dir = dir();
+    let server = server(dir.path());
+    let payload = r#"{"z": 1.0,  "a": 123456789012345678901234567890, "m": [0.10]}"#;
+    let id = server.run(&["job", "push", "a", payload, "-q"]).good();
+    let lines = format!("{payload}\n");
+    server.run_on(&["job", "push", "a", "-"], &lines).good();
+    server
+        .run_on(&["job", "push", "-"], &format!("{{\"kind\":\"a\",\"payload\":{payload}}}\n"))
+        .good();
+    for n in 0..3 {
+        let id = (id.trim().parse::<u64>().expect("a number") + n).to_string();
+        let job = server.run(&["job", "get", &id, "-o", "json"]).good();
+        assert!(job.contains(payload), "{job}");
+    }
     server.stop();
 }
 

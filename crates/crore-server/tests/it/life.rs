@@ -72,6 +72,22 @@ fn an_address_that_is_in_use_is_refused_by_name() {
 }
 
 #[test]
+fn a_store_that_promises_too_little_is_not_opened_for_business() {
+    let dir = dir();
+    let required = ["--set", "store.require=D2"];
+    let refused = [["--memory"].as_slice(), &["--set", "store.durability=interval"]];
+    for store in refused {
+        let arguments = [&["serve", "--listen", "127.0.0.1:0"], store, &required].concat();
+        let ran = run(dir.path(), &arguments);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.err.contains("`store.require` wants D2"), "{}", ran.err);
+    }
+    let server = Server::start(dir.path(), &required);
+    assert_eq!(server.get("/v1/info")["durability"], "D2");
+    server.stop();
+}
+
+#[test]
 fn a_door_is_a_second_way_in() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--door", "jobber=0"]);

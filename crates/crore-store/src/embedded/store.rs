@@ -278,7 +278,10 @@ impl Store for Embedded {
     }
 
     fn durability(&self) -> Durability {
-        Durability::Power
+        match self.inner.options.durability {
+            super::Durability::Always => Durability::Power,
+            super::Durability::Interval(_) | super::Durability::None => Durability::Process,
+        }
     }
 
     fn ailment(&self) -> Option<Ailment> {

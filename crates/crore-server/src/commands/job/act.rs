@@ -81,7 +81,7 @@ fn each(mut call: Call, act: &str, ids: &[String]) -> anyhow::Result<ExitCode> {
     let mut acted = Vec::new();
     for id in ids {
         let answer = match act {
-            "delete" => call.client.call(&Method::DELETE, &path(id), None)?,
+            "delete" => call.client.delete(&path(id))?,
             act => call.client.post(&format!("{}/{act}", path(id)), &json!({}))?,
         };
         acted.push(with_state(answer, id));
@@ -150,7 +150,7 @@ pub(crate) fn edit(mut call: Call, edit: Edit) -> anyhow::Result<ExitCode> {
         let message = "say what is to be otherwise: `--queue`, `--priority`, `--due` or `--delay`";
         return Err(Failure::new(Why::Usage, message).into());
     }
-    let acted = call.client.call(&Method::PATCH, &path(&edit.id), Some(&change))?;
+    let acted = call.client.call(&Method::PATCH, &path(&edit.id), &change)?;
     call.out.rows(&[("ID", "/id"), ("STATE", "/state")], &[acted])?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,9 +2,11 @@
 
 use std::io::{self, BufRead, StdinLock};
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::NewJob;
+use super::new::Body;
 
 /// What each line is.
 #[derive(Debug)]
@@ -25,7 +27,15 @@ pub(super) struct Lines {
 }
 
 /// A job, and the line that it stands in.
-pub(super) type Numbered = (u64, Value);
+pub(super) type Numbered = (u64, Job);
+
+/// A job as it was written, or made from flags.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Job {
+    Written(Box<RawValue>),
+    Made(Box<Body>),
+}
 
 /// How many jobs go in one batch, and how many bytes: well below what a server takes.
 const MOST_JOBS: usize = 500;
@@ -45,11 +55,11 @@ impl Lines {
             if text.trim().is_empty() {
                 continue;
             }
-            let parsed: Value = serde_json::from_str(&text)
+            let parsed: Box<RawValue> = serde_json::from_str(&text)
                 .map_err(|error| anyhow::anyhow!("line {} is not JSON: {error}", self.number))?;
             let job = match &self.line {
-                Line::Job => parsed,
-                Line::Payload(job) => (**job).clone().body_with(Some(parsed)),
+                Line::Job => Job::Written(parsed),
+                Line::Payload(job) => Job::Made(Box::new((**job).clone().body_with(Some(parsed)))),
             };
             bytes += text.len();
             jobs.push((self.number, job));

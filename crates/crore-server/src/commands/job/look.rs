@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::Call;
 use super::super::client::{segment, with_query};
 use crate::exit::{Failure, Why};
-use crate::out::Column;
+use crate::out::{Column, Format};
 
 const COLUMNS: &[Column] = &[
     ("ID", "/id"),
@@ -44,12 +44,19 @@ pub(crate) struct Ls {
 
 pub(crate) fn get(mut call: Call, id: &str, notes: bool, why: bool) -> anyhow::Result<ExitCode> {
     let path = path(id);
-    let mut job = call.client.get(&path)?;
+    let text = call.client.get_text(&path)?;
+    if call.out.format() != Format::Table && !notes && !why {
+        // As the server wrote it: whatever its payload is, it is not read and written anew.
+        call.out.line(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut job: Value = serde_json::from_str(&text)?;
     if notes {
         job["notes"] = call.client.get(&format!("{path}/notes"))?;
     }
     if why {
-        job["explain"] = call.client.get(&format!("{path}/explain"))?;
+        let explained = call.client.get(&format!("{path}/explain"))?;
+        job["reasons"] = explained.get("reasons").cloned().unwrap_or_default();
     }
     call.out.one(&job, FIRST)?;
     Ok(ExitCode::SUCCESS)
@@ -91,12 +98,16 @@ pub(crate) fn wait(mut call: Call, id: &str, at_most: &str) -> anyhow::Result<Ex
     loop {
         let some = left.min(WAIT);
         let query = [("wait", Some(format!("{some}ms")))];
-        let answer = call.client.get(&with_query(&format!("{}/result", path(id)), &query))?;
+        let text = call.client.get_text(&with_query(&format!("{}/result", path(id)), &query))?;
+        let answer: Value = serde_json::from_str(&text)?;
         left -= some;
         if answer.get("ended") != Some(&Value::Bool(true)) && left > 0 {
             continue;
         }
-        call.out.one(&answer, &["id", "ended", "state", "result", "error"])?;
+        match call.out.format() {
+            Format::Table => call.out.one(&answer, &["id", "ended", "state", "result", "error"])?,
+            Format::Json | Format::Jsonl => call.out.line(&text)?,
+        }
         let is_done = answer.get("state") == Some(&json!("done"));
         return Ok(if is_done { ExitCode::SUCCESS } else { Why::Failed.into() });
     }

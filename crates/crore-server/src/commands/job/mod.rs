@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-pub(crate) use new::NewJob;
+pub(crate) use new::{Body, NewJob};
 
 use super::Call;
 

@@ -1,6 +1,8 @@
 //! A job to push, as flags say it.
 
 use clap::Args;
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::super::said;
@@ -52,7 +54,7 @@ pub(crate) struct NewJob {
 
 impl NewJob {
     /// The job as the API takes it.
-    pub(crate) fn body(self) -> anyhow::Result<Value> {
+    pub(crate) fn body(self) -> anyhow::Result<Body> {
         let payload = match self.payload.as_deref() {
             Some(text) => Some(payload(text)?),
             None => None,
@@ -61,13 +63,12 @@ impl NewJob {
     }
 
     /// The same with another payload.
-    pub(super) fn body_with(self, payload: Option<Value>) -> Value {
+    pub(super) fn body_with(self, payload: Option<Box<RawValue>>) -> Body {
         let after = |id: String| said([("job", Some(id.into()))]);
         let labels: Map<_, _> = self.label.into_iter().map(|(k, v)| (k, v.into())).collect();
-        said([
+        let fields = said([
             ("kind", Some(self.kind.into())),
             ("queue", self.queue.map(Into::into)),
-            ("payload", payload),
             ("priority", self.priority.map(Into::into)),
             ("due", self.due.map(Into::into)),
             ("delay", self.delay.map(Into::into)),
@@ -79,12 +80,22 @@ impl NewJob {
             ("client_id", self.client_id.map(Into::into)),
             ("after", Some(self.after.into_iter().map(after).collect())),
             ("labels", Some(Value::Object(labels))),
-        ])
+        ]);
+        Body { payload, fields }
     }
 }
 
+/// A job as the API takes it, with its payload as it was written.
+#[derive(Debug, Serialize)]
+pub(crate) struct Body {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Box<RawValue>>,
+    #[serde(flatten)]
+    fields: Value,
+}
+
 /// A payload from the command line: JSON, or the JSON in a file.
-fn payload(text: &str) -> anyhow::Result<Value> {
+fn payload(text: &str) -> anyhow::Result<Box<RawValue>> {
     if let Some(path) = text.strip_prefix('@') {
         let read = std::fs::read_to_string(path);
         let text = read.map_err(|error| wrong(format!("cannot read `{path}`: {error}")))?;
@@ -93,7 +104,7 @@ fn payload(text: &str) -> anyhow::Result<Value> {
     json(text, text)
 }
 
-fn json(text: &str, shown: &str) -> anyhow::Result<Value> {
+fn json(text: &str, shown: &str) -> anyhow::Result<Box<RawValue>> {
     let parsed = serde_json::from_str(text).map_err(|error| {
         wrong(format!("the payload `{shown}` is not JSON: {error}; a text is written '\"so\"'"))
     });

@@ -1,5 +1,6 @@
 //! `crore job push`.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::Call;
 use super::super::client::list;
 use super::NewJob;
-use super::lines::{Line, Lines, Numbered};
+use super::lines::{Job, Line, Lines, Numbered};
 use crate::exit::{Why, eprint_or_ignore};
 use crate::out::Format;
 
@@ -64,8 +65,8 @@ fn many(mut call: Call, mut lines: Lines, quiet: bool) -> anyhow::Result<ExitCod
                 return Err(error.context(format!("after {}", tally.said())));
             }
         };
-        let jobs: Vec<&Value> = batch.iter().map(|(_, job)| job).collect();
-        let answer = call.client.post("/v1/jobs", &json!({ "jobs": jobs }));
+        let jobs: Vec<&Job> = batch.iter().map(|(_, job)| job).collect();
+        let answer = call.client.post("/v1/jobs", &BTreeMap::from([("jobs", jobs)]));
         let answers = list(answer.map_err(|error| error.context(tally.said()))?, "jobs");
         for (one, answer) in batch.iter().zip(&answers) {
             tally.add(one, answer);

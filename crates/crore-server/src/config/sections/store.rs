@@ -18,6 +18,20 @@ one_of! {
     }
 }
 
+one_of! {
+    /// What answers survive.
+    Class {
+        /// Nothing.
+        D0 = "D0",
+        /// The end of the process.
+        D1 = "D1",
+        /// A power cut.
+        D2 = "D2",
+        /// The loss of a host.
+        D3 = "D3",
+    }
+}
+
 section! {
     /// Where jobs are kept.
     Store = "store" {
@@ -31,6 +45,9 @@ section! {
         durability: Durability = "always",
         /// How often everything is put on the disk, with `durability = "interval"`.
         sync_every: Span = "1s",
+        /// Do not start if answers survive less: `D0` nothing, `D1` the end of the process, `D2` a power cut, `D3` the
+        /// loss of a host.
+        require: Option<Class> = none,
         /// The size of a file of the log.
         segment: Size = "64MiB",
         /// How much may wait for the disk; callers wait while there is more.
@@ -38,7 +55,23 @@ section! {
     }
 }
 
+impl Class {
+    const fn durability(self) -> crore_store::Durability {
+        match self {
+            Self::D0 => crore_store::Durability::Memory,
+            Self::D1 => crore_store::Durability::Process,
+            Self::D2 => crore_store::Durability::Power,
+            Self::D3 => crore_store::Durability::Host,
+        }
+    }
+}
+
 impl Store {
+    /// What answers have to survive, at least.
+    pub(crate) fn required(&self) -> crore_store::Durability {
+        self.require.map_or(crore_store::Durability::Memory, Class::durability)
+    }
+
     /// How the embedded store is opened.
     pub(crate) const fn options(&self) -> embedded::Options {
         let durability = match self.durability {
