@@ -187,7 +187,7 @@ async fn bad_bodies_are_refused_before_anything_is_done() {
     for (body, code) in json {
         let headers = [("content-type", "application/json")];
         let answer =
-            server.send(Speaks::Json, Method::POST, "/v1/jobs", &headers, body.to_vec()).await;
+            server.send(Speaks::Json, (Method::POST, "/v1/jobs"), &headers, body.to_vec()).await;
         assert_eq!((answer.problem().0, answer.problem().1), (400, *code), "{body:?} {answer:?}");
     }
     let kind = |rest: &[u8]| [b"\x82\xa4kind\xa1a\xa7payload", rest].concat();
@@ -216,7 +216,7 @@ async fn bad_bodies_are_refused_before_anything_is_done() {
     for (body, code) in msgpack {
         let headers = [("content-type", "application/msgpack")];
         let answer =
-            server.send(Speaks::Msgpack, Method::POST, "/v1/jobs", &headers, body.clone()).await;
+            server.send(Speaks::Msgpack, (Method::POST, "/v1/jobs"), &headers, body.clone()).await;
         assert_eq!((answer.problem().0, answer.problem().1), (400, *code), "{body:?} {answer:?}");
     }
     assert_eq!(server.get(Speaks::Json, "/v1/counts").await.body, json!({"counts": []}));
@@ -227,7 +227,7 @@ async fn content_types_are_told_apart() {
     let server = Server::start().await;
     let send = async |headers: &[(&str, &str)]| {
         server
-            .send(Speaks::Json, Method::POST, "/v1/jobs", headers, br#"{"kind":"a"}"#.to_vec())
+            .send(Speaks::Json, (Method::POST, "/v1/jobs"), headers, br#"{"kind":"a"}"#.to_vec())
             .await
     };
     for kind in [
@@ -253,7 +253,7 @@ async fn content_types_are_told_apart() {
     }
     let accept = async |accept: &str| {
         let headers = [("accept", accept)];
-        server.send(Speaks::Json, Method::GET, "/v1/counts", &headers, Vec::new()).await
+        server.send(Speaks::Json, (Method::GET, "/v1/counts"), &headers, Vec::new()).await
     };
     for kind in ["text/html", "image/*", "application/json;q=0", "text/event-stream", ""] {
         assert_eq!(accept(kind).await.problem(), (406, "not-acceptable", None), "{kind}");
@@ -266,7 +266,7 @@ async fn content_types_are_told_apart() {
         ("accept", "text/html, application/msgpack;q=0.9, application/json;q=0.1"),
     ];
     let answer = server
-        .send(Speaks::Msgpack, Method::POST, "/v1/jobs", &headers, br#"{"kind":"a"}"#.to_vec())
+        .send(Speaks::Msgpack, (Method::POST, "/v1/jobs"), &headers, br#"{"kind":"a"}"#.to_vec())
         .await;
     assert_eq!(
         (answer.status.as_u16(), &answer.headers["content-type"]),

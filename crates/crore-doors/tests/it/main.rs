@@ -5,4 +5,5 @@ mod bad;
 mod batches;
 mod calls;
 mod server;
+mod slow;
 mod waits;
