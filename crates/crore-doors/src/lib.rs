@@ -5,7 +5,8 @@
 //! HTTP.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
-#![warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![cfg_attr(test, expect(clippy::expect_used, reason = "a test panics, and says why"))]
 
 mod doors;
 pub mod http;
