@@ -9,7 +9,8 @@ use std::thread::{self, JoinHandle};
 
 use crore_core::{Caps, Clock, Time};
 use crore_store::embedded::{self, Embedded};
-use crore_store::{Memory, Store, SystemClock};
+use crore_store::registry::QueueSettings;
+use crore_store::{Ailment, Durability, Memory, Store, SystemClock};
 
 use crate::dispatch::Dispatch;
 use crate::error::Error;
@@ -30,6 +31,9 @@ pub struct Options {
     pub caps: Caps,
     /// How the embedded store is set up, for an engine that opens one.
     pub store: embedded::Options,
+    /// What holds for a queue without settings of its own, in a store that the engine opens; whoever
+    /// brings a store opens it with the same.
+    pub queues: QueueSettings,
     /// Where the engine's randomness begins (the jitter of retries); `None`: anywhere.
     pub seed: Option<u64>,
 }
@@ -72,6 +76,8 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) writes: Arc<Writes>,
     pub(crate) caps: Caps,
+    /// What holds for a queue without settings of its own.
+    pub(crate) queues: QueueSettings,
     pub(crate) dispatch: Dispatch,
     pub(crate) timers: Timers,
     pub(crate) duties: Duties,
@@ -81,6 +87,7 @@ pub(crate) struct Inner {
     pub(crate) results: Results,
     pub(crate) limits: Limits,
     dice: AtomicU64,
+    pub(crate) is_quiet: AtomicBool,
     is_stopping: AtomicBool,
 }
 
@@ -112,7 +119,8 @@ impl Engine {
     /// Opens the queue in a directory, set up otherwise.
     pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let clock = Arc::new(SystemClock);
-        let store = Embedded::open(dir.as_ref(), clock.clone(), options.store)?;
+        let how = embedded::Options { queues: options.queues, ..options.store };
+        let store = Embedded::open(dir.as_ref(), clock.clone(), how)?;
         let store = Arc::new(store);
         let mut engine = Self::over(store.clone(), clock, options)?;
         engine.own(store);
@@ -156,13 +164,14 @@ impl Engine {
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, Error> {
-        let Options { caps, seed, .. } = options;
+        let Options { caps, seed, queues, .. } = options;
         let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(clock.now().as_millis()));
         let writes = Arc::new(Writes::new(Arc::clone(&store)));
         let inner = Arc::new(Inner {
             store,
             writes,
             caps,
+            queues,
             dispatch: Dispatch::default(),
             timers: Timers::new(clock),
             duties: Duties::default(),
@@ -172,6 +181,7 @@ impl Engine {
             results: Results::default(),
             limits: Limits::default(),
             dice: AtomicU64::new(seed),
+            is_quiet: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
         });
         let hook = Arc::downgrade(&inner);
@@ -215,6 +225,26 @@ impl Engine {
             Some(stop) => stop.now(),
             None => Ok(()),
         }
+    }
+
+    /// What the answers of this engine survive.
+    pub fn durability(&self) -> Durability {
+        self.inner.store.durability()
+    }
+
+    /// What is wrong with the engine's store, as far as is known; `None`: nothing.
+    pub fn ailment(&self) -> Option<Ailment> {
+        self.inner.store.ailment()
+    }
+
+    /// What callers may not pass.
+    pub fn caps(&self) -> &Caps {
+        &self.inner.caps
+    }
+
+    /// Whether the engine is being stopped.
+    pub fn is_stopping(&self) -> bool {
+        self.inner.is_stopping()
     }
 
     /// Hears what happens to jobs, from now on. Each event is told when it is durable.

@@ -59,7 +59,7 @@ impl Engine {
 
 impl Inner {
     pub(crate) async fn push(&self, batch: Batch) -> Result<Pushes, Error> {
-        if self.is_stopping() {
+        if self.is_quiet() {
             return Err(Error::Stopping);
         }
         batch.check(&self.caps)?;

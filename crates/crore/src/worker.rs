@@ -73,7 +73,7 @@ impl Stop {
     }
 
     fn is_stopped(&self) -> bool {
-        self.is_stopped.load(Ordering::Acquire) || self.engine.inner.is_stopping()
+        self.is_stopped.load(Ordering::Acquire) || self.engine.inner.is_quiet()
     }
 }
 

@@ -264,6 +264,26 @@ fn a_stop_wakes_all_who_wait_and_tells_them_that_there_is_nothing() {
 }
 
 #[test]
+fn a_quiet_engine_takes_nothing_new_and_hears_of_what_it_handed_out() {
+    on_both(|scene| {
+        scene.push(job("q"));
+        scene.push(job("q"));
+        let running = scene.fetch("q");
+        let mut waiter = Task::waiting(scene.engine.fetch(wait_for("elsewhere")));
+        scene.engine.quiet();
+        assert_eq!(waiter.poll_if_woken().expect("woken").expect("no error"), []);
+        assert_eq!(block_on(scene.engine.fetch(wait_for("q"))).expect("no error"), []);
+        let pushed = block_on(scene.engine.push_all(job("q").into()));
+        assert!(matches!(pushed, Err(Error::Stopping)));
+
+        assert_eq!(block_on(scene.engine.idle(Span::ZERO)).expect("no error"), 1);
+        let mut idle = Task::waiting(scene.engine.idle(HOUR));
+        scene.done(&running);
+        assert_eq!(idle.poll_if_woken().expect("woken").expect("no error"), 0);
+    });
+}
+
+#[test]
 fn a_drain_ends_when_the_engine_stops() {
     let scene = Scene::memory();
     scene.push(job("q"));
