@@ -115,9 +115,12 @@ pub fn description(doors: &Doors) -> String {
 
 /// Answers for what is not there, for all doors together.
 pub(crate) fn with_fallbacks(router: Router) -> Router {
-    let missing = || async { Fault::new(Code::NotFound, "there is nothing at this address") };
-    let method = || async {
-        Fault::new(Code::MethodNotAllowed, "the header `allow` says which methods there are")
+    let missing = |headers| async {
+        wants::refuse(headers, Fault::new(Code::NotFound, "there is nothing at this address"))
+    };
+    let method = |headers| async {
+        let detail = "the header `allow` says which methods there are";
+        wants::refuse(headers, Fault::new(Code::MethodNotAllowed, detail))
     };
     router.fallback(missing).method_not_allowed_fallback(method)
 }
