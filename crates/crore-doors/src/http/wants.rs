@@ -64,8 +64,8 @@ impl Wants {
 }
 
 /// A refusal in the encoding that its caller wishes for, if he can have that.
-pub(super) fn refuse(headers: HeaderMap, fault: Fault) -> Response {
-    let format = Wants::of(&headers).map_or(Format::Json, Wants::format_or_json);
+pub(super) fn refuse(headers: &HeaderMap, fault: Fault) -> Response {
+    let format = Wants::of(headers).map_or(Format::Json, Wants::format_or_json);
     in_format(format, fault.into_response())
 }
 
