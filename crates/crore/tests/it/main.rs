@@ -7,6 +7,7 @@ mod clockwork;
 mod dispatch;
 mod events;
 mod explain;
+mod doorsteps;
 mod later;
 mod life;
 mod many;
