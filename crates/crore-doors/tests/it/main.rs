@@ -4,6 +4,7 @@
 mod bad;
 mod batches;
 mod calls;
+mod described;
 mod server;
 mod slow;
 mod waits;
