@@ -16,9 +16,9 @@ fn a_quiet_engine_hands_out_nothing_and_takes_reports() {
         let running = scene.push(job("q"));
         let held = scene.fetch("q");
         let mut waits = Task::waiting(scene.engine.fetch(wait_for("empty")));
+        scene.push(job("q"));
         scene.engine.quiet();
         assert_eq!(waits.poll_if_woken().expect("told at once").expect("no error"), []);
-        scene.push(job("q"));
         assert_eq!(scene.try_fetch("q"), None);
         let finished = scene.finish(&held, Outcome::Done { result: None });
         assert!(matches!(finished, Finished::Yes { .. }));
