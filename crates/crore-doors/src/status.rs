@@ -31,6 +31,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::LimitRange
         | Code::Malformed
         | Code::FieldUnknown
+        | Code::OutboundDenied
         | Code::CursorInvalid => StatusCode::BAD_REQUEST,
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,

@@ -35,11 +35,14 @@ use utoipa_axum::routes;
 
 use crate::Doors;
 use crate::scope::Scope;
-use admit::Gate;
 
+pub(crate) use admit::Gate;
+pub(crate) use body::collect;
 pub use fault::Fault;
+pub(crate) use fault::in_format;
 pub(crate) use idempotency::Memory as Keys;
-pub(crate) use wants::wellformed;
+pub(crate) use query::{Query, Segment};
+pub(crate) use wants::{Reply, content_type, wellformed};
 
 /// Every call of the API, with the scope that it needs. There is no other way in.
 #[rustfmt::skip]

@@ -2,4 +2,10 @@
 #![expect(clippy::expect_used, reason = "a test panics, and says why")]
 
 mod calls;
+mod jobber;
+mod lightjq;
+mod outbound;
+mod peer;
+mod place;
+mod push_workers;
 mod server;
