@@ -27,7 +27,7 @@ pub(super) async fn done(
     let text = report.job_id.clone().ok_or_else(needed)?;
     let unknown = || Fault::new(Code::NotFound, "this job is not there");
     let id = text.parse::<Id>().map_err(|_| unknown())?.into();
-    let delivery = report.delivery.map(Delivery);
+    let delivery = report.delivery.map(Delivery::from);
     let outcome = translate::outcome(report)?;
     let job = doors.engine().get(id).await?.filter(|job| job.spec.queue.as_str() == QUEUE);
     let job = job.ok_or_else(|| missing(id))?;

@@ -179,7 +179,7 @@ pub(super) fn worker_job(job: &Job) -> Vec<u8> {
         name: job.spec.kind.as_str(),
         argument: value(&job.spec.payload),
         timeout,
-        delivery: job.live.delivery.0,
+        delivery: job.live.delivery.into(),
         retry_count: job.live.attempt.saturating_sub(1),
     })
 }

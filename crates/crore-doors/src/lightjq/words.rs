@@ -1,6 +1,7 @@
 //! The bodies of LightJQ, as they stand on the wire. Fields that are not known are ignored.
 
 use crore_wire::Raw;
+use crore_wire::api::DeliveryId;
 use crore_wire::words::Moment;
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +74,7 @@ pub(super) struct Report {
     pub(super) message: Option<String>,
     pub(super) error: Option<Raw>,
     /// Which delivery it is about; a worker that says it cannot be taken for another run of its own.
-    pub(super) delivery: Option<u64>,
+    pub(super) delivery: Option<DeliveryId>,
 }
 
 /// How it went.
@@ -101,6 +102,6 @@ pub(super) struct WorkerJob<'a> {
     pub(super) name: &'a str,
     pub(super) argument: Raw,
     pub(super) timeout: u64,
-    pub(super) delivery: u64,
+    pub(super) delivery: DeliveryId,
     pub(super) retry_count: u32,
 }

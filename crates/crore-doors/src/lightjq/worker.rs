@@ -44,7 +44,10 @@ pub(super) async fn join(
         return Err(invalid.into());
     }
     let id = new_id()?;
-    doors.workers().join(id.clone(), Registered { name, target, max_jobs }).await?;
+    let worker = Registered { name, target, max_jobs };
+    if !doors.workers().join(id.clone(), worker).await? {
+        return Err(Fault::new(Code::TooMany, "there are too many workers"));
+    }
     Ok(reply.with(StatusCode::CREATED, &words::Registered { worker_id: id.to_string() }))
 }
 

@@ -12,6 +12,8 @@ use super::registered::Registered;
 use super::roster::{Patience, Roster};
 use crate::outbound::Outbound;
 
+/// How many workers there may be.
+const MOST: usize = 10_000;
 /// A registration has an end, as every worker's has; one of a push worker is as good as none.
 const FOR_EVER: Span = Span::from_secs(10 * 365 * 24 * 60 * 60);
 
@@ -48,12 +50,15 @@ impl Handle {
         &self.shared.outbound
     }
 
-    /// A worker is there from now on. Durable when answered.
-    pub(crate) async fn join(&self, id: Name, worker: Registered) -> Result<(), crore::Error> {
+    /// A worker is there from now on. Durable when answered. `false`: there are too many already.
+    pub(crate) async fn join(&self, id: Name, worker: Registered) -> Result<bool, crore::Error> {
+        if self.shared.roster().len() >= MOST {
+            return Ok(false);
+        }
         self.shared.engine.set_worker(id.clone(), worker.to_text()?, FOR_EVER).await?;
         self.shared.roster().join(id, worker);
         self.shared.changed.notify_one();
-        Ok(())
+        Ok(true)
     }
 
     /// A worker leaves: it is given nothing more, and may still report what it has. `false`: it is not

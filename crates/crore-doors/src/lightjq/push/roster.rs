@@ -141,6 +141,11 @@ impl Roster {
         free.into_iter().map(pick).collect()
     }
 
+    /// How many workers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.workers.len()
+    }
+
     /// Whether somebody has this job.
     pub(crate) fn has(&self, job: JobId) -> bool {
         self.holders.contains_key(&job)

@@ -51,6 +51,11 @@ impl Shared {
         let outcome = match answer {
             Answer::Accepted => {
                 self.roster().heard(id);
+                if job.spec.lease.is_none() {
+                    // Fire and forget: it is done when it is handed over.
+                    self.engine.handed_over(job.id, job.live.delivery).await?;
+                    self.release(job.id, job.live.delivery);
+                }
                 return Ok(());
             }
             Answer::Over(outcome) => {

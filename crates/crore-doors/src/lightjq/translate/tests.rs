@@ -124,7 +124,7 @@ fn a_worker_is_told_both_names_of_the_job() {
     let said: serde_json::Value =
         rmp_serde::from_slice(&worker_job(&running)).expect("MessagePack");
     let expected = serde_json::json!({
-        "id": "7", "job_id": "7", "name": "mail", "argument": {}, "timeout": 30, "delivery": 9,
+        "id": "7", "job_id": "7", "name": "mail", "argument": {}, "timeout": 30, "delivery": "9",
         "retry_count": 2,
     });
     assert_eq!(said, expected);
