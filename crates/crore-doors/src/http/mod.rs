@@ -103,7 +103,8 @@ fn open() -> OpenApiRouter<Doors> {
 
 /// The native API.
 pub(crate) fn router(doors: &Doors) -> Router {
-    let (router, document) = table(doors).merge(open()).split_for_parts();
+    let (router, mut document) = table(doors).merge(open()).split_for_parts();
+    crate::lightjq::describe(doors, &mut document);
     let document = openapi::finished(document);
     router
         .with_state(doors.clone())
@@ -113,7 +114,9 @@ pub(crate) fn router(doors: &Doors) -> Router {
 
 /// The description of the API, as it is served.
 pub fn description(doors: &Doors) -> String {
-    openapi::text(table(doors).merge(open()).into_openapi())
+    let mut document = table(doors).merge(open()).into_openapi();
+    crate::lightjq::describe(doors, &mut document);
+    openapi::text(document)
 }
 
 /// Answers for what is not there, for all doors together.

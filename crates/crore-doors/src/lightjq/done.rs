@@ -15,8 +15,14 @@ use super::worker;
 use crate::Doors;
 use crate::http::{Fault, Reply};
 
-/// The word for a delivery is missing in this protocol. So a report is about the delivery that its worker
-/// has now, unless it repeats the number that came with the job.
+/// A worker reports how a job went. The report is about the delivery that the worker has now, unless it
+/// repeats the number that came with the job.
+#[utoipa::path(
+    post, path = "/done", operation_id = "lightjqDone", tag = "lightjq",
+    params(("worker-id" = String, Header, description = "The worker.")),
+    request_body = Report,
+    responses((status = 204, description = "It is kept.")),
+)]
 pub(super) async fn done(
     State(doors): State<Doors>,
     body: Read<Report>,

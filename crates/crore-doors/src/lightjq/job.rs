@@ -8,7 +8,6 @@ use crore_core::machine::Refusal;
 use crore_core::{Code, Delivery, Job, JobId, NewJob, Payload, Span};
 use crore_wire::Format;
 use http::StatusCode;
-use serde::Deserialize;
 
 use super::body::{Answers, Read};
 use super::translate::{self, QUEUE};
@@ -19,6 +18,12 @@ use crate::http::{Fault, Query, Reply, Segment};
 /// How long a caller waits who does not say how long, in seconds.
 const POLLING: u64 = 5;
 
+/// Pushes a job.
+#[utoipa::path(
+    post, path = "/job", operation_id = "lightjqPush", tag = "lightjq",
+    request_body = words::NewJob,
+    responses((status = 201, description = "It is kept.", body = Pushed)),
+)]
 pub(super) async fn push(
     State(doors): State<Doors>,
     body: Read<words::NewJob>,
@@ -43,6 +48,12 @@ pub(super) async fn push(
     }
 }
 
+/// How a job stands. A result that is kept is read once: the next one who asks is told `null`.
+#[utoipa::path(
+    get, path = "/job/{job_id}", operation_id = "lightjqStatus", tag = "lightjq",
+    params(("job_id" = String, Path, description = "The job.")),
+    responses((status = 200, description = "How it stands.", body = words::Status)),
+)]
 pub(super) async fn status(
     State(doors): State<Doors>,
     answers: Answers,
@@ -55,17 +66,17 @@ pub(super) async fn status(
     ended(&doors, answers, job.id, Span::ZERO).await
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Polling {
-    /// In seconds.
-    timeout: Option<u64>,
-}
-
+/// Waits until a job has ended; 408 if it has not by then.
+#[utoipa::path(
+    get, path = "/job/{job_id}/polling", operation_id = "lightjqPolling", tag = "lightjq",
+    params(("job_id" = String, Path, description = "The job."), words::Polling),
+    responses((status = 200, description = "It has ended: `done` or `error`.", body = words::Status)),
+)]
 pub(super) async fn polling(
     State(doors): State<Doors>,
     answers: Answers,
     id: Segment,
-    Query(query): Query<Polling>,
+    Query(query): Query<words::Polling>,
 ) -> Result<Response, Fault> {
     let job = find(&doors, &id).await?;
     let wait = Span::from_secs(query.timeout.unwrap_or(POLLING));
@@ -93,6 +104,12 @@ fn said(Answers(format): Answers, job: &Job, kept: Option<&Payload>) -> Response
     Reply(format).ok(&status)
 }
 
+/// Takes a job back that never began; 409 if it has.
+#[utoipa::path(
+    delete, path = "/job/{job_id}", operation_id = "lightjqCancel", tag = "lightjq",
+    params(("job_id" = String, Path, description = "The job.")),
+    responses((status = 204, description = "It is gone.")),
+)]
 pub(super) async fn cancel(State(doors): State<Doors>, id: Segment) -> Result<Response, Fault> {
     let job = find(&doors, &id).await?;
     let began = || Fault::new(Code::Refused, format!("job {} has begun", job.id));

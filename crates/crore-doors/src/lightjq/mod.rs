@@ -26,10 +26,14 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, delete, get, post};
 use crore_core::Span;
 use crore_wire::words::Period;
 use serde::{Deserialize, Serialize};
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::path::{HttpMethod, PathItem, PathsBuilder};
+use utoipa::{PartialSchema, ToSchema};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+use utoipa_axum::routes;
 
 use crate::http::{Gate, in_format};
 use crate::{Doors, Scope};
@@ -54,21 +58,38 @@ impl Default for Options {
 }
 
 /// The calls of LightJQ. Its push workers are given jobs by [`Doors::push_workers`].
-#[rustfmt::skip]
 pub fn router(doors: &Doors) -> Router {
+    table(doors).split_for_parts().0.with_state(doors.clone())
+}
+
+/// Every call, with the scope that it needs.
+#[rustfmt::skip]
+fn table(doors: &Doors) -> OpenApiRouter<Doors> {
     use Scope::{Operate, Push, Work};
-    let row = |scope, methods: MethodRouter<Doors>| {
-        methods.route_layer(from_fn_with_state(Gate { doors: doors.clone(), scope }, admit))
+    let row = |scope, (schemas, paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
+        let gate = Gate { doors: doors.clone(), scope };
+        (schemas, paths, methods.route_layer(from_fn_with_state(gate, admit)))
     };
-    Router::new()
-        .route("/job",                  row(Push,    post(job::push)))
-        .route("/job/{job_id}",         row(Push,    get(job::status)))
-        .route("/job/{job_id}",         row(Operate, delete(job::cancel)))
-        .route("/job/{job_id}/polling", row(Push,    get(job::polling)))
-        .route("/worker",               row(Work,    post(worker::join)))
-        .route("/worker",               row(Work,    delete(worker::leave)))
-        .route("/done",                 row(Work,    post(done::done)))
-        .with_state(doors.clone())
+    OpenApiRouter::new()
+        .routes(row(Push,    routes!(job::push)))
+        .routes(row(Push,    routes!(job::status)))
+        .routes(row(Operate, routes!(job::cancel)))
+        .routes(row(Push,    routes!(job::polling)))
+        .routes(row(Work,    routes!(worker::join)))
+        .routes(row(Work,    routes!(worker::leave)))
+        .routes(row(Work,    routes!(done::done)))
+}
+
+/// Adds to the description of the API what there is to say of this door: its calls, and as a webhook the
+/// call that a push worker serves.
+pub(crate) fn describe(doors: &Doors, api: &mut OpenApi) {
+    api.merge(table(doors).into_openapi());
+    let operation = <push::exchange::__path_tell as utoipa::Path>::operation();
+    let call = PathItem::new(HttpMethod::Post, operation);
+    api.webhooks = Some(PathsBuilder::new().path("worker-job", call).build());
+    let mut schemas = vec![(words::WorkerJob::name().into_owned(), words::WorkerJob::schema())];
+    words::WorkerJob::schemas(&mut schemas);
+    api.components.get_or_insert_default().schemas.extend(schemas);
 }
 
 /// Admits a call, or says why not; whatever goes wrong behind it is said in the caller's encoding.

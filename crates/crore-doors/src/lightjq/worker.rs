@@ -20,6 +20,12 @@ const HEADER: &str = "worker-id";
 /// The most jobs that one worker may take at once.
 const MOST: u32 = 10_000;
 
+/// A push worker registers: from now on jobs are posted to it.
+#[utoipa::path(
+    post, path = "/worker", operation_id = "lightjqJoin", tag = "lightjq",
+    request_body = words::NewWorker,
+    responses((status = 201, description = "It is known.", body = words::Registered)),
+)]
 pub(super) async fn join(
     State(doors): State<Doors>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -76,6 +82,12 @@ fn new_id() -> Result<Name, Fault> {
     Ok(Name::new("worker", &format!("lightjq-{:032x}", u128::from_be_bytes(bits)))?)
 }
 
+/// A push worker leaves: it is given no more jobs, and may still report on those that it has.
+#[utoipa::path(
+    delete, path = "/worker", operation_id = "lightjqLeave", tag = "lightjq",
+    params(("worker-id" = String, Header, description = "The worker.")),
+    responses((status = 204, description = "It is not known any more.")),
+)]
 pub(super) async fn leave(
     State(doors): State<Doors>,
     headers: HeaderMap,

@@ -331,3 +331,30 @@ async fn a_stop_answers_those_who_wait() {
     tokio::time::timeout(Duration::from_secs(10), place.stop()).await.expect("in time");
     assert_eq!(&waiting.await.expect("no panic"), b"HTTP/1.1 408");
 }
+
+#[tokio::test]
+async fn the_description_knows_every_call_and_the_one_that_a_worker_serves() {
+    let place = Place::start().await;
+    let api = place.get("/openapi.json").await.body();
+    for (path, method) in [
+        ("/job", "post"),
+        ("/job/{job_id}", "get"),
+        ("/job/{job_id}", "delete"),
+        ("/job/{job_id}/polling", "get"),
+        ("/worker", "post"),
+        ("/worker", "delete"),
+        ("/done", "post"),
+    ] {
+        let call = &api["paths"][path][method];
+        assert!(call["operationId"].as_str().is_some_and(|id| id.starts_with("lightjq")), "{path}");
+        assert!(call["responses"]["404"]["content"]["application/problem+msgpack"].is_object());
+    }
+    let body = &api["paths"]["/job"]["post"]["requestBody"]["content"];
+    assert!(body["application/msgpack"].is_object() && body["application/json"].is_object());
+    let webhook = &api["webhooks"]["worker-job"]["post"];
+    assert!(webhook["requestBody"]["content"]["application/msgpack"].is_object());
+    let schemas = api["components"]["schemas"].as_object().expect("schemas");
+    for name in ["NewJob", "Status", "NewWorker", "Report", "WorkerJob"] {
+        assert!(schemas.contains_key(&format!("lightjq.{name}")), "{name}");
+    }
+}

@@ -125,7 +125,9 @@ impl Events {
 }
 
 fn listening(path: &str) -> String {
-    format!("GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\naccept: text/event-stream\r\n\r\n")
+    format!(
+        "GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\naccept: text/event-stream\r\n\r\n"
+    )
 }
 
 #[tokio::test]

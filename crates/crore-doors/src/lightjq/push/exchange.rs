@@ -7,6 +7,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use super::answer::{self, Answer};
 use super::sign::{Secret, signatures};
 use crate::lightjq::translate;
+use crate::lightjq::words::{Report, WorkerJob};
 use crate::outbound::{Outbound, Target};
 
 /// Where below its URL a worker takes jobs.
@@ -18,6 +19,27 @@ const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
 /// Tells a worker a job, and gives what it made of it.
+#[utoipa::path(
+    post, path = "/worker-job", operation_id = "lightjqWorkerJob", tag = "lightjq",
+    description = "A job for a push worker, posted to `worker-job` below its url. With a secret it is signed \
+        as Standard Webhooks are.",
+    params(
+        ("crore-delivery" = String, Header, description = "The delivery, as in the body."),
+        ("webhook-id" = Option<String>, Header, description = "What is signed: the message."),
+        ("webhook-timestamp" = Option<String>, Header, description = "What is signed: when, in seconds."),
+        ("webhook-signature" = Option<String>, Header, description = "`v1,` and HMAC-SHA256 in base64."),
+    ),
+    request_body(content = WorkerJob, content_type = "application/msgpack"),
+    responses(
+        (
+            status = 200, description = "It is over: with a report, or done without a result.",
+            content((Report = "application/msgpack"), (Report = "application/json")),
+        ),
+        (status = 202, description = "It is accepted; the report comes by `/done`."),
+        (status = 404, description = "The worker does not know jobs of this name; another one may."),
+        (status = 503, description = "The worker is busy; another one is asked."),
+    ),
+)]
 pub(super) async fn tell(
     outbound: &Outbound,
     worker: &Target,

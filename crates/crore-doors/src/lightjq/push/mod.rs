@@ -14,7 +14,7 @@
 //! [`Answer`](answer::Answer).
 
 pub(super) mod answer;
-mod exchange;
+pub(super) mod exchange;
 mod handle;
 mod options;
 mod recall;
