@@ -7,7 +7,7 @@ use crore::push::Taken;
 use crore_core::machine::Refusal;
 use crore_core::{Code, Delivery, Job, JobId, NewJob, Payload, Span};
 use crore_wire::Format;
-use http::StatusCode;
+use http::{Method, StatusCode};
 
 use super::body::{Answers, Read};
 use super::translate::{self, QUEUE};
@@ -56,11 +56,13 @@ pub(super) async fn push(
 )]
 pub(super) async fn status(
     State(doors): State<Doors>,
+    method: Method,
     answers: Answers,
     id: Segment,
 ) -> Result<Response, Fault> {
     let job = find(&doors, &id).await?;
-    if !job.live.state.has_ended() {
+    // Whoever asks for the head alone would take a result that he does not see.
+    if !job.live.state.has_ended() || method == Method::HEAD {
         return Ok(said(answers, &job, None));
     }
     ended(&doors, answers, job.id, Span::ZERO).await
@@ -74,11 +76,15 @@ pub(super) async fn status(
 )]
 pub(super) async fn polling(
     State(doors): State<Doors>,
+    method: Method,
     answers: Answers,
     id: Segment,
     Query(query): Query<words::Polling>,
 ) -> Result<Response, Fault> {
     let job = find(&doors, &id).await?;
+    if method == Method::HEAD {
+        return Ok(said(answers, &job, None));
+    }
     let wait = Span::from_secs(query.timeout.unwrap_or(POLLING));
     let wait = wait.min(doors.options().max_wait.0);
     ended(&doors, answers, job.id, wait).await
@@ -86,7 +92,7 @@ pub(super) async fn polling(
 
 /// Waits until a job has ended, and gives how; its result is taken with that.
 async fn ended(doors: &Doors, answers: Answers, id: JobId, wait: Span) -> Result<Response, Fault> {
-    let late = || Fault::new(Code::TooSlow, "the job has not ended yet");
+    let late = || Fault::new(Code::NotYet, format!("job {id} has not ended yet"));
     let ended = tokio::select! {
         ended = doors.engine().wait(id, wait) => ended?.ok_or_else(late)?,
         () = doors.closing() => return Err(late()),

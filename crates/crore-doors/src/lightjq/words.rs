@@ -11,7 +11,12 @@ use utoipa::{IntoParams, ToSchema};
 #[schema(as = lightjq::NewJob)]
 pub(super) struct NewJob {
     /// What it is to do.
-    #[schema(min_length = 1, max_length = 255, example = "mail")]
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "mail"
+    )]
     pub(super) name: String,
     /// What it is to do it with: one map.
     #[schema(value_type = Object)]
@@ -39,6 +44,7 @@ pub(super) struct Pushed {
 
 /// How long somebody waits for a job to end.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Polling {
     /// In seconds; 5 unless told otherwise.
     pub(super) timeout: Option<u64>,
@@ -53,10 +59,10 @@ pub(super) struct Status {
     /// Who has it, or had it last.
     pub(super) worker_id: Option<String>,
     /// What it gave, if that is kept and was not read before.
-    #[schema(value_type = Option<Raw>)]
+    #[schema(value_type = Raw)]
     pub(super) result: Option<Raw>,
     /// What its last failure gave, for programs.
-    #[schema(value_type = Option<Raw>)]
+    #[schema(value_type = Raw)]
     pub(super) error: Option<Raw>,
     /// What its last failure said, for people.
     pub(super) message: String,
@@ -89,7 +95,12 @@ pub(super) enum Standing {
 #[schema(as = lightjq::NewWorker)]
 pub(super) struct NewWorker {
     /// Its name, which others may have too.
-    #[schema(min_length = 1, max_length = 255, example = "mailer")]
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "mailer"
+    )]
     pub(super) name: String,
     /// How many jobs it takes at once.
     #[schema(minimum = 1, maximum = 10000)]
@@ -121,7 +132,7 @@ pub(super) struct Report {
     #[serde(rename = "type")]
     pub(super) ended: Ended,
     /// What it gave, if it went well.
-    #[schema(value_type = Option<Raw>)]
+    #[schema(value_type = Raw, required = false)]
     pub(super) result: Option<Raw>,
     /// Why not; needed by a failure.
     pub(super) reason: Option<Reason>,
@@ -130,7 +141,7 @@ pub(super) struct Report {
     /// What went wrong, for people; needed by a failure.
     pub(super) message: Option<String>,
     /// What went wrong, for programs.
-    #[schema(value_type = Option<Raw>)]
+    #[schema(value_type = Raw, required = false)]
     pub(super) error: Option<Raw>,
     /// Which delivery it is about; a worker that says it cannot be taken for another run of its own.
     pub(super) delivery: Option<DeliveryId>,

@@ -100,12 +100,13 @@ pub(super) async fn leave(
     }
 }
 
-/// The worker that a request says to be from.
+/// The worker that a request says to be from. What cannot be an id is the id of no worker.
 pub(super) fn id(headers: &HeaderMap) -> Result<Name, Fault> {
-    let text = headers.get(HEADER).and_then(|value| value.to_str().ok());
     let missing =
         || Invalid::new(Code::Malformed, HEADER, format!("the header `{HEADER}` is missing"));
-    Ok(Name::new(HEADER, text.ok_or_else(missing)?)?)
+    let value = headers.get(HEADER).ok_or_else(missing)?;
+    let name = value.to_str().ok().and_then(|text| Name::new(HEADER, text).ok());
+    name.ok_or_else(|| Fault::new(Code::NotFound, "this worker is not there"))
 }
 
 #[cfg(test)]

@@ -85,6 +85,10 @@ async fn a_kept_result_is_read_once_and_then_it_is_null() {
     let running = fetch(&place.engine).await.expect("it is ready");
     assert_eq!(place.status(&id).await["status"], "running");
     finish(&place.engine, &running, gives(&json!([1, {"a": null}]))).await;
+    for path in [format!("/job/{id}"), format!("/job/{id}/polling")] {
+        let head = place.ask(Method::HEAD, &path, &[], None).await;
+        assert_eq!((head.status, head.bytes.len()), (200, 0), "and nothing is taken");
+    }
     let first = place.status(&id).await;
     assert_eq!((&first["status"], &first["result"]), (&json!("done"), &json!([1, {"a": null}])));
     assert_eq!(first["worker_id"], "w1");
@@ -137,7 +141,7 @@ async fn polling_answers_when_the_job_ends_or_408() {
     let place = Place::start().await;
     let id = place.push(json!({"name": "sum", "argument": {}, "keep_result": true})).await;
     let late = place.get(&format!("/job/{id}/polling?timeout=0")).await;
-    assert_eq!((late.status, &late.body()["code"]), (408, &json!("too-slow")));
+    assert_eq!((late.status, &late.body()["code"]), (408, &json!("not-yet")));
     let running = fetch(&place.engine).await.expect("it is ready");
     let path = format!("/job/{id}/polling?timeout=20");
     let (polled, ()) = tokio::join!(place.get(&path), async {
