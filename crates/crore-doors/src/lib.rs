@@ -6,7 +6,7 @@
 //! may call.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
-#![warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![cfg_attr(
     test,
     expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test panics, and says why")

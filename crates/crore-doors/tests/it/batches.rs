@@ -108,7 +108,7 @@ async fn a_group_is_made_by_a_push_and_sealed() {
 
 async fn push_as(server: &Server, speaks: Speaks, key: &str, body: &Value) -> Answer {
     let headers = [("content-type", speaks.media_type()), ("idempotency-key", key)];
-    server.send(speaks, Method::POST, "/v1/jobs", &headers, speaks.encode(body)).await
+    server.send(speaks, (Method::POST, "/v1/jobs"), &headers, speaks.encode(body)).await
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn payloads_are_kept_as_they_came_and_shown_as_they_can_be() {
     let body =
         br#"{"kind":"p","payload":{"b" : 1.0, "a":123456789012345678901234567890}}"#.to_vec();
     let headers = [("content-type", "application/json")];
-    let pushed = server.send(Speaks::Json, Method::POST, "/v1/jobs", &headers, body).await;
+    let pushed = server.send(Speaks::Json, (Method::POST, "/v1/jobs"), &headers, body).await;
     let id = pushed.body["id"].as_str().expect("an id").parse().expect("a number");
     let stored = server.engine.get(crore_core::JobId(id)).await.expect("an answer").expect("a job");
     assert_eq!(&*stored.spec.payload.bytes, br#"{"b" : 1.0, "a":123456789012345678901234567890}"#);
@@ -214,7 +214,7 @@ async fn payloads_are_kept_as_they_came_and_shown_as_they_can_be() {
     // Bytes inside of MessagePack cannot be said in JSON.
     let packed = [&b"\x82\xa4kind\xa1p\xa7payload"[..], &[0x91, 0xc4, 1, 7]].concat();
     let headers = [("content-type", "application/msgpack")];
-    let pushed = server.send(Speaks::Json, Method::POST, "/v1/jobs", &headers, packed).await;
+    let pushed = server.send(Speaks::Json, (Method::POST, "/v1/jobs"), &headers, packed).await;
     let shown = show(&pushed.body["id"], Speaks::Json).await;
     assert_eq!(
         (&shown["payload_base64"], &shown["encoding"]),

@@ -1,5 +1,7 @@
 //! Push workers that do what workers do: work, die, hang, lie, say things twice and too late.
 
+mod crowd;
+
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 

@@ -111,7 +111,7 @@ impl Server {
         let bytes = body.map(|body| speaks.encode(body));
         let kind = bytes.as_ref().map(|_| speaks.media_type());
         let headers: Vec<_> = kind.map(|kind| (CONTENT_TYPE.as_str(), kind)).into_iter().collect();
-        self.send(speaks, method, path, &headers, bytes.unwrap_or_default()).await
+        self.send(speaks, (method, path), &headers, bytes.unwrap_or_default()).await
     }
 
     pub(crate) async fn get(&self, speaks: Speaks, path: &str) -> Answer {
@@ -126,8 +126,7 @@ impl Server {
     pub(crate) async fn send(
         &self,
         speaks: Speaks,
-        method: Method,
-        path: &str,
+        (method, path): (Method, &str),
         headers: &[(&str, &str)],
         body: Vec<u8>,
     ) -> Answer {

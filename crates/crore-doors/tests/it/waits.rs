@@ -170,7 +170,8 @@ async fn too_many_listeners_are_refused_and_those_who_leave_make_room() {
     let server = Server::start_with(options, Default::default()).await;
     let events = Events::open(&server, &listening("/v1/events")).await;
     let headers = [("accept", "text/event-stream")];
-    let refused = server.send(Speaks::Json, Method::GET, "/v1/events", &headers, Vec::new()).await;
+    let refused =
+        server.send(Speaks::Json, (Method::GET, "/v1/events"), &headers, Vec::new()).await;
     assert_eq!(refused.problem(), (429, "too-many", None));
     drop(events);
     // He is missed when the next thing is said to him.
