@@ -15,6 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 
 /// One call, as it arrived.
 #[derive(Debug, Clone)]
@@ -32,6 +33,8 @@ type Answers = Arc<dyn Fn(usize, &Call) -> Option<Response<Bytes>> + Send + Sync
 pub(crate) enum Speaks {
     /// By HTTP; `None`: it hangs up. The first argument counts the calls, from 0.
     Http(Answers),
+    /// By HTTP, when the test lets it: each answer needs a permit.
+    Held(Arc<Semaphore>, Answers),
     /// These bytes, whatever it is asked; then it hangs up.
     Raw(Arc<[u8]>),
     /// Not at all: it takes the question and is silent.
@@ -43,6 +46,14 @@ impl Speaks {
         answers: impl Fn(usize, &Call) -> Option<Response<Bytes>> + Send + Sync + 'static,
     ) -> Self {
         Self::Http(Arc::new(answers))
+    }
+
+    /// The same, but each answer waits for a permit.
+    pub(crate) fn when_let(self, gate: &Arc<Semaphore>) -> Self {
+        match self {
+            Self::Http(answers) => Self::Held(Arc::clone(gate), answers),
+            other => other,
+        }
     }
 
     pub(crate) fn status(status: u16) -> Self {
@@ -158,10 +169,17 @@ pub(crate) fn pause(span: Duration) -> tokio::time::Sleep {
 }
 
 async fn serve(mut stream: TcpStream, speaks: Speaks, seen: Arc<Seen>) {
+    let open = || Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
+    let speaks = match speaks {
+        Speaks::Http(answers) => Speaks::Held(open(), answers),
+        other => other,
+    };
     match speaks {
-        Speaks::Http(answers) => {
+        Speaks::Http(_) => unreachable!("it is held by nothing"),
+        Speaks::Held(gate, answers) => {
             let service = service_fn(move |request: Request<Incoming>| {
                 let (answers, seen) = (Arc::clone(&answers), Arc::clone(&seen));
+                let gate = Arc::clone(&gate);
                 async move {
                     let (head, body) = request.into_parts();
                     let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
@@ -172,6 +190,7 @@ async fn serve(mut stream: TcpStream, speaks: Speaks, seen: Arc<Seen>) {
                         calls.push(call.clone());
                         calls.len() - 1
                     };
+                    gate.acquire().await.expect("it is never closed").forget();
                     match answers(n, &call) {
                         Some(response) => Ok::<_, HangUp>(response.map(Full::new)),
                         None => Err(HangUp),

@@ -17,6 +17,7 @@ use crore_wire::Format;
 use crore_wire::words::Period;
 use http::{Method, Response};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::peer::{Call, Peer, Speaks, response};
 use crate::place::{Place, eventually};
@@ -533,6 +534,40 @@ async fn limits_hold_for_what_is_given_to_push_workers() {
     let first = job_of(&peer.call(0))["id"].clone();
     assert_eq!(place.done(&worker, json!({"job_id": first, "type": "success"})).await, 204);
     peer.until_called(4).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_leaves_may_still_answer_and_is_given_no_more() {
+    let place = Place::start().await;
+    let gate = Arc::new(Semaphore::new(0));
+    let peer = Peer::start(ready().when_let(&gate)).await;
+    let worker = place.join(&peer.url(), 1).await;
+    let keep = json!({"name": "mail", "argument": {}, "keep_result": true});
+    let (first, second) = (place.push(keep.clone()).await, place.push(keep).await);
+    peer.until_called(1).await;
+    let left = place.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
+    assert_eq!(left.status, 204);
+    gate.add_permits(2);
+    assert_eq!(place.until(&first, "done").await["result"], "ok");
+    assert_eq!(place.status(&second).await["status"], "queued");
+    assert_eq!(peer.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_stop_hears_the_answers_that_are_on_their_way() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let place = Place::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
+    let gate = Arc::new(Semaphore::new(0));
+    let peer = Peer::start(ready().when_let(&gate)).await;
+    place.join(&peer.url(), 1).await;
+    let id = place.push(json!({"name": "mail", "argument": {}, "keep_result": true})).await;
+    peer.until_called(1).await;
+    let ((), ()) = tokio::join!(place.stop(), async { gate.add_permits(1) });
+    let engine = eventually(|| async { Engine::open(dir.path()) }).await;
+    let place = Place::on(engine, |_| {}).await;
+    let done = place.status(&id).await;
+    assert_eq!((&done["status"], &done["result"]), (&json!("done"), &json!("ok")));
+    assert_eq!(peer.calls(), 1);
 }
 
 /// A name that may be called when its worker registers, and stands for a cloud's metadata afterwards.

@@ -56,7 +56,7 @@ struct Worker {
 struct Place {
     delivery: Delivery,
     ends_at: Instant,
-    _over: oneshot::Sender<()>,
+    over: oneshot::Sender<()>,
 }
 
 /// Whose turn it is.
@@ -151,7 +151,8 @@ impl Roster {
         self.holders.contains_key(&job)
     }
 
-    /// A worker is given a job; `None`: it has left. What this gives is told when that is over.
+    /// A worker is given a job; `None`: it has left. What this gives is told when that is over, and
+    /// nothing if the worker leaves before.
     pub(crate) fn give(
         &mut self,
         id: &Name,
@@ -164,7 +165,7 @@ impl Roster {
         worker.turn = self.turns;
         worker.is_tried = worker.strikes > 0;
         let (job, delivery) = job;
-        worker.jobs.insert(job, Place { delivery, ends_at, _over: over });
+        worker.jobs.insert(job, Place { delivery, ends_at, over });
         self.holders.insert(job, id.clone());
         Some(told)
     }
@@ -174,12 +175,15 @@ impl Roster {
         let Some(worker) = self.holders.get(&job).and_then(|id| self.workers.get_mut(id)) else {
             return false;
         };
-        let is_it = worker.jobs.get(&job).is_some_and(|place| place.delivery == delivery);
-        if is_it {
-            worker.jobs.remove(&job);
-            self.holders.remove(&job);
+        if worker.jobs.get(&job).is_none_or(|place| place.delivery != delivery) {
+            return false;
         }
-        is_it
+        if let Some(place) = worker.jobs.remove(&job) {
+            // Perhaps nobody listens: the worker has answered, or was given this before a restart.
+            let _ = place.over.send(());
+        }
+        self.holders.remove(&job);
+        true
     }
 
     /// What is at workers.

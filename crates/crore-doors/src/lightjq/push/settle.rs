@@ -29,15 +29,16 @@ impl Shared {
         let limit = job.spec.timeout.or(job.spec.lease).unwrap_or(DEFAULT_LEASE);
         let answer = tokio::select! {
             answer = timeout(limit.into(), told) => answer,
-            // It was reported meanwhile, or its worker has left.
-            _ = over => return,
+            // It was reported meanwhile. A worker that has left may still answer.
+            Ok(()) = over => return,
         };
         let settled = match answer {
             Ok(answer) => self.settle(&id, &job, answer).await,
             // The job has timed out, which is the engine's to say; and its worker hangs.
             Err(_) => {
                 tracing::warn!(worker = %id, job = %job.id, "a push worker did not answer in time");
-                self.is_absent(&id).await
+                self.is_absent(&id).await;
+                Ok(())
             }
         };
         if let Err(error) = settled {
@@ -80,10 +81,10 @@ impl Shared {
             }
             Answer::Absent(why) => {
                 tracing::warn!(worker = %id, job = %job.id, %why, "a push worker is not available");
-                self.engine
-                    .line(job.id, job.live.delivery, &format!("not delivered: {why}"))
-                    .await?;
-                self.is_absent(id).await?;
+                let line = format!("not delivered: {why}");
+                // For people: whether it is kept or not, the job is handed back.
+                let _ = self.engine.line(job.id, job.live.delivery, &line).await;
+                self.is_absent(id).await;
                 Outcome::Interrupted
             }
         };
@@ -104,12 +105,15 @@ impl Shared {
         self.engine.finish(Finish::of(job, outcome)).await.map(drop)
     }
 
-    async fn is_absent(&self, id: &Name) -> Result<(), crore::Error> {
+    /// A worker has not answered. If that has been so for long, it is gone.
+    async fn is_absent(&self, id: &Name) {
         let standing = self.roster().failed(id, Instant::now());
         if standing == Standing::Gone {
             tracing::warn!(worker = %id, "a push worker is gone");
-            self.engine.remove_worker(id.clone()).await?;
+            if let Err(error) = self.engine.remove_worker(id.clone()).await {
+                // It is read again from the registry, and tried again.
+                tracing::warn!(%error, worker = %id, "a push worker could not be forgotten");
+            }
         }
-        Ok(())
     }
 }
