@@ -4,6 +4,7 @@
 mod bad;
 mod batches;
 mod calls;
+mod described;
 mod jobber;
 mod lightjq;
 mod outbound;
