@@ -554,6 +554,24 @@ async fn a_worker_that_leaves_may_still_answer_and_is_given_no_more() {
 }
 
 #[tokio::test]
+async fn a_worker_that_starts_again_takes_the_place_of_its_former_self() {
+    let place = Place::start().await;
+    let peer = Peer::start(Speaks::status(202)).await;
+    let former = place.join(&peer.url(), 1).await;
+    let (lost, next) = (place.push(job("mail")).await, place.push(job("mail")).await);
+    peer.until_called(1).await;
+    let worker = place.join(&format!("{}/", peer.url()), 1).await;
+    let workers = place.engine.workers().await.expect("an answer");
+    let names: Vec<&str> = workers.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names, [worker.as_str()]);
+    // What it has forgotten is ended by its timeout; everything else goes by its new id.
+    peer.until_called(2).await;
+    assert_eq!(place.until(&next, "running").await["worker_id"], json!(worker));
+    assert_eq!(place.status(&lost).await["worker_id"], json!(former));
+    assert_eq!(place.done(&worker, json!({"job_id": next, "type": "success"})).await, 204);
+}
+
+#[tokio::test]
 async fn a_stop_hears_the_answers_that_are_on_their_way() {
     let dir = tempfile::tempdir().expect("a directory");
     let place = Place::on(Engine::open(dir.path()).expect("open"), |_| {}).await;

@@ -50,14 +50,26 @@ impl Handle {
         &self.shared.outbound
     }
 
-    /// A worker is there from now on. Durable when answered. `false`: there are too many already.
+    /// A worker is there from now on, in place of one that was called at the same URL: it has started again,
+    /// and knows nothing of its former id. Durable when answered. `false`: there are too many already.
     pub(crate) async fn join(&self, id: Name, worker: Registered) -> Result<bool, crore::Error> {
         if self.shared.roster().len() >= MOST {
             return Ok(false);
         }
         self.shared.engine.set_worker(id.clone(), worker.to_text()?, FOR_EVER).await?;
-        self.shared.roster().join(id, worker);
+        let former = {
+            let mut roster = self.shared.roster();
+            let former = roster.called_at(&worker.target);
+            for id in &former {
+                roster.leave(id);
+            }
+            roster.join(id, worker);
+            former
+        };
         self.shared.changed.notify_one();
+        for id in former {
+            self.shared.engine.remove_worker(id).await?;
+        }
         Ok(true)
     }
 

@@ -19,19 +19,27 @@ const PAGE: usize = 1000;
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl Shared {
-    /// Reads the registry; if there is somebody new in it, also what its workers have.
-    pub(super) async fn refresh(&self) -> Result<(), crore::Error> {
+    /// Reads the registry; if there is somebody new in it, also what its workers have. `false`: somebody came
+    /// or went meanwhile, so that what was read may be old.
+    pub(super) async fn refresh(&self) -> Result<bool, crore::Error> {
+        let before = self.roster().changes();
         let entries = self.engine.workers().await?.into_iter();
         let workers: Vec<(Name, Registered)> =
             entries.filter_map(|entry| Some((entry.name, ours(&entry.value)?))).collect();
         let is_new = {
             let mut roster = self.roster();
+            if roster.changes() != before {
+                return Ok(false);
+            }
             roster.keep_only(&workers.iter().map(|(id, _)| id.clone()).collect());
             let is_new = workers.iter().any(|(id, _)| roster.get(id).is_none());
             workers.into_iter().for_each(|(id, worker)| roster.join(id, worker));
             is_new
         };
-        if is_new { self.recall().await } else { Ok(()) }
+        if is_new {
+            self.recall().await?;
+        }
+        Ok(true)
     }
 
     /// The kinds that are fetched for a worker: any (`Some(None)`), those that are there and that it may

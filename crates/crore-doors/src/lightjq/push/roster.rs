@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::registered::Registered;
+use crate::outbound::Target;
 
 /// How many jobs are taken for one worker in one go.
 const AT_ONCE: u32 = 100;
@@ -34,6 +35,8 @@ pub(crate) struct Roster {
     /// Who has which job.
     holders: BTreeMap<JobId, Name>,
     turns: u64,
+    /// How often somebody came or went.
+    changes: u64,
 }
 
 #[derive(Debug)]
@@ -81,11 +84,12 @@ pub(crate) enum Standing {
 
 impl Roster {
     pub(crate) const fn new(patience: Patience) -> Self {
-        Self { patience, workers: BTreeMap::new(), holders: BTreeMap::new(), turns: 0 }
+        Self { patience, workers: BTreeMap::new(), holders: BTreeMap::new(), turns: 0, changes: 0 }
     }
 
     /// A worker is there. One that is known keeps what it has, and how it has behaved.
     pub(crate) fn join(&mut self, id: Name, registered: Registered) {
+        self.changes += 1;
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.registered = registered;
             return;
@@ -106,6 +110,7 @@ impl Roster {
     /// A worker is not there any more; `false`: it was not before.
     pub(crate) fn leave(&mut self, id: &Name) -> bool {
         let Some(worker) = self.workers.remove(id) else { return false };
+        self.changes += 1;
         for job in worker.jobs.keys() {
             self.holders.remove(job);
         }
@@ -125,6 +130,12 @@ impl Roster {
         self.workers.get(id).map(|worker| &worker.registered)
     }
 
+    /// Those who are called at this URL.
+    pub(crate) fn called_at(&self, target: &Target) -> Vec<Name> {
+        let at = |(_, worker): &(&Name, &Worker)| worker.registered.target == *target;
+        self.workers.iter().filter(at).map(|(id, _)| id.clone()).collect()
+    }
+
     /// Who may be given jobs, in order: who has the least to do for what it can do, and among equals who
     /// has waited longest.
     pub(crate) fn picks(&mut self, now: Instant) -> Vec<Pick> {
@@ -139,6 +150,11 @@ impl Roster {
             Pick { worker: id.clone(), n: room as usize, unknown }
         };
         free.into_iter().map(pick).collect()
+    }
+
+    /// Another number whenever somebody came or went.
+    pub(crate) const fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// How many workers there are.

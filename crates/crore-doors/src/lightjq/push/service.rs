@@ -156,8 +156,7 @@ impl Service {
     /// Reads the registry, and what its workers have, if that is to be done again.
     async fn refresh(&mut self) -> Result<(), crore::Error> {
         let now = Instant::now();
-        if self.refresh_at <= now {
-            self.shared.refresh().await?;
+        if self.refresh_at <= now && self.shared.refresh().await? {
             self.refresh_at = now + Duration::from(self.shared.options.refresh_every.0);
         }
         Ok(())

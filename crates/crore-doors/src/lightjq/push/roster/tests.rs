@@ -1,7 +1,6 @@
 use tokio::sync::oneshot::error::TryRecvError;
 
 use super::*;
-use crate::outbound::Target;
 
 const SECOND: Duration = Duration::from_secs(1);
 
