@@ -36,11 +36,14 @@ use utoipa_axum::routes;
 
 use crate::Doors;
 use crate::scope::Scope;
-use admit::Gate;
 
+pub(crate) use admit::Gate;
+pub(crate) use body::collect;
 pub use fault::Fault;
+pub(crate) use fault::in_format;
 pub(crate) use idempotency::Memory as Keys;
-pub(crate) use wants::wellformed;
+pub(crate) use query::{Query, Segment};
+pub(crate) use wants::{Reply, content_type, wellformed};
 
 /// Every call of the API, with the scope that it needs. There is no other way in.
 #[rustfmt::skip]
@@ -101,7 +104,8 @@ fn open() -> OpenApiRouter<Doors> {
 
 /// The native API.
 pub(crate) fn router(doors: &Doors) -> Router {
-    let (router, document) = table(doors).merge(open()).split_for_parts();
+    let (router, mut document) = table(doors).merge(open()).split_for_parts();
+    crate::lightjq::describe(doors, &mut document);
     let document = openapi::finished(document);
     router
         .with_state(doors.clone())
@@ -113,7 +117,9 @@ pub(crate) fn router(doors: &Doors) -> Router {
 
 /// The description of the API, as it is served.
 pub fn description(doors: &Doors) -> String {
-    openapi::text(table(doors).merge(open()).into_openapi())
+    let mut document = table(doors).merge(open()).into_openapi();
+    crate::lightjq::describe(doors, &mut document);
+    openapi::text(document)
 }
 
 /// Answers for what is not there, for all doors together.

@@ -76,16 +76,16 @@ fn thousandths(text: &str) -> u16 {
 
 /// How a caller is answered.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reply(pub(super) Format);
+pub(crate) struct Reply(pub(crate) Format);
 
 impl Reply {
     /// An answer.
-    pub(super) fn ok<T: Serialize>(self, value: &T) -> Response {
+    pub(crate) fn ok<T: Serialize>(self, value: &T) -> Response {
         self.with(StatusCode::OK, value)
     }
 
     /// An answer with another status.
-    pub(super) fn with<T: Serialize>(self, status: StatusCode, value: &T) -> Response {
+    pub(crate) fn with<T: Serialize>(self, status: StatusCode, value: &T) -> Response {
         let mut response = Response::new(Body::from(self.0.encode(value)));
         *response.status_mut() = status;
         let kind = HeaderValue::from_static(self.0.media_type());
@@ -94,7 +94,7 @@ impl Reply {
     }
 
     /// It is done, and there is nothing to say about it.
-    pub(super) fn nothing() -> Response {
+    pub(crate) fn nothing() -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         response
@@ -120,7 +120,7 @@ impl<S: Sync> FromRequestParts<S> for Wants {
 }
 
 /// The encoding that the headers give a body; `None`: they give none.
-pub(super) fn content_type(headers: &HeaderMap) -> Result<Option<Format>, Fault> {
+pub(crate) fn content_type(headers: &HeaderMap) -> Result<Option<Format>, Fault> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(None) };
     let unknown = || {
         let detail = "a body is `application/json` or `application/msgpack`, in UTF-8";
