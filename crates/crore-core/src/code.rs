@@ -5,8 +5,10 @@ use std::fmt;
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $text:literal,)+) => {
         /// What went wrong, in a word that programs may rely on.
+        ///
+        /// Not `non_exhaustive`: each door says what a code is in its protocol, and the compiler sees to it
+        /// that none is forgotten.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[non_exhaustive]
         pub enum Code {
             $($(#[doc = $doc])+ $name,)+
         }
@@ -79,6 +81,26 @@ codes! {
     LimitTooDeep = "limit-too-deep",
     /// A limit's number (rate, burst, concurrency) lies outside its range.
     LimitRange = "limit-range",
+    /// A body, a parameter or a header cannot be read, or something in it has another type or shape than it should.
+    Malformed = "malformed",
+    /// A field is not known; look for a typing mistake.
+    FieldUnknown = "field-unknown",
+    /// A body is larger than the cap.
+    BodyTooLarge = "body-too-large",
+    /// A request did not arrive in time.
+    TooSlow = "too-slow",
+    /// The content type of a body is none that is understood here.
+    MediaType = "media-type",
+    /// None of the content types that the caller accepts can be had.
+    NotAcceptable = "not-acceptable",
+    /// What is asked for is there, but not by this method.
+    MethodNotAllowed = "method-not-allowed",
+    /// An idempotency key was used before, for something else.
+    KeyReused = "key-reused",
+    /// A cursor is not one that a list gave, or is another list's.
+    CursorInvalid = "cursor-invalid",
+    /// There are too many of this sort at once; try again later.
+    TooMany = "too-many",
     /// The thing that was asked for does not exist.
     NotFound = "not-found",
     /// It is there, but not in a state for which this means anything; the message says why.

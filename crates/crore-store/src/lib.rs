@@ -26,6 +26,7 @@ mod memory;
 pub mod registry;
 #[cfg(feature = "conformance")]
 pub mod simulation;
+mod state;
 pub mod upkeep;
 pub mod views;
 
@@ -40,6 +41,7 @@ pub use error::Error;
 pub use jobs::Jobs;
 pub use memory::Memory;
 pub use registry::Registry;
+pub use state::{Ailment, Durability};
 pub use upkeep::Upkeep;
 pub use views::Views;
 
@@ -67,6 +69,16 @@ pub trait Store: Jobs + Upkeep + Views + Registry {
     /// store at the other end of a connection answers once for all of them.
     fn is_near(&self) -> bool {
         false
+    }
+
+    /// What its answers survive. A store that does not say so promises nothing.
+    fn durability(&self) -> Durability {
+        Durability::Memory
+    }
+
+    /// What is wrong with it, as far as it knows without asking anybody; `None`: nothing.
+    fn ailment(&self) -> Option<Ailment> {
+        None
     }
 }
 

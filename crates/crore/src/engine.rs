@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use crore_core::{Caps, Clock, Time};
 use crore_store::embedded::{self, Embedded};
-use crore_store::{Memory, Store, SystemClock};
+use crore_store::{Ailment, Durability, Memory, Store, SystemClock};
 
 use crate::dispatch::Dispatch;
 use crate::error::Error;
@@ -82,6 +82,7 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     dice: AtomicU64,
     is_stopping: AtomicBool,
+    is_quiet: AtomicBool,
 }
 
 /// The engine's thread, and the store that it opened itself.
@@ -173,6 +174,7 @@ impl Engine {
             limits: Limits::default(),
             dice: AtomicU64::new(seed),
             is_stopping: AtomicBool::new(false),
+            is_quiet: AtomicBool::new(false),
         });
         let hook = Arc::downgrade(&inner);
         inner.store.wakes(Arc::new(move |queues| {
@@ -210,6 +212,34 @@ impl Engine {
             Some(stop) => stop.now(),
             None => Ok(()),
         }
+    }
+
+    /// From now on this engine hands out no more jobs, and whoever waits for one is told that there is
+    /// none. Pushes, renewals and reports go on, so that what runs can come to its end before the engine
+    /// is [stopped](Engine::stop).
+    pub fn quiet(&self) {
+        self.inner.is_quiet.store(true, Ordering::Release);
+        self.inner.dispatch.wake_all();
+    }
+
+    /// What the answers of this engine survive.
+    pub fn durability(&self) -> Durability {
+        self.inner.store.durability()
+    }
+
+    /// What is wrong with the engine's store, as far as is known; `None`: nothing.
+    pub fn ailment(&self) -> Option<Ailment> {
+        self.inner.store.ailment()
+    }
+
+    /// What callers may not pass.
+    pub fn caps(&self) -> &Caps {
+        &self.inner.caps
+    }
+
+    /// Whether the engine is being stopped.
+    pub fn is_stopping(&self) -> bool {
+        self.inner.is_stopping()
     }
 
     /// Hears what happens to jobs, from now on. Each event is told when it is durable.
@@ -283,6 +313,11 @@ impl Inner {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// Whether no more jobs are handed out.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.is_quiet.load(Ordering::Acquire) || self.is_stopping()
     }
 
     /// 64 bits, by SplitMix64: good enough to keep retries apart.

@@ -135,7 +135,7 @@ impl Inner {
             if jobs.len() == ask.n {
                 ticket.pass_on();
             }
-            if !jobs.is_empty() || self.is_stopping() || gives_up() {
+            if !jobs.is_empty() || self.is_quiet() || gives_up() {
                 return Ok(jobs);
             }
             if !self.woken(&ticket, ends_at).await && self.now() >= ends_at {
@@ -158,7 +158,7 @@ impl Inner {
 
     /// What is there now. If a limit lets more through later, one of those who wait is woken then.
     async fn claim(&self, ask: &Fetch) -> Result<Vec<Job>, Error> {
-        if self.is_stopping() {
+        if self.is_quiet() {
             return Ok(Vec::new());
         }
         // Whoever leaves now may have been given jobs, and their leases have to end.

@@ -74,6 +74,11 @@ impl Engine {
         self.inner.change_limits(Define::remove(Table::Limits, name)).await.map(drop)
     }
 
+    /// A limit, if it is there.
+    pub async fn limit(&self, name: &Name) -> Result<Option<Entry>, Error> {
+        self.inner.entry(Table::Limits, name).await
+    }
+
     /// All limits, by name.
     pub async fn limits(&self) -> Result<Vec<Entry>, Error> {
         self.inner.entries(Table::Limits).await

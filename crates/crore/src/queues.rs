@@ -27,6 +27,15 @@ impl Engine {
         self.inner.define(Define::set(queue, Value::Queue(settings))).await.map(drop)
     }
 
+    /// Changes some settings of a queue; whatever somebody else sets meanwhile stays.
+    pub async fn change_queue(
+        &self,
+        queue: Name,
+        change: impl Fn(&mut QueueSettings) + Send + Sync,
+    ) -> Result<QueueSettings, Error> {
+        self.inner.change_queue(queue, change).await
+    }
+
     /// Hands out no more jobs of a queue; those that are running go on.
     pub async fn pause(&self, queue: Name) -> Result<(), Error> {
         self.inner.set_paused(queue, true).await
@@ -46,14 +55,23 @@ impl Engine {
 
 impl Inner {
     async fn set_paused(&self, queue: Name, paused: bool) -> Result<(), Error> {
+        self.change_queue(queue, |settings| settings.paused = paused).await.map(drop)
+    }
+
+    async fn change_queue(
+        &self,
+        queue: Name,
+        change: impl Fn(&mut QueueSettings) + Send + Sync,
+    ) -> Result<QueueSettings, Error> {
         loop {
-            let (settings, guard) = self.queue_entry(&queue).await?;
-            let to = Definition::Set(Value::Queue(QueueSettings { paused, ..settings }));
+            let (mut settings, guard) = self.queue_entry(&queue).await?;
+            change(&mut settings);
+            let to = Definition::Set(Value::Queue(settings.clone()));
             let define = Define { name: queue.clone(), to, guard, expires_after: None };
             match self.define(define).await {
                 // Somebody else has set it meanwhile: what he set stays.
                 Err(Error::Refused { .. }) => {}
-                defined => return defined.map(drop),
+                defined => return defined.map(|_| settings),
             }
         }
     }

@@ -69,6 +69,11 @@ impl Engine {
         self.inner.define(Define::remove(Table::Schedules, name)).await.map(drop)
     }
 
+    /// A schedule, if it is there.
+    pub async fn schedule(&self, name: &Name) -> Result<Option<Entry>, Error> {
+        self.inner.entry(Table::Schedules, name).await
+    }
+
     /// All schedules, by name.
     pub async fn schedules(&self) -> Result<Vec<Entry>, Error> {
         self.inner.entries(Table::Schedules).await

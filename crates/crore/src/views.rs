@@ -65,6 +65,28 @@ impl Engine {
         Ok(self.inner.store.note(vec![note]).await? == 1)
     }
 
+    /// Keeps what deliveries say, and says how much was kept: notes of deliveries that are not running
+    /// are dropped.
+    pub async fn note(&self, mut notes: Vec<Note>) -> Result<usize, Error> {
+        let most = self.inner.caps.fetch;
+        if notes.len() > most {
+            let message = format!("{} at once, at most {most} are allowed", notes.len());
+            return Err(Invalid::new(Code::CountRange, "notes", message).into());
+        }
+        for (place, note) in notes.iter_mut().enumerate() {
+            match note {
+                Note::Progress { percent, .. } if *percent > 100 => {
+                    let message = format!("`{percent}` is more than 100");
+                    let field = format!("notes[{place}].percent");
+                    return Err(Invalid::new(Code::CountRange, field, message).into());
+                }
+                Note::Progress { text, .. } | Note::Line { text, .. } => *text = self.short(text),
+                Note::Stat { .. } => {}
+            }
+        }
+        Ok(self.inner.store.note(notes).await?)
+    }
+
     /// What the deliveries of a job have said.
     pub async fn notes(&self, id: JobId) -> Result<JobNotes, Error> {
         Ok(self.inner.store.notes(id).await?)

@@ -21,7 +21,8 @@ use crate::local::Local;
 use crate::registry::{Define, Defined, Entry, Table};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crate::views::{Count, JobNotes, Note, Page, Query, Step};
-use crate::{Answer, Committed, Error, Jobs, Registry, Store, Upkeep, Views, WakeHook};
+use crate::{Ailment, Answer, Committed, Durability, Error};
+use crate::{Jobs, Registry, Store, Upkeep, Views, WakeHook};
 
 /// The embedded store: durable, in one directory, for one process at a time.
 #[derive(Debug)]
@@ -278,5 +279,17 @@ impl Store for Embedded {
 
     fn is_near(&self) -> bool {
         true
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Power
+    }
+
+    fn ailment(&self) -> Option<Ailment> {
+        let health = self.health();
+        match health.is_poisoned {
+            true => Some(Ailment::Poisoned),
+            false => health.full.map(Ailment::Full),
+        }
     }
 }

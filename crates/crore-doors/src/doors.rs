@@ -1,0 +1,109 @@
+//! What every door shares.
+
+use std::sync::Arc;
+
+use crore::Engine;
+use crore_core::Span;
+use crore_wire::words::{Period, Size};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, watch};
+
+/// How the doors are set up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Options {
+    /// The largest body of a request. A batch of 8 MiB in Base64 fits into the default of 12 MiB.
+    pub max_body: Size,
+    /// How long the body of a request may take to arrive.
+    pub body_time: Period,
+    /// How long a caller may wait for a job or a result in one call; whoever asks for more gets this.
+    pub max_wait: Period,
+    /// How many may listen to live events at once.
+    pub max_listeners: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            max_body: Size(12 << 20),
+            body_time: Period(Span::from_secs(30)),
+            max_wait: Period(Span::from_secs(60)),
+            max_listeners: 1000,
+        }
+    }
+}
+
+/// What every door shares. Cloning gives another handle to the same.
+#[derive(Debug, Clone)]
+pub struct Doors(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    engine: Engine,
+    options: Options,
+    is_closing: watch::Sender<bool>,
+    listeners: Arc<Semaphore>,
+    keys: crate::http::Keys,
+}
+
+impl Doors {
+    /// The doors that are served on the one port.
+    pub const NAMES: &[&str] = &["http"];
+
+    /// Doors to an engine.
+    pub fn new(engine: Engine, options: Options) -> Self {
+        let listeners = Arc::new(Semaphore::new(options.max_listeners.min(Semaphore::MAX_PERMITS)));
+        let is_closing = watch::Sender::new(false);
+        Self(Arc::new(Shared { engine, options, is_closing, listeners, keys: Default::default() }))
+    }
+
+    /// All that is served on the one port.
+    pub fn router(&self) -> axum::Router {
+        crate::http::with_fallbacks(crate::http::router(self))
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// How the doors are set up.
+    pub fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    /// From now on nothing is handed out, and whoever waits (for a job, a result or an event) is answered
+    /// with what there is. Everything else goes on. Called when a server begins to drain, before
+    /// [`listen::serve`](crate::listen::serve) is told to shut down: otherwise those who wait hold it up.
+    pub fn close(&self) {
+        self.0.engine.quiet();
+        self.0.is_closing.send_replace(true);
+    }
+
+    /// Whether the doors are being closed.
+    pub fn is_closing(&self) -> bool {
+        *self.0.is_closing.borrow()
+    }
+
+    /// Comes when the doors are being closed.
+    pub async fn closing(&self) {
+        let mut is_closing = self.0.is_closing.subscribe();
+        // The sender lives as long as `self`.
+        let _ = is_closing.wait_for(|is_closing| *is_closing).await;
+    }
+
+    /// Room for one who listens to live events.
+    pub(crate) fn listeners(&self) -> &Arc<Semaphore> {
+        &self.0.listeners
+    }
+
+    /// What idempotency keys were used for.
+    pub(crate) fn keys(&self) -> &crate::http::Keys {
+        &self.0.keys
+    }
+
+    /// A wait that somebody asks for, as far as it is granted.
+    pub fn at_most(&self, wait: Option<Period>) -> Span {
+        wait.map_or(Span::ZERO, |wait| wait.0.min(self.0.options.max_wait.0))
+    }
+}

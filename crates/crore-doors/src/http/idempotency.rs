@@ -1,0 +1,142 @@
+//! Idempotency keys: a push that is said twice is one push.
+//!
+//! A key becomes the unique key of each job that has none of its own, held for a day: so the store keeps
+//! it, it holds across a restart and on every node, and costs the door nothing. What a key was first used
+//! for is also remembered here, for some thousands of keys, because a store can only tell whether a job is
+//! the same, and not whether a batch is.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crore_core::job::Spec;
+use crore_core::unique::{Hold, Unique};
+use crore_core::{Code, Invalid, JobId, NewJob, Span};
+use http::HeaderMap;
+
+use super::fault::Fault;
+
+const HEADER: &str = "idempotency-key";
+/// A unique key has 256 bytes, and the place in the batch is said behind ours.
+const MOST_BYTES: usize = 200;
+const HELD_FOR: Span = Span::from_secs(24 * 60 * 60);
+const REMEMBERED: usize = 10_000;
+
+/// A key that a caller gave to a push.
+#[derive(Debug, Clone)]
+pub(super) struct Key(String);
+
+impl Key {
+    /// The key that the headers name, if they name one.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Fault> {
+        let Some(value) = headers.get(HEADER) else { return Ok(None) };
+        let wrong = |code, why: &str| Err(Invalid::new(code, "Idempotency-Key", why).into());
+        match value.to_str() {
+            Ok("") => wrong(Code::KeyEmpty, "a key must not be empty"),
+            Ok(text) if text.len() > MOST_BYTES => {
+                wrong(Code::KeyTooLong, "at most 200 bytes are allowed")
+            }
+            Ok(text) => Ok(Some(Self(text.to_owned()))),
+            Err(_) => wrong(Code::KeyControl, "only ASCII characters are allowed"),
+        }
+    }
+
+    /// Makes each job the only one at its place under this key.
+    pub(super) fn mark(&self, jobs: &mut [NewJob]) {
+        for (place, job) in jobs.iter_mut().enumerate() {
+            if job.spec.unique.is_none() {
+                let key = self.at(place).into();
+                job.spec.unique = Some(Unique { key, hold: Hold::Window, window: Some(HELD_FOR) });
+            }
+        }
+    }
+
+    fn at(&self, place: usize) -> String {
+        format!("idempotency:{}:{place}", self.0)
+    }
+
+    /// Whether a job has its key from us.
+    pub(super) fn is_of(&self, spec: &Spec, place: usize) -> bool {
+        spec.unique.as_ref().is_some_and(|unique| *unique.key == *self.at(place))
+    }
+
+    /// The key was used before, for something else.
+    pub(super) fn reused(&self, first: Option<JobId>) -> Fault {
+        let detail = format!("the key `{}` was used before, for another push", self.0);
+        let fault = Fault::new(Code::KeyReused, detail);
+        first.map_or(fault.clone(), |first| fault.about(first))
+    }
+}
+
+/// Whether two jobs are the same, but for what the engine fills in and what only its first push knows.
+pub(super) fn is_same(one: &Spec, other: &Spec) -> bool {
+    let plain = |spec: &Spec| Spec {
+        limits: Vec::new(),
+        group: None,
+        after: Vec::new(),
+        parent: None,
+        trace: None,
+        ..spec.clone()
+    };
+    plain(one) == plain(other)
+}
+
+/// What the newest keys were first used for.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    hasher: RandomState,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_key: HashMap<String, (u64, Option<JobId>)>,
+    oldest: VecDeque<String>,
+}
+
+impl Memory {
+    /// A body, in short.
+    pub(super) fn digest(&self, body: &[u8]) -> u64 {
+        self.hasher.hash_one(body)
+    }
+
+    /// Refuses a key that was used for another body.
+    pub(super) fn check(&self, key: &Key, digest: u64) -> Result<(), Fault> {
+        match self.lock().by_key.get(&key.0) {
+            Some((known, first)) if *known != digest => Err(key.reused(*first)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Remembers what a key was used for.
+    pub(super) fn remember(&self, key: &Key, digest: u64, first: Option<JobId>) {
+        let mut known = self.lock();
+        if known.by_key.insert(key.0.clone(), (digest, first)).is_none() {
+            known.oldest.push_back(key.0.clone());
+        }
+        while known.oldest.len() > REMEMBERED {
+            if let Some(oldest) = known.oldest.pop_front() {
+                known.by_key.remove(&oldest);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_keys_are_forgotten() {
+        let memory = Memory::default();
+        let key = |n: usize| Key(n.to_string());
+        (0..=REMEMBERED).for_each(|n| memory.remember(&key(n), 1, None));
+        assert!(memory.check(&key(0), 2).is_ok());
+        assert!(memory.check(&key(1), 2).is_err() && memory.check(&key(1), 1).is_ok());
+        assert_eq!(memory.lock().by_key.len(), REMEMBERED);
+    }
+}

@@ -1,0 +1,123 @@
+//! The native API: `/v1`, in JSON and MessagePack, with its description at `/openapi.json`.
+
+mod act;
+mod admit;
+mod body;
+mod cursor;
+mod docs;
+mod events;
+mod fault;
+mod fetch;
+mod finish;
+mod groups;
+mod health;
+mod idempotency;
+mod info;
+mod jobs;
+mod limits;
+mod notes;
+mod openapi;
+mod push;
+mod query;
+mod queues;
+mod results;
+mod schedules;
+mod stats;
+mod wants;
+mod workers;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+use crore_core::Code;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+use utoipa_axum::routes;
+
+use crate::Doors;
+use crate::scope::Scope;
+use admit::Gate;
+
+pub use fault::Fault;
+pub(crate) use idempotency::Memory as Keys;
+pub(crate) use wants::wellformed;
+
+/// Every call of the API, with the scope that it needs. There is no other way in.
+#[rustfmt::skip]
+fn table(doors: &Doors) -> OpenApiRouter<Doors> {
+    use Scope::{Define, Operate, Push, Read, Work};
+    let row = |scope, (schemas, paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
+        let gate = Gate { doors: doors.clone(), scope };
+        (schemas, paths, methods.route_layer(from_fn_with_state(gate, admit::admit)))
+    };
+    OpenApiRouter::with_openapi(openapi::base())
+        .routes(row(Push,    routes!(push::push)))
+        .routes(row(Read,    routes!(jobs::list)))
+        .routes(row(Operate, routes!(act::act_on_all)))
+        .routes(row(Read,    routes!(jobs::get)))
+        .routes(row(Operate, routes!(act::change)))
+        .routes(row(Operate, routes!(act::delete)))
+        .routes(row(Operate, routes!(act::cancel)))
+        .routes(row(Operate, routes!(act::retry)))
+        .routes(row(Push,    routes!(results::result)))
+        .routes(row(Read,    routes!(jobs::explain)))
+        .routes(row(Read,    routes!(notes::get)))
+        .routes(row(Work,    routes!(notes::add)))
+        .routes(row(Work,    routes!(fetch::fetch)))
+        .routes(row(Work,    routes!(fetch::renew)))
+        .routes(row(Work,    routes!(finish::finish)))
+        .routes(row(Read,    routes!(queues::list)))
+        .routes(row(Read,    routes!(queues::get)))
+        .routes(row(Operate, routes!(queues::change)))
+        .routes(row(Operate, routes!(queues::pause)))
+        .routes(row(Operate, routes!(queues::resume)))
+        .routes(row(Operate, routes!(queues::drain)))
+        .routes(row(Read,    routes!(schedules::list)))
+        .routes(row(Read,    routes!(schedules::get)))
+        .routes(row(Define,  routes!(schedules::set)))
+        .routes(row(Define,  routes!(schedules::delete)))
+        .routes(row(Operate, routes!(schedules::pause)))
+        .routes(row(Operate, routes!(schedules::resume)))
+        .routes(row(Read,    routes!(schedules::preview)))
+        .routes(row(Read,    routes!(limits::list)))
+        .routes(row(Read,    routes!(limits::get)))
+        .routes(row(Define,  routes!(limits::set)))
+        .routes(row(Define,  routes!(limits::delete)))
+        .routes(row(Read,    routes!(groups::get)))
+        .routes(row(Push,    routes!(groups::seal)))
+        .routes(row(Read,    routes!(workers::list)))
+        .routes(row(Work,    routes!(workers::set)))
+        .routes(row(Work,    routes!(workers::delete)))
+        .routes(row(Read,    routes!(stats::counts)))
+        .routes(row(Read,    routes!(stats::stats)))
+        .routes(row(Read,    routes!(events::listen)))
+        .routes(row(Read,    routes!(info::info)))
+}
+
+/// The calls that anybody may make: whether the server lives, and what it can be asked.
+fn open() -> OpenApiRouter<Doors> {
+    OpenApiRouter::new().routes(routes!(health::livez)).routes(routes!(health::readyz))
+}
+
+/// The native API.
+pub(crate) fn router(doors: &Doors) -> Router {
+    let (router, document) = table(doors).merge(open()).split_for_parts();
+    let document = openapi::finished(document);
+    router
+        .with_state(doors.clone())
+        .route("/openapi.json", get(move || std::future::ready(openapi::answer(document.clone()))))
+        .route("/docs", get(docs::page))
+}
+
+/// The description of the API, as it is served.
+pub fn description(doors: &Doors) -> String {
+    openapi::text(table(doors).merge(open()).into_openapi())
+}
+
+/// Answers for what is not there, for all doors together.
+pub(crate) fn with_fallbacks(router: Router) -> Router {
+    let missing = || async { Fault::new(Code::NotFound, "there is nothing at this address") };
+    let method = || async {
+        Fault::new(Code::MethodNotAllowed, "the header `allow` says which methods there are")
+    };
+    router.fallback(missing).method_not_allowed_fallback(method)
+}

@@ -1,0 +1,119 @@
+//! The description of the API, from the code.
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use crore_wire::Format;
+use crore_wire::api::Problem;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::{
+    ComponentsBuilder, Content, ContentBuilder, Info, InfoBuilder, LicenseBuilder, OpenApi,
+    OpenApiBuilder, Ref, RefOr, ResponseBuilder,
+};
+use utoipa::{PartialSchema, ToSchema};
+
+/// What any call may answer when it is not to be had, and why.
+const PROBLEMS: [(&str, &str); 12] = [
+    ("400", "The request breaks a rule; `field` says where."),
+    ("404", "What is asked for is not there."),
+    ("405", "Not by this method."),
+    ("406", "None of the content types that are accepted can be had."),
+    ("408", "The body did not arrive in time."),
+    ("409", "What is there is in the way."),
+    ("413", "A body, batch or payload is larger than the cap."),
+    ("415", "The content type of the body is none that is understood."),
+    ("429", "There are too many at once."),
+    ("500", "The store is damaged, or gave up."),
+    ("503", "The server is stopping, or its store cannot be reached; try again."),
+    ("507", "The store is full."),
+];
+
+/// What the description says of itself.
+pub(super) fn base() -> OpenApi {
+    OpenApiBuilder::new().info(info()).build()
+}
+
+fn info() -> Info {
+    let about = "A job queue: programs push jobs, crore keeps them safe, hands each to one worker at a time, \
+                 and sees it through to an end. Bodies are JSON or MessagePack, by `Content-Type` and \
+                 `Accept`; ids are texts; problems are RFC 9457 documents with a stable `code`.";
+    InfoBuilder::new()
+        .title("crore")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(about))
+        .license(Some(
+            LicenseBuilder::new()
+                .name("MIT OR Apache-2.0")
+                .identifier(Some("MIT OR Apache-2.0"))
+                .build(),
+        ))
+        .build()
+}
+
+/// The description with what holds for every call: both encodings, and the problems.
+fn complete(mut api: OpenApi) -> OpenApi {
+    let components = api.components.take().unwrap_or_else(|| ComponentsBuilder::new().build());
+    let mut schemas = Vec::new();
+    Problem::schemas(&mut schemas);
+    let mut components = components;
+    components.schemas.extend(schemas);
+    components.schemas.insert(Problem::name().into_owned(), Problem::schema());
+    api.components = Some(components);
+    for (path, item) in &mut api.paths.paths {
+        let all = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+        for operation in all.into_iter().flatten().filter(|_| path.starts_with("/v1/")) {
+            in_both(operation);
+            problems(operation);
+        }
+    }
+    api
+}
+
+/// Whatever is said in JSON can be said in MessagePack.
+fn in_both(operation: &mut Operation) {
+    if let Some(RefOr::T(body)) = &mut operation.request_body {
+        let same = body.content.get(Format::Json.media_type()).cloned();
+        body.content.extend(same.map(|same| (Format::Msgpack.media_type().to_owned(), same)));
+    }
+    for response in operation.responses.responses.values_mut() {
+        if let RefOr::T(response) = response {
+            let same = response.content.get(Format::Json.media_type()).cloned();
+            response
+                .content
+                .extend(same.map(|same| (Format::Msgpack.media_type().to_owned(), same)));
+        }
+    }
+}
+
+fn problems(operation: &mut Operation) {
+    for (status, about) in PROBLEMS {
+        let content = || -> Content {
+            ContentBuilder::new().schema(Some(Ref::from_schema_name(Problem::name()))).build()
+        };
+        let response = ResponseBuilder::new()
+            .description(about)
+            .content(Format::Json.problem_type(), content())
+            .content(Format::Msgpack.problem_type(), content())
+            .build();
+        operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
+    }
+}
+
+/// The whole description as a text.
+pub(super) fn text(api: OpenApi) -> String {
+    complete(api).to_json().unwrap_or_default()
+}
+
+/// The whole description, made once.
+pub(super) fn finished(api: OpenApi) -> Bytes {
+    Bytes::from(text(api))
+}
+
+/// The description as an answer.
+pub(super) fn answer(document: Bytes) -> Response {
+    let mut response = Response::new(Body::from(document));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,231 @@
+//! Pushing: one job, or a batch.
+
+use axum::extract::State;
+use axum::response::Response;
+use crore::push::{Pushes, Taken};
+use crore_core::job::{Spec, Thing};
+use crore_core::push::{GroupRef, NewGroup};
+use crore_core::{Batch, Code, Encoding, GroupId, Invalid, Job, Name, NewJob, Payload};
+use crore_wire::Raw;
+use crore_wire::api::Problem;
+use crore_wire::api::push::{self as api, Pushed, PushedAll, Took};
+use http::header::LOCATION;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::body::Sent;
+use super::fault::Fault;
+use super::idempotency::{Key, is_same};
+use super::wants::Reply;
+use crate::Doors;
+use crate::status::status;
+
+/// The answer to one job, or to a batch.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it only describes the answer")]
+pub(super) enum Answer {
+    /// To one job.
+    One(Pushed),
+    /// To a batch.
+    Many(PushedAll),
+}
+
+/// Pushes a job, or a batch of jobs and groups.
+///
+/// What is answered is on the disk. In a batch (`{"jobs": [...]}`) each job that breaks a rule is answered
+/// singly, and all the others are stored together. Whoever says the same twice under one
+/// `Idempotency-Key`, within a day, has pushed once and hears the same answer.
+#[utoipa::path(
+    post, path = "/v1/jobs", operation_id = "push", tag = "jobs",
+    params(("Idempotency-Key" = Option<String>, Header, description = "A name for this push, so that it can be said again.", max_length = 200)),
+    request_body(content = api::Push, description = "A job, or a batch: `jobs`, and perhaps `groups`."),
+    responses(
+        (status = 201, description = "The job is stored.", body = Pushed),
+        (status = 200, description = "The job was there before; or all jobs of a batch are stored, or were there before.", body = Answer),
+        (status = 207, description = "Some jobs of the batch are refused, and all the others are stored.", body = PushedAll),
+    ),
+)]
+pub(super) async fn push(
+    State(doors): State<Doors>,
+    reply: Reply,
+    sent: Sent,
+) -> Result<Response, Fault> {
+    let key = Key::of(&sent.headers)?;
+    match api::Push::decode(sent.format, &sent.bytes)? {
+        api::Push::One(job) => {
+            let mut job = job.read(sent.format)?;
+            trace(&mut job.spec, &sent.headers);
+            let pushes = keyed(&doors, &sent, key.as_ref(), job.into()).await?;
+            let taken = pushes.jobs.into_iter().next();
+            match taken {
+                Some(Taken::Invalid(mut invalid)) => {
+                    // There is only one job, and its caller has not numbered it.
+                    if let Some(field) = invalid.field.strip_prefix("jobs[0].") {
+                        invalid.field = field.to_owned();
+                    }
+                    Err(invalid.into())
+                }
+                Some(Taken::Broken(thing)) => Err(broken(thing).into()),
+                Some(taken) => Ok(one(reply, &answer(taken))),
+                None => Err(Fault::new(Code::Refused, "nothing was pushed")),
+            }
+        }
+        api::Push::Many(jobs) => {
+            let (batch, faults) = read(jobs, &sent);
+            let pushes = keyed(&doors, &sent, key.as_ref(), batch).await?;
+            Ok(many(reply, pushes, faults))
+        }
+    }
+}
+
+fn one(reply: Reply, pushed: &Pushed) -> Response {
+    let status = match pushed.status {
+        Took::New => StatusCode::CREATED,
+        Took::Duplicate | Took::Refused => StatusCode::OK,
+    };
+    let location = pushed.id.map(|id| HeaderValue::try_from(format!("/v1/jobs/{id}")));
+    let mut response = reply.with(status, pushed);
+    if let Some(Ok(location)) = location {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    response
+}
+
+fn many(reply: Reply, pushes: Pushes, faults: Vec<Option<Invalid>>) -> Response {
+    let answers = pushes.jobs.into_iter().zip(faults).map(|(taken, fault)| match fault {
+        Some(invalid) => refused(invalid),
+        None => answer(taken),
+    });
+    let jobs: Vec<Pushed> = answers.collect();
+    let refused = jobs.iter().filter(|job| job.status == Took::Refused).count();
+    let groups = pushes.groups.into_iter().map(Into::into).collect();
+    let status = if refused == 0 { StatusCode::OK } else { StatusCode::MULTI_STATUS };
+    reply.with(status, &PushedAll { jobs, groups, refused })
+}
+
+/// Reads the jobs of a batch one by one. One that cannot be read stands in the batch as one that no check
+/// lets through, so that each keeps its place and whoever refers to it is told.
+fn read(jobs: api::NewJobs, sent: &Sent) -> (Batch, Vec<Option<Invalid>>) {
+    let groups = jobs.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
+    let read = |(n, raw): (usize, Raw)| -> Result<NewJob, Invalid> {
+        let place = format!("jobs[{n}]");
+        let job: api::NewJob = sent.format.decode_at(&place, raw.bytes())?;
+        let mut job = job.read(sent.format).map_err(|invalid| invalid.inside(&place))?;
+        trace(&mut job.spec, &sent.headers);
+        Ok(job)
+    };
+    let read = jobs.jobs.into_iter().enumerate().map(read);
+    let (jobs, faults) = read
+        .map(|job| match job {
+            Ok(job) => (job, None),
+            Err(invalid) => (unacceptable(), Some(invalid)),
+        })
+        .unzip();
+    (Batch { groups, jobs }, faults)
+}
+
+/// A job that is always refused: its payload is no JSON.
+fn unacceptable() -> NewJob {
+    let name = Name::new("kind", "-").unwrap_or_else(|_| unreachable!("it is a good name"));
+    Spec::new(name.clone(), name, Payload::new(Encoding::Json, &b""[..])).into()
+}
+
+/// The trace context of the request, for a job that has none of its own.
+fn trace(spec: &mut Spec, headers: &HeaderMap) {
+    if spec.trace.is_none()
+        && let Some(Ok(context)) = headers.get("traceparent").map(HeaderValue::to_str)
+        && !context.is_empty()
+    {
+        spec.trace = Some(context.into());
+    }
+}
+
+/// Pushes a batch, under a key if there is one.
+async fn keyed(
+    doors: &Doors,
+    sent: &Sent,
+    key: Option<&Key>,
+    mut batch: Batch,
+) -> Result<Pushes, Fault> {
+    let Some(key) = key else { return Ok(doors.engine().push_all(batch).await?) };
+    let memory = doors.keys();
+    let digest = memory.digest(&sent.bytes);
+    memory.check(key, digest)?;
+    key.mark(&mut batch.jobs);
+    let asked = batch.jobs.clone();
+    let mut pushes = doors.engine().push_all(batch).await?;
+    same_answer(doors, key, &asked, &mut pushes).await?;
+    memory.remember(key, digest, pushes.jobs.iter().find_map(Taken::id));
+    Ok(pushes)
+}
+
+/// Makes the answer to a push that was said before the one that was given then.
+async fn same_answer(
+    doors: &Doors,
+    key: &Key,
+    asked: &[NewJob],
+    pushes: &mut Pushes,
+) -> Result<(), Fault> {
+    for (place, (job, taken)) in asked.iter().zip(&mut pushes.jobs).enumerate() {
+        let Taken::Duplicate(id) = *taken else { continue };
+        if !key.is_of(&job.spec, place) {
+            continue;
+        }
+        let stored = doors.engine().get(id).await?;
+        let is_said_again = match &stored {
+            Some(stored) => key.is_of(&stored.spec, place),
+            // It has ended and is gone, and only its key is still held.
+            None => job.spec.client_id.is_none(),
+        };
+        if !is_said_again {
+            continue;
+        }
+        if stored.as_ref().is_some_and(|stored| !is_same(&stored.spec, &job.spec)) {
+            return Err(key.reused(Some(id)));
+        }
+        *taken = Taken::New(id);
+        if let (Some(GroupRef::New(n)), Some(group)) = (job.group, group_of(stored.as_ref()))
+            && let Some(made) = pushes.groups.get_mut(n)
+        {
+            *made = group;
+        }
+    }
+    Ok(())
+}
+
+fn group_of(job: Option<&Job>) -> Option<GroupId> {
+    job.and_then(|job| job.spec.group)
+}
+
+/// What became of a job, for its pusher.
+pub(super) fn answer(taken: Taken) -> Pushed {
+    match taken {
+        Taken::New(id) => Pushed { status: Took::New, id: Some(id.into()), problem: None },
+        Taken::Duplicate(id) => {
+            Pushed { status: Took::Duplicate, id: Some(id.into()), problem: None }
+        }
+        Taken::Invalid(invalid) => refused(invalid),
+        Taken::Broken(thing) => refused(broken(thing)),
+        Taken::BrokenBy(n) => {
+            let why = format!("`jobs[{n}]` was refused, and this one waits for it");
+            refused(Invalid::new(Code::Refused, "after", why))
+        }
+    }
+}
+
+fn broken(thing: Thing) -> Invalid {
+    let (field, what) = match thing {
+        Thing::Job(id) => ("after", format!("job {id}")),
+        Thing::Group(id) => ("group", format!("group {id}")),
+    };
+    let why = format!("{what} is not there, or can no longer become what is needed");
+    Invalid::new(Code::Refused, field, why)
+}
+
+fn refused(invalid: Invalid) -> Pushed {
+    let status = status(invalid.code).as_u16();
+    let problem = Some(Problem::invalid(invalid, status));
+    Pushed { status: Took::Refused, id: None, problem }
+}

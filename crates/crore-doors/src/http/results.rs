@@ -1,0 +1,54 @@
+//! Results, and waiting for them.
+
+use axum::extract::State;
+use axum::response::Response;
+use crore_wire::api::job::{Ended, Wait};
+use crore_wire::api::payload::Said;
+use http::StatusCode;
+
+use super::fault::Fault;
+use super::query::{Query, Segment};
+use super::wants::Reply;
+use crate::Doors;
+
+/// How a job ended, as soon as it has.
+///
+/// It waits for that as long as asked. A result that can be read once is taken away by the first who
+/// hears it.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}/result", operation_id = "getResult", tag = "jobs",
+    params(("id" = crore_wire::api::Id, Path, description = "The job."), Wait),
+    responses(
+        (status = 200, description = "It has ended.", body = Ended),
+        (status = 202, description = "It has not ended yet.", body = Ended),
+    ),
+)]
+pub(super) async fn result(
+    State(doors): State<Doors>,
+    reply: Reply,
+    id: Segment,
+    Query(ask): Query<Wait>,
+) -> Result<Response, Fault> {
+    let id = id.job()?;
+    let ended = tokio::select! {
+        ended = doors.engine().wait(id, doors.at_most(ask.wait)) => ended?,
+        () = doors.closing() => None,
+    };
+    let Some(ended) = ended else {
+        let state = doors.engine().get(id).await?.map(|job| job.live.state.into());
+        let (result, result_base64, encoding, error) = (None, None, None, None);
+        let id = id.into();
+        let not_yet = Ended { id, ended: false, state, result, result_base64, encoding, error };
+        return Ok(reply.with(StatusCode::ACCEPTED, &not_yet));
+    };
+    let result = ended.result.as_ref().map(|result| Said::of(result, reply.0)).unwrap_or_default();
+    Ok(reply.ok(&Ended {
+        id: id.into(),
+        ended: true,
+        state: ended.state.map(Into::into),
+        result: result.value,
+        result_base64: result.base64,
+        encoding: result.encoding,
+        error: ended.error.as_ref().map(ToString::to_string),
+    }))
+}

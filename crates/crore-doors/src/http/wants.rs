@@ -1,0 +1,161 @@
+//! What a caller speaks and wishes to hear.
+
+use axum::body::Body;
+use axum::extract::FromRequestParts;
+use axum::response::Response;
+use crore_core::Code;
+use crore_wire::Format;
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Version};
+use serde::Serialize;
+
+use super::fault::Fault;
+
+/// The encoding in which a caller wishes to hear; `None`: he wishes for a stream of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wants {
+    format: Option<Format>,
+    /// Whether a stream of events is welcome too.
+    pub(super) events: bool,
+}
+
+impl Wants {
+    /// What the headers say: `Accept`, or if that leaves it open, the encoding of the request.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Self, Fault> {
+        let usual = || content_type(headers).ok().flatten().unwrap_or(Format::Json);
+        let Some(accept) = headers.get(ACCEPT) else {
+            return Ok(Self { format: Some(usual()), events: false });
+        };
+        let text = accept.to_str().unwrap_or_default();
+        let mut wants = Self { format: None, events: false };
+        let mut best = 0;
+        for item in text.split(',') {
+            let mut parts = item.split(';').map(str::trim);
+            let kind = parts.next().unwrap_or_default();
+            let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(1000, thousandths);
+            if weight == 0 {
+                continue;
+            }
+            if kind.eq_ignore_ascii_case("text/event-stream") {
+                wants.events = true;
+            }
+            let format = match kind {
+                "*/*" | "application/*" => Some(usual()),
+                _ => format(kind),
+            };
+            if format.is_some() && weight > best {
+                (wants.format, best) = (format, weight);
+            }
+        }
+        match wants {
+            Self { format: None, events: false } => {
+                let detail = "`application/json` and `application/msgpack` can be had here";
+                Err(Fault::new(Code::NotAcceptable, detail))
+            }
+            wants => Ok(wants),
+        }
+    }
+
+    /// The encoding of problems.
+    pub(super) fn format_or_json(self) -> Format {
+        self.format.unwrap_or(Format::Json)
+    }
+}
+
+/// A weight such as `0.8`, in thousandths; what cannot be read counts as one.
+fn thousandths(text: &str) -> u16 {
+    text.parse::<f32>().map_or(1000, |weight| (weight.clamp(0.0, 1.0) * 1000.0) as u16)
+}
+
+/// How a caller is answered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reply(pub(super) Format);
+
+impl Reply {
+    /// An answer.
+    pub(super) fn ok<T: Serialize>(self, value: &T) -> Response {
+        self.with(StatusCode::OK, value)
+    }
+
+    /// An answer with another status.
+    pub(super) fn with<T: Serialize>(self, status: StatusCode, value: &T) -> Response {
+        let mut response = Response::new(Body::from(self.0.encode(value)));
+        *response.status_mut() = status;
+        let kind = HeaderValue::from_static(self.0.media_type());
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        response
+    }
+
+    /// It is done, and there is nothing to say about it.
+    pub(super) fn nothing() -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        response
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Reply {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
+        let format = Wants::of(&parts.headers)?.format;
+        let refused = || Fault::new(Code::NotAcceptable, "there is no stream of events here");
+        format.map(Self).ok_or_else(refused)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Wants {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
+        Self::of(&parts.headers)
+    }
+}
+
+/// The encoding that the headers give a body; `None`: they give none.
+pub(super) fn content_type(headers: &HeaderMap) -> Result<Option<Format>, Fault> {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(None) };
+    let unknown = || {
+        let detail = "a body is `application/json` or `application/msgpack`, in UTF-8";
+        Fault::new(Code::MediaType, detail)
+    };
+    let mut parts = value.to_str().map_err(|_| unknown())?.split(';').map(str::trim);
+    let format = format(parts.next().unwrap_or_default()).ok_or_else(unknown)?;
+    let is_utf8 = |part: &str| match part.split_once('=') {
+        Some((name, value)) if name.eq_ignore_ascii_case("charset") => {
+            value.trim_matches('"').eq_ignore_ascii_case("utf-8")
+        }
+        _ => true,
+    };
+    if parts.all(is_utf8) { Ok(Some(format)) } else { Err(unknown()) }
+}
+
+fn format(kind: &str) -> Option<Format> {
+    const NAMES: [(&str, Format); 6] = [
+        ("application/json", Format::Json),
+        ("application/msgpack", Format::Msgpack),
+        ("application/x-msgpack", Format::Msgpack),
+        ("application/vnd.msgpack", Format::Msgpack),
+        ("application/problem+json", Format::Json),
+        ("application/problem+msgpack", Format::Msgpack),
+    ];
+    NAMES.iter().find(|(name, _)| kind.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
+}
+
+/// Refuses a request that others on its way might understand differently than we do: one whose body has
+/// two lengths, or that does not say to whom it is addressed.
+pub(crate) fn wellformed<B>(request: &Request<B>) -> Result<(), Fault> {
+    let headers = request.headers();
+    if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
+        let detail = "a body has either `content-length` or `transfer-encoding`, not both";
+        return Err(Fault::new(Code::Malformed, detail));
+    }
+    let mut hosts = headers.get_all(HOST).iter();
+    let needs_host = request.version() == Version::HTTP_11;
+    match (hosts.next(), hosts.next()) {
+        (None, _) if needs_host => Err(Fault::new(Code::Malformed, "the header `host` is missing")),
+        (_, Some(_)) => Err(Fault::new(Code::Malformed, "the header `host` stands twice")),
+        _ => Ok(()),
+    }
+}

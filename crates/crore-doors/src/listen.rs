@@ -1,0 +1,174 @@
+//! The accept loop that all doors share: HTTP/1.1 and HTTP/2 on one port, time-outs and caps everywhere,
+//! and a graceful end.
+
+mod connection;
+mod crowd;
+mod patient;
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use crore_core::Span;
+use crore_wire::words::{Period, Size};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::server::conn::auto;
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crowd::Crowd;
+
+/// How connections are treated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Options {
+    /// How many connections there may be in all; more are closed at once.
+    pub max_connections: usize,
+    /// How many there may be from one address.
+    pub max_connections_per_address: usize,
+    /// How long a new connection may take to say which protocol it speaks.
+    pub first_bytes_time: Period,
+    /// How long a connection may take until the head of its next request is whole, also when it is idle
+    /// between two.
+    pub head_time: Period,
+    /// The largest head of a request.
+    pub max_head: Size,
+    /// How long a peer may not take what is written to it.
+    pub write_time: Period,
+    /// How often a silent HTTP/2 peer is asked whether it is there.
+    pub ping_every: Period,
+    /// How long it may take to answer that.
+    pub ping_time: Period,
+    /// How many requests one HTTP/2 connection may have under way.
+    pub max_streams: u32,
+    /// After this long a connection is told to come back anew.
+    pub max_age: Period,
+    /// How long connections may take to end when the server stops.
+    pub drain_time: Period,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let seconds = |n| Period(Span::from_secs(n));
+        Self {
+            max_connections: 20_000,
+            max_connections_per_address: 12_000,
+            first_bytes_time: seconds(10),
+            head_time: seconds(30),
+            max_head: Size(16 << 10),
+            write_time: seconds(30),
+            ping_every: seconds(20),
+            ping_time: seconds(10),
+            max_streams: 256,
+            max_age: seconds(3600),
+            drain_time: seconds(30),
+        }
+    }
+}
+
+/// Why nothing can be served any more.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The listener is of no use: open another.
+    #[error("the listener gave up")]
+    Listener(#[source] io::Error),
+}
+
+/// Serves `router` on a listener until `shutdown` comes, then takes no new connection, lets requests that
+/// are under way end, and gives back when all connections have, or when the time for that is over.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    options: Options,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), Error> {
+    let crowd = Crowd::new(options.max_connections, options.max_connections_per_address);
+    let phase = watch::Sender::new(Phase::Open);
+    let hosts = Arc::new(Host { builder: builder(&options), router, options });
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut shutdown => break,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            // That one was gone before it was there.
+            Err(error) if is_about_one(&error) => continue,
+            Err(error) if is_about_room(&error) => {
+                // Connections that end make room for others.
+                sleep_until(Instant::now() + PAUSE).await;
+                continue;
+            }
+            Err(error) => return Err(Error::Listener(error)),
+        };
+        let Some(seat) = crowd.enter(peer.ip()) else { continue };
+        // A connection that cannot be told not to wait is served as well as it can be.
+        let _ = stream.set_nodelay(true);
+        let (host, phase) = (Arc::clone(&hosts), phase.subscribe());
+        tokio::spawn(async move {
+            connection::serve(&host, stream, peer, phase).await;
+            drop(seat);
+        });
+    }
+    drop(listener);
+    phase.send_replace(Phase::Draining);
+    let _ = timeout(hosts.options.drain_time.0.into(), phase.closed()).await;
+    // What is not over by now is dropped.
+    phase.send_replace(Phase::Over);
+    Ok(())
+}
+
+/// How long nothing is accepted when there is no room.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How far the end of a server has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    /// Connections are accepted.
+    Open,
+    /// Those that are there end when their requests have.
+    Draining,
+    /// They end.
+    Over,
+}
+
+/// What all connections share.
+struct Host {
+    builder: auto::Builder<TokioExecutor>,
+    router: Router,
+    options: Options,
+}
+
+fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
+    // Less than that is none to the library.
+    let head = usize::try_from(options.max_head.0).unwrap_or(usize::MAX).max(8 << 10);
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from(options.head_time.0))
+        .max_buf_size(head);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Duration::from(options.ping_every.0))
+        .keep_alive_timeout(Duration::from(options.ping_time.0))
+        .max_header_list_size(u32::try_from(head).unwrap_or(u32::MAX))
+        .max_concurrent_streams(options.max_streams);
+    builder
+}
+
+fn is_about_one(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// There are too many open files, in the process or in the system, or no memory.
+fn is_about_room(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105))
+}

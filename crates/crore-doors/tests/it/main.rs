@@ -1,0 +1,5 @@
+//! The doors on real ports, spoken to by a real client and by raw bytes.
+#![expect(clippy::expect_used, reason = "a test panics, and says why")]
+
+mod calls;
+mod server;

@@ -1,0 +1,159 @@
+//! Ids and labels, and what the small types look like in the description of the API.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use crore_core::code::excerpt;
+use crore_core::{Delivery, GroupId, JobId};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::Raw;
+use crate::strict::{KeySeed, Keys};
+use crate::words::{Moment, Period};
+
+macro_rules! ids {
+    ($($(#[$doc:meta])+ $name:ident: $most:expr,)+) => {$(
+        $(#[$doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u64);
+
+        impl FromStr for $name {
+            type Err = String;
+
+            /// Reads the one way in which a number is written: digits without a sign or zeros before.
+            fn from_str(text: &str) -> Result<Self, String> {
+                let plain = !text.starts_with(['0', '+']);
+                let number = text.parse().ok().filter(|n| plain && (1..=$most).contains(n));
+                number.map(Self).ok_or_else(|| format!("`{}` is not an id", excerpt(text)))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+                writer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+                Cow::<str>::deserialize(reader)?.parse().map_err(de::Error::custom)
+            }
+        }
+    )+};
+}
+
+ids! {
+    /// The id of a job or of a group: a number of up to 19 digits, written as a text.
+    Id: i64::MAX as u64,
+    /// The number of a delivery, written as a text.
+    DeliveryId: u64::MAX,
+}
+
+macro_rules! same {
+    ($($wire:ident: $core:ident),+) => {$(
+        impl From<$core> for $wire {
+            fn from(id: $core) -> Self {
+                Self(id.0)
+            }
+        }
+
+        impl From<$wire> for $core {
+            fn from(id: $wire) -> Self {
+                Self(id.0)
+            }
+        }
+    )+};
+}
+
+same!(Id: JobId, Id: GroupId, DeliveryId: Delivery);
+
+/// Free marks; no name stands twice.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Labels(pub BTreeMap<String, String>);
+
+impl Serialize for Labels {
+    fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(writer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Labels {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_map(LabelVisitor)
+    }
+}
+
+struct LabelVisitor;
+
+impl<'de> Visitor<'de> for LabelVisitor {
+    type Value = Labels;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("labels: texts by name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Labels, A::Error> {
+        let mut labels = BTreeMap::new();
+        let mut keys = Keys::default();
+        while let Some(key) = entries.next_key_seed(KeySeed)? {
+            let name = key.clone().into_owned();
+            keys.add(key)?;
+            labels.insert(name, entries.next_value()?);
+        }
+        Ok(Labels(labels))
+    }
+}
+
+macro_rules! looks {
+    ($($name:ident = $schema:expr;)+) => {$(
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                RefOr::T(Schema::Object($schema.build()))
+            }
+        }
+
+        impl ToSchema for $name {}
+    )+};
+}
+
+fn text(about: &str, pattern: &str, example: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .description(Some(about))
+        .pattern(Some(pattern))
+        .examples([example])
+}
+
+looks! {
+    Id = text("The id of a job or of a group.", "^[1-9][0-9]{0,17}$", "17");
+    DeliveryId = text("The number of a delivery.", "^[1-9][0-9]{0,18}$", "4294967297");
+    Period = text(
+        "A length of time in words; the units are `d`, `h`, `m`, `s` and `ms`.",
+        "^([0-9]{1,9}(d|h|m|s|ms))+$",
+        "30s",
+    );
+    Moment = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .description(Some("An instant by RFC 3339, with a zone."))
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .examples(["2026-11-15T08:00:00Z"]);
+    Labels = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::Object))
+        .description(Some("Free marks to find jobs by, at most 32."))
+        .additional_properties(Some(ObjectBuilder::new().schema_type(SchemaType::Type(Type::String))));
+    Raw = ObjectBuilder::new()
+        .schema_type(SchemaType::AnyValue)
+        .description(Some("Any value."));
+}
