@@ -8,6 +8,9 @@ use crore_wire::words::{Period, Size};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 
+use crate::access::{self, Access};
+use crate::audit::Audit;
+
 /// How the doors are set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
@@ -20,6 +23,8 @@ pub struct Options {
     pub max_wait: Period,
     /// How many may listen to live events at once.
     pub max_listeners: usize,
+    /// How callers are known.
+    pub access: access::Options,
 }
 
 impl Default for Options {
@@ -29,6 +34,7 @@ impl Default for Options {
             body_time: Period(Span::from_secs(30)),
             max_wait: Period(Span::from_secs(60)),
             max_listeners: 1000,
+            access: access::Options::default(),
         }
     }
 }
@@ -43,6 +49,8 @@ struct Shared {
     options: Options,
     is_closing: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
+    access: Access,
+    audit: Audit,
     keys: crate::http::Keys,
 }
 
@@ -50,11 +58,18 @@ impl Doors {
     /// The doors that are served on the one port.
     pub const NAMES: &[&str] = &["http"];
 
-    /// Doors to an engine.
+    /// Doors to an engine, without an audit log.
     pub fn new(engine: Engine, options: Options) -> Self {
+        Self::audited(engine, options, Audit::none())
+    }
+
+    /// Doors to an engine; what is changed through them is written into the audit log.
+    pub fn audited(engine: Engine, options: Options, audit: Audit) -> Self {
         let listeners = Arc::new(Semaphore::new(options.max_listeners.min(Semaphore::MAX_PERMITS)));
         let is_closing = watch::Sender::new(false);
-        Self(Arc::new(Shared { engine, options, is_closing, listeners, keys: Default::default() }))
+        let access = Access::new(engine.clone(), options.access.clone());
+        let keys = Default::default();
+        Self(Arc::new(Shared { engine, options, is_closing, listeners, access, audit, keys }))
     }
 
     /// All that is served on the one port.
@@ -90,6 +105,16 @@ impl Doors {
         let mut is_closing = self.0.is_closing.subscribe();
         // The sender lives as long as `self`.
         let _ = is_closing.wait_for(|is_closing| *is_closing).await;
+    }
+
+    /// Who may call.
+    pub(crate) fn access(&self) -> &Access {
+        &self.0.access
+    }
+
+    /// Where changes are written down.
+    pub fn audit(&self) -> &Audit {
+        &self.0.audit
     }
 
     /// Room for one who listens to live events.

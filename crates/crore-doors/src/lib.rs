@@ -2,16 +2,23 @@
 //!
 //! A door translates and decides nothing. [`http`] is the native API under `/v1`; [`listen`] is the accept
 //! loop that all of them share, with its time-outs and caps; [`status`] says what each of our codes is in
-//! HTTP.
+//! HTTP. [`access`] knows callers by their tokens, a guard keeps
+//! pages of other sites out, [`tls`] keeps others from listening, and [`audit`] is told of every change.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+pub mod access;
+pub mod audit;
 mod doors;
+mod guard;
 pub mod http;
 pub mod listen;
 mod scope;
 pub mod status;
+pub mod tls;
 
+pub use crore_wire::Secret;
 pub use doors::{Doors, Options};
-pub use scope::Scope;
+pub use guard::Host;
+pub use scope::{Scope, Scopes};

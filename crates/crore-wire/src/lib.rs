@@ -15,9 +15,11 @@ pub mod api;
 pub mod encoding;
 mod msgpack;
 mod raw;
+mod secret;
 mod strict;
 mod transcode;
 pub mod words;
 
 pub use encoding::Format;
 pub use raw::Raw;
+pub use secret::Secret;

@@ -64,6 +64,15 @@ impl From<crore::Error> for Fault {
     }
 }
 
+impl From<crate::access::Error> for Fault {
+    fn from(error: crate::access::Error) -> Self {
+        match error {
+            crate::access::Error::Engine(error) => error.into(),
+            other => Self::new(Code::Unavailable, other.to_string()),
+        }
+    }
+}
+
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let (kind, body) = self.body(Format::Json);

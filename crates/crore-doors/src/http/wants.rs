@@ -5,9 +5,9 @@ use axum::extract::FromRequestParts;
 use axum::response::Response;
 use crore_core::Code;
 use crore_wire::Format;
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use serde::Serialize;
 
 use super::fault::Fault;
@@ -144,18 +144,12 @@ fn format(kind: &str) -> Option<Format> {
 }
 
 /// Refuses a request that others on its way might understand differently than we do: one whose body has
-/// two lengths, or that does not say to whom it is addressed.
+/// two lengths.
 pub(crate) fn wellformed<B>(request: &Request<B>) -> Result<(), Fault> {
     let headers = request.headers();
     if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
         let detail = "a body has either `content-length` or `transfer-encoding`, not both";
         return Err(Fault::new(Code::Malformed, detail));
     }
-    let mut hosts = headers.get_all(HOST).iter();
-    let needs_host = request.version() == Version::HTTP_11;
-    match (hosts.next(), hosts.next()) {
-        (None, _) if needs_host => Err(Fault::new(Code::Malformed, "the header `host` is missing")),
-        (_, Some(_)) => Err(Fault::new(Code::Malformed, "the header `host` stands twice")),
-        _ => Ok(()),
-    }
+    Ok(())
 }
