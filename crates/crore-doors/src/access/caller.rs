@@ -106,8 +106,8 @@ mod tests {
             if let Ok(peer) = peer.parse::<SocketAddr>() {
                 request.extensions_mut().insert(ConnectInfo(peer));
             }
-            for name in header {
-                request.headers_mut().insert(name, http::HeaderValue::from_static("10.0.0.1"));
+            if let Some(name) = header {
+                request.headers_mut().insert(name, HeaderValue::from_static("10.0.0.1"));
             }
             Caller::of(&request).is_near()
         };

@@ -11,6 +11,9 @@ use crate::access::{Caller, REQUEST_ID, Who, random, redacted};
 use crate::http::Fault;
 use crate::scope::Scope;
 
+/// How many characters of an address, or of what a handler says, are written.
+const LONGEST: usize = 1000;
+
 /// What a handler has to say about a call, for its line: put into the response.
 #[derive(Debug, Clone)]
 pub(crate) struct About(pub(crate) String);
@@ -38,7 +41,7 @@ pub(crate) struct Entry {
 impl Entry {
     pub(crate) fn new(at: Time, caller: &Caller, who: &Who, needs: Option<Scope>) -> Self {
         let path = redacted(caller.uri.path());
-        let path: String = path.chars().take(1000).collect();
+        let path: String = path.chars().take(LONGEST).collect();
         Self {
             at: Moment(at),
             who: who.to_string(),
@@ -57,7 +60,8 @@ impl Entry {
         self.status = Some(response.status().as_u16());
         let fault = response.extensions().get::<Fault>();
         self.code = fault.map(|fault| fault.problem().code.clone().into_owned());
-        self.about = response.extensions().get::<About>().map(|About(text)| text.clone());
+        let about = response.extensions().get::<About>();
+        self.about = about.map(|About(text)| redacted(text).chars().take(LONGEST).collect());
         if let Ok(id) = HeaderValue::from_str(&self.request) {
             response.headers_mut().insert(REQUEST_ID, id);
         }

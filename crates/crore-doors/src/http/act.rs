@@ -117,7 +117,7 @@ pub(super) async fn act_on_all(
     let filter = filter(&value.filter)?;
     let act = act(&value)?;
     let run = if value.dry_run { Run::Dry } else { Run::Real };
-    let about = About(format!("{act:?}, {run:?}, of {filter:?}"));
+    let about = About(serde_json::to_string(&value).unwrap_or_default());
     let mut response = if wants.events {
         events::progress(doors, filter, act, run).into_response()
     } else {

@@ -1,5 +1,10 @@
 //! The doors on real ports, spoken to by a real client and by raw bytes.
 #![expect(clippy::expect_used, reason = "a test panics, and says why")]
 
+mod access;
+mod audit;
 mod calls;
+mod guard;
+mod raw;
 mod server;
+mod tls;

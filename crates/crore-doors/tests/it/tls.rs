@@ -1,0 +1,1 @@
+//! TLS, as another implementation sees it.
