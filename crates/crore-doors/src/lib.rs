@@ -6,7 +6,8 @@
 //! pages of other sites out, [`tls`] keeps others from listening, and [`audit`] is told of every change.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
-#![warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![cfg_attr(test, expect(clippy::expect_used, reason = "a test panics, and says why"))]
 
 pub mod access;
 pub mod audit;

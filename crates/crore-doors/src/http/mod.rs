@@ -40,7 +40,6 @@ use admit::Gate;
 
 pub use fault::Fault;
 pub(crate) use idempotency::Memory as Keys;
-pub(crate) use wants::wellformed;
 
 /// Every call of the API, with the scope that it needs. There is no other way in.
 #[rustfmt::skip]

@@ -5,9 +5,9 @@ use axum::extract::FromRequestParts;
 use axum::response::Response;
 use crore_core::Code;
 use crore_wire::Format;
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 
 use super::fault::Fault;
@@ -141,15 +141,4 @@ fn format(kind: &str) -> Option<Format> {
         ("application/problem+msgpack", Format::Msgpack),
     ];
     NAMES.iter().find(|(name, _)| kind.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
-}
-
-/// Refuses a request that others on its way might understand differently than we do: one whose body has
-/// two lengths.
-pub(crate) fn wellformed<B>(request: &Request<B>) -> Result<(), Fault> {
-    let headers = request.headers();
-    if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
-        let detail = "a body has either `content-length` or `transfer-encoding`, not both";
-        return Err(Fault::new(Code::Malformed, detail));
-    }
-    Ok(())
 }

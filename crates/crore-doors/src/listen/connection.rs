@@ -104,12 +104,10 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
 }
 
-/// The answer to a request, unless it is one that others might understand differently than we do, or that
-/// a page of another site has made.
+/// The answer to a request, unless it is meant for another server, or a page of another site has made it.
 async fn answer(house: &House, ends: Ends, mut request: http::Request<Incoming>) -> Response {
     let Ends { peer, local, certificate } = ends;
-    let checked = crate::http::wellformed(&request);
-    if let Err(fault) = checked.and_then(|()| house.guard.check(&request, local)) {
+    if let Err(fault) = house.guard.check(&request, local) {
         return fault.into_response();
     }
     request.extensions_mut().insert(ConnectInfo(peer));

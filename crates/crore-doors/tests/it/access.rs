@@ -213,20 +213,20 @@ async fn a_token_is_shown_once_and_good_until_it_is_removed() {
         assert_eq!(nobody.problem(), (401, "token-needed", None));
         let show = [("authorization", format!("Bearer {secret}"))];
         let show: Vec<_> = show.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let listed = server.send(speaks, ::http::Method::GET, "/v1/tokens", &show, vec![]).await;
+        let listed = server.send(speaks, (::http::Method::GET, "/v1/tokens"), &show, vec![]).await;
         assert_eq!(listed.body["tokens"][0]["id"], id, "{listed:?}");
         assert_eq!(listed.body["tokens"][0]["scopes"].as_array().map(Vec::len), Some(6));
         let (_, hidden) = secret.rsplit_once('_').expect("parts");
         assert!(!listed.body.to_string().contains(hidden));
         let again = [show.as_slice(), &[("content-type", speaks.media_type())]].concat();
         let post = ::http::Method::POST;
-        let twice = server.send(speaks, post, "/v1/tokens", &again, speaks.encode(&new)).await;
+        let twice = server.send(speaks, (post, "/v1/tokens"), &again, speaks.encode(&new)).await;
         assert_eq!(twice.problem(), (409, "refused", None));
         let (delete, path) = (::http::Method::DELETE, format!("/v1/tokens/{id}"));
-        let gone = server.send(speaks, delete.clone(), &path, &show, vec![]).await;
+        let gone = server.send(speaks, (delete.clone(), path.as_str()), &show, vec![]).await;
         assert_eq!(gone.status, 204, "{gone:?}");
         // It was the last one: on this machine nobody needs one any more, and there is none to remove.
-        let missing = server.send(speaks, delete, &path, &[], vec![]).await;
+        let missing = server.send(speaks, (delete, path.as_str()), &[], vec![]).await;
         assert_eq!(missing.problem(), (404, "not-found", None));
     }
 }

@@ -3,8 +3,12 @@
 
 mod access;
 mod audit;
+mod bad;
+mod batches;
 mod calls;
 mod guard;
 mod raw;
 mod server;
+mod slow;
 mod tls;
+mod waits;

@@ -121,7 +121,7 @@ impl Server {
         let bytes = body.map(|body| speaks.encode(body));
         let kind = bytes.as_ref().map(|_| speaks.media_type());
         let headers: Vec<_> = kind.map(|kind| (CONTENT_TYPE.as_str(), kind)).into_iter().collect();
-        self.send(speaks, method, path, &headers, bytes.unwrap_or_default()).await
+        self.send(speaks, (method, path), &headers, bytes.unwrap_or_default()).await
     }
 
     pub(crate) async fn get(&self, speaks: Speaks, path: &str) -> Answer {
@@ -136,8 +136,7 @@ impl Server {
     pub(crate) async fn send(
         &self,
         speaks: Speaks,
-        method: Method,
-        path: &str,
+        (method, path): (Method, &str),
         headers: &[(&str, &str)],
         body: Vec<u8>,
     ) -> Answer {
@@ -167,4 +166,10 @@ impl Server {
         let _ = self.stop.take().expect("not stopped yet").send(());
         self.serving.take().expect("not stopped yet")
     }
+}
+
+/// Waits until something is so.
+pub(crate) async fn eventually<F: Future<Output = bool>>(check: impl FnMut() -> F) {
+    let pause = |pause| tokio::time::sleep_until(tokio::time::Instant::now() + pause);
+    crore_testkit::eventually_async(std::time::Duration::from_secs(10), pause, check).await;
 }
