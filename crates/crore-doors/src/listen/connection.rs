@@ -80,6 +80,7 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let mut over = pin!(sleep_until(Instant::now() + options.first_bytes_time.0.into()));
     loop {
         tokio::select! {
+            biased;
             // One that ends with an error has nobody left to tell.
             _ = connection.as_mut() => return,
             () = over.as_mut() => match stage {

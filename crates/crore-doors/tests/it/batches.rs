@@ -183,6 +183,10 @@ async fn unique_keys_and_client_ids_are_answered_with_the_first_job() {
             let second = server.post(speaks, "/v1/jobs", &job).await;
             assert_eq!((first.status.as_u16(), second.status.as_u16()), (201, 200));
             assert_eq!(second.body, json!({"status": "duplicate", "id": first.body["id"]}));
+            let found = server.get(speaks, &format!("/v1/jobs?client_id={key}")).await.body;
+            let is_named = job.get("client_id").is_some();
+            assert_eq!(found["jobs"].as_array().map(Vec::len), Some(usize::from(is_named)));
+            assert!(!is_named || found["jobs"][0]["id"] == first.body["id"]);
         }
     }
 }

@@ -6,6 +6,7 @@ mod audit;
 mod bad;
 mod batches;
 mod calls;
+mod described;
 mod guard;
 mod raw;
 mod server;

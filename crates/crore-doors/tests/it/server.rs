@@ -156,6 +156,15 @@ impl Server {
         Answer { status: parts.status, headers: parts.headers, body: speaks.decode(&bytes) }
     }
 
+    /// A page for people.
+    pub(crate) async fn page(&self, path: &str) -> (HeaderMap, String) {
+        let uri = format!("http://{}{path}", self.address).parse().expect("an address");
+        let (parts, body) = self.client.get(uri).await.expect("an answer").into_parts();
+        assert_eq!(parts.status, StatusCode::OK);
+        let bytes = body.collect().await.expect("a whole answer").to_bytes();
+        (parts.headers, String::from_utf8(bytes.to_vec()).expect("UTF-8"))
+    }
+
     /// A connection for raw bytes.
     pub(crate) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.expect("a connection")

@@ -9,7 +9,7 @@ use crore_doors::audit::{self, Audit};
 use crore_doors::tls::{self, Tls};
 use crore_doors::{Doors, Options, Scope, listen};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
     ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams,
     SerialNumber, date_time_ymd,
 };
@@ -50,6 +50,7 @@ fn key() -> KeyPair {
 impl Authority {
     fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        params.distinguished_name.push(DnType::CommonName, crore_testkit::unique_name("authority"));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let issuer = CertifiedIssuer::self_signed(params, key()).expect("signed");

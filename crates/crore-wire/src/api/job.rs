@@ -254,6 +254,9 @@ pub struct Which {
     /// Of this kind.
     #[param(min_length = 1, max_length = 255)]
     pub kind: Option<String>,
+    /// The one with this `client_id`, and nothing else.
+    #[param(min_length = 1, max_length = 256)]
+    pub client_id: Option<String>,
     /// Where the last page ended: its `next`.
     #[param(min_length = 1, max_length = 255)]
     pub cursor: Option<String>,

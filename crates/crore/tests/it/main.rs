@@ -5,6 +5,7 @@ mod batch;
 mod care;
 mod clockwork;
 mod dispatch;
+mod doorsteps;
 mod later;
 mod life;
 mod many;
