@@ -137,7 +137,7 @@ impl Tls {
                 tracing::error!(%error, "the files of the certificate are of no use; the old ones stay");
             }
             Err(error) => {
-                tracing::error!(%error, "the files of the certificate cannot be looked at")
+                tracing::error!(%error, "the files of the certificate cannot be looked at");
             }
         }
     }

@@ -16,21 +16,36 @@ const MOST: usize = 20_000;
 
 /// The failures of each address: ten, and ten more a minute.
 #[derive(Debug, Default)]
-pub(super) struct Failures(Mutex<HashMap<IpAddr, Instant>>);
+pub(super) struct Failures(Mutex<Paid>);
+
+#[derive(Debug, Default)]
+struct Paid {
+    /// When all failures of an address so far are paid for.
+    until: HashMap<IpAddr, Instant>,
+    swept_at: Option<Instant>,
+}
+
+impl Paid {
+    /// Whether there is room for one more address. Those that have paid make room, but they are not
+    /// looked for all the time: nobody pays within less than one failure takes.
+    fn has_room(&mut self, now: Instant) -> bool {
+        if self.until.len() >= MOST && self.swept_at.is_none_or(|at| now >= at + EACH) {
+            self.until.retain(|_, until| *until > now);
+            self.swept_at = Some(now);
+        }
+        self.until.len() < MOST
+    }
+}
 
 impl Failures {
     /// Counts a failure; how long to wait, if there were too many.
     pub(super) fn count(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         let mut paid = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let address = network(address);
-        if paid.len() >= MOST && !paid.contains_key(&address) {
-            paid.retain(|_, until| *until > now);
-            if paid.len() >= MOST {
-                return Ok(());
-            }
+        if !paid.until.contains_key(&address) && !paid.has_room(now) {
+            return Ok(());
         }
-        // The instant at which all failures so far are paid for.
-        let until = paid.entry(address).or_insert(now);
+        let until = paid.until.entry(address).or_insert(now);
         let after = (*until).max(now) + EACH;
         match after.checked_duration_since(now + EACH * BURST) {
             Some(wait) if !wait.is_zero() => Err(wait),
@@ -87,7 +102,7 @@ mod tests {
         for n in 0..2 * MOST as u32 {
             assert_eq!(failures.count(v4(n), start), Ok(()));
         }
-        let len = |failures: &Failures| failures.0.lock().map_or(0, |paid| paid.len());
+        let len = |failures: &Failures| failures.0.lock().map_or(0, |paid| paid.until.len());
         assert_eq!(len(&failures), MOST);
         assert_eq!(failures.count(v4(u32::MAX), start + EACH), Ok(()));
         assert_eq!(len(&failures), 1, "what is paid for is forgotten");

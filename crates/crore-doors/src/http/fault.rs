@@ -68,7 +68,9 @@ impl From<crate::access::Error> for Fault {
     fn from(error: crate::access::Error) -> Self {
         match error {
             crate::access::Error::Engine(error) => error.into(),
-            other => Self::new(Code::Unavailable, other.to_string()),
+            error @ crate::access::Error::NoRandomness => {
+                Self::new(Code::Unavailable, error.to_string())
+            }
         }
     }
 }

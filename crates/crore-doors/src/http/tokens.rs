@@ -11,9 +11,9 @@ use super::body::Read;
 use super::fault::Fault;
 use super::query::Segment;
 use super::wants::Reply;
-use crate::Doors;
 use crate::access;
 use crate::audit::About;
+use crate::{Doors, Scope};
 
 fn shown(token: &access::Token) -> Token {
     Token {
@@ -54,7 +54,7 @@ pub(super) async fn create(
     let (token, secret) = made?;
     let created = CreatedToken { about: shown(&token), token: secret };
     let mut response = reply.with(StatusCode::CREATED, &created);
-    let scopes: Vec<_> = token.scopes.iter().map(|scope| scope.as_str()).collect();
+    let scopes: Vec<_> = token.scopes.iter().map(Scope::as_str).collect();
     let about = format!("token {} ({}): {}", token.name, token.id, scopes.join(", "));
     response.extensions_mut().insert(About(about));
     response.headers_mut().insert(CACHE_CONTROL, http::HeaderValue::from_static("no-store"));

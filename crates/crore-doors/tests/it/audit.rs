@@ -133,7 +133,7 @@ async fn a_change_whose_caller_leaves_is_written_down_too() {
             eventually(Duration::from_secs(5), || {
                 let queues = crore::block_on(engine.queues()).expect("read");
                 queues.iter().any(|entry| entry.name == queue)
-            })
+            });
         }
     })
     .await

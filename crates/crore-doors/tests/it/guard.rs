@@ -11,10 +11,9 @@ use crate::server::Server;
 
 /// A server that is also known as `jobs.example.com`, and by one port as `other.example.com`.
 async fn server() -> Server {
-    let mut listening = listen::Options::default();
-    listening.hosts = ["jobs.example.com", "other.example.com:8443"]
-        .map(|host| host.parse().expect("a host"))
-        .into();
+    let hosts = ["jobs.example.com", "other.example.com:8443"];
+    let hosts = hosts.map(|host| host.parse().expect("a host")).into();
+    let listening = listen::Options { hosts, ..listen::Options::default() };
     Server::start_with(Options::default(), listening).await
 }
 

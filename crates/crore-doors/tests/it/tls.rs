@@ -249,7 +249,7 @@ async fn a_client_is_known_by_a_good_certificate_and_by_no_other() {
     let audit = Audit::open(&audited).expect("opened");
     let mut tls = options(&authority.server());
     tls.client_ca = Some(authority.file("ca.pem", &authority.pem()));
-    tls.client_revoked = Some(authority.file("revoked.pem", &list));
+    tls.client_revoked = Some(authority.file("lists.pem", &list));
     let loaded = Tls::load(&tls).expect("good files").expect("TLS");
     assert_eq!(loaded.protection(), Protection::ClientCertificates);
     let mut doors = Options::default();
