@@ -111,17 +111,34 @@ async fn serve(options: &tls::Options) -> (Server, Tls) {
 
 /// What Python sees when it calls a server.
 async fn see(server: &Server, authority: &Authority, more: Value) -> Value {
-    let mut ask = json!({
-        "port": server.address.port(), "ca": authority.pem(), "host": "localhost", "path": "/v1/info",
-    });
-    let asked = ask.as_object_mut().expect("an object");
-    asked.extend(more.as_object().expect("an object").clone());
+    see_all(server, authority, &[more]).await.swap_remove(0)
+}
+
+/// What it sees of each of some calls.
+async fn see_all(server: &Server, authority: &Authority, more: &[Value]) -> Vec<Value> {
+    let port = server.address.port();
+    let ask = |more: &Value| {
+        let mut ask =
+            json!({"port": port, "ca": authority.pem(), "host": "localhost", "path": "/v1/info"});
+        let asked = ask.as_object_mut().expect("an object");
+        asked.extend(more.as_object().expect("an object").clone());
+        ask
+    };
+    let asks: Value = more.iter().map(ask).collect();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/tls.py");
-    let output = Command::new("python3").args([script, &ask.to_string()]).output().await;
+    let output = Command::new("python3").args([script, &asks.to_string()]).output().await;
     let output = output.expect("python3 is on this machine");
-    let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_str(&text).expect("JSON")
+    let seen: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(seen.len(), more.len());
+    seen
+}
+
+/// A call of some path, with a certificate.
+fn call(with: &Pair, path: &str) -> Value {
+    let mut call = pair(with);
+    call["path"] = json!(path);
+    call
 }
 
 fn pair(pair: &Pair) -> Value {
@@ -258,18 +275,20 @@ async fn a_client_is_known_by_a_good_certificate_and_by_no_other() {
     let server = Server::open(doors, listen::Options::default(), Some(loaded)).await;
     token(&server.engine, "closed", &[Scope::Push]).await;
 
-    let seen = see(&server, &authority, pair(&good)).await;
-    assert_eq!(seen["status"], 200, "{seen}");
-    let mut tokens = pair(&good);
-    tokens["path"] = json!("/v1/tokens");
-    assert_eq!(see(&server, &authority, tokens).await["status"], 200);
+    let asked = [
+        (call(&good, "/v1/info"), 200),
+        (call(&good, "/v1/tokens"), 200),
+        // Not one of its scopes.
+        (call(&good, "/v1/jobs/1/result"), 403),
+        // Without one there is no scope, but a token could still be shown.
+        (json!({}), 401),
+    ];
+    let seen = see_all(&server, &authority, &asked.clone().map(|(ask, _)| ask)).await;
+    for (seen, (ask, status)) in seen.iter().zip(&asked) {
+        assert_eq!(seen["status"], *status, "{ask} {seen}");
+    }
     let entry = std::fs::read_to_string(&file).expect("a file");
     assert!(entry.contains(r#""who":"certificate worker.example""#), "{entry}");
-    let mut events = pair(&good);
-    events["path"] = json!("/v1/jobs/1/result");
-    assert_eq!(see(&server, &authority, events).await["status"], 403, "not one of its scopes");
-    // Without one there is no scope, but a token can still be shown.
-    assert_eq!(see(&server, &authority, json!({})).await["status"], 401);
     let rows = [
         ("expired", &old),
         ("not valid yet", &early),
@@ -278,11 +297,14 @@ async fn a_client_is_known_by_a_good_certificate_and_by_no_other() {
         ("of another authority", &foreign),
         ("revoked", &revoked),
     ];
-    for (what, bad) in rows {
-        for version in ["TLSv1_2", "TLSv1_3"] {
+    for version in ["TLSv1_2", "TLSv1_3"] {
+        let ask = rows.map(|(_, bad)| {
             let mut ask = pair(bad);
             ask["version"] = json!(version);
-            let seen = see(&server, &authority, ask).await;
+            ask
+        });
+        let seen = see_all(&server, &authority, &ask).await;
+        for (seen, (what, _)) in seen.iter().zip(rows) {
             assert!(seen["error"].is_string() && seen["status"].is_null(), "{what}: {seen}");
         }
     }
