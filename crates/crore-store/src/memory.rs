@@ -8,7 +8,7 @@ use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Span, Time};
 
 use crate::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
 use crate::local::{Local, Map};
-use crate::registry::{Define, Defined, Entry, Table};
+use crate::registry::{Define, Defined, Entry, QueueSettings, Table};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crate::views::{Count, JobNotes, Note, Page, Query, Step};
 use crate::{
@@ -41,6 +41,14 @@ impl Memory {
     /// An empty store that goes by this clock.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, local: Mutex::default(), hooks: RwLock::default() }
+    }
+
+    /// The same store, with other settings for queues that have none of their own.
+    #[must_use]
+    pub fn with_queues(self, settings: QueueSettings) -> Self {
+        let mut local = self.local.into_inner().unwrap_or_else(PoisonError::into_inner);
+        local.0.set_defaults(settings);
+        Self { local: Mutex::new(local), ..self }
     }
 
     /// Does a verb, and tells of jobs that became ready by it.

@@ -74,8 +74,8 @@ impl Value {
     }
 }
 
-/// Settings of a queue. A queue without an entry has the defaults.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Settings of a queue. A queue without an entry has those that its store was opened with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueSettings {
     /// Whether its jobs are not handed out.
     pub paused: bool,
@@ -89,8 +89,9 @@ pub struct QueueSettings {
     pub max_dead: u64,
 }
 
-impl Default for QueueSettings {
-    fn default() -> Self {
+impl QueueSettings {
+    /// What is chosen if nobody chooses.
+    pub const DEFAULT: Self = {
         const DAY: Span = Span::from_secs(24 * 60 * 60);
         Self {
             paused: false,
@@ -99,6 +100,12 @@ impl Default for QueueSettings {
             keep_dead: DAY.times(180),
             max_dead: u64::MAX,
         }
+    };
+}
+
+impl Default for QueueSettings {
+    fn default() -> Self {
+        Self::DEFAULT
     }
 }
 

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use crore_core::{Caps, Clock, Time};
 use crore_store::embedded::{self, Embedded};
+use crore_store::registry::QueueSettings;
 use crore_store::{Ailment, Durability, Memory, Store, SystemClock};
 
 use crate::dispatch::Dispatch;
@@ -30,6 +31,9 @@ pub struct Options {
     pub caps: Caps,
     /// How the embedded store is set up, for an engine that opens one.
     pub store: embedded::Options,
+    /// What holds for a queue without settings of its own, in a store that the engine opens; whoever
+    /// brings a store opens it with the same.
+    pub queues: QueueSettings,
     /// Where the engine's randomness begins (the jitter of retries); `None`: anywhere.
     pub seed: Option<u64>,
 }
@@ -72,6 +76,8 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) writes: Arc<Writes>,
     pub(crate) caps: Caps,
+    /// What holds for a queue without settings of its own.
+    pub(crate) queues: QueueSettings,
     pub(crate) dispatch: Dispatch,
     pub(crate) timers: Timers,
     pub(crate) duties: Duties,
@@ -81,8 +87,8 @@ pub(crate) struct Inner {
     pub(crate) results: Results,
     pub(crate) limits: Limits,
     dice: AtomicU64,
+    pub(crate) is_quiet: AtomicBool,
     is_stopping: AtomicBool,
-    is_quiet: AtomicBool,
 }
 
 /// The engine's thread, and the store that it opened itself.
@@ -113,7 +119,8 @@ impl Engine {
     /// Opens the queue in a directory, set up otherwise.
     pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let clock = Arc::new(SystemClock);
-        let store = Embedded::open(dir.as_ref(), clock.clone(), options.store)?;
+        let how = embedded::Options { queues: options.queues, ..options.store };
+        let store = Embedded::open(dir.as_ref(), clock.clone(), how)?;
         let store = Arc::new(store);
         let mut engine = Self::over(store.clone(), clock, options)?;
         engine.own(store);
@@ -157,13 +164,14 @@ impl Engine {
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, Error> {
-        let Options { caps, seed, .. } = options;
+        let Options { caps, seed, queues, .. } = options;
         let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(clock.now().as_millis()));
         let writes = Arc::new(Writes::new(Arc::clone(&store)));
         let inner = Arc::new(Inner {
             store,
             writes,
             caps,
+            queues,
             dispatch: Dispatch::default(),
             timers: Timers::new(clock),
             duties: Duties::default(),
@@ -173,8 +181,8 @@ impl Engine {
             results: Results::default(),
             limits: Limits::default(),
             dice: AtomicU64::new(seed),
-            is_stopping: AtomicBool::new(false),
             is_quiet: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
         });
         let hook = Arc::downgrade(&inner);
         inner.store.wakes(Arc::new(move |queues| {
@@ -207,19 +215,16 @@ impl Engine {
 
     /// Stops the engine: whoever waits for jobs is told that there are none, and what was accepted is
     /// durable. The directory is free when the last handle is dropped. To stop it twice does nothing.
+    ///
+    /// It does not wait for work that is going on: stop the [workers](crate::Worker::stopper) first if
+    /// their last jobs are to be reported. A report that is with the store already is answered as ever;
+    /// one that comes later is answered by [`Error::Stopping`], and its job is handed out again when its
+    /// lease has ended. None is lost.
     pub fn stop(&self) -> Result<(), Error> {
         match self.life.lock().take() {
             Some(stop) => stop.now(),
             None => Ok(()),
         }
-    }
-
-    /// From now on this engine hands out no more jobs, and whoever waits for one is told that there is
-    /// none. Pushes, renewals and reports go on, so that what runs can come to its end before the engine
-    /// is [stopped](Engine::stop).
-    pub fn quiet(&self) {
-        self.inner.is_quiet.store(true, Ordering::Release);
-        self.inner.dispatch.wake_all();
     }
 
     /// What the answers of this engine survive.
@@ -320,9 +325,15 @@ impl Inner {
         self.is_stopping.load(Ordering::Acquire)
     }
 
-    /// Whether no more jobs are handed out.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.is_quiet.load(Ordering::Acquire) || self.is_stopping()
+    /// What is said of an error: a store that cannot be reached any more because the engine closed it
+    /// is no fault of the store.
+    pub(crate) fn blame(&self, error: Error) -> Error {
+        match error {
+            Error::Store(crore_store::Error::Unavailable(_)) if self.is_stopping() => {
+                Error::Stopping
+            }
+            other => other,
+        }
     }
 
     /// 64 bits, by SplitMix64: good enough to keep retries apart.

@@ -72,6 +72,7 @@
 //! | let the clock push | [`Engine::set_schedule`] |
 //! | hold a rate or a concurrency | [`Engine::set_limit`] |
 //! | cancel, retry, delete, change | [`Engine::act`], [`Engine::act_on_all`] |
+//! | leave in peace | [`Engine::quiet`], [`Engine::idle`] |
 //! | ask why a job is not running | [`Engine::explain`] |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -94,6 +95,7 @@ pub mod pop;
 pub mod push;
 mod pusher;
 mod queues;
+mod quiet;
 mod registry;
 mod results;
 mod running;

@@ -59,10 +59,11 @@ impl Engine {
 
 impl Inner {
     pub(crate) async fn push(&self, batch: Batch) -> Result<Pushes, Error> {
-        if self.is_stopping() {
+        if self.is_quiet() {
             return Err(Error::Stopping);
         }
         batch.check(&self.caps)?;
+        self.sure_limits().await?;
         let now = self.now();
         let (mut batch, kept) = Kept::of(batch, |job| job.check(&self.caps, now));
         let limits = self.limits.all();

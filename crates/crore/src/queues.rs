@@ -66,7 +66,7 @@ impl Inner {
         loop {
             let (mut settings, guard) = self.queue_entry(&queue).await?;
             change(&mut settings);
-            let to = Definition::Set(Value::Queue(settings.clone()));
+            let to = Definition::Set(Value::Queue(settings));
             let define = Define { name: queue.clone(), to, guard, expires_after: None };
             match self.define(define).await {
                 // Somebody else has set it meanwhile: what he set stays.
@@ -103,7 +103,7 @@ impl Inner {
             Some(Entry { value: Value::Queue(settings), revision, .. }) => {
                 (settings, Guard::At(revision))
             }
-            _ => (QueueSettings::default(), Guard::Absent),
+            _ => (self.queues, Guard::Absent),
         })
     }
 }

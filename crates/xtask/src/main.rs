@@ -21,7 +21,8 @@ usage: cargo xtask COMMAND
   harm NAME [--rounds N]     a store is killed, cut off from power, filled or broken, for as long as
                              one likes; without a name, the list of harms
   sim --seeds N [--from S]   the simulator of the store over N seeds, with what they reached
-  sim --seed S               one seed, twice";
+  sim --seed S               one seed, twice
+  sim --engine …             the same of the engine on the store, each seed twice";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -2,6 +2,8 @@
 
 use crore_core::Span;
 
+use crate::registry::QueueSettings;
+
 /// What can be chosen about an embedded store. The defaults are right for nearly everybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
@@ -12,14 +14,20 @@ pub struct Options {
     pub segment_bytes: u64,
     /// How much may wait for the disk, in bytes; callers wait while there is more.
     pub buffer_bytes: u64,
+    /// What holds for a queue without settings of its own.
+    pub queues: QueueSettings,
 }
 
 impl Options {
     /// The smallest segment.
     pub const MIN_SEGMENT: u64 = 4096;
     /// What is chosen if nobody chooses.
-    pub const DEFAULT: Self =
-        Self { durability: Durability::Always, segment_bytes: 64 << 20, buffer_bytes: 8 << 20 };
+    pub const DEFAULT: Self = Self {
+        durability: Durability::Always,
+        segment_bytes: 64 << 20,
+        buffer_bytes: 8 << 20,
+        queues: QueueSettings::DEFAULT,
+    };
 }
 
 impl Default for Options {

@@ -73,6 +73,7 @@ impl Inner {
         };
         let commit = local.records().tail.commit - 1;
         local.restore_numbers(numbers.last_id, next_epoch(numbers.last_delivery), numbers.revision);
+        local.set_defaults(options.queues);
         let meta = local.meta();
         local.records_mut().append_meta(meta);
         let state = State {

@@ -24,6 +24,9 @@ use crate::views::{Count, JobNotes, Note, Page, Query, Step};
 use crate::{Ailment, Answer, Committed, Durability, Error};
 use crate::{Jobs, Registry, Store, Upkeep, Views, WakeHook};
 
+/// More than a renewal mostly takes in the log.
+const LEASE_BYTES: u64 = 1024;
+
 /// The embedded store: durable, in one directory, for one process at a time.
 #[derive(Debug)]
 pub struct Embedded {
@@ -184,6 +187,24 @@ impl Drop for Embedded {
     }
 }
 
+/// Renews the first of some leases: at least one, and as many as take so many bytes in the log.
+fn renew_some(
+    local: &mut Local<Log>,
+    leases: &[Renew],
+    bytes: u64,
+    now: Time,
+) -> Result<Vec<Renewed>, Error> {
+    let end = local.records().tail.len() + bytes;
+    let mut renewed = Vec::with_capacity(leases.len());
+    for lease in leases {
+        renewed.extend(local.renew(std::slice::from_ref(lease), now)?);
+        if local.records().tail.len() >= end {
+            break;
+        }
+    }
+    Ok(renewed)
+}
+
 impl Jobs for Embedded {
     fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
         self.durable(Needs::Room, |local, now| local.push(batch, now))
@@ -206,7 +227,16 @@ impl Jobs for Embedded {
     }
 
     fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
-        self.lazy(Needs::Reserve, move |local, now| local.renew(&leases, now))
+        Box::pin(async move {
+            let mut renewed = Vec::with_capacity(leases.len());
+            while let Some(rest) = leases.get(renewed.len()..).filter(|rest| !rest.is_empty()) {
+                let bytes = (rest.len() as u64 * LEASE_BYTES).min(self.inner.most_in_a_slice());
+                let slice = |local: &mut Local<Log>, now| renew_some(local, rest, bytes / 2, now);
+                let did = self.inner.verb(Needs::Fit(bytes), Waits::No, slice).await?;
+                renewed.extend(did.answer);
+            }
+            Ok(renewed)
+        })
     }
 
     fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
@@ -282,7 +312,10 @@ impl Store for Embedded {
     }
 
     fn durability(&self) -> Durability {
-        Durability::Power
+        match self.inner.options.durability {
+            super::Durability::Always => Durability::Power,
+            super::Durability::Interval(_) | super::Durability::None => Durability::Process,
+        }
     }
 
     fn ailment(&self) -> Option<Ailment> {

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use crore_core::{Job, JobId, Name, State, Time};
 
 use crate::Error;
+use crate::registry::QueueSettings;
 
 pub(crate) use dense::Dense;
 use keys::Keys;
@@ -101,6 +102,11 @@ impl<R: Records> Local<R> {
 
     pub(crate) const fn records_mut(&mut self) -> &mut R {
         &mut self.records
+    }
+
+    /// From now on, what holds for a queue without settings of its own.
+    pub(crate) const fn set_defaults(&mut self, settings: QueueSettings) {
+        self.definitions.defaults = settings;
     }
 
     /// The last id, delivery and revision of the registry that were given out.

@@ -18,6 +18,8 @@ pub(crate) struct Definitions {
     /// One counter for all entries, so that an entry which is set anew does not start again.
     pub(super) revision: Revision,
     pub(crate) touched: Vec<Key>,
+    /// What holds for a queue without settings of its own.
+    pub(super) defaults: QueueSettings,
 }
 
 impl Definitions {
@@ -42,8 +44,8 @@ impl Definitions {
     /// What holds for a queue.
     pub(crate) fn settings(&self, queue: &Name, now: Time) -> QueueSettings {
         match self.get(Table::Queues, queue, now) {
-            Some(Entry { value: Value::Queue(settings), .. }) => settings.clone(),
-            _ => QueueSettings::default(),
+            Some(Entry { value: Value::Queue(settings), .. }) => *settings,
+            _ => self.defaults,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What the clock does: schedules, promotions, limits over time, pruning, statistics.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crore::core::job::{Needs, When};
@@ -7,8 +8,10 @@ use crore::core::limit::Limit;
 use crore::core::push::{After, AfterRef};
 use crore::core::schedule::{Missed, Timing};
 use crore::core::{Code, NewJob, Span, State, Time};
+use crore::store::embedded::{self, Embedded};
 use crore::store::registry::{QueueSettings, Value};
 use crore::store::views::Step;
+use crore::store::{Memory, Store};
 use crore::{Error, block_on};
 use crore_testkit::FakeClock;
 
@@ -336,6 +339,29 @@ fn what_was_kept_long_enough_is_removed() {
         scene.pass(DAY);
         assert_eq!(left(), [false; 5]);
     });
+}
+
+#[test]
+fn a_queue_without_settings_has_those_that_its_store_was_opened_with() {
+    let queues = QueueSettings { max_done: 1, ..QueueSettings::default() };
+    let clock = FakeClock::default();
+    let memory = Memory::new(Arc::new(clock.clone())).with_queues(queues);
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = embedded::Options { queues, ..embedded::Options::default() };
+    let embedded = Embedded::open(dir.path(), Arc::new(clock.clone()), options).expect("opened");
+    let stores: [Arc<dyn Store>; 2] = [Arc::new(memory), Arc::new(embedded)];
+    for store in stores {
+        let scene = Scene::over(store, clock.clone(), None);
+        let ids: Vec<_> = (0..3).map(|_| scene.push(job("q"))).collect();
+        for _ in &ids {
+            scene.clock.advance(Span::from_millis(1));
+            scene.done(&scene.fetch("q"));
+        }
+        scene.pass(SECOND.times(10));
+        let all = block_on(scene.engine.get_all(crore::store::jobs::Which::all(&ids)));
+        let left: Vec<_> = all.expect("jobs").iter().map(Option::is_some).collect();
+        assert_eq!(left, [false, false, true]);
+    }
 }
 
 #[test]

@@ -50,6 +50,27 @@ fn one_job_wakes_one_of_a_thousand_who_wait_and_one_more_looks_whether_that_was_
 }
 
 #[test]
+fn one_job_wakes_one_for_each_kind_that_is_waited_for_and_only_he_who_got_it_wakes_another() {
+    let scene = Scene::memory();
+    let kinds = [None, Some("work"), Some("other"), Some("third")];
+    let wait = |n: usize| {
+        let kinds = kinds[n % kinds.len()].map(|kind| vec![name(kind)]);
+        waits(&scene.engine, Fetch { kinds, ..wait_for("q") })
+    };
+    let mut waiters: Vec<_> = (0..1000).map(wait).collect();
+    scene.push(job("q"));
+    assert_eq!(woken(&waiters), kinds.len());
+    let mut polls = 0;
+    while woken(&waiters) > 0 {
+        waiters.retain_mut(|waiter| {
+            polls += usize::from(waiter.wakes() > 0);
+            waiter.poll_if_woken().is_none()
+        });
+    }
+    assert_eq!((polls, waiters.len()), (kinds.len() + 1, 999));
+}
+
+#[test]
 fn a_batch_of_ten_jobs_reaches_ten_who_wait() {
     let scene = Scene::memory();
     let mut waiters: Vec<_> = (0..20).map(|_| waits(&scene.engine, wait_for("q"))).collect();
@@ -240,6 +261,26 @@ fn a_stop_wakes_all_who_wait_and_tells_them_that_there_is_nothing() {
     assert_eq!(block_on(scene.engine.fetch(wait_for("q"))).expect("no error"), []);
     let pushed = block_on(scene.engine.push_all(job("q").into()));
     assert!(matches!(pushed, Err(Error::Stopping)));
+}
+
+#[test]
+fn a_quiet_engine_takes_nothing_new_and_hears_of_what_it_handed_out() {
+    on_both(|scene| {
+        scene.push(job("q"));
+        scene.push(job("q"));
+        let running = scene.fetch("q");
+        let mut waiter = Task::waiting(scene.engine.fetch(wait_for("elsewhere")));
+        scene.engine.quiet();
+        assert_eq!(waiter.poll_if_woken().expect("woken").expect("no error"), []);
+        assert_eq!(block_on(scene.engine.fetch(wait_for("q"))).expect("no error"), []);
+        let pushed = block_on(scene.engine.push_all(job("q").into()));
+        assert!(matches!(pushed, Err(Error::Stopping)));
+
+        assert_eq!(block_on(scene.engine.idle(Span::ZERO)).expect("no error"), 1);
+        let mut idle = Task::waiting(scene.engine.idle(HOUR));
+        scene.done(&running);
+        assert_eq!(idle.poll_if_woken().expect("woken").expect("no error"), 0);
+    });
 }
 
 #[test]

@@ -82,6 +82,18 @@ fn a_worker_gets_what_is_pushed_while_it_waits_and_stops_when_told() {
 }
 
 #[test]
+fn a_worker_of_a_quiet_engine_finishes_what_it_has_and_ends() {
+    let engine = Engine::memory();
+    engine.push("q", "one").wait().expect("pushed");
+    engine.push("q", "two").wait().expect("pushed");
+    let ran = engine.worker(["q"]).run_blocking(|_| {
+        engine.quiet();
+        Ok::<_, String>(())
+    });
+    assert_eq!(ran.expect("no error"), 1);
+}
+
+#[test]
 fn what_is_due_later_comes_when_it_is_due() {
     let engine = Engine::memory();
     engine.push("q", "later").after(Duration::from_millis(30)).wait().expect("pushed");

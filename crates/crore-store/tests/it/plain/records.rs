@@ -103,7 +103,7 @@ impl Records {
     /// The settings of a queue.
     pub(super) fn settings(&self, queue: &Name) -> QueueSettings {
         match self.entry(Table::Queues, queue).map(|entry| &entry.value) {
-            Some(Value::Queue(settings)) => settings.clone(),
+            Some(Value::Queue(settings)) => *settings,
             _ => QueueSettings::default(),
         }
     }

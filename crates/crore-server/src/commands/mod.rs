@@ -1,0 +1,62 @@
+//! What the commands do, a file each.
+
+mod client;
+mod completions;
+mod config;
+mod info;
+pub(crate) mod job;
+pub(crate) mod limit;
+pub(crate) mod queue;
+pub(crate) mod schedule;
+mod stats;
+mod store;
+mod tls;
+mod worker;
+
+use std::process::ExitCode;
+
+use client::Client;
+use serde_json::Value;
+
+use crate::cli::{Command, Remote};
+use crate::out::Out;
+use crate::{dev, serve};
+
+/// Does what was said.
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(settings) => serve::run(&settings),
+        Command::Dev { listen } => dev::run(&listen),
+        Command::Config(command) => config::run(command),
+        Command::Job { remote, command } => job::run(Call::new(&remote)?, command),
+        Command::Queue { remote, command } => queue::run(Call::new(&remote)?, command),
+        Command::Schedule { remote, command } => schedule::run(Call::new(&remote)?, command),
+        Command::Limit { remote, command } => limit::run(Call::new(&remote)?, command),
+        Command::Worker { remote, command } => worker::run(Call::new(&remote)?, &command),
+        Command::Stats { remote, minutes } => stats::run(Call::new(&remote)?, minutes),
+        Command::Info { remote } => info::run(Call::new(&remote)?),
+        Command::Backup { data, to } => store::backup(&data, &to),
+        Command::Verify { data } => store::verify(&data),
+        Command::Repair { data } => store::repair(&data),
+        Command::Completions { shell } => completions::run(shell),
+    }
+}
+
+/// What a command over the API needs: the server, and where its answers go.
+#[derive(Debug)]
+pub(crate) struct Call {
+    client: Client,
+    out: Out,
+}
+
+impl Call {
+    fn new(remote: &Remote) -> anyhow::Result<Self> {
+        Ok(Self { client: Client::new(remote)?, out: Out::new(remote.output) })
+    }
+}
+
+/// An object of what was said; what was not is left out.
+fn said<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+    let said = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(said.collect())
+}

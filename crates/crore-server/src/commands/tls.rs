@@ -1,0 +1,72 @@
+//! https: to a server that shows a certificate which is trusted.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, bail};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// How to speak to one server by https.
+#[derive(Clone)]
+pub(super) struct Tls {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// For a host whose certificate is signed by one in a file, or by one that the system trusts.
+    pub(super) fn new(host: &str, trusted: Option<&Path>) -> anyhow::Result<Self> {
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(host).map_err(|error| anyhow!(error))?;
+        let roots = match trusted {
+            Some(path) => from_file(path)?,
+            None => from_system()?,
+        };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self { connector: Arc::new(config).into(), name })
+    }
+
+    pub(super) async fn connect(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
+        self.connector.connect(self.name.clone(), stream).await
+    }
+}
+
+fn from_file(path: &Path) -> anyhow::Result<RootCertStore> {
+    let shown = path.display();
+    let mut roots = RootCertStore::empty();
+    let read = CertificateDer::pem_file_iter(path);
+    for certificate in read.with_context(|| format!("cannot read `{shown}`"))? {
+        let certificate = certificate.with_context(|| format!("`{shown}` has no certificate"))?;
+        roots.add(certificate).with_context(|| format!("a certificate in `{shown}`"))?;
+    }
+    if roots.is_empty() {
+        bail!("there is no certificate in `{shown}`");
+    }
+    Ok(roots)
+}
+
+fn from_system() -> anyhow::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    // One that cannot be read is one that is not trusted.
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        bail!("this machine trusts nobody; name the server's certificate with `--ca FILE`");
+    }
+    Ok(roots)
+}

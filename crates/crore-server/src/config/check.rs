@@ -1,0 +1,104 @@
+//! What has to hold between the values of a configuration. Pure: nothing is opened or looked up.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use super::Config;
+use super::raw::Raw;
+use super::section::Section;
+use super::sections::store::Store;
+
+/// Notes every value that cannot be, or does not go with another.
+pub(super) fn check(config: &Config, raw: &mut Raw) {
+    store(config, raw);
+    ports(config, raw);
+    reach(config, raw);
+    caps(config, raw);
+    if config.log.keep == 0 {
+        raw.clash("log.keep", "at least one file has to be kept".to_owned());
+    }
+}
+
+fn store(config: &Config, raw: &mut Raw) {
+    let store = &config.store;
+    let usual = Store::INFO.keys.iter().find(|key| key.field == "data").and_then(|key| key.default);
+    if store.memory && store.data.to_str() != usual {
+        let message = "jobs are kept in memory, so no directory can be chosen".to_owned();
+        raw.clash("store.data", message);
+    }
+    let least = crore_store::embedded::Options::MIN_SEGMENT;
+    if store.segment.0 < least {
+        raw.clash("store.segment", format!("it must be at least {least}B"));
+    }
+    if store.sync_every.is_zero() {
+        raw.clash("store.sync-every", "it cannot be zero".to_owned());
+    }
+}
+
+/// Every listener, by the key that it comes from.
+fn listeners(config: &Config) -> Vec<(String, SocketAddr)> {
+    let addresses = &config.listen.address.0;
+    let mut all: Vec<_> =
+        addresses.iter().map(|address| ("listen.address".to_owned(), *address)).collect();
+    if let Some(main) = addresses.first() {
+        let doors = config.doors.open();
+        all.extend(doors.map(|(name, port)| (format!("doors.{name}"), port.resolve(*main))));
+    }
+    all
+}
+
+fn ports(config: &Config, raw: &mut Raw) {
+    let mut taken: BTreeMap<SocketAddr, String> = BTreeMap::new();
+    for (key, address) in listeners(config) {
+        match taken.get(&address) {
+            Some(other) if address.port() != 0 => {
+                raw.clash(&key, format!("`{address}` is also the address of `{other}`"));
+            }
+            _ => drop(taken.insert(address, key)),
+        }
+    }
+}
+
+fn reach(config: &Config, raw: &mut Raw) {
+    if config.listen.insecure {
+        return;
+    }
+    for (key, address) in listeners(config) {
+        if !address.ip().is_loopback() {
+            let message = format!(
+                "`{address}` can be reached from other machines, and everybody there could do \
+                 everything; if that is what you want, say `--insecure`"
+            );
+            raw.clash(&key, message);
+        }
+    }
+}
+
+fn caps(config: &Config, raw: &mut Raw) {
+    let caps = &config.caps;
+    if caps.payload.0 > crore_core::Caps::MAX_PAYLOAD as u64 {
+        raw.clash("caps.payload", "it can be 16MiB at most".to_owned());
+    }
+    if caps.payload > caps.batch_bytes {
+        let message = "one payload would be larger than a batch may be: see `caps.batch-bytes`";
+        raw.clash("caps.payload", message.to_owned());
+    }
+    if caps.batch_bytes > config.http.max_body {
+        let message = "such a batch would be larger than a body may be: see `http.max-body`";
+        raw.clash("caps.batch-bytes", message.to_owned());
+    }
+    if caps.min_lease > caps.max_lease {
+        raw.clash("caps.min-lease", "it is longer than `caps.max-lease`".to_owned());
+    }
+    let counts = [
+        ("caps.batch-jobs", caps.batch_jobs),
+        ("caps.fetch", caps.fetch),
+        ("caps.page", caps.page),
+        ("caps.payload", caps.payload.0),
+    ];
+    for (key, n) in counts {
+        if n == 0 {
+            raw.clash(key, "nothing could be pushed or fetched".to_owned());
+        }
+    }
+}

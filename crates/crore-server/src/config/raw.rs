@@ -1,0 +1,130 @@
+//! What was given, from every side, before it is understood: defaults, a file, the environment, flags.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::fault::{Fault, did_you_mean};
+use super::section::Key;
+use super::setting::{Given, Setting};
+use super::{INFOS, keys};
+
+/// Where a value came from. The later ones win.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    Default,
+    File { path: String, line: usize },
+    Variable(String),
+    Flag(&'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{path}:{line}"),
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// What was given, by the whole name of each key, and what is wrong with it.
+#[derive(Debug, Default)]
+pub(crate) struct Raw {
+    values: BTreeMap<String, (Given, Source)>,
+    faults: Vec<Fault>,
+}
+
+impl Raw {
+    /// A value for a key. The layers are put in one after the other, so this one wins.
+    pub(crate) fn put(&mut self, path: &str, given: Given, source: Source) {
+        if keys().any(|key| key.path() == path) {
+            self.values.insert(path.to_owned(), (given, source));
+            return;
+        }
+        let known: Vec<String> = match path.split_once('.') {
+            Some(_) => keys().map(Key::path).collect(),
+            None => INFOS.iter().map(|info| info.name.to_owned()).collect(),
+        };
+        let hint = did_you_mean(path, &known);
+        self.wrong(path, Some(&given), source, format!("there is no such key{hint}"));
+    }
+
+    /// Notes that something is wrong.
+    pub(crate) fn wrong(
+        &mut self,
+        path: &str,
+        given: Option<&Given>,
+        source: Source,
+        message: String,
+    ) {
+        let value = given.map(Given::shown);
+        self.faults.push(Fault { source, key: path.to_owned(), value, message });
+    }
+
+    /// Notes that the value of a key does not go with another.
+    pub(crate) fn clash(&mut self, path: &str, message: String) {
+        let (given, source) = self.given(path);
+        self.wrong(path, given.as_ref(), source, message);
+    }
+
+    /// Variables of the environment whose names have two underscores, as `CRORE_LISTEN__ADDRESS`. Those
+    /// with one are not ours: who runs a service `crore` in Kubernetes has `CRORE_PORT` and more.
+    pub(crate) fn put_variables(&mut self, variables: impl Iterator<Item = (String, String)>) {
+        let mut ours: Vec<_> = variables
+            .filter(|(name, _)| name.strip_prefix("CRORE_").is_some_and(|rest| rest.contains("__")))
+            .collect();
+        ours.sort();
+        for (name, value) in ours {
+            let source = Source::Variable(name.clone());
+            if let Some(key) = keys().find(|key| key.variable() == name) {
+                self.put(&key.path(), Given::One(value), source);
+                continue;
+            }
+            let known: Vec<String> = keys().map(Key::variable).collect();
+            let hint = did_you_mean(&name, &known);
+            self.wrong("", Some(&Given::One(value)), source, format!("it means no key{hint}"));
+        }
+    }
+
+    /// What a key says and where that came from; a default is a value too.
+    pub(crate) fn given(&self, path: &str) -> (Option<Given>, Source) {
+        match self.values.get(path) {
+            Some((given, source)) => (Some(given.clone()), source.clone()),
+            None => {
+                let key = keys().find(|key| key.path() == path);
+                let default = key.and_then(|key| key.default);
+                (default.map(|text| Given::One(text.to_owned())), Source::Default)
+            }
+        }
+    }
+
+    /// The value of a key, understood. If it cannot be, that is noted, and it is as if nobody had said it:
+    /// what does not go together is then told in the same go.
+    pub(crate) fn read<T: Setting>(&mut self, key: &Key) -> T {
+        let path = key.path();
+        let (given, source) = self.given(&path);
+        let understood = given.as_ref().map(T::read);
+        match understood {
+            Some(Ok(value)) => value,
+            Some(Err(message)) => {
+                self.wrong(&path, given.as_ref(), source, message);
+                default_of(key)
+            }
+            None => default_of(key),
+        }
+    }
+
+    /// Everything that is wrong so far, in the order of where it stands.
+    pub(crate) fn take_faults(&mut self) -> Vec<Fault> {
+        let mut faults = std::mem::take(&mut self.faults);
+        faults.sort_by(|a, b| (&a.source, &a.key).cmp(&(&b.source, &b.key)));
+        faults
+    }
+}
+
+fn default_of<T: Setting>(key: &Key) -> T {
+    let default = key.default.map(|text| T::read(&Given::One(text.to_owned())));
+    let default = default.unwrap_or_else(|| T::absent().ok_or_else(String::new));
+    default.unwrap_or_else(|why| panic!("the default of `{}` is none: {why}", key.path()))
+}

@@ -1,0 +1,82 @@
+//! The JSON Schema of the configuration, for editors.
+
+use serde_json::{Map, Value, json};
+
+use super::INFOS;
+use super::section::{Info, Key, text};
+use super::setting::Shape;
+
+/// The schema, as it is printed.
+pub(crate) fn schema() -> Value {
+    let sections = INFOS.iter().map(|info| (info.name.to_owned(), section(info)));
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "crore.toml",
+        "description": "The configuration of the crore server.",
+        "type": "object",
+        "properties": sections.collect::<Map<_, _>>(),
+        "additionalProperties": false,
+    })
+}
+
+fn section(info: &Info) -> Value {
+    let keys = info.keys.iter().map(|key| (key.name(), value(key)));
+    json!({
+        "description": text(info.about),
+        "type": "object",
+        "properties": keys.collect::<Map<_, _>>(),
+        "additionalProperties": false,
+    })
+}
+
+fn value(key: &Key) -> Value {
+    let mut schema = shape(key.shape);
+    if let Value::Object(fields) = &mut schema {
+        fields.insert("description".to_owned(), text(key.about).into());
+        if let Some(default) = key.default {
+            fields.insert("default".to_owned(), typed(key.shape, default));
+        }
+    }
+    schema
+}
+
+fn shape(shape: Shape) -> Value {
+    match shape {
+        Shape::Flag => json!({ "type": "boolean" }),
+        Shape::Number => json!({ "type": "integer", "minimum": 0 }),
+        Shape::Text => json!({ "type": "string" }),
+        Shape::Span => json!({ "type": "string", "pattern": "^([0-9]+(d|h|m|s|ms))+$" }),
+        Shape::Size => json!({ "type": "string", "pattern": "^[0-9]+([KMG]iB|[KMG]?B)?$" }),
+        Shape::Port => json!({
+            "anyOf": [
+                { "type": "integer", "minimum": 0, "maximum": 65535 },
+                { "type": "string" },
+            ],
+        }),
+        Shape::OneOf(words) => json!({ "enum": words }),
+        Shape::Texts => json!({
+            "anyOf": [
+                { "type": "string" },
+                { "type": "array", "items": { "type": "string" }, "minItems": 1 },
+            ],
+        }),
+        Shape::Secret => json!({ "type": "string", "pattern": "^(file|env):." }),
+    }
+}
+
+/// A text in the type in which it would stand in a file.
+pub(super) fn typed(shape: Shape, text: &str) -> Value {
+    match shape {
+        Shape::Flag => text.parse().map_or_else(|_| text.into(), Value::Bool),
+        Shape::Number | Shape::Port => {
+            let number = text.replace('_', "").parse::<u64>();
+            number.map_or_else(|_| text.into(), Value::from)
+        }
+        Shape::Text
+        | Shape::Span
+        | Shape::Size
+        | Shape::OneOf(_)
+        | Shape::Texts
+        | Shape::Secret => text.into(),
+    }
+}

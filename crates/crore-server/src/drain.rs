@@ -1,0 +1,107 @@
+//! Being told to stop: the first signal lets workers finish, the second leaves at once.
+
+use std::io;
+use std::time::Duration;
+
+use crore::Engine;
+use crore_core::Span;
+use crore_doors::Doors;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// How long answers that are under way may take when everything else is over.
+const ANSWERS_FOR: Duration = Duration::from_secs(2);
+
+/// The signals that mean to stop.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    pub(crate) fn new() -> io::Result<Self> {
+        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
+        Ok(Self { terminate: signal(terminate)?, interrupt: signal(interrupt)? })
+    }
+
+    /// The next one, by its name.
+    pub(crate) async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "TERM",
+            _ = self.interrupt.recv() => "INT",
+        }
+    }
+}
+
+/// Tells all listeners when to close.
+#[derive(Debug, Clone)]
+pub(crate) struct Closing(watch::Sender<bool>);
+
+impl Closing {
+    pub(crate) fn new() -> Self {
+        Self(watch::Sender::new(false))
+    }
+
+    pub(crate) fn close(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Ends when it is time to close.
+    pub(crate) fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut seen = self.0.subscribe();
+        async move {
+            // Who tells us is gone only when everything is.
+            let _ = seen.wait_for(|is_closed| *is_closed).await;
+        }
+    }
+}
+
+/// Lets workers finish: nothing new is taken, whoever waits for jobs is told that there are none, and
+/// reports are still heard, until no job runs or the time is over. Then the listeners close, and the engine.
+///
+/// Jobs that are still out stay with their workers: a lease holds over a restart, so a worker that comes
+/// back in time finishes its job, and nothing is done twice. If it does not, that costs no attempt.
+pub(crate) async fn drain(
+    doors: &Doors,
+    closing: &Closing,
+    at_most: Span,
+    listeners: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let engine = doors.engine();
+    doors.close();
+    match engine.idle(at_most).await {
+        Ok(0) => tracing::info!("no job is running"),
+        Ok(n) => tracing::warn!(
+            jobs = n,
+            "jobs are still with their workers, who may report them to the next server"
+        ),
+        Err(error) => tracing::error!(%error, "cannot tell whether jobs are running"),
+    }
+    closing.close();
+    let mut listeners = std::pin::pin!(listeners);
+    // Those who listen to events would never go by themselves; they are told when the engine stops.
+    let open = tokio::time::timeout(ANSWERS_FOR, listeners.as_mut()).await.is_err();
+    let stopped = tokio::task::spawn_blocking({
+        let engine = engine.clone();
+        move || engine.stop()
+    });
+    stopped.await??;
+    if open && tokio::time::timeout(ANSWERS_FOR, listeners).await.is_err() {
+        tracing::warn!("connections were still open");
+    }
+    Ok(())
+}
+
+/// How long the store may take to close when nobody wants to wait any more.
+const LEAVE_WITHIN: Duration = Duration::from_millis(500);
+
+/// Leaves at once, when told a second time. Everything that was answered is kept anyway; a store that can be
+/// closed in a moment also knows which jobs are out, and does not hand them to others.
+pub(crate) async fn leave(signal: &str, engine: Engine) -> ! {
+    tracing::warn!(signal, "told again to stop: leaving now");
+    let stopped = tokio::task::spawn_blocking(move || engine.stop());
+    // Whether it could or not, we leave.
+    let _ = tokio::time::timeout(LEAVE_WITHIN, stopped).await;
+    std::process::exit(1);
+}

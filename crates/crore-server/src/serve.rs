@@ -1,0 +1,172 @@
+//! `crore serve`: open the store, listen, and stay until told to stop.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use crore::{Engine, Options};
+use crore_doors::{Doors, listen};
+use crore_store::{Memory, SystemClock};
+use crore_wire::words::Period;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::cli::Settings;
+use crate::config::{self, Config, Flags};
+use crate::drain::{self, Closing, Signals};
+use crate::exit::{Failure, Why};
+use crate::{logs, welcome};
+
+/// Runs a server until it is told to stop.
+pub(crate) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
+    let config = understood(settings.config.as_deref(), settings.flags())?;
+    let _logs = logs::start(&config)?;
+    let engine = open(&config)?;
+    runtime()?.block_on(serve(&engine, &config, welcome::serve))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The configuration, from every side.
+pub(crate) fn understood(file: Option<&Path>, flags: Flags) -> anyhow::Result<Config> {
+    let mut raw = config::gather(file, flags)?;
+    let understood = config::understand(&mut raw);
+    Ok(understood.map_err(|faults| Failure::new(Why::Usage, faults.to_string()))?)
+}
+
+pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all().build().context("cannot start threads")
+}
+
+/// Opens the engine on the store that the configuration names, if that promises enough.
+pub(crate) fn open(config: &Config) -> anyhow::Result<Engine> {
+    let engine = open_any(config)?;
+    let (has, needs) = (engine.durability(), config.store.required());
+    if has < needs {
+        let message = format!(
+            "answers of this store survive {has}, and `store.require` wants {needs}: see \
+             `store.durability` and `store.memory`"
+        );
+        return Err(Failure::new(Why::Usage, message).into());
+    }
+    Ok(engine)
+}
+
+fn open_any(config: &Config) -> anyhow::Result<Engine> {
+    let mut options = Options::default();
+    options.caps = config.caps.caps();
+    options.store = config.store.options();
+    options.queues = config.retention.settings();
+    if config.store.memory {
+        let clock = Arc::new(SystemClock);
+        let store = Memory::new(clock.clone()).with_queues(options.queues);
+        return Ok(Engine::on(Arc::new(store), clock, options)?);
+    }
+    let dir = &config.store.data;
+    Engine::open_with(dir, options).map_err(|error| not_opened(error, &dir.display().to_string()))
+}
+
+/// Why a store could not be opened, and what to do about it.
+fn not_opened(error: crore::Error, dir: &str) -> anyhow::Error {
+    if let crore::Error::Store(crore_store::Error::Unavailable(source)) = &error
+        && let Some(io) = source.downcast_ref::<io::Error>()
+        && io.kind() == io::ErrorKind::WouldBlock
+    {
+        let message = format!("{io}; stop it, or choose another directory with `--data`");
+        return Failure::new(Why::Conflict, message).into();
+    }
+    let is_damaged = matches!(error, crore::Error::Store(crore_store::Error::Corrupt { .. }));
+    let error = anyhow!(error).context(format!("cannot open the store in `{dir}`"));
+    match is_damaged {
+        true => anyhow!("{error:#}; `crore verify {dir}` says more"),
+        false => error,
+    }
+}
+
+/// A listener, and the door it is for; the main one is for all.
+pub(crate) struct Bound {
+    pub(crate) door: Option<config::DoorName>,
+    pub(crate) address: SocketAddr,
+    listener: TcpListener,
+}
+
+/// Serves until told to stop, and drains. `welcome` is told where it listens.
+pub(crate) async fn serve(
+    engine: &Engine,
+    config: &Config,
+    welcome: impl FnOnce(&Engine, &Config, &[Bound]),
+) -> anyhow::Result<()> {
+    // Before anything is said: whoever sees where we listen may tell us to stop.
+    let mut signals = Signals::new().context("cannot listen to signals")?;
+    let bound = bind(config).await?;
+    welcome(engine, config, &bound);
+    for one in &bound {
+        tracing::info!(address = %one.address, door = one.door.unwrap_or("all"), "listening");
+    }
+    let doors = Doors::new(engine.clone(), config.http.options());
+    let router = doors.router();
+    let closing = Closing::new();
+    let mut listeners = JoinSet::new();
+    for one in bound {
+        let options = config.listen.options();
+        listeners.spawn(listen::serve(one.listener, router.clone(), options, closing.closed()));
+    }
+    let mut ended = async || {
+        while let Some(ended) = listeners.join_next().await {
+            report(ended);
+        }
+    };
+    let signal = tokio::select! {
+        signal = signals.next() => signal,
+        () = ended() => anyhow::bail!("every listener has ended"),
+    };
+    tracing::info!(signal, drain_for = %Period(config.listen.drain_for), "told to stop: letting workers finish");
+    tokio::select! {
+        drained = drain::drain(&doors, &closing, config.listen.drain_for, ended()) => drained?,
+        signal = signals.next() => drain::leave(signal, engine.clone()).await,
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn report(ended: Result<Result<(), listen::Error>, tokio::task::JoinError>) {
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "a listener failed"),
+        Err(error) => tracing::error!(%error, "a listener was lost"),
+    }
+}
+
+async fn bind(config: &Config) -> anyhow::Result<Vec<Bound>> {
+    let mut bound = Vec::new();
+    for address in &config.listen.address.0 {
+        bound.push(bind_one(None, *address).await?);
+    }
+    let main = bound.first().map(|one: &Bound| one.address);
+    for (door, port) in config.doors.open() {
+        if let Some(main) = main {
+            bound.push(bind_one(Some(door), port.resolve(main)).await?);
+        }
+    }
+    Ok(bound)
+}
+
+async fn bind_one(door: Option<config::DoorName>, address: SocketAddr) -> anyhow::Result<Bound> {
+    let listener = match TcpListener::bind(address).await {
+        Ok(listener) => listener,
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            let flag = door.map_or("--listen".to_owned(), |door| format!("--door {door}=PORT"));
+            let message = format!(
+                "another program listens on {address}, perhaps another crore; choose another \
+                 address with `{flag}`"
+            );
+            return Err(Failure::new(Why::Conflict, message).into());
+        }
+        Err(error) => return Err(anyhow!(error).context(format!("cannot listen on {address}"))),
+    };
+    let address = listener.local_addr()?;
+    Ok(Bound { door, address, listener })
+}

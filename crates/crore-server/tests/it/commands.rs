@@ -1,0 +1,213 @@
+//! Commands over the API.
+
+use serde_json::{Value, json};
+
+use crate::binary::{Server, dir, run};
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A server in memory, which is all that these need.
+fn server(dir: &std::path::Path) -> Server {
+    Server::start(dir, &["--memory"])
+}
+
+/// Takes the next job of a queue and reports it.
+fn work(server: &Server, queue: &str, report: Value) {
+    let ask = json!({ "queues": [queue], "worker": "w1" });
+    let job = server.post("/v1/fetch", &ask)["jobs"][0].clone();
+    let Value::Object(mut fields) = report else { panic!("a report") };
+    fields.insert("id".to_owned(), job["id"].clone());
+    fields.insert("delivery".to_owned(), job["delivery"].clone());
+    server.post("/v1/finish", &json!({ "jobs": [fields] }));
+}
+
+#[test]
+fn a_job_is_pushed_looked_at_waited_for_and_removed() {
+    let dir = dir();
+    let server = server(dir.path());
+    let push =
+        ["job", "push", "mail", r#"{"to": "ada"}"#, "--keep-result", "1h", "--label", "a=b", "-q"];
+    let id = server.run(&push).good().trim().to_owned();
+
+    let job = parsed(&server.run(&["job", "get", &id, "--why", "-o", "json"]).good());
+    assert_eq!((&job["state"], &job["payload"]), (&json!("ready"), &json!({ "to": "ada" })));
+    assert_eq!(job["labels"], json!({ "a": "b" }));
+    assert!(job["reasons"].is_array(), "{job}");
+    let table = server.run(&["job", "ls"]).good();
+    assert!(table.starts_with("ID") && table.contains("mail"), "{table}");
+
+    work(&server, "mail", json!({ "outcome": "done", "result": 42 }));
+    let ended = parsed(&server.run(&["job", "wait", &id, "-o", "json"]).good());
+    assert_eq!((&ended["state"], &ended["result"]), (&json!("done"), &json!(42)));
+    assert!(server.run(&["job", "rm", &id]).good().contains("gone"));
+    let gone = server.run(&["job", "get", &id]);
+    assert_eq!(gone.code, Some(3), "{gone:?}");
+    assert!(gone.err.contains("not-found"), "{}", gone.err);
+    server.stop();
+}
+
+#[test]
+fn lines_of_the_standard_input_are_jobs_or_payloads() {
+    let dir = dir();
+    let server = server(dir.path());
+    let jobs: String = (0..1200).map(|n| format!("{{\"kind\":\"a\",\"payload\":{n}}}\n")).collect();
+    assert_eq!(server.run_on(&["job", "push", "-"], &jobs).good(), "pushed 1200 jobs\n");
+    let payloads = "1\n\n{\"two\": 2}\n";
+    assert_eq!(server.run_on(&["job", "push", "b", "-"], payloads).good(), "pushed 2 jobs\n");
+    let listed = server.run(&["job", "ls", "--queue", "a", "-n", "2000", "-o", "jsonl"]).good();
+    assert_eq!(listed.lines().count(), 1200);
+
+    let bad = "{\"kind\":\"a\"}\n{\"kind\":\"\"}\n{\"kind\":\"a\",\"priority\":-1}\n";
+    let ran = server.run_on(&["job", "push", "-"], bad);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "pushed 2 jobs, 1 refused\n"));
+    assert!(ran.err.starts_with("line 2: kind: "), "{}", ran.err);
+    let ran = server.run_on(&["job", "push", "-"], "{\"kind\":\"a\"}\nnonsense\n");
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("line 2 is not JSON"), "{}", ran.err);
+    server.stop();
+}
+
+#[test]
+fn a_payload_may_come_from_a_file_and_has_to_be_json() {
+    let dir = dir();
+    let server = server(dir.path());
+    let file = dir.path().join("letter.json");
+    std::fs::write(&file, "{\"big\": true}").expect("written");
+    let at = format!("@{}", file.display());
+    let id = server.run(&["job", "push", "mail", &at, "-q"]).good();
+    let job = parsed(&server.run(&["job", "get", id.trim(), "-o", "json"]).good());
+    assert_eq!(job["payload"], json!({ "big": true }));
+    let bad = server.run(&["job", "push", "mail", "hello"]);
+    assert_eq!(bad.code, Some(2));
+    assert!(bad.err.contains("`hello` is not JSON"), "{}", bad.err);
+    server.stop();
+}
+
+#[test]
+fn a_payload_arrives_as_it_was_written() {
+    let dir = dir();
+    let server = server(dir.path());
+    let payload = r#"{"z": 1.0,  "a": 123456789012345678901234567890, "m": [0.10]}"#;
+    let id = server.run(&["job", "push", "a", payload, "-q"]).good();
+    let lines = format!("{payload}\n");
+    server.run_on(&["job", "push", "a", "-"], &lines).good();
+    server
+        .run_on(&["job", "push", "-"], &format!("{{\"kind\":\"a\",\"payload\":{payload}}}\n"))
+        .good();
+    for n in 0..3 {
+        let id = (id.trim().parse::<u64>().expect("a number") + n).to_string();
+        let job = server.run(&["job", "get", &id, "-o", "json"]).good();
+        assert!(job.contains(payload), "{job}");
+    }
+    server.stop();
+}
+
+#[test]
+fn what_is_dead_is_found_and_retried_all_at_once() {
+    let dir = dir();
+    let server = server(dir.path());
+    for _ in 0..3 {
+        server.run(&["job", "push", "mail", "--attempts", "1"]).good();
+        work(&server, "mail", json!({ "outcome": "failed", "error": "asleep" }));
+    }
+    let dead = server.run(&["job", "ls", "--state", "dead"]).good();
+    assert_eq!(dead.matches("asleep").count(), 3, "{dead}");
+    let all = ["job", "retry", "--state", "dead", "--queue", "mail", "-o", "json"];
+    let would = parsed(&server.run(&[&all[..], &["--dry-run"]].concat()).good());
+    assert_eq!(would["done"], 3);
+    assert_eq!(server.get("/v1/jobs?state=dead")["jobs"].as_array().map(Vec::len), Some(3));
+    assert_eq!(parsed(&server.run(&all).good())["done"], 3);
+    assert_eq!(server.get("/v1/jobs?state=ready")["jobs"].as_array().map(Vec::len), Some(3));
+
+    let none = server.run(&["job", "cancel"]);
+    assert_eq!(none.code, Some(2), "{none:?}");
+    server.stop();
+}
+
+#[test]
+fn jobs_are_cancelled_retried_and_moved_by_their_ids() {
+    let dir = dir();
+    let server = server(dir.path());
+    let id = server.run(&["job", "push", "mail", "-q"]).good().trim().to_owned();
+    let edited = server.run(&["job", "edit", &id, "--queue", "other", "--priority", "-3"]).good();
+    assert!(edited.contains("ready"), "{edited}");
+    let job = server.get(&format!("/v1/jobs/{id}"));
+    assert_eq!((&job["queue"], &job["priority"]), (&json!("other"), &json!(-3)));
+    assert!(server.run(&["job", "cancel", &id]).good().contains("cancelled"));
+    assert!(server.run(&["job", "retry", &id]).good().contains("ready"));
+    assert_eq!(server.run(&["job", "edit", &id]).code, Some(2));
+    server.stop();
+}
+
+#[test]
+fn a_queue_is_paused_resumed_drained_and_set() {
+    let dir = dir();
+    let server = server(dir.path());
+    server.run(&["job", "push", "mail"]).good();
+    server.run(&["queue", "pause", "mail"]).good();
+    let queues = parsed(&server.run(&["queue", "ls", "-o", "json"]).good());
+    assert_eq!((&queues[0]["paused"], &queues[0]["counts"]["ready"]), (&json!(true), &json!(1)));
+    server.run(&["queue", "resume", "mail"]).good();
+    assert!(
+        server
+            .run(&["queue", "drain", "mail", "--for", "1s"])
+            .good()
+            .contains("none of its jobs runs")
+    );
+    let set = ["queue", "set", "mail", "--keep-done", "1h", "--max-dead", "5", "-o", "json"];
+    let set = parsed(&server.run(&set).good());
+    assert_eq!((&set["keep_done"], &set["max_dead"]), (&json!("1h"), &json!(5)));
+    server.stop();
+}
+
+#[test]
+fn schedules_and_limits_are_set_listed_and_removed() {
+    let dir = dir();
+    let server = server(dir.path());
+    let set = ["schedule", "set", "nightly", "cron 0 3 * * * in Europe/Berlin", "report", "{}"];
+    server.run(&set).good();
+    let listed = server.run(&["schedule", "ls"]).good();
+    assert!(listed.contains("nightly") && listed.contains("Europe/Berlin"), "{listed}");
+    server.run(&["schedule", "pause", "nightly"]).good();
+    assert_eq!(parsed(&server.run(&["schedule", "ls", "-o", "json"]).good())[0]["paused"], true);
+    server.run(&["schedule", "resume", "nightly"]).good();
+    let ticks = server.run(&["schedule", "preview", "every 15m", "-n", "3"]).good();
+    assert_eq!(ticks.lines().count(), 4, "{ticks}");
+    server.run(&["schedule", "rm", "nightly"]).good();
+    assert_eq!(server.run(&["schedule", "ls", "-o", "jsonl"]).good(), "");
+    let bad = server.run(&["schedule", "set", "x", "sometimes", "report"]);
+    assert_eq!(bad.code, Some(2), "{bad:?}");
+
+    server.run(&["limit", "set", "a/b c", r#"where kind = "mail" rate 100/1m"#]).good();
+    assert_eq!(parsed(&server.run(&["limit", "ls", "-o", "json"]).good())[0]["name"], "a/b c");
+    server.run(&["limit", "rm", "a/b c"]).good();
+    assert_eq!(server.run(&["limit", "ls", "-o", "jsonl"]).good(), "");
+    server.stop();
+}
+
+#[test]
+fn workers_statistics_and_the_server_are_shown() {
+    let dir = dir();
+    let server = server(dir.path());
+    server.run(&["job", "push", "mail"]).good();
+    let (status, _) =
+        server.call("PUT", "/v1/workers/w1", Some(&json!({ "about": { "host": "h" } })));
+    assert_eq!(status / 100, 2);
+    assert!(server.run(&["worker", "ls"]).good().contains("w1"));
+    let stats = server.run(&["stats", "--minutes"]).good();
+    assert!(stats.starts_with("FROM"), "{stats}");
+    let info = parsed(&server.run(&["info", "-o", "json"]).good());
+    assert_eq!((&info["name"], &info["durability"]), (&json!("crore"), &json!("D0")));
+    server.stop();
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let dir = dir();
+    let ran = run(dir.path(), &["info", "--server", "http://127.0.0.1:1"]);
+    assert_eq!(ran.code, Some(5));
+    assert!(ran.err.contains("http://127.0.0.1:1 cannot be reached"), "{}", ran.err);
+    assert_eq!(run(dir.path(), &["info", "--server", "gopher://x"]).code, Some(2));
+}

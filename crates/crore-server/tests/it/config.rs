@@ -1,0 +1,78 @@
+//! The configuration, as it is met from outside.
+
+use crate::binary::{crore, dir, run};
+
+#[test]
+fn a_bad_configuration_is_told_whole_and_nothing_starts() {
+    let dir = dir();
+    let text =
+        "[listen]\nadress = \"127.0.0.1:1\"\n\n[caps]\npayload = \"17MiB\"\nfetch = \"many\"\n";
+    std::fs::write(dir.path().join("crore.toml"), text).expect("written");
+    let told = "error: the configuration has 4 faults\n  \
+        crore.toml:2: listen.adress = `127.0.0.1:1`: there is no such key; did you mean `listen.address`?\n  \
+        crore.toml:5: caps.payload = `17MiB`: it can be 16MiB at most\n  \
+        crore.toml:5: caps.payload = `17MiB`: one payload would be larger than a batch may be: see `caps.batch-bytes`\n  \
+        crore.toml:6: caps.fetch = `many`: this is no whole number from 0 on\n";
+    for command in [["config", "check"].as_slice(), &["serve"], &["config", "show"]] {
+        let ran = run(dir.path(), command);
+        assert_eq!((ran.code, ran.err.as_str(), ran.out.as_str()), (Some(2), told, ""));
+    }
+    assert!(!dir.path().join("crore-data").exists());
+}
+
+#[test]
+fn what_is_chosen_is_shown_with_where_it_was_chosen() {
+    let dir = dir();
+    std::fs::write(dir.path().join("other.toml"), "[caps]\npage = 7\n").expect("written");
+    let arguments = ["config", "show", "--config", "other.toml", "--door", "lightjq=6400"];
+    let mut command = crore(dir.path(), &arguments);
+    command.env("CRORE_STORE__DURABILITY", "interval");
+    let shown = crate::binary::Ran::of(command.output().expect("it runs")).good();
+    let line = |start: &str| {
+        let line = shown.lines().find(|line| line.starts_with(start)).unwrap_or_default();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line("page"), "page = 7 # other.toml:2");
+    assert_eq!(line("durability"), "durability = \"interval\" # CRORE_STORE__DURABILITY");
+    assert_eq!(line("lightjq"), "lightjq = 6400 # --door");
+    assert_eq!(line("memory"), "memory = false # default");
+
+    let json = run(dir.path(), &["config", "show", "-o", "json", "--memory"]).good();
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["store"]["memory"], serde_json::json!({ "value": true, "source": "--memory" }));
+}
+
+#[test]
+fn a_good_configuration_is_called_good() {
+    let dir = dir();
+    assert_eq!(run(dir.path(), &["config", "check"]).good(), "the configuration is good\n");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_an_error() {
+    let dir = dir();
+    let ran = run(dir.path(), &["config", "check", "--config", "nowhere.toml"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("`nowhere.toml`"), "{}", ran.err);
+}
+
+#[test]
+fn nobody_listens_to_the_world_by_accident() {
+    let dir = dir();
+    let ran = run(dir.path(), &["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("--insecure"), "{}", ran.err);
+    let checked = run(dir.path(), &["config", "check", "--listen", "0.0.0.0:0", "--insecure"]);
+    assert_eq!(checked.code, Some(0), "{}", checked.err);
+}
+
+#[test]
+fn the_schema_is_one_and_knows_every_section() {
+    let dir = dir();
+    let schema = run(dir.path(), &["config", "schema"]).good();
+    let schema: serde_json::Value = serde_json::from_str(&schema).expect("JSON");
+    let sections = schema["properties"].as_object().expect("sections");
+    for name in ["listen", "store", "doors", "log", "caps", "retention"] {
+        assert!(sections.contains_key(name), "{name}");
+    }
+}

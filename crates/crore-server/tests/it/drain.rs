@@ -1,0 +1,122 @@
+//! Being told to stop.
+
+use std::thread;
+
+use crore_testkit::eventually;
+use serde_json::{Value, json};
+
+use crate::binary::{LONG, Server, call, dir};
+
+fn fetch(server: &Server) -> Value {
+    server.post("/v1/jobs", &json!({ "kind": "a" }));
+    server.post("/v1/fetch", &json!({ "queues": ["a"], "worker": "w" }))["jobs"][0].clone()
+}
+
+fn done(job: &Value) -> Value {
+    let report = json!({ "id": job["id"], "delivery": job["delivery"], "outcome": "done" });
+    json!({ "jobs": [report] })
+}
+
+#[test]
+fn a_server_that_is_told_to_stop_takes_nothing_new_and_lets_workers_finish() {
+    let dir = dir();
+    let mut server = Server::start(dir.path(), &[]);
+    let job = fetch(&server);
+    server.post("/v1/jobs", &json!({ "kind": "a" }));
+
+    // One waits for a job of another queue, and is told that there is none.
+    let address = server.address;
+    let waits = thread::spawn(move || {
+        let ask = json!({ "queues": ["b"], "wait": "60s", "worker": "w" });
+        call(address, "POST", "/v1/fetch", Some(&ask)).expect("an answer")
+    });
+    server.signal("TERM");
+    server.until_written("told to stop");
+    assert_eq!(waits.join().expect("no panic"), (200, json!({ "jobs": [] })));
+
+    assert_eq!(
+        server.post("/v1/fetch", &json!({ "queues": ["a"], "worker": "w" })),
+        json!({ "jobs": [] })
+    );
+    let (status, problem) = server.call("POST", "/v1/jobs", Some(&json!({ "kind": "a" })));
+    assert_eq!((status, &problem["code"]), (503, &json!("stopping")));
+    assert_eq!(server.call("GET", "/readyz", None).0, 503);
+
+    server.post("/v1/finish", &done(&job));
+    assert!(server.ended().success());
+
+    let server = Server::start(dir.path(), &[]);
+    let id = job["id"].as_str().expect("an id");
+    assert_eq!(server.get(&format!("/v1/jobs/{id}"))["state"], "done");
+    assert_eq!(server.get("/v1/jobs?state=ready")["jobs"].as_array().map(Vec::len), Some(1));
+    server.stop();
+}
+
+#[test]
+fn a_job_that_is_handed_back_while_the_server_drains_costs_no_attempt() {
+    let dir = dir();
+    let mut server = Server::start(dir.path(), &[]);
+    let job = fetch(&server);
+    server.signal("TERM");
+    server.until_written("told to stop");
+    let report = json!({ "id": job["id"], "delivery": job["delivery"], "outcome": "interrupted" });
+    server.post("/v1/finish", &json!({ "jobs": [report] }));
+    assert!(server.ended().success());
+
+    let server = Server::start(dir.path(), &[]);
+    let again = server.post("/v1/fetch", &json!({ "queues": ["a"], "worker": "w" }));
+    assert_eq!((&again["jobs"][0]["id"], &again["jobs"][0]["attempt"]), (&job["id"], &json!(1)));
+    server.stop_soon();
+}
+
+#[test]
+fn a_worker_that_takes_too_long_keeps_its_job_over_the_restart() {
+    let dir = dir();
+    let mut server = Server::start(dir.path(), &["--drain-for", "100ms"]);
+    let job = fetch(&server);
+    server.signal("INT");
+    assert!(server.ended().success());
+    assert!(server.wrote().contains("still with their workers"), "{}", server.wrote());
+
+    let server = Server::start(dir.path(), &[]);
+    assert_eq!(
+        server.post("/v1/fetch", &json!({ "queues": ["a"], "worker": "x" })),
+        json!({ "jobs": [] })
+    );
+    server.post("/v1/finish", &done(&job));
+    let id = job["id"].as_str().expect("an id");
+    assert_eq!(server.get(&format!("/v1/jobs/{id}"))["state"], "done");
+    server.stop();
+}
+
+#[test]
+fn a_second_signal_leaves_now_and_loses_nothing() {
+    let dir = dir();
+    let mut server = Server::start(dir.path(), &["--drain-for", "1h"]);
+    let job = fetch(&server);
+    server.signal("TERM");
+    server.until_written("told to stop");
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(1));
+
+    let server = Server::start(dir.path(), &[]);
+    let id = job["id"].as_str().expect("an id");
+    assert_eq!(server.get(&format!("/v1/jobs/{id}"))["state"], "running");
+    server.stop_soon();
+}
+
+#[test]
+fn whoever_listens_to_events_holds_nobody_up() {
+    use std::io::{Read, Write};
+    let dir = dir();
+    let mut server = Server::start(dir.path(), &[]);
+    let mut stream = std::net::TcpStream::connect(server.address).expect("connected");
+    let head = format!("GET /v1/events HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+    stream.write_all(head.as_bytes()).expect("written");
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).expect("an answer");
+    assert_eq!(&first, b"HTTP/1.1 200");
+    server.signal("TERM");
+    assert!(server.ended().success());
+    eventually(LONG, || stream.read(&mut first).is_ok_and(|n| n == 0));
+}

@@ -1,0 +1,12 @@
+//! The built binary, as people and programs use it.
+
+mod binary;
+mod commands;
+mod config;
+mod drain;
+mod first_look;
+mod help;
+mod https;
+mod life;
+mod logs;
+mod store;

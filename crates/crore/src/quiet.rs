@@ -1,0 +1,91 @@
+//! Leaving in peace: nothing new is taken, and what was handed out may still come to its end.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+use crore_core::{Span, State};
+
+use crate::engine::{Engine, Inner};
+use crate::error::Error;
+use crate::events::{Happened, Heard, Listener};
+
+impl Engine {
+    /// Takes nothing new from now on: pushes are refused as [`Error::Stopping`], whoever waits for jobs is
+    /// told that there are none, and workers of this program finish what they have. Reports, renewals and
+    /// looks go on, until the engine is [stopped](Engine::stop). There is no way back.
+    pub fn quiet(&self) {
+        self.inner.is_quiet.store(true, Ordering::Release);
+        self.inner.dispatch.wake_all();
+    }
+
+    /// Waits until no job runs, at most so long, and gives how many still do. On a store that several
+    /// engines share, those of the others count too.
+    ///
+    /// ```
+    /// use crore::core::machine::Outcome;
+    /// use crore::core::{Name, Span};
+    /// use crore::fetch::Fetch;
+    /// use crore::finish::Finish;
+    /// use crore::{Engine, Error, block_on};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let engine = Engine::memory();
+    /// engine.push("mail", "hello").wait()?;
+    /// let ask = Fetch::new(Name::new("queue", "mail")?, Name::new("worker", "w1")?);
+    /// let job = block_on(engine.fetch(ask))?.remove(0);
+    ///
+    /// engine.quiet();
+    /// assert!(matches!(engine.push("mail", "again").wait(), Err(Error::Stopping)));
+    /// assert_eq!(block_on(engine.idle(Span::ZERO))?, 1);
+    /// // What was handed out can still be reported.
+    /// block_on(engine.finish(Finish::of(&job, Outcome::Done { result: None })))?;
+    /// assert_eq!(block_on(engine.idle(Span::from_secs(5)))?, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn idle(&self, at_most: Span) -> Result<u64, Error> {
+        self.inner.idle(at_most).await
+    }
+}
+
+impl Inner {
+    /// Whether nothing new is taken any more.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.is_quiet.load(Ordering::Acquire) || self.is_stopping()
+    }
+
+    async fn idle(&self, at_most: Span) -> Result<u64, Error> {
+        // Whatever ends from here on is heard of, so nothing ends unseen between a look and the wait.
+        let mut listener = self.events.listen();
+        let mut sleep = pin!(self.timers.sleep_until(self.now().after(at_most)));
+        loop {
+            let counts = self.store.counts(None).await?;
+            let running = counts.iter().filter(|count| count.state == State::Running);
+            let n = running.map(|count| count.n).sum();
+            if n == 0 {
+                return Ok(0);
+            }
+            let mut ended = pin!(one_ended(&mut listener));
+            let is_over = poll_fn(|context| match ended.as_mut().poll(context) {
+                Poll::Ready(ended) => Poll::Ready(ended.map(|()| false)),
+                Poll::Pending => sleep.as_mut().poll(context).map(|()| Ok(true)),
+            });
+            if is_over.await? {
+                return Ok(n);
+            }
+        }
+    }
+}
+
+/// Waits until a job may have stopped running.
+async fn one_ended(listener: &mut Listener) -> Result<(), Error> {
+    loop {
+        match listener.next().await {
+            None => return Err(Error::Stopping),
+            Some(Heard::Event(event)) if event.what == Happened::Pushed => {}
+            Some(Heard::Event(_) | Heard::Missed(_)) => return Ok(()),
+        }
+    }
+}
