@@ -8,6 +8,8 @@ use crore_wire::words::{Period, Size};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 
+use crate::access::{self, Access};
+use crate::audit::Audit;
 use crate::jobber;
 use crate::lightjq::{self, push};
 use crate::outbound::{self, Outbound};
@@ -30,6 +32,8 @@ pub struct Options {
     pub jobber: jobber::Options,
     /// What may be called.
     pub outbound: outbound::Options,
+    /// How callers are known.
+    pub access: access::Options,
 }
 
 impl Default for Options {
@@ -42,6 +46,7 @@ impl Default for Options {
             lightjq: lightjq::Options::default(),
             jobber: jobber::Options::default(),
             outbound: outbound::Options::default(),
+            access: access::Options::default(),
         }
     }
 }
@@ -56,6 +61,8 @@ struct Shared {
     options: Options,
     is_closing: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
+    access: Access,
+    audit: Audit,
     keys: crate::http::Keys,
     push_workers: push::Handle,
 }
@@ -64,15 +71,30 @@ impl Doors {
     /// The doors that are served on the one port.
     pub const NAMES: &[&str] = &["http", "jobber", "lightjq"];
 
-    /// Doors to an engine.
+    /// Doors to an engine, without an audit log.
     pub fn new(engine: Engine, options: Options) -> Self {
+        Self::audited(engine, options, Audit::none())
+    }
+
+    /// Doors to an engine; what is changed through them is written into the audit log.
+    pub fn audited(engine: Engine, options: Options, audit: Audit) -> Self {
         let listeners = Arc::new(Semaphore::new(options.max_listeners.min(Semaphore::MAX_PERMITS)));
         let is_closing = watch::Sender::new(false);
         let outbound = Outbound::new(options.outbound.clone());
         let workers = options.lightjq.workers.clone();
         let push_workers = push::Handle::new(engine.clone(), outbound, workers);
+        let access = Access::new(engine.clone(), options.access.clone());
         let keys = Default::default();
-        Self(Arc::new(Shared { engine, options, is_closing, listeners, keys, push_workers }))
+        Self(Arc::new(Shared {
+            engine,
+            options,
+            is_closing,
+            listeners,
+            access,
+            audit,
+            keys,
+            push_workers,
+        }))
     }
 
     /// All that is served on the one port.
@@ -119,6 +141,16 @@ impl Doors {
         let mut is_closing = self.0.is_closing.subscribe();
         // The sender lives as long as `self`.
         let _ = is_closing.wait_for(|is_closing| *is_closing).await;
+    }
+
+    /// Who may call.
+    pub(crate) fn access(&self) -> &Access {
+        &self.0.access
+    }
+
+    /// Where changes are written down.
+    pub fn audit(&self) -> &Audit {
+        &self.0.audit
     }
 
     /// Room for one who listens to live events.

@@ -106,7 +106,9 @@ pub(crate) async fn serve(
     for one in &bound {
         tracing::info!(address = %one.address, door = one.door.unwrap_or("all"), "listening");
     }
-    let doors = Doors::new(engine.clone(), config.http.options());
+    let mut options = config.http.options();
+    options.access.insecure = config.listen.insecure;
+    let doors = Doors::new(engine.clone(), options);
     let router = doors.router();
     let closing = Closing::new();
     let mut listeners = JoinSet::new();

@@ -242,6 +242,11 @@ impl Engine {
         &self.inner.caps
     }
 
+    /// What time it is, by the engine's clock.
+    pub fn now(&self) -> Time {
+        self.inner.now()
+    }
+
     /// Whether the engine is being stopped.
     pub fn is_stopping(&self) -> bool {
         self.inner.is_stopping()

@@ -101,6 +101,7 @@ mod results;
 mod running;
 mod schedules;
 mod timers;
+mod tokens;
 #[cfg(feature = "typed")]
 pub mod typed;
 mod upkeep;

@@ -64,6 +64,17 @@ impl From<crore::Error> for Fault {
     }
 }
 
+impl From<crate::access::Error> for Fault {
+    fn from(error: crate::access::Error) -> Self {
+        match error {
+            crate::access::Error::Engine(error) => error.into(),
+            error @ crate::access::Error::NoRandomness => {
+                Self::new(Code::Unavailable, error.to_string())
+            }
+        }
+    }
+}
+
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let (kind, body) = self.body(Format::Json);

@@ -5,9 +5,9 @@ use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
 use crore_core::Code;
 use crore_wire::Format;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST};
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 
 use super::fault::{Fault, in_format};
@@ -147,16 +147,4 @@ fn format(kind: &str) -> Option<Format> {
         ("application/problem+msgpack", Format::Msgpack),
     ];
     NAMES.iter().find(|(name, _)| kind.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
-}
-
-/// Refuses a request that others on its way might understand differently than we do: one that does not
-/// say to whom it is addressed, or says so twice.
-pub(crate) fn wellformed<B>(request: &Request<B>) -> Result<(), Fault> {
-    let mut hosts = request.headers().get_all(HOST).iter();
-    let needs_host = request.version() == Version::HTTP_11;
-    match (hosts.next(), hosts.next()) {
-        (None, _) if needs_host => Err(Fault::new(Code::Malformed, "the header `host` is missing")),
-        (_, Some(_)) => Err(Fault::new(Code::Malformed, "the header `host` stands twice")),
-        _ => Ok(()),
-    }
 }
