@@ -14,6 +14,7 @@
 pub mod api;
 pub mod encoding;
 mod msgpack;
+mod object;
 mod raw;
 mod strict;
 mod transcode;

@@ -68,7 +68,7 @@ pub(super) async fn push(
                     Err(invalid.into())
                 }
                 Some(Taken::Broken(thing)) => Err(broken(thing).into()),
-                Some(taken) => Ok(one(reply, &answer(taken))),
+                Some(taken) => Ok(one(reply, &answer(0, taken))),
                 None => Err(Fault::new(Code::Refused, "nothing was pushed")),
             }
         }
@@ -94,10 +94,11 @@ fn one(reply: Reply, pushed: &Pushed) -> Response {
 }
 
 fn many(reply: Reply, pushes: Pushes, faults: Vec<Option<Invalid>>) -> Response {
-    let answers = pushes.jobs.into_iter().zip(faults).map(|(taken, fault)| match fault {
-        Some(invalid) => refused(invalid),
-        None => answer(taken),
-    });
+    let answers =
+        pushes.jobs.into_iter().zip(faults).enumerate().map(|(n, (taken, fault))| match fault {
+            Some(invalid) => refused(invalid),
+            None => answer(n, taken),
+        });
     let jobs: Vec<Pushed> = answers.collect();
     let refused = jobs.iter().filter(|job| job.status == Took::Refused).count();
     let groups = pushes.groups.into_iter().map(Into::into).collect();
@@ -200,17 +201,18 @@ fn group_of(job: Option<&Job>) -> Option<GroupId> {
 }
 
 /// What became of a job, for its pusher.
-pub(super) fn answer(taken: Taken) -> Pushed {
+pub(super) fn answer(place: usize, taken: Taken) -> Pushed {
+    let inside = |invalid: Invalid| refused(invalid.inside(&format!("jobs[{place}]")));
     match taken {
         Taken::New(id) => Pushed { status: Took::New, id: Some(id.into()), problem: None },
         Taken::Duplicate(id) => {
             Pushed { status: Took::Duplicate, id: Some(id.into()), problem: None }
         }
         Taken::Invalid(invalid) => refused(invalid),
-        Taken::Broken(thing) => refused(broken(thing)),
+        Taken::Broken(thing) => inside(broken(thing)),
         Taken::BrokenBy(n) => {
             let why = format!("`jobs[{n}]` was refused, and this one waits for it");
-            refused(Invalid::new(Code::Refused, "after", why))
+            inside(Invalid::new(Code::Refused, "after", why))
         }
     }
 }

@@ -1,5 +1,8 @@
 //! The doors on real ports, spoken to by a real client and by raw bytes.
 #![expect(clippy::expect_used, reason = "a test panics, and says why")]
 
+mod bad;
+mod batches;
 mod calls;
 mod server;
+mod waits;

@@ -158,3 +158,9 @@ impl Server {
         self.serving.take().expect("not stopped yet")
     }
 }
+
+/// Waits until something is so.
+pub(crate) async fn eventually<F: Future<Output = bool>>(check: impl FnMut() -> F) {
+    let pause = |pause| tokio::time::sleep_until(tokio::time::Instant::now() + pause);
+    crore_testkit::eventually_async(std::time::Duration::from_secs(10), pause, check).await;
+}
