@@ -10,8 +10,11 @@
 mod doors;
 pub mod http;
 pub mod listen;
+pub mod metrics;
 mod scope;
+mod sight;
 pub mod status;
+pub mod telemetry;
 
 pub use doors::{Doors, Options};
 pub use scope::Scope;

@@ -20,6 +20,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::metrics::Metrics;
 use crowd::Crowd;
 
 /// How connections are treated.
@@ -78,17 +79,38 @@ pub enum Error {
     Listener(#[source] io::Error),
 }
 
-/// Serves `router` on a listener until `shutdown` comes, then takes no new connection, lets requests that
+/// What is served, and where its connections are counted.
+#[derive(Debug)]
+pub struct Served {
+    router: Router,
+    metrics: Metrics,
+}
+
+impl Served {
+    pub(crate) const fn counted(router: Router, metrics: Metrics) -> Self {
+        Self { router, metrics }
+    }
+}
+
+impl From<Router> for Served {
+    /// Connections are counted nowhere that can be read.
+    fn from(router: Router) -> Self {
+        Self { router, metrics: Metrics::default() }
+    }
+}
+
+/// Serves a router on a listener until `shutdown` comes, then takes no new connection, lets requests that
 /// are under way end, and gives back when all connections have, or when the time for that is over.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
+    served: impl Into<Served>,
     options: Options,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), Error> {
     let crowd = Crowd::new(options.max_connections, options.max_connections_per_address);
     let phase = watch::Sender::new(Phase::Open);
-    let hosts = Arc::new(Host { builder: builder(&options), router, options });
+    let Served { router, metrics } = served.into();
+    let hosts = Arc::new(Host { builder: builder(&options), router, metrics, options });
     let mut shutdown = pin!(shutdown);
     loop {
         let accepted = tokio::select! {
@@ -106,13 +128,17 @@ pub async fn serve(
             }
             Err(error) => return Err(Error::Listener(error)),
         };
-        let Some(seat) = crowd.enter(peer.ip()) else { continue };
+        let Some(seat) = crowd.enter(peer.ip()) else {
+            hosts.metrics.turned_away("too-many-connections");
+            continue;
+        };
+        let connected = hosts.metrics.connected();
         // A connection that cannot be told not to wait is served as well as it can be.
         let _ = stream.set_nodelay(true);
         let (host, phase) = (Arc::clone(&hosts), phase.subscribe());
         tokio::spawn(async move {
             connection::serve(&host, stream, peer, phase).await;
-            drop(seat);
+            drop((seat, connected));
         });
     }
     drop(listener);
@@ -141,6 +167,7 @@ enum Phase {
 struct Host {
     builder: auto::Builder<TokioExecutor>,
     router: Router,
+    metrics: Metrics,
     options: Options,
 }
 

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 
 use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
@@ -32,17 +33,17 @@ enum Stage {
 
 /// Serves a connection until it ends, is too slow or too old, or the server stops.
 pub(super) async fn serve(
-    host: &Host,
+    host: &Arc<Host>,
     stream: TcpStream,
     peer: SocketAddr,
     mut phase: watch::Receiver<Phase>,
 ) {
     let options = &host.options;
     let (io, seen) = Patient::new(stream, options.write_time.0.into());
-    let router = host.router.clone();
+    let ours = Arc::clone(host);
     let service = hyper::service::service_fn(move |request| {
-        let router = router.clone();
-        async move { Ok::<_, Infallible>(answer(router, peer, request).await) }
+        let host = Arc::clone(&ours);
+        async move { Ok::<_, Infallible>(answer(&host, peer, request).await) }
     });
     let mut connection = pin!(host.builder.serve_connection(TokioIo::new(io), service));
     let mut stage = Stage::Silent;
@@ -75,15 +76,16 @@ pub(super) async fn serve(
 
 /// The answer to a request, unless it is one that others might understand differently than we do.
 async fn answer(
-    mut router: axum::Router,
+    host: &Host,
     peer: SocketAddr,
     mut request: http::Request<Incoming>,
 ) -> Response {
     if let Err(fault) = crate::http::wellformed(&request) {
+        host.metrics.turned_away("malformed");
         return fault.into_response();
     }
     request.extensions_mut().insert(ConnectInfo(peer));
-    match router.call(request).await {
+    match host.router.clone().call(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     }

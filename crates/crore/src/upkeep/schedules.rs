@@ -53,7 +53,7 @@ impl Inner {
         let applied = self.store.apply(vec![write]).await?.into_inner();
         if let Some(Applied::Yes(pushed)) = applied.first() {
             self.expect(dues);
-            self.tell_pushed(now, pushed, names);
+            self.tell_pushed((now, now), pushed, names);
         }
         Ok(due.next.unwrap_or(NEVER))
     }

@@ -14,3 +14,4 @@ mod scene;
 mod sick;
 mod sick_store;
 mod sim;
+mod watch;
