@@ -68,11 +68,6 @@ impl Running {
         first
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.lock().by_id.len()
-    }
-
     /// A job as it was handed out.
     pub(crate) fn get(&self, id: JobId) -> Option<Job> {
         self.lock().by_id.get(&id).cloned()

@@ -93,11 +93,6 @@ impl Engine {
     pub fn vitals(&self) -> Option<Vitals> {
         self.inner.store.vitals()
     }
-
-    /// How many jobs this engine has handed out and keeps at hand until they are reported.
-    pub fn handed_out(&self) -> usize {
-        self.inner.running.len()
-    }
 }
 
 impl Inner {

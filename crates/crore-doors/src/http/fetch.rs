@@ -38,8 +38,7 @@ pub(super) async fn fetch(
         // Such a job is done when it is handed over, which is now.
         doors.engine().handed_over(job.id, job.live.delivery).await?;
     }
-    let delivered =
-        |job| Delivered { trace: doors.trace_of(job), ..Delivered::of(job, reply.0) };
+    let delivered = |job| Delivered { trace: doors.trace_of(job), ..Delivered::of(job, reply.0) };
     Ok(reply.ok(&Fetched { jobs: jobs.iter().map(delivered).collect() }))
 }
 

@@ -75,11 +75,7 @@ pub(super) async fn serve(
 }
 
 /// The answer to a request, unless it is one that others might understand differently than we do.
-async fn answer(
-    host: &Host,
-    peer: SocketAddr,
-    mut request: http::Request<Incoming>,
-) -> Response {
+async fn answer(host: &Host, peer: SocketAddr, mut request: http::Request<Incoming>) -> Response {
     if let Err(fault) = crate::http::wellformed(&request) {
         host.metrics.turned_away("malformed");
         return fault.into_response();

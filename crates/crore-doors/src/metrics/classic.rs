@@ -10,9 +10,10 @@ pub(super) fn of(open: &str) -> String {
             help = said.split_once(' ');
             continue;
         }
-        if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|said| said.split_once(' ')) {
+        if let Some((name, kind)) =
+            line.strip_prefix("# TYPE ").and_then(|said| said.split_once(' '))
+        {
             let total = if kind == "counter" { "_total" } else { "" };
-            // The library ends each sentence with a full stop of its own.
             let about = help.take().map_or("", |(_, about)| about);
             text.push_str(&format!("# HELP {name}{total} {about}\n# TYPE {name}{total} {kind}\n"));
             continue;
@@ -29,9 +30,9 @@ pub(super) fn of(open: &str) -> String {
 mod tests {
     #[test]
     fn counters_keep_their_whole_name_and_the_end_is_not_marked() {
-        let open = "# HELP a A.\n# TYPE a counter\na_total 1\n# HELP b B.\n# TYPE b gauge\nb 2\n# EOF\n";
-        let classic =
-            "# HELP a_total A.\n# TYPE a_total counter\na_total 1\n# HELP b B.\n# TYPE b gauge\nb 2\n";
+        let open =
+            "# HELP a A.\n# TYPE a counter\na_total 1\n# HELP b B.\n# TYPE b gauge\nb 2\n# EOF\n";
+        let classic = "# HELP a_total A.\n# TYPE a_total counter\na_total 1\n# HELP b B.\n# TYPE b gauge\nb 2\n";
         assert_eq!(super::of(open), classic);
     }
 }

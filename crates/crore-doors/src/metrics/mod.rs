@@ -21,12 +21,15 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric, Registry};
 
-pub(crate) use now::word;
 use now::Now;
+pub(crate) use now::word;
 use queues::Queues;
-pub(crate) use requests::measure;
 use requests::Requests;
+pub(crate) use requests::measure;
 pub use table::{METRICS, Row};
+
+/// What becomes of spans.
+const SPANS: [&str; 2] = ["sent", "dropped"];
 
 /// A label with one value.
 pub(crate) type Label = [(&'static str, &'static str); 1];
@@ -79,6 +82,8 @@ impl Metrics {
         put(registry, "crore_rejected", requests.rejected.clone());
         put(registry, "crore_connections", connections.clone());
         put(registry, "crore_connections_accepted", accepted.clone());
+        // What has not happened yet is shown as zero, and not left out.
+        SPANS.iter().for_each(|outcome| drop(spans.get_or_create(&[("outcome", *outcome)])));
         put(registry, "crore_spans", spans.clone());
     }
 

@@ -1,6 +1,6 @@
 //! How much there is of everything, asked for when somebody reads the page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crore::Engine;
@@ -15,7 +15,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
 use super::queues::{OTHERS, Queues, seconds};
-use super::table::help;
+use super::table::sentence;
 
 /// How many priorities of a queue are looked at for its oldest job.
 const PRIORITIES: usize = 16;
@@ -38,7 +38,7 @@ impl Now {
         let counts = engine.counts(None).await?;
         queues.forget(now, |queue| counts.iter().any(|count| count.queue == *queue));
         let mut seen = Self { waiting: engine.waiting() as u64, ..Self::default() };
-        let mut ready: Vec<Name> = Vec::new();
+        let mut ready: BTreeSet<Name> = BTreeSet::new();
         for count in counts {
             // Before what is known was counted, it is known by having jobs.
             if !queues.is_known(&count.queue) {
@@ -49,15 +49,19 @@ impl Now {
             *seen.jobs.entry((queue.to_owned(), word(count.state))).or_default() += count.n;
             match count.state {
                 State::Running => seen.leases += count.n,
-                State::Ready if is_shown && ready.last() != Some(&count.queue) => {
-                    ready.push(count.queue);
+                State::Ready if is_shown => {
+                    ready.insert(count.queue);
                 }
                 _ => {}
             }
         }
-        for queue in ready {
-            if let Some(since) = oldest(engine, &queue).await? {
-                seen.oldest.push((queue.to_string(), seconds(now.since(since))));
+        for queue in queues.names() {
+            let since = if ready.contains(&queue) { oldest(engine, &queue).await? } else { None };
+            let age = since.map_or(0.0, |since| seconds(now.since(since)));
+            seen.oldest.push((queue.to_string(), age));
+            // What there is none of is shown as zero, and not left out.
+            for state in State::ALL {
+                seen.jobs.entry((queue.to_string(), word(state))).or_default();
             }
         }
         seen.vitals = engine.vitals();
@@ -107,7 +111,7 @@ fn gauge<L: EncodeLabelSet, N: EncodeGaugeValue>(
     name: &str,
     values: impl IntoIterator<Item = (L, N)>,
 ) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help(name), None, MetricType::Gauge)?;
+    let mut family = encoder.encode_descriptor(name, &sentence(name), None, MetricType::Gauge)?;
     for (labels, value) in values {
         family.encode_family(&labels)?.encode_gauge(&value)?;
     }
@@ -116,7 +120,7 @@ fn gauge<L: EncodeLabelSet, N: EncodeGaugeValue>(
 
 /// One gauge that has no labels.
 fn alone(encoder: &mut DescriptorEncoder<'_>, name: &str, value: u64) -> fmt::Result {
-    let mut gauge = encoder.encode_descriptor(name, help(name), None, MetricType::Gauge)?;
+    let mut gauge = encoder.encode_descriptor(name, &sentence(name), None, MetricType::Gauge)?;
     gauge.encode_gauge(&i64::try_from(value).unwrap_or(i64::MAX))
 }
 
@@ -131,7 +135,8 @@ impl Collector for Now {
         gauge(encoder, "crore_oldest_job_age_seconds", oldest)?;
         alone(encoder, "crore_leases", self.leases)?;
         alone(encoder, "crore_fetches_waiting", self.waiting)?;
-        let faults = self.faults.iter().map(|(fault, is_so)| ([("fault", *fault)], i64::from(*is_so)));
+        let faults =
+            self.faults.iter().map(|(fault, is_so)| ([("fault", *fault)], i64::from(*is_so)));
         gauge(encoder, "crore_store_faults", faults)?;
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         gauge(encoder, "crore_build_info", [(version, 1_i64)])?;
@@ -144,13 +149,14 @@ impl Collector for Now {
 
 fn encode_vitals(encoder: &mut DescriptorEncoder<'_>, vitals: &Vitals) -> fmt::Result {
     let name = "crore_store_commit_seconds";
-    let mut commits = encoder.encode_descriptor(name, help(name), None, MetricType::Histogram)?;
+    let mut commits =
+        encoder.encode_descriptor(name, &sentence(name), None, MetricType::Histogram)?;
     let ends = COMMIT_BUCKETS.iter().map(|micros| *micros as f64 / 1e6).chain([f64::MAX]);
     let buckets: Vec<(f64, u64)> = ends.zip(vitals.commits).collect();
     let (sum, count) = (vitals.commit_time.as_secs_f64(), vitals.commits.iter().sum());
     commits.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
     let name = "crore_store_written_bytes";
-    let written = encoder.encode_descriptor(name, help(name), None, MetricType::Counter)?;
+    let written = encoder.encode_descriptor(name, &sentence(name), None, MetricType::Counter)?;
     ConstCounter::new(vitals.bytes_written).encode(written)?;
     alone(encoder, "crore_store_disk_bytes", vitals.bytes_on_disk)
 }

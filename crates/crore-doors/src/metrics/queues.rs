@@ -14,7 +14,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::table::help;
+use super::table::sentence;
 
 /// So many queues are shown singly.
 pub(super) const MOST: usize = 200;
@@ -103,6 +103,11 @@ impl Queues {
         self.known.read().unwrap_or_else(PoisonError::into_inner).contains_key(queue)
     }
 
+    /// The queues that are shown singly.
+    pub(super) fn names(&self) -> Vec<Name> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
     /// Forgets queues that are gone: those for which nothing speaks any more.
     pub(super) fn forget(&self, now: Time, has_jobs: impl Fn(&Name) -> bool) {
         let is_there = |queue: &Name, series: &Arc<Series>| {
@@ -178,7 +183,7 @@ impl Shown {
         (name, kind): (&str, MetricType),
         metric: impl Fn(&Series) -> &M,
     ) -> fmt::Result {
-        let mut family = encoder.encode_descriptor(name, help(name), None, kind)?;
+        let mut family = encoder.encode_descriptor(name, &sentence(name), None, kind)?;
         for (queue, series) in &self.0 {
             metric(series).encode(family.encode_family(&[("queue", queue.as_str())])?)?;
         }
@@ -195,10 +200,11 @@ impl Collector for Shown {
         self.each(encoder, ("crore_job_run_seconds", histogram), |series| &series.run)?;
         self.each(encoder, ("crore_lapses", counter), |series| &series.lapses)?;
         let name = "crore_job_outcomes";
-        let mut family = encoder.encode_descriptor(name, help(name), None, counter)?;
+        let mut family = encoder.encode_descriptor(name, &sentence(name), None, counter)?;
         for (queue, series) in &self.0 {
             let Series { done, failed, dead, cancelled, .. } = &**series;
-            let all = [("done", done), ("failed", failed), ("dead", dead), ("cancelled", cancelled)];
+            let all =
+                [("done", done), ("failed", failed), ("dead", dead), ("cancelled", cancelled)];
             for (outcome, count) in all {
                 let labels = [("queue", queue.as_str()), ("outcome", outcome)];
                 count.encode(family.encode_family(&labels)?)?;

@@ -52,3 +52,8 @@ pub(super) fn help(name: &str) -> &'static str {
     let is_it = |row: &&Row| row.name.strip_suffix("_total").unwrap_or(row.name) == name;
     METRICS.iter().find(is_it).map_or("", |row| row.help)
 }
+
+/// The same as a sentence, as the registry makes it of what it is given.
+pub(super) fn sentence(name: &str) -> String {
+    format!("{}.", help(name))
+}

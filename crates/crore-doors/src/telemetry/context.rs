@@ -161,7 +161,9 @@ mod tests {
             (HeaderName::from_static(name), HeaderValue::from_str(value).expect("a value"))
         });
         let mut headers = HeaderMap::new();
-        pairs.for_each(|(name, value)| drop(headers.append(name, value)));
+        for (name, value) in pairs {
+            headers.append(name, value);
+        }
         Context::of(&headers).map(|context| context.to_string())
     }
 

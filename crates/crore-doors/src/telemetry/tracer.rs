@@ -208,7 +208,8 @@ impl Trail {
         let job = change.job;
         let mut attributes = of(job);
         attributes.push(("crore.state", state(change.state).to_owned()));
-        let span = self.span("finish", self.stage(job, Stage::Finish), (change.begun_at, change.at));
+        let span =
+            self.span("finish", self.stage(job, Stage::Finish), (change.begun_at, change.at));
         Span { parent: Some(self.run(job)), attributes, ..span }
     }
 }
