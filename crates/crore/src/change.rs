@@ -224,8 +224,9 @@ impl Inner {
             if let Effect::Push(jobs) = effect {
                 self.expect(Dues::of(jobs, now));
                 let seen = self.is_seen();
-                let names = if seen { jobs.iter().map(names).collect() } else { Vec::new() };
-                self.tell_pushed((now, now), pushed, names);
+                let names: Vec<_> =
+                    if seen { jobs.iter().map(names).collect() } else { Vec::new() };
+                self.tell_pushed((now, now), pushed, &names);
             }
         }
     }

@@ -71,7 +71,7 @@ impl Inner {
             self.fill_in(&mut job.spec);
         }
         let seen = self.is_seen();
-        let names = if seen { batch.jobs.iter().map(names).collect() } else { Vec::new() };
+        let names: Vec<_> = if seen { batch.jobs.iter().map(names).collect() } else { Vec::new() };
         let dues = Dues::of(&batch.jobs, now);
         let doubt = Doubt::new(|| self.expect(dues));
         let stored = self.store.push(batch).await?.into_inner();
@@ -80,7 +80,7 @@ impl Inner {
         if !Arc::ptr_eq(&limits, &self.limits.all()) {
             self.relimit(stored.jobs.iter().filter_map(|one| one.id()));
         }
-        self.tell_pushed((now, stored.now), &stored.jobs, names);
+        self.tell_pushed((now, stored.now), &stored.jobs, &names);
         let jobs::Pushes { now, groups, jobs } = stored;
         let jobs = match kept {
             Some(kept) => kept.answers(&jobs),
@@ -100,14 +100,14 @@ impl Inner {
         &self,
         (begun_at, at): (Time, Time),
         stored: &[Pushed],
-        names: Vec<Names>,
+        names: &[Names],
     ) {
         self.count("pushed", stored.iter().filter(|one| is_new(one)).count());
         if names.is_empty() {
             return;
         }
         let new = || {
-            stored.iter().zip(&names).filter_map(|(one, names)| match one {
+            stored.iter().zip(names).filter_map(|(one, names)| match one {
                 Pushed::New(id) => Some((*id, names)),
                 _ => None,
             })

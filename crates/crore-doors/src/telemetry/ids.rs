@@ -37,3 +37,23 @@ fn mix(words: &[u64]) -> u64 {
         bits ^ (bits >> 31)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_stage_of_every_delivery_of_every_job_has_an_id_of_its_own() {
+        let mut seen = BTreeSet::new();
+        for (trace, id) in [(1, 1), (2, 1), (1 << 64, 1), (1, 2)] {
+            for delivery in [None, Some(Delivery(1)), Some(Delivery(2))] {
+                for stage in [Stage::Push, Stage::Wait, Stage::Run, Stage::Finish] {
+                    assert!(seen.insert(span(trace, JobId(id), delivery, stage)));
+                }
+            }
+        }
+        assert_eq!(seen.len(), 48);
+    }
+}

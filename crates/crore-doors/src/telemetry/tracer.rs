@@ -11,8 +11,11 @@ use super::ids::{self, Stage};
 use super::span::{Kind, Span};
 use crate::metrics::Metrics;
 
-/// So many spans wait to be sent, of less than a kilobyte each; more are dropped, and counted.
+/// So many spans wait to be sent, of two kilobytes each at the most; more are dropped, and counted.
 const WAITING: usize = 8192;
+
+/// So many characters of an error go into a span; the job has the whole of it.
+const ERROR: usize = 200;
 
 /// How traces are made.
 #[derive(Debug, Clone, PartialEq)]
@@ -194,7 +197,7 @@ impl Trail {
         attributes.extend(job.live.worker.as_ref().map(|name| ("crore.worker", name.to_string())));
         let error = match ended {
             Ended::Failed | Ended::TimedOut | Ended::Lapsed => {
-                Some(change.error.unwrap_or(word(ended)).to_owned())
+                Some(change.error.unwrap_or(word(ended)).chars().take(ERROR).collect())
             }
             Ended::Done | Ended::Snoozed | Ended::Interrupted | Ended::Cancelled => None,
         };

@@ -13,9 +13,9 @@ const ERROR: u64 = 2;
 pub(super) fn request(service: &str, spans: &[Span]) -> Vec<u8> {
     let resource = Message::default().messages(1, [attribute("service.name", service)]);
     let scope = Message::default().text(1, "crore").text(2, env!("CARGO_PKG_VERSION"));
-    let in_scope = Message::default().message(1, scope).messages(2, spans.iter().map(span));
-    let in_resource = Message::default().message(1, resource).message(2, in_scope);
-    Message::default().message(1, in_resource).done()
+    let in_scope = Message::default().message(1, &scope).messages(2, spans.iter().map(span));
+    let in_resource = Message::default().message(1, &resource).message(2, &in_scope);
+    Message::default().message(1, &in_resource).done()
 }
 
 fn span(span: &Span) -> Message {
@@ -40,16 +40,16 @@ fn span(span: &Span) -> Message {
     }
     if let Some(link) = span.link {
         let trace = Message::default().bytes(1, &span.trace.to_be_bytes());
-        message = message.message(13, trace.bytes(2, &link.to_be_bytes()));
+        message = message.message(13, &trace.bytes(2, &link.to_be_bytes()));
     }
     if let Some(error) = &span.error {
-        message = message.message(15, Message::default().text(2, error).number(3, ERROR));
+        message = message.message(15, &Message::default().text(2, error).number(3, ERROR));
     }
     message
 }
 
 fn attribute(key: &str, value: &str) -> Message {
-    Message::default().text(1, key).message(2, Message::default().text(1, value))
+    Message::default().text(1, key).message(2, &Message::default().text(1, value))
 }
 
 fn nanos(at: Time) -> u64 {

@@ -44,13 +44,13 @@ impl Message {
         self.bytes(field, text.as_bytes())
     }
 
-    pub(super) fn message(self, field: u64, message: Self) -> Self {
+    pub(super) fn message(self, field: u64, message: &Self) -> Self {
         self.bytes(field, &message.0)
     }
 
     /// The same field for each of some messages, or for none.
     pub(super) fn messages(self, field: u64, messages: impl IntoIterator<Item = Self>) -> Self {
-        messages.into_iter().fold(self, |whole, message| whole.message(field, message))
+        messages.into_iter().fold(self, |whole, message| whole.message(field, &message))
     }
 
     pub(super) fn done(self) -> Vec<u8> {
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn fields_are_written_as_the_format_says() {
         let inner = Message::default().text(2, "testing");
-        let bytes = Message::default().number(1, 150).message(3, inner).fixed64(4, 1).done();
+        let bytes = Message::default().number(1, 150).message(3, &inner).fixed64(4, 1).done();
         // The examples of the format's own description.
         let expected = b"\x08\x96\x01\x1a\x09\x12\x07testing\x21\x01\0\0\0\0\0\0\0";
         assert_eq!(bytes, expected);
