@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use axum::middleware::from_fn_with_state;
 use crore::Engine;
-use crore_core::Span;
+use crore_core::{Job, Span};
 use crore_wire::words::{Period, Size};
+use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 
@@ -12,7 +14,11 @@ use crate::access::{self, Access};
 use crate::audit::Audit;
 use crate::jobber;
 use crate::lightjq::{self, push};
+use crate::listen::Served;
+use crate::metrics::{self, Metrics};
 use crate::outbound::{self, Outbound};
+use crate::sight::Sight;
+use crate::telemetry;
 
 /// How the doors are set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +71,7 @@ struct Shared {
     audit: Audit,
     keys: crate::http::Keys,
     push_workers: push::Handle,
+    sight: Arc<Sight>,
 }
 
 impl Doors {
@@ -84,6 +91,9 @@ impl Doors {
         let workers = options.lightjq.workers.clone();
         let push_workers = push::Handle::new(engine.clone(), outbound, workers);
         let access = Access::new(engine.clone(), options.access.clone());
+        let sight = Arc::new(Sight::default());
+        // Whoever opens a second set of doors to one engine reads in the first what happens to its jobs.
+        let _ = engine.watch(sight.clone());
         let keys = Default::default();
         Self(Arc::new(Shared {
             engine,
@@ -94,13 +104,15 @@ impl Doors {
             audit,
             keys,
             push_workers,
+            sight,
         }))
     }
 
     /// All that is served on the one port.
     pub fn router(&self) -> axum::Router {
         let ancestors = lightjq::router(self).merge(jobber::router(self));
-        crate::http::with_fallbacks(crate::http::router(self).merge(ancestors))
+        let router = crate::http::with_fallbacks(crate::http::router(self).merge(ancestors));
+        router.layer(from_fn_with_state(self.metrics().clone(), metrics::measure))
     }
 
     /// The loop that gives jobs to push workers: to be run until the doors are [closing](Doors::closing).
@@ -111,6 +123,35 @@ impl Doors {
     /// Where push workers register.
     pub(crate) fn workers(&self) -> &push::Handle {
         &self.0.push_workers
+    }
+
+    /// All that is served on the one port, for [`listen::serve`](crate::listen::serve), with its connections counted.
+    pub fn served(&self) -> Served {
+        Served::counted(self.router(), self.metrics().clone())
+    }
+
+    /// From now on spans are made of what happens to jobs, for whoever sends them on; `None`: they are made already.
+    pub fn trace(&self, options: telemetry::Options) -> Option<telemetry::Spans> {
+        self.0.sight.trace(options)
+    }
+
+    /// The trace context that goes out with a job to its worker: that of its run where spans are made, and that of
+    /// its push otherwise.
+    pub fn trace_of(&self, job: &Job) -> Option<String> {
+        match self.0.sight.tracer() {
+            Some(tracer) => tracer.context_of_run(job),
+            None => job.spec.trace.as_deref().map(ToOwned::to_owned),
+        }
+    }
+
+    /// The same as headers, for a worker that is called.
+    pub fn trace_headers(&self, job: &Job) -> HeaderMap {
+        self.trace_of(job).map(|context| telemetry::headers(&context)).unwrap_or_default()
+    }
+
+    /// Everything that is counted.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        self.0.sight.metrics()
     }
 
     /// The engine.
@@ -166,6 +207,18 @@ impl Doors {
     /// A wait that somebody asks for, as far as it is granted.
     pub fn at_most(&self, wait: Option<Period>) -> Span {
         wait.map_or(Span::ZERO, |wait| wait.0.min(self.0.options.max_wait.0))
+    }
+}
+
+/// The door that a route belongs to. What is no route belongs to none.
+pub(crate) fn door_of(route: &str) -> &'static str {
+    const OURS: [&str; 5] = ["/metrics", "/livez", "/readyz", "/openapi.json", "/docs"];
+    match route {
+        "/job" | "/worker" | "/done" => "lightjq",
+        _ if route.starts_with("/job/") => "lightjq",
+        "/jobs" | "/jobber/queue" => "jobber",
+        _ if route.starts_with("/v1/") || OURS.contains(&route) => "http",
+        _ => "none",
     }
 }
 

@@ -21,9 +21,12 @@ pub mod http;
 pub mod jobber;
 pub mod lightjq;
 pub mod listen;
+pub mod metrics;
 pub mod outbound;
 mod scope;
+mod sight;
 pub mod status;
+pub mod telemetry;
 pub mod tls;
 
 pub use crore_wire::Secret;

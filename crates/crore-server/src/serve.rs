@@ -18,7 +18,7 @@ use crate::cli::Settings;
 use crate::config::{self, Config, Flags};
 use crate::drain::{self, Closing, Signals};
 use crate::exit::{Failure, Why};
-use crate::{logs, welcome};
+use crate::{logs, telemetry, welcome};
 
 /// Runs a server until it is told to stop.
 pub(crate) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -109,12 +109,12 @@ pub(crate) async fn serve(
     let mut options = config.http.options();
     options.access.insecure = config.listen.insecure;
     let doors = Doors::new(engine.clone(), options);
-    let router = doors.router();
+    let exporter = telemetry::start(&config.telemetry, &doors)?;
     let closing = Closing::new();
     let mut listeners = JoinSet::new();
     for one in bound {
         let options = config.listen.options();
-        listeners.spawn(listen::serve(one.listener, router.clone(), options, closing.closed()));
+        listeners.spawn(listen::serve(one.listener, doors.served(), options, closing.closed()));
     }
     let mut ended = async || {
         while let Some(ended) = listeners.join_next().await {
@@ -129,6 +129,9 @@ pub(crate) async fn serve(
     tokio::select! {
         drained = drain::drain(&doors, &closing, config.listen.drain_for, ended()) => drained?,
         signal = signals.next() => drain::leave(signal, engine.clone()).await,
+    }
+    if let Some(exporter) = exporter {
+        exporter.finish().await;
     }
     tracing::info!("stopped");
     Ok(())

@@ -15,6 +15,7 @@ mod idempotency;
 mod info;
 mod jobs;
 mod limits;
+mod metrics;
 mod notes;
 mod openapi;
 mod push;
@@ -101,6 +102,7 @@ fn table(doors: &Doors) -> OpenApiRouter<Doors> {
         .routes(row(Read,    routes!(stats::stats)))
         .routes(row(Read,    routes!(events::listen)))
         .routes(row(Read,    routes!(info::info)))
+        .routes(row(Read,    routes!(metrics::metrics)))
 }
 
 /// The calls that anybody may make: whether the server lives, and what it can be asked.

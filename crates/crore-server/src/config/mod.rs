@@ -20,6 +20,7 @@ pub(crate) use raw::{Raw, Source};
 pub(crate) use sections::doors::DoorName;
 pub(crate) use sections::log::{Format, Rotate};
 pub(crate) use sections::store::Durability;
+pub(crate) use sections::telemetry::{Protocol, Telemetry};
 pub(crate) use setting::Given;
 
 use fault::Faults;
@@ -59,6 +60,8 @@ join! {
     http: http::Http,
     /// What it writes about itself.
     log: log::Log,
+    /// Where traces are sent.
+    telemetry: Telemetry,
     /// What callers may not pass.
     caps: caps::Caps,
     /// How long ended jobs are kept.

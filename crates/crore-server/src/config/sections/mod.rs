@@ -7,3 +7,4 @@ pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod retention;
 pub(crate) mod store;
+pub(crate) mod telemetry;
