@@ -13,7 +13,7 @@ use super::disk::{Directory, Disk};
 use super::inner::{Did, Inner, Needs, Waits};
 use super::keep::Busy;
 use super::log::Log;
-use super::options::Options;
+use super::options::{Durability as When, Options};
 use super::recover::Found;
 use crate::bug::planted;
 use crate::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
@@ -278,7 +278,10 @@ impl Store for Embedded {
     }
 
     fn durability(&self) -> Durability {
-        Durability::Power
+        match self.inner.options.durability {
+            When::Always => Durability::Power,
+            When::Interval(_) | When::None => Durability::Process,
+        }
     }
 
     fn ailment(&self) -> Option<Ailment> {
