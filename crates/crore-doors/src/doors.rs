@@ -107,3 +107,27 @@ impl Doors {
         wait.map_or(Span::ZERO, |wait| wait.0.min(self.0.options.max_wait.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_said_in_words_and_typing_mistakes_are_found() {
+        let read = serde_json::from_str::<Options>;
+        let said = read(r#"{"max-body": "2MiB"}"#).expect("good options");
+        assert_eq!(said, Options { max_body: Size(2 << 20), ..Options::default() });
+        assert!(read(r#"{"max_body": "2MiB"}"#).is_err());
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_longer_than_is_granted() {
+        let doors = Doors::new(Engine::memory(), Options::default());
+        assert_eq!(doors.at_most(None), Span::ZERO);
+        assert_eq!(doors.at_most(Some(Period(Span::from_secs(5)))), Span::from_secs(5));
+        assert_eq!(doors.at_most(Some(Period(Span::MAX))), Span::from_secs(60));
+        assert!(!doors.is_closing());
+        doors.close();
+        doors.closing().await;
+    }
+}

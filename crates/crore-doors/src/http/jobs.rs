@@ -80,6 +80,9 @@ async fn by_client(
         let why = "a job that is named is not looked for by anything else";
         return Err(Invalid::new(Code::Malformed, "client_id", why).into());
     }
+    if id.is_empty() {
+        return Err(Invalid::new(Code::KeyEmpty, "client_id", "a key must not be empty").into());
+    }
     let client = ClientId { door: Name::new("door", DOOR)?, id: id.into() };
     let job = doors.engine().get(crore::store::jobs::Which::Client(client)).await?;
     Ok(job.iter().map(|job| Job::of(job, reply.0, Show::Brief)).collect())

@@ -30,6 +30,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use crore_core::Code;
+use http::HeaderMap;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
@@ -106,6 +107,8 @@ pub(crate) fn router(doors: &Doors) -> Router {
         .with_state(doors.clone())
         .route("/openapi.json", get(move || std::future::ready(openapi::answer(document.clone()))))
         .route("/docs", get(docs::page))
+        .route("/docs/page.js", get(docs::script))
+        .route("/docs/page.css", get(docs::style))
 }
 
 /// The description of the API, as it is served.
@@ -115,9 +118,12 @@ pub fn description(doors: &Doors) -> String {
 
 /// Answers for what is not there, for all doors together.
 pub(crate) fn with_fallbacks(router: Router) -> Router {
-    let missing = || async { Fault::new(Code::NotFound, "there is nothing at this address") };
-    let method = || async {
-        Fault::new(Code::MethodNotAllowed, "the header `allow` says which methods there are")
+    let missing = async |headers: HeaderMap| {
+        wants::refuse(&headers, Fault::new(Code::NotFound, "there is nothing at this address"))
+    };
+    let method = async |headers: HeaderMap| {
+        let detail = "the header `allow` says which methods there are";
+        wants::refuse(&headers, Fault::new(Code::MethodNotAllowed, detail))
     };
     router.fallback(missing).method_not_allowed_fallback(method)
 }

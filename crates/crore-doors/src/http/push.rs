@@ -73,7 +73,7 @@ pub(super) async fn push(
             }
         }
         api::Push::Many(jobs) => {
-            let (batch, faults) = read(jobs, &sent);
+            let (batch, faults) = read(jobs, &sent)?;
             let pushes = keyed(&doors, &sent, key.as_ref(), batch).await?;
             Ok(many(reply, pushes, faults))
         }
@@ -108,7 +108,8 @@ fn many(reply: Reply, pushes: Pushes, faults: Vec<Option<Invalid>>) -> Response 
 
 /// Reads the jobs of a batch one by one. One that cannot be read stands in the batch as one that no check
 /// lets through, so that each keeps its place and whoever refers to it is told.
-fn read(jobs: api::NewJobs, sent: &Sent) -> (Batch, Vec<Option<Invalid>>) {
+fn read(jobs: api::NewJobs, sent: &Sent) -> Result<(Batch, Vec<Option<Invalid>>), Invalid> {
+    let placeholder = unacceptable()?;
     let groups = jobs.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
     let read = |(n, raw): (usize, Raw)| -> Result<NewJob, Invalid> {
         let place = format!("jobs[{n}]");
@@ -121,16 +122,16 @@ fn read(jobs: api::NewJobs, sent: &Sent) -> (Batch, Vec<Option<Invalid>>) {
     let (jobs, faults) = read
         .map(|job| match job {
             Ok(job) => (job, None),
-            Err(invalid) => (unacceptable(), Some(invalid)),
+            Err(invalid) => (placeholder.clone(), Some(invalid)),
         })
         .unzip();
-    (Batch { groups, jobs }, faults)
+    Ok((Batch { groups, jobs }, faults))
 }
 
 /// A job that is always refused: its payload is no JSON.
-fn unacceptable() -> NewJob {
-    let name = Name::new("kind", "-").unwrap_or_else(|_| unreachable!("it is a good name"));
-    Spec::new(name.clone(), name, Payload::new(Encoding::Json, &b""[..])).into()
+fn unacceptable() -> Result<NewJob, Invalid> {
+    let name = Name::new("kind", "unreadable")?;
+    Ok(Spec::new(name.clone(), name, Payload::new(Encoding::Json, &b""[..])).into())
 }
 
 /// The trace context of the request, for a job that has none of its own.

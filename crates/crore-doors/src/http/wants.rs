@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::extract::FromRequestParts;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use crore_core::Code;
 use crore_wire::Format;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, StatusCode, Version};
 use serde::Serialize;
 
-use super::fault::Fault;
+use super::fault::{Fault, in_format};
 
 /// The encoding in which a caller wishes to hear; `None`: he wishes for a stream of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,12 @@ impl Wants {
     pub(super) fn format_or_json(self) -> Format {
         self.format.unwrap_or(Format::Json)
     }
+}
+
+/// A refusal in the encoding that its caller wishes for, if he can have that.
+pub(super) fn refuse(headers: &HeaderMap, fault: Fault) -> Response {
+    let format = Wants::of(headers).map_or(Format::Json, Wants::format_or_json);
+    in_format(format, fault.into_response())
 }
 
 /// A weight such as `0.8`, in thousandths; what cannot be read counts as one.

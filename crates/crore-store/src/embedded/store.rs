@@ -13,7 +13,7 @@ use super::disk::{Directory, Disk};
 use super::inner::{Did, Inner, Needs, Waits};
 use super::keep::Busy;
 use super::log::Log;
-use super::options::Options;
+use super::options::{Durability as When, Options};
 use super::recover::Found;
 use crate::bug::planted;
 use crate::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
@@ -279,8 +279,8 @@ impl Store for Embedded {
 
     fn durability(&self) -> Durability {
         match self.inner.options.durability {
-            super::Durability::Always => Durability::Power,
-            super::Durability::Interval(_) | super::Durability::None => Durability::Process,
+            When::Always => Durability::Power,
+            When::Interval(_) | When::None => Durability::Process,
         }
     }
 
