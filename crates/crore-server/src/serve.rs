@@ -106,10 +106,13 @@ pub(crate) async fn serve(
     for one in &bound {
         tracing::info!(address = %one.address, door = one.door.unwrap_or("all"), "listening");
     }
-    let mut options = config.http.options();
+    let listens = bound.iter().map(|one| one.address).collect();
+    let mut options = config.doors(listens);
     options.access.insecure = config.listen.insecure;
     let doors = Doors::new(engine.clone(), options);
     let exporter = telemetry::start(&config.telemetry, &doors)?;
+    let (pushing, until) = (doors.push_workers(), doors.clone());
+    tokio::spawn(async move { pushing.run(until.closing()).await });
     let closing = Closing::new();
     let mut listeners = JoinSet::new();
     for one in bound {

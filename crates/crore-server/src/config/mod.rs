@@ -25,7 +25,7 @@ pub(crate) use setting::Given;
 
 use fault::Faults;
 use section::{Info, Key, Section};
-use sections::{caps, doors, http, listen, log, retention, store};
+use sections::{caps, doors, http, jobber, lightjq, listen, log, outbound, retention, store};
 
 use crate::environment;
 
@@ -58,6 +58,12 @@ join! {
     doors: doors::Doors,
     /// What a call may cost.
     http: http::Http,
+    /// LightJQ, and push workers.
+    lightjq: lightjq::Lightjq,
+    /// Jobber.
+    jobber: jobber::Jobber,
+    /// Whom it may call.
+    outbound: outbound::Outbound,
     /// What it writes about itself.
     log: log::Log,
     /// Where traces are sent.
@@ -66,6 +72,18 @@ join! {
     caps: caps::Caps,
     /// How long ended jobs are kept.
     retention: retention::Retention,
+}
+
+impl Config {
+    /// How the doors of a server are set up that listens here.
+    pub(crate) fn doors(&self, listens: Vec<std::net::SocketAddr>) -> crore_doors::Options {
+        crore_doors::Options {
+            lightjq: self.lightjq.options(),
+            jobber: self.jobber.options(),
+            outbound: self.outbound.options(listens),
+            ..self.http.options()
+        }
+    }
 }
 
 /// All keys of all sections.
