@@ -1,0 +1,1 @@
+//! Harm to the built server.
