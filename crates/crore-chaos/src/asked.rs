@@ -61,7 +61,7 @@ impl Caller {
     }
 
     fn answered(&self, call: Pending, answer: Answer) {
-        self.desk.recorder.ok(call, None, answer);
+        self.desk.answered(call, answer);
     }
 
     /// Pushes one job; under a name, it is said again until it is answered.
@@ -178,12 +178,11 @@ impl Caller {
 
     /// Extends leases.
     pub(crate) async fn renew(&mut self, held: &[Held]) {
-        let leases = held.iter().map(|one| Lease { id: one.id, delivery: one.delivery, span: None });
+        let leases =
+            held.iter().map(|one| Lease { id: one.id, delivery: one.delivery, span: None });
         let call = self.begin(Op::Renew { leases: leases.collect() });
-        let jobs = held.iter().map(|one| fetch::Held {
-            id: one.id.into(),
-            delivery: one.delivery.into(),
-        });
+        let jobs =
+            held.iter().map(|one| fetch::Held { id: one.id.into(), delivery: one.delivery.into() });
         let ask = fetch::Renew { jobs: jobs.collect(), lease: None };
         let ask = Ask::post("/v1/renew", self.format(), &ask);
         match self.client.call::<fetch::Renewed>(&ask).await {
@@ -271,9 +270,9 @@ impl Caller {
         match self.client.call::<Ended>(&Ask::get(format!("/v1/jobs/{id}/result"))).await {
             Heard::Yes(ended) => {
                 let (value, base64) = (ended.result.as_ref(), ended.result_base64.as_deref());
-                let result = ended.encoding.map(|encoding| {
-                    Hash::of(&seen(self.format(), value, base64)(encoding))
-                });
+                let result = ended
+                    .encoding
+                    .map(|encoding| Hash::of(&seen(self.format(), value, base64)(encoding)));
                 self.answered(call, Answer::Result(result));
             }
             Heard::No(Code::NotFound, _) => self.answered(call, Answer::Result(None)),

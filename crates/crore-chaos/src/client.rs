@@ -154,8 +154,5 @@ pub(crate) const STRANGE: &str = "strange answer:";
 
 /// Whether such an answer says that nothing was done.
 const fn has_no_effect(code: Code) -> bool {
-    matches!(
-        code,
-        Code::Stopping | Code::Full | Code::TooMany | Code::Refused | Code::NotFound
-    )
+    matches!(code, Code::Stopping | Code::Full | Code::TooMany | Code::Refused | Code::NotFound)
 }

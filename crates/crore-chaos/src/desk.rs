@@ -2,14 +2,18 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crore_core::job::Keep;
-use crore_core::{Delivery, JobId, Span};
+use crore_core::{Code, Delivery, JobId, Span};
 use crore_testkit::Dice;
-use crore_testkit::history::{Hash, Pending, Recorder};
+use crore_testkit::history::{Answer, Hash, Pending, Recorder};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::client::{Ask, NEVER, STRANGE};
 use crate::draft::Draft;
+use crate::harm::Harm;
 use crate::pause::instant;
 
 /// The server, in the history.
@@ -21,6 +25,10 @@ const KNOWN: usize = 500;
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) recorder: Recorder,
+    /// Whether a server has reason to give itself up: its disk broke.
+    may_give_up: bool,
+    /// How many answers were heard.
+    heard: watch::Sender<u64>,
     inner: Mutex<Inner>,
 }
 
@@ -61,10 +69,26 @@ pub(crate) struct Unanswered {
 }
 
 impl Desk {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(harm: Harm) -> Self {
         let start = instant();
         let now = move || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Self { recorder: Recorder::new(now), inner: Mutex::default() }
+        let heard = watch::Sender::new(0);
+        let may_give_up = matches!(harm, Harm::Power | Harm::PowerExt4);
+        Self { recorder: Recorder::new(now), may_give_up, heard, inner: Mutex::default() }
+    }
+
+    /// A call was answered.
+    pub(crate) fn answered(&self, call: Pending, answer: Answer) {
+        self.recorder.ok(call, None, answer);
+        self.heard.send_modify(|heard| *heard += 1);
+    }
+
+    /// Lets callers work until so many more calls are answered, or for as long as that takes at most.
+    pub(crate) async fn until_heard(&self, more: u64, at_most: Duration) {
+        let mut heard = self.heard.subscribe();
+        let enough = *heard.borrow() + more;
+        // Either way it is over now.
+        let _ = timeout(at_most, heard.wait_for(|heard| *heard >= enough)).await;
     }
 
     /// The number of the next job that is pushed.
@@ -139,7 +163,8 @@ impl Desk {
 
     /// Notes what no server should ever do, whatever is done to it.
     pub(crate) fn heard_nothing(&self, what: &str, why: &str) {
-        if why == NEVER || why.starts_with(STRANGE) {
+        let gave_up = why.contains(Code::Poisoned.as_str()) && !self.may_give_up;
+        if why == NEVER || why.starts_with(STRANGE) || gave_up {
             self.wrong(format!("{what}: {why}"));
         }
     }

@@ -16,8 +16,7 @@ pub(crate) const QUEUES: [&str; 3] = ["a", "b", "c"];
 /// The kind of most jobs, and the one of which only few run at a time.
 const KINDS: [&str; 2] = ["plain", "narrow"];
 /// The limit on the second kind: its name, its text, and how many may run at a time.
-pub(crate) const LIMIT: (&str, &str, u32) =
-    ("narrow", r#"where kind = "narrow" concurrency 2"#, 2);
+pub(crate) const LIMIT: (&str, &str, u32) = ("narrow", r#"where kind = "narrow" concurrency 2"#, 2);
 /// How many unique keys there are.
 const KEYS: u64 = 12;
 const ATTEMPTS: u32 = 4;
@@ -77,13 +76,10 @@ impl Draft {
     }
 
     /// The same, in a push that has a name.
-    pub(crate) fn under(mut self, key: &str) -> Self {
-        if self.job.spec.unique.is_none() {
-            let key = format!("idempotency:{key}:0").into();
-            let window = Some(Span::from_secs(24 * 60 * 60));
-            self.named = Some(Unique { key, hold: Hold::Window, window });
-        }
-        self
+    pub(crate) fn under(self, key: &str) -> Self {
+        let key = format!("idempotency:{key}:0").into();
+        let window = Some(Span::from_secs(24 * 60 * 60));
+        Self { named: Some(Unique { key, hold: Hold::Window, window }), ..self }
     }
 
     /// The job as it is said.
@@ -105,7 +101,7 @@ impl Draft {
 /// A value in the encoding of the body, or bytes that are none.
 fn payload(dice: &mut Dice, seq: u64, format: Format) -> Payload {
     let len = match dice.below(20) {
-        0 => 2_000 + dice.below(20_000),
+        0 => 2_000 + dice.below(8_000),
         _ => dice.below(300),
     };
     let letters = (0..len).map(|_| char::from(b'a' + dice.below(26) as u8));

@@ -29,21 +29,24 @@ pub enum Harm {
     Power,
     /// Its power is cut, on ext4.
     PowerExt4,
-    /// Its disk is full, and has room again, and it is killed.
+    /// Its disk is full when it starts, and may have room again while it runs; and it is killed.
     Full,
+    /// Its disk is filled by others while it runs, or has room again; and it is killed.
+    Fill,
     /// Its clock jumps, and it is killed.
     Clock,
 }
 
 impl Harm {
     /// All of them, and what they are called.
-    pub const ALL: [(&'static str, Self); 7] = [
+    pub const ALL: [(&'static str, Self); 8] = [
         ("kill", Self::Kill),
         ("stop", Self::Stop),
         ("drain", Self::Drain),
         ("power", Self::Power),
         ("power-ext4", Self::PowerExt4),
         ("full", Self::Full),
+        ("fill", Self::Fill),
         ("clock", Self::Clock),
     ];
 
@@ -53,7 +56,7 @@ impl Harm {
             Self::Kill | Self::Stop | Self::Drain | Self::Clock => Place::plain(),
             Self::Power => Place::with_power(Sort::Xfs),
             Self::PowerExt4 => Place::with_power(Sort::Ext4),
-            Self::Full => Place::small(),
+            Self::Full | Self::Fill => Place::small(),
         }
     }
 
@@ -99,7 +102,9 @@ impl Stage {
                 server.kill();
                 return Ok(Hurt::Cut);
             }
-            Harm::Full => self.fill_or_free().await?,
+            Harm::Full if self.is_full && self.dice.percent(50) => self.fill_or_free().await?,
+            Harm::Full => {}
+            Harm::Fill => self.fill_or_free().await?,
             Harm::Clock => self.jump().await?,
         }
         server.kill();
@@ -110,12 +115,12 @@ impl Stage {
         server.signal("STOP").map_err(Error::Failed)?;
         pause(Duration::from_millis(20 + self.dice.below(400))).await;
         server.signal("CONT").map_err(Error::Failed)?;
-        pause(Duration::from_millis(20 + self.dice.below(60))).await;
+        self.load().await;
         Ok(())
     }
 
     /// A full disk stays full over some restarts.
-    pub(crate) async fn fill_or_free(&mut self) -> Result<(), Error> {
+    async fn fill_or_free(&mut self) -> Result<(), Error> {
         let place = std::sync::Arc::clone(&self.place);
         if self.is_full {
             self.desk.recorder.fault(NODE, Fault::DiskFreed);
@@ -125,7 +130,17 @@ impl Stage {
             self.desk.recorder.fault(NODE, Fault::DiskFull);
         }
         self.is_full = !self.is_full;
-        pause(Duration::from_millis(30 + self.dice.below(100))).await;
+        self.load().await;
+        Ok(())
+    }
+
+    /// Fills the disk while no server runs.
+    fn fill(&mut self) -> Result<(), Error> {
+        if self.harm == Harm::Full && !self.is_full && self.dice.percent(50) {
+            self.place.fill()?;
+            self.desk.recorder.fault(NODE, Fault::DiskFull);
+            self.is_full = true;
+        }
         Ok(())
     }
 
@@ -133,7 +148,7 @@ impl Stage {
         let furthest = if self.dice.percent(20) { 3_600_000 } else { 1_500 };
         let by = self.dice.below(2 * furthest) as i64 - furthest as i64;
         self.set_clock(by)?;
-        pause(Duration::from_millis(20 + self.dice.below(60))).await;
+        self.load().await;
         Ok(())
     }
 
@@ -158,7 +173,7 @@ impl Stage {
                 self.desk.wrong(format!("the server was told to stop and ended with {how}"));
             }
         }
-        Ok(())
+        self.fill()
     }
 }
 

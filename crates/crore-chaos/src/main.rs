@@ -35,8 +35,10 @@ enum What {
     Drain(Options),
     /// Cut the power of its disk, XFS or ext4 by turns: what was not synced is gone
     Power(Options),
-    /// Fill its disk, make room again, and kill it in both states
+    /// Start it on a full disk, make room again, and kill it in both states
     Full(Options),
+    /// Fill its disk while it runs, as others do, make room again, and kill it in both states
+    Fill(Options),
     /// Make its clock jump, for it alone, and kill it
     Clock(Options),
     /// All of these, by turns
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         What::Drain(options) => harm(&[Harm::Drain], &options),
         What::Power(options) => harm(&[Harm::Power, Harm::PowerExt4], &options),
         What::Full(options) => harm(&[Harm::Full], &options),
+        What::Fill(options) => harm(&[Harm::Fill], &options),
         What::Clock(options) => harm(&[Harm::Clock], &options),
         What::All(options) => harm(&Harm::ALL.map(|(_, harm)| harm), &options),
         What::Check { history } => check(&history),

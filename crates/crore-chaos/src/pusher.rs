@@ -44,7 +44,9 @@ async fn step(caller: &mut Caller, dice: &mut Dice) -> Result<(), Away> {
 async fn push_one(caller: &mut Caller, dice: &mut Dice) {
     let seq = caller.desk.next();
     let draft = Draft::new(dice, seq, caller.client.format, Sort::Alone);
-    let key = dice.percent(30).then(|| format!("push-{seq}"));
+    // A job's own unique key takes the place of the push's name, and may be free again when it is said again.
+    let may_be_named = draft.job.spec.unique.is_none();
+    let key = (may_be_named && dice.percent(30)).then(|| format!("push-{seq}"));
     caller.push(draft, key).await;
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crore_testkit::Dice;
 use crore_testkit::history::op::{Entry, Meaning};
-use crore_testkit::history::{Answer, Node, Op};
-use crore_testkit::{Dice, Error};
+use crore_testkit::history::{Answer, Fault, Node, Op};
 use crore_wire::Format;
 use crore_wire::api::limits::{Limit, SetLimit};
 use tokio::task::JoinSet;
@@ -28,6 +28,11 @@ use crate::worker::work_on;
 const PUSHERS: usize = 5;
 /// How many work.
 const WORKERS: usize = 5;
+
+/// So many calls are answered before a server is harmed, at most.
+const ANSWERS: u64 = 100;
+/// A server that is not used enough by then is harmed anyway.
+const AT_MOST: Duration = Duration::from_millis(500);
 
 /// One directory, and everything that happens to it.
 #[derive(Debug)]
@@ -52,13 +57,21 @@ impl Stage {
         let server = self.start()?;
         self.limit(&server).await?;
         let mut callers = self.callers(&server);
-        pause(Duration::from_millis(10 + self.dice.below(60))).await;
+        self.load().await;
         let hurt = self.hurt(server).await?;
         while let Some(ended) = callers.join_next().await {
             ended.map_err(|error| Failed::broken(format!("a caller fell over: {error}")))?;
         }
         self.write_down(&hurt)?;
         Ok(())
+    }
+
+    /// Lets callers work: until a number of calls is answered, so that a busy machine does no less, and
+    /// then a moment more, so that harm finds others under way.
+    pub(crate) async fn load(&mut self) {
+        let answers = self.dice.below(ANSWERS);
+        self.desk.until_heard(answers, AT_MOST).await;
+        pause(Duration::from_micros(self.dice.below(4_000))).await;
     }
 
     /// Some servers do not live to see their store open.
@@ -127,8 +140,9 @@ impl Stage {
 
     /// The end of a run: the machine is mended, every job is brought to its end, and the server stops.
     pub(crate) async fn settle(&mut self) -> Result<(), Failed> {
-        if self.is_full {
-            self.fill_or_free().await?;
+        if std::mem::take(&mut self.is_full) {
+            self.desk.recorder.fault(NODE, Fault::DiskFreed);
+            self.place.free()?;
         }
         let behind = self.clock.as_ref().map_or(0, Clock::behind);
         if behind > 0 {
@@ -139,6 +153,6 @@ impl Stage {
         settle(&mut caller).await.map_err(Failed::broken)?;
         caller.client.hang_up();
         let hurt = drain(server).await?;
-        self.write_down(&hurt).map_err(Error::into)
+        Ok(self.write_down(&hurt)?)
     }
 }

@@ -21,7 +21,9 @@ use crate::tally::Tally;
 use crate::verdict::{Broken, judge, tolerant};
 
 /// The size of segments: so small that rolling and compaction are at work all the time.
-const SEGMENT_BYTES: u64 = 256 << 10;
+const SEGMENT_BYTES: u64 = 512 << 10;
+/// How much may wait for the disk: an eighth of a segment, as it is by default.
+const BUFFER_BYTES: u64 = SEGMENT_BYTES / 8;
 
 /// What is to be done.
 #[derive(Debug, Clone)]
@@ -96,6 +98,7 @@ pub fn run(plan: &Plan) -> Result<Tally, Failed> {
 fn stage(plan: &Plan, place: &Arc<Place>) -> Result<Stage, Error> {
     let mut set = vec![
         format!("store.segment={SEGMENT_BYTES}B"),
+        format!("store.buffer={BUFFER_BYTES}B"),
         format!("caps.min-lease={}ms", SHORTEST.as_millis()),
         "listen.drain-for=100ms".to_owned(),
     ];
@@ -105,7 +108,7 @@ fn stage(plan: &Plan, place: &Arc<Place>) -> Result<Stage, Error> {
     Ok(Stage {
         harm: plan.harm,
         dice: Dice(plan.seed),
-        desk: Arc::new(Desk::new()),
+        desk: Arc::new(Desk::new(plan.harm)),
         place: Arc::clone(place),
         clock: plan.harm.clock(place)?,
         launch: Launch { program, data, log, set },

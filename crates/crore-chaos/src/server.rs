@@ -33,7 +33,9 @@ impl Launch {
         command.args(["--pdeathsig", "KILL", "--"]).arg(&self.program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--data"]);
         command.arg(&self.data);
-        self.set.iter().for_each(|set| drop(command.args(["--set", set])));
+        for set in &self.set {
+            command.args(["--set", set]);
+        }
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").current_dir("/");
         if let Some(clock) = clock {
             command.envs(clock.environment());

@@ -163,7 +163,8 @@ fn asks_about(op: &Op, job: JobId) -> bool {
 }
 
 fn tells_of(answer: &Answer, job: JobId) -> bool {
-    let names = |pushed: &Pushed| matches!(pushed, Pushed::New(id) | Pushed::Duplicate(id) if *id == job);
+    let names =
+        |pushed: &Pushed| matches!(pushed, Pushed::New(id) | Pushed::Duplicate(id) if *id == job);
     match answer {
         Answer::Pushed { items, .. } | Answer::Reported(Reported::Accepted(items)) => {
             items.iter().any(names)

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use crore_core::Span;
 use crore_wire::api::job::{Ended, Wait};
 use crore_wire::api::payload::Said;
 use http::StatusCode;
@@ -30,10 +31,15 @@ pub(super) async fn result(
     Query(ask): Query<Wait>,
 ) -> Result<Response, Fault> {
     let id = id.job()?;
-    let ended = tokio::select! {
-        ended = doors.engine().wait(id, doors.at_most(ask.wait)) => ended?,
-        () = doors.closing() => None,
-    };
+    // A server that drains waits for nobody's end, but what has ended it says, and a result that can be
+    // read once is not taken for nobody.
+    let mut ended = doors.engine().wait(id, Span::ZERO).await?;
+    if ended.is_none() {
+        ended = tokio::select! {
+            ended = doors.engine().wait(id, doors.at_most(ask.wait)) => ended?,
+            () = doors.closing() => None,
+        };
+    }
     let Some(ended) = ended else {
         let state = doors.engine().get(id).await?.map(|job| job.live.state.into());
         let (result, result_base64, encoding, error) = (None, None, None, None);
