@@ -25,7 +25,7 @@ const KNOWN: usize = 500;
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) recorder: Recorder,
-    /// Whether a server has reason to give itself up: its disk broke.
+    /// Whether a server has reason to give itself up: its disk took something and then did not.
     may_give_up: bool,
     /// How many answers were heard.
     heard: watch::Sender<u64>,
@@ -73,7 +73,7 @@ impl Desk {
         let start = instant();
         let now = move || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let heard = watch::Sender::new(0);
-        let may_give_up = matches!(harm, Harm::Power | Harm::PowerExt4);
+        let may_give_up = matches!(harm, Harm::Power | Harm::PowerExt4 | Harm::Full | Harm::Fill);
         Self { recorder: Recorder::new(now), may_give_up, heard, inner: Mutex::default() }
     }
 

@@ -109,7 +109,7 @@ impl Stage {
     }
 
     fn caller(&self, server: &Server, what: &str, n: usize) -> Caller {
-        let format = if n % 2 == 0 { Format::Json } else { Format::Msgpack };
+        let format = if n.is_multiple_of(2) { Format::Json } else { Format::Msgpack };
         let client = Client::new(server.address, format);
         Caller { name: format!("{what}-{n}"), desk: Arc::clone(&self.desk), client }
     }

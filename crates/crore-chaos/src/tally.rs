@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::AddAssign;
 
-use crore_core::{JobId, State};
+use crore_core::{Code, JobId, State};
 use crore_testkit::history::answer::{Pushed, Reported};
 use crore_testkit::history::check::Report;
 use crore_testkit::history::{Answer, Fault, History, Node, Op, What};
@@ -42,6 +42,8 @@ pub struct Tally {
     pub refused: u64,
     /// Calls of which nobody knows what became.
     pub unknown: u64,
+    /// Calls that were answered so because the server had given itself up.
+    pub given_up: u64,
     /// Servers that were killed.
     pub kills: u64,
     /// Times that the power was cut.
@@ -64,7 +66,10 @@ impl Tally {
                 What::Invoke { op, .. } => tally.asked(op),
                 What::Ok { r, .. } => tally.told(r, &mut stored),
                 What::Fail { .. } => tally.refused += 1,
-                What::Info { .. } => tally.unknown += 1,
+                What::Info { why, .. } => {
+                    tally.unknown += 1;
+                    tally.given_up += u64::from(why.contains(Code::Poisoned.as_str()));
+                }
                 What::Fault { fault: Fault::Crash } => tally.kills += 1,
                 What::Fault { fault: Fault::PowerCut } => tally.cuts += 1,
                 What::Node { node: Node::Closed } => tally.stops += 1,
@@ -139,6 +144,7 @@ impl AddAssign for Tally {
         self.stale += other.stale;
         self.refused += other.refused;
         self.unknown += other.unknown;
+        self.given_up += other.given_up;
         self.kills += other.kills;
         self.cuts += other.cuts;
         self.stops += other.stops;
@@ -149,7 +155,7 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rounds, pushed, acknowledged, found, done, dead, cancelled, .. } = self;
         let Self { gone, lost, doubled, deliveries, accepted, stale, .. } = self;
-        let Self { refused, unknown, kills, cuts, stops, .. } = self;
+        let Self { refused, unknown, given_up, kills, cuts, stops, .. } = self;
         writeln!(f, "{rounds} rounds: {kills} kills, {cuts} power cuts, {stops} orderly stops")?;
         writeln!(
             f,
@@ -159,8 +165,11 @@ impl fmt::Display for Tally {
         writeln!(
             f,
             "{deliveries} deliveries, {accepted} reports accepted and {stale} stale; \
-             {refused} calls refused, {unknown} never answered, of which {found} jobs turned up"
+             {refused} calls refused, {unknown} of unknown fate, and of these {found} jobs turned up"
         )?;
+        if *given_up > 0 {
+            writeln!(f, "{given_up} calls found that the server had given itself up")?;
+        }
         write!(f, "lost = {lost}, doubled = {doubled}")
     }
 }

@@ -29,7 +29,7 @@ pub struct Broken {
     what: String,
     story: Vec<String>,
     /// What was counted, if the history came to its end.
-    tally: Option<Tally>,
+    tally: Option<Box<Tally>>,
     /// The numbers of the promises.
     pub promises: Vec<u8>,
 }
@@ -49,7 +49,7 @@ pub fn judge(history: &History, rules: &Rules) -> Result<Tally, Broken> {
     Err(Broken {
         what: format!("{n} promises were broken:\n  {}", told.collect::<Vec<_>>().join("\n  ")),
         story: story(history, first),
-        tally: Some(tally),
+        tally: Some(Box::new(tally)),
         promises,
     })
 }

@@ -120,9 +120,16 @@ fn test_command(extent: Extent) -> Vec<&'static str> {
         (true, Full) => &["nextest", "run", "--profile", "ci"],
         (true, Quick) => &["nextest", "run", "--profile", "quick"],
         (false, Full) => &["test", "--tests", "--no-fail-fast"],
-        (false, Quick) => {
-            &["test", "--tests", "--exclude", "crore-remote", "--exclude", "crore-testkit"]
-        }
+        (false, Quick) => &[
+            "test",
+            "--tests",
+            "--exclude",
+            "crore-remote",
+            "--exclude",
+            "crore-testkit",
+            "--exclude",
+            "crore-chaos",
+        ],
     };
     if runner[0] == "test" {
         println!("`cargo nextest` is not installed; plain `cargo test` runs the tests");

@@ -12,7 +12,7 @@ fn name(text: &str) -> Name {
 }
 
 fn job(n: u64) -> NewJob {
-    Spec::new(name("q"), name("k"), Payload::json(n.to_string())).into()
+    Spec::new(name("q"), name("k"), Payload::json(&n.to_string())).into()
 }
 
 fn stored(n: u64) -> Stored {
