@@ -101,6 +101,10 @@ codes! {
     CursorInvalid = "cursor-invalid",
     /// There are too many of this sort at once; try again later.
     TooMany = "too-many",
+    /// A URL leads to an address or a port that this server may not call.
+    OutboundDenied = "outbound-denied",
+    /// What was waited for has not happened yet; ask again.
+    NotYet = "not-yet",
     /// The thing that was asked for does not exist.
     NotFound = "not-found",
     /// It is there, but not in a state for which this means anything; the message says why.

@@ -1,6 +1,8 @@
 //! Numbers that name things. All are allocated by the store and never used twice.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +37,27 @@ numbers! {
     /// How often a record was changed. Grows with every applied change, claim and promotion; not
     /// with renewals and notes.
     Revision("r"),
+}
+
+/// Things by the id of a job.
+pub type ById<T> = HashMap<JobId, T, BuildHasherDefault<Spread>>;
+
+/// Spreads ids, which a store gives out itself, so that nobody can choose them to collide.
+#[derive(Debug, Default)]
+pub struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl JobId {

@@ -1,4 +1,5 @@
-//! The native API over a queue in memory: `cargo run -p crore-doors --example serve -- 127.0.0.1:9000`.
+//! All doors over a queue in memory, on an address, with a longest wait:
+//! `cargo run -p crore-doors --example serve -- 127.0.0.1:9000 60s`.
 
 use crore::Engine;
 use crore_doors::{Doors, Options, listen};
@@ -6,11 +7,18 @@ use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9000".to_owned());
+    let mut words = std::env::args().skip(1);
+    let address = words.next().unwrap_or_else(|| "127.0.0.1:9000".to_owned());
+    let mut options = Options::default();
+    if let Some(wait) = words.next() {
+        options.max_wait = wait.parse()?;
+    }
     let listener = TcpListener::bind(&address).await?;
     println!("try http://{}/docs", listener.local_addr()?);
-    let doors = Doors::new(Engine::memory(), Options::default());
+    options.outbound.listens = vec![listener.local_addr()?];
+    let doors = Doors::new(Engine::memory(), options);
     let router = doors.router();
+    tokio::spawn(doors.push_workers().run(std::future::pending()));
     listen::serve(listener, router, listen::Options::default(), std::future::pending()).await?;
     Ok(())
 }

@@ -8,6 +8,10 @@ use crore_wire::words::{Period, Size};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 
+use crate::jobber;
+use crate::lightjq::{self, push};
+use crate::outbound::{self, Outbound};
+
 /// How the doors are set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
@@ -20,6 +24,12 @@ pub struct Options {
     pub max_wait: Period,
     /// How many may listen to live events at once.
     pub max_listeners: usize,
+    /// LightJQ, and push workers.
+    pub lightjq: lightjq::Options,
+    /// Jobber.
+    pub jobber: jobber::Options,
+    /// What may be called.
+    pub outbound: outbound::Options,
 }
 
 impl Default for Options {
@@ -29,6 +39,9 @@ impl Default for Options {
             body_time: Period(Span::from_secs(30)),
             max_wait: Period(Span::from_secs(60)),
             max_listeners: 1000,
+            lightjq: lightjq::Options::default(),
+            jobber: jobber::Options::default(),
+            outbound: outbound::Options::default(),
         }
     }
 }
@@ -44,22 +57,38 @@ struct Shared {
     is_closing: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
     keys: crate::http::Keys,
+    push_workers: push::Handle,
 }
 
 impl Doors {
     /// The doors that are served on the one port.
-    pub const NAMES: &[&str] = &["http"];
+    pub const NAMES: &[&str] = &["http", "jobber", "lightjq"];
 
     /// Doors to an engine.
     pub fn new(engine: Engine, options: Options) -> Self {
         let listeners = Arc::new(Semaphore::new(options.max_listeners.min(Semaphore::MAX_PERMITS)));
         let is_closing = watch::Sender::new(false);
-        Self(Arc::new(Shared { engine, options, is_closing, listeners, keys: Default::default() }))
+        let outbound = Outbound::new(options.outbound.clone());
+        let workers = options.lightjq.workers.clone();
+        let push_workers = push::Handle::new(engine.clone(), outbound, workers);
+        let keys = Default::default();
+        Self(Arc::new(Shared { engine, options, is_closing, listeners, keys, push_workers }))
     }
 
     /// All that is served on the one port.
     pub fn router(&self) -> axum::Router {
-        crate::http::with_fallbacks(crate::http::router(self))
+        let ancestors = lightjq::router(self).merge(jobber::router(self));
+        crate::http::with_fallbacks(crate::http::router(self).merge(ancestors))
+    }
+
+    /// The loop that gives jobs to push workers: to be run until the doors are [closing](Doors::closing).
+    pub fn push_workers(&self) -> push::Service {
+        push::Service::new(&self.0.push_workers)
+    }
+
+    /// Where push workers register.
+    pub(crate) fn workers(&self) -> &push::Handle {
+        &self.0.push_workers
     }
 
     /// The engine.
@@ -105,5 +134,29 @@ impl Doors {
     /// A wait that somebody asks for, as far as it is granted.
     pub fn at_most(&self, wait: Option<Period>) -> Span {
         wait.map_or(Span::ZERO, |wait| wait.0.min(self.0.options.max_wait.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_said_in_words_and_typing_mistakes_are_found() {
+        let read = serde_json::from_str::<Options>;
+        let said = read(r#"{"max-body": "2MiB"}"#).expect("good options");
+        assert_eq!(said, Options { max_body: Size(2 << 20), ..Options::default() });
+        assert!(read(r#"{"max_body": "2MiB"}"#).is_err());
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_longer_than_is_granted() {
+        let doors = Doors::new(Engine::memory(), Options::default());
+        assert_eq!(doors.at_most(None), Span::ZERO);
+        assert_eq!(doors.at_most(Some(Period(Span::from_secs(5)))), Span::from_secs(5));
+        assert_eq!(doors.at_most(Some(Period(Span::MAX))), Span::from_secs(60));
+        assert!(!doors.is_closing());
+        doors.close();
+        doors.closing().await;
     }
 }

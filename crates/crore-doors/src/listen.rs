@@ -168,7 +168,28 @@ fn is_about_one(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// There are too many open files, in the process or in the system, or no memory.
+/// There is no memory (`ENOMEM`, `ENOBUFS`), or there are too many open files in the system (`ENFILE`) or
+/// in the process (`EMFILE`).
 fn is_about_room(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105))
+    matches!(error.raw_os_error(), Some(12 | 105 | 23 | 24))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_said_in_words_and_typing_mistakes_are_found() {
+        let read = serde_json::from_str::<Options>;
+        let said = read(r#"{"head-time": "5s", "max-head": "32KiB"}"#).expect("good options");
+        let expected = Options {
+            head_time: Period(Span::from_secs(5)),
+            max_head: Size(32 << 10),
+            ..Options::default()
+        };
+        assert_eq!(said, expected);
+        assert!(read(r#"{"head-tme": "5s"}"#).is_err());
+        let all = serde_json::to_string(&Options::default()).expect("a text");
+        assert_eq!(read(&all).expect("good options"), Options::default());
+    }
 }

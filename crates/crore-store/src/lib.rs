@@ -65,6 +65,12 @@ pub trait Store: Jobs + Upkeep + Views + Registry {
     /// looks by himself now and then.
     fn wakes(&self, hook: WakeHook);
 
+    /// Whether a call to it is a call and no more. To gather many calls into one gains nothing then; a
+    /// store at the other end of a connection answers once for all of them.
+    fn is_near(&self) -> bool {
+        false
+    }
+
     /// What its answers survive. A store that does not say so promises nothing.
     fn durability(&self) -> Durability {
         Durability::Memory

@@ -173,4 +173,8 @@ impl Store for Memory {
     fn wakes(&self, hook: WakeHook) {
         self.hooks.write().unwrap_or_else(PoisonError::into_inner).push(hook);
     }
+
+    fn is_near(&self) -> bool {
+        true
+    }
 }

@@ -4,10 +4,11 @@ use std::fmt;
 
 use crore_core::code::excerpt;
 use crore_core::{Code, Encoding, Invalid};
-use serde::Serialize;
 use serde::de::{DeserializeOwned, Deserializer};
+use serde::{Deserialize, Serialize};
 
 use crate::msgpack::Reader;
+use crate::object::Object;
 
 /// How deep a value may be nested.
 pub const DEPTH: usize = 64;
@@ -49,7 +50,7 @@ impl Format {
         }
     }
 
-    /// Reads a body. An error names the field.
+    /// Reads a body, which is an object. An error names the field.
     pub fn decode<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, Invalid> {
         self.decode_at("", bytes)
     }
@@ -67,12 +68,12 @@ impl Format {
         match self {
             Self::Json => {
                 let mut reader = serde_json::Deserializer::from_slice(bytes);
-                let value = T::deserialize(&mut reader).map_err(|e| e.to_string())?;
+                let Object(value) = Object::deserialize(&mut reader).map_err(|e| e.to_string())?;
                 reader.end().map(|()| value).map_err(|e| e.to_string())
             }
             Self::Msgpack => {
                 let mut reader = Reader::new(bytes);
-                let value = T::deserialize(&mut reader).map_err(|e| e.to_string())?;
+                let Object(value) = Object::deserialize(&mut reader).map_err(|e| e.to_string())?;
                 reader.end().map(|()| value).map_err(|e| e.to_string())
             }
         }
@@ -80,11 +81,17 @@ impl Format {
 
     fn fault<T: DeserializeOwned>(self, place: &str, bytes: &[u8]) -> Invalid {
         let (path, message) = match self {
-            Self::Json => located::<T, _>(&mut serde_json::Deserializer::from_slice(bytes)),
-            Self::Msgpack => located::<T, _>(&mut Reader::new(bytes)),
+            Self::Json => located::<Object<T>, _>(&mut serde_json::Deserializer::from_slice(bytes)),
+            Self::Msgpack => located::<Object<T>, _>(&mut Reader::new(bytes)),
         };
         // What follows the value is no part of it, and has no path.
-        let message = message.or_else(|| self.read::<T>(bytes).err()).unwrap_or_default();
+        let mut message = message.or_else(|| self.read::<T>(bytes).err()).unwrap_or_default();
+        if !place.is_empty()
+            && let Some(end) = message.rfind(" at line ")
+        {
+            // The line is that of the part, and would mislead.
+            message.truncate(end);
+        }
         invalid(&join(place, &path), &message)
     }
 
@@ -134,7 +141,7 @@ impl fmt::Display for Format {
 }
 
 /// Where the first mistake is and what it is; `None`: there is none up to the end of the value.
-pub fn located<'de, T: DeserializeOwned, D: Deserializer<'de>>(
+pub fn located<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     reader: D,
 ) -> (String, Option<String>) {
     match serde_path_to_error::deserialize::<_, T>(reader) {

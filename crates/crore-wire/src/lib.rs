@@ -5,15 +5,13 @@
 //! extension types are refused, and the answer names the field.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
-#![warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
-#![cfg_attr(
-    test,
-    expect(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")
-)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test panics, and says where"))]
 
 pub mod api;
 pub mod encoding;
 mod msgpack;
+mod object;
 mod raw;
 mod strict;
 mod transcode;

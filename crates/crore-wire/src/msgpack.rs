@@ -1,7 +1,6 @@
 //! A strict reader of MessagePack: extension types, keys that are not texts and nesting beyond the cap
 //! are refused, and a value can be taken as the bytes that it is.
 
-use serde::Deserialize as _;
 use serde::de::{
     self, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess,
     VariantAccess, Visitor,
@@ -101,9 +100,17 @@ impl<'de> Reader<'de> {
         })
     }
 
-    /// Passes over one value.
+    /// Passes over one value, however deep it is: what is inside is for its reader to judge.
     fn skip(&mut self) -> Result<(), Error> {
-        de::IgnoredAny::deserialize(self).map(|_| ())
+        let mut values: u64 = 1;
+        while let Some(left) = values.checked_sub(1) {
+            values = match self.head()? {
+                Head::List(n) => left.saturating_add(n as u64),
+                Head::Map(n) => left.saturating_add(2 * n as u64),
+                _ => left,
+            };
+        }
+        Ok(())
     }
 
     fn is_nil(&self) -> bool {
@@ -155,6 +162,18 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         visitor.visit_some(self)
     }
 
+    /// A text is one; bytes are not, even if they would be UTF-8.
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.head()? {
+            Head::Text(text) => visitor.visit_borrowed_str(text),
+            _ => Err(error("expected a text")),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -187,7 +206,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit
         unit_struct seq tuple tuple_struct map struct identifier ignored_any
     }
 }

@@ -52,7 +52,7 @@ impl fmt::Display for Period {
     /// In the longest unit that says it exactly.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.0.as_millis();
-        let exact = UNITS.iter().find(|(_, of)| millis >= *of && millis % of == 0);
+        let exact = UNITS.iter().find(|(_, of)| millis >= *of && millis.is_multiple_of(*of));
         let (unit, of) = exact.copied().unwrap_or(("s", 1000));
         write!(f, "{}{unit}", millis / of)
     }
@@ -76,7 +76,7 @@ impl FromStr for Size {
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let exact = SIZES.iter().find(|(_, of)| self.0 >= *of && self.0 % of == 0);
+        let exact = SIZES.iter().find(|(_, of)| self.0 >= *of && self.0.is_multiple_of(*of));
         let (unit, of) = exact.copied().unwrap_or(("B", 1));
         write!(f, "{}{unit}", self.0 / of)
     }

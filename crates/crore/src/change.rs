@@ -149,7 +149,7 @@ impl Inner {
                     self.running.ended(&made.job);
                 }
                 self.tell(&made.job, &made.change, state, now);
-                self.tell_follow_ups(&made.change, &pushed);
+                self.tell_follow_ups(&made.change, &pushed, now);
                 let pushed = pushed.into_iter().map(taken).collect();
                 answers[made.place] = Some(Decided::Yes { state, pushed });
             }
@@ -163,7 +163,7 @@ impl Inner {
             // Its result was taken, and nothing else.
             return;
         }
-        self.tell_upkeep(job, change, state);
+        self.tell_upkeep(job, change, state, now);
         let breaks = |effect: &Effect| match effect {
             Effect::Settle(settled) => *settled == Settled::Gone,
             Effect::Tally(tally) => tally.lost,
@@ -194,12 +194,11 @@ impl Inner {
 
     /// Tells upkeep of a job that waits now: when it is due, and if the limits have changed since it was
     /// given its own.
-    fn tell_upkeep(&self, job: &Job, change: &Change, state: Option<State>) {
+    fn tell_upkeep(&self, job: &Job, change: &Change, state: Option<State>, now: Time) {
         let Next::Live(next) = &change.next else { return };
         if next.state != NextState::Pending {
             return;
         }
-        let now = self.now();
         let due = next.due.resolve(now, job.live.due);
         match state {
             Some(State::Scheduled) => self.want(Duty::Promote, due),
@@ -212,8 +211,7 @@ impl Inner {
         }
     }
 
-    fn tell_follow_ups(&self, change: &Change, pushed: &[Pushed]) {
-        let now = self.now();
+    fn tell_follow_ups(&self, change: &Change, pushed: &[Pushed], now: Time) {
         for effect in &change.effects {
             if let Effect::Push(jobs) = effect {
                 self.expect(Dues::of(jobs, now));

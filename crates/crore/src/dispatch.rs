@@ -1,5 +1,9 @@
 //! Who waits for jobs, and whom a wake-up goes to: one fetcher for each, who passes it on if there may
 //! be more. So a thousand who wait for one queue cost nothing when one job comes.
+//!
+//! A wake-up says in which queue there is something new, and not of which kind: one of those who wait for
+//! any kind looks, and one for each kind that somebody waits for. Those for whom it was nothing line up
+//! again, and wake nobody.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -215,6 +215,11 @@ impl Engine {
 
     /// Stops the engine: whoever waits for jobs is told that there are none, and what was accepted is
     /// durable. The directory is free when the last handle is dropped. To stop it twice does nothing.
+    ///
+    /// It does not wait for work that is going on: stop the [workers](crate::Worker::stopper) first if
+    /// their last jobs are to be reported. A report that is with the store already is answered as ever;
+    /// one that comes later is answered by [`Error::Stopping`], and its job is handed out again when its
+    /// lease has ended. None is lost.
     pub fn stop(&self) -> Result<(), Error> {
         match self.life.lock().take() {
             Some(stop) => stop.now(),
@@ -313,6 +318,17 @@ impl Inner {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// What is said of an error: a store that cannot be reached any more because the engine closed it
+    /// is no fault of the store.
+    pub(crate) fn blame(&self, error: Error) -> Error {
+        match error {
+            Error::Store(crore_store::Error::Unavailable(_)) if self.is_stopping() => {
+                Error::Stopping
+            }
+            other => other,
+        }
     }
 
     /// 64 bits, by SplitMix64: good enough to keep retries apart.

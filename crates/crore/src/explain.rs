@@ -1,7 +1,7 @@
 //! Why is this job not running? An answer for programs and people.
 
 use crore_core::job::{Dependency, Why};
-use crore_core::limit::LimitKey;
+use crore_core::limit::{LimitKey, Rate, Tat};
 use crore_core::{Job, JobId, Name, Span, State, Time};
 use crore_store::registry::{Table, Value};
 use crore_store::views::Query;
@@ -113,14 +113,15 @@ impl Engine {
         let (state, now) = (job.live.state, self.inner.now());
         let mut reasons: Vec<Reason> = plain(&job, now).into_iter().collect();
         if matches!(state, State::Ready | State::Scheduled | State::Waiting) {
-            if self.queue(&job.spec.queue).await?.paused {
+            let is_paused = self.queue(&job.spec.queue).await?.paused;
+            if is_paused {
                 reasons.push(Reason::Paused(job.spec.queue.clone()));
             }
-            reasons.extend(self.inner.limited(&job).await?);
+            reasons.extend(self.inner.limited(&job, is_paused).await?);
         }
         if state == State::Ready {
             reasons.extend(self.inner.behind(&job).await?);
-            if !self.inner.dispatch.is_waited_for(&job.spec.queue, &job.spec.kind) {
+            if !self.inner.is_waited_for(&job) {
                 reasons.push(Reason::NobodyWaits);
             }
         }
@@ -157,25 +158,50 @@ fn plain(job: &Job, now: Time) -> Option<Reason> {
 
 impl Inner {
     /// The limits that have no room for a job now, as far as can be seen.
-    async fn limited(&self, job: &Job) -> Result<Vec<Reason>, Error> {
+    ///
+    /// What a rate has left is the store's to know, and is worked out from the runs that are on record.
+    /// Of those that are not, one thing tells: a job that somebody waits for, and that nothing else holds,
+    /// would have been handed out.
+    async fn limited(&self, job: &Job, is_held: bool) -> Result<Vec<Reason>, Error> {
         if job.spec.limits.is_empty() {
             return Ok(Vec::new());
         }
-        let query = Query { state: State::Running, queue: None, kind: None, after: None, n: LOOKS };
-        let running = self.store.list(query).await?.jobs;
         let defined = self.entries(Table::Limits).await?;
-        let mut reasons = Vec::new();
+        let running = self.some_in(State::Running).await?;
+        let mut ran = self.some_in(State::Done).await?;
+        for state in [State::Dead, State::Cancelled, State::Scheduled, State::Ready] {
+            ran.extend(self.some_in(state).await?);
+        }
+        let (mut reasons, mut rates) = (Vec::new(), Vec::new());
         for key in &job.spec.limits {
             let entry = defined.iter().find(|entry| entry.name == key.limit);
             let Some(Value::Limit(limit)) = entry.map(|entry| &entry.value) else { continue };
-            let running = running.iter().filter(|job| job.spec.limits.contains(key)).count();
-            let is_used_up = limit.concurrency.is_some_and(|most| running >= most as usize);
-            if is_used_up || limit.rate.is_some() {
-                let most = limit.concurrency.filter(|_| is_used_up);
-                reasons.push(Reason::Limited { key: key.clone(), running, most });
+            let under = |job: &&Job| job.spec.limits.contains(key);
+            let runs = running.iter().filter(under).count();
+            let most = limit.concurrency.filter(|most| runs >= *most as usize);
+            let reason = Reason::Limited { key: key.clone(), running: runs, most };
+            let is_spent = |rate: &Rate| {
+                let jobs = running.iter().chain(&ran).filter(under);
+                is_spent(rate, jobs, self.now())
+            };
+            if most.is_some() || limit.rate.as_ref().is_some_and(is_spent) {
+                reasons.push(reason);
+            } else if limit.rate.is_some() {
+                rates.push(reason);
             }
         }
-        Ok(reasons)
+        Ok(if reasons.is_empty() && !is_held && self.is_waited_for(job) { rates } else { reasons })
+    }
+
+    fn is_waited_for(&self, job: &Job) -> bool {
+        job.live.state == State::Ready
+            && self.dispatch.is_waited_for(&job.spec.queue, &job.spec.kind)
+    }
+
+    /// The first jobs in a state.
+    async fn some_in(&self, state: State) -> Result<Vec<Job>, Error> {
+        let query = Query { state, queue: None, kind: None, after: None, n: LOOKS };
+        Ok(self.store.list(query).await?.jobs)
     }
 
     /// How many ready jobs of its queue come before a job.
@@ -187,4 +213,16 @@ impl Inner {
         let (jobs, or_more) = place.map_or((page.jobs.len(), true), |place| (place, false));
         Ok((jobs > 0).then_some(Reason::Behind { jobs, or_more }))
     }
+}
+
+/// Whether a rate has nothing left after all runs of these jobs.
+fn is_spent<'a>(rate: &Rate, jobs: impl Iterator<Item = &'a Job>, now: Time) -> bool {
+    let starts = jobs.flat_map(|job| {
+        let before = job.live.history.iter().map(|attempt| attempt.started_at);
+        before.chain((job.live.state == State::Running).then_some(job.live.started_at))
+    });
+    let mut starts: Vec<Time> = starts.collect();
+    starts.sort_unstable();
+    let tat = starts.into_iter().fold(Tat::default(), |tat, at| rate.take(tat, at, 1).tat);
+    rate.take(tat, now, 1).granted == 0
 }

@@ -89,7 +89,7 @@ impl Inner {
             let Finish { job, delivery, report } = finish;
             asked.push((job, Event::Finished { delivery, report }));
         }
-        let decided = self.change(asked, decide).await?;
+        let decided = self.change(asked, decide).await.map_err(|error| self.blame(error))?;
         Ok(decided.into_iter().map(finished).collect())
     }
 

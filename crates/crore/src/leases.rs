@@ -15,7 +15,8 @@ impl Engine {
         let longest = self.inner.caps.max_lease;
         let cap = |lease: Renew| Renew { span: lease.span.map(|span| span.min(longest)), ..lease };
         let leases = leases.into_iter().map(cap).collect();
-        let renewed = self.inner.store.renew(leases).await?;
+        let renewed = self.inner.store.renew(leases).await;
+        let renewed = renewed.map_err(|error| self.inner.blame(error.into()))?;
         self.inner.watch(&renewed);
         Ok(renewed)
     }

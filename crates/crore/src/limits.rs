@@ -1,6 +1,7 @@
 //! Limits: how many jobs may start or run, and which ones.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use crore_core::job::Spec;
 use crore_core::limit::{Limit, LimitKey, keys_for};
@@ -14,11 +15,31 @@ use crate::error::Error;
 
 /// The limits as this engine knows them: what a pushed job counts against is worked out from them.
 #[derive(Debug, Default)]
-pub(crate) struct Limits(RwLock<Arc<Vec<(Name, Limit)>>>);
+pub(crate) struct Limits {
+    known: RwLock<Known>,
+    /// How many changes were asked for, whatever became of them.
+    changes: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    all: Arc<Vec<(Name, Limit)>>,
+    /// How many changes had been asked for when the store was asked for these.
+    changes: u64,
+}
 
 impl Limits {
     pub(crate) fn all(&self) -> Arc<Vec<(Name, Limit)>> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.known().all)
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nobody has asked for a change since these were read.
+    fn are_sure(&self) -> bool {
+        self.known().changes == self.changes.load(Ordering::Acquire)
     }
 
     /// The buckets that a job counts against.
@@ -31,11 +52,16 @@ impl Limits {
         keys_for(limits, spec.queue.as_str(), spec.kind.as_str(), &spec.payload)
     }
 
-    fn set(&self, limits: Vec<(Name, Limit)>) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+    /// The store has these. An answer that was asked for before another one is the older of the two.
+    fn set(&self, changes: u64, limits: Vec<(Name, Limit)>) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if changes < known.changes {
+            return;
+        }
+        known.changes = changes;
         // Whoever sees another list takes it for another set of limits.
-        if **known != limits {
-            *known = Arc::new(limits);
+        if *known.all != limits {
+            known.all = Arc::new(limits);
         }
     }
 }
@@ -88,22 +114,32 @@ impl Engine {
 impl Inner {
     /// Changes the limits, reads them again, and brings what waits under them.
     async fn change_limits(&self, define: Define) -> Result<Revision, Error> {
-        // Even after an error: whether it took effect is open, and the sweep reads them again.
-        let sweep = Doubt::new(|| self.sweep_anew());
+        // Even after an error: whether it took effect is open, and whoever needs them next reads them
+        // again.
+        let sweep = Doubt::new(|| {
+            self.limits.changes.fetch_add(1, Ordering::AcqRel);
+            self.sweep_anew();
+        });
         let revision = self.define(define).await?;
         drop(sweep);
         self.load_limits().await?;
         Ok(revision)
     }
 
+    /// Reads the limits again if they may be others than those that are known.
+    pub(crate) async fn sure_limits(&self) -> Result<(), Error> {
+        if self.limits.are_sure() { Ok(()) } else { self.load_limits().await }
+    }
+
     /// Reads the limits again.
     pub(crate) async fn load_limits(&self) -> Result<(), Error> {
+        let changes = self.limits.changes.load(Ordering::Acquire);
         let entries = self.entries(Table::Limits).await?.into_iter();
         let limits = entries.filter_map(|entry| match entry.value {
             Value::Limit(limit) => Some((entry.name, limit)),
             _ => None,
         });
-        self.limits.set(limits.collect());
+        self.limits.set(changes, limits.collect());
         Ok(())
     }
 

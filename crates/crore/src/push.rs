@@ -63,6 +63,7 @@ impl Inner {
             return Err(Error::Stopping);
         }
         batch.check(&self.caps)?;
+        self.sure_limits().await?;
         let now = self.now();
         let (mut batch, kept) = Kept::of(batch, |job| job.check(&self.caps, now));
         let limits = self.limits.all();

@@ -1,11 +1,11 @@
 //! The jobs that this engine handed out: a report about one needs no second look into the store, and
 //! one that takes too long is noticed.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crore_core::id::ById;
 use crore_core::{Delivery, Job, JobId, Time};
 
 use crate::timers::NEVER;
@@ -19,27 +19,9 @@ pub(crate) struct Running(Mutex<Jobs>);
 
 #[derive(Debug, Default)]
 struct Jobs {
-    by_id: HashMap<JobId, Job, BuildHasherDefault<Spread>>,
+    by_id: ById<Job>,
     /// When those with a timeout have taken too long.
     ends: BTreeSet<(Time, JobId, Delivery)>,
-}
-
-/// Spreads ids, which a store gives out, so that nobody can choose them to collide.
-#[derive(Debug, Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
 }
 
 fn end_of(job: &Job) -> Option<(Time, JobId, Delivery)> {

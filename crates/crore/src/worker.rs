@@ -17,12 +17,10 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::fetch::Fetch;
 use crate::pop::{Gives, Work};
+use crate::upkeep::AGAIN_AFTER;
 
 /// How long a fetch waits before it looks whether the worker is to stop; a stop wakes it anyway.
 const WAIT: Span = Span::from_secs(60);
-
-/// After an error of the store a worker asks again this much later.
-const AGAIN_AFTER: Span = Span::from_secs(1);
 
 /// A worker about to run.
 ///

@@ -1,5 +1,6 @@
-//! Writes on their way to the store: a few at a time go alone, and whoever comes while those are under
-//! way goes together with all others who do. So a store that answers slowly is asked seldom, for much.
+//! Writes on their way to the store. To one that is near they go as they come. To one that is not, a few
+//! at a time go alone, and whoever comes while those are under way goes together with all others who do:
+//! so a store that answers slowly is asked seldom, for much.
 //!
 //! There is no task behind a batch: everybody whose write is in it can carry it on, so none is lost
 //! when one of them is dropped.
@@ -24,6 +25,7 @@ type Call = Pin<Box<dyn Future<Output = Result<Vec<Applied>, Error>> + Send>>;
 #[derive(Debug)]
 pub(crate) struct Writes {
     store: Arc<dyn Store>,
+    is_near: bool,
     traffic: Mutex<Traffic>,
 }
 
@@ -97,7 +99,7 @@ impl Wake for Batch {
 
 impl Writes {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, traffic: Mutex::default() }
+        Self { is_near: store.is_near(), store, traffic: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Traffic> {
@@ -106,6 +108,9 @@ impl Writes {
 
     /// Applies writes, alone or with those of others; durable when answered.
     pub(crate) async fn apply(self: &Arc<Self>, writes: Vec<Write>) -> Result<Vec<Applied>, Error> {
+        if self.is_near {
+            return Ok(self.store.apply(writes).await?.into_inner());
+        }
         match self.enter(writes).await {
             Entered::Alone(writes, _turn) => Ok(self.store.apply(writes).await?.into_inner()),
             Entered::With(batch, place) => {
@@ -290,7 +295,8 @@ mod tests {
     }
 
     fn writes() -> Arc<Writes> {
-        Arc::new(Writes::new(Arc::new(Memory::new(Arc::new(Still)))))
+        let far = Writes::new(Arc::new(Memory::new(Arc::new(Still))));
+        Arc::new(Writes { is_near: false, ..far })
     }
 
     /// Takes up all places, so that whoever comes is gathered.

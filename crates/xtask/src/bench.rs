@@ -14,11 +14,19 @@ const BENCHES: &[Bench] = &[
     Bench { name: "store", package: "crore-store", target: ["--example", "bench_store"] },
     Bench { name: "log", package: "crore-store", target: ["--example", "bench_log"] },
     Bench { name: "engine", package: "crore", target: ["--example", "bench_engine"] },
+    Bench { name: "http", package: "crore-server", target: ["--example", "bench_http"] },
 ];
+
+/// The server that some of them start, built before.
+const SERVER: [&str; 6] = ["build", "--release", "-p", "crore-server", "--bin", "crore"];
 
 /// Runs the benchmark that `args` names, with the arguments that follow.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
-    command::cargo_here(&cargo_args(args)?)
+    let run = cargo_args(args)?;
+    if run.contains(&"crore-server") {
+        command::cargo_here(&SERVER)?;
+    }
+    command::cargo_here(&run)
 }
 
 fn cargo_args<'a>(args: &[&'a str]) -> Result<Vec<&'a str>, String> {

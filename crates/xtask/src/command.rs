@@ -19,6 +19,12 @@ pub(crate) fn cargo_here(args: &[&str]) -> Result<(), String> {
     finish(Command::new("cargo").args(args), args)
 }
 
+/// Runs `cargo ARGS` in the root, with something more in its environment.
+pub(crate) fn cargo_with(args: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
+    let environment = environment.iter().copied();
+    finish(Command::new("cargo").args(args).envs(environment).current_dir(root()), args)
+}
+
 /// What `cargo ARGS` prints.
 pub(crate) fn cargo_output(args: &[&str]) -> Result<String, String> {
     let output = Command::new("cargo")

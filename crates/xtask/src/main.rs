@@ -23,7 +23,8 @@ usage: cargo xtask COMMAND
   chaos NAME [--for SPAN]    the real server is killed, stopped, drained, cut off from power, filled, shown
                              wrong clocks, while many use it; without a name, the list of harms
   sim --seeds N [--from S]   the simulator of the store over N seeds, with what they reached
-  sim --seed S               one seed, twice";
+  sim --seed S               one seed, twice
+  sim --engine …             the same of the engine on the store, each seed twice";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -10,10 +10,10 @@ use crate::{Doors, Scope};
 
 /// What a call has to pass.
 #[derive(Debug, Clone)]
-pub(super) struct Gate {
-    pub(super) doors: Doors,
+pub(crate) struct Gate {
+    pub(crate) doors: Doors,
     /// What its caller has to be allowed.
-    pub(super) scope: Scope,
+    pub(crate) scope: Scope,
 }
 
 /// Admits a call, or says why not; whatever goes wrong behind it is said in the caller's encoding.
@@ -30,7 +30,7 @@ pub(super) async fn admit(State(gate): State<Gate>, request: Request, next: Next
 
 impl Gate {
     /// Whether the caller may make this call now.
-    fn check(&self, _request: &Request) -> Result<(), Fault> {
+    pub(crate) fn check(&self, _request: &Request) -> Result<(), Fault> {
         match (self.scope, self.doors.engine().is_stopping()) {
             // A server that ends takes nothing new; looking and reporting go on as long as they can.
             (Scope::Push | Scope::Operate | Scope::Define | Scope::Admin, true) => {

@@ -79,7 +79,7 @@ impl IntoResponse for Fault {
 }
 
 /// A response in the encoding that its caller wishes for.
-pub(super) fn in_format(format: Format, mut response: Response) -> Response {
+pub(crate) fn in_format(format: Format, mut response: Response) -> Response {
     if format == Format::Json {
         return response;
     }

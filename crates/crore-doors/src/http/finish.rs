@@ -38,7 +38,7 @@ pub(super) async fn finish(
     let jobs = finished.into_iter().map(|finished| match finished {
         Finished::Yes { state, pushed } => FinishedOne::Finished {
             state: state.map(Into::into),
-            pushed: pushed.into_iter().map(answer).collect(),
+            pushed: pushed.into_iter().enumerate().map(|(n, taken)| answer(n, taken)).collect(),
         },
         Finished::Stale => FinishedOne::Stale,
         Finished::NotFound => FinishedOne::NotFound,

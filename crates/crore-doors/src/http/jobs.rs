@@ -4,9 +4,10 @@ use axum::extract::State;
 use axum::response::Response;
 use crore::explain::Reason;
 use crore::store::views;
-use crore_core::State as JobState;
-use crore_core::job::Why;
+use crore_core::job::{ClientId, Why};
+use crore_core::{Code, Invalid, Name, State as JobState};
 use crore_wire::api::job::{Explanation, Job, Jobs, Reason as Said, Show, Which};
+use crore_wire::api::push::DOOR;
 use crore_wire::api::words;
 use crore_wire::words::{Moment, Period};
 
@@ -30,6 +31,10 @@ pub(super) async fn list(
     reply: Reply,
     Query(which): Query<Which>,
 ) -> Result<Response, Fault> {
+    if let Some(id) = which.client_id.clone() {
+        let jobs = by_client(&doors, reply, &which, id).await?;
+        return Ok(reply.ok(&Jobs { jobs, next: None }));
+    }
     let queue = name("queue", which.queue.as_deref())?;
     let kind = name("kind", which.kind.as_deref())?;
     let about = cursor::About { state: which.state.map(Into::into), queue: &queue, kind: &kind };
@@ -61,6 +66,26 @@ pub(super) async fn list(
     let next = next.map(|state| cursor::write(state, after, &about));
     let jobs = found.iter().map(|job| Job::of(job, reply.0, Show::Brief)).collect();
     Ok(reply.ok(&Jobs { jobs, next }))
+}
+
+/// The job to which its caller gave this id, if it is there.
+async fn by_client(
+    doors: &Doors,
+    reply: Reply,
+    which: &Which,
+    id: String,
+) -> Result<Vec<Job>, Fault> {
+    let alone = Which { client_id: Some(id.clone()), ..Which::default() };
+    if *which != alone {
+        let why = "a job that is named is not looked for by anything else";
+        return Err(Invalid::new(Code::Malformed, "client_id", why).into());
+    }
+    if id.is_empty() {
+        return Err(Invalid::new(Code::KeyEmpty, "client_id", "a key must not be empty").into());
+    }
+    let client = ClientId { door: Name::new("door", DOOR)?, id: id.into() };
+    let job = doors.engine().get(crore::store::jobs::Which::Client(client)).await?;
+    Ok(job.iter().map(|job| Job::of(job, reply.0, Show::Brief)).collect())
 }
 
 /// The engine says `n`, and this API `limit`.

@@ -30,16 +30,20 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use crore_core::Code;
+use http::HeaderMap;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use crate::Doors;
 use crate::scope::Scope;
-use admit::Gate;
 
+pub(crate) use admit::Gate;
+pub(crate) use body::collect;
 pub use fault::Fault;
+pub(crate) use fault::in_format;
 pub(crate) use idempotency::Memory as Keys;
-pub(crate) use wants::wellformed;
+pub(crate) use query::{Query, Segment};
+pub(crate) use wants::{Reply, content_type, wellformed};
 
 /// Every call of the API, with the scope that it needs. There is no other way in.
 #[rustfmt::skip]
@@ -100,24 +104,32 @@ fn open() -> OpenApiRouter<Doors> {
 
 /// The native API.
 pub(crate) fn router(doors: &Doors) -> Router {
-    let (router, document) = table(doors).merge(open()).split_for_parts();
+    let (router, mut document) = table(doors).merge(open()).split_for_parts();
+    crate::lightjq::describe(doors, &mut document);
     let document = openapi::finished(document);
     router
         .with_state(doors.clone())
         .route("/openapi.json", get(move || std::future::ready(openapi::answer(document.clone()))))
         .route("/docs", get(docs::page))
+        .route("/docs/page.js", get(docs::script))
+        .route("/docs/page.css", get(docs::style))
 }
 
 /// The description of the API, as it is served.
 pub fn description(doors: &Doors) -> String {
-    openapi::text(table(doors).merge(open()).into_openapi())
+    let mut document = table(doors).merge(open()).into_openapi();
+    crate::lightjq::describe(doors, &mut document);
+    openapi::text(document)
 }
 
 /// Answers for what is not there, for all doors together.
 pub(crate) fn with_fallbacks(router: Router) -> Router {
-    let missing = || async { Fault::new(Code::NotFound, "there is nothing at this address") };
-    let method = || async {
-        Fault::new(Code::MethodNotAllowed, "the header `allow` says which methods there are")
+    let missing = async |headers: HeaderMap| {
+        wants::refuse(&headers, Fault::new(Code::NotFound, "there is nothing at this address"))
+    };
+    let method = async |headers: HeaderMap| {
+        let detail = "the header `allow` says which methods there are";
+        wants::refuse(&headers, Fault::new(Code::MethodNotAllowed, detail))
     };
     router.fallback(missing).method_not_allowed_fallback(method)
 }

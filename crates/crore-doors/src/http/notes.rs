@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use crore::store::views::Note;
 use crore_core::{Code, Invalid};
-use crore_wire::api::notes::{Line, NewNote, NewNotes, Noted, Notes, Progress};
+use crore_wire::api::notes::{HowFar, Line, NewNote, NewNotes, Noted, Notes};
 use crore_wire::words::Moment;
 
 use super::body::Read;
@@ -60,7 +60,7 @@ pub(super) async fn get(
     if notes == Default::default() && doors.engine().get(id).await?.is_none() {
         return Err(Fault::missing(format!("job {id}")));
     }
-    let progress = notes.progress.map(|(at, percent, text)| Progress {
+    let progress = notes.progress.map(|(at, percent, text)| HowFar {
         at: Moment(at),
         percent,
         text: text.to_string(),

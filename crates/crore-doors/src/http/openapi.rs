@@ -30,6 +30,9 @@ const PROBLEMS: [(&str, &str); 12] = [
     ("507", "The store is full."),
 ];
 
+/// The calls that answer with a plain text, whatever is asked for.
+const OPEN: [&str; 2] = ["/livez", "/readyz"];
+
 /// What the description says of itself.
 pub(super) fn base() -> OpenApi {
     OpenApiBuilder::new().info(info()).build()
@@ -63,7 +66,7 @@ fn complete(mut api: OpenApi) -> OpenApi {
     api.components = Some(components);
     for (path, item) in &mut api.paths.paths {
         let all = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
-        for operation in all.into_iter().flatten().filter(|_| path.starts_with("/v1/")) {
+        for operation in all.into_iter().flatten().filter(|_| !OPEN.contains(&path.as_str())) {
             in_both(operation);
             problems(operation);
         }

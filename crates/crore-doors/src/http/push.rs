@@ -68,12 +68,12 @@ pub(super) async fn push(
                     Err(invalid.into())
                 }
                 Some(Taken::Broken(thing)) => Err(broken(thing).into()),
-                Some(taken) => Ok(one(reply, &answer(taken))),
+                Some(taken) => Ok(one(reply, &answer(0, taken))),
                 None => Err(Fault::new(Code::Refused, "nothing was pushed")),
             }
         }
         api::Push::Many(jobs) => {
-            let (batch, faults) = read(jobs, &sent);
+            let (batch, faults) = read(jobs, &sent)?;
             let pushes = keyed(&doors, &sent, key.as_ref(), batch).await?;
             Ok(many(reply, pushes, faults))
         }
@@ -94,10 +94,11 @@ fn one(reply: Reply, pushed: &Pushed) -> Response {
 }
 
 fn many(reply: Reply, pushes: Pushes, faults: Vec<Option<Invalid>>) -> Response {
-    let answers = pushes.jobs.into_iter().zip(faults).map(|(taken, fault)| match fault {
-        Some(invalid) => refused(invalid),
-        None => answer(taken),
-    });
+    let answers =
+        pushes.jobs.into_iter().zip(faults).enumerate().map(|(n, (taken, fault))| match fault {
+            Some(invalid) => refused(invalid),
+            None => answer(n, taken),
+        });
     let jobs: Vec<Pushed> = answers.collect();
     let refused = jobs.iter().filter(|job| job.status == Took::Refused).count();
     let groups = pushes.groups.into_iter().map(Into::into).collect();
@@ -107,7 +108,8 @@ fn many(reply: Reply, pushes: Pushes, faults: Vec<Option<Invalid>>) -> Response 
 
 /// Reads the jobs of a batch one by one. One that cannot be read stands in the batch as one that no check
 /// lets through, so that each keeps its place and whoever refers to it is told.
-fn read(jobs: api::NewJobs, sent: &Sent) -> (Batch, Vec<Option<Invalid>>) {
+fn read(jobs: api::NewJobs, sent: &Sent) -> Result<(Batch, Vec<Option<Invalid>>), Invalid> {
+    let placeholder = unacceptable()?;
     let groups = jobs.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
     let read = |(n, raw): (usize, Raw)| -> Result<NewJob, Invalid> {
         let place = format!("jobs[{n}]");
@@ -120,16 +122,16 @@ fn read(jobs: api::NewJobs, sent: &Sent) -> (Batch, Vec<Option<Invalid>>) {
     let (jobs, faults) = read
         .map(|job| match job {
             Ok(job) => (job, None),
-            Err(invalid) => (unacceptable(), Some(invalid)),
+            Err(invalid) => (placeholder.clone(), Some(invalid)),
         })
         .unzip();
-    (Batch { groups, jobs }, faults)
+    Ok((Batch { groups, jobs }, faults))
 }
 
 /// A job that is always refused: its payload is no JSON.
-fn unacceptable() -> NewJob {
-    let name = Name::new("kind", "-").unwrap_or_else(|_| unreachable!("it is a good name"));
-    Spec::new(name.clone(), name, Payload::new(Encoding::Json, &b""[..])).into()
+fn unacceptable() -> Result<NewJob, Invalid> {
+    let name = Name::new("kind", "unreadable")?;
+    Ok(Spec::new(name.clone(), name, Payload::new(Encoding::Json, &b""[..])).into())
 }
 
 /// The trace context of the request, for a job that has none of its own.
@@ -200,17 +202,18 @@ fn group_of(job: Option<&Job>) -> Option<GroupId> {
 }
 
 /// What became of a job, for its pusher.
-pub(super) fn answer(taken: Taken) -> Pushed {
+pub(super) fn answer(place: usize, taken: Taken) -> Pushed {
+    let inside = |invalid: Invalid| refused(invalid.inside(&format!("jobs[{place}]")));
     match taken {
         Taken::New(id) => Pushed { status: Took::New, id: Some(id.into()), problem: None },
         Taken::Duplicate(id) => {
             Pushed { status: Took::Duplicate, id: Some(id.into()), problem: None }
         }
         Taken::Invalid(invalid) => refused(invalid),
-        Taken::Broken(thing) => refused(broken(thing)),
+        Taken::Broken(thing) => inside(broken(thing)),
         Taken::BrokenBy(n) => {
             let why = format!("`jobs[{n}]` was refused, and this one waits for it");
-            refused(Invalid::new(Code::Refused, "after", why))
+            inside(Invalid::new(Code::Refused, "after", why))
         }
     }
 }

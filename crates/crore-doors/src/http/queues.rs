@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use crore::store::registry::{QueueSettings, Value};
 use crore::store::views::Count;
-use crore_core::Name;
+use crore_core::{Code, Invalid, Name};
 use crore_wire::api::job::Wait;
 use crore_wire::api::queues::{ChangeQueue, Drained, Queue, Queues};
 use crore_wire::api::words;
@@ -17,6 +17,9 @@ use super::fault::Fault;
 use super::query::{Query, Segment};
 use super::wants::Reply;
 use crate::Doors;
+
+/// The largest number that every reader of JSON keeps.
+const MOST: u64 = (1 << 53) - 1;
 
 /// All queues that have jobs or settings.
 #[utoipa::path(
@@ -51,9 +54,9 @@ fn shown(name: &Name, settings: &QueueSettings, counts: BTreeMap<String, u64>) -
         paused: settings.paused,
         counts,
         keep_done: Period(settings.keep_done),
-        max_done: settings.max_done,
+        max_done: Some(settings.max_done).filter(|n| *n < u64::MAX),
         keep_dead: Period(settings.keep_dead),
-        max_dead: settings.max_dead,
+        max_dead: Some(settings.max_dead).filter(|n| *n < u64::MAX),
     }
 }
 
@@ -69,7 +72,7 @@ async fn show(doors: &Doors, reply: Reply, queue: &Name) -> Result<Response, Fau
 /// A queue. One that nobody has used yet is empty, and has the usual settings.
 #[utoipa::path(
     get, path = "/v1/queues/{queue}", operation_id = "getQueue", tag = "queues",
-    params(("queue" = String, Path, description = "The queue.")),
+    params(("queue" = String, Path, description = "The queue.", min_length = 1, max_length = 255)),
     responses((status = 200, description = "The queue.", body = Queue)),
 )]
 pub(super) async fn get(
@@ -83,7 +86,7 @@ pub(super) async fn get(
 /// Changes settings of a queue.
 #[utoipa::path(
     patch, path = "/v1/queues/{queue}", operation_id = "changeQueue", tag = "queues",
-    params(("queue" = String, Path, description = "The queue.")),
+    params(("queue" = String, Path, description = "The queue.", min_length = 1, max_length = 255)),
     request_body = ChangeQueue,
     responses((status = 200, description = "The queue as it is now.", body = Queue)),
 )]
@@ -94,11 +97,18 @@ pub(super) async fn change(
     Read { value, .. }: Read<ChangeQueue>,
 ) -> Result<Response, Fault> {
     let queue = queue.name("queue")?;
+    for (field, n) in [("max_done", value.max_done), ("max_dead", value.max_dead)] {
+        if n.flatten().is_some_and(|n| n > MOST) {
+            let message = format!("at most {MOST} are allowed, or `null` for any number");
+            return Err(Invalid::new(Code::CountRange, field, message).into());
+        }
+    }
+    let most = |n: Option<u64>| n.unwrap_or(u64::MAX);
     let change = move |settings: &mut QueueSettings| {
         settings.keep_done = value.keep_done.map_or(settings.keep_done, |keep| keep.0);
-        settings.max_done = value.max_done.unwrap_or(settings.max_done);
+        settings.max_done = value.max_done.map_or(settings.max_done, most);
         settings.keep_dead = value.keep_dead.map_or(settings.keep_dead, |keep| keep.0);
-        settings.max_dead = value.max_dead.unwrap_or(settings.max_dead);
+        settings.max_dead = value.max_dead.map_or(settings.max_dead, most);
     };
     doors.engine().change_queue(queue.clone(), change).await?;
     show(&doors, reply, &queue).await
@@ -107,7 +117,7 @@ pub(super) async fn change(
 /// Hands out no more jobs of a queue; those that are running go on.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/pause", operation_id = "pauseQueue", tag = "queues",
-    params(("queue" = String, Path, description = "The queue.")),
+    params(("queue" = String, Path, description = "The queue.", min_length = 1, max_length = 255)),
     responses((status = 200, description = "The queue as it is now.", body = Queue)),
 )]
 pub(super) async fn pause(
@@ -123,7 +133,7 @@ pub(super) async fn pause(
 /// Hands out jobs of a queue again.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/resume", operation_id = "resumeQueue", tag = "queues",
-    params(("queue" = String, Path, description = "The queue.")),
+    params(("queue" = String, Path, description = "The queue.", min_length = 1, max_length = 255)),
     responses((status = 200, description = "The queue as it is now.", body = Queue)),
 )]
 pub(super) async fn resume(
@@ -139,7 +149,7 @@ pub(super) async fn resume(
 /// Pauses a queue, and waits as long as asked until none of its jobs runs.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/drain", operation_id = "drainQueue", tag = "queues",
-    params(("queue" = String, Path, description = "The queue."), Wait),
+    params(("queue" = String, Path, description = "The queue.", min_length = 1, max_length = 255), Wait),
     responses((status = 200, description = "Whether it is drained. It stays paused.", body = Drained)),
 )]
 pub(super) async fn drain(

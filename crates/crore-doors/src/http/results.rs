@@ -2,10 +2,10 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use crore_core::Span;
+use crore_core::{JobId, Span};
 use crore_wire::api::job::{Ended, Wait};
 use crore_wire::api::payload::Said;
-use http::StatusCode;
+use http::{Method, StatusCode};
 
 use super::fault::Fault;
 use super::query::{Query, Segment};
@@ -29,8 +29,13 @@ pub(super) async fn result(
     reply: Reply,
     id: Segment,
     Query(ask): Query<Wait>,
+    method: Method,
 ) -> Result<Response, Fault> {
     let id = id.job()?;
+    if method == Method::HEAD {
+        // Whoever only looks takes nothing away.
+        return look(&doors, reply, id).await;
+    }
     // A server that drains waits for nobody's end, but what has ended it says, and a result that can be
     // read once is not taken for nobody.
     let mut ended = doors.engine().wait(id, Span::ZERO).await?;
@@ -40,13 +45,7 @@ pub(super) async fn result(
             () = doors.closing() => None,
         };
     }
-    let Some(ended) = ended else {
-        let state = doors.engine().get(id).await?.map(|job| job.live.state.into());
-        let (result, result_base64, encoding, error) = (None, None, None, None);
-        let id = id.into();
-        let not_yet = Ended { id, ended: false, state, result, result_base64, encoding, error };
-        return Ok(reply.with(StatusCode::ACCEPTED, &not_yet));
-    };
+    let Some(ended) = ended else { return look(&doors, reply, id).await };
     let result = ended.result.as_ref().map(|result| Said::of(result, reply.0)).unwrap_or_default();
     Ok(reply.ok(&Ended {
         id: id.into(),
@@ -57,4 +56,14 @@ pub(super) async fn result(
         encoding: result.encoding,
         error: ended.error.as_ref().map(ToString::to_string),
     }))
+}
+
+/// Where a job stands, without its result.
+async fn look(doors: &Doors, reply: Reply, id: JobId) -> Result<Response, Fault> {
+    let job = doors.engine().get(id).await?;
+    let state = job.ok_or_else(|| Fault::missing(format!("job {id}")))?.live.state;
+    let (result, result_base64, encoding, error) = (None, None, None, None);
+    let (id, ended, state) = (id.into(), state.has_ended(), Some(state.into()));
+    let status = if ended { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok(reply.with(status, &Ended { id, ended, state, result, result_base64, encoding, error }))
 }

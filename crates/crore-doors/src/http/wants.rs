@@ -2,15 +2,15 @@
 
 use axum::body::Body;
 use axum::extract::FromRequestParts;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use crore_core::Code;
 use crore_wire::Format;
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, StatusCode, Version};
 use serde::Serialize;
 
-use super::fault::Fault;
+use super::fault::{Fault, in_format};
 
 /// The encoding in which a caller wishes to hear; `None`: he wishes for a stream of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,12 @@ impl Wants {
     }
 }
 
+/// A refusal in the encoding that its caller wishes for, if he can have that.
+pub(super) fn refuse(headers: &HeaderMap, fault: Fault) -> Response {
+    let format = Wants::of(headers).map_or(Format::Json, Wants::format_or_json);
+    in_format(format, fault.into_response())
+}
+
 /// A weight such as `0.8`, in thousandths; what cannot be read counts as one.
 fn thousandths(text: &str) -> u16 {
     text.parse::<f32>().map_or(1000, |weight| (weight.clamp(0.0, 1.0) * 1000.0) as u16)
@@ -70,16 +76,16 @@ fn thousandths(text: &str) -> u16 {
 
 /// How a caller is answered.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reply(pub(super) Format);
+pub(crate) struct Reply(pub(crate) Format);
 
 impl Reply {
     /// An answer.
-    pub(super) fn ok<T: Serialize>(self, value: &T) -> Response {
+    pub(crate) fn ok<T: Serialize>(self, value: &T) -> Response {
         self.with(StatusCode::OK, value)
     }
 
     /// An answer with another status.
-    pub(super) fn with<T: Serialize>(self, status: StatusCode, value: &T) -> Response {
+    pub(crate) fn with<T: Serialize>(self, status: StatusCode, value: &T) -> Response {
         let mut response = Response::new(Body::from(self.0.encode(value)));
         *response.status_mut() = status;
         let kind = HeaderValue::from_static(self.0.media_type());
@@ -88,7 +94,7 @@ impl Reply {
     }
 
     /// It is done, and there is nothing to say about it.
-    pub(super) fn nothing() -> Response {
+    pub(crate) fn nothing() -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         response
@@ -114,7 +120,7 @@ impl<S: Sync> FromRequestParts<S> for Wants {
 }
 
 /// The encoding that the headers give a body; `None`: they give none.
-pub(super) fn content_type(headers: &HeaderMap) -> Result<Option<Format>, Fault> {
+pub(crate) fn content_type(headers: &HeaderMap) -> Result<Option<Format>, Fault> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(None) };
     let unknown = || {
         let detail = "a body is `application/json` or `application/msgpack`, in UTF-8";
@@ -143,15 +149,10 @@ fn format(kind: &str) -> Option<Format> {
     NAMES.iter().find(|(name, _)| kind.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
 }
 
-/// Refuses a request that others on its way might understand differently than we do: one whose body has
-/// two lengths, or that does not say to whom it is addressed.
+/// Refuses a request that others on its way might understand differently than we do: one that does not
+/// say to whom it is addressed, or says so twice.
 pub(crate) fn wellformed<B>(request: &Request<B>) -> Result<(), Fault> {
-    let headers = request.headers();
-    if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
-        let detail = "a body has either `content-length` or `transfer-encoding`, not both";
-        return Err(Fault::new(Code::Malformed, detail));
-    }
-    let mut hosts = headers.get_all(HOST).iter();
+    let mut hosts = request.headers().get_all(HOST).iter();
     let needs_host = request.version() == Version::HTTP_11;
     match (hosts.next(), hosts.next()) {
         (None, _) if needs_host => Err(Fault::new(Code::Malformed, "the header `host` is missing")),

@@ -49,6 +49,7 @@ pub(super) async fn serve(
     let mut over = pin!(sleep_until(Instant::now() + options.first_bytes_time.0.into()));
     loop {
         tokio::select! {
+            biased;
             // One that ends with an error has nobody left to tell.
             _ = connection.as_mut() => return,
             () = over.as_mut() => match stage {

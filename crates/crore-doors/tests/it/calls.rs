@@ -15,9 +15,9 @@ async fn push(server: &Server, speaks: Speaks, job: Value) -> String {
 /// Fetches one job of a queue.
 async fn fetch(server: &Server, speaks: Speaks, queue: &str) -> Value {
     let ask = json!({"queues": [queue], "worker": "w1"});
-    let mut answer = server.post(speaks, "/v1/fetch", &ask).await;
+    let answer = server.post(speaks, "/v1/fetch", &ask).await;
     assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
-    answer.body["jobs"][0].take()
+    answer.body["jobs"][0].clone()
 }
 
 #[tokio::test]
@@ -58,9 +58,9 @@ async fn a_job_is_pushed_fetched_renewed_and_finished() {
 async fn unknown_addresses_and_methods_are_problems() {
     let server = Server::start().await;
     for speaks in Speaks::BOTH {
-        let nowhere = server.get(Speaks::Json, "/v1/nowhere").await;
+        let nowhere = server.get(speaks, "/v1/nowhere").await;
         assert_eq!(nowhere.problem(), (404, "not-found", None));
-        let put = server.call(Speaks::Json, Method::PUT, "/v1/jobs", None).await;
+        let put = server.call(speaks, Method::PUT, "/v1/jobs", None).await;
         assert_eq!(put.problem(), (405, "method-not-allowed", None));
         let allowed = put.headers["allow"].to_str().expect("a text");
         assert!(allowed.contains("GET") && allowed.contains("POST"), "{allowed}");
@@ -68,4 +68,312 @@ async fn unknown_addresses_and_methods_are_problems() {
         assert_eq!(missing.problem(), (404, "not-found", None));
         assert!(missing.headers["content-type"].to_str().expect("a text").contains("problem"));
     }
+}
+
+#[tokio::test]
+async fn jobs_are_listed_page_by_page_without_their_payloads() {
+    let server = Server::start().await;
+    for n in 0..5 {
+        push(&server, Speaks::Json, json!({"kind": "list", "payload": n, "queue": "q"})).await;
+    }
+    push(&server, Speaks::Json, json!({"kind": "later", "delay": "1h"})).await;
+    for speaks in Speaks::BOTH {
+        let mut ids = Vec::new();
+        let mut next = String::new();
+        loop {
+            let page = server.get(speaks, &format!("/v1/jobs?limit=2{next}")).await;
+            assert_eq!(page.status, StatusCode::OK, "{page:?}");
+            for job in page.body["jobs"].as_array().expect("a list") {
+                assert_eq!(job.get("payload"), None);
+                ids.push(job["id"].as_str().expect("a text").to_owned());
+            }
+            match page.body["next"].as_str() {
+                Some(cursor) => next = format!("&cursor={cursor}"),
+                None => break,
+            }
+        }
+        ids.sort();
+        assert_eq!(ids, ["1", "2", "3", "4", "5", "6"]);
+        let ready = server.get(speaks, "/v1/jobs?state=ready&queue=q&kind=list").await;
+        assert_eq!(ready.body["jobs"].as_array().map(Vec::len), Some(5));
+        let none = server.get(speaks, "/v1/jobs?state=dead").await;
+        assert_eq!(none.body, json!({"jobs": []}));
+    }
+}
+
+#[tokio::test]
+async fn a_job_is_changed_cancelled_retried_and_deleted() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let id = push(&server, speaks, json!({"kind": "edit", "delay": "1h"})).await;
+        let at = format!("/v1/jobs/{id}");
+        let change = json!({"queue": "other", "priority": -3, "delay": "2h"});
+        let changed = server.call(speaks, Method::PATCH, &at, Some(&change)).await;
+        assert_eq!(changed.body, json!({"id": id, "state": "scheduled"}));
+        let job = server.get(speaks, &at).await.body;
+        assert_eq!((&job["queue"], &job["priority"]), (&json!("other"), &json!(-3)));
+
+        let act = async |verb: &str| {
+            server.call(speaks, Method::POST, &format!("{at}/{verb}"), None).await
+        };
+        assert_eq!(act("cancel").await.body["state"], "cancelled");
+        assert_eq!(act("cancel").await.problem(), (409, "refused", None));
+        assert_eq!(act("retry").await.body["state"], "ready");
+        let gone = server.call(speaks, Method::DELETE, &at, None).await;
+        assert_eq!((gone.status, gone.body), (StatusCode::OK, json!({"id": id})));
+        assert_eq!(server.call(speaks, Method::DELETE, &at, None).await.problem().0, 404);
+    }
+}
+
+#[tokio::test]
+async fn a_running_job_is_asked_to_stop_and_cannot_be_deleted() {
+    let server = Server::start().await;
+    let speaks = Speaks::Json;
+    let id = push(&server, speaks, json!({"kind": "long"})).await;
+    let job = fetch(&server, speaks, "long").await;
+    let deleted = server.call(speaks, Method::DELETE, &format!("/v1/jobs/{id}"), None).await;
+    assert_eq!(deleted.problem(), (409, "refused", None));
+    let cancelled = server.call(speaks, Method::POST, &format!("/v1/jobs/{id}/cancel"), None).await;
+    assert_eq!(cancelled.body["state"], "running");
+    let held = json!({"jobs": [{"id": id, "delivery": job["delivery"]}]});
+    let renewed = server.post(speaks, "/v1/renew", &held).await;
+    assert_eq!(renewed.body["jobs"][0]["stop"], true);
+    let report = json!({"jobs": [{"id": id, "delivery": job["delivery"], "outcome": "cancel"}]});
+    let finished = server.post(speaks, "/v1/finish", &report).await;
+    assert_eq!(finished.body["jobs"][0]["state"], "cancelled");
+    let explained = server.get(speaks, &format!("/v1/jobs/{id}/explain")).await;
+    assert_eq!(explained.body["reasons"][0]["reason"], "ended");
+}
+
+#[tokio::test]
+async fn every_outcome_means_what_it_says() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        for (report, state, attempts) in [
+            (json!({"outcome": "failed", "error": "no", "after": "1h"}), json!("scheduled"), 1),
+            (json!({"outcome": "failed", "retry": false}), json!("dead"), 1),
+            (json!({"outcome": "failed", "detail": {"a": 1}}), json!("scheduled"), 1),
+            (json!({"outcome": "snooze", "after": "1h"}), json!("scheduled"), 0),
+            (json!({"outcome": "cancel"}), json!("cancelled"), 1),
+            (json!({"outcome": "interrupted"}), json!("ready"), 0),
+        ] {
+            let id = push(&server, speaks, json!({"kind": "out", "retry": {"base": "1h"}})).await;
+            let job = fetch(&server, speaks, "out").await;
+            assert_eq!(job["id"], json!(id));
+            let mut one = report.clone();
+            one["id"] = json!(id);
+            one["delivery"] = job["delivery"].clone();
+            let finished = server.post(speaks, "/v1/finish", &json!({"jobs": [one]})).await;
+            assert_eq!(finished.body["jobs"][0]["state"], state, "{report} {finished:?}");
+            let job = server.get(speaks, &format!("/v1/jobs/{id}")).await.body;
+            assert_eq!(job["attempt"], json!(attempts), "{report}");
+            server.call(speaks, Method::POST, &format!("/v1/jobs/{id}/cancel"), None).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn follow_ups_are_pushed_with_the_report() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let id = push(&server, speaks, json!({"kind": "first"})).await;
+        let job = fetch(&server, speaks, "first").await;
+        let next = json!([{"kind": "second", "payload": [1]}]);
+        let report =
+            json!({"id": id, "delivery": job["delivery"], "outcome": "done", "on_done": next});
+        let finished = server.post(speaks, "/v1/finish", &json!({"jobs": [report]})).await;
+        let second = finished.body["jobs"][0]["pushed"][0]["id"].as_str().expect("an id");
+        let second = server.get(speaks, &format!("/v1/jobs/{second}")).await.body;
+        assert_eq!((&second["parent"], &second["payload"]), (&json!(id), &json!([1])));
+    }
+}
+
+#[tokio::test]
+async fn notes_are_kept_while_a_delivery_runs() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let id = push(&server, speaks, json!({"kind": "noted"})).await;
+        let job = fetch(&server, speaks, "noted").await;
+        let delivery = &job["delivery"];
+        let notes = json!({"notes": [
+            {"id": id, "delivery": delivery, "percent": 40, "text": "nearly"},
+            {"id": id, "delivery": delivery, "text": "a line"},
+            {"id": id, "delivery": "4711", "text": "of another delivery"},
+        ]});
+        let noted = server.post(speaks, "/v1/notes", &notes).await;
+        assert_eq!(noted.body, json!({"kept": 2}));
+        let kept = server.get(speaks, &format!("/v1/jobs/{id}/notes")).await.body;
+        assert_eq!(kept["progress"]["percent"], 40);
+        assert_eq!(kept["lines"][0]["text"], "a line");
+    }
+    assert_eq!(server.get(Speaks::Json, "/v1/jobs/4711/notes").await.problem().0, 404);
+}
+
+#[tokio::test]
+async fn an_act_on_all_is_counted_before_it_is_done() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        for n in 0..3 {
+            let job = json!({"kind": "many", "delay": "1h", "labels": {"n": n.to_string()}});
+            push(&server, speaks, job).await;
+        }
+        let filter = json!({"kind": "many", "states": ["scheduled"]});
+        let mut act = json!({"act": "cancel", "filter": filter, "dry_run": true});
+        let counted = server.post(speaks, "/v1/jobs/act", &act).await;
+        assert_eq!(counted.body, json!({"seen": 3, "matched": 3, "done": 3}));
+        act["dry_run"] = json!(false);
+        act["filter"]["labels"] = json!({"n": "1"});
+        let done = server.post(speaks, "/v1/jobs/act", &act).await;
+        assert_eq!(done.body, json!({"seen": 3, "matched": 1, "done": 1}));
+        let all = json!({"act": "delete", "filter": {}});
+        assert_eq!(server.post(speaks, "/v1/jobs/act", &all).await.problem().2, Some("filter"));
+        let all = json!({"act": "delete", "filter": {"all": true}});
+        assert_eq!(server.post(speaks, "/v1/jobs/act", &all).await.body["done"], 3);
+    }
+}
+
+#[tokio::test]
+async fn queues_are_paused_resumed_drained_and_set() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        push(&server, speaks, json!({"kind": "k", "queue": "a/b c"})).await;
+        let at = "/v1/queues/a%2Fb%20c";
+        let act = async |verb: &str| {
+            server.call(speaks, Method::POST, &format!("{at}/{verb}"), None).await
+        };
+        let paused = act("pause").await.body;
+        assert_eq!((&paused["name"], &paused["paused"]), (&json!("a/b c"), &json!(true)));
+        assert_eq!(fetch(&server, speaks, "a/b c").await, Value::Null);
+        assert_eq!(act("resume").await.body["paused"], false);
+        assert_eq!(act("drain?wait=1s").await.body, json!({"drained": true}));
+        assert_eq!(server.get(speaks, at).await.body["paused"], true);
+        let change = json!({"keep_done": "3h", "max_dead": 7});
+        let changed = server.call(speaks, Method::PATCH, at, Some(&change)).await.body;
+        assert_eq!((&changed["keep_done"], &changed["max_dead"]), (&json!("3h"), &json!(7)));
+        assert_eq!(changed["paused"], true);
+        let any = json!({"max_dead": null});
+        let changed = server.call(speaks, Method::PATCH, at, Some(&any)).await.body;
+        assert_eq!(changed.get("max_dead"), None);
+        let queues = server.get(speaks, "/v1/queues").await.body;
+        assert_eq!(queues["queues"][0]["name"], "a/b c");
+        act("resume").await;
+        let left = server.get(speaks, "/v1/counts?queue=a%2Fb%20c").await.body;
+        assert_eq!(left["counts"][0]["state"], "ready");
+        server
+            .post(speaks, "/v1/jobs/act", &json!({"act": "delete", "filter": {"all": true}}))
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn schedules_are_set_shown_paused_and_removed() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let at = "/v1/schedules/nightly";
+        let job = json!({"kind": "report", "payload": {"a": 1}, "labels": {"x": "y"}});
+        let set =
+            json!({"timing": "cron 0 3 * * * in Europe/Berlin", "missed": "once", "job": job});
+        let shown = server.call(speaks, Method::PUT, at, Some(&set)).await;
+        assert_eq!(shown.status, StatusCode::OK, "{shown:?}");
+        assert_eq!(
+            (&shown.body["missed"], &shown.body["job"]["payload"]),
+            (&json!("once"), &json!({"a": 1}))
+        );
+        assert!(shown.body["next_at"].is_string());
+        let job = shown.body["job"].clone();
+        let again = json!({"timing": shown.body["timing"], "job": job});
+        let again = server.call(speaks, Method::PUT, at, Some(&again)).await;
+        assert_eq!(again.body["job"], job, "what is shown can be set");
+        let paused = server.call(speaks, Method::POST, &format!("{at}/pause"), None).await.body;
+        assert_eq!((&paused["paused"], paused.get("next_at")), (&json!(true), None));
+        let resumed = server.call(speaks, Method::POST, &format!("{at}/resume"), None).await.body;
+        assert_eq!(resumed["paused"], false);
+        let all = server.get(speaks, "/v1/schedules").await.body;
+        assert_eq!(all["schedules"][0]["name"], "nightly");
+        let gone = server.call(speaks, Method::DELETE, at, None).await;
+        assert_eq!(gone.status, StatusCode::NO_CONTENT);
+        assert_eq!(server.get(speaks, at).await.problem().0, 404);
+        assert_eq!(
+            server.call(speaks, Method::POST, &format!("{at}/pause"), None).await.status,
+            404
+        );
+        let ticks = server.get(speaks, "/v1/preview?timing=every%2015m&n=3").await.body;
+        assert_eq!(ticks["ticks"].as_array().map(Vec::len), Some(3));
+    }
+}
+
+#[tokio::test]
+async fn limits_are_set_hold_and_are_removed() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let at = "/v1/limits/one";
+        let limit = json!({"limit": r#"where kind = "held" concurrency 1"#});
+        let set = server.call(speaks, Method::PUT, at, Some(&limit)).await;
+        assert_eq!(set.body, json!({"name": "one", "limit": limit["limit"]}));
+        assert_eq!(server.get(speaks, at).await.body, set.body);
+        assert_eq!(server.get(speaks, "/v1/limits").await.body["limits"][0], set.body);
+        let first = push(&server, speaks, json!({"kind": "held"})).await;
+        let second = push(&server, speaks, json!({"kind": "held"})).await;
+        let job = fetch(&server, speaks, "held").await;
+        assert_eq!(job["id"], json!(first));
+        assert_eq!(fetch(&server, speaks, "held").await, Value::Null);
+        let why = server.get(speaks, &format!("/v1/jobs/{second}/explain")).await.body;
+        assert_eq!(why["reasons"][0]["reason"], "limited", "{why}");
+        let done = json!({"jobs": [{"id": first, "delivery": job["delivery"], "outcome": "done"}]});
+        server.post(speaks, "/v1/finish", &done).await;
+        assert_eq!(server.call(speaks, Method::DELETE, at, None).await.status, 204);
+        assert_eq!(server.get(speaks, at).await.problem().0, 404);
+        server
+            .post(speaks, "/v1/jobs/act", &json!({"act": "delete", "filter": {"all": true}}))
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn workers_say_that_they_are_there_and_leave() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let about = json!({"host": "a", "queues": ["x"]});
+        let said = json!({"about": about, "within": "1m"});
+        let set = server.call(speaks, Method::PUT, "/v1/workers/w1", Some(&said)).await;
+        assert_eq!(set.status, StatusCode::NO_CONTENT, "{set:?}");
+        let all = server.get(speaks, "/v1/workers").await.body;
+        assert_eq!(
+            (&all["workers"][0]["name"], &all["workers"][0]["about"]),
+            (&json!("w1"), &about)
+        );
+        assert!(all["workers"][0]["until"].is_string());
+        server.call(speaks, Method::DELETE, "/v1/workers/w1", None).await;
+        assert_eq!(server.get(speaks, "/v1/workers").await.body, json!({"workers": []}));
+    }
+}
+
+#[tokio::test]
+async fn the_server_says_what_and_how_it_is() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let info = server.get(speaks, "/v1/info").await.body;
+        assert_eq!((&info["name"], &info["durability"]), (&json!("crore"), &json!("D0")));
+        push(&server, speaks, json!({"kind": "counted"})).await;
+        let stats = server.get(speaks, "/v1/stats?series=pushed&step=hour").await;
+        assert_eq!(
+            (&stats.body["series"], &stats.body["step"]),
+            (&json!("pushed"), &json!("hour"))
+        );
+    }
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(server.get(Speaks::Json, path).await.body, json!({"ok": true}));
+    }
+    server.doors.close();
+    assert_eq!(server.get(Speaks::Json, "/readyz").await.status, 503);
+    assert_eq!(server.get(Speaks::Json, "/livez").await.status, 200);
+}
+
+#[tokio::test]
+async fn an_embedded_store_survives_a_power_cut_and_says_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let engine = crore::Engine::open(dir.path()).expect("a store");
+    let server = Server::start_on(engine, Default::default(), Default::default()).await;
+    assert_eq!(server.get(Speaks::Json, "/v1/info").await.body["durability"], "D2");
+    assert_eq!(server.get(Speaks::Json, "/readyz").await.status, 200);
 }

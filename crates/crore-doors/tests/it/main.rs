@@ -1,5 +1,16 @@
 //! The doors on real ports, spoken to by a real client and by raw bytes.
 #![expect(clippy::expect_used, reason = "a test panics, and says why")]
 
+mod bad;
+mod batches;
 mod calls;
+mod described;
+mod jobber;
+mod lightjq;
+mod outbound;
+mod peer;
+mod place;
+mod push_workers;
 mod server;
+mod slow;
+mod waits;

@@ -111,7 +111,7 @@ impl Server {
         let bytes = body.map(|body| speaks.encode(body));
         let kind = bytes.as_ref().map(|_| speaks.media_type());
         let headers: Vec<_> = kind.map(|kind| (CONTENT_TYPE.as_str(), kind)).into_iter().collect();
-        self.send(speaks, method, path, &headers, bytes.unwrap_or_default()).await
+        self.send(speaks, (method, path), &headers, bytes.unwrap_or_default()).await
     }
 
     pub(crate) async fn get(&self, speaks: Speaks, path: &str) -> Answer {
@@ -126,8 +126,7 @@ impl Server {
     pub(crate) async fn send(
         &self,
         speaks: Speaks,
-        method: Method,
-        path: &str,
+        (method, path): (Method, &str),
         headers: &[(&str, &str)],
         body: Vec<u8>,
     ) -> Answer {
@@ -147,6 +146,25 @@ impl Server {
         Answer { status: parts.status, headers: parts.headers, body: speaks.decode(&bytes) }
     }
 
+    /// A page for people.
+    pub(crate) async fn page(&self, path: &str) -> (HeaderMap, String) {
+        let uri = format!("http://{}{path}", self.address).parse().expect("an address");
+        let (parts, body) = self.client.get(uri).await.expect("an answer").into_parts();
+        assert_eq!(parts.status, StatusCode::OK);
+        let bytes = body.collect().await.expect("a whole answer").to_bytes();
+        (parts.headers, String::from_utf8(bytes.to_vec()).expect("UTF-8"))
+    }
+
+    /// Only the status of an answer.
+    pub(crate) async fn look(&self, path: &str) -> StatusCode {
+        let request = Request::builder()
+            .method(Method::HEAD)
+            .uri(format!("http://{}{path}", self.address))
+            .body(Full::default())
+            .expect("a request");
+        self.client.request(request).await.expect("an answer").status()
+    }
+
     /// A connection for raw bytes.
     pub(crate) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.expect("a connection")
@@ -157,4 +175,10 @@ impl Server {
         let _ = self.stop.take().expect("not stopped yet").send(());
         self.serving.take().expect("not stopped yet")
     }
+}
+
+/// Waits until something is so.
+pub(crate) async fn eventually<F: Future<Output = bool>>(check: impl FnMut() -> F) {
+    let pause = |pause| tokio::time::sleep_until(tokio::time::Instant::now() + pause);
+    crore_testkit::eventually_async(std::time::Duration::from_secs(10), pause, check).await;
 }

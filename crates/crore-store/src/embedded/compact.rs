@@ -12,7 +12,7 @@ use super::disk::File;
 use super::frame;
 use super::hint::{Gather, Hint, Item, JobItem, Mark, Walk};
 use super::inner::{Inner, State, Waits};
-use super::keep::{Keeper, side_bytes};
+use super::keep::{Busy, Keeper, side_bytes};
 use super::record::{Record, Spot};
 use super::recover::{corrupt, unavailable};
 use super::replay::read_hint;
@@ -30,6 +30,9 @@ const SLICES: u64 = 8;
 /// How many things are looked at in a time.
 const LOOKS: usize = 4096;
 
+/// How much of a segment is looked through in one breath.
+const BREATH_AFTER: u64 = 256 << 10;
+
 /// A segment that is being given up.
 #[derive(Debug)]
 pub(crate) struct Compaction {
@@ -42,9 +45,9 @@ pub(crate) struct Compaction {
 
 impl Inner {
     /// Moves the next slice of the oldest segment, if the log is too large for what is in it.
-    pub(crate) fn compact(&self, keeper: &mut Keeper) -> Result<bool, Error> {
+    pub(crate) fn compact(&self, keeper: &mut Keeper, how: Busy) -> Result<bool, Error> {
         if keeper.compaction.is_none() {
-            keeper.compaction = match self.begin_compaction(keeper) {
+            keeper.compaction = match self.begin_compaction(keeper, how) {
                 Err(Error::Corrupt { what }) => {
                     keeper.stuck = Some(what);
                     None
@@ -83,7 +86,7 @@ impl Inner {
         Ok(true)
     }
 
-    fn begin_compaction(&self, keeper: &Keeper) -> Result<Option<Compaction>, Error> {
+    fn begin_compaction(&self, keeper: &Keeper, how: Busy) -> Result<Option<Compaction>, Error> {
         let (segment, (name, file, end), seed, is_empty) = {
             let state = self.lock()?;
             let log = state.local.records();
@@ -109,7 +112,7 @@ impl Inner {
         let hint = match known.filter(|bytes| Hint::read(bytes, segment, seed).is_ok()) {
             Some(bytes) => bytes,
             None => {
-                let gathered = self.gather_live(&*file, segment, end)?;
+                let gathered = self.gather_live(&*file, (segment, end), how)?;
                 let gathered = gathered.map_err(|(at, damaged)| corrupt(name, at, damaged.0));
                 gathered?.finish(seed, end)
             }
@@ -124,12 +127,17 @@ impl Inner {
     fn gather_live(
         &self,
         file: &dyn File,
-        segment: u32,
-        end: u64,
+        (segment, end): (u32, u64),
+        how: Busy,
     ) -> Result<Result<Gather, (u64, Damaged)>, Error> {
         let mut gathered = Gather::new(segment);
+        let mut breath_at = BREATH_AFTER;
         let mut frames = scan::Frames::of(file, end);
         while let Some((at, frame)) = frames.next().map_err(unavailable)? {
+            if at > breath_at {
+                self.breathe(how);
+                breath_at = at + BREATH_AFTER;
+            }
             let places = match scan::places(frame, segment, at) {
                 Ok(places) => places,
                 Err(damaged) => return Ok(Err((at, damaged))),

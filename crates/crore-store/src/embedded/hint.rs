@@ -18,11 +18,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crore_core::id::ById;
 use crore_core::job::ClientId;
 use crore_core::limit::LimitKey;
 use crore_core::{JobId, Name, State, Time};
 
-use super::by_id::ById;
 use super::codec::{Damaged, LiveHead, Put, Reader, peek_live, peek_spec};
 use super::frame::{Header, LAST};
 use super::record::{Hole, Meta, Record, Spot, number};

@@ -94,6 +94,9 @@ pub(crate) enum Needs {
     Room,
     /// It goes on with what is there, or ends it, and has a reserve.
     Reserve,
+    /// The same, in so many bytes, and it can be left: it is done only where it fits, and so a disk
+    /// that is full without anybody having noticed yet does not end the store.
+    Fit(u64),
     /// It changes nothing.
     Nothing,
 }
@@ -145,6 +148,11 @@ impl Inner {
                     Some(tail.commit)
                 } else if needs != Needs::Nothing && self.lacks_next(&state) {
                     None
+                } else if let Needs::Fit(bytes) = needs
+                    && let Some(commit) = state.local.records_mut().in_the_way(bytes)
+                {
+                    self.tell_committer(&mut state, Waits::Yes);
+                    Some(commit)
                 } else {
                     state.last = state.last.max(now);
                     return self.verb_now(&mut state, (needs, waits), verb);
@@ -161,6 +169,12 @@ impl Inner {
     fn most_in_a_frame(&self, state: &State) -> u64 {
         let short = state.full.as_ref().map_or(u64::MAX, |_| self.options.segment_bytes / 16);
         self.options.buffer_bytes.min(short)
+    }
+
+    /// A verb that is done in slices writes no more than this in each: as much as there is always room
+    /// for in the last file, or in the next one.
+    pub(crate) const fn most_in_a_slice(&self) -> u64 {
+        self.options.segment_bytes / 8
     }
 
     fn verb_now<T>(
@@ -206,19 +220,27 @@ impl Inner {
     /// Refuses what there is no room for. While files can be made ready there always is.
     ///
     /// What brings something new leaves a whole segment, so that the oldest one can be given up; what
-    /// ends something may use all that this does not need.
+    /// ends something may use all that this does not need, and what can be left leaves some of it.
     fn admit(&self, state: &State, needs: Needs) -> Result<(), Error> {
         let Some(what) = &state.full else { return Ok(()) };
         let (log, size) = (state.local.records(), self.options.segment_bytes);
         let left = match needs {
             Needs::Room => size + size / 2,
-            Needs::Reserve => log.to_move(log.oldest(), side_bytes(&state.local)) + size / 16,
+            Needs::Reserve => Self::to_move(state) + size / 16,
+            Needs::Fit(bytes) if log.rest() < bytes => u64::MAX,
+            Needs::Fit(_) => Self::to_move(state) + size / 8,
             Needs::Nothing => return Ok(()),
         };
         if log.room() < left {
             return Err(Error::Full { what: what.clone() });
         }
         Ok(())
+    }
+
+    /// How many bytes it takes to give the oldest segment up.
+    fn to_move(state: &State) -> u64 {
+        let log = state.local.records();
+        log.to_move(log.oldest(), side_bytes(&state.local))
     }
 
     /// Nothing more is promised: whatever was not answered may or may not have happened.

@@ -27,6 +27,10 @@ const AT_LEISURE_AFTER: Duration = Duration::from_secs(10);
 /// before anybody needs one.
 const WITHOUT_HINT: u32 = 6;
 
+/// How long the keeper leaves the processor alone between two parts of something long: whoever waits
+/// for a commit is not to wait for the keeper's share of a core as well.
+const BREATH: Duration = Duration::from_micros(200);
+
 /// Whether there is so much to do that what is not urgent is left for later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Busy {
@@ -49,8 +53,16 @@ impl Inner {
         Ok(self.make_ready()?
             || self.make_reserve(&keeper)?
             || self.give_back(how)?
-            || self.compact(&mut keeper)?
+            || self.compact(&mut keeper, how)?
             || self.write_hint(how)?)
+    }
+
+    /// Lets others go first, in the middle of something long.
+    #[expect(clippy::disallowed_methods, reason = "it waits for nothing but that others go first")]
+    pub(crate) fn breathe(&self, how: Busy) {
+        if how == Busy::Yes {
+            std::thread::sleep(BREATH);
+        }
     }
 
     /// Whether the keeper may have something to do.

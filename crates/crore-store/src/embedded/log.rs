@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use crore_core::id::ById;
 use crore_core::{Job, JobId, Live, Name, Revision, Spec, State, Time};
 
 use super::ahead::Ahead;
-use super::by_id::ById;
 use super::codec::{Reader, get_live, get_spec, get_spec_with};
 use super::frame;
 use super::record::{self, Meta, Record as Stored, Spot};

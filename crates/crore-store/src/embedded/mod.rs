@@ -7,7 +7,6 @@
 
 mod ahead;
 mod backup;
-mod by_id;
 mod codec;
 mod commit;
 mod compact;

@@ -131,14 +131,15 @@ fn put_long(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&[0; ROOM]);
     write(out);
     let len = out.len() - start - ROOM;
-    let mut digits = Vec::with_capacity(10);
-    digits.put_var(len as u64);
-    if digits.len() == ROOM
-        && let Some(slot) = out.get_mut(start..start + ROOM)
-    {
-        slot.copy_from_slice(&digits);
-    } else {
-        out.splice(start..start + ROOM, digits);
+    match out.get_mut(start..start + ROOM) {
+        Some([low, high]) if (0x80..0x4000).contains(&len) => {
+            (*low, *high) = ((len & 0x7f | 0x80) as u8, (len >> 7) as u8);
+        }
+        _ => {
+            let mut digits = Vec::new();
+            digits.put_var(len as u64);
+            out.splice(start..start + ROOM, digits);
+        }
     }
 }
 

@@ -87,6 +87,12 @@ impl Log {
         self.rest() >= bytes
     }
 
+    /// The commit after which there is so much room in one file, if it has to be waited for.
+    pub(crate) fn in_the_way(&mut self, bytes: u64) -> Option<u64> {
+        let waits = !self.make_way(bytes) && self.next.is_some() && !self.tail.is_empty();
+        waits.then_some(self.tail.commit)
+    }
+
     /// How many bytes can still be written where the disk has room for them already.
     pub(crate) fn room(&self) -> u64 {
         let next = self.next.as_ref().map_or(0, |segment| segment.size);

@@ -13,7 +13,7 @@ use super::disk::{Directory, Disk};
 use super::inner::{Did, Inner, Needs, Waits};
 use super::keep::Busy;
 use super::log::Log;
-use super::options::Options;
+use super::options::{Durability as When, Options};
 use super::recover::Found;
 use crate::bug::planted;
 use crate::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
@@ -23,6 +23,9 @@ use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crate::views::{Count, JobNotes, Note, Page, Query, Step};
 use crate::{Ailment, Answer, Committed, Durability, Error};
 use crate::{Jobs, Registry, Store, Upkeep, Views, WakeHook};
+
+/// More than a renewal mostly takes in the log.
+const LEASE_BYTES: u64 = 1024;
 
 /// The embedded store: durable, in one directory, for one process at a time.
 #[derive(Debug)]
@@ -184,6 +187,24 @@ impl Drop for Embedded {
     }
 }
 
+/// Renews the first of some leases: at least one, and as many as take so many bytes in the log.
+fn renew_some(
+    local: &mut Local<Log>,
+    leases: &[Renew],
+    bytes: u64,
+    now: Time,
+) -> Result<Vec<Renewed>, Error> {
+    let end = local.records().tail.len() + bytes;
+    let mut renewed = Vec::with_capacity(leases.len());
+    for lease in leases {
+        renewed.extend(local.renew(std::slice::from_ref(lease), now)?);
+        if local.records().tail.len() >= end {
+            break;
+        }
+    }
+    Ok(renewed)
+}
+
 impl Jobs for Embedded {
     fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
         self.durable(Needs::Room, |local, now| local.push(batch, now))
@@ -206,7 +227,16 @@ impl Jobs for Embedded {
     }
 
     fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
-        self.lazy(Needs::Reserve, move |local, now| local.renew(&leases, now))
+        Box::pin(async move {
+            let mut renewed = Vec::with_capacity(leases.len());
+            while let Some(rest) = leases.get(renewed.len()..).filter(|rest| !rest.is_empty()) {
+                let bytes = (rest.len() as u64 * LEASE_BYTES).min(self.inner.most_in_a_slice());
+                let slice = |local: &mut Local<Log>, now| renew_some(local, rest, bytes / 2, now);
+                let did = self.inner.verb(Needs::Fit(bytes), Waits::No, slice).await?;
+                renewed.extend(did.answer);
+            }
+            Ok(renewed)
+        })
     }
 
     fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
@@ -277,10 +307,14 @@ impl Store for Embedded {
         self.inner.hooks.add(hook);
     }
 
+    fn is_near(&self) -> bool {
+        true
+    }
+
     fn durability(&self) -> Durability {
         match self.inner.options.durability {
-            super::Durability::Always => Durability::Power,
-            super::Durability::Interval(_) | super::Durability::None => Durability::Process,
+            When::Always => Durability::Power,
+            When::Interval(_) | When::None => Durability::Process,
         }
     }
 

@@ -8,7 +8,7 @@ use crore_core::unique::Hold;
 use crore_core::{Delivery, Job, JobId, Live, Payload, Spec, State, Time};
 
 use super::Local;
-use super::lanes::{Course, Head};
+use super::lanes::Head;
 use super::place::Place;
 use super::records::Records;
 use crate::Error;
@@ -22,15 +22,15 @@ impl<R: Records> Local<R> {
         for queue in &queues {
             self.lanes.ring(*queue, now);
         }
-        let sources = ask.queues.iter().map(|q| self.lanes.sources(q, ask.kinds.as_deref()));
-        let mut courses: Vec<Course> = match ask.order {
-            Order::Merged => vec![self.lanes.course(sources.flatten())],
-            Order::Strict => sources.map(|sources| self.lanes.course(sources)).collect(),
-        };
         let mut jobs = Vec::with_capacity(ask.n.min(64));
-        for course in &mut courses {
+        let together = match ask.order {
+            Order::Merged => queues.len().max(1),
+            Order::Strict => 1,
+        };
+        for queues in queues.chunks(together) {
+            let mut course = self.lanes.course(queues, ask.kinds.as_deref());
             while jobs.len() < ask.n
-                && let Some(head) = self.lanes.take(course, now)
+                && let Some(head) = self.lanes.take(&mut course, now)
             {
                 jobs.extend(self.hand_out(head, ask, now)?);
             }

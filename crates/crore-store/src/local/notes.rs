@@ -78,7 +78,9 @@ impl Notes {
 
     /// A job is gone, and its notes with it; that is all there is to be known about them.
     pub(crate) fn forget(&mut self, id: JobId) {
-        self.jobs.remove(&id);
+        if !self.jobs.is_empty() {
+            self.jobs.remove(&id);
+        }
     }
 
     pub(crate) fn progress(&mut self, id: JobId, now: Time, percent: u8, text: &Arc<str>) {

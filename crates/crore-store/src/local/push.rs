@@ -72,7 +72,9 @@ impl<R: Records> Local<R> {
         earlier: &Earlier<'_>,
         now: Time,
     ) -> Result<Pushed, Error> {
-        let mut spec = new.spec;
+        // Where it stays, before anything else: it is large, and every move is a copy.
+        let mut shared = Arc::new(new.spec);
+        let spec = Arc::make_mut(&mut shared);
         let taken = spec.unique.as_ref().and_then(|unique| self.keys.holder(unique, now));
         let known = spec.client_id.as_ref().and_then(|client| self.keys.client(client));
         if let Some(id) = taken.or(known) {
@@ -115,7 +117,7 @@ impl<R: Records> Local<R> {
             self.pull(pulled, now)?;
         }
         let live = Live::pushed(now, due, u32::try_from(waits.len()).unwrap_or(u32::MAX));
-        self.add(Job { id, spec: Arc::new(spec), live })?;
+        self.add(Job { id, spec: shared, live })?;
         Ok(Pushed::New(id))
     }
 

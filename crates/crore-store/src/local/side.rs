@@ -78,11 +78,16 @@ impl<R: Records> Local<R> {
     /// The keys of all things that were set or removed since this was asked last.
     pub(crate) fn touched(&mut self) -> Vec<Key> {
         let mut touched = std::mem::take(&mut self.touched);
-        touched.append(&mut self.keys.touched);
-        touched.append(&mut self.ties.touched);
-        touched.append(&mut self.definitions.touched);
-        touched.append(&mut self.lanes.permits.touched);
-        touched.append(&mut self.notes.touched);
+        let others = [
+            &mut self.keys.touched,
+            &mut self.ties.touched,
+            &mut self.definitions.touched,
+            &mut self.lanes.permits.touched,
+            &mut self.notes.touched,
+        ];
+        for other in others.into_iter().filter(|other| !other.is_empty()) {
+            touched.append(other);
+        }
         touched
     }
 

@@ -39,7 +39,33 @@ pub(super) async fn act(link: Link) {
         (7..9, Some(id)) => take(&link, id).await,
         (9, _) => seal(&link).await,
         (10, _) => define_something(&link).await,
+        (_, _) if hands.programs && link.front.is_some() => sweep(&link).await,
         _ => count(&link).await,
+    }
+}
+
+/// Wants something of many jobs.
+async fn sweep(link: &Link) {
+    let Some(front) = &link.front else { return };
+    let (queue, want) = {
+        let mut scene = link.scene();
+        let hands = scene.config.hands.clone();
+        let priority = Some(scene.dice.choose([-5, 0, 5]));
+        let edit = Want::Edit { queue: None, priority, due: None, limits: None };
+        let wants = [
+            (Want::Cancel, hands.cancel),
+            (Want::Retry, hands.retry),
+            (Want::Delete, hands.delete),
+            (edit, hands.edit),
+        ];
+        let wants: Vec<Want> = wants.into_iter().filter_map(|(w, may)| may.then_some(w)).collect();
+        (scene.dice.one_in(2).then(|| scene.queue()), scene.dice.pick(&wants))
+    };
+    let Some(want) = want else { return };
+    link.scene().say(&link.who, format_args!("of all of {queue:?}: {want:?}"));
+    match front.want_of_all(queue, want).await {
+        Ok(()) => link.scene().say(&link.who, format_args!("-> done")),
+        Err(error) => link.could_not(&error),
     }
 }
 

@@ -102,6 +102,8 @@ pub struct Hands {
     pub schedules: bool,
     /// Keep notes and statistics.
     pub notes: bool,
+    /// Pop, run workers, and act on all jobs that match; only where callers speak to a front.
+    pub programs: bool,
 }
 
 /// How the store is set up and driven.
@@ -178,6 +180,8 @@ impl Config {
             store: Setup::draw(dice),
             faults: Faults::draw(dice),
         };
+        // Drawn apart as well: what was drawn before this was there is drawn again.
+        config.hands.programs = half(&mut Dice::new(seed ^ 0x00fa_cade));
         if config.store.durability != Durability::Always {
             config.faults = config.faults.without_power_cuts();
         }
@@ -243,6 +247,7 @@ impl Hands {
             settings: dice.one_in(3),
             schedules: dice.one_in(3),
             notes: dice.one_in(4),
+            programs: false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What callers speak to: the store itself, or an engine that stands before it.
 
 use std::fmt::Debug;
+use std::pin::Pin;
 
 use crore_core::machine::Event;
 use crore_core::{Batch, GroupId, Job, JobId, Name, Payload, Span, Time};
@@ -10,6 +11,9 @@ use super::scene::Link;
 use crate::jobs::{Applied, Claim, Pushed, Pushes, Renew, Renewed, Write};
 use crate::registry::Define;
 use crate::{Answer, Error};
+
+/// A program's own code runs, which need not be able to go from thread to thread.
+pub type Ran<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
 
 /// What stands before a store and is spoken to in its place. It decides, writes, wakes and keeps
 /// things up by itself; callers only ask and are told.
@@ -28,6 +32,16 @@ pub trait Front: Debug {
 
     /// Somebody wants something of a job.
     fn want(&self, id: JobId, want: Want) -> Answer<'_, Fate>;
+
+    /// Runs one job of a queue, if there is one. What it takes and reports it writes down by itself,
+    /// and so for the next two.
+    fn pop(&self, queue: Name) -> Ran<'_>;
+
+    /// Runs jobs of some queues, up to about so many, and no longer than this.
+    fn work(&self, queues: Vec<Name>, n: u64, at_most: Span) -> Ran<'_>;
+
+    /// Somebody wants something of all jobs of a queue, or of all.
+    fn want_of_all(&self, queue: Option<Name>, want: Want) -> Answer<'_, ()>;
 
     /// The result of a job, waited for this long.
     fn result(&self, id: JobId, at_most: Span) -> Answer<'_, Option<Payload>>;

@@ -41,7 +41,7 @@ pub use admin::meaning;
 pub use config::{Callers, Config, Durability, Faults, Hands, Jobs, Setup};
 pub use coverage::{Coverage, Deed, Fault, Sometimes};
 pub use dice::Dice;
-pub use front::{Fate, Front};
+pub use front::{Fate, Front, Ran};
 pub use log::OnLog;
 pub use run::{Failure, Report, first_failing_seed, run, run_twice};
 pub use subject::{InMemory, Loops, Running, Subject};

@@ -29,6 +29,8 @@ pub struct Report {
 pub struct Failure {
     /// What the run was like.
     pub config: Config,
+    /// What makes it again.
+    pub again: String,
     /// What must not be, in words.
     pub violations: Vec<String>,
     /// The last that happened.
@@ -42,8 +44,7 @@ const SHOWN: usize = 10;
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seed = self.config.seed;
-        writeln!(f, "seed {seed} fails; again: cargo xtask sim --seed {seed}")?;
+        writeln!(f, "seed {} fails; again: {}", self.config.seed, self.again)?;
         writeln!(f, "{:#?}", self.config)?;
         writeln!(f, "the last that happened (step, milliseconds, who):")?;
         self.tail.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
@@ -63,7 +64,7 @@ pub fn run(seed: u64, subject: &mut dyn Subject) -> Result<Report, Box<Failure>>
     if !subject.survives() {
         config.faults = config.faults.without_crashes();
     }
-    let drawn = config.clone();
+    let (drawn, again) = (config.clone(), subject.again(seed));
     let mut world = World::new(config, subject);
     let scene = Rc::clone(&world.scene);
     let panic = catch_unwind(AssertUnwindSafe(|| make(&mut world))).err();
@@ -78,7 +79,7 @@ pub fn run(seed: u64, subject: &mut dyn Subject) -> Result<Report, Box<Failure>>
     }
     if !violations.is_empty() {
         let tail = scene.trace.tail();
-        return Err(Box::new(Failure { config: drawn, violations, tail, history }));
+        return Err(Box::new(Failure { config: drawn, again, violations, tail, history }));
     }
     let mut coverage = std::mem::take(&mut scene.coverage);
     coverage.runs = 1;
@@ -108,6 +109,7 @@ pub fn run_twice<S: Subject>(
     seed: u64,
     mut make: impl FnMut() -> S,
 ) -> Result<Report, Box<Failure>> {
+    let again = make().again(seed);
     let first = run(seed, &mut make())?;
     let second = run(seed, &mut make())?;
     if first.trace == second.trace {
@@ -115,7 +117,7 @@ pub fn run_twice<S: Subject>(
     }
     let violations = vec!["two runs of the same seed differ".to_owned()];
     let (tail, history) = (Vec::new(), History::default());
-    Err(Box::new(Failure { config: Config::draw(seed), violations, tail, history }))
+    Err(Box::new(Failure { config: Config::draw(seed), again, violations, tail, history }))
 }
 
 /// The first seed of a range whose run fails, and how.

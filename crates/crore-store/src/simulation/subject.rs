@@ -29,6 +29,11 @@ pub trait Subject: Debug {
         false
     }
 
+    /// What makes the run of a seed again.
+    fn again(&self, seed: u64) -> String {
+        format!("cargo xtask sim --seed {seed}")
+    }
+
     /// Where a front writes down what it does by itself: definitions and the ticks of schedules.
     fn write_into(&mut self, _: &Arc<Recorder>) {}
 }

@@ -5,7 +5,7 @@ use crore_core::schedule::due;
 use crore_core::{Clock, Job, Span};
 use crore_testkit::history::answer::Changed;
 use crore_testkit::history::op::Noticed;
-use crore_testkit::history::{Answer, Op};
+use crore_testkit::history::{Answer, Hash, Op};
 
 use super::coverage::Deed;
 use super::pusher::{items, payload, told};
@@ -61,6 +61,12 @@ pub(super) async fn rescue(link: &Link, n: usize) -> Result<(), Error> {
     let lapses = link.store.lapsed(n).await?;
     let told = lapses.now;
     link.scene().hear(told);
+    // Nobody may have heard of those: their pushes and fetches may have been left unanswered.
+    let met = lapses.lapsed.iter().chain(&lapses.broken);
+    let met: Vec<_> = met.map(|job| (job.id, Hash::of(&job.spec.payload))).collect();
+    if !met.is_empty() {
+        link.call(Op::List).ok(None, Answer::Listed(met));
+    }
     breath(link).await;
     let lapsed = lapses.lapsed.into_iter().map(|job| (job, Noticed::Lapsed));
     let broken = lapses.broken.into_iter().map(|job| (job, Noticed::Broken));

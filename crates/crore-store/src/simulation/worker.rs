@@ -37,6 +37,26 @@ pub(super) async fn fetch(link: Link, worker: usize) {
     }
 }
 
+/// Runs jobs as a program does that has the front in itself.
+pub(super) async fn run(link: Link) {
+    let Some(front) = &link.front else { return };
+    let (is_pop, queue, queues, n) = {
+        let mut scene = link.scene();
+        let n = scene.dice.from(1, 5);
+        (scene.dice.one_in(2), scene.queue(), scene.queues(), n)
+    };
+    let what = if is_pop { format!("pop {queue}") } else { format!("work, {n} jobs") };
+    link.scene().say(&link.who, format_args!("{what}"));
+    let ran = match is_pop {
+        true => front.pop(queue).await,
+        false => front.work(queues, n, Span::from_secs(600)).await,
+    };
+    match ran {
+        Ok(()) => link.scene().say(&link.who, format_args!("-> ran")),
+        Err(error) => link.could_not(&error),
+    }
+}
+
 /// How long a caller waits, if there is somebody who lets him.
 pub(super) fn patience(scene: &mut Scene) -> Span {
     if !scene.has_front {

@@ -239,6 +239,7 @@ impl<'a> World<'a> {
         let elapsed = scene.elapsed();
         let notes = scene.config.hands.notes;
         let double = scene.config.faults.double_report;
+        let has_programs = scene.has_front && scene.config.hands.programs;
         let Scene { dice, known, .. } = &mut *scene;
         let hand = known.hands.get_mut(worker)?;
         if hand.stalled_until > elapsed {
@@ -249,6 +250,10 @@ impl<'a> World<'a> {
         {
             scene.fault(super::coverage::Fault::DoubleReport);
             return Some(Box::pin(worker::report(link, job)));
+        }
+        if has_programs && dice.one_in(6) {
+            drop(scene);
+            return Some(Box::pin(worker::run(link)));
         }
         let place = dice.place(hand.held.len());
         match dice.below(10) {

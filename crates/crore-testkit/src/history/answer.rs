@@ -33,6 +33,8 @@ pub enum Answer {
     Ticked(Option<Vec<Pushed>>),
     /// To definitions: for each in order whether it was written; if not, it was stale.
     Defined(Vec<bool>),
+    /// To a list: jobs, and their payloads.
+    Listed(Vec<(JobId, Hash)>),
     /// To a count. Zeros are left out.
     Counts(Vec<Count>),
 }
@@ -53,6 +55,7 @@ impl Answer {
             | Self::Renewed(_)
             | Self::Result(_)
             | Self::Job(_)
+            | Self::Listed(_)
             | Self::Counts(_) => false,
         }
     }

@@ -102,6 +102,10 @@ pub enum Op {
         /// Which.
         entries: Vec<Entry>,
     },
+    /// Which jobs there are, some or all. It says nothing of their states, only whose number is whose
+    /// payload, so a harness may note it whenever it learns of that. Answered by
+    /// [`super::Answer::Listed`].
+    List,
     /// How many jobs there are. Answered by [`super::Answer::Counts`].
     Counts,
 }

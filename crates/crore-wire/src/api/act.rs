@@ -95,9 +95,14 @@ pub struct ActOnAll {
     /// What is to be done.
     pub act: Verb,
     /// Which jobs are meant.
+    #[serde(deserialize_with = "crate::object::one")]
     pub filter: Filter,
     /// What is to be otherwise, for `change`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::object::maybe",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub change: Option<Change>,
     /// Whether it is only counted.
     #[serde(default)]

@@ -71,7 +71,7 @@ pub struct Delivered {
     pub kind: String,
     /// Any value.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(value_type = Option<Raw>)]
+    #[schema(value_type = Raw, required = false)]
     pub payload: Option<Raw>,
     /// The payload in Base64, if it cannot be said as a value in this encoding.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -133,6 +133,7 @@ impl Delivered {
 pub struct Renew {
     /// The deliveries.
     #[schema(max_items = 1000)]
+    #[serde(deserialize_with = "crate::object::list")]
     pub jobs: Vec<Held>,
     /// For how long from now; as long as each job says, unless told otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -35,6 +35,7 @@ pub enum Outcome {
 pub struct Finish {
     /// The reports, each on its own.
     #[schema(max_items = 1000)]
+    #[serde(deserialize_with = "crate::object::list")]
     pub jobs: Vec<FinishOne>,
 }
 
@@ -50,7 +51,7 @@ pub struct FinishOne {
     pub outcome: Outcome,
     /// What a job that is done gave: any value, at most 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Raw>)]
+    #[schema(value_type = Raw, required = false)]
     pub result: Option<Raw>,
     /// The same as bytes, in Base64.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +64,7 @@ pub struct FinishOne {
     pub error: Option<String>,
     /// What went wrong, for programs; kept like a result if the job dies of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Raw>)]
+    #[schema(value_type = Raw, required = false)]
     pub detail: Option<Raw>,
     /// When to run it again: for `failed` and `snooze`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,10 +73,18 @@ pub struct FinishOne {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
     /// Jobs to push if this makes the job done.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "crate::object::list",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub on_done: Vec<NewJob>,
     /// Jobs to push if this makes the job dead.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "crate::object::list",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub on_dead: Vec<NewJob>,
 }
 

@@ -27,7 +27,7 @@ pub struct Job {
     pub priority: i32,
     /// Any value; not in lists.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(value_type = Option<Raw>)]
+    #[schema(value_type = Raw, required = false)]
     pub payload: Option<Raw>,
     /// The payload in Base64, if it cannot be said as a value in this encoding.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -249,10 +249,16 @@ pub struct Which {
     /// In this state; state by state, if it is not given.
     pub state: Option<State>,
     /// In this queue.
+    #[param(min_length = 1, max_length = 255)]
     pub queue: Option<String>,
     /// Of this kind.
+    #[param(min_length = 1, max_length = 255)]
     pub kind: Option<String>,
+    /// The one with this `client_id`, and nothing else.
+    #[param(min_length = 1, max_length = 256)]
+    pub client_id: Option<String>,
     /// Where the last page ended: its `next`.
+    #[param(min_length = 1, max_length = 255)]
     pub cursor: Option<String>,
     /// At most so many, 1 to 1000; 100 unless told otherwise.
     #[param(minimum = 1, maximum = 1000)]
@@ -291,7 +297,7 @@ pub struct Ended {
     pub state: Option<State>,
     /// What it gave, if that is kept and nobody took it before.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(value_type = Option<Raw>)]
+    #[schema(value_type = Raw, required = false)]
     pub result: Option<Raw>,
     /// The same in Base64, if it cannot be said as a value in this encoding.
     #[serde(skip_serializing_if = "Option::is_none", default)]

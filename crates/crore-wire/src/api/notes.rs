@@ -12,6 +12,7 @@ use crate::words::Moment;
 pub struct NewNotes {
     /// The notes, in order.
     #[schema(max_items = 1000)]
+    #[serde(deserialize_with = "crate::object::list")]
     pub notes: Vec<NewNote>,
 }
 
@@ -45,14 +46,14 @@ pub struct Noted {
 pub struct Notes {
     /// The newest progress.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub progress: Option<Progress>,
+    pub progress: Option<HowFar>,
     /// The newest log lines, oldest first, at most a hundred.
     pub lines: Vec<Line>,
 }
 
 /// How far a delivery is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Progress {
+pub struct HowFar {
     /// When it said so.
     pub at: Moment,
     /// From 0 to 100.

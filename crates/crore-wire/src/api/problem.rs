@@ -57,7 +57,42 @@ impl Problem {
     }
 }
 
+/// What the rules call otherwise than this API.
+const OTHERWISE: [(&str, &str); 5] = [
+    ("retry.backoff.every", "retry.base"),
+    ("retry.backoff.step", "retry.base"),
+    ("retry.backoff.base", "retry.base"),
+    ("retry.backoff.factor", "retry.factor"),
+    ("keep", "keep_result"),
+];
+
 /// A field as this API spells it: the rules say `max-attempts`, and we `max_attempts`.
 fn native(field: &str) -> String {
-    field.replace('-', "_")
+    let field = field.replace('-', "_");
+    for (theirs, ours) in OTHERWISE {
+        if let Some(before) = field.strip_suffix(theirs)
+            && (before.is_empty() || before.ends_with('.'))
+        {
+            return format!("{before}{ours}");
+        }
+    }
+    field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_spelled_as_they_were_sent() {
+        for (theirs, ours) in [
+            ("retry.max-attempts", "retry.max_attempts"),
+            ("jobs[3].retry.backoff.step", "jobs[3].retry.base"),
+            ("keep", "keep_result"),
+            ("payload", "payload"),
+            ("upkeep", "upkeep"),
+        ] {
+            assert_eq!(native(theirs), ours);
+        }
+    }
 }

@@ -10,12 +10,17 @@ use utoipa::ToSchema;
 use super::payload::Said;
 use super::retry::{Retry, said};
 use super::words::{Encoding, Hold, Needs, Retain};
-use super::{Id, Labels, Problem};
+use super::{Id, Labels};
 use crate::words::{Moment, Period};
 use crate::{Format, Raw};
 
+pub use super::pushed::{Pushed, PushedAll, Took};
+
 /// The door within which a `client_id` of this API is unique.
 pub const DOOR: &str = "native";
+
+/// The most crashes that may be put up with, unless any number is.
+const MOST_CRASHES: u32 = 1000;
 
 /// A job to push. Only `kind` is needed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
@@ -35,7 +40,7 @@ pub struct NewJob {
     pub queue: Option<String>,
     /// What it is to do it with: any value, at most 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Raw>)]
+    #[schema(value_type = Raw, required = false)]
     pub payload: Option<Raw>,
     /// The same as bytes, in Base64.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,7 +59,11 @@ pub struct NewJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Period>,
     /// When it is tried again.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::object::maybe",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub retry: Option<Retry>,
     /// How long its worker may be silent, 1 s to 24 h; 30 s unless told otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,9 +71,9 @@ pub struct NewJob {
     /// How long a run may take; as long as it likes, unless told otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Period>,
-    /// After how many crashes of its workers it is dead; 3 unless told otherwise, `null`: never.
+    /// After how many crashes of its workers it is dead, at most 1000; 3 unless told otherwise, `null`: never.
     #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u32>)]
+    #[schema(value_type = Option<u32>, maximum = 1000)]
     pub max_crashes: Option<Option<u32>>,
     /// How long its result is kept; not at all, unless told otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,17 +85,29 @@ pub struct NewJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retain: Option<Retain>,
     /// At most one such job at a time.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::object::maybe",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub unique: Option<Unique>,
     /// Your own id for it; no two jobs that are there have the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 256)]
     pub client_id: Option<String>,
     /// The group that it joins.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::object::maybe",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub group: Option<GroupRef>,
     /// What it waits for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "crate::object::list",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub after: Vec<After>,
     /// Free marks.
     #[serde(default, skip_serializing_if = "is_none")]
@@ -167,7 +188,11 @@ pub struct NewJobs {
     #[schema(value_type = Vec<NewJob>)]
     pub jobs: Vec<Raw>,
     /// The groups.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "crate::object::list",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub groups: Vec<NewGroup>,
 }
 
@@ -189,42 +214,6 @@ impl Push {
             _ => format.decode(bytes).map(|job| Self::One(Box::new(job))),
         }
     }
-}
-
-/// What became of a pushed job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Took {
-    /// It is stored.
-    New,
-    /// Its unique key, client id or idempotency key belongs to the job `id`; it is not stored again.
-    Duplicate,
-    /// It is not stored; `problem` says why.
-    Refused,
-}
-
-/// The answer to a pushed job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Pushed {
-    /// What became of it.
-    pub status: Took,
-    /// The job.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub id: Option<Id>,
-    /// Why it was refused.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub problem: Option<Problem>,
-}
-
-/// The answer to a batch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PushedAll {
-    /// One answer for each job, in order.
-    pub jobs: Vec<Pushed>,
-    /// The new groups, in order.
-    pub groups: Vec<Id>,
-    /// How many were refused.
-    pub refused: usize,
 }
 
 impl NewJob {
@@ -251,6 +240,10 @@ impl NewJob {
         }
         spec.timeout = self.timeout.map(|timeout| timeout.0);
         if let Some(quarantine) = self.max_crashes {
+            if quarantine.is_some_and(|n| n > MOST_CRASHES) {
+                let why = format!("at most {MOST_CRASHES} are allowed, or `null` for any number");
+                return Err(Invalid::new(Code::RetryRange, "max_crashes", why));
+            }
             spec.lapse = Lapse::Crash { quarantine };
         }
         spec.keep = keep(self.keep_result, self.read_once)?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::retry::said;
 use super::words::State;
 use crate::words::Period;
 
@@ -26,12 +27,14 @@ pub struct Queue {
     pub counts: BTreeMap<String, u64>,
     /// How long done and cancelled jobs are kept.
     pub keep_done: Period,
-    /// How many done and cancelled jobs are kept, each.
-    pub max_done: u64,
+    /// How many done and cancelled jobs are kept, each; without it, any number.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_done: Option<u64>,
     /// How long dead jobs are kept.
     pub keep_dead: Period,
-    /// How many dead jobs are kept.
-    pub max_dead: u64,
+    /// How many dead jobs are kept; without it, any number.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_dead: Option<u64>,
 }
 
 /// Settings of a queue; what is left out stays.
@@ -41,15 +44,17 @@ pub struct ChangeQueue {
     /// How long done and cancelled jobs are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_done: Option<Period>,
-    /// How many done and cancelled jobs are kept, each.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_done: Option<u64>,
+    /// How many done and cancelled jobs are kept, each; `null`: any number.
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>, maximum = 9007199254740991_i64)]
+    pub max_done: Option<Option<u64>>,
     /// How long dead jobs are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_dead: Option<Period>,
-    /// How many dead jobs are kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_dead: Option<u64>,
+    /// How many dead jobs are kept; `null`: any number.
+    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>, maximum = 9007199254740991_i64)]
+    pub max_dead: Option<Option<u64>>,
 }
 
 /// Whether a queue is drained.
@@ -65,6 +70,7 @@ pub struct Drained {
 #[into_params(parameter_in = Query)]
 pub struct InQueue {
     /// Of this queue; of all, unless told otherwise.
+    #[param(min_length = 1, max_length = 255)]
     pub queue: Option<String>,
 }
 

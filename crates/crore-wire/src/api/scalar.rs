@@ -141,7 +141,7 @@ looks! {
     DeliveryId = text("The number of a delivery.", "^[1-9][0-9]{0,18}$", "4294967297");
     Period = text(
         "A length of time in words; the units are `d`, `h`, `m`, `s` and `ms`.",
-        "^([0-9]{1,9}(d|h|m|s|ms))+$",
+        "^([0-9]{1,18}(d|h|m|s|ms))+$",
         "30s",
     );
     Moment = ObjectBuilder::new()

@@ -18,6 +18,7 @@ pub struct SetSchedule {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed: Option<Missed>,
     /// What it pushes.
+    #[serde(deserialize_with = "crate::object::one")]
     pub job: NewJob,
 }
 

@@ -12,7 +12,7 @@ use crate::words::{Moment, Period};
 pub struct SetWorker {
     /// Anything that people should see: host, version, queues.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Raw>)]
+    #[schema(value_type = Raw, required = false)]
     pub about: Option<Raw>,
     /// Within which time it will say so again, 1 s to 24 h; a minute unless told otherwise. Otherwise it is forgotten.
     #[serde(skip_serializing_if = "Option::is_none")]

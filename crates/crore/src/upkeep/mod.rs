@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crore_core::{Span, Time};
+use crore_store::jobs::Renew;
 
 pub(crate) use promote::Dues;
 pub(crate) use stats::Stats;
@@ -24,7 +25,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::timers::NEVER;
 
-/// After an error of the store a duty is tried again this much later.
+/// After an error of the store it is asked again this much later.
 pub(crate) const AGAIN_AFTER: Span = Span::from_secs(1);
 
 /// One thing that upkeep does.
@@ -75,6 +76,8 @@ pub(crate) struct Duties {
     pub(crate) sweeps: Mutex<lanes::Sweeps>,
     pub(crate) rings: ring::Rings,
     pub(crate) doubts: doubts::Doubts,
+    /// What ran when the engine was made, and has yet to be given one more lease.
+    kept: Mutex<Vec<Renew>>,
     /// Whether a job may wait for others that is due later than they end.
     pub(crate) are_dues_held: AtomicBool,
 }
@@ -88,6 +91,7 @@ impl Default for Duties {
             sweeps: Mutex::default(),
             rings: ring::Rings::default(),
             doubts: doubts::Doubts::default(),
+            kept: Mutex::default(),
             are_dues_held: AtomicBool::new(false),
         }
     }
@@ -96,6 +100,10 @@ impl Default for Duties {
 impl Duties {
     fn at(&self) -> MutexGuard<'_, [Time; Duty::ALL.len()]> {
         self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn leases_to_keep(&self) -> MutexGuard<'_, Vec<Renew>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The duties whose time has come.
@@ -150,7 +158,7 @@ impl Inner {
     pub(crate) async fn wake_up(&self) -> Result<(), Error> {
         self.load_limits().await?;
         self.look_for_held().await?;
-        self.keep_leases().await?;
+        self.look_for_running().await?;
         let now = self.now();
         for duty in [Duty::Promote, Duty::Rescue, Duty::Schedules, Duty::Prune] {
             self.want(duty, now);

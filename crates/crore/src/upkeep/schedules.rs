@@ -16,6 +16,7 @@ const TICKS: usize = 100;
 impl Inner {
     /// Pushes the jobs of all ticks that are due; gives when the next one is.
     pub(super) async fn schedules_once(&self) -> Result<Time, Error> {
+        self.sure_limits().await?;
         let now = self.now();
         let mut next_at = NEVER;
         for entry in self.entries(Table::Schedules).await? {

@@ -50,6 +50,27 @@ fn one_job_wakes_one_of_a_thousand_who_wait_and_one_more_looks_whether_that_was_
 }
 
 #[test]
+fn one_job_wakes_one_for_each_kind_that_is_waited_for_and_only_he_who_got_it_wakes_another() {
+    let scene = Scene::memory();
+    let kinds = [None, Some("work"), Some("other"), Some("third")];
+    let wait = |n: usize| {
+        let kinds = kinds[n % kinds.len()].map(|kind| vec![name(kind)]);
+        waits(&scene.engine, Fetch { kinds, ..wait_for("q") })
+    };
+    let mut waiters: Vec<_> = (0..1000).map(wait).collect();
+    scene.push(job("q"));
+    assert_eq!(woken(&waiters), kinds.len());
+    let mut polls = 0;
+    while woken(&waiters) > 0 {
+        waiters.retain_mut(|waiter| {
+            polls += usize::from(waiter.wakes() > 0);
+            waiter.poll_if_woken().is_none()
+        });
+    }
+    assert_eq!((polls, waiters.len()), (kinds.len() + 1, 999));
+}
+
+#[test]
 fn a_batch_of_ten_jobs_reaches_ten_who_wait() {
     let scene = Scene::memory();
     let mut waiters: Vec<_> = (0..20).map(|_| waits(&scene.engine, wait_for("q"))).collect();

@@ -28,13 +28,14 @@ fn act_on(scene: &Scene, filter: &Filter, act: &Act, run: Run) -> Progress {
 
 #[test]
 fn a_hundred_thousand_jobs_are_cancelled_and_each_is_counted_once() {
-    let scene = Scene::memory();
-    push_many(&scene, 100_000);
-    let all = act_on(&scene, &Filter::default(), &Act::Cancel, Run::Real);
-    let n = 100_000;
-    assert_eq!(all, Progress { seen: n, matched: n, done: n });
-    assert_eq!(count(&scene, "q", State::Cancelled), n);
-    assert_eq!(scene.try_fetch("q"), None);
+    on_both(|scene| {
+        push_many(scene, 100_000);
+        let all = act_on(scene, &Filter::default(), &Act::Cancel, Run::Real);
+        let n = 100_000;
+        assert_eq!(all, Progress { seen: n, matched: n, done: n });
+        assert_eq!(count(scene, "q", State::Cancelled), n);
+        assert_eq!(scene.try_fetch("q"), None);
+    });
 }
 
 #[test]
@@ -144,34 +145,35 @@ fn after(on: AfterRef, needs: Needs) -> NewJob {
 }
 
 #[test]
-fn a_group_of_ten_thousand_jobs_is_followed_when_all_have_succeeded() {
-    let scene = Scene::memory();
-    let batch = Batch { groups: vec![NewGroup { open: true }], jobs: Vec::new() };
-    let group = block_on(scene.engine.push_all(batch)).expect("pushed").groups[0];
-    let then = scene.push(after(AfterRef::Group(GroupRef::Id(group)), Needs::Success));
-    let mut member = job("q");
-    member.group = Some(GroupRef::Id(group));
-    for _ in 0..10 {
-        scene.push_all(vec![member.clone(); 1000]);
-    }
-    let mut finished = 0;
-    loop {
-        let some = scene.fetch_n("q", 1000);
-        if some.is_empty() {
-            break;
+fn a_group_of_a_hundred_thousand_jobs_is_followed_when_all_have_succeeded() {
+    on_both(|scene| {
+        let batch = Batch { groups: vec![NewGroup { open: true }], jobs: Vec::new() };
+        let group = block_on(scene.engine.push_all(batch)).expect("pushed").groups[0];
+        let then = scene.push(after(AfterRef::Group(GroupRef::Id(group)), Needs::Success));
+        let mut member = job("q");
+        member.group = Some(GroupRef::Id(group));
+        for _ in 0..100 {
+            scene.push_all(vec![member.clone(); 1000]);
         }
-        finished += some.len();
-        let done = |job| Finish::of(job, Outcome::Done { result: None });
-        let reports = some.iter().map(done).collect();
-        block_on(scene.engine.finish_all(reports)).expect("reported");
-    }
-    assert_eq!(finished, 10_000);
-    assert_eq!(scene.state(then), State::Waiting, "the group is not sealed");
-    assert!(block_on(scene.engine.seal(group)).expect("sealed"));
-    assert!(!block_on(scene.engine.seal(group)).expect("answered"), "once is enough");
-    let counts = block_on(scene.engine.group(group)).expect("no error").expect("it is there");
-    assert_eq!((counts.size, counts.ran, counts.succeeded), (10_000, 10_000, 10_000));
-    assert_eq!(scene.fetch("then").id, then);
+        let mut finished = 0;
+        loop {
+            let some = scene.fetch_n("q", 1000);
+            if some.is_empty() {
+                break;
+            }
+            finished += some.len();
+            let done = |job| Finish::of(job, Outcome::Done { result: None });
+            let reports = some.iter().map(done).collect();
+            block_on(scene.engine.finish_all(reports)).expect("reported");
+        }
+        assert_eq!(finished, 100_000);
+        assert_eq!(scene.state(then), State::Waiting, "the group is not sealed");
+        assert!(block_on(scene.engine.seal(group)).expect("sealed"));
+        assert!(!block_on(scene.engine.seal(group)).expect("answered"), "once is enough");
+        let counts = block_on(scene.engine.group(group)).expect("no error").expect("it is there");
+        assert_eq!((counts.size, counts.ran, counts.succeeded), (100_000, 100_000, 100_000));
+        assert_eq!(scene.fetch("then").id, then);
+    });
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crore::core::machine::Outcome;
-use crore::core::{Code, State};
+use crore::core::{Code, Job, State};
 use crore::finish::{Finish, Finished};
+use crore::store::Ailment;
 use crore::store::embedded::disk::sim::{Call, Failure, Fault, SimDisk, Then};
 use crore::store::embedded::{self, Embedded};
 use crore::{Engine, Error, Options};
@@ -95,7 +96,9 @@ fn a_failed_sync_is_told_to_whoever_waits_for_it_and_to_everybody_after() {
         assert!(waiter.poll().is_none(), "it waits for the end of the job");
         machine.fail(kind);
         let report = Finish::of(&fetched, DONE);
+        assert_eq!(engine.ailment(), None);
         assert_eq!(machine.code(engine.finish(report.clone())), Some(Code::Poisoned));
+        assert_eq!(engine.ailment(), Some(Ailment::Poisoned));
         assert_eq!(machine.code(engine.finish(report)), Some(Code::Poisoned));
         assert_eq!(machine.code(engine.push_all(job("q").into())), Some(Code::Poisoned));
         assert_eq!(machine.code(engine.fetch(wait_for("q"))), Some(Code::Poisoned));
@@ -160,6 +163,47 @@ fn a_full_disk_refuses_what_is_new_and_takes_reports_still() {
         let _ = machine.store.keep_once();
     }
     assert_eq!(refused, Some(Code::Full));
+    assert!(matches!(engine.ailment(), Some(Ailment::Full(_))));
     let done = machine.run(engine.finish(Finish::of(&fetched, DONE))).expect("reported");
     assert!(matches!(done, Finished::Yes { .. }));
+}
+
+/// A machine whose process ends while jobs run, and which starts again on a disk with so many bytes left.
+fn restarted_with(left: u64, running: usize, is_kept: bool) -> (Machine, Vec<Job>) {
+    let machine = machine();
+    let mut fetched = Vec::new();
+    for _ in 0..running {
+        machine.run(machine.engine.push_all(job("q").into())).expect("pushed");
+        fetched.extend(machine.run(machine.engine.fetch(ask("q"))).expect("fetched"));
+        if is_kept {
+            machine.store.keep_once().expect("kept");
+        }
+    }
+    machine.store.commit_once().expect("committed");
+    let used: u64 = machine.disk.image().values().map(|file| file.len() as u64).sum();
+    machine.disk.capacity(used + left);
+    machine.clock.advance(SECOND);
+    (Machine::on(machine.disk.kill(), machine.clock), fetched)
+}
+
+#[test]
+fn an_engine_that_is_opened_on_a_full_disk_serves_its_running_jobs() {
+    for (n, running) in (1..1500).step_by(97).enumerate() {
+        // A store that never came to make its reserve says that it is full; another has one.
+        let is_kept = n % 2 == 0;
+        for left in [0, 1 << 10, 1 << 14] {
+            let (machine, fetched) = restarted_with(left, running, is_kept);
+            let may = |code: Option<Code>, what: &str| {
+                let is_well = code.is_none_or(|code| !is_kept && code == Code::Full);
+                assert!(is_well, "{running} running, {left} bytes left: {what}: {code:?}");
+            };
+            may(machine.code(machine.engine.upkeep_once()), "upkeep");
+            for job in &fetched {
+                may(machine.code(machine.engine.finish(Finish::of(job, DONE))), "a report");
+                // A store without threads is kept by whoever has it.
+                let _ = machine.store.keep_once();
+            }
+            assert!(!machine.store.health().is_poisoned);
+        }
+    }
 }

@@ -7,13 +7,13 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use crore::act::{Act, Acted};
 use crore::core::machine::Outcome;
-use crore::core::{Batch, Clock, Job, JobId, Name, NewJob, Payload, Span, Spec, State, Time};
+use crore::core::{Batch, Clock, Code, Job, JobId, Name, NewJob, Payload, Span, Spec, State, Time};
 use crore::fetch::Fetch;
 use crore::finish::{Finish, Finished};
 use crore::push::Taken;
 use crore::store::embedded::{self, Embedded};
 use crore::store::{Memory, Store};
-use crore::{Engine, Options, block_on};
+use crore::{Engine, Error, Options, block_on};
 use crore_testkit::FakeClock;
 use tempfile::TempDir;
 
@@ -205,4 +205,9 @@ impl<'a, T> Task<'a, T> {
     pub(crate) fn poll_if_woken(&mut self) -> Option<T> {
         (self.count.0.swap(0, Ordering::SeqCst) > 0).then(|| self.poll()).flatten()
     }
+}
+
+/// The code of whatever an engine call gives.
+pub(crate) fn code<T>(future: impl Future<Output = Result<T, Error>>) -> Option<Code> {
+    block_on(future).err().map(|error| error.code())
 }

@@ -52,6 +52,7 @@ pub(crate) struct Sick {
 struct Ills {
     is_poisoned: bool,
     errs: HashMap<Verb, usize>,
+    full: HashSet<Verb>,
     held: HashMap<Verb, Vec<Waker>>,
     mute: HashSet<Verb>,
     forgets: HashSet<Verb>,
@@ -82,6 +83,11 @@ impl Sick {
     /// The next call of a verb fails, and has no effect.
     pub(crate) fn err_once(&self, verb: Verb) {
         *self.ills().errs.entry(verb).or_default() += 1;
+    }
+
+    /// The next call of a verb finds no room, and has no effect.
+    pub(crate) fn full_once(&self, verb: Verb) {
+        self.ills().full.insert(verb);
     }
 
     /// How many calls of a verb are still to fail.
@@ -154,6 +160,9 @@ impl Sick {
         let mut ills = self.ills();
         if ills.is_poisoned {
             return Err(Error::Poisoned);
+        }
+        if ills.full.remove(&verb) {
+            return Err(Error::Full { what: "no room".to_owned() });
         }
         match ills.errs.get_mut(&verb) {
             Some(left) if *left > 0 => {

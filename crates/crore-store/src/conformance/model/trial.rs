@@ -25,7 +25,7 @@ use crate::Memory;
 use crate::conformance::Subject;
 
 /// How long a failure is shrunk, in milliseconds: a remote store takes its time for every try, and
-/// a test that takes a minute is ended.
+/// a test that takes too long is ended.
 const MAX_SHRINK_FOR: u32 = 20_000;
 
 /// How long the stores may take over all of a case's operations.

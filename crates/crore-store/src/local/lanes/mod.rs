@@ -57,12 +57,16 @@ pub(crate) enum Source {
     Desk(u32),
 }
 
-/// Several sources that a claim merges: the head of each, best first.
-#[derive(Debug, Default)]
-pub(crate) struct Course {
-    heads: BinaryHeap<Reverse<(Head, Source)>>,
-    /// The source that was drawn from last, and whose head is another by now.
-    drawn: Option<Source>,
+/// All sources of a claim.
+#[derive(Debug)]
+pub(crate) enum Course {
+    One(Source),
+    /// The head of each, best first.
+    Merged {
+        heads: BinaryHeap<Reverse<(Head, Source)>>,
+        /// The source that was drawn from last, and whose head is another by now.
+        drawn: Option<Source>,
+    },
 }
 
 impl Lanes {
@@ -234,23 +238,28 @@ impl Lanes {
         }
     }
 
-    /// The places that a claim of these queues and kinds looks at.
-    pub(crate) fn sources(&self, queue: &Name, kinds: Option<&[Name]>) -> Vec<Source> {
-        let Some(no) = self.queue(queue).filter(|no| !self.queues.at(*no).paused) else {
-            return Vec::new();
+    /// What a claim of these queues and kinds takes from.
+    pub(crate) fn course(&self, queues: &[u32], kinds: Option<&[Name]>) -> Course {
+        let mut open = queues.iter().filter(|queue| !self.queues.at(**queue).paused);
+        let Some(kinds) = kinds else {
+            return match (open.next(), open.next()) {
+                (Some(queue), None) => Course::One(Source::Queue(*queue)),
+                (one, other) => {
+                    let queues = one.into_iter().chain(other).chain(open);
+                    self.merged(queues.map(|queue| Source::Queue(*queue)))
+                }
+            };
         };
-        let desks = &self.queues.at(no).desks;
-        match kinds {
-            None => vec![Source::Queue(no)],
-            Some(kinds) => {
-                kinds.iter().filter_map(|kind| desks.get(kind)).map(|d| Source::Desk(*d)).collect()
-            }
-        }
+        let desks = |queue: &u32| {
+            let desks = &self.queues.at(*queue).desks;
+            kinds.iter().filter_map(|kind| desks.get(kind)).map(|desk| Source::Desk(*desk))
+        };
+        self.merged(open.flat_map(desks))
     }
 
-    pub(crate) fn course(&self, sources: impl IntoIterator<Item = Source>) -> Course {
+    fn merged(&self, sources: impl Iterator<Item = Source>) -> Course {
         let head = |source| Some(Reverse((self.head(source)?, source)));
-        Course { heads: sources.into_iter().filter_map(head).collect(), drawn: None }
+        Course::Merged { heads: sources.filter_map(head).collect(), drawn: None }
     }
 
     fn head(&self, source: Source) -> Option<Head> {
@@ -280,12 +289,16 @@ impl Lanes {
     /// The best head of a course. A source's head changes only when that source was drawn from, or
     /// the same queue or desk that was named a second time; so what is known of the others holds.
     fn best(&self, course: &mut Course) -> Option<Head> {
+        let (heads, drawn) = match course {
+            Course::One(source) => return self.head(*source),
+            Course::Merged { heads, drawn } => (heads, drawn),
+        };
         loop {
-            if let Some(source) = course.drawn.take() {
-                course.heads.extend(self.head(source).map(|head| Reverse((head, source))));
+            if let Some(source) = drawn.take() {
+                heads.extend(self.head(source).map(|head| Reverse((head, source))));
             }
-            let Reverse((head, source)) = course.heads.pop()?;
-            course.drawn = Some(source);
+            let Reverse((head, source)) = heads.pop()?;
+            *drawn = Some(source);
             if self.head(source) == Some(head) {
                 return Some(head);
             }

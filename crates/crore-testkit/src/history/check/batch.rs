@@ -1,16 +1,14 @@
 //! **I17, a batch is all or nothing.** Of the items of one call that can only have become jobs (no
 //! unique key, no group, nothing to wait for), if one was seen, every other is in the dump, was
-//! handed out, or may rightly be gone: also one of which nobody has heard, if a fetch of which nobody
-//! knows what it took may have had it, and its queue was told what to keep of ended jobs. This is about calls of which nobody knows what became, and
+//! handed out, or may rightly be gone. This is about calls of which nobody knows what became, and
 //! about stores that may lose what they answered; where a push was answered and must be there, a
-//! missing job is I1. Follow-ups and the jobs of a tick are batches too. Says nothing without a dump.
+//! missing job is I1. A harness in which jobs can end that no caller has heard of (taken by a fetch
+//! whose answer was lost, and lapsed) lists them when it learns of them. Follow-ups and the jobs of a tick are batches too. Says nothing without a dump.
 
 use std::collections::BTreeMap;
 
-use super::facts::definitions::Table;
-use super::facts::{Facts, Fate, Source, Took};
+use super::facts::{Facts, Fate, Source};
 use super::report::Findings;
-use crate::history::Op;
 
 pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     let Some((_, dumped)) = facts.dump else { return };
@@ -28,16 +26,11 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
             job.is_some_and(|job| job.stored.is_some())
         };
         let missing = |source: &&&Source<'_>| {
-            let gone = source.id.map_or_else(
-                || may_be_unheard(facts, source),
-                |id| {
-                    facts.jobs.get(&id).is_none_or(|job| {
-                        job.stored.is_some()
-                            || !job.grants.is_empty()
-                            || facts.may_be_gone(job, dumped)
-                    })
-                },
-            );
+            let gone = source.id.is_some_and(|id| {
+                facts.jobs.get(&id).is_none_or(|job| {
+                    job.stored.is_some() || !job.grants.is_empty() || facts.may_be_gone(job, dumped)
+                })
+            });
             let must = source.answered.is_some_and(|at| facts.holds(at, dumped));
             !gone && !must
         };
@@ -50,13 +43,4 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
             findings.add(17, one.id, &[one.begun.i, dumped.i], message);
         }
     }
-}
-
-/// Whether a job may have come and gone without anybody hearing of it: taken by a fetch of which
-/// nobody knows what it took, ended when its lease lapsed, and removed by its queue's settings.
-fn may_be_unheard(facts: &Facts<'_>, source: &Source<'_>) -> bool {
-    let queue = &source.item.queue;
-    let unheard = |op: &Op| matches!(op, Op::Fetch { queues, .. } if queues.contains(queue));
-    !facts.definitions.of(Table::Queues, queue).is_empty()
-        && facts.calls.iter().any(|call| call.took() == Took::Perhaps && unheard(call.op))
 }

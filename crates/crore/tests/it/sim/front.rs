@@ -1,24 +1,36 @@
 //! The engine as what callers of the simulator speak to.
 
-use crore::act::{Act, Acted, Other};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+
+use crore::act::{Act, Acted, Filter, Other, Run};
 use crore::fetch::Fetch;
 use crore::finish::{Finish, Finished};
 use crore::push::Taken;
 use crore::store::jobs::{Claim, Pushed, Pushes, Renew, Renewed};
 use crore::store::registry::{Define, Definition, QueueSettings, Table, Value};
-use crore::store::simulation::{Fate, Front};
+use crore::store::simulation::{Fate, Front, Ran};
 use crore::store::{Answer, Error};
-use crore::{Engine, core};
+use crore::{Engine, Work};
 use crore_core::machine::Event;
-use crore_core::{Batch, GroupId, Job, JobId, Payload, Span, State, Time};
-use crore_testkit::history::op::Want;
+use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Payload, Span, State, Time};
+use crore_testkit::history::Hash;
+use crore_testkit::history::op::{Again, Outcome, Want};
 
 use super::Lie;
+use super::desk::{Desk, Doing};
+use super::ear::Ear;
 
 /// An engine, and the lie that it tells.
 #[derive(Debug)]
 pub(super) struct Engaged {
     pub(super) engine: Engine,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ear: Arc<Ear>,
+    pub(super) desk: Arc<Desk>,
     pub(super) lie: Lie,
 }
 
@@ -45,7 +57,88 @@ fn all(taken: Vec<Taken>) -> Result<Vec<Pushed>, Error> {
     taken.into_iter().map(pushed).collect()
 }
 
+fn act(want: Want) -> Act {
+    match want {
+        Want::Cancel => Act::Cancel,
+        Want::Retry => Act::Retry,
+        Want::Delete => Act::Delete,
+        Want::Edit { queue, priority, due, .. } => Act::Change(Other { queue, priority, due }),
+    }
+}
+
+/// How often a run lets others go first.
+const YIELDS: u64 = 3;
+
+/// Lets whoever else can run go first.
+async fn let_others() {
+    let mut is_again = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut is_again, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 impl Engaged {
+    /// Runs a job, somehow or other: that follows from its numbers.
+    async fn runs(&self, work: &Work<'_>) -> Result<Vec<u8>, &'static str> {
+        let (id, delivery) = (work.id, work.live.delivery);
+        let chance = id.0.wrapping_mul(31).wrapping_add(delivery.0);
+        for _ in 0..chance % YIELDS {
+            let_others().await;
+        }
+        let result = format!("result of {id}, {delivery:?}").into_bytes();
+        let (outcome, ran) = if chance.is_multiple_of(4) {
+            (Outcome::Failed { again: Again::ByPolicy, detail: None }, Err("it broke"))
+        } else {
+            let payload = Payload::new(crore_core::Encoding::Bytes, result.clone());
+            (Outcome::Done { result: Some(Hash::of(&payload)) }, Ok(result))
+        };
+        self.desk.ended(work, outcome);
+        ran
+    }
+
+    /// Runs a worker until so many jobs were run, or it is late.
+    async fn works(&self, queues: &[Name], n: u64, until: Time) -> Result<(), crore::Error> {
+        let worker = self.engine.worker(queues.iter().map(Name::as_str)).parallel(2);
+        let (stop, left) = (worker.stopper(), AtomicU64::new(n));
+        let mut run = pin!(worker.run(async |work: &Work<'_>| {
+            if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                stop.stop();
+            }
+            self.runs(work).await
+        }));
+        poll_fn(|context| {
+            if self.clock.now() >= until {
+                stop.stop();
+            }
+            run.as_mut().poll(context)
+        })
+        .await
+        .map(drop)
+    }
+
+    /// A call, after each step of which it is judged what a listener has heard.
+    async fn judge<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let mut call = pin!(call);
+        poll_fn(|context| {
+            let polled = call.as_mut().poll(context);
+            self.ear.judge(self.lie);
+            polled
+        })
+        .await
+    }
+
+    fn judged<'a, T: Send + 'a>(
+        &'a self,
+        call: impl Future<Output = Result<T, Error>> + Send + 'a,
+    ) -> Answer<'a, T> {
+        Box::pin(self.judge(call))
+    }
+
     async fn finished(&self, id: JobId, event: Event) -> Result<Finished, Error> {
         match event {
             Event::Finished { mut delivery, report } => {
@@ -63,7 +156,7 @@ impl Engaged {
         }
     }
 
-    async fn set(&self, name: core::Name, value: Value) -> Result<(), crore::Error> {
+    async fn set(&self, name: Name, value: Value) -> Result<(), crore::Error> {
         match value {
             Value::Limit(limit) => self.engine.set_limit(name, limit).await.map(drop),
             Value::Queue(settings) => self.engine.set_queue(name, settings).await,
@@ -77,7 +170,7 @@ impl Engaged {
         }
     }
 
-    async fn remove(&self, name: core::Name, table: Table) -> Result<(), crore::Error> {
+    async fn remove(&self, name: Name, table: Table) -> Result<(), crore::Error> {
         match table {
             Table::Limits => self.engine.remove_limit(name).await,
             Table::Queues => self.engine.set_queue(name, QueueSettings::default()).await,
@@ -89,7 +182,7 @@ impl Engaged {
 
 impl Front for Engaged {
     fn push(&self, batch: Batch) -> Answer<'_, Pushes> {
-        Box::pin(async move {
+        self.judged(async move {
             let pushes = self.engine.push_all(batch).await.map_err(plain)?;
             let crore::push::Pushes { now, groups, jobs } = pushes;
             Ok(Pushes { now, groups, jobs: all(jobs)? })
@@ -99,15 +192,15 @@ impl Front for Engaged {
     fn fetch(&self, ask: Claim, wait: Span) -> Answer<'_, Vec<Job>> {
         let Claim { queues, kinds, n, order, worker } = ask;
         let fetch = Fetch { queues, kinds, n, order, worker, wait };
-        Box::pin(async move { self.engine.fetch(fetch).await.map_err(plain) })
+        self.judged(async move { self.engine.fetch(fetch).await.map_err(plain) })
     }
 
     fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
-        Box::pin(async move { self.engine.renew(leases).await.map_err(plain) })
+        self.judged(async move { self.engine.renew(leases).await.map_err(plain) })
     }
 
     fn tell(&self, id: JobId, event: Event) -> Answer<'_, Fate> {
-        Box::pin(async move {
+        self.judged(async move {
             Ok(match self.finished(id, event).await? {
                 Finished::Yes { pushed, .. } => Fate::Yes { asked: false, pushed: all(pushed)? },
                 Finished::Stale => Fate::No,
@@ -117,13 +210,8 @@ impl Front for Engaged {
     }
 
     fn want(&self, id: JobId, want: Want) -> Answer<'_, Fate> {
-        let act = match want {
-            Want::Cancel => Act::Cancel,
-            Want::Retry => Act::Retry,
-            Want::Delete => Act::Delete,
-            Want::Edit { queue, priority, due, .. } => Act::Change(Other { queue, priority, due }),
-        };
-        Box::pin(async move {
+        let act = act(want);
+        self.judged(async move {
             Ok(match self.engine.act(id.into(), &act).await.map_err(plain)? {
                 Acted::Yes(state) => {
                     let asked = act == Act::Cancel && state == Some(State::Running);
@@ -135,8 +223,34 @@ impl Front for Engaged {
         })
     }
 
+    fn pop(&self, queue: Name) -> Ran<'_> {
+        Box::pin(self.judge(async move {
+            let pop =
+                self.engine.pop(queue.as_str(), async |work: &Work<'_>| self.runs(work).await);
+            self.desk.does(Doing::Work, pop).await.map(drop).map_err(plain)
+        }))
+    }
+
+    fn work(&self, queues: Vec<Name>, n: u64, at_most: Span) -> Ran<'_> {
+        Box::pin(self.judge(async move {
+            let until = self.clock.now().after(at_most);
+            self.desk.does(Doing::Work, self.works(&queues, n, until)).await.map_err(plain)
+        }))
+    }
+
+    fn want_of_all(&self, queue: Option<Name>, want: Want) -> Answer<'_, ()> {
+        let filter = Filter { queue, ..Filter::default() };
+        let act = act(want.clone());
+        self.judged(async move {
+            let dry = self.engine.act_on_all(&filter, &act, Run::Dry, |_| true);
+            self.desk.does(Doing::DryRun, dry).await.map_err(plain)?;
+            let real = self.engine.act_on_all(&filter, &act, Run::Real, |_| true);
+            self.desk.does(Doing::Sweep(want), real).await.map(drop).map_err(plain)
+        })
+    }
+
     fn result(&self, id: JobId, at_most: Span) -> Answer<'_, Option<Payload>> {
-        Box::pin(async move {
+        self.judged(async move {
             match self.engine.wait(id, at_most).await {
                 Ok(ended) => Ok(ended.and_then(|ended| ended.result)),
                 Err(crore::Error::NotFound { .. }) => Ok(None),
@@ -146,11 +260,11 @@ impl Front for Engaged {
     }
 
     fn seal(&self, group: GroupId) -> Answer<'_, bool> {
-        Box::pin(async move { self.engine.seal(group).await.map_err(plain) })
+        self.judged(async move { self.engine.seal(group).await.map_err(plain) })
     }
 
     fn define(&self, define: Define) -> Answer<'_, ()> {
-        Box::pin(async move {
+        self.judged(async move {
             let Define { name, to, .. } = define;
             let done = match to {
                 Definition::Set(value) => self.set(name, value).await,
@@ -169,6 +283,6 @@ impl Front for Engaged {
     }
 
     fn upkeep_once(&self) -> Answer<'_, ()> {
-        Box::pin(async move { self.engine.upkeep_once().await.map_err(plain) })
+        self.judged(async move { self.engine.upkeep_once().await.map_err(plain) })
     }
 }

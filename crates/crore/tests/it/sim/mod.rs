@@ -1,12 +1,14 @@
 //! The whole engine in the simulator: the callers that try the stores speak to an engine, on a
 //! simulated clock and disk, through crashes; and the checker judges what they were told.
 
+mod desk;
+mod ear;
 mod front;
 mod scribe;
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
 use crore::{Engine, Options};
 use crore_core::{Clock, Span};
@@ -17,6 +19,8 @@ use crore_store::simulation::{
 };
 use crore_testkit::history::Recorder;
 
+use desk::Desk;
+use ear::Ear;
 use front::Engaged;
 use scribe::Scribe;
 
@@ -33,6 +37,10 @@ enum Lie {
     RenewalsAreIgnored,
     /// That there is nothing new.
     NobodyIsWoken,
+    /// That nothing has happened, now and then.
+    EventsAreLost,
+    /// That something has happened which is not durable, now and then.
+    EventsComeEarly,
 }
 
 /// An engine on the embedded store, without threads.
@@ -74,9 +82,22 @@ impl Subject for OnEngine {
         let mut running = OnLog.open(disk, Arc::clone(&clock), &store_config)?;
         let recorder = self.recorder.clone().expect("told before anything is opened");
         let (store, ticked) = (Arc::clone(&running.store), Arc::clone(&self.ticked));
-        let scribe = Arc::new(Scribe { store, recorder, ticked, lie: self.lie });
-        let engine = Engine::over(scribe, clock, self.options(config)).map_err(front::plain)?;
-        running.front = Some(Arc::new(Engaged { engine, lie: self.lie }));
+        let (ear, lie) = (Arc::<Ear>::default(), self.lie);
+        let desk = Desk::new(Arc::clone(&recorder));
+        let scribe = Scribe {
+            store,
+            recorder,
+            ticked,
+            ear: Arc::clone(&ear),
+            desk: Arc::clone(&desk),
+            known: Mutex::default(),
+            lie,
+        };
+        let options = self.options(config);
+        let engine = Engine::over(Arc::new(scribe), Arc::clone(&clock), options);
+        let engine = engine.map_err(front::plain)?;
+        ear.listen(engine.listen());
+        running.front = Some(Arc::new(Engaged { engine, clock, ear, desk, lie }));
         Ok(running)
     }
 
@@ -86,6 +107,10 @@ impl Subject for OnEngine {
 
     fn has_front(&self) -> bool {
         true
+    }
+
+    fn again(&self, seed: u64) -> String {
+        format!("cargo xtask sim --engine --seed {seed}")
     }
 
     fn write_into(&mut self, recorder: &Arc<Recorder>) {
@@ -140,6 +165,18 @@ the_engine_keeps_every_promise! {
     part_6: 5000..6000,
 }
 
+/// `cargo xtask sim --engine`: the seeds that the environment names, as `first..end`.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a tool says in the environment what it wants")]
+#[ignore = "runs the seeds in `CRORE_SIM_SEEDS`, for `cargo xtask sim --engine`"]
+fn the_seeds_that_were_asked_for() {
+    let asked = std::env::var("CRORE_SIM_SEEDS").expect("`CRORE_SIM_SEEDS` is `first..end`");
+    let (first, end) = asked.split_once("..").expect("`first..end`");
+    let seed = |text: &str| text.parse::<u64>().expect("a seed");
+    let coverage = all_well(seed(first)..seed(end));
+    assert_eq!(coverage.runs, seed(end) - seed(first));
+}
+
 /// What failed once is run for ever. A line is a seed, and what it once found.
 #[test]
 fn seeds_that_failed_once_do_not_fail_again() {
@@ -156,6 +193,8 @@ fn every_lie_is_found() {
         Lie::AnyDeliveryCounts,
         Lie::RenewalsAreIgnored,
         Lie::NobodyIsWoken,
+        Lie::EventsAreLost,
+        Lie::EventsComeEarly,
     ] {
         let found = first_failing_seed(0..150, || OnEngine::new(lie));
         let (seed, failure) = found.unwrap_or_else(|| panic!("{lie:?} is never found"));

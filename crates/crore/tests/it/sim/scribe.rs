@@ -1,8 +1,9 @@
 //! A store that passes everything on, and writes down what the engine does by itself: what it defines,
-//! and which ticks of schedules it accounts for. Some of them tell a lie.
+//! which ticks of schedules it accounts for, and what it does for a program. Some of them tell a lie.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crore::store::jobs::{
     Applied, Claim, Claimed, Jobs, Pushed, Pushes, Renew, Renewed, Which, Write,
@@ -13,11 +14,13 @@ use crore::store::upkeep::{Lapses, Lead, Promoted, Pruned, Upkeep};
 use crore::store::views::{Count, JobNotes, Note, Page, Query, Step, Views};
 use crore::store::{Answer, Committed, Store, WakeHook};
 use crore_core::group::Group;
-use crore_core::{Batch, Encoding, GroupId, Job, JobId, Name, Payload, Span, Time};
+use crore_core::{Batch, Encoding, GroupId, Job, JobId, Name, NewJob, Payload, Span, Time};
 use crore_testkit::history::op::{self, Item, When};
-use crore_testkit::history::{self, Op, Pending, Recorder, answer};
+use crore_testkit::history::{self, Hash, Op, Pending, Recorder, answer};
 
 use super::Lie;
+use super::desk::{self, Desk};
+use super::ear::Ear;
 
 /// Who the engine is, in the history.
 const WHO: &str = "engine";
@@ -29,13 +32,37 @@ pub(super) struct Scribe {
     pub(super) recorder: Arc<Recorder>,
     /// How many jobs came of ticks, in this process and those before.
     pub(super) ticked: Arc<AtomicU64>,
+    pub(super) ear: Arc<Ear>,
+    pub(super) desk: Arc<Desk>,
+    /// The jobs that this engine has met.
+    pub(super) known: Mutex<HashSet<JobId>>,
     pub(super) lie: Lie,
 }
 
 impl Scribe {
-    /// Writes down a tick that begins. Its jobs get payloads by which they can be told apart.
-    fn begin(&self, write: &mut Write) -> Option<Pending> {
-        let Write::Tick { schedule, cursor, push, .. } = write else { return None };
+    /// The engine meets jobs, of which perhaps no caller has heard.
+    fn met<'a>(&self, jobs: impl Iterator<Item = &'a Job>) {
+        let mut known = self.known.lock().expect("no panic");
+        let new = jobs.filter(|job| known.insert(job.id));
+        let new: Vec<_> = new.map(|job| (job.id, Hash::of(&job.spec.payload))).collect();
+        if !new.is_empty() {
+            let call = self.recorder.invoke(WHO, Op::List);
+            self.recorder.ok(call, None, history::Answer::Listed(new));
+        }
+    }
+
+    /// Writes down what begins. The jobs of a tick get payloads by which they can be told apart.
+    fn begin(&self, write: &mut Write) -> Option<Begun> {
+        match write {
+            Write::Tick { schedule, cursor, push, .. } => {
+                Some(Begun::Tick(self.begin_tick(schedule, *cursor, push)))
+            }
+            Write::Job(change) => self.desk.writes(change).map(Begun::Program),
+            Write::Seal(_) => None,
+        }
+    }
+
+    fn begin_tick(&self, schedule: &Name, cursor: Time, push: &mut [NewJob]) -> Pending {
         let mut items = Vec::new();
         let mut fire = Vec::new();
         for job in push {
@@ -47,21 +74,32 @@ impl Scribe {
                 other => panic!("a tick is an instant, not {other:?}"),
             });
         }
-        let (schedule, cursor) = (schedule.clone(), *cursor);
-        Some(self.recorder.invoke(WHO, Op::Tick { schedule, cursor, fire, items }))
+        let schedule = schedule.clone();
+        self.recorder.invoke(WHO, Op::Tick { schedule, cursor, fire, items })
     }
 
-    fn end(&self, call: Option<Pending>, applied: &Applied) {
-        let Some(call) = call else { return };
-        let ticked = match applied {
-            Applied::Yes(pushed) => Some(pushed.iter().copied().map(told).collect()),
-            Applied::Stale => None,
-        };
-        self.recorder.ok(call, None, history::Answer::Ticked(ticked));
+    fn end(&self, call: Option<Begun>, applied: &Applied) {
+        match call {
+            None => {}
+            Some(Begun::Program(call)) => self.desk.written(call, applied),
+            Some(Begun::Tick(call)) => {
+                let ticked = match applied {
+                    Applied::Yes(pushed) => Some(pushed.iter().copied().map(told).collect()),
+                    Applied::Stale => None,
+                };
+                self.recorder.ok(call, None, history::Answer::Ticked(ticked));
+            }
+        }
     }
 }
 
-const fn told(pushed: Pushed) -> answer::Pushed {
+/// A write that was written down.
+enum Begun {
+    Tick(Pending),
+    Program(desk::Call),
+}
+
+pub(super) const fn told(pushed: Pushed) -> answer::Pushed {
     match pushed {
         Pushed::New(id) => answer::Pushed::New(id),
         Pushed::Duplicate(id) => answer::Pushed::Duplicate(id),
@@ -71,11 +109,21 @@ const fn told(pushed: Pushed) -> answer::Pushed {
 
 impl Jobs for Scribe {
     fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
-        self.store.push(batch)
+        Box::pin(async move {
+            let pushes = self.store.push(batch).await?;
+            self.ear.stored(&pushes.get().jobs, self.lie);
+            Ok(pushes)
+        })
     }
 
     fn claim(&self, ask: Claim) -> Answer<'_, Claimed> {
-        self.store.claim(ask)
+        Box::pin(async move {
+            let call = self.desk.claims(&ask);
+            let claimed = self.store.claim(ask).await?;
+            self.desk.claimed(call, &claimed);
+            self.ear.started(&claimed.jobs, self.lie);
+            Ok(claimed)
+        })
     }
 
     fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
@@ -97,14 +145,26 @@ impl Jobs for Scribe {
     fn apply(&self, mut writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
         Box::pin(async move {
             let calls: Vec<_> = writes.iter_mut().map(|write| self.begin(write)).collect();
-            let applied = self.store.apply(writes).await?;
+            let applied = self.store.apply(writes.clone()).await?;
+            for (write, one) in writes.iter().zip(applied.get()) {
+                self.ear.written(write, one, self.lie);
+            }
             calls.into_iter().zip(applied.get()).for_each(|(call, one)| self.end(call, one));
             Ok(applied)
         })
     }
 
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
-        self.store.get(which)
+        Box::pin(async move {
+            let jobs = self.store.get(which.clone()).await?;
+            self.met(jobs.iter().flatten());
+            for (which, job) in which.iter().zip(&jobs) {
+                if let Which::Id(id) = which {
+                    self.ear.looked(*id, job.as_ref());
+                }
+            }
+            Ok(jobs)
+        })
     }
 }
 
@@ -114,7 +174,11 @@ impl Upkeep for Scribe {
     }
 
     fn lapsed(&self, n: usize) -> Answer<'_, Lapses> {
-        self.store.lapsed(n)
+        Box::pin(async move {
+            let lapses = self.store.lapsed(n).await?;
+            self.met(lapses.lapsed.iter().chain(&lapses.broken));
+            Ok(lapses)
+        })
     }
 
     fn prune(&self, n: usize) -> Answer<'_, Pruned> {
@@ -136,7 +200,11 @@ impl Views for Scribe {
     }
 
     fn list(&self, query: Query) -> Answer<'_, Page> {
-        self.store.list(query)
+        Box::pin(async move {
+            let page = self.store.list(query).await?;
+            self.met(page.jobs.iter());
+            Ok(page)
+        })
     }
 
     fn counts(&self, queue: Option<Name>) -> Answer<'_, Vec<Count>> {

@@ -105,7 +105,8 @@ impl<'h> Facts<'h> {
 fn carried(job: &Job<'_>) -> Option<Hash> {
     let granted = job.grants.iter().map(|grant| grant.granted.payload);
     let looked = job.looks.iter().filter_map(|look| look.job).map(|look| look.payload);
-    granted.chain(looked).chain(job.stored.map(|stored| stored.payload)).next()
+    let listed = job.listed.map(|(_, payload)| payload);
+    granted.chain(looked).chain(listed).chain(job.stored.map(|stored| stored.payload)).next()
 }
 
 fn job<'a, 'h>(jobs: &'a mut BTreeMap<JobId, Job<'h>>, id: JobId) -> &'a mut Job<'h> {
@@ -147,6 +148,13 @@ fn note_job<'h>(jobs: &mut BTreeMap<JobId, Job<'h>>, call: &Call<'h>) {
         (Op::Get { id }, Some((Answer::Job(look), ended))) => {
             job(jobs, *id).looks.push(Looked { begun, ended, job: look.as_ref() });
         }
+        (Op::List, Some((Answer::Listed(listed), ended))) => {
+            for (id, payload) in listed {
+                job(jobs, *id).listed.get_or_insert((ended, *payload));
+            }
+        }
+        // One that was refused says nothing of the result.
+        (Op::TakeResult { .. }, None) if took == Took::No => {}
         (Op::TakeResult { id }, answer) => {
             let result = match answer {
                 Some((Answer::Result(result), _)) => *result,

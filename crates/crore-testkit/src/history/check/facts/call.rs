@@ -97,7 +97,11 @@ impl<'h> Call<'h> {
             Answer::Result(result) => result.is_some(),
             Answer::Ticked(ticked) => ticked.is_some(),
             Answer::Defined(written) => written.contains(&true),
-            Answer::Fetched(_) | Answer::Renewed(_) | Answer::Job(_) | Answer::Counts(_) => true,
+            Answer::Fetched(_)
+            | Answer::Renewed(_)
+            | Answer::Job(_)
+            | Answer::Listed(_)
+            | Answer::Counts(_) => true,
         };
         if took { Took::Yes } else { Took::No }
     }

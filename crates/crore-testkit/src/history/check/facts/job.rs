@@ -111,6 +111,8 @@ pub(crate) struct Job<'h> {
     pub(crate) renewals: Vec<Renewal>,
     pub(crate) looks: Vec<Looked<'h>>,
     pub(crate) takings: Vec<Taking>,
+    /// When it was first listed, and its payload.
+    pub(crate) listed: Option<(Moment, Hash)>,
     /// The job in the last dump.
     pub(crate) stored: Option<&'h Stored>,
 }
@@ -137,11 +139,12 @@ impl<'h> Job<'h> {
         self.meddled(from, to, |want| *want == Want::Retry)
     }
 
-    /// The first sight of it: a delivery, a look or the dump, whatever began first.
+    /// The first sight of it: a delivery, a look, a list or the dump, whatever began first.
     pub(crate) fn first_seen(&self, dump: Option<Moment>) -> Option<Moment> {
         let grants = self.grants.iter().map(|grant| grant.ended);
         let looks = self.looks.iter().filter(|look| look.job.is_some()).map(|look| look.ended);
         let dump = dump.filter(|_| self.stored.is_some());
-        grants.chain(looks).chain(dump).min_by_key(|moment| moment.i)
+        let listed = self.listed.map(|(at, _)| at);
+        grants.chain(looks).chain(listed).chain(dump).min_by_key(|moment| moment.i)
     }
 }

@@ -99,6 +99,7 @@ impl<'h> Sources<'h> {
             | Op::TakeResult { .. }
             | Op::Get { .. }
             | Op::Define { .. }
+            | Op::List
             | Op::Counts => {}
         }
     }

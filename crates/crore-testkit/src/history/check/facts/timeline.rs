@@ -168,6 +168,7 @@ fn fits(op: &Op, answer: &Answer) -> bool {
         | (Op::Admin { .. } | Op::Notice { .. }, Answer::Changed(_))
         | (Op::TakeResult { .. }, Answer::Result(_))
         | (Op::Get { .. }, Answer::Job(_))
+        | (Op::List, Answer::Listed(_))
         | (Op::Counts, Answer::Counts(_)) => true,
         _ => false,
     }

@@ -1,7 +1,7 @@
 //! I1 to I4, I9, I17, I19 and I22: what was pushed is there, once, and as it was pushed.
 
 use crore_core::State::{Cancelled, Dead, Done, Ready};
-use crore_core::job::{Keep, Retain};
+use crore_core::job::{Keep, Lapse, Retain};
 use crore_core::unique::Hold;
 use crore_core::{JobId, Span, Time};
 
@@ -345,22 +345,29 @@ fn i17_half_a_batch() {
 }
 
 #[test]
-fn a_job_that_nobody_heard_of_may_have_been_taken_and_pruned() {
-    let unheard = |is_fetched: bool| {
+fn a_job_that_was_only_listed_may_have_been_taken_and_pruned() {
+    let unheard = |is_fetched: bool, is_listed: bool| {
         let mut tape = Tape::new();
         tape.define("q", Meaning::Queue(Queue { max_dead: 0, ..Queue::default() }));
-        let push = tape.begin_push(vec![item(1), item(2)]);
+        let dies = |n| Item { lapse: Lapse::Crash { quarantine: Some(1) }, ..item(n) };
+        let push = tape.begin_push(vec![dies(1), dies(2)]);
         tape.info(push);
         if is_fetched {
             let fetch = tape.begin_fetch();
             tape.info(fetch);
         }
+        if is_listed {
+            let list = tape.begin("engine", Op::List);
+            tape.ok(list, Answer::Listed(vec![(JobId(2), item(2).payload)]));
+        }
         tape.crash();
         tape.end(&[(1, Ready)]);
         tape
     };
-    unheard(true).is_fine();
-    unheard(false).breaks(17);
+    unheard(true, true).is_fine();
+    unheard(true, false).breaks(17);
+    unheard(false, true).breaks(17);
+    unheard(false, false).breaks(17);
 }
 
 #[test]

@@ -1,0 +1,229 @@
+//! Batches, groups, and pushes that are said twice.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::server::{Answer, Server, Speaks};
+
+#[tokio::test]
+async fn a_bad_job_of_a_batch_is_answered_singly() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let batch = json!({"jobs": [
+            {"kind": "good", "payload": 1},
+            {"kind": "bad", "priority": 1.5},
+            {"kind": "good", "after": [{"earlier": 1}]},
+            {"kind": "", "payload": 2},
+            {"kind": "good", "lease": "1ms"},
+            {"kind": "good", "after": [{"earlier": 0}]},
+            [1],
+        ]});
+        let answer = server.post(speaks, "/v1/jobs", &batch).await;
+        assert_eq!(
+            (answer.status.as_u16(), &answer.body["refused"]),
+            (207, &json!(5)),
+            "{answer:?}"
+        );
+        let jobs = answer.body["jobs"].as_array().expect("a list");
+        let brief = |job: &Value| {
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            (text(&job["status"]).unwrap_or_default(), text(&job["problem"]["field"]))
+        };
+        let is = |status: &str, field: Option<&str>| (status.to_owned(), field.map(str::to_owned));
+        let expected = [
+            is("new", None),
+            is("refused", Some("jobs[1].priority")),
+            is("refused", Some("jobs[2].after")),
+            is("refused", Some("jobs[3].kind")),
+            is("refused", Some("jobs[4].lease")),
+            is("new", None),
+            is("refused", Some("jobs[6]")),
+        ];
+        assert_eq!(jobs.iter().map(brief).collect::<Vec<_>>(), expected, "{speaks:?}");
+        let id = jobs[5]["id"].as_str().expect("an id");
+        let waits = server.get(speaks, &format!("/v1/jobs/{id}")).await.body;
+        assert_eq!(
+            (&waits["state"], &waits["after"][0]["job"]),
+            (&json!("waiting"), &jobs[0]["id"])
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_batch_that_is_wrong_as_a_whole_stores_nothing() {
+    let server = Server::start().await;
+    let good = json!({"kind": "x"});
+    for (batch, status, code, field) in [
+        (json!({"jobs": vec![good.clone(); 1001]}), 413, "batch-too-large", Some("jobs")),
+        (
+            json!({"jobs": [{"kind": "x", "after": [{"earlier": 0}]}]}),
+            400,
+            "batch-reference",
+            Some("jobs[0].after"),
+        ),
+        (
+            json!({"jobs": [{"kind": "x", "group": {"new": 0}}]}),
+            400,
+            "batch-reference",
+            Some("jobs[0].group"),
+        ),
+        (json!({"jobs": [good], "more": 1}), 400, "field-unknown", Some("more")),
+        (json!({"jobs": {"kind": "x"}}), 400, "malformed", Some("jobs")),
+        (json!({"groups": []}), 400, "malformed", Some("jobs")),
+    ] {
+        let answer = server.post(Speaks::Json, "/v1/jobs", &batch).await;
+        assert_eq!(answer.problem(), (status, code, field));
+    }
+    assert_eq!(server.get(Speaks::Json, "/v1/counts").await.body, json!({"counts": []}));
+}
+
+#[tokio::test]
+async fn a_group_is_made_by_a_push_and_sealed() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let batch = json!({"groups": [{"open": true}], "jobs": [
+            {"kind": "member", "group": {"new": 0}},
+            {"kind": "follow-up", "after": [{"new_group": 0, "needs": "end"}]},
+        ]});
+        let answer = server.post(speaks, "/v1/jobs", &batch).await;
+        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+        let group = answer.body["groups"][0].as_str().expect("an id");
+        let at = format!("/v1/groups/{group}");
+        let shown = server.get(speaks, &at).await.body;
+        assert_eq!((&shown["size"], &shown["sealed"]), (&json!(1), &json!(false)));
+        let more = json!({"kind": "member", "group": {"id": group}});
+        assert_eq!(server.post(speaks, "/v1/jobs", &more).await.status, 201);
+        let seal = format!("{at}/seal");
+        for _ in 0..2 {
+            let sealed = server.call(speaks, Method::POST, &seal, None).await.body;
+            assert_eq!((&sealed["size"], &sealed["sealed"]), (&json!(2), &json!(true)));
+        }
+        let missing = server.call(speaks, Method::POST, "/v1/groups/4711/seal", None).await;
+        assert_eq!(missing.problem().0, 404);
+        let nowhere = json!({"kind": "member", "group": {"id": "4711"}});
+        let nowhere = server.post(speaks, "/v1/jobs", &nowhere).await;
+        assert_eq!(nowhere.problem(), (409, "refused", Some("group")));
+    }
+}
+
+async fn push_as(server: &Server, speaks: Speaks, key: &str, body: &Value) -> Answer {
+    let headers = [("content-type", speaks.media_type()), ("idempotency-key", key)];
+    server.send(speaks, (Method::POST, "/v1/jobs"), &headers, speaks.encode(body)).await
+}
+
+#[tokio::test]
+async fn what_is_said_twice_under_one_key_is_one_push() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let (one, other) =
+            (json!({"kind": "once", "payload": 1}), json!({"kind": "once", "payload": 2}));
+        let key = format!("single-{speaks:?}");
+        let first = push_as(&server, speaks, &key, &one).await;
+        let second = push_as(&server, speaks, &key, &one).await;
+        assert_eq!((first.status.as_u16(), &first.body), (201, &second.body));
+        assert_eq!(
+            (second.status, second.headers.get("location")),
+            (first.status, first.headers.get("location"))
+        );
+        let refused = push_as(&server, speaks, &key, &other).await;
+        assert_eq!(refused.problem(), (409, "key-reused", None));
+        assert_eq!(refused.body["id"], first.body["id"], "the first id is named");
+
+        let batch = json!({"groups": [{}], "jobs": [
+            {"kind": "once", "group": {"new": 0}}, {"kind": ""}, {"kind": "once", "unique": {"key": key}},
+        ]});
+        let key = format!("batch-{speaks:?}");
+        let first = push_as(&server, speaks, &key, &batch).await;
+        let mut second = push_as(&server, speaks, &key, &batch).await;
+        // A job with a unique key of its own is held by that, and says so.
+        assert_eq!(second.body["jobs"][2]["status"], "duplicate");
+        second.body["jobs"][2]["status"] = json!("new");
+        assert_eq!(first.body, second.body);
+        let longer = json!({"jobs": [{"kind": "once"}, {"kind": "once"}, {"kind": "once"}, {"kind": "once"}]});
+        assert_eq!(push_as(&server, speaks, &key, &longer).await.problem().1, "key-reused");
+    }
+    let counts = server.get(Speaks::Json, "/v1/counts").await.body;
+    assert_eq!(
+        counts["counts"],
+        json!([{"queue": "once", "kind": "once", "state": "ready", "n": 6}])
+    );
+}
+
+#[tokio::test]
+async fn a_key_holds_across_a_restart() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (one, other) =
+        (json!({"kind": "once", "payload": 1}), json!({"kind": "once", "payload": 2}));
+    let mut first = Value::Null;
+    for round in 0..2 {
+        let engine = crore::Engine::open(dir.path()).expect("a store");
+        let mut server = Server::start_on(engine, Default::default(), Default::default()).await;
+        if round == 1 {
+            let refused = push_as(&server, Speaks::Json, "k", &other).await;
+            assert_eq!((refused.problem().1, &refused.body["id"]), ("key-reused", &first["id"]));
+        }
+        let pushed = push_as(&server, Speaks::Json, "k", &one).await;
+        assert_eq!(pushed.status, StatusCode::CREATED);
+        assert!(round == 0 || pushed.body == first);
+        first = pushed.body;
+        server.stop().await.expect("no panic").expect("a good end");
+        server.engine.stop().expect("a good end");
+    }
+}
+
+#[tokio::test]
+async fn unique_keys_and_client_ids_are_answered_with_the_first_job() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let key = format!("{speaks:?}");
+        for job in
+            [json!({"kind": "u", "unique": {"key": key}}), json!({"kind": "c", "client_id": key})]
+        {
+            let first = server.post(speaks, "/v1/jobs", &job).await;
+            let second = server.post(speaks, "/v1/jobs", &job).await;
+            assert_eq!((first.status.as_u16(), second.status.as_u16()), (201, 200));
+            assert_eq!(second.body, json!({"status": "duplicate", "id": first.body["id"]}));
+            let found = server.get(speaks, &format!("/v1/jobs?client_id={key}")).await.body;
+            let is_named = job.get("client_id").is_some();
+            assert_eq!(found["jobs"].as_array().map(Vec::len), Some(usize::from(is_named)));
+            assert!(!is_named || found["jobs"][0]["id"] == first.body["id"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn payloads_are_kept_as_they_came_and_shown_as_they_can_be() {
+    let server = Server::start().await;
+    let show = async |id: &Value, speaks| {
+        server.get(speaks, &format!("/v1/jobs/{}", id.as_str().expect("an id"))).await.body
+    };
+    // JSON is kept to the byte, also where its reader would not.
+    let body =
+        br#"{"kind":"p","payload":{"b" : 1.0, "a":123456789012345678901234567890}}"#.to_vec();
+    let headers = [("content-type", "application/json")];
+    let pushed = server.send(Speaks::Json, (Method::POST, "/v1/jobs"), &headers, body).await;
+    let id = pushed.body["id"].as_str().expect("an id").parse().expect("a number");
+    let stored = server.engine.get(crore_core::JobId(id)).await.expect("an answer").expect("a job");
+    assert_eq!(&*stored.spec.payload.bytes, br#"{"b" : 1.0, "a":123456789012345678901234567890}"#);
+
+    let bytes = json!({"kind": "p", "payload_base64": "AAEC/w==", "encoding": "bytes"});
+    let pushed = server.post(Speaks::Msgpack, "/v1/jobs", &bytes).await;
+    for speaks in Speaks::BOTH {
+        let shown = show(&pushed.body["id"], speaks).await;
+        assert_eq!(
+            (&shown["payload_base64"], &shown["encoding"]),
+            (&json!("AAEC/w=="), &json!("bytes"))
+        );
+    }
+    // Bytes inside of MessagePack cannot be said in JSON.
+    let packed = [&b"\x82\xa4kind\xa1p\xa7payload"[..], &[0x91, 0xc4, 1, 7]].concat();
+    let headers = [("content-type", "application/msgpack")];
+    let pushed = server.send(Speaks::Json, (Method::POST, "/v1/jobs"), &headers, packed).await;
+    let shown = show(&pushed.body["id"], Speaks::Json).await;
+    assert_eq!(
+        (&shown["payload_base64"], &shown["encoding"]),
+        (&json!("kcQBBw=="), &json!("msgpack"))
+    );
+    let nothing = server.post(Speaks::Msgpack, "/v1/jobs", &json!({"kind": "p"})).await;
+    assert_eq!(show(&nothing.body["id"], Speaks::Json).await["payload"], Value::Null);
+}

@@ -1,0 +1,263 @@
+//! Waiting: for a job, a result, events, and for those who leave.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+use crate::server::{Server, Speaks, eventually};
+
+#[tokio::test]
+async fn a_long_poll_is_woken_by_a_push() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let ask = json!({"queues": ["woken"], "worker": "w", "wait": "30s"});
+        let push = async {
+            until_waiting(&server, 1).await;
+            server.post(speaks, "/v1/jobs", &json!({"kind": "woken", "payload": 7})).await
+        };
+        let (fetched, pushed) = tokio::join!(server.post(speaks, "/v1/fetch", &ask), push);
+        assert_eq!(fetched.body["jobs"][0]["id"], pushed.body["id"]);
+        assert_eq!(fetched.body["jobs"][0]["payload"], 7);
+    }
+}
+
+async fn until_waiting(server: &Server, n: usize) {
+    eventually(async || server.engine.waiting() == n).await;
+}
+
+#[tokio::test]
+async fn a_wait_ends_with_nothing_when_its_time_is_over() {
+    let server = Server::start().await;
+    let ask = json!({"queues": ["empty"], "wait": "20ms"});
+    let fetched = server.post(Speaks::Json, "/v1/fetch", &ask).await;
+    assert_eq!(fetched.body, json!({"jobs": []}));
+    let pushed = server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "slow"})).await;
+    let id = pushed.body["id"].as_str().expect("an id");
+    let result = server.get(Speaks::Json, &format!("/v1/jobs/{id}/result?wait=20ms")).await;
+    assert_eq!(result.status, StatusCode::ACCEPTED);
+    assert_eq!(result.body, json!({"id": id, "ended": false, "state": "ready"}));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_is_not_waited_for_and_takes_no_job() {
+    let server = Server::start().await;
+    let mut stream = server.connect().await;
+    let body = r#"{"queues":["left"],"worker":"gone","wait":"60s"}"#;
+    stream.write_all(request("POST", "/v1/fetch", body).as_bytes()).await.expect("it takes it");
+    until_waiting(&server, 1).await;
+    drop(stream);
+    until_waiting(&server, 0).await;
+    let pushed = server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "left"})).await;
+    let fetched = server.post(Speaks::Json, "/v1/fetch", &json!({"queues": ["left"]})).await;
+    assert_eq!(fetched.body["jobs"][0]["id"], pushed.body["id"]);
+}
+
+fn request(method: &str, path: &str, body: &str) -> String {
+    let n = body.len();
+    format!(
+        "{method} {path} HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\ncontent-length: {n}\r\n\r\n{body}"
+    )
+}
+
+#[tokio::test]
+async fn a_result_comes_to_those_who_wait_for_it_and_once_if_so_said() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let job = json!({"kind": "sum", "keep_result": "1h", "read_once": true});
+        let id = server.post(speaks, "/v1/jobs", &job).await.body["id"]
+            .as_str()
+            .expect("an id")
+            .to_owned();
+        let at = format!("/v1/jobs/{id}/result?wait=30s");
+        let work = async {
+            let fetched = server.post(speaks, "/v1/fetch", &json!({"queues": ["sum"]})).await;
+            let delivery = &fetched.body["jobs"][0]["delivery"];
+            let report =
+                json!({"id": id, "delivery": delivery, "outcome": "done", "result": {"n": 6}});
+            server.post(speaks, "/v1/finish", &json!({"jobs": [report]})).await
+        };
+        let (ended, _) = tokio::join!(server.get(speaks, &at), work);
+        let expected = json!({"id": id, "ended": true, "state": "done", "result": {"n": 6}});
+        let mut body = ended.body;
+        body.as_object_mut().expect("an object").remove("encoding");
+        assert_eq!(body, expected);
+        let again = server.get(speaks, &at).await.body;
+        assert_eq!((again.get("result"), &again["state"]), (None, &json!("done")));
+    }
+    assert_eq!(server.get(Speaks::Json, "/v1/jobs/4711/result").await.problem().0, 404);
+}
+
+/// A stream of events, line by line.
+struct Events(BufReader<TcpStream>);
+
+impl Events {
+    async fn open(server: &Server, request: &str) -> Self {
+        let mut stream = server.connect().await;
+        stream.write_all(request.as_bytes()).await.expect("it takes it");
+        let mut events = Self(BufReader::new(stream));
+        let mut line = String::new();
+        while line != "\r\n" {
+            line.clear();
+            events.0.read_line(&mut line).await.expect("a head");
+        }
+        events
+    }
+
+    /// The next event: its name, and what it says; `None`: the stream has ended.
+    async fn next(&mut self) -> Option<(String, Value)> {
+        let mut name = String::new();
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line).await.expect("a line") == 0 {
+                return None;
+            }
+            if let Some(event) = line.strip_prefix("event: ") {
+                name = event.trim().to_owned();
+            }
+            if let Some(data) = line.strip_prefix("data: ") {
+                return Some((name, serde_json::from_str(data).expect("JSON")));
+            }
+        }
+    }
+}
+
+fn listening(path: &str) -> String {
+    format!(
+        "GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\naccept: text/event-stream\r\n\r\n"
+    )
+}
+
+#[tokio::test]
+async fn events_are_heard_as_they_happen_and_the_slow_are_told_what_they_missed() {
+    let server = Server::start().await;
+    let mut events = Events::open(&server, &listening("/v1/events?queue=heard")).await;
+    server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "other"})).await;
+    let pushed = server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "heard"})).await;
+    let id = pushed.body["id"].as_str().expect("an id");
+    let (name, event) = events.next().await.expect("an event");
+    assert_eq!(
+        (name.as_str(), &event["id"], &event["what"]),
+        ("job", &json!(id), &json!("pushed"))
+    );
+    server.call(Speaks::Json, Method::POST, &format!("/v1/jobs/{id}/cancel"), None).await;
+    let (_, event) = events.next().await.expect("an event");
+    assert_eq!((&event["what"], &event["state"]), (&json!("became"), &json!("cancelled")));
+
+    // Whoever does not read while thousands of things happen is told how many are lost to him.
+    let mut slow = Events::open(&server, &listening("/v1/events?queue=many")).await;
+    let batch =
+        json!({"jobs": vec![json!({"kind": "many", "labels": {"x": "y".repeat(200)}}); 1000]});
+    for _ in 0..60 {
+        server.post(Speaks::Msgpack, "/v1/jobs", &batch).await;
+    }
+    let mut heard = 0;
+    let missed = loop {
+        let (name, event) = slow.next().await.expect("an event");
+        match name.as_str() {
+            "missed" => break event["n"].as_u64().expect("a number"),
+            _ => heard += 1,
+        }
+    };
+    assert!(missed > 0 && heard < 60_000, "{missed} {heard}");
+}
+
+#[tokio::test]
+async fn too_many_listeners_are_refused_and_those_who_leave_make_room() {
+    let options = crore_doors::Options { max_listeners: 1, ..Default::default() };
+    let server = Server::start_with(options, Default::default()).await;
+    let events = Events::open(&server, &listening("/v1/events")).await;
+    let headers = [("accept", "text/event-stream")];
+    let refused =
+        server.send(Speaks::Json, (Method::GET, "/v1/events"), &headers, Vec::new()).await;
+    assert_eq!(refused.problem(), (429, "too-many", None));
+    drop(events);
+    // He is missed when the next thing is said to him.
+    eventually(async || {
+        server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "x"})).await;
+        let mut stream = server.connect().await;
+        stream.write_all(listening("/v1/events").as_bytes()).await.expect("it takes it");
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.expect("a head");
+        &head == b"HTTP/1.1 200"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_act_on_many_says_how_far_it_has_come() {
+    let server = Server::start().await;
+    let batch = json!({"jobs": vec![json!({"kind": "many", "delay": "1h"}); 1000]});
+    for _ in 0..3 {
+        server.post(Speaks::Json, "/v1/jobs", &batch).await;
+    }
+    let body = r#"{"act":"cancel","filter":{"kind":"many","states":["scheduled"]}}"#;
+    let request = request("POST", "/v1/jobs/act", body)
+        .replace("host: here", "host: here\r\naccept: text/event-stream");
+    let mut events = Events::open(&server, &request).await;
+    let mut names = Vec::new();
+    let last = loop {
+        let (name, event) = events.next().await.expect("an event");
+        names.push(name.clone());
+        if name == "done" {
+            break event;
+        }
+    };
+    assert_eq!(last, json!({"seen": 3000, "matched": 3000, "done": 3000}));
+    assert!(names.len() >= 4 && names.starts_with(&["progress".to_owned()]), "{names:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_drains_lets_those_who_wait_go_and_reports_come_in() {
+    let mut server = Server::start().await;
+    server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "last"})).await;
+    let fetched = server.post(Speaks::Json, "/v1/fetch", &json!({"queues": ["last"]})).await;
+    let (id, delivery) = (&fetched.body["jobs"][0]["id"], &fetched.body["jobs"][0]["delivery"]);
+    let mut events = Events::open(&server, &listening("/v1/events")).await;
+    let ask = json!({"queues": ["nothing"], "wait": "60s"});
+    let result = format!("/v1/jobs/{}/result?wait=60s", id.as_str().expect("an id"));
+    let close = async {
+        until_waiting(&server, 1).await;
+        server.doors.close();
+    };
+    let (fetch, result, ()) = tokio::join!(
+        server.post(Speaks::Json, "/v1/fetch", &ask),
+        server.get(Speaks::Json, &result),
+        close
+    );
+    assert_eq!(fetch.body, json!({"jobs": []}));
+    assert_eq!(result.status, StatusCode::ACCEPTED);
+    while events.next().await.is_some() {}
+
+    // Nothing new is handed out, but what runs can come to its end.
+    server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "more"})).await;
+    let none = server.post(Speaks::Json, "/v1/fetch", &json!({"queues": ["more"]})).await;
+    assert_eq!(none.body, json!({"jobs": []}));
+    let report = json!({"jobs": [{"id": id, "delivery": delivery, "outcome": "done"}]});
+    let finished = server.post(Speaks::Json, "/v1/finish", &report).await;
+    assert_eq!(finished.body["jobs"][0]["state"], "done");
+
+    let idle = server.connect().await;
+    let stopping = server.stop();
+    let ended = tokio::time::timeout(Duration::from_secs(5), stopping).await;
+    ended.expect("in time").expect("no panic").expect("a good end");
+    drop(idle);
+    assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+#[tokio::test]
+async fn whoever_only_looks_at_a_result_takes_nothing_away() {
+    let server = Server::start().await;
+    let job = json!({"kind": "sum", "keep_result": "1h", "read_once": true});
+    let pushed = server.post(Speaks::Json, "/v1/jobs", &job).await;
+    let fetched = server.post(Speaks::Json, "/v1/fetch", &json!({"queues": ["sum"]})).await;
+    let (id, delivery) = (&pushed.body["id"], &fetched.body["jobs"][0]["delivery"]);
+    let at = format!("/v1/jobs/{}/result?wait=30s", id.as_str().expect("an id"));
+    assert_eq!(server.look(&at).await, StatusCode::ACCEPTED);
+    let report = json!({"id": id, "delivery": delivery, "outcome": "done", "result": 6});
+    server.post(Speaks::Json, "/v1/finish", &json!({"jobs": [report]})).await;
+    assert_eq!(server.look(&at).await, StatusCode::OK);
+    assert_eq!(server.get(Speaks::Json, &at).await.body["result"], 6);
+}

@@ -1,0 +1,28 @@
+"""MessagePack for schemathesis."""
+
+import msgpack
+import schemathesis
+
+
+def fitting(value):
+    """What MessagePack can say: numbers of at most 64 bits, and keys that are texts."""
+    if isinstance(value, dict):
+        return {str(key): fitting(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [fitting(item) for item in value]
+    is_long = isinstance(value, int) and not -(2**63) <= value < 2**64
+    return float(value) if is_long else value
+
+
+@schemathesis.serializer("application/msgpack")
+def pack(context, value):
+    try:
+        return msgpack.packb(fitting(value), use_bin_type=True)
+    except (UnicodeEncodeError, OverflowError, ValueError):
+        # It cannot be said, so something that means nothing is sent instead.
+        return b"\xc1"
+
+
+@schemathesis.deserializer("application/msgpack", "application/problem+msgpack")
+def unpack(context, response):
+    return msgpack.unpackb(response.content)

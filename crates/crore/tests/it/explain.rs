@@ -1,0 +1,110 @@
+//! Why a job is not running, as the engine says it.
+
+use crore::act::Act;
+use crore::block_on;
+use crore::core::job::{Needs, Retain, Why};
+use crore::core::limit::Limit;
+use crore::core::machine::Outcome;
+use crore::core::push::{After, AfterRef};
+use crore::core::{JobId, Spec};
+use crore::explain::Reason;
+use crore::fetch::Fetch;
+
+use crate::scene::{LEASE, MINUTE, Scene, Task, job, name, on_both, spec, wait_for};
+
+fn reasons(scene: &Scene, id: JobId) -> Vec<Reason> {
+    let explained = block_on(scene.engine.explain(id)).expect("no error").expect("it is there");
+    assert_eq!((explained.id, explained.state), (id, scene.state(id)));
+    explained.reasons
+}
+
+#[test]
+fn every_state_has_its_reason() {
+    on_both(|scene| {
+        let first = scene.push(job("q"));
+        assert_eq!(reasons(scene, first), [Reason::NobodyWaits]);
+        let second = scene.push(job("q"));
+        let behind = Reason::Behind { jobs: 1, or_more: false };
+        assert_eq!(reasons(scene, second), [behind, Reason::NobodyWaits]);
+        let running = scene.fetch("q");
+        let (since, lease_until) = (scene.now(), scene.now().after(LEASE));
+        let worker = Some(name("w"));
+        let runs = Reason::Running { since, worker, lease_until, stop: false };
+        assert_eq!(reasons(scene, first), [runs]);
+        let mut held = job("q");
+        let on = AfterRef::Job(first);
+        held.after.push(After { on, needs: Needs::Success });
+        let held = scene.push(held);
+        let on = scene.get(held).spec.after.clone();
+        assert_eq!(reasons(scene, held), [Reason::WaitsFor { left: 1, on, broken: false }]);
+        scene.finish(&running, Outcome::Snooze(MINUTE));
+        let at = scene.now().after(MINUTE);
+        let due = Reason::DueAt { at, after: MINUTE, attempts: 0, error: None };
+        assert_eq!(reasons(scene, first), [due]);
+        scene.act(second, &Act::Cancel);
+        let ended = Reason::Ended { at: Some(scene.now()), why: Some(Why::Asked) };
+        assert_eq!(reasons(scene, second), [ended]);
+        assert_eq!(block_on(scene.engine.explain(JobId(4711))).expect("no error"), None);
+    });
+}
+
+#[test]
+fn a_job_that_is_held_by_a_pause_and_a_limit_says_both() {
+    let scene = Scene::memory();
+    let limit = Limit::parse("concurrency 1").expect("a limit");
+    block_on(scene.engine.set_limit(name("l"), limit)).expect("set");
+    let ids = [scene.push(job("q")), scene.push(job("q"))];
+    scene.fetch("q");
+    block_on(scene.engine.pause(name("q"))).expect("paused");
+    let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));
+    let key = scene.get(ids[1]).spec.limits[0].clone();
+    let limited = Reason::Limited { key, running: 1, most: Some(1) };
+    assert_eq!(reasons(&scene, ids[1]), [Reason::Paused(name("q")), limited]);
+    drop(waiter);
+}
+
+#[test]
+fn a_rate_is_named_only_while_it_holds_the_job_back() {
+    on_both(|scene| {
+        let limit = Limit::parse("rate 2/1m burst 2").expect("a limit");
+        block_on(scene.engine.set_limit(name("l"), limit)).expect("set");
+        let limited = |id, running| {
+            let key = scene.get(id).spec.limits[0].clone();
+            Reason::Limited { key, running, most: None }
+        };
+        // There is room, and nobody wants it.
+        let id = scene.push(job("q"));
+        assert_eq!(reasons(scene, id), [Reason::NobodyWaits]);
+        scene.done(&scene.fetch("q"));
+        // One start more.
+        let id = scene.push(Spec { retain: Retain::Nothing, ..spec("q") });
+        assert_eq!(reasons(scene, id), [Reason::NobodyWaits]);
+        let running = scene.fetch("q");
+        let id = scene.push(job("q"));
+        assert_eq!(reasons(scene, id), [limited(id, 1), Reason::NobodyWaits]);
+        // Of a job that is gone nobody can tell that it has run; but somebody waits in vain.
+        scene.done(&running);
+        let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));
+        assert_eq!(reasons(scene, id), [limited(id, 0)]);
+        drop(waiter);
+        scene.pass(MINUTE);
+        assert_eq!(reasons(scene, id), [Reason::NobodyWaits]);
+    });
+}
+
+#[test]
+fn whoever_waits_for_other_jobs_does_not_count_as_waiting_for_this_one() {
+    let scene = Scene::memory();
+    let id = scene.push(job("q"));
+    let other_kind = Fetch { kinds: Some(vec![name("other")]), ..wait_for("q") };
+    let others = [
+        Task::waiting(scene.engine.fetch(wait_for("other"))),
+        Task::waiting(scene.engine.fetch(other_kind)),
+    ];
+    assert_eq!(reasons(&scene, id), [Reason::NobodyWaits]);
+    drop(others);
+    block_on(scene.engine.pause(name("q"))).expect("paused");
+    let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));
+    assert_eq!(reasons(&scene, id), [Reason::Paused(name("q"))]);
+    drop(waiter);
+}

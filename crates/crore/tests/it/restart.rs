@@ -1,0 +1,68 @@
+//! An engine that was made anew on what another one left, and one that has nothing to do.
+
+use crore::core::job::Ended;
+use crore::core::machine::Outcome;
+use crore::core::{Spec, State};
+use crore::fetch::Fetch;
+use crore::finish::Finished;
+
+use crate::scene::{HOUR, LEASE, MINUTE, SECOND, Scene, Task, ask, job, on_both, spec};
+use crate::sick_store::{Sick, Verb};
+
+const DONE: Outcome = Outcome::Done { result: None };
+
+#[test]
+fn after_a_restart_workers_keep_their_jobs_for_one_more_lease() {
+    on_both(|scene| {
+        let ids = [scene.push(job("q")), scene.push(job("q"))];
+        let running = scene.fetch_n("q", 2);
+        scene.clock.advance(LEASE.times(2));
+        let scene = scene.restarted();
+        scene.pass(SECOND.times(29));
+        assert!(ids.iter().all(|id| scene.state(*id) == State::Running));
+        assert!(matches!(scene.finish(&running[0], DONE), Finished::Yes { .. }));
+        scene.pass(SECOND);
+        assert_eq!((scene.state(ids[0]), scene.state(ids[1])), (State::Done, State::Ready));
+    });
+}
+
+#[test]
+fn after_a_restart_on_a_full_disk_leases_end_when_they_would_have_ended() {
+    let (scene, sick) = Sick::scene();
+    let id = scene.push(job("q"));
+    scene.fetch("q");
+    scene.clock.advance(SECOND.times(20));
+    sick.full_once(Verb::Renew);
+    let scene = scene.restarted();
+    scene.pass(SECOND.times(9));
+    assert_eq!(scene.state(id), State::Running);
+    scene.pass(SECOND);
+    assert_eq!(scene.state(id), State::Ready);
+}
+
+#[test]
+fn after_a_restart_runs_still_have_their_timeouts() {
+    let scene = Scene::memory();
+    let id = scene.push(Spec { timeout: Some(SECOND.times(10)), ..spec("q") });
+    scene.fetch("q");
+    scene.clock.advance(SECOND.times(4));
+    let scene = scene.restarted();
+    scene.pass(SECOND.times(6));
+    assert_eq!(scene.get(id).live.history[0].ended, Ended::TimedOut);
+}
+
+#[test]
+fn an_idle_engine_waits_for_nothing_but_a_far_pruning() {
+    on_both(|scene| {
+        let far = scene.now().after(MINUTE.times(15));
+        assert_eq!(scene.engine.upkeep_at(), far);
+        scene.push(job("q"));
+        scene.done(&scene.fetch("q"));
+        scene.pass(HOUR);
+        assert_eq!(scene.engine.upkeep_at(), scene.now().after(MINUTE.times(15)));
+        let waiter = Task::waiting(scene.engine.fetch(Fetch { wait: MINUTE, ..ask("q") }));
+        assert_eq!(scene.engine.upkeep_at(), scene.now().after(MINUTE));
+        drop(waiter);
+        assert_eq!(scene.engine.upkeep_at(), scene.now().after(MINUTE.times(15)));
+    });
+}

@@ -1,0 +1,150 @@
+//! Somebody who listens to the engine, and holds what he hears against what its store has answered:
+//! every event is about something that is durable by then, and whoever keeps up misses none.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard};
+
+use crore::core::machine::{Change, Next, NextState};
+use crore::core::{Job, JobId, State};
+use crore::events::{Event, Happened, Heard, Listener};
+use crore::store::jobs::{Applied, Pushed, Write};
+
+use super::Lie;
+
+/// A lie is told about each so-many-th event.
+const NOW_AND_THEN: u64 = 7;
+
+#[derive(Debug, Default)]
+pub(super) struct Ear {
+    heard: Mutex<Option<Listener>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// What is durable, and has yet to be told of, in order.
+    due: VecDeque<(JobId, Expected)>,
+    /// What the store has said of jobs when it was asked, which the engine may tell when it was in
+    /// doubt.
+    looked: HashMap<JobId, Happened>,
+    /// How many things were durable, and how many were told of.
+    counts: (u64, u64),
+}
+
+/// What must be told of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    This(Happened),
+    /// It waits: in which of the three states, the store's clock decides.
+    Waits,
+}
+
+impl Expected {
+    fn is(self, what: Happened) -> bool {
+        match self {
+            Self::This(expected) => expected == what,
+            Self::Waits => {
+                matches!(what, Happened::Became(State::Waiting | State::Scheduled | State::Ready))
+            }
+        }
+    }
+}
+
+impl Known {
+    fn expect(&mut self, id: JobId, what: Expected, lie: Lie) {
+        self.counts.0 += 1;
+        if lie != Lie::EventsComeEarly || !self.counts.0.is_multiple_of(NOW_AND_THEN) {
+            self.due.push_back((id, what));
+        }
+    }
+}
+
+fn meant(change: &Change) -> Option<Expected> {
+    let Next::Live(next) = &change.next else { return Some(Expected::This(Happened::Removed)) };
+    let state = match next.state {
+        NextState::Pending => return Some(Expected::Waits),
+        NextState::Running => return Some(Expected::This(Happened::AskedToStop)),
+        NextState::Done => State::Done,
+        NextState::Dead => State::Dead,
+        NextState::Cancelled => State::Cancelled,
+    };
+    // Otherwise its result was taken, and it has ended long before.
+    (state != change.seen.state).then_some(Expected::This(Happened::Became(state)))
+}
+
+impl Ear {
+    pub(super) fn listen(&self, listener: Listener) {
+        *self.heard.lock().expect("no panic") = Some(listener);
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().expect("no panic")
+    }
+
+    /// The store has answered that these are stored.
+    pub(super) fn stored(&self, pushed: &[Pushed], lie: Lie) {
+        for one in pushed {
+            if let Pushed::New(id) = one {
+                self.known().expect(*id, Expected::This(Happened::Pushed), lie);
+            }
+        }
+    }
+
+    /// The store has given these out.
+    pub(super) fn started(&self, jobs: &[Job], lie: Lie) {
+        for job in jobs {
+            self.known().expect(job.id, Expected::This(Happened::Started), lie);
+        }
+    }
+
+    /// The store has answered that this is written.
+    pub(super) fn written(&self, write: &Write, applied: &Applied, lie: Lie) {
+        let Applied::Yes(pushed) = applied else { return };
+        if let Write::Job(change) = write
+            && let Some(what) = meant(change)
+        {
+            self.known().expect(change.id, what, lie);
+        }
+        self.stored(pushed, lie);
+    }
+
+    /// The store has said what a job is, or that it is not there.
+    pub(super) fn looked(&self, id: JobId, job: Option<&Job>) {
+        let what = match job {
+            None => Happened::Removed,
+            Some(job) if job.live.stop => Happened::AskedToStop,
+            Some(job) => Happened::Became(job.live.state),
+        };
+        self.known().looked.insert(id, what);
+    }
+
+    /// Listens until there is nothing more to hear. Whatever was durable before is told by then.
+    pub(super) fn judge(&self, lie: Lie) {
+        let mut heard = self.heard.lock().expect("no panic");
+        let Some(listener) = heard.as_mut() else { return };
+        while let Some(heard) = listener.try_next() {
+            match heard {
+                Heard::Missed(n) => panic!("a listener who keeps up has missed {n} events"),
+                Heard::Event(event) => self.hear(&event, lie),
+            }
+        }
+        let left = self.known().due.pop_front();
+        assert!(left.is_none(), "durable, and never told: {left:?}");
+    }
+
+    fn hear(&self, event: &Event, lie: Lie) {
+        let mut known = self.known();
+        known.counts.1 += 1;
+        if lie == Lie::EventsAreLost && known.counts.1.is_multiple_of(NOW_AND_THEN) {
+            return;
+        }
+        let is_due =
+            known.due.front().is_some_and(|(id, what)| *id == event.id && what.is(event.what));
+        if is_due {
+            known.due.pop_front();
+        } else {
+            let looked = known.looked.get(&event.id).copied();
+            assert_eq!(looked, Some(event.what), "told of {}, and it is not durable", event.id);
+        }
+    }
+}
