@@ -14,17 +14,20 @@
 #![warn(missing_docs)]
 
 mod clock;
+mod dice;
 mod environment;
 mod error;
 mod eventually;
 pub mod history;
 mod install;
+pub mod mount;
 mod server;
 pub mod shared;
 mod signal;
 mod unique;
 
 pub use clock::FakeClock;
+pub use dice::Dice;
 pub use error::{Error, or_skip};
 pub use eventually::{Check, eventually, eventually_async};
 pub use install::install_missing;

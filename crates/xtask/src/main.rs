@@ -20,6 +20,8 @@ usage: cargo xtask COMMAND
   bench NAME [--json FILE]   a benchmark; without a name, the list of them
   harm NAME [--rounds N]     a store is killed, cut off from power, filled or broken, for as long as
                              one likes; without a name, the list of harms
+  chaos NAME [--for SPAN]    the real server is killed, stopped, drained, cut off from power, filled, shown
+                             wrong clocks, while many use it; without a name, the list of harms
   sim --seeds N [--from S]   the simulator of the store over N seeds, with what they reached
   sim --seed S               one seed, twice
   sim --engine …             the same of the engine on the store, each seed twice";
@@ -44,6 +46,7 @@ fn dispatch(args: &[&str]) -> Result<(), String> {
         ["sizes"] => sizes::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["harm", rest @ ..] => harm(rest),
+        ["chaos", rest @ ..] => chaos(rest),
         ["sim", rest @ ..] => sim::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
@@ -58,6 +61,12 @@ fn dispatch(args: &[&str]) -> Result<(), String> {
 fn harm(args: &[&str]) -> Result<(), String> {
     let run = ["run", "-q", "-p", "crore-store", "--example", "harm", "--"];
     command::cargo_here(&[&run, args].concat())
+}
+
+/// The server that is harmed is built first, beside the program that harms it; not in release mode, as above.
+fn chaos(args: &[&str]) -> Result<(), String> {
+    command::cargo_here(&["build", "-q", "-p", "crore-server", "-p", "crore-chaos"])?;
+    command::cargo_here(&[&["run", "-q", "-p", "crore-chaos", "--"], args].concat())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use crore_core::JobId;
+use crore_core::{JobId, Span};
 use crore_wire::api::job::{Ended, Wait};
 use crore_wire::api::payload::Said;
 use http::{Method, StatusCode};
@@ -36,10 +36,15 @@ pub(super) async fn result(
         // Whoever only looks takes nothing away.
         return look(&doors, reply, id).await;
     }
-    let ended = tokio::select! {
-        ended = doors.engine().wait(id, doors.at_most(ask.wait)) => ended?,
-        () = doors.closing() => None,
-    };
+    // A server that drains waits for nobody's end, but what has ended it says, and a result that can be
+    // read once is not taken for nobody.
+    let mut ended = doors.engine().wait(id, Span::ZERO).await?;
+    if ended.is_none() {
+        ended = tokio::select! {
+            ended = doors.engine().wait(id, doors.at_most(ask.wait)) => ended?,
+            () = doors.closing() => None,
+        };
+    }
     let Some(ended) = ended else { return look(&doors, reply, id).await };
     let result = ended.result.as_ref().map(|result| Said::of(result, reply.0)).unwrap_or_default();
     Ok(reply.ok(&Ended {

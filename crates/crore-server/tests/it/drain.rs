@@ -53,6 +53,31 @@ fn a_server_that_is_told_to_stop_takes_nothing_new_and_lets_workers_finish() {
 }
 
 #[test]
+fn a_server_that_drains_says_how_jobs_ended_and_gives_their_results() {
+    let dir = dir();
+    let mut server = Server::start(dir.path(), &["--drain-for", "1h"]);
+    let mut ids = Vec::new();
+    for n in 0..20 {
+        let keep = json!({ "kind": "a", "keep_result": "1h", "read_once": true });
+        server.post("/v1/jobs", &keep);
+        let job = server.post("/v1/fetch", &json!({ "queues": ["a"] }))["jobs"][0].clone();
+        let mut report = done(&job);
+        report["jobs"][0]["result"] = json!(n);
+        server.post("/v1/finish", &report);
+        ids.push(job["id"].as_str().expect("an id").to_owned());
+    }
+    let held = fetch(&server);
+    server.signal("TERM");
+    server.until_written("told to stop");
+    for (n, id) in ids.iter().enumerate() {
+        let ended = server.get(&format!("/v1/jobs/{id}/result"));
+        assert_eq!((&ended["ended"], &ended["result"]), (&json!(true), &json!(n)), "{ended}");
+    }
+    server.post("/v1/finish", &done(&held));
+    assert!(server.ended().success());
+}
+
+#[test]
 fn a_job_that_is_handed_back_while_the_server_drains_costs_no_attempt() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &[]);

@@ -13,8 +13,8 @@ use std::thread::{self, ScopedJoinHandle};
 use crore_testkit::{Error, MariaDb, Package, Postgres, Redis, RedisCluster, install_missing};
 
 const USAGE: &str = "\
-usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis-cluster] [--xfs] [--prometheus]
-                         [-- CMD ARGS…]
+usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis-cluster] [--xfs] [--faketime]
+                         [--prometheus] [-- CMD ARGS…]
 
   --install        first install what is missing (Debian, root)
   --postgres       start PostgreSQL, set CRORE_TEST_POSTGRES to its URL
@@ -23,6 +23,7 @@ usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis
   --redis-cluster  start a Redis Cluster, set CRORE_TEST_REDIS_CLUSTER to its host:port,…
   --xfs            with --install, the tools of tests that cut the power of a file system
   --prometheus     with --install, what reads metrics
+  --faketime       with --install, the library of tests that set a server's clock
 
 Exits with CMD's code, 128 + n if signal n ended it, 125 if it could not be run, 2 for wrong usage.";
 const USAGE_FAULT: u8 = 2;
@@ -117,6 +118,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
             ("--install", _) => asked.install = true,
             ("--xfs", _) => asked.tools.push(Package::Xfs),
             ("--prometheus", _) => asked.tools.push(Package::Prometheus),
+            ("--faketime", _) => asked.tools.push(Package::FakeTime),
             ("--", _) => asked.command = words.by_ref().collect(),
             _ => return Err(format!("`{word}` is not an option; a command comes after `--`")),
         }

@@ -21,6 +21,8 @@ pub enum Package {
     UtilLinux,
     /// `xfsprogs`, for XFS and for `xfs_io`, which cuts any file system off from its disk.
     Xfs,
+    /// `libfaketime`, which shows a program another time than the machine's.
+    FakeTime,
 }
 
 impl Package {
@@ -33,6 +35,7 @@ impl Package {
             Self::Prometheus => "prometheus",
             Self::UtilLinux => "util-linux",
             Self::Xfs => "xfsprogs",
+            Self::FakeTime => "libfaketime",
         }
     }
 
@@ -62,6 +65,7 @@ impl Package {
             Self::Prometheus => &["prometheus", "promtool"],
             Self::UtilLinux => &["setsid", "setpriv"],
             Self::Xfs => &["mkfs.xfs", "xfs_io"],
+            Self::FakeTime => &[FAKETIME],
         }
     }
 
@@ -76,8 +80,23 @@ impl Package {
         let path = environment::read("PATH").unwrap_or_default();
         let path = std::env::split_paths(&path).filter(|place| place.is_absolute());
         let system = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].map(PathBuf::from);
-        let own = if self == Self::Postgres { postgres_places() } else { Vec::new() };
+        let own = match self {
+            Self::Postgres => postgres_places(),
+            Self::FakeTime => faketime_places(),
+            Self::MariaDb | Self::Redis | Self::Prometheus | Self::UtilLinux | Self::Xfs => {
+                Vec::new()
+            }
+        };
         own.into_iter().chain(path).chain(system).collect()
+    }
+
+    /// The library that shows a program another time, to be loaded into it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`], if it is not installed; it panics like [`Package::require`].
+    pub fn faketime() -> Result<PathBuf, Error> {
+        Self::FakeTime.need(FAKETIME)
     }
 
     /// The path of a program that a test cannot do without.
@@ -93,6 +112,15 @@ impl Package {
         let found = self.find(program);
         if environment::is_ci() { never_missing(found) } else { found }
     }
+}
+
+/// Its variant for programs with many threads.
+const FAKETIME: &str = "libfaketimeMT.so.1";
+
+/// Debian keeps libraries apart by the machine that they are for.
+fn faketime_places() -> Vec<PathBuf> {
+    let machines = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    machines.map(|machine| machine.path().join("faketime")).collect()
 }
 
 fn never_missing(found: Result<PathBuf, Error>) -> Result<PathBuf, Error> {

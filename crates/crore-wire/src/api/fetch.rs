@@ -87,6 +87,8 @@ pub struct Delivered {
     pub priority: i32,
     /// When it was pushed.
     pub pushed_at: Moment,
+    /// Since when it could have run.
+    pub due: Moment,
     /// When the lease ends, unless it is renewed.
     pub lease_until: Moment,
     /// How long this run may take.
@@ -116,6 +118,7 @@ impl Delivered {
             max_attempts: spec.retry.max_attempts,
             priority: spec.priority,
             pushed_at: Moment(live.pushed_at),
+            due: Moment(live.due),
             lease_until: Moment(live.lease_until),
             timeout: spec.timeout.map(Period),
             labels: Labels(spec.labels.clone()),

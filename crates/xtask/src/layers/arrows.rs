@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::plan::{Family, Room, SUITES_ONLY, TESTS_ONLY};
+use super::plan::{FOR_DEVELOPERS, Family, Room, SUITES_ONLY, TESTS_ONLY};
 
 /// A crate of the workspace and what it depends on.
 #[derive(Debug)]
@@ -81,7 +81,8 @@ fn inner_fault(room: &Room, arrow: &Arrow) -> Option<String> {
         let allowed = if uses.is_empty() { "none".to_owned() } else { uses.join(", ") };
         return Some(format!("`{name}` uses `{to}`; of the workspace it may use: {allowed}"));
     }
-    (to == TESTS_ONLY && !arrow.dev && !arrow.optional).then(|| {
+    let is_shipped = !FOR_DEVELOPERS.contains(name);
+    (to == TESTS_ONLY && is_shipped && !arrow.dev && !arrow.optional).then(|| {
         format!("`{name}` uses `{to}` in every build; make it optional or a dev-dependency")
     })
 }
@@ -120,6 +121,13 @@ mod tests {
 
     fn optional(to: &str) -> Value {
         json!({ "name": to, "kind": null, "optional": true })
+    }
+
+    #[test]
+    fn what_is_only_for_developers_may_use_the_testkit_in_every_build() {
+        assert_eq!(faults("crore-chaos", &normal(TESTS_ONLY)), Vec::<String>::new());
+        assert_eq!(faults("crore-server", &normal(TESTS_ONLY)).len(), 1);
+        assert_eq!(faults("crore-server", &dev("crore-chaos")).len(), 1);
     }
 
     #[test]

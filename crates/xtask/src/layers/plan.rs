@@ -39,6 +39,9 @@ pub(super) enum Place {
 /// The crate that no build of the product contains: it is used by tests, or behind a feature.
 pub(super) const TESTS_ONLY: &str = "crore-testkit";
 
+/// The crates that are no part of the product either, and may use that one in every build.
+pub(super) const FOR_DEVELOPERS: &[&str] = &["crore-chaos"];
+
 /// Crates that a room otherwise keeps out and may use behind a feature that no build of the product
 /// switches on: the conformance suite brings its own runtime.
 pub(super) const SUITES_ONLY: &[(&str, &str)] = &[("crore-store", "tokio")];
@@ -58,6 +61,7 @@ pub(super) const ROOMS: &[Room] = &[
     Room { name: "crore-ui",      uses: &["crore-core", "crore", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-server",  uses: &["crore-core", "crore-store", "crore-remote", "crore", "crore-runner", "crore-wire", "crore-doors", "crore-ui", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-testkit", uses: &["crore-core"], shuns: &[DRIVERS, PROTOCOLS] },
+    Room { name: "crore-chaos",   uses: &["crore-core", "crore-store", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "xtask",         uses: &[], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES] },
 ];
 
@@ -118,6 +122,8 @@ mod tests {
             }
         }
         assert!(ROOMS.iter().any(|room| room.name == TESTS_ONLY && room.uses == ["crore-core"]));
+        let is_for_developers = |used: &&str| FOR_DEVELOPERS.contains(used);
+        assert!(!ROOMS.iter().any(|room| room.uses.iter().any(is_for_developers)));
         assert!(ROOMS.iter().any(|room| room.name == "crore-core" && room.uses.is_empty()));
     }
 

@@ -7,6 +7,7 @@ use crore_core::job::{Keep, Lapse, Retain, Spec, When};
 use crore_core::retry::{Backoff, Retry};
 use crore_core::unique::{Hold, Unique};
 use crore_core::{Encoding, Job, Name, NewJob, Payload, Span};
+use crore_testkit::Dice;
 
 /// The queues that children use.
 pub(crate) const QUEUES: [&str; 3] = ["a", "b", "c"];
@@ -15,30 +16,6 @@ const KEYS: u64 = 12;
 /// How often a job may be tried.
 pub(crate) const ATTEMPTS: u32 = 4;
 const TAG: &str = "tag";
-
-/// Numbers that look random and are the same for the same seed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) const fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `n`.
-    pub(crate) const fn below(&mut self, n: u64) -> u64 {
-        self.roll() % n
-    }
-
-    /// True so many times in a hundred.
-    pub(crate) const fn percent(&mut self, n: u64) -> bool {
-        self.below(100) < n
-    }
-}
 
 /// A job's own number. Its two highest bits say what [sort](Sort) of job it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

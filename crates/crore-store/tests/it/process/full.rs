@@ -14,9 +14,9 @@ use crore_testkit::eventually;
 use super::draft::{QUEUES, Sort, Tag, name};
 use super::dump::Dump;
 use super::ledger::{Broken, Ledger, Tally};
-use super::mount::Mounts;
 use super::said::Said;
 use super::wait::{LIMIT, wait};
+use crore_testkit::mount::Mounts;
 
 /// More than any disk here holds.
 const MOST: u32 = 100_000;

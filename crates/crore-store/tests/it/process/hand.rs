@@ -7,9 +7,10 @@ use crore_core::{Job, NewJob, Span, State};
 use crore_store::jobs::{Applied, Claim, Order, Pushed, Renew, Write};
 use crore_store::views::Query;
 use crore_store::{Answer, Error, Jobs, Upkeep, Views};
+use crore_testkit::Dice;
 
 use super::child::Shared;
-use super::draft::{Dice, QUEUES, Sort, Tag, name};
+use super::draft::{QUEUES, Sort, Tag, name};
 use super::said::{Said, To};
 use super::wait::wait;
 

@@ -7,8 +7,8 @@ use crore_testkit::Error;
 use super::draft;
 use super::full::{fill, wear_out};
 use super::ledger::{Broken, Tally};
-use super::mount::{Mounts, Sort};
 use super::rounds::Rounds;
+use crore_testkit::mount::{Mounts, Sort};
 
 /// The size of segments, so small that rolling and compaction are at work all the time, and how many
 /// jobs are enough.

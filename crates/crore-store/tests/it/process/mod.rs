@@ -12,7 +12,6 @@ mod full;
 mod hand;
 mod harm;
 mod ledger;
-mod mount;
 mod rounds;
 mod said;
 mod victim;

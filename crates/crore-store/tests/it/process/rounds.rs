@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use crore_store::SystemClock;
 use crore_store::embedded::Embedded;
+use crore_testkit::Dice;
 
 use super::child::Task;
-use super::draft::Dice;
 use super::dump::Dump;
 use super::ledger::{Broken, Ledger};
 use super::victim::Victim;

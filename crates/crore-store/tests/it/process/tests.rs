@@ -12,11 +12,11 @@ use crore_testkit::{Error, or_skip};
 use super::child::Task;
 use super::harm::{Failed, MIB, SMALL, cut_off};
 use super::ledger::Tally;
-use super::mount::{Mounts, Sort};
 use super::rounds::Rounds;
 use super::said::Said;
 use super::victim::Victim;
 use super::{Harm, harm, run_child};
+use crore_testkit::mount::{Mounts, Sort};
 
 /// Not a test: what the others start, kill and start again.
 #[test]

@@ -1,5 +1,8 @@
 //! File systems of our own, in a temporary directory, that can be filled, broken and cut off.
 //!
+//! They need root, and loop devices for all but the plain one; a machine that cannot do it says so
+//! with [`Error::Unable`].
+//!
 //! A mount outlives a process that is killed. So a shell waits on a pipe whose other end only this
 //! process holds, and unmounts and removes everything when that is closed, however we end.
 
@@ -9,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use crore_testkit::{Error, Package};
+use crate::{Error, Package};
 
 /// `$1` is the directory of everything. The inner mount goes first.
 const CLEAR_AWAY: &str = r#"
@@ -23,23 +26,29 @@ rm -rf --one-file-system "$1"
 
 /// A sort of file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub enum Sort {
+    /// XFS.
     Xfs,
+    /// ext4.
     Ext4,
 }
 
 /// Two places to mount at: the outer one is a tmpfs, and in the inner one is the file system that is
 /// in an image in the outer one.
 #[derive(Debug)]
-pub(crate) struct Mounts {
+pub struct Mounts {
     home: PathBuf,
     shell: Child,
     leash: Option<ChildStdin>,
 }
 
 impl Mounts {
-    /// Mounts a tmpfs of so many KiB. [`Error::Unable`] where nothing can be mounted.
-    pub(crate) fn new(kib: u64) -> Result<Self, Error> {
+    /// Mounts a tmpfs of so many KiB.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unable`] where nothing can be mounted.
+    pub fn new(kib: u64) -> Result<Self, Error> {
         let home = tempfile::Builder::new().prefix("crore-mounts-").tempdir();
         let home = home.map_err(|error| Error::Failed(format!("no directory: {error}")))?;
         if fs::metadata(home.path()).is_ok_and(|home| home.uid() != 0) {
@@ -66,7 +75,11 @@ impl Mounts {
     }
 
     /// The same with a file system of so many MiB in it, whose image is sparse.
-    pub(crate) fn with_image(kib: u64, sort: Sort, mib: u64) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`] without the tools, [`Error::Unable`] where nothing can be mounted.
+    pub fn with_image(kib: u64, sort: Sort, mib: u64) -> Result<Self, Error> {
         Package::Xfs.require()?;
         if !Path::new("/dev/loop-control").exists() {
             return Err(Error::Unable("there are no loop devices".to_owned()));
@@ -84,11 +97,13 @@ impl Mounts {
         Ok(mounts)
     }
 
-    pub(crate) fn outer(&self) -> PathBuf {
+    /// Where the outer file system is.
+    pub fn outer(&self) -> PathBuf {
         self.home.join("outer")
     }
 
-    pub(crate) fn inner(&self) -> PathBuf {
+    /// Where the inner file system is.
+    pub fn inner(&self) -> PathBuf {
         self.home.join("inner")
     }
 
@@ -96,22 +111,40 @@ impl Mounts {
         self.outer().join("image")
     }
 
-    pub(crate) fn mount(&self) -> Result<(), String> {
+    /// Mounts the inner file system.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn mount(&self) -> Result<(), String> {
         run(command("mount").args(["-o", "loop"]).arg(self.image()).arg(self.inner()))
     }
 
-    pub(crate) fn unmount(&self) -> Result<(), String> {
+    /// Unmounts the inner file system; nobody may have a file of it open.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn unmount(&self) -> Result<(), String> {
         run(command("umount").arg(self.inner()))
     }
 
     /// Everything that the inner file system has not put on its disk is gone, and it takes nothing
     /// more: what a power cut does.
-    pub(crate) fn cut_power(&self) -> Result<(), String> {
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn cut_power(&self) -> Result<(), String> {
         run(command("xfs_io").args(["-F", "-x", "-c", "shutdown"]).arg(self.inner()))
     }
 
     /// Makes the outer file system larger.
-    pub(crate) fn grow(&self, kib: u64) -> Result<(), String> {
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn grow(&self, kib: u64) -> Result<(), String> {
         let size = format!("remount,size={kib}k");
         run(command("mount").args(["-o", &size]).arg(self.outer()))
     }

@@ -1,0 +1,49 @@
+//! Harm to a real server: it is killed, stopped, drained, cut off from power, filled up and shown wrong
+//! clocks while many clients and workers use it, and everything that they did and were told is held to
+//! the promises.
+//!
+//! A **round** starts the built server on a directory, lets its callers work for a moment, harms it and
+//! waits for its end. A **run** is some rounds on one directory; then the server is started once more,
+//! honest workers bring every job to its end, and the checker judges the whole history together with
+//! what an offline look into the store found ([`crore_testkit::history`]).
+//!
+//! ```text
+//! run       a directory, its rounds, and the verdict       client    HTTP on one connection
+//! round     start, use, harm, end                          asked     what one can ask, and how it is written down
+//! harm      what can be done to a server                   draft     the jobs that are pushed
+//! place     where its directory is: a disk that breaks     pusher    who pushes, looks, takes and meddles
+//! clock     a clock that jumps, for the server alone       worker    who works; badly, too
+//! server    the process                                    honest    who brings everything to its end
+//! binary    where the built server is                      desk      what callers share, and the recorder
+//! dump      an offline look into the store                 tally     every job accounted for
+//! verdict   what was broken, with the events of the job    pause     time, in one place
+//! ```
+//!
+//! A seed gives the same jobs, the same deeds and the same moments of harm; how the threads of a real
+//! server interleave with them is not in anybody's hand.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod asked;
+pub mod binary;
+mod client;
+mod clock;
+mod desk;
+mod draft;
+mod dump;
+mod harm;
+mod honest;
+mod pause;
+mod place;
+mod pusher;
+mod round;
+mod run;
+mod server;
+mod tally;
+mod verdict;
+mod worker;
+
+pub use harm::Harm;
+pub use run::{Failed, Plan, run};
+pub use tally::Tally;
+pub use verdict::{Broken, judge};
