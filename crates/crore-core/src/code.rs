@@ -101,6 +101,10 @@ codes! {
     CursorInvalid = "cursor-invalid",
     /// There are too many of this sort at once; try again later.
     TooMany = "too-many",
+    /// A URL leads to an address or a port that this server may not call.
+    OutboundDenied = "outbound-denied",
+    /// What was waited for has not happened yet; ask again.
+    NotYet = "not-yet",
     /// The host that a request is addressed to is not a name of this server; the message says which setting adds one.
     HostUnknown = "host-unknown",
     /// A request was made by a page of another site, and is refused whoever is behind it.

@@ -1,4 +1,4 @@
-//! The native API over a queue in memory, on an address, with a longest wait:
+//! All doors over a queue in memory, on an address, with a longest wait:
 //! `cargo run -p crore-doors --example serve -- 127.0.0.1:9000 60s`.
 
 use crore::Engine;
@@ -15,8 +15,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let listener = TcpListener::bind(&address).await?;
     println!("try http://{}/docs", listener.local_addr()?);
+    options.outbound.listens = vec![listener.local_addr()?];
     let doors = Doors::new(Engine::memory(), options);
     let router = doors.router();
+    tokio::spawn(doors.push_workers().run(std::future::pending()));
     listen::serve(listener, router, listen::Options::default(), std::future::pending()).await?;
     Ok(())
 }

@@ -2,14 +2,23 @@
 
 use std::sync::Arc;
 
+use axum::middleware::from_fn_with_state;
 use crore::Engine;
-use crore_core::Span;
+use crore_core::{Job, Span};
 use crore_wire::words::{Period, Size};
+use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::{self, Access};
 use crate::audit::Audit;
+use crate::jobber;
+use crate::lightjq::{self, push};
+use crate::listen::Served;
+use crate::metrics::{self, Metrics};
+use crate::outbound::{self, Outbound};
+use crate::sight::Sight;
+use crate::telemetry;
 
 /// How the doors are set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +32,12 @@ pub struct Options {
     pub max_wait: Period,
     /// How many may listen to live events at once.
     pub max_listeners: usize,
+    /// LightJQ, and push workers.
+    pub lightjq: lightjq::Options,
+    /// Jobber.
+    pub jobber: jobber::Options,
+    /// What may be called.
+    pub outbound: outbound::Options,
     /// How callers are known.
     pub access: access::Options,
 }
@@ -34,6 +49,9 @@ impl Default for Options {
             body_time: Period(Span::from_secs(30)),
             max_wait: Period(Span::from_secs(60)),
             max_listeners: 1000,
+            lightjq: lightjq::Options::default(),
+            jobber: jobber::Options::default(),
+            outbound: outbound::Options::default(),
             access: access::Options::default(),
         }
     }
@@ -52,11 +70,13 @@ struct Shared {
     access: Access,
     audit: Audit,
     keys: crate::http::Keys,
+    push_workers: push::Handle,
+    sight: Arc<Sight>,
 }
 
 impl Doors {
     /// The doors that are served on the one port.
-    pub const NAMES: &[&str] = &["http"];
+    pub const NAMES: &[&str] = &["http", "jobber", "lightjq"];
 
     /// Doors to an engine, without an audit log.
     pub fn new(engine: Engine, options: Options) -> Self {
@@ -67,14 +87,71 @@ impl Doors {
     pub fn audited(engine: Engine, options: Options, audit: Audit) -> Self {
         let listeners = Arc::new(Semaphore::new(options.max_listeners.min(Semaphore::MAX_PERMITS)));
         let is_closing = watch::Sender::new(false);
+        let outbound = Outbound::new(options.outbound.clone());
+        let workers = options.lightjq.workers.clone();
+        let push_workers = push::Handle::new(engine.clone(), outbound, workers);
         let access = Access::new(engine.clone(), options.access.clone());
+        let sight = Arc::new(Sight::default());
+        // Whoever opens a second set of doors to one engine reads in the first what happens to its jobs.
+        let _ = engine.watch(sight.clone());
         let keys = Default::default();
-        Self(Arc::new(Shared { engine, options, is_closing, listeners, access, audit, keys }))
+        Self(Arc::new(Shared {
+            engine,
+            options,
+            is_closing,
+            listeners,
+            access,
+            audit,
+            keys,
+            push_workers,
+            sight,
+        }))
     }
 
     /// All that is served on the one port.
     pub fn router(&self) -> axum::Router {
-        crate::http::with_fallbacks(crate::http::router(self))
+        let ancestors = lightjq::router(self).merge(jobber::router(self));
+        let router = crate::http::with_fallbacks(crate::http::router(self).merge(ancestors));
+        router.layer(from_fn_with_state(self.metrics().clone(), metrics::measure))
+    }
+
+    /// The loop that gives jobs to push workers: to be run until the doors are [closing](Doors::closing).
+    pub fn push_workers(&self) -> push::Service {
+        push::Service::new(&self.0.push_workers)
+    }
+
+    /// Where push workers register.
+    pub(crate) fn workers(&self) -> &push::Handle {
+        &self.0.push_workers
+    }
+
+    /// All that is served on the one port, for [`listen::serve`](crate::listen::serve), with its connections counted.
+    pub fn served(&self) -> Served {
+        Served::counted(self.router(), self.metrics().clone())
+    }
+
+    /// From now on spans are made of what happens to jobs, for whoever sends them on; `None`: they are made already.
+    pub fn trace(&self, options: telemetry::Options) -> Option<telemetry::Spans> {
+        self.0.sight.trace(options)
+    }
+
+    /// The trace context that goes out with a job to its worker: that of its run where spans are made, and that of
+    /// its push otherwise.
+    pub fn trace_of(&self, job: &Job) -> Option<String> {
+        match self.0.sight.tracer() {
+            Some(tracer) => tracer.context_of_run(job),
+            None => job.spec.trace.as_deref().map(ToOwned::to_owned),
+        }
+    }
+
+    /// The same as headers, for a worker that is called.
+    pub fn trace_headers(&self, job: &Job) -> HeaderMap {
+        self.trace_of(job).map(|context| telemetry::headers(&context)).unwrap_or_default()
+    }
+
+    /// Everything that is counted.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        self.0.sight.metrics()
     }
 
     /// The engine.
@@ -130,5 +207,41 @@ impl Doors {
     /// A wait that somebody asks for, as far as it is granted.
     pub fn at_most(&self, wait: Option<Period>) -> Span {
         wait.map_or(Span::ZERO, |wait| wait.0.min(self.0.options.max_wait.0))
+    }
+}
+
+/// The door that a route belongs to. What is no route belongs to none.
+pub(crate) fn door_of(route: &str) -> &'static str {
+    const OURS: [&str; 5] = ["/metrics", "/livez", "/readyz", "/openapi.json", "/docs"];
+    match route {
+        "/job" | "/worker" | "/done" => "lightjq",
+        _ if route.starts_with("/job/") => "lightjq",
+        "/jobs" | "/jobber/queue" => "jobber",
+        _ if route.starts_with("/v1/") || OURS.contains(&route) => "http",
+        _ => "none",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_said_in_words_and_typing_mistakes_are_found() {
+        let read = serde_json::from_str::<Options>;
+        let said = read(r#"{"max-body": "2MiB"}"#).expect("good options");
+        assert_eq!(said, Options { max_body: Size(2 << 20), ..Options::default() });
+        assert!(read(r#"{"max_body": "2MiB"}"#).is_err());
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_longer_than_is_granted() {
+        let doors = Doors::new(Engine::memory(), Options::default());
+        assert_eq!(doors.at_most(None), Span::ZERO);
+        assert_eq!(doors.at_most(Some(Period(Span::from_secs(5)))), Span::from_secs(5));
+        assert_eq!(doors.at_most(Some(Period(Span::MAX))), Span::from_secs(60));
+        assert!(!doors.is_closing());
+        doors.close();
+        doors.closing().await;
     }
 }

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::guard::{Guard, Host};
+use crate::metrics::Metrics;
 use crate::tls::Tls;
 use crowd::Crowd;
 
@@ -108,19 +109,40 @@ impl From<TcpListener> for Listener {
 /// How often the files of a certificate are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Serves `router` on a listener until `shutdown` comes, then takes no new connection, lets requests that
+/// What is served, and where its connections are counted.
+#[derive(Debug)]
+pub struct Served {
+    router: Router,
+    metrics: Metrics,
+}
+
+impl Served {
+    pub(crate) const fn counted(router: Router, metrics: Metrics) -> Self {
+        Self { router, metrics }
+    }
+}
+
+impl From<Router> for Served {
+    /// Connections are counted nowhere that can be read.
+    fn from(router: Router) -> Self {
+        Self { router, metrics: Metrics::default() }
+    }
+}
+
+/// Serves a router on a listener until `shutdown` comes, then takes no new connection, lets requests that
 /// are under way end, and gives back when all connections have, or when the time for that is over.
 pub async fn serve(
     listener: impl Into<Listener>,
-    router: Router,
+    served: impl Into<Served>,
     options: Options,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), Error> {
     let crowd = Crowd::new(options.max_connections, options.max_connections_per_address);
     let phase = watch::Sender::new(Phase::Open);
     let Listener { socket, tls } = listener.into();
+    let Served { router, metrics } = served.into();
     let guard = Guard::new(options.hosts.clone());
-    let house = Arc::new(House { builder: builder(&options), router, guard, tls, options });
+    let house = Arc::new(House { builder: builder(&options), router, metrics, guard, tls, options });
     let mut shutdown = pin!(shutdown);
     let mut look = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
     loop {
@@ -145,13 +167,17 @@ pub async fn serve(
             }
             Err(error) => return Err(Error::Listener(error)),
         };
-        let Some(seat) = crowd.enter(peer.ip()) else { continue };
+        let Some(seat) = crowd.enter(peer.ip()) else {
+            house.metrics.turned_away("too-many-connections");
+            continue;
+        };
+        let connected = house.metrics.connected();
         // A connection that cannot be told not to wait is served as well as it can be.
         let _ = stream.set_nodelay(true);
         let (house, phase) = (Arc::clone(&house), phase.subscribe());
         tokio::spawn(async move {
             connection::serve(&house, stream, peer, phase).await;
-            drop(seat);
+            drop((seat, connected));
         });
     }
     drop(socket);
@@ -180,6 +206,7 @@ enum Phase {
 struct House {
     builder: auto::Builder<TokioExecutor>,
     router: Router,
+    metrics: Metrics,
     guard: Guard,
     tls: Option<Tls>,
     options: Options,
@@ -209,7 +236,28 @@ fn is_about_one(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// There are too many open files, in the process or in the system, or no memory.
+/// There is no memory (`ENOMEM`, `ENOBUFS`), or there are too many open files in the system (`ENFILE`) or
+/// in the process (`EMFILE`).
 fn is_about_room(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105))
+    matches!(error.raw_os_error(), Some(12 | 105 | 23 | 24))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_said_in_words_and_typing_mistakes_are_found() {
+        let read = serde_json::from_str::<Options>;
+        let said = read(r#"{"head-time": "5s", "max-head": "32KiB"}"#).expect("good options");
+        let expected = Options {
+            head_time: Period(Span::from_secs(5)),
+            max_head: Size(32 << 10),
+            ..Options::default()
+        };
+        assert_eq!(said, expected);
+        assert!(read(r#"{"head-tme": "5s"}"#).is_err());
+        let all = serde_json::to_string(&Options::default()).expect("a text");
+        assert_eq!(read(&all).expect("good options"), Options::default());
+    }
 }

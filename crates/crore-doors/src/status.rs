@@ -31,6 +31,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::LimitRange
         | Code::Malformed
         | Code::FieldUnknown
+        | Code::OutboundDenied
         | Code::CursorInvalid => StatusCode::BAD_REQUEST,
         Code::TokenNeeded => StatusCode::UNAUTHORIZED,
         Code::ScopeMissing | Code::CrossSite => StatusCode::FORBIDDEN,
@@ -38,7 +39,7 @@ pub const fn status(code: Code) -> StatusCode {
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
-        Code::TooSlow => StatusCode::REQUEST_TIMEOUT,
+        Code::TooSlow | Code::NotYet => StatusCode::REQUEST_TIMEOUT,
         Code::Refused | Code::KeyReused => StatusCode::CONFLICT,
         Code::PayloadTooLarge | Code::BatchTooLarge | Code::BodyTooLarge => {
             StatusCode::PAYLOAD_TOO_LARGE

@@ -84,6 +84,7 @@ fn push(engine: &Engine, stopped: &Receiver<()>) {
 fn work(engine: &Engine) {
     let worker = engine.worker(["mail", "images", "reports"]).parallel(3);
     let ran = worker.run_blocking(|work: &Work<'_>| {
+        // As long as real work would take.
         let takes = Duration::from_millis(100 + work.id.0 * 37 % 500);
         thread::park_timeout(takes);
         match String::from_utf8_lossy(work.payload()).contains("nobody") {

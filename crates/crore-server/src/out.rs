@@ -1,8 +1,10 @@
 //! What commands print: tables for people, JSON for programs.
 
 use std::io::{self, Stdout, Write};
+use std::time::Duration;
 
 use comfy_table::{Table, presets};
+use indicatif::ProgressBar;
 use serde_json::Value;
 
 /// How an answer is printed.
@@ -94,6 +96,13 @@ impl Out {
         let text = table.to_string();
         text.lines().try_for_each(|line| writeln!(self.stdout, "{}", line.trim_end()))
     }
+}
+
+/// Something that moves while something else takes its time. It is shown on terminals alone.
+pub(crate) fn busy(what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new_spinner().with_message(what);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
 }
 
 fn is_empty(value: &Value) -> bool {

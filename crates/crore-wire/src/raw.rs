@@ -121,6 +121,8 @@ impl<'de> Visitor<'de> for Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
     use serde::{Deserialize, Serialize};
 
     #[derive(Deserialize, Serialize, PartialEq, Debug)]
@@ -137,6 +139,24 @@ mod tests {
         let packed = [0x81, 0xa5, b'f', b'i', b'r', b's', b't', 0xcd, 0, 7];
         let body: Body = Format::Msgpack.decode(&packed).unwrap();
         assert_eq!(body.first.bytes(), [0xcd, 0, 7]);
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_of_any_sort_are_a_value_or_not_and_nothing_else(bytes in vec(any::<u8>(), 0..64)) {
+            for format in [Format::Json, Format::Msgpack] {
+                let raw = Raw::new(format, &bytes[..]);
+                let is_value = raw.clone().into_payload("payload").is_ok();
+                prop_assert_eq!(raw.convert(format).is_some(), is_value);
+                if format == Format::Msgpack && is_value {
+                    let read: Result<de::IgnoredAny, _> = rmp_serde::from_slice(&bytes);
+                    prop_assert!(read.is_ok(), "another reader understands it too");
+                }
+                if let Some(json) = raw.convert(Format::Json) {
+                    prop_assert!(serde_json::from_slice::<serde_json::Value>(json.bytes()).is_ok());
+                }
+            }
+        }
     }
 
     #[test]

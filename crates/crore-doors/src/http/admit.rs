@@ -45,20 +45,31 @@ impl Gate {
     /// Lets a call through if its caller may make it and the server takes it now. What is done to change
     /// something is written into the audit log, with what came of it, and so is who was refused.
     pub(crate) async fn pass(&self, request: Request, next: Next) -> Response {
-        let Self { doors, scope } = self;
-        let caller = Caller::of(&request);
-        let who = match doors.access().admit(&caller, Some(*scope)).await {
-            Ok(who) => who,
-            Err(denied) => return refuse(doors, &caller, denied, Some(*scope)).await,
-        };
-        if !is_audited(*scope) {
-            return self.serve(request, next).await;
+        match self.enter(&Caller::of(&request)).await {
+            Ok(pending) => leave(pending, self.serve(request, next).await).await,
+            Err(refused) => refused,
         }
-        let entry = Entry::new(doors.engine().now(), &caller, &who, Some(*scope));
-        let pending = Pending::new(doors.audit().clone(), entry);
-        let mut response = self.serve(request, next).await;
-        pending.answered(&mut response).await;
-        response
+    }
+
+    /// The same for a door that has its own words for a server that ends.
+    pub(crate) async fn pass_on(&self, request: Request, next: Next) -> Response {
+        match self.enter(&Caller::of(&request)).await {
+            Ok(pending) => leave(pending, next.run(request).await).await,
+            Err(refused) => refused,
+        }
+    }
+
+    /// Whether a caller may make this call, and the entry in the audit log that its answer completes.
+    async fn enter(&self, caller: &Caller) -> Result<Option<Pending>, Response> {
+        let Self { doors, scope } = self;
+        let who = match doors.access().admit(caller, Some(*scope)).await {
+            Ok(who) => who,
+            Err(denied) => return Err(refuse(doors, caller, denied, Some(*scope)).await),
+        };
+        Ok(is_audited(*scope).then(|| {
+            let entry = Entry::new(doors.engine().now(), caller, &who, Some(*scope));
+            Pending::new(doors.audit().clone(), entry)
+        }))
     }
 
     async fn serve(&self, request: Request, next: Next) -> Response {
@@ -70,6 +81,13 @@ impl Gate {
             _ => next.run(request).await,
         }
     }
+}
+
+async fn leave(pending: Option<Pending>, mut response: Response) -> Response {
+    if let Some(pending) = pending {
+        pending.answered(&mut response).await;
+    }
+    response
 }
 
 async fn refuse(doors: &Doors, caller: &Caller, denied: Denied, needs: Option<Scope>) -> Response {

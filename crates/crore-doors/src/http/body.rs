@@ -53,7 +53,7 @@ impl<T: DeserializeOwned> FromRequest<Doors> for Read<T> {
 }
 
 /// The whole body, if it is small and fast enough.
-async fn collect(body: Incoming, doors: &Doors) -> Result<Bytes, Fault> {
+pub(crate) async fn collect(body: Incoming, doors: &Doors) -> Result<Bytes, Fault> {
     let options = doors.options();
     let most = usize::try_from(options.max_body.0).unwrap_or(usize::MAX);
     let too_large = || {

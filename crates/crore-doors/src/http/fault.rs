@@ -90,11 +90,11 @@ impl IntoResponse for Fault {
 }
 
 /// A response in the encoding that its caller wishes for.
-pub(super) fn in_format(format: Format, mut response: Response) -> Response {
+pub(crate) fn in_format(format: Format, mut response: Response) -> Response {
     if format == Format::Json {
         return response;
     }
-    if let Some(fault) = response.extensions_mut().remove::<Fault>() {
+    if let Some(fault) = response.extensions().get::<Fault>().cloned() {
         let (kind, body) = fault.body(format);
         *response.body_mut() = body;
         response.headers_mut().insert(CONTENT_TYPE, kind);

@@ -28,16 +28,32 @@ pub(super) async fn livez() -> Response {
     ),
 )]
 pub(super) async fn readyz(State(doors): State<Doors>) -> Response {
-    let mut faults = Vec::new();
-    match doors.engine().ailment() {
-        Some(Ailment::Poisoned) => faults.push("the store gave up after a failed write".to_owned()),
-        Some(Ailment::Full(_)) => faults.push("the store is full".to_owned()),
-        None => {}
-    }
-    if doors.engine().is_stopping() || doors.is_closing() {
-        faults.push("the server is stopping".to_owned());
-    }
-    let health = Health { ok: faults.is_empty(), faults };
+    let is_ending = doors.engine().is_stopping() || doors.is_closing();
+    let health = health(doors.engine().ailment().as_ref(), is_ending);
     let status = if health.ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     Reply(Format::Json).with(status, &health)
+}
+
+fn health(ailment: Option<&Ailment>, is_ending: bool) -> Health {
+    let ailment = ailment.map(|ailment| match ailment {
+        Ailment::Poisoned => "the store gave up after a failed write",
+        Ailment::Full(_) => "the store is full",
+    });
+    let ending = is_ending.then_some("the server is stopping");
+    let faults: Vec<String> = ailment.into_iter().chain(ending).map(str::to_owned).collect();
+    Health { ok: faults.is_empty(), faults }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_whose_store_is_full_or_poisoned_cannot_be_used() {
+        assert!(health(None, false).ok && !health(None, true).ok);
+        let full = Ailment::Full("a place that is nobody's business".to_owned());
+        let said = health(Some(&full), true);
+        assert_eq!(said.faults, ["the store is full", "the server is stopping"]);
+        assert!(!said.ok && !health(Some(&Ailment::Poisoned), false).ok);
+    }
 }

@@ -15,6 +15,7 @@ mod idempotency;
 mod info;
 mod jobs;
 mod limits;
+mod metrics;
 mod notes;
 mod openapi;
 mod push;
@@ -31,22 +32,28 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use crore_core::Code;
+use http::HeaderMap;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use crate::Doors;
 use crate::scope::Scope;
-use admit::Gate;
 
+pub(crate) use admit::Gate;
+pub(crate) use body::collect;
 pub use fault::Fault;
+pub(crate) use fault::in_format;
 pub(crate) use idempotency::Memory as Keys;
+pub(crate) use openapi::needs;
+pub(crate) use query::{Query, Segment};
+pub(crate) use wants::{Reply, content_type};
 
 /// Every call of the API, with the scope that it needs. There is no other way in.
 #[rustfmt::skip]
 fn table(doors: &Doors) -> OpenApiRouter<Doors> {
     use Scope::{Admin, Define, Operate, Push, Read, Work};
     let row = |scope, (schemas, mut paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
-        openapi::needs(&mut paths, scope);
+        needs(&mut paths, scope);
         let gate = Gate { doors: doors.clone(), scope };
         (schemas, paths, methods.route_layer(from_fn_with_state(gate, admit::admit)))
     };
@@ -95,6 +102,7 @@ fn table(doors: &Doors) -> OpenApiRouter<Doors> {
         .routes(row(Read,    routes!(stats::stats)))
         .routes(row(Read,    routes!(events::listen)))
         .routes(row(Read,    routes!(info::info)))
+        .routes(row(Read,    routes!(metrics::metrics)))
 }
 
 /// The calls that anybody may make: whether the server lives, and what it can be asked.
@@ -104,7 +112,8 @@ fn open() -> OpenApiRouter<Doors> {
 
 /// The native API.
 pub(crate) fn router(doors: &Doors) -> Router {
-    let (router, document) = table(doors).merge(open()).split_for_parts();
+    let (router, mut document) = table(doors).merge(open()).split_for_parts();
+    crate::lightjq::describe(doors, &mut document);
     let document = openapi::finished(document);
     let description = get(move || std::future::ready(openapi::answer(document.clone())));
     router
@@ -114,18 +123,25 @@ pub(crate) fn router(doors: &Doors) -> Router {
             description.route_layer(from_fn_with_state(doors.clone(), admit::admit_any)),
         )
         .route("/docs", get(docs::page))
+        .route("/docs/page.js", get(docs::script))
+        .route("/docs/page.css", get(docs::style))
 }
 
 /// The description of the API, as it is served.
 pub fn description(doors: &Doors) -> String {
-    openapi::text(table(doors).merge(open()).into_openapi())
+    let mut document = table(doors).merge(open()).into_openapi();
+    crate::lightjq::describe(doors, &mut document);
+    openapi::text(document)
 }
 
 /// Answers for what is not there, for all doors together.
 pub(crate) fn with_fallbacks(router: Router) -> Router {
-    let missing = || async { Fault::new(Code::NotFound, "there is nothing at this address") };
-    let method = || async {
-        Fault::new(Code::MethodNotAllowed, "the header `allow` says which methods there are")
+    let missing = async |headers: HeaderMap| {
+        wants::refuse(&headers, Fault::new(Code::NotFound, "there is nothing at this address"))
+    };
+    let method = async |headers: HeaderMap| {
+        let detail = "the header `allow` says which methods there are";
+        wants::refuse(&headers, Fault::new(Code::MethodNotAllowed, detail))
     };
     router.fallback(missing).method_not_allowed_fallback(method)
 }

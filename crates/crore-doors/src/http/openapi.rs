@@ -36,6 +36,9 @@ const PROBLEMS: [(&str, &str); 15] = [
     ("507", "The store is full."),
 ];
 
+/// The calls that answer with a plain text, whatever is asked for.
+const OPEN: [&str; 2] = ["/livez", "/readyz"];
+
 /// What the description says of itself.
 pub(super) fn base() -> OpenApi {
     OpenApiBuilder::new().info(info()).build()
@@ -62,7 +65,7 @@ fn info() -> Info {
 const SCHEME: &str = "token";
 
 /// Says which scope a call needs.
-pub(super) fn needs(paths: &mut Paths, scope: Scope) {
+pub(crate) fn needs(paths: &mut Paths, scope: Scope) {
     for item in paths.paths.values_mut() {
         for operation in operations(item) {
             operation.security = Some(vec![SecurityRequirement::new(SCHEME, [scope.as_str()])]);
@@ -94,7 +97,7 @@ fn complete(mut api: OpenApi) -> OpenApi {
     components.add_security_scheme(SCHEME, scheme());
     api.components = Some(components);
     for (path, item) in &mut api.paths.paths {
-        for operation in operations(item).filter(|_| path.starts_with("/v1/")) {
+        for operation in operations(item).filter(|_| !OPEN.contains(&path.as_str())) {
             in_both(operation);
             problems(operation);
         }

@@ -1,5 +1,7 @@
 //! Pushing: one job, or a batch.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::response::Response;
 use crore::push::{Pushes, Taken};
@@ -10,7 +12,7 @@ use crore_wire::Raw;
 use crore_wire::api::Problem;
 use crore_wire::api::push::{self as api, Pushed, PushedAll, Took};
 use http::header::LOCATION;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -20,6 +22,7 @@ use super::idempotency::{Key, is_same};
 use super::wants::Reply;
 use crate::Doors;
 use crate::status::status;
+use crate::telemetry::Context;
 
 /// The answer to one job, or to a batch.
 #[derive(Debug, Serialize, ToSchema)]
@@ -56,7 +59,7 @@ pub(super) async fn push(
     match api::Push::decode(sent.format, &sent.bytes)? {
         api::Push::One(job) => {
             let mut job = job.read(sent.format)?;
-            trace(&mut job.spec, &sent.headers);
+            trace(&mut job.spec, context(&sent).as_ref());
             let pushes = keyed(&doors, &sent, key.as_ref(), job.into()).await?;
             let taken = pushes.jobs.into_iter().next();
             match taken {
@@ -73,7 +76,7 @@ pub(super) async fn push(
             }
         }
         api::Push::Many(jobs) => {
-            let (batch, faults) = read(jobs, &sent);
+            let (batch, faults) = read(jobs, &sent)?;
             let pushes = keyed(&doors, &sent, key.as_ref(), batch).await?;
             Ok(many(reply, pushes, faults))
         }
@@ -108,38 +111,42 @@ fn many(reply: Reply, pushes: Pushes, faults: Vec<Option<Invalid>>) -> Response 
 
 /// Reads the jobs of a batch one by one. One that cannot be read stands in the batch as one that no check
 /// lets through, so that each keeps its place and whoever refers to it is told.
-fn read(jobs: api::NewJobs, sent: &Sent) -> (Batch, Vec<Option<Invalid>>) {
+fn read(jobs: api::NewJobs, sent: &Sent) -> Result<(Batch, Vec<Option<Invalid>>), Invalid> {
+    let placeholder = unacceptable()?;
     let groups = jobs.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
+    let context = context(sent);
     let read = |(n, raw): (usize, Raw)| -> Result<NewJob, Invalid> {
         let place = format!("jobs[{n}]");
         let job: api::NewJob = sent.format.decode_at(&place, raw.bytes())?;
         let mut job = job.read(sent.format).map_err(|invalid| invalid.inside(&place))?;
-        trace(&mut job.spec, &sent.headers);
+        trace(&mut job.spec, context.as_ref());
         Ok(job)
     };
     let read = jobs.jobs.into_iter().enumerate().map(read);
     let (jobs, faults) = read
         .map(|job| match job {
             Ok(job) => (job, None),
-            Err(invalid) => (unacceptable(), Some(invalid)),
+            Err(invalid) => (placeholder.clone(), Some(invalid)),
         })
         .unzip();
-    (Batch { groups, jobs }, faults)
+    Ok((Batch { groups, jobs }, faults))
 }
 
 /// A job that is always refused: its payload is no JSON.
-fn unacceptable() -> NewJob {
-    let name = Name::new("kind", "-").unwrap_or_else(|_| unreachable!("it is a good name"));
-    Spec::new(name.clone(), name, Payload::new(Encoding::Json, &b""[..])).into()
+fn unacceptable() -> Result<NewJob, Invalid> {
+    let name = Name::new("kind", "unreadable")?;
+    Ok(Spec::new(name.clone(), name, Payload::new(Encoding::Json, &b""[..])).into())
 }
 
-/// The trace context of the request, for a job that has none of its own.
-fn trace(spec: &mut Spec, headers: &HeaderMap) {
-    if spec.trace.is_none()
-        && let Some(Ok(context)) = headers.get("traceparent").map(HeaderValue::to_str)
-        && !context.is_empty()
-    {
-        spec.trace = Some(context.into());
+/// The trace context of the request.
+fn context(sent: &Sent) -> Option<Arc<str>> {
+    Context::of(&sent.headers).map(|context| context.to_string().into())
+}
+
+/// Gives a job that has no trace context of its own that of its request.
+fn trace(spec: &mut Spec, context: Option<&Arc<str>>) {
+    if spec.trace.is_none() {
+        spec.trace = context.cloned();
     }
 }
 

@@ -11,7 +11,7 @@ use super::fault::Fault;
 
 /// The parameters behind the question mark.
 #[derive(Debug)]
-pub(super) struct Query<T>(pub(super) T);
+pub(crate) struct Query<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Fault;
@@ -33,7 +33,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
 
 /// The one part of the path that is a name or an id.
 #[derive(Debug)]
-pub(super) struct Segment(String);
+pub(crate) struct Segment(String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Segment {
     type Rejection = Fault;
@@ -48,7 +48,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
 
 impl Segment {
     /// The job that is meant. What cannot be an id is the id of no job.
-    pub(super) fn job(&self) -> Result<JobId, Fault> {
+    pub(crate) fn job(&self) -> Result<JobId, Fault> {
         self.0.parse::<Id>().map(Into::into).map_err(|_| Fault::missing("this job"))
     }
 

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::extract::FromRequestParts;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use crore_core::Code;
 use crore_wire::Format;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -10,7 +10,13 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 
-use super::fault::Fault;
+use super::fault::{Fault, in_format};
+
+/// What nearly every call can answer in.
+const OURS: &str = "`application/json` and `application/msgpack` can be had here";
+
+/// What metrics are.
+const TEXTS: [&str; 3] = ["text/plain", "text/*", "application/openmetrics-text"];
 
 /// The encoding in which a caller wishes to hear; `None`: he wishes for a stream of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +24,8 @@ pub(super) struct Wants {
     format: Option<Format>,
     /// Whether a stream of events is welcome too.
     pub(super) events: bool,
+    /// Whether plain text is, as metrics are.
+    text: bool,
 }
 
 impl Wants {
@@ -25,10 +33,10 @@ impl Wants {
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, Fault> {
         let usual = || content_type(headers).ok().flatten().unwrap_or(Format::Json);
         let Some(accept) = headers.get(ACCEPT) else {
-            return Ok(Self { format: Some(usual()), events: false });
+            return Ok(Self { format: Some(usual()), events: false, text: false });
         };
         let text = accept.to_str().unwrap_or_default();
-        let mut wants = Self { format: None, events: false };
+        let mut wants = Self { format: None, events: false, text: false };
         let mut best = 0;
         for item in text.split(',') {
             let mut parts = item.split(';').map(str::trim);
@@ -40,6 +48,7 @@ impl Wants {
             if kind.eq_ignore_ascii_case("text/event-stream") {
                 wants.events = true;
             }
+            wants.text |= TEXTS.iter().any(|text| kind.eq_ignore_ascii_case(text));
             let format = match kind {
                 "*/*" | "application/*" => Some(usual()),
                 _ => format(kind),
@@ -49,9 +58,8 @@ impl Wants {
             }
         }
         match wants {
-            Self { format: None, events: false } => {
-                let detail = "`application/json` and `application/msgpack` can be had here";
-                Err(Fault::new(Code::NotAcceptable, detail))
+            Self { format: None, events: false, text: false } => {
+                Err(Fault::new(Code::NotAcceptable, OURS))
             }
             wants => Ok(wants),
         }
@@ -63,6 +71,12 @@ impl Wants {
     }
 }
 
+/// A refusal in the encoding that its caller wishes for, if he can have that.
+pub(super) fn refuse(headers: &HeaderMap, fault: Fault) -> Response {
+    let format = Wants::of(headers).map_or(Format::Json, Wants::format_or_json);
+    in_format(format, fault.into_response())
+}
+
 /// A weight such as `0.8`, in thousandths; what cannot be read counts as one.
 fn thousandths(text: &str) -> u16 {
     text.parse::<f32>().map_or(1000, |weight| (weight.clamp(0.0, 1.0) * 1000.0) as u16)
@@ -70,16 +84,16 @@ fn thousandths(text: &str) -> u16 {
 
 /// How a caller is answered.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reply(pub(super) Format);
+pub(crate) struct Reply(pub(crate) Format);
 
 impl Reply {
     /// An answer.
-    pub(super) fn ok<T: Serialize>(self, value: &T) -> Response {
+    pub(crate) fn ok<T: Serialize>(self, value: &T) -> Response {
         self.with(StatusCode::OK, value)
     }
 
     /// An answer with another status.
-    pub(super) fn with<T: Serialize>(self, status: StatusCode, value: &T) -> Response {
+    pub(crate) fn with<T: Serialize>(self, status: StatusCode, value: &T) -> Response {
         let mut response = Response::new(Body::from(self.0.encode(value)));
         *response.status_mut() = status;
         let kind = HeaderValue::from_static(self.0.media_type());
@@ -88,7 +102,7 @@ impl Reply {
     }
 
     /// It is done, and there is nothing to say about it.
-    pub(super) fn nothing() -> Response {
+    pub(crate) fn nothing() -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         response
@@ -100,7 +114,7 @@ impl<S: Sync> FromRequestParts<S> for Reply {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
         let format = Wants::of(&parts.headers)?.format;
-        let refused = || Fault::new(Code::NotAcceptable, "there is no stream of events here");
+        let refused = || Fault::new(Code::NotAcceptable, OURS);
         format.map(Self).ok_or_else(refused)
     }
 }
@@ -114,7 +128,7 @@ impl<S: Sync> FromRequestParts<S> for Wants {
 }
 
 /// The encoding that the headers give a body; `None`: they give none.
-pub(super) fn content_type(headers: &HeaderMap) -> Result<Option<Format>, Fault> {
+pub(crate) fn content_type(headers: &HeaderMap) -> Result<Option<Format>, Fault> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(None) };
     let unknown = || {
         let detail = "a body is `application/json` or `application/msgpack`, in UTF-8";

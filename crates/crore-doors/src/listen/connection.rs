@@ -109,6 +109,7 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 async fn answer(house: &House, ends: Ends, mut request: http::Request<Incoming>) -> Response {
     let Ends { peer, local, certificate } = ends;
     if let Err(fault) = house.guard.check(&request, local) {
+        house.metrics.turned_away("guard");
         return fault.into_response();
     }
     request.extensions_mut().insert(ConnectInfo(peer));

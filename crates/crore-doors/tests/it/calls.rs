@@ -58,9 +58,9 @@ async fn a_job_is_pushed_fetched_renewed_and_finished() {
 async fn unknown_addresses_and_methods_are_problems() {
     let server = Server::start().await;
     for speaks in Speaks::BOTH {
-        let nowhere = server.get(Speaks::Json, "/v1/nowhere").await;
+        let nowhere = server.get(speaks, "/v1/nowhere").await;
         assert_eq!(nowhere.problem(), (404, "not-found", None));
-        let put = server.call(Speaks::Json, Method::PUT, "/v1/jobs", None).await;
+        let put = server.call(speaks, Method::PUT, "/v1/jobs", None).await;
         assert_eq!(put.problem(), (405, "method-not-allowed", None));
         let allowed = put.headers["allow"].to_str().expect("a text");
         assert!(allowed.contains("GET") && allowed.contains("POST"), "{allowed}");

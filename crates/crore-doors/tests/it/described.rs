@@ -83,6 +83,10 @@ async fn the_page_to_try_it_brings_everything_with_it() {
     let (headers, page) = server.page("/docs").await;
     let policy = headers["content-security-policy"].to_str().expect("a text");
     assert!(policy.contains("default-src 'none'"));
-    assert!(page.contains("/openapi.json"));
-    assert!(!page.contains("http://") && !page.contains("https://"), "it asks nobody else");
+    for part in ["/docs/page.js", "/docs/page.css"] {
+        assert!(page.contains(part));
+        let (_, text) = server.page(part).await;
+        assert!(!text.contains("http://") && !text.contains("https://"), "it asks nobody else");
+    }
+    assert!(page.contains("/openapi.json") && !page.contains("http"));
 }

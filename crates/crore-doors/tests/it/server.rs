@@ -165,6 +165,16 @@ impl Server {
         (parts.headers, String::from_utf8(bytes.to_vec()).expect("UTF-8"))
     }
 
+    /// Only the status of an answer.
+    pub(crate) async fn look(&self, path: &str) -> StatusCode {
+        let request = Request::builder()
+            .method(Method::HEAD)
+            .uri(format!("http://{}{path}", self.address))
+            .body(Full::default())
+            .expect("a request");
+        self.client.request(request).await.expect("an answer").status()
+    }
+
     /// A connection for raw bytes.
     pub(crate) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.expect("a connection")

@@ -246,3 +246,18 @@ async fn a_server_that_drains_lets_those_who_wait_go_and_reports_come_in() {
     drop(idle);
     assert!(TcpStream::connect(server.address).await.is_err());
 }
+
+#[tokio::test]
+async fn whoever_only_looks_at_a_result_takes_nothing_away() {
+    let server = Server::start().await;
+    let job = json!({"kind": "sum", "keep_result": "1h", "read_once": true});
+    let pushed = server.post(Speaks::Json, "/v1/jobs", &job).await;
+    let fetched = server.post(Speaks::Json, "/v1/fetch", &json!({"queues": ["sum"]})).await;
+    let (id, delivery) = (&pushed.body["id"], &fetched.body["jobs"][0]["delivery"]);
+    let at = format!("/v1/jobs/{}/result?wait=30s", id.as_str().expect("an id"));
+    assert_eq!(server.look(&at).await, StatusCode::ACCEPTED);
+    let report = json!({"id": id, "delivery": delivery, "outcome": "done", "result": 6});
+    server.post(Speaks::Json, "/v1/finish", &json!({"jobs": [report]})).await;
+    assert_eq!(server.look(&at).await, StatusCode::OK);
+    assert_eq!(server.get(Speaks::Json, &at).await.body["result"], 6);
+}

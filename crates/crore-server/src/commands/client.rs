@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::tls::Tls;
 use crate::cli::Remote;
@@ -26,6 +26,10 @@ use crate::exit::{Failure, Why};
 const CONNECT_FOR: Duration = Duration::from_secs(5);
 /// How long an answer may take: longer than the server waits for anything.
 const ANSWER_FOR: Duration = Duration::from_secs(90);
+/// How long an answer may take to a call that does something with many jobs.
+const WORK_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// A connection that was idle for longer is not used again: the server may be closing it right now.
+const REUSED_WITHIN: Duration = Duration::from_secs(5);
 /// The longest answer.
 const LONGEST: usize = 256 << 20;
 
@@ -40,7 +44,10 @@ pub(crate) struct Client {
     prefix: String,
     token: Option<Secret>,
     runtime: Runtime,
-    connection: Option<SendRequest<Full<Bytes>>>,
+    /// A connection that can be used again, and when it was used last.
+    connection: Option<(SendRequest<Full<Bytes>>, Instant)>,
+    /// How long an answer may take.
+    answer_for: Duration,
 }
 
 impl Client {
@@ -56,7 +63,21 @@ impl Client {
             None => environment::read(environment::TOKEN).map(Secret::new),
         };
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { url, authority, tls, prefix, token, runtime, connection: None })
+        Ok(Self {
+            url,
+            authority,
+            tls,
+            prefix,
+            token,
+            runtime,
+            connection: None,
+            answer_for: ANSWER_FOR,
+        })
+    }
+
+    /// From now on waits for answers that take their time.
+    pub(crate) const fn be_patient(&mut self) {
+        self.answer_for = WORK_FOR;
     }
 
     /// Asks for something.
@@ -92,10 +113,10 @@ impl Client {
     /// Calls; an answer that is no success is an error that says what the server said.
     fn send(&mut self, method: &Method, path: &str, body: Bytes) -> anyhow::Result<String> {
         let request = self.request(method, path, body)?;
-        let Self { url, authority, tls, runtime, connection, .. } = self;
+        let Self { url, authority, tls, runtime, connection, answer_for, .. } = self;
         let answer = async {
             let mut sender = match connection.take() {
-                Some(open) if !open.is_closed() => open,
+                Some((open, used_at)) if used_at.elapsed() < REUSED_WITHIN => open,
                 _ => connect(authority, tls.as_ref(), url).await?,
             };
             sender.ready().await?;
@@ -103,10 +124,10 @@ impl Client {
             let status = response.status();
             let body = Limited::new(response.into_body(), LONGEST).collect().await;
             let body = body.map_err(|error| anyhow!(error))?.to_bytes();
-            *connection = Some(sender);
+            *connection = Some((sender, Instant::now()));
             anyhow::Ok((status, body))
         };
-        let answer = runtime.block_on(async { timeout(ANSWER_FOR, answer).await });
+        let answer = runtime.block_on(async { timeout(*answer_for, answer).await });
         let (status, body) = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) if error.is::<Failure>() => return Err(error),
@@ -148,16 +169,16 @@ impl Client {
 
 /// What an address of a server says.
 #[derive(Debug, PartialEq, Eq)]
-struct Parts {
-    is_https: bool,
-    host: String,
+pub(crate) struct Parts {
+    pub(crate) is_https: bool,
+    pub(crate) host: String,
     /// The host and the port.
-    authority: String,
+    pub(crate) authority: String,
     /// What stands before every path.
-    prefix: String,
+    pub(crate) prefix: String,
 }
 
-fn parts(url: &str) -> anyhow::Result<Parts> {
+pub(crate) fn parts(url: &str) -> anyhow::Result<Parts> {
     let wrong =
         || Failure::new(Why::Usage, format!("`{url}` is no server: write http://HOST:PORT"));
     let text = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
@@ -199,7 +220,8 @@ async fn connect(
     }
 }
 
-async fn begin<S>(stream: S) -> anyhow::Result<SendRequest<Full<Bytes>>>
+/// Speaks HTTP/1.1 on a stream.
+pub(crate) async fn begin<S>(stream: S) -> anyhow::Result<SendRequest<Full<Bytes>>>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

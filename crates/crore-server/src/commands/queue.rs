@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use crore_wire::words::Period;
 use hyper::Method;
 use serde_json::json;
 
 use super::client::{list, segment, with_query};
 use super::{Call, said};
-use crate::exit::Why;
+use crate::exit::{Failure, Why};
 use crate::out::Column;
 
 const COLUMNS: &[Column] = &[
@@ -102,14 +103,25 @@ fn act(call: &mut Call, queue: &str, act: &str) -> anyhow::Result<()> {
     call.client.post(&path, &json!({})).map(drop)
 }
 
+/// How long one call waits, in milliseconds.
+const WAIT: u64 = 30_000;
+
 fn drain(call: &mut Call, queue: &str, at_most: &str) -> anyhow::Result<ExitCode> {
+    let at_most: Period = at_most.parse().map_err(|wrong| Failure::new(Why::Usage, wrong))?;
     let path = format!("/v1/queues/{}/drain", segment(queue));
-    let path = with_query(&path, &[("wait", Some(at_most.to_owned()))]);
-    let answer = call.client.post(&path, &json!({}))?;
-    if answer.pointer("/drained") == Some(&true.into()) {
-        call.out.did(&format!("`{queue}` is paused, and none of its jobs runs"))?;
-        return Ok(ExitCode::SUCCESS);
+    let mut left = at_most.0.as_millis();
+    loop {
+        let some = left.min(WAIT);
+        let path = with_query(&path, &[("wait", Some(format!("{some}ms")))]);
+        let answer = call.client.post(&path, &json!({}))?;
+        left -= some;
+        if answer.get("drained") == Some(&true.into()) {
+            call.out.did(&format!("`{queue}` is paused, and none of its jobs runs"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if left == 0 {
+            call.out.did(&format!("`{queue}` is paused, and some of its jobs still run"))?;
+            return Ok(Why::Failed.into());
+        }
     }
-    call.out.did(&format!("`{queue}` is paused, and some of its jobs still run"))?;
-    Ok(Why::Failed.into())
 }

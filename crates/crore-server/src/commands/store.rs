@@ -4,16 +4,14 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use crore_store::SystemClock;
 use crore_store::embedded::disk::Directory;
 use crore_store::embedded::{self, Embedded, Options};
-use indicatif::ProgressBar;
 
 use crate::exit::{Failure, Why};
-use crate::out::{Format, Out};
+use crate::out::{Format, Out, busy};
 
 /// Copies a store into an empty directory.
 pub(crate) fn backup(data: &Path, to: &Path) -> anyhow::Result<ExitCode> {
@@ -90,11 +88,4 @@ fn said(error: crore_store::Error, dir: &Path) -> anyhow::Error {
 
 fn count(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
-}
-
-/// Something that moves while the disk is read. It is shown on terminals alone.
-fn busy(what: &'static str) -> ProgressBar {
-    let bar = ProgressBar::new_spinner().with_message(what);
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }

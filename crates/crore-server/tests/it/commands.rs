@@ -163,6 +163,19 @@ fn a_queue_is_paused_resumed_drained_and_set() {
 }
 
 #[test]
+fn a_queue_whose_jobs_still_run_is_not_drained() {
+    let dir = dir();
+    let server = server(dir.path());
+    server.run(&["job", "push", "mail"]).good();
+    server.post("/v1/fetch", &json!({ "queues": ["mail"], "worker": "w" }));
+    let drained = server.run(&["queue", "drain", "mail", "--for", "50ms"]);
+    assert_eq!(drained.code, Some(1), "{drained:?}");
+    assert!(drained.out.contains("still run"), "{}", drained.out);
+    assert_eq!(server.run(&["queue", "drain", "mail", "--for", "soon"]).code, Some(2));
+    server.stop_soon();
+}
+
+#[test]
 fn schedules_and_limits_are_set_listed_and_removed() {
     let dir = dir();
     let server = server(dir.path());

@@ -13,7 +13,7 @@ use super::disk::{Directory, Disk};
 use super::inner::{Did, Inner, Needs, Waits};
 use super::keep::Busy;
 use super::log::Log;
-use super::options::Options;
+use super::options::{Durability as When, Options};
 use super::recover::Found;
 use crate::bug::planted;
 use crate::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
@@ -21,7 +21,7 @@ use crate::local::Local;
 use crate::registry::{Define, Defined, Entry, Table};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crate::views::{Count, JobNotes, Note, Page, Query, Step};
-use crate::{Ailment, Answer, Committed, Durability, Error};
+use crate::{Ailment, Answer, Committed, Durability, Error, Vitals};
 use crate::{Jobs, Registry, Store, Upkeep, Views, WakeHook};
 
 /// More than a renewal mostly takes in the log.
@@ -313,8 +313,8 @@ impl Store for Embedded {
 
     fn durability(&self) -> Durability {
         match self.inner.options.durability {
-            super::Durability::Always => Durability::Power,
-            super::Durability::Interval(_) | super::Durability::None => Durability::Process,
+            When::Always => Durability::Power,
+            When::Interval(_) | When::None => Durability::Process,
         }
     }
 
@@ -324,5 +324,13 @@ impl Store for Embedded {
             true => Some(Ailment::Poisoned),
             false => health.full.map(Ailment::Full),
         }
+    }
+
+    fn vitals(&self) -> Option<Vitals> {
+        let is_stuck = self.health().stuck.is_some();
+        // A poisoned store has its files still, but nobody knows what is in them.
+        let on_disk = self.inner.lock().map(|state| state.local.records().bytes_on_disk());
+        let bytes_on_disk = on_disk.unwrap_or_default();
+        Some(Vitals { bytes_on_disk, is_stuck, ..self.inner.pulse.vitals() })
     }
 }

@@ -15,6 +15,8 @@ pub enum Package {
     MariaDb,
     /// `redis-server`.
     Redis,
+    /// `prometheus`, for itself and for `promtool`.
+    Prometheus,
     /// `util-linux`, for `setsid` and `setpriv`.
     UtilLinux,
     /// `xfsprogs`, for XFS and for `xfs_io`, which cuts any file system off from its disk.
@@ -28,6 +30,7 @@ impl Package {
             Self::Postgres => "postgresql-15",
             Self::MariaDb => "mariadb-server",
             Self::Redis => "redis-server",
+            Self::Prometheus => "prometheus",
             Self::UtilLinux => "util-linux",
             Self::Xfs => "xfsprogs",
         }
@@ -56,6 +59,7 @@ impl Package {
             Self::Postgres => &["initdb", "postgres", "psql"],
             Self::MariaDb => &["mariadb-install-db", "mariadbd", "mariadb"],
             Self::Redis => &["redis-server", "redis-cli"],
+            Self::Prometheus => &["prometheus", "promtool"],
             Self::UtilLinux => &["setsid", "setpriv"],
             Self::Xfs => &["mkfs.xfs", "xfs_io"],
         }
@@ -76,8 +80,16 @@ impl Package {
         own.into_iter().chain(path).chain(system).collect()
     }
 
-    /// The path of a program that a server cannot do without; panics like [`Package::require`].
-    pub(crate) fn need(self, program: &str) -> Result<PathBuf, Error> {
+    /// The path of a program that a test cannot do without.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`], if it is not on this machine.
+    ///
+    /// # Panics
+    ///
+    /// Like [`Package::require`].
+    pub fn need(self, program: &str) -> Result<PathBuf, Error> {
         let found = self.find(program);
         if environment::is_ci() { never_missing(found) } else { found }
     }

@@ -13,6 +13,7 @@ pub mod notes;
 pub mod payload;
 pub mod problem;
 pub mod push;
+mod pushed;
 pub mod queues;
 pub mod retry;
 mod scalar;

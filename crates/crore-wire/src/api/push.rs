@@ -10,9 +10,11 @@ use utoipa::ToSchema;
 use super::payload::Said;
 use super::retry::{Retry, said};
 use super::words::{Encoding, Hold, Needs, Retain};
-use super::{Id, Labels, Problem};
+use super::{Id, Labels};
 use crate::words::{Moment, Period};
 use crate::{Format, Raw};
+
+pub use super::pushed::{Pushed, PushedAll, Took};
 
 /// The door within which a `client_id` of this API is unique.
 pub const DOOR: &str = "native";
@@ -110,7 +112,8 @@ pub struct NewJob {
     /// Free marks.
     #[serde(default, skip_serializing_if = "is_none")]
     pub labels: Labels,
-    /// Trace context, carried to its run; the header `traceparent`, unless told otherwise.
+    /// Trace context, carried to its run: a `traceparent`, and after a space the `tracestate`, if there is one.
+    /// Unless told otherwise, that of the request: the headers `traceparent` and `tracestate`, or `b3`, or `x-b3-…`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 1024)]
     pub trace: Option<String>,
@@ -212,42 +215,6 @@ impl Push {
             _ => format.decode(bytes).map(|job| Self::One(Box::new(job))),
         }
     }
-}
-
-/// What became of a pushed job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Took {
-    /// It is stored.
-    New,
-    /// Its unique key, client id or idempotency key belongs to the job `id`; it is not stored again.
-    Duplicate,
-    /// It is not stored; `problem` says why.
-    Refused,
-}
-
-/// The answer to a pushed job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Pushed {
-    /// What became of it.
-    pub status: Took,
-    /// The job.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub id: Option<Id>,
-    /// Why it was refused.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub problem: Option<Problem>,
-}
-
-/// The answer to a batch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PushedAll {
-    /// One answer for each job, in order.
-    pub jobs: Vec<Pushed>,
-    /// The new groups, in order.
-    pub groups: Vec<Id>,
-    /// How many were refused.
-    pub refused: usize,
 }
 
 impl NewJob {

@@ -3,12 +3,12 @@
 use crore::core::machine::Outcome;
 use crore::core::{Code, Delivery, JobId, State};
 use crore::finish::Finished;
-use crore::store::Durability;
 use crore::store::registry::{QueueSettings, Value};
 use crore::store::views::Note;
-use crore::{Engine, block_on};
+use crore::store::{Durability, embedded};
+use crore::{Engine, Options, block_on};
 
-use crate::scene::{HOUR, Scene, Task, job, name, on_both, wait_for};
+use crate::scene::{HOUR, SECOND, Scene, Task, job, name, on_both, wait_for};
 
 #[test]
 fn a_quiet_engine_hands_out_nothing_and_takes_reports() {
@@ -16,9 +16,9 @@ fn a_quiet_engine_hands_out_nothing_and_takes_reports() {
         let running = scene.push(job("q"));
         let held = scene.fetch("q");
         let mut waits = Task::waiting(scene.engine.fetch(wait_for("empty")));
+        scene.push(job("q"));
         scene.engine.quiet();
         assert_eq!(waits.poll_if_woken().expect("told at once").expect("no error"), []);
-        scene.push(job("q"));
         assert_eq!(scene.try_fetch("q"), None);
         let finished = scene.finish(&held, Outcome::Done { result: None });
         assert!(matches!(finished, Finished::Yes { .. }));
@@ -30,10 +30,18 @@ fn a_quiet_engine_hands_out_nothing_and_takes_reports() {
 fn a_store_says_what_it_survives_and_what_ails_it() {
     let memory = Engine::memory();
     assert_eq!((memory.durability(), memory.ailment()), (Durability::Memory, None));
-    let dir = tempfile::tempdir().expect("a directory");
-    let engine = Engine::open(dir.path()).expect("a store");
-    assert_eq!((engine.durability(), engine.ailment()), (Durability::Power, None));
-    assert_eq!(engine.durability().to_string(), "D2");
+    for (when, survives, class) in [
+        (embedded::Durability::Always, Durability::Power, "D2"),
+        (embedded::Durability::Interval(SECOND), Durability::Process, "D1"),
+        (embedded::Durability::None, Durability::Process, "D1"),
+    ] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut options = Options::default();
+        options.store.durability = when;
+        let engine = Engine::open_with(dir.path(), options).expect("a store");
+        assert_eq!((engine.durability(), engine.ailment()), (survives, None));
+        assert_eq!(engine.durability().to_string(), class);
+    }
 }
 
 #[test]

@@ -22,3 +22,4 @@ mod sim;
 mod stop;
 mod tokens;
 mod unheard;
+mod watch;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crore::core::machine::Outcome;
 use crore::core::{Code, Job, State};
 use crore::finish::{Finish, Finished};
+use crore::store::Ailment;
 use crore::store::embedded::disk::sim::{Call, Failure, Fault, SimDisk, Then};
 use crore::store::embedded::{self, Embedded};
 use crore::{Engine, Error, Options};
@@ -95,7 +96,9 @@ fn a_failed_sync_is_told_to_whoever_waits_for_it_and_to_everybody_after() {
         assert!(waiter.poll().is_none(), "it waits for the end of the job");
         machine.fail(kind);
         let report = Finish::of(&fetched, DONE);
+        assert_eq!(engine.ailment(), None);
         assert_eq!(machine.code(engine.finish(report.clone())), Some(Code::Poisoned));
+        assert_eq!(engine.ailment(), Some(Ailment::Poisoned));
         assert_eq!(machine.code(engine.finish(report)), Some(Code::Poisoned));
         assert_eq!(machine.code(engine.push_all(job("q").into())), Some(Code::Poisoned));
         assert_eq!(machine.code(engine.fetch(wait_for("q"))), Some(Code::Poisoned));
@@ -160,6 +163,7 @@ fn a_full_disk_refuses_what_is_new_and_takes_reports_still() {
         let _ = machine.store.keep_once();
     }
     assert_eq!(refused, Some(Code::Full));
+    assert!(matches!(engine.ailment(), Some(Ailment::Full(_))));
     let done = machine.run(engine.finish(Finish::of(&fetched, DONE))).expect("reported");
     assert!(matches!(done, Finished::Yes { .. }));
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::super::{Call, said};
 use super::look::path;
 use crate::exit::{Failure, Why, eprint_or_ignore};
+use crate::out::busy;
 
 #[derive(Debug, Args)]
 pub(crate) struct Which {
@@ -110,7 +111,10 @@ fn matching(mut call: Call, act: &str, which: Which) -> anyhow::Result<ExitCode>
         ("all", Some(which.all.into())),
     ]);
     let body = |dry_run: bool| json!({ "act": act, "filter": filter, "dry_run": dry_run });
+    call.client.be_patient();
+    let counting = busy("counting jobs");
     let would = call.client.post(ACT, &body(true))?;
+    counting.finish_and_clear();
     let n = would.pointer("/done").and_then(Value::as_u64).unwrap_or(0);
     if which.dry_run {
         call.out.one(&would, TALLY)?;
@@ -119,7 +123,9 @@ fn matching(mut call: Call, act: &str, which: Which) -> anyhow::Result<ExitCode>
     if !which.yes && n > 0 && !agreed(&format!("{act} {n} jobs? [y/N] "))? {
         return Err(Failure::new(Why::Failed, "nothing was done").into());
     }
+    let working = busy("working");
     let done = call.client.post(ACT, &body(false))?;
+    working.finish_and_clear();
     call.out.one(&done, TALLY)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,87 @@
+//! Signatures in the form of Standard Webhooks, by which a worker knows that a job comes from crore and
+//! was not changed: HMAC-SHA256 over `id.timestamp.body`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use ring::hmac;
+use serde::{Deserialize, Serialize, Serializer};
+
+/// How a secret begins.
+const PREFIX: &str = "whsec_";
+
+/// A secret that crore shares with its workers: `whsec_` and 24 to 64 bytes in base64. It is never shown.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Secret(Arc<[u8]>);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+        writer.serialize_str("***")
+    }
+}
+
+impl TryFrom<String> for Secret {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let key = text.strip_prefix(PREFIX).and_then(|text| BASE64_STANDARD.decode(text).ok());
+        match key {
+            Some(key) if (24..=64).contains(&key.len()) => Ok(Self(key.into())),
+            _ => Err("a secret is `whsec_` and 24 to 64 bytes in base64"),
+        }
+    }
+}
+
+/// The signatures of a message, one for each secret, as the header says them. Two secrets are there
+/// while one takes the place of the other.
+pub(super) fn signatures(secrets: &[Secret], id: &str, timestamp: i64, body: &[u8]) -> String {
+    let sign = |secret: &Secret| {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &secret.0);
+        let mut context = hmac::Context::with_key(&key);
+        context.update(format!("{id}.{timestamp}.").as_bytes());
+        context.update(body);
+        format!("v1,{}", BASE64_STANDARD.encode(context.sign()))
+    };
+    secrets.iter().map(sign).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(text: &str) -> Result<Secret, &'static str> {
+        Secret::try_from(text.to_owned())
+    }
+
+    /// The example of the specification's own reference libraries.
+    #[test]
+    fn a_signature_is_what_other_libraries_make_of_it() {
+        let secret = secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("good");
+        let signed = signatures(
+            &[secret.clone(), secret],
+            "msg_p5jXN8AQM9LWM0D4loKWxJek",
+            1_614_265_330,
+            br#"{"test": 2432232314}"#,
+        );
+        let one = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+        assert_eq!(signed, format!("{one} {one}"));
+    }
+
+    #[test]
+    fn a_secret_is_checked_and_never_shown() {
+        for bad in ["", "whsec_", "hello", "whsec_c2hvcnQ=", "whsec_!!!!"] {
+            assert!(secret(bad).is_err(), "{bad}");
+        }
+        let good = secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("good");
+        assert_eq!(format!("{good:?}"), "***");
+    }
+}

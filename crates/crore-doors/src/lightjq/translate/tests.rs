@@ -1,0 +1,179 @@
+use super::*;
+use crore_core::{Caps, JobId, Live, Time};
+use crore_wire::Format::{Json, Msgpack};
+
+const DAY: Span = Span::from_secs(86_400);
+
+fn read(text: &str) -> Result<Spec, Invalid> {
+    Json.decode::<NewJob>(text.as_bytes()).and_then(|job| spec(&job, DAY))
+}
+
+#[test]
+fn what_is_left_out_is_as_documented() {
+    let spec = read(r#"{"name":"mail","argument":{}}"#).expect("good");
+    assert_eq!((spec.queue.as_str(), spec.kind.as_str(), spec.priority), ("lightjq", "mail", 0));
+    assert_eq!(spec.retry.max_attempts, Some(11));
+    assert_eq!((spec.timeout, spec.lease), (Some(Span::from_secs(30)), Some(Span::from_secs(40))));
+    assert_eq!((spec.keep, spec.lapse), (Keep::Discard, Lapse::Failure));
+    let job: crore_core::NewJob = spec.into();
+    assert_eq!(job.check(&Caps::default(), Time::ZERO), Ok(()));
+}
+
+#[test]
+fn everything_that_is_said_is_heard() {
+    let spec = read(
+        r#"{"name":"mail","argument":{"to":"ada"},"priority":-5,"max_retry":0,"keep_result":true,
+            "timeout":86390,"colour":"blue"}"#,
+    )
+    .expect("good");
+    assert_eq!((spec.priority, spec.retry.max_attempts), (-5, Some(1)));
+    assert_eq!((spec.keep, spec.lease), (Keep::Once(DAY), Some(DAY)));
+    assert_eq!(&*spec.payload.bytes, b"\x81\xa2to\xa3ada");
+    let job: crore_core::NewJob = spec.into();
+    assert_eq!(job.check(&Caps::default(), Time::ZERO), Ok(()));
+}
+
+#[test]
+fn a_messagepack_argument_keeps_its_bytes() {
+    // A map with a 16-bit length and a number that is wider than it need be.
+    let argument = b"\xde\x00\x01\xa1n\xce\x00\x00\x00\x07";
+    let body = [&b"\x82\xa4name\xa1a\xa8argument"[..], argument].concat();
+    let job: NewJob = Msgpack.decode(&body).expect("good");
+    assert_eq!(&*spec(&job, DAY).expect("good").payload.bytes, argument);
+}
+
+#[test]
+fn every_mistake_names_its_field() {
+    for (body, field) in [
+        (r#"{"argument":{}}"#, "name"),
+        (r#"{"name":"","argument":{}}"#, "name"),
+        (r#"{"name":5,"argument":{}}"#, "name"),
+        (r#"{"name":"a"}"#, "argument"),
+        (r#"{"name":"a","argument":[1]}"#, "argument"),
+        (r#"{"name":"a","argument":null}"#, "argument"),
+        (r#"{"name":"a","argument":{"x":1,"x":2}}"#, "argument"),
+        (r#"{"name":"a","argument":{},"priority":2147483648}"#, "priority"),
+        (r#"{"name":"a","argument":{},"priority":1.5}"#, "priority"),
+        (r#"{"name":"a","argument":{},"priority":"1"}"#, "priority"),
+        (r#"{"name":"a","argument":{},"max_retry":-1}"#, "max_retry"),
+        (r#"{"name":"a","argument":{},"max_retry":1000}"#, "max_retry"),
+        (r#"{"name":"a","argument":{},"keep_result":1}"#, "keep_result"),
+        (r#"{"name":"a","argument":{},"timeout":0}"#, "timeout"),
+        (r#"{"name":"a","argument":{},"timeout":86391}"#, "timeout"),
+        (r#"{"name":"a","argument":{},"timeout":-1}"#, "timeout"),
+    ] {
+        assert_eq!(read(body).expect_err(body).field, field, "{body}");
+    }
+}
+
+fn job(state: State, attempt: u32) -> Job {
+    let spec = read(r#"{"name":"mail","argument":{}}"#).expect("good");
+    let mut live = Live::pushed(Time::ZERO, Time::ZERO, 0);
+    (live.state, live.attempt) = (state, attempt);
+    live.worker = Some(Name::new("worker", "w1").expect("good"));
+    live.ended_at = state.has_ended().then_some(Time::from_millis(1500));
+    Job { id: JobId(7), spec: spec.into(), live }
+}
+
+#[test]
+fn states_are_said_in_five_words() {
+    for (state, attempt, word, retries) in [
+        (State::Waiting, 0, "queued", 0),
+        (State::Scheduled, 0, "queued", 0),
+        (State::Ready, 0, "queued", 0),
+        (State::Running, 1, "running", 0),
+        (State::Scheduled, 1, "retrying", 1),
+        (State::Ready, 1, "retrying", 1),
+        (State::Running, 2, "running", 1),
+        (State::Done, 3, "done", 2),
+        (State::Dead, 3, "error", 2),
+        (State::Cancelled, 0, "error", 0),
+    ] {
+        let body = Json.encode(&status(&job(state, attempt), None));
+        let said: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!((&said["status"], &said["retry_count"]), (&word.into(), &retries.into()));
+        let worker = if word == "queued" { serde_json::Value::Null } else { "w1".into() };
+        assert_eq!(said["worker_id"], worker, "{state:?}");
+        let is_over = said["finished_at"] == "1970-01-01T00:00:01.500Z";
+        assert_eq!(is_over, state.has_ended(), "{said}");
+    }
+}
+
+#[test]
+fn what_is_kept_is_a_result_or_an_error() {
+    let kept = Payload::new(Encoding::Msgpack, &b"\x93\x01\x02\x03"[..]);
+    let said = |state, kept: &Payload| -> serde_json::Value {
+        let body = Json.encode(&status(&job(state, 1), Some(kept)));
+        serde_json::from_slice(&body).expect("JSON")
+    };
+    let done = said(State::Done, &kept);
+    assert_eq!((&done["result"], &done["error"]), (&serde_json::json!([1, 2, 3]), &().into()));
+    let dead = said(State::Dead, &kept);
+    assert_eq!((&dead["error"], &dead["result"]), (&serde_json::json!([1, 2, 3]), &().into()));
+    let text = Payload::new(Encoding::Text, &b"hello"[..]);
+    assert_eq!(said(State::Done, &text)["result"], "hello");
+    let bytes = Payload::new(Encoding::Bytes, &b"\x00\xff"[..]);
+    let body = Msgpack.encode(&status(&job(State::Done, 1), Some(&bytes)));
+    assert!(body.windows(4).any(|part| part == b"\xc4\x02\x00\xff"), "bytes stay bytes");
+}
+
+#[test]
+fn a_worker_is_told_both_names_of_the_job() {
+    let mut running = job(State::Running, 3);
+    running.live.delivery = crore_core::Delivery(9);
+    let said: serde_json::Value =
+        rmp_serde::from_slice(&worker_job(&running)).expect("MessagePack");
+    let expected = serde_json::json!({
+        "id": "7", "job_id": "7", "name": "mail", "argument": {}, "timeout": 30, "delivery": "9",
+        "retry_count": 2,
+    });
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn reports_are_heard_and_incomplete_ones_refused() {
+    let read = |text: &str| Json.decode::<Report>(text.as_bytes()).and_then(outcome);
+    let nothing = Outcome::Done { result: None };
+    assert_eq!(read(r#"{"type":"success"}"#), Ok(nothing.clone()));
+    assert_eq!(read(r#"{"type":"success","result":null}"#), Ok(nothing));
+    let result = Some(Payload::new(Encoding::Msgpack, &b"\x07"[..]));
+    assert_eq!(read(r#"{"type":"success","result":7}"#), Ok(Outcome::Done { result }));
+    let failure = r#"{"type":"failure","reason":"timeout","should_retry":true,"message":"late"}"#;
+    let again = Again::ByPolicy;
+    let late = Outcome::Failed { error: "late".into(), detail: None, again };
+    assert_eq!(read(failure), Ok(late));
+    for (body, field) in [
+        (r#"{}"#, "type"),
+        (r#"{"type":"maybe"}"#, "type"),
+        (r#"{"type":"failure","should_retry":true,"message":"late"}"#, "reason"),
+        (r#"{"type":"failure","reason":"tired","should_retry":true,"message":""}"#, "reason"),
+        (r#"{"type":"failure","reason":"other","message":"late"}"#, "should_retry"),
+        (r#"{"type":"failure","reason":"other","should_retry":true}"#, "message"),
+    ] {
+        assert_eq!(read(body).expect_err(body).field, field, "{body}");
+    }
+}
+
+#[test]
+fn an_error_is_told_with_its_message_also_while_the_job_is_tried_again() {
+    let error = Raw::new(Json, &br#"{"code":[5]}"#[..]);
+    let text = telling("no\nluck".to_owned(), Some(&error));
+    assert_eq!(text, "no\nluck\nerror: {\"code\":[5]}");
+    assert_eq!(told(&text), ("no\nluck", Some(error)));
+    assert_eq!(told("no luck"), ("no luck", None));
+    let cut = &text[..text.len() - 1];
+    assert_eq!(told(cut), (cut, None), "half an error is none");
+    let mut retrying = job(State::Scheduled, 1);
+    retrying.live.history.push(crore_core::job::Attempt {
+        delivery: crore_core::Delivery(1),
+        started_at: Time::ZERO,
+        ended_at: Time::ZERO,
+        worker: None,
+        ended: crore_core::job::Ended::Failed,
+        error: Some(text.into()),
+    });
+    let said: serde_json::Value =
+        serde_json::from_slice(&Json.encode(&status(&retrying, None))).expect("JSON");
+    assert_eq!(said["message"], "no\nluck");
+    assert_eq!(said["error"], serde_json::json!({"code": [5]}));
+}

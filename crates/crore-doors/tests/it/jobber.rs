@@ -1,0 +1,182 @@
+//! Jobber's calls, as a client makes them, and what becomes of its jobs.
+
+use std::sync::Arc;
+
+use crore::Engine;
+use crore::fetch::Fetch;
+use crore::finish::Finish;
+use crore::store::Memory;
+use crore_core::machine::{Again, Outcome};
+use crore_core::{Encoding, Job, Name, Span, State};
+use crore_doors::jobber;
+use crore_testkit::FakeClock;
+use crore_wire::words::Period;
+use http::{HeaderMap, Method};
+use serde_json::{Value, json};
+
+use crate::place::{Answer, Place};
+
+async fn post(place: &Place, path: &str, body: &str) -> Answer {
+    place.send(Method::POST, path, HeaderMap::new(), body.to_owned().into()).await
+}
+
+async fn fetch(engine: &Engine, queue: &str) -> Option<Job> {
+    let name = |text| Name::new("name", text).expect("good");
+    engine.fetch(Fetch::new(name(queue), name("w1"))).await.expect("an answer").pop()
+}
+
+#[tokio::test]
+async fn both_paths_take_either_key_and_answer_with_their_own() {
+    let place = Place::start().await;
+    for (path, key) in [("/jobber/queue", "job-id"), ("/jobs", "jobId")] {
+        for body in [
+            r#"{"type":"sample","payload":{"ms": 5.50}}"#,
+            r#"{"jobType":" sample ","payload":{"ms": 5.50}}"#,
+        ] {
+            let posted = post(&place, path, body).await;
+            assert_eq!(posted.status, 201);
+            assert_eq!(posted.headers["content-type"], "application/json");
+            let answer: Value = serde_json::from_slice(&posted.bytes).expect("JSON");
+            let uuid = answer[key].as_str().expect("a uuid");
+            assert_eq!((answer.as_object().map(serde_json::Map::len), uuid.len()), (Some(1), 36));
+            let job = fetch(&place.engine, "sample").await.expect("it is ready");
+            assert_eq!(jobber::id::job_id(uuid), Some(job.id), "the uuid names the job");
+            assert_eq!(
+                (job.spec.kind.as_str(), job.spec.payload.encoding),
+                ("sample", Encoding::Json)
+            );
+            assert_eq!(&*job.spec.payload.bytes, br#"{"ms": 5.50}"#, "as it came");
+        }
+    }
+}
+
+#[tokio::test]
+async fn any_payload_will_do_and_none_is_null() {
+    let place = Place::start().await;
+    for (body, payload) in [
+        (r#"{"type":"a"}"#, "null"),
+        (r#"{"type":"a","payload":null}"#, "null"),
+        (r#"{"type":"a","payload":"text"}"#, r#""text""#),
+        (r#"{"type":"a","payload":[1,2]}"#, "[1,2]"),
+        (r#"{"type":"a","payload":7,"colour":"blue"}"#, "7"),
+    ] {
+        assert_eq!(post(&place, "/jobs", body).await.status, 201, "{body}");
+        let job = fetch(&place.engine, "a").await.expect("it is ready");
+        assert_eq!(std::str::from_utf8(&job.spec.payload.bytes), Ok(payload));
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_as_jobber_says_it() {
+    let place = Place::start().await;
+    let wrong = "Request body is not in the right format\n";
+    for path in ["/jobber/queue", "/jobs"] {
+        for body in
+            ["", "{", "[]", "null", "{}", r#"{"type":""}"#, r#"{"jobType":" \t"}"#, r#"{"type":5}"#]
+        {
+            let refused = post(&place, path, body).await;
+            assert_eq!((refused.status, &refused.bytes[..]), (400, wrong.as_bytes()), "{body}");
+            assert_eq!(refused.headers["content-type"], "text/plain; charset=utf-8");
+            assert_eq!(refused.headers["x-content-type-options"], "nosniff");
+        }
+        let long = format!(r#"{{"type":"{}"}}"#, "x".repeat(256));
+        for (body, field) in [
+            (long.as_str(), "type"),
+            ("{\"type\":\"a\\u0000b\"}", "type"),
+            (r#"{"type":"a","payload":{"x":1,"x":2}}"#, "payload"),
+        ] {
+            let refused = post(&place, path, body).await;
+            let text = String::from_utf8_lossy(&refused.bytes).into_owned();
+            assert_eq!(refused.status, 400);
+            assert!(text.starts_with(&format!("{}: {field}: ", wrong.trim_end())), "{text}");
+        }
+        assert_eq!(place.get(path).await.status, 405);
+    }
+    assert_eq!(post(&place, "/jobber", "{}").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_job_that_cannot_be_kept_is_said_to_be() {
+    let place = Place::start().await;
+    place.engine.stop().expect("stopped");
+    let refused = post(&place, "/jobs", r#"{"type":"a"}"#).await;
+    let text = String::from_utf8_lossy(&refused.bytes).into_owned();
+    assert_eq!(
+        (refused.status, &refused.headers["x-content-type-options"]),
+        (500, &"nosniff".parse().expect("good"))
+    );
+    assert!(text.starts_with("Unable to post job, Error: stopping: "), "{text}");
+}
+
+/// An engine whose time is the test's.
+fn engine() -> (Engine, Arc<FakeClock>) {
+    let clock = Arc::new(FakeClock::default());
+    let store = Arc::new(Memory::new(clock.clone()));
+    let engine = Engine::over(store, clock.clone(), crore::Options::default()).expect("an engine");
+    (engine, clock)
+}
+
+#[tokio::test]
+async fn every_abandoned_job_is_recovered_without_end() {
+    let (engine, clock) = engine();
+    let place = Place::on(engine, |_| {}).await;
+    for n in 0..3 {
+        let body = json!({"type": "sample", "payload": n}).to_string();
+        assert_eq!(post(&place, "/jobs", &body).await.status, 201);
+    }
+    for round in 0..30 {
+        let mut taken = Vec::new();
+        while let Some(job) = fetch(&place.engine, "sample").await {
+            taken.push(job.spec.payload.bytes.to_vec());
+        }
+        assert_eq!(taken, [b"0", b"1", b"2"], "round {round}: all of them, in order");
+        clock.advance(Span::from_millis(14_999));
+        place.engine.upkeep_once().await.expect("upkeep");
+        assert_eq!(fetch(&place.engine, "sample").await, None, "not before its time");
+        clock.advance(Span::from_millis(1));
+        place.engine.upkeep_once().await.expect("upkeep");
+    }
+    let job = fetch(&place.engine, "sample").await.expect("it is still there");
+    assert_eq!((job.live.crashes, job.live.attempt), (30, 1));
+    let done = Finish::of(&job, Outcome::Done { result: None });
+    place.engine.finish(done).await.expect("an answer");
+    let job = place.engine.get(job.id).await.expect("an answer").expect("it is kept for a while");
+    assert_eq!(job.live.state, State::Done);
+}
+
+#[tokio::test]
+async fn a_type_may_have_a_visibility_timeout_of_its_own() {
+    let (engine, clock) = engine();
+    let place = Place::on(engine, |options| {
+        let slow = ("slow".to_owned(), Period(Span::from_secs(60)));
+        options.jobber.types.extend([slow]);
+    })
+    .await;
+    for kind in ["slow", "fast"] {
+        let body = json!({"type": kind}).to_string();
+        assert_eq!(post(&place, "/jobs", &body).await.status, 201);
+        assert!(fetch(&place.engine, kind).await.is_some());
+    }
+    clock.advance(Span::from_secs(15));
+    place.engine.upkeep_once().await.expect("upkeep");
+    assert!(fetch(&place.engine, "fast").await.is_some());
+    assert!(fetch(&place.engine, "slow").await.is_none());
+    clock.advance(Span::from_secs(45));
+    place.engine.upkeep_once().await.expect("upkeep");
+    assert!(fetch(&place.engine, "slow").await.is_some());
+}
+
+#[tokio::test]
+async fn a_failure_is_tried_again_and_not_lost() {
+    let (engine, clock) = engine();
+    let place = Place::on(engine, |_| {}).await;
+    assert_eq!(post(&place, "/jobs", r#"{"type":"sample"}"#).await.status, 201);
+    for _ in 0..30 {
+        let job = fetch(&place.engine, "sample").await.expect("it is there again");
+        let failed = Outcome::Failed { error: "no".into(), detail: None, again: Again::ByPolicy };
+        place.engine.finish(Finish::of(&job, failed)).await.expect("an answer");
+        clock.advance(Span::from_secs(2 * 60 * 60));
+        place.engine.upkeep_once().await.expect("upkeep");
+    }
+    assert!(fetch(&place.engine, "sample").await.is_some());
+}

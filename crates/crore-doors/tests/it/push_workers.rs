@@ -1,0 +1,642 @@
+//! Push workers that do what workers do: work, die, hang, lie, say things twice and too late.
+
+mod crowd;
+
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use crore::Engine;
+use crore::finish::Finish;
+use crore_core::machine::Outcome;
+use crore_core::{Name, Span, State};
+use crore_doors::Options;
+use crore_doors::lightjq::push;
+use crore_doors::outbound::{self, Addresses, Outbound, Resolve};
+use crore_wire::Format;
+use crore_wire::words::Period;
+use http::{Method, Response};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::peer::{Call, Peer, Speaks, response};
+use crate::place::{Place, eventually};
+
+fn job_of(call: &Call) -> Value {
+    assert_eq!((call.method.as_str(), call.uri.path()), ("POST", "/worker-job"));
+    assert_eq!(call.headers["content-type"], "application/msgpack");
+    rmp_serde::from_slice(&call.body).expect("MessagePack")
+}
+
+fn packed(status: u16, body: &Value) -> Option<Response<Bytes>> {
+    let response = response(status).header("content-type", "application/msgpack");
+    Some(response.body(Format::Msgpack.encode(body).into()).expect("good"))
+}
+
+fn plain(status: u16) -> Option<Response<Bytes>> {
+    Some(response(status).body(Bytes::new()).expect("good"))
+}
+
+/// A worker that is done with every job at once.
+fn ready() -> Speaks {
+    Speaks::by(|_, _| packed(200, &json!({"type": "success", "result": "ok"})))
+}
+
+fn job(name: &str) -> Value {
+    json!({"name": name, "argument": {"n": 1}})
+}
+
+/// Everything is remembered for so short a time that a test can wait for it.
+fn hasty(options: &mut Options) {
+    let workers = &mut options.lightjq.workers;
+    workers.rest = Period(Span::from_millis(20));
+    workers.max_rest = Period(Span::from_millis(100));
+}
+
+#[tokio::test]
+async fn a_job_is_given_to_a_worker_and_its_report_ends_it() {
+    let place = Place::start().await;
+    let peer = Peer::start(Speaks::status(202)).await;
+    let worker = place.join(&peer.url(), 4).await;
+    let id = place.push(json!({"name": "mail", "argument": {"n": 1}, "keep_result": true})).await;
+    peer.until_called(1).await;
+    let job = job_of(&peer.call(0));
+    assert_eq!((&job["id"], &job["job_id"]), (&json!(id), &json!(id)));
+    assert_eq!((&job["name"], &job["argument"]), (&json!("mail"), &json!({"n": 1})));
+    assert_eq!(job["timeout"], 30);
+    let running = place.status(&id).await;
+    assert_eq!((&running["status"], &running["worker_id"]), (&json!("running"), &json!(worker)));
+    let report = json!({"job_id": id, "type": "success", "result": [1, 2]});
+    assert_eq!(place.done(&worker, report).await, 204);
+    let done = place.status(&id).await;
+    assert_eq!((&done["status"], &done["result"]), (&json!("done"), &json!([1, 2])));
+}
+
+#[tokio::test]
+async fn a_report_may_come_with_the_answer() {
+    let place = Place::start().await;
+    let peer = Peer::start(Speaks::by(|n, _| match n {
+        0 => packed(200, &json!({"type": "success", "result": {"sum": 3}})),
+        1 => {
+            let body = br#"{"type":"failure","reason":"other","should_retry":false,"message":"no","error":5}"#;
+            let response = response(200).header("content-type", "application/json");
+            Some(response.body(Bytes::from_static(body)).expect("good"))
+        }
+        _ => plain(200),
+    }))
+    .await;
+    place.join(&peer.url(), 1).await;
+    let keep = json!({"name": "sum", "argument": {}, "keep_result": true});
+    let first = place.push(keep.clone()).await;
+    assert_eq!(place.until(&first, "done").await["result"], json!({"sum": 3}));
+    let second = place.push(job("sum")).await;
+    let failed = place.until(&second, "error").await;
+    assert_eq!((&failed["message"], &failed["error"]), (&json!("no"), &json!(5)));
+    let third = place.push(keep).await;
+    assert_eq!(place.until(&third, "done").await["result"], Value::Null);
+}
+
+#[tokio::test]
+async fn nobody_is_given_more_than_it_said_and_the_least_priority_comes_first() {
+    let place = Place::start().await;
+    let mut ids = Vec::new();
+    for priority in [3, 1, 2] {
+        ids.push(place.push(json!({"name": "a", "argument": {}, "priority": priority})).await);
+    }
+    let peer = Peer::start(Speaks::status(202)).await;
+    let worker = place.join(&peer.url(), 2).await;
+    peer.until_called(2).await;
+    let given = |n| job_of(&peer.call(n))["id"].clone();
+    let mut first: Vec<Value> = vec![given(0), given(1)];
+    first.sort_by_key(ToString::to_string);
+    assert_eq!(first, [json!(ids[1]), json!(ids[2])]);
+    // The third is given when there is room for it, and not before.
+    place.until(&ids[1], "running").await;
+    assert_eq!(place.status(&ids[0]).await["status"], "queued");
+    assert_eq!(peer.calls(), 2);
+    assert_eq!(place.done(&worker, json!({"job_id": ids[1], "type": "success"})).await, 204);
+    peer.until_called(3).await;
+    assert_eq!(given(2), json!(ids[0]));
+}
+
+#[tokio::test]
+async fn a_name_that_a_worker_does_not_know_is_tried_with_another() {
+    let place = Place::start().await;
+    let knows = |name: &'static str| {
+        Speaks::by(move |_, call| {
+            if job_of(call)["name"] == name {
+                packed(200, &json!({"type": "success"}))
+            } else {
+                plain(404)
+            }
+        })
+    };
+    let (mail, call) = (Peer::start(knows("mail")).await, Peer::start(knows("call")).await);
+    place.join(&mail.url(), 1).await;
+    place.join(&call.url(), 1).await;
+    let mut ids = Vec::new();
+    for n in 0..10 {
+        ids.push(place.push(job(if n % 2 == 0 { "mail" } else { "call" })).await);
+    }
+    let unknown = place.push(json!({"name": "dance", "argument": {}, "priority": -1})).await;
+    for id in &ids {
+        assert_eq!(place.until(id, "done").await["retry_count"], 0);
+    }
+    // Each is asked about what it does not know once, and nobody fails for that.
+    let asked = |peer: &Peer, name: &str| {
+        (0..peer.calls()).filter(|n| job_of(&peer.call(*n))["name"] == name).count()
+    };
+    eventually(|| async { asked(&mail, "dance") == 1 && asked(&call, "dance") == 1 }).await;
+    assert!(asked(&mail, "call") <= 1 && asked(&call, "mail") <= 1);
+    let waits = place.status(&unknown).await;
+    assert_eq!((&waits["status"], &waits["retry_count"]), (&json!("queued"), &json!(0)));
+    // Whoever comes later and knows it is given it at once.
+    let dance = Peer::start(knows("dance")).await;
+    place.join(&dance.url(), 1).await;
+    place.until(&unknown, "done").await;
+}
+
+#[tokio::test]
+async fn what_is_not_known_is_asked_again_after_a_while() {
+    let place = Place::on(Engine::memory(), |options| {
+        options.lightjq.workers.unknown_for = Period(Span::from_millis(300));
+    })
+    .await;
+    let peer = Peer::start(Speaks::by(|n, _| if n == 0 { plain(404) } else { plain(200) })).await;
+    place.join(&peer.url(), 1).await;
+    let id = place.push(job("mail")).await;
+    assert_eq!(place.until(&id, "done").await["retry_count"], 0);
+    assert_eq!(peer.calls(), 2);
+}
+
+#[tokio::test]
+async fn an_unreachable_worker_costs_no_attempt() {
+    let place = Place::on(Engine::memory(), hasty).await;
+    let gone = Peer::start(ready()).await;
+    let (url, port) = (gone.url(), gone.port());
+    drop(gone);
+    place.join(&url, 1).await;
+    let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
+    let notes = || async {
+        let notes = place.engine.notes(crore_core::JobId(id.parse().expect("a number"))).await;
+        notes.expect("an answer").lines.len()
+    };
+    eventually(|| async { notes().await >= 3 }).await;
+    eventually(|| async { place.status(&id).await["status"] == "queued" }).await;
+    let back = Peer::start_at(([127, 0, 0, 1], port).into(), ready()).await;
+    let done = place.until(&id, "done").await;
+    assert_eq!((&done["retry_count"], back.calls()), (&json!(0), 1));
+}
+
+#[tokio::test]
+async fn a_worker_that_stays_away_is_gone_and_others_go_on() {
+    let place = Place::on(Engine::memory(), |options| {
+        hasty(options);
+        options.lightjq.workers.gone_after = Period(Span::from_millis(100));
+    })
+    .await;
+    let gone = Peer::start(ready()).await;
+    let (url, peer) = (gone.url(), Peer::start(ready()).await);
+    drop(gone);
+    let absent = place.join(&url, 5).await;
+    place.join(&peer.url(), 1).await;
+    for _ in 0..5 {
+        let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
+        assert_eq!(place.until(&id, "done").await["retry_count"], 0);
+    }
+    let is_gone = || async {
+        // It is only noticed while somebody wants something of it.
+        place.push(job("mail")).await;
+        let workers = place.engine.workers().await.expect("an answer");
+        workers.iter().all(|entry| entry.name.as_str() != absent)
+    };
+    eventually(is_gone).await;
+    let left = place.ask(Method::DELETE, "/worker", &[("worker-id", &absent)], None).await;
+    assert_eq!(left.status, 404);
+}
+
+#[tokio::test]
+async fn what_a_worker_answers_wrongly_is_a_failure_of_the_job() {
+    for (speaks, message) in [
+        (Speaks::status(500), "the worker answered 500"),
+        (Speaks::status(400), "the worker answered 400"),
+        (Speaks::body(200, "<html>"), "is no report"),
+        (Speaks::by(|_, _| None), "hung up"),
+        (Speaks::raw(b"garbage\r\n\r\n".to_vec()), "hung up"),
+        (Speaks::body(200, vec![0; 2 << 20]), "answered more than 1MiB"),
+    ] {
+        let place = Place::start().await;
+        let peer = Peer::start(speaks).await;
+        place.join(&peer.url(), 1).await;
+        let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
+        let failed = place.until(&id, "error").await;
+        let said = failed["message"].as_str().expect("a text");
+        assert!(said.contains(message), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_is_retried_and_may_succeed() {
+    let place = Place::start().await;
+    let peer = Peer::start(Speaks::by(|n, _| if n == 0 { plain(500) } else { plain(200) })).await;
+    place.join(&peer.url(), 1).await;
+    let id = place.push(job("mail")).await;
+    let retrying = place.until(&id, "retrying").await;
+    assert_eq!(retrying["retry_count"], 1);
+    assert_eq!(place.until(&id, "done").await["retry_count"], 1);
+    assert_eq!(job_of(&peer.call(1))["retry_count"], 1);
+}
+
+#[tokio::test]
+async fn a_busy_worker_is_left_alone_and_the_job_goes_elsewhere() {
+    let place = Place::start().await;
+    let busy = Peer::start(Speaks::status(503)).await;
+    place.join(&busy.url(), 10).await;
+    let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
+    busy.until_called(1).await;
+    let peer = Peer::start(ready()).await;
+    place.join(&peer.url(), 1).await;
+    assert_eq!(place.until(&id, "done").await["retry_count"], 0);
+}
+
+#[tokio::test]
+async fn a_worker_that_hangs_or_never_reports_is_ended_by_the_timeout() {
+    for speaks in [Speaks::nothing(), Speaks::status(202)] {
+        let place = Place::start().await;
+        let peer = Peer::start(speaks).await;
+        let worker = place.join(&peer.url(), 1).await;
+        let slow = json!({"name": "slow", "argument": {}, "timeout": 1, "max_retry": 0});
+        let id = place.push(slow).await;
+        let failed = place.until(&id, "error").await;
+        assert_eq!(failed["message"], "timed out");
+        // It reports after all, when nobody waits for it any more.
+        let late = json!({"job_id": id, "type": "success", "result": 1});
+        assert_eq!(place.done(&worker, late).await, 404);
+        assert_eq!(place.status(&id).await["status"], "error");
+    }
+}
+
+#[tokio::test]
+async fn the_place_of_a_job_that_timed_out_is_free_again() {
+    let place = Place::start().await;
+    let peer = Peer::start(Speaks::by(|n, _| if n == 0 { plain(202) } else { plain(200) })).await;
+    place.join(&peer.url(), 1).await;
+    let lost = place.push(json!({"name": "a", "argument": {}, "timeout": 1, "max_retry": 0})).await;
+    let next = place.push(job("b")).await;
+    peer.until_called(1).await;
+    assert_eq!(place.status(&next).await["status"], "queued");
+    place.until(&next, "done").await;
+    assert_eq!(place.status(&lost).await["status"], "error");
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_loses_no_job() {
+    let place = Place::on(Engine::memory(), hasty).await;
+    let mortal = Peer::start(Speaks::status(202)).await;
+    place.join(&mortal.url(), 3).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(place.push(json!({"name": "mail", "argument": {}, "timeout": 1})).await);
+    }
+    mortal.until_called(3).await;
+    drop(mortal);
+    let peer = Peer::start(ready()).await;
+    place.join(&peer.url(), 3).await;
+    for id in &ids {
+        assert_eq!(place.until(id, "done").await["retry_count"], 1, "the timeout was a failure");
+    }
+}
+
+#[tokio::test]
+async fn a_report_counts_once_and_only_from_whoever_has_the_job() {
+    let place = Place::start().await;
+    let peer = Peer::start(Speaks::status(202)).await;
+    let worker = place.join(&peer.url(), 1).await;
+    let id = place.push(json!({"name": "mail", "argument": {}, "keep_result": true})).await;
+    peer.until_called(1).await;
+    let delivery = job_of(&peer.call(0))["delivery"].as_str().expect("a text").to_owned();
+    assert_eq!(peer.call(0).headers["crore-delivery"], delivery.as_str());
+    let report = |result: u64| json!({"job_id": id, "type": "success", "result": result});
+    assert_eq!(place.done("lightjq-somebody-else", report(1)).await, 404);
+    let mut other = report(2);
+    other["delivery"] = json!(format!("{delivery}0"));
+    assert_eq!(place.done(&worker, other).await, 404, "another delivery");
+    let mut mine = report(3);
+    mine["delivery"] = json!(delivery);
+    assert_eq!(place.done(&worker, mine).await, 204);
+    assert_eq!(place.done(&worker, report(4)).await, 204, "it did not hear the answer");
+    assert_eq!(place.status(&id).await["result"], 3, "the first counts");
+    for (report, status) in [
+        (json!({"type": "success"}), 400),
+        (json!({"job_id": id}), 400),
+        (json!({"job_id": id, "type": "failure"}), 400),
+        (json!({"job_id": "x", "type": "success"}), 404),
+        (json!({"job_id": "999", "type": "success"}), 404),
+    ] {
+        assert_eq!(place.done(&worker, report.clone()).await, status, "{report}");
+    }
+    let nameless = Some((Format::Json, report(5)));
+    let refused = place.ask(Method::POST, "/done", &[], nameless).await;
+    assert_eq!((refused.status, &refused.body()["field"]), (400, &json!("worker_id")));
+}
+
+#[tokio::test]
+async fn a_report_that_is_faster_than_the_answer_counts() {
+    let place = Arc::new(Place::start().await);
+    let worker = Arc::new(Mutex::new(String::new()));
+    let (reporter, id) = (Arc::clone(&place), Arc::clone(&worker));
+    let hangs = Peer::start(Speaks::by(move |_, call| {
+        let (place, id) = (Arc::clone(&reporter), id.lock().expect("no panic").clone());
+        let report = json!({"job_id": job_of(call)["id"], "type": "success", "result": "early"});
+        tokio::spawn(async move { place.done(&id, report).await });
+        plain(202)
+    }))
+    .await;
+    *worker.lock().expect("no panic") = place.join(&hangs.url(), 1).await;
+    let job = json!({"name": "mail", "argument": {}, "keep_result": true});
+    for _ in 0..10 {
+        let id = place.push(job.clone()).await;
+        assert_eq!(place.until(&id, "done").await["result"], "early");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_sends_us_elsewhere_is_not_followed_and_costs_no_attempt() {
+    let place = Place::on(Engine::memory(), hasty).await;
+    let trap = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    trap.set_nonblocking(true).expect("a socket");
+    let inner = format!("http://{}/worker-job", trap.local_addr().expect("bound"));
+    for location in ["http://169.254.169.254/latest/meta-data", &inner] {
+        let liar = Peer::start(Speaks::redirect(307, location)).await;
+        let worker = place.join(&liar.url(), 1).await;
+        let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
+        liar.until_called(2).await;
+        let left = place.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
+        assert_eq!(left.status, 204);
+        let peer = Peer::start(ready()).await;
+        let honest = place.join(&peer.url(), 1).await;
+        assert_eq!(place.until(&id, "done").await["retry_count"], 0);
+        place.ask(Method::DELETE, "/worker", &[("worker-id", &honest)], None).await;
+    }
+    assert!(trap.accept().is_err(), "nobody came");
+}
+
+#[tokio::test]
+async fn a_worker_cannot_register_what_may_not_be_called() {
+    let place = Place::start().await;
+    let own = format!("http://{}", place.address());
+    for url in [
+        "http://169.254.169.254/latest/meta-data",
+        "http://10.0.0.1:8080",
+        "http://[fe80::1]:8080",
+        "http://0.0.0.0:8080",
+        "http://192.168.1.1",
+        "file:///etc/passwd",
+        "http://user@127.0.0.1:8080",
+        "http://127.0.0.1:22",
+        "http://no-such-host.invalid",
+        &own,
+    ] {
+        let body = json!({"name": "w", "max_jobs": 1, "url": url});
+        let refused = place.post("/worker", body).await;
+        assert_eq!(refused.status, 400, "{url}");
+        let problem = refused.body();
+        assert_eq!(
+            (&problem["code"], &problem["field"]),
+            (&json!("outbound-denied"), &json!("url"))
+        );
+    }
+    for (body, field) in [
+        (json!({"max_jobs": 1}), "name"),
+        (json!({"name": "", "max_jobs": 1}), "name"),
+        (json!({"name": "w"}), "max_jobs"),
+        (json!({"name": "w", "max_jobs": 0}), "max_jobs"),
+        (json!({"name": "w", "max_jobs": -1}), "max_jobs"),
+        (json!({"name": "w", "max_jobs": 1, "port": 70000}), "port"),
+        (json!({"name": "w", "max_jobs": 1, "host": "a b"}), "url"),
+    ] {
+        let refused = place.post("/worker", body).await;
+        assert_eq!((refused.status, &refused.body()["field"]), (400, &json!(field)));
+    }
+    assert_eq!(place.engine.workers().await.expect("an answer"), []);
+}
+
+#[tokio::test]
+async fn a_worker_without_a_url_is_called_where_it_calls_from() {
+    let peer = Peer::start(ready()).await;
+    let port = peer.port();
+    let place = Place::on(Engine::memory(), |options| options.lightjq.worker_port = port).await;
+    for body in
+        [json!({"name": "w", "max_jobs": 1}), json!({"name": "w", "max_jobs": 1, "port": port})]
+    {
+        let joined = place.post("/worker", body).await;
+        assert_eq!(joined.status, 201, "{:?}", joined.body());
+        let worker = joined.body()["worker_id"].as_str().expect("an id").to_owned();
+        let id = place.push(job("mail")).await;
+        assert_eq!(place.until(&id, "done").await["worker_id"], json!(worker));
+        let left = place.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
+        assert_eq!(left.status, 204);
+        let again = place.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
+        assert_eq!(again.status, 404);
+    }
+    let nameless = place.delete("/worker").await;
+    assert_eq!((nameless.status, &nameless.body()["field"]), (400, &json!("worker_id")));
+}
+
+#[tokio::test]
+async fn jobs_are_signed_so_that_a_worker_knows_who_sends_them() {
+    let key = [7; 32];
+    let secret =
+        format!("whsec_{}", base64::Engine::encode(&base64::prelude::BASE64_STANDARD, key));
+    let place = Place::on(Engine::memory(), |options| {
+        options.lightjq.workers.secrets = vec![secret.try_into().expect("good")];
+    })
+    .await;
+    let peer = Peer::start(ready()).await;
+    place.join(&peer.url(), 1).await;
+    let id = place.push(job("mail")).await;
+    place.until(&id, "done").await;
+    let call = peer.call(0);
+    let text = |name: &str| call.headers[name].to_str().expect("text").to_owned();
+    let timestamp: i64 = text("webhook-timestamp").parse().expect("seconds");
+    assert!((timestamp - jiff::Timestamp::now().as_second()).abs() < 60);
+    assert!(text("webhook-id").starts_with(&format!("job_{id}_")));
+    let signed = [format!("{}.{timestamp}.", text("webhook-id")).as_bytes(), &call.body].concat();
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key);
+    let signature = text("webhook-signature");
+    let signature = signature.strip_prefix("v1,").expect("a version");
+    let signature =
+        base64::Engine::decode(&base64::prelude::BASE64_STANDARD, signature).expect("base64");
+    ring::hmac::verify(&key, &signed, &signature).expect("it is signed with the secret");
+}
+
+#[tokio::test]
+async fn a_restart_forgets_neither_workers_nor_who_has_what() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let status = Arc::new(AtomicU16::new(202));
+    let says = Arc::clone(&status);
+    let peer = Peer::start(Speaks::by(move |_, _| plain(says.load(Ordering::SeqCst)))).await;
+    let place = Place::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
+    let worker = place.join(&peer.url(), 1).await;
+    let job = json!({"name": "mail", "argument": {}, "keep_result": true});
+    let (first, second) = (place.push(job.clone()).await, place.push(job).await);
+    peer.until_called(1).await;
+    place.until(&first, "running").await;
+    place.stop().await;
+    status.store(200, Ordering::SeqCst);
+    let engine = eventually(|| async { Engine::open(dir.path()) }).await;
+    let place = Place::on(engine, |_| {}).await;
+    // Its one place is still taken, and its report is still its own.
+    assert_eq!(place.status(&first).await["status"], "running");
+    assert_eq!(place.status(&second).await["status"], "queued");
+    let report = json!({"job_id": first, "type": "success", "result": "late"});
+    assert_eq!(place.done(&worker, report).await, 204);
+    assert_eq!(place.status(&first).await["result"], "late");
+    assert_eq!(place.until(&second, "done").await["worker_id"], json!(worker));
+    assert_eq!(peer.calls(), 2);
+}
+
+#[tokio::test]
+async fn a_stop_takes_nothing_new_and_waits_for_what_is_under_way() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let place = Place::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
+    let peer = Peer::start(ready()).await;
+    place.join(&peer.url(), 3).await;
+    let mut ids = Vec::new();
+    for _ in 0..50 {
+        ids.push(place.push(job("mail")).await);
+    }
+    place.stop().await;
+    let called = peer.calls();
+    let engine = eventually(|| async { Engine::open(dir.path()) }).await;
+    let place = Place::on(engine, |_| {}).await;
+    for id in &ids {
+        assert_eq!(place.until(id, "done").await["retry_count"], 0);
+    }
+    assert_eq!(peer.calls(), ids.len(), "none twice, and none lost; {called} before the stop");
+}
+
+#[tokio::test]
+async fn limits_hold_for_what_is_given_to_push_workers() {
+    let place = Place::start().await;
+    let limit =
+        crore_core::limit::Limit::parse(r#"where kind = "mail" concurrency 2"#).expect("good");
+    place.engine.set_limit(Name::new("limit", "mail").expect("good"), limit).await.expect("set");
+    let peer = Peer::start(Speaks::status(202)).await;
+    let worker = place.join(&peer.url(), 10).await;
+    for _ in 0..5 {
+        place.push(job("mail")).await;
+    }
+    let free = place.push(job("call")).await;
+    place.until(&free, "running").await;
+    peer.until_called(3).await;
+    assert_eq!(peer.calls(), 3, "two of the five, and the one without a limit");
+    let first = job_of(&peer.call(0))["id"].clone();
+    assert_eq!(place.done(&worker, json!({"job_id": first, "type": "success"})).await, 204);
+    peer.until_called(4).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_leaves_may_still_answer_and_is_given_no_more() {
+    let place = Place::start().await;
+    let gate = Arc::new(Semaphore::new(0));
+    let peer = Peer::start(ready().when_let(&gate)).await;
+    let worker = place.join(&peer.url(), 1).await;
+    let keep = json!({"name": "mail", "argument": {}, "keep_result": true});
+    let (first, second) = (place.push(keep.clone()).await, place.push(keep).await);
+    peer.until_called(1).await;
+    let left = place.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
+    assert_eq!(left.status, 204);
+    gate.add_permits(2);
+    assert_eq!(place.until(&first, "done").await["result"], "ok");
+    assert_eq!(place.status(&second).await["status"], "queued");
+    assert_eq!(peer.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_worker_that_starts_again_takes_the_place_of_its_former_self() {
+    let place = Place::start().await;
+    let peer = Peer::start(Speaks::status(202)).await;
+    let former = place.join(&peer.url(), 1).await;
+    let (lost, next) = (place.push(job("mail")).await, place.push(job("mail")).await);
+    peer.until_called(1).await;
+    let worker = place.join(&format!("{}/", peer.url()), 1).await;
+    let workers = place.engine.workers().await.expect("an answer");
+    let names: Vec<&str> = workers.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names, [worker.as_str()]);
+    // What it has forgotten is ended by its timeout; everything else goes by its new id.
+    peer.until_called(2).await;
+    assert_eq!(place.until(&next, "running").await["worker_id"], json!(worker));
+    assert_eq!(place.status(&lost).await["worker_id"], json!(former));
+    assert_eq!(place.done(&worker, json!({"job_id": next, "type": "success"})).await, 204);
+}
+
+#[tokio::test]
+async fn a_stop_hears_the_answers_that_are_on_their_way() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let place = Place::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
+    let gate = Arc::new(Semaphore::new(0));
+    let peer = Peer::start(ready().when_let(&gate)).await;
+    place.join(&peer.url(), 1).await;
+    let id = place.push(json!({"name": "mail", "argument": {}, "keep_result": true})).await;
+    peer.until_called(1).await;
+    let ((), ()) = tokio::join!(place.stop(), async { gate.add_permits(1) });
+    let engine = eventually(|| async { Engine::open(dir.path()) }).await;
+    let place = Place::on(engine, |_| {}).await;
+    let done = place.status(&id).await;
+    assert_eq!((&done["status"], &done["result"]), (&json!("done"), &json!("ok")));
+    assert_eq!(peer.calls(), 1);
+}
+
+/// A name that may be called when its worker registers, and stands for a cloud's metadata afterwards.
+#[derive(Debug, Default)]
+struct Turncoat(std::sync::atomic::AtomicUsize);
+
+impl Resolve for Turncoat {
+    fn resolve(&self, _: &str, port: u16) -> Addresses {
+        let is_first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
+        let ip = if is_first { [127, 0, 0, 1] } else { [169, 254, 169, 254] };
+        Box::pin(async move { Ok(vec![(ip, port).into()]) })
+    }
+}
+
+#[tokio::test]
+async fn a_worker_whose_name_leads_elsewhere_later_is_not_called_and_the_job_is_kept() {
+    let peer = Peer::start(Speaks::status(202)).await;
+    let allow = vec!["127.0.0.0/8".parse().expect("good")];
+    let options = outbound::Options { allow, ..outbound::Options::default() };
+    let outbound = Outbound::with_resolver(options, Arc::new(Turncoat::default()));
+    let engine = Engine::memory();
+    let workers = push::Options { rest: Period(Span::from_millis(20)), ..push::Options::default() };
+    let about = json!({
+        "door": "lightjq", "name": "w", "url": format!("http://rebinding.example:{}", peer.port()),
+        "max_jobs": 1,
+    });
+    let id = Name::new("worker", "w1").expect("good");
+    engine.set_worker(id, about.to_string(), Span::from_secs(60)).await.expect("registered");
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let pushed = engine.push("lightjq", "hello").kind("mail").attempts(1).await;
+        ids.push(pushed.expect("pushed"));
+    }
+    let service = push::Service::new(&push::Handle::new(engine.clone(), outbound, workers));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(service.run(async { drop(stopped.await) }));
+    let first = engine.get(ids[0]).await.expect("an answer").expect("there");
+    assert_eq!(first.live.attempt, 0);
+    peer.until_called(1).await;
+    let job = engine.get(ids[0]).await.expect("an answer").expect("there");
+    engine.finish(Finish::of(&job, Outcome::Done { result: None })).await.expect("an answer");
+    let lines = eventually(|| async {
+        let lines = engine.notes(ids[1]).await.expect("an answer").lines;
+        if lines.len() > 1 { Ok(lines) } else { Err(lines) }
+    })
+    .await;
+    assert!(lines[0].1.contains("outbound-denied") && lines[0].1.contains("169.254.169.254"));
+    engine.quiet();
+    stop.send(()).expect("it runs");
+    running.await.expect("it ends");
+    let kept = engine.get(ids[1]).await.expect("an answer").expect("there");
+    assert_eq!((kept.live.state, kept.live.attempt), (State::Ready, 0));
+    assert_eq!(peer.calls(), 1);
+}

@@ -1,0 +1,111 @@
+//! Many jobs and a crowd of workers of whom none can be relied upon: every job comes to its end, nobody
+//! has more than it takes, and what is done is done once.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use crore::Engine;
+use http::Response;
+use serde_json::{Value, json};
+
+use super::{hasty, job_of, packed, plain};
+use crate::peer::{Call, Peer, Speaks};
+use crate::place::{Place, eventually};
+
+const JOBS: usize = 120;
+const MAX_JOBS: u32 = 3;
+
+/// What all workers share.
+#[derive(Default)]
+struct World {
+    place: Mutex<Option<Arc<Place>>>,
+    /// How often each job was told to be done, and that was heard.
+    done: Mutex<BTreeMap<String, usize>>,
+    most: AtomicUsize,
+}
+
+struct Crook {
+    world: Arc<World>,
+    id: Mutex<String>,
+    /// How many jobs it has that it has accepted and not reported yet.
+    has: AtomicUsize,
+    seed: usize,
+}
+
+impl Crook {
+    fn answer(self: &Arc<Self>, n: usize, call: &Call) -> Option<Response<Bytes>> {
+        let job = job_of(call);
+        // Some numbers that look like chance, and are the same in every run.
+        match n.wrapping_mul(2_654_435_761).wrapping_add(self.seed * 97) / 7 % 30 {
+            0 => plain(500),
+            1 => None,
+            2 => plain(503),
+            3 => packed(200, &json!("garbage")),
+            4 => plain(202),
+            5 if job["name"] == "rare" => plain(404),
+            6..=10 => {
+                self.reports(job, 1);
+                plain(202)
+            }
+            11 | 12 => {
+                self.reports(job, 2);
+                plain(202)
+            }
+            _ => packed(200, &json!({"type": "success"})),
+        }
+    }
+
+    /// Reports after it has answered, so many times.
+    fn reports(self: &Arc<Self>, job: Value, times: usize) {
+        let (this, delivery) = (Arc::clone(self), job["delivery"].clone());
+        self.world.most.fetch_max(self.has.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        tokio::spawn(async move {
+            let place = this.world.place.lock().expect("no panic").clone().expect("it is there");
+            let worker = this.id.lock().expect("no panic").clone();
+            let id = job["job_id"].as_str().expect("an id").to_owned();
+            this.has.fetch_sub(1, Ordering::SeqCst);
+            for _ in 0..times {
+                let report = json!({"job_id": id, "type": "success", "delivery": delivery});
+                let status = place.done(&worker, report).await;
+                assert_eq!(status, 204, "the first counts, and the second is heard again");
+            }
+            *this.world.done.lock().expect("no panic").entry(id).or_default() += 1;
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_job_comes_to_its_end_in_a_crowd_that_cannot_be_relied_upon() {
+    let place = Arc::new(Place::on(Engine::memory(), hasty).await);
+    let world = Arc::new(World::default());
+    *world.place.lock().expect("no panic") = Some(Arc::clone(&place));
+    let mut peers = Vec::new();
+    for seed in 0..4 {
+        let (world, id, has) = (Arc::clone(&world), Mutex::default(), AtomicUsize::new(0));
+        let crook = Arc::new(Crook { world, id, has, seed });
+        let answers = Arc::clone(&crook);
+        let peer = Peer::start(Speaks::by(move |n, call| answers.answer(n, call))).await;
+        *crook.id.lock().expect("no panic") = place.join(&peer.url(), MAX_JOBS).await;
+        peers.push(peer);
+    }
+    let mut ids = Vec::new();
+    for n in 0..JOBS {
+        let name = if n % 10 == 0 { "rare" } else { "mail" };
+        ids.push(place.push(json!({"name": name, "argument": {"n": n}, "timeout": 1})).await);
+    }
+    for id in &ids {
+        place.until(id, "done").await;
+    }
+    assert!(world.most.load(Ordering::SeqCst) <= MAX_JOBS as usize, "nobody had too much");
+    let twice = world.done.lock().expect("no panic").values().filter(|n| **n > 1).count();
+    assert_eq!(twice, 0, "what was reported once is not given to anybody again");
+    // All of it is over: nothing runs, and every place is free.
+    eventually(|| async {
+        let counts = place.engine.counts(None).await.expect("an answer");
+        counts.iter().all(|count| count.state == crore_core::State::Done)
+    })
+    .await;
+    *world.place.lock().expect("no panic") = None;
+}
