@@ -142,7 +142,8 @@ pub async fn serve(
     let Listener { socket, tls } = listener.into();
     let Served { router, metrics } = served.into();
     let guard = Guard::new(options.hosts.clone());
-    let house = Arc::new(House { builder: builder(&options), router, metrics, guard, tls, options });
+    let house =
+        Arc::new(House { builder: builder(&options), router, metrics, guard, tls, options });
     let mut shutdown = pin!(shutdown);
     let mut look = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
     loop {
