@@ -189,6 +189,13 @@ async fn with_the_first_token_nobody_without_one_has_any_scope() {
             }
         }
     }
+    // Jobber's calls are not in the description.
+    for (n, path) in (201..).zip(["/jobber/queue", "/jobs"]) {
+        let ask = |lines: &[&str]| request("POST", path, server.address, lines);
+        assert_eq!(send(server.address, n, &ask(&[])).await.status, 401, "{path}");
+        let heard = send(server.address, n, &ask(&[&bearer(&any)])).await;
+        assert!(![401, 403, 404].contains(&heard.status), "{path} {heard:?}");
+    }
     let document = |lines: &[&str]| request("GET", "/openapi.json", server.address, lines);
     assert_eq!(send(server.address, 200, &document(&[])).await.status, 401);
     assert_eq!(send(server.address, 200, &document(&[&bearer(&any)])).await.status, 200);
