@@ -17,7 +17,8 @@ use super::token::{Hash, Presented, Token};
 use crate::scope::Scopes;
 
 /// Makes a token and keeps it; its text is given here and never again. Works on an engine without a
-/// server, so that the first token can be made for a directory that nobody serves yet.
+/// server, so that the first token can be made for a directory that nobody serves yet. A name that
+/// is taken is refused; two who take it at the same moment may both get it, and differ in their ids.
 pub async fn create(engine: &Engine, new: &NewToken) -> Result<(Token, Secret), Error> {
     let name = Name::new("name", &new.name)?;
     let preset = new.preset.map(Scopes::from).unwrap_or_default();

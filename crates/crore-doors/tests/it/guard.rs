@@ -141,6 +141,11 @@ async fn no_page_of_another_site_can_make_a_request() {
         (&[&format!("origin: http://evil.example#{near}")], "POST", "/v1/jobs", false),
         (&[&format!("origin: ftp://127.0.0.1:{port}")], "POST", "/v1/jobs", false),
         (&[&format!("origin: {near}"), "origin: http://evil.example"], "POST", "/v1/jobs", false),
+        // The doors of others.
+        (&["origin: http://evil.example"], "POST", "/job", false),
+        (&["sec-fetch-site: cross-site"], "GET", "/job/1/polling", false),
+        (&["origin: null"], "POST", "/jobs", false),
+        (&["sec-fetch-site: same-site"], "POST", "/jobber/queue", false),
         // What a browser asks before it lets a page ask.
         (
             &["origin: http://evil.example", "access-control-request-method: POST"],
