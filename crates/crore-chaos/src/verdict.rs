@@ -156,9 +156,12 @@ fn asks_about(op: &Op, job: JobId) -> bool {
         | Op::Notice { id, .. }
         | Op::TakeResult { id }
         | Op::Get { id } => *id == job,
-        Op::Push { .. } | Op::Fetch { .. } | Op::Tick { .. } | Op::Define { .. } | Op::Counts => {
-            false
-        }
+        Op::Push { .. }
+        | Op::Fetch { .. }
+        | Op::Tick { .. }
+        | Op::Define { .. }
+        | Op::Counts
+        | Op::List => false,
     }
 }
 
