@@ -102,7 +102,7 @@ fn harm(harms: &[Harm], options: &Options) -> Result<(), String> {
         None => binary::built()?,
     };
     let until = Until::new(options);
-    let together = if harms.len() > 2 { EACH } else { TOGETHER };
+    let together = if harms.len() > 1 { EACH } else { TOGETHER };
     let (mut sum, mut dice, mut skipped) = (Tally::default(), Dice(options.seed), 0_u64);
     for harm in harms.iter().cycle() {
         let rounds = until.more(sum.rounds + skipped).min(together);

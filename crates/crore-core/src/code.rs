@@ -105,6 +105,14 @@ codes! {
     OutboundDenied = "outbound-denied",
     /// What was waited for has not happened yet; ask again.
     NotYet = "not-yet",
+    /// The host that a request is addressed to is not a name of this server; the message says which setting adds one.
+    HostUnknown = "host-unknown",
+    /// A request was made by a page of another site, and is refused whoever is behind it.
+    CrossSite = "cross-site",
+    /// A call needs a token that is valid here.
+    TokenNeeded = "token-needed",
+    /// The caller is known, but does not have the scope that a call needs; the message names it.
+    ScopeMissing = "scope-missing",
     /// The thing that was asked for does not exist.
     NotFound = "not-found",
     /// It is there, but not in a state for which this means anything; the message says why.

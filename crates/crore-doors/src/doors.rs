@@ -2,15 +2,23 @@
 
 use std::sync::Arc;
 
+use axum::middleware::from_fn_with_state;
 use crore::Engine;
-use crore_core::Span;
+use crore_core::{Job, Span};
 use crore_wire::words::{Period, Size};
+use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 
+use crate::access::{self, Access};
+use crate::audit::Audit;
 use crate::jobber;
 use crate::lightjq::{self, push};
+use crate::listen::Served;
+use crate::metrics::{self, Metrics};
 use crate::outbound::{self, Outbound};
+use crate::sight::Sight;
+use crate::telemetry;
 
 /// How the doors are set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +38,8 @@ pub struct Options {
     pub jobber: jobber::Options,
     /// What may be called.
     pub outbound: outbound::Options,
+    /// How callers are known.
+    pub access: access::Options,
 }
 
 impl Default for Options {
@@ -42,6 +52,7 @@ impl Default for Options {
             lightjq: lightjq::Options::default(),
             jobber: jobber::Options::default(),
             outbound: outbound::Options::default(),
+            access: access::Options::default(),
         }
     }
 }
@@ -56,29 +67,52 @@ struct Shared {
     options: Options,
     is_closing: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
+    access: Access,
+    audit: Audit,
     keys: crate::http::Keys,
     push_workers: push::Handle,
+    sight: Arc<Sight>,
 }
 
 impl Doors {
     /// The doors that are served on the one port.
     pub const NAMES: &[&str] = &["http", "jobber", "lightjq"];
 
-    /// Doors to an engine.
+    /// Doors to an engine, without an audit log.
     pub fn new(engine: Engine, options: Options) -> Self {
+        Self::audited(engine, options, Audit::none())
+    }
+
+    /// Doors to an engine; what is changed through them is written into the audit log.
+    pub fn audited(engine: Engine, options: Options, audit: Audit) -> Self {
         let listeners = Arc::new(Semaphore::new(options.max_listeners.min(Semaphore::MAX_PERMITS)));
         let is_closing = watch::Sender::new(false);
         let outbound = Outbound::new(options.outbound.clone());
         let workers = options.lightjq.workers.clone();
         let push_workers = push::Handle::new(engine.clone(), outbound, workers);
+        let access = Access::new(engine.clone(), options.access.clone());
+        let sight = Arc::new(Sight::default());
+        // Whoever opens a second set of doors to one engine reads in the first what happens to its jobs.
+        let _ = engine.watch(sight.clone());
         let keys = Default::default();
-        Self(Arc::new(Shared { engine, options, is_closing, listeners, keys, push_workers }))
+        Self(Arc::new(Shared {
+            engine,
+            options,
+            is_closing,
+            listeners,
+            access,
+            audit,
+            keys,
+            push_workers,
+            sight,
+        }))
     }
 
     /// All that is served on the one port.
     pub fn router(&self) -> axum::Router {
         let ancestors = lightjq::router(self).merge(jobber::router(self));
-        crate::http::with_fallbacks(crate::http::router(self).merge(ancestors))
+        let router = crate::http::with_fallbacks(crate::http::router(self).merge(ancestors));
+        router.layer(from_fn_with_state(self.metrics().clone(), metrics::measure))
     }
 
     /// The loop that gives jobs to push workers: to be run until the doors are [closing](Doors::closing).
@@ -89,6 +123,35 @@ impl Doors {
     /// Where push workers register.
     pub(crate) fn workers(&self) -> &push::Handle {
         &self.0.push_workers
+    }
+
+    /// All that is served on the one port, for [`listen::serve`](crate::listen::serve), with its connections counted.
+    pub fn served(&self) -> Served {
+        Served::counted(self.router(), self.metrics().clone())
+    }
+
+    /// From now on spans are made of what happens to jobs, for whoever sends them on; `None`: they are made already.
+    pub fn trace(&self, options: telemetry::Options) -> Option<telemetry::Spans> {
+        self.0.sight.trace(options)
+    }
+
+    /// The trace context that goes out with a job to its worker: that of its run where spans are made, and that of
+    /// its push otherwise.
+    pub fn trace_of(&self, job: &Job) -> Option<String> {
+        match self.0.sight.tracer() {
+            Some(tracer) => tracer.context_of_run(job),
+            None => job.spec.trace.as_deref().map(ToOwned::to_owned),
+        }
+    }
+
+    /// The same as headers, for a worker that is called.
+    pub fn trace_headers(&self, job: &Job) -> HeaderMap {
+        self.trace_of(job).map(|context| telemetry::headers(&context)).unwrap_or_default()
+    }
+
+    /// Everything that is counted.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        self.0.sight.metrics()
     }
 
     /// The engine.
@@ -121,6 +184,16 @@ impl Doors {
         let _ = is_closing.wait_for(|is_closing| *is_closing).await;
     }
 
+    /// Who may call.
+    pub(crate) fn access(&self) -> &Access {
+        &self.0.access
+    }
+
+    /// Where changes are written down.
+    pub fn audit(&self) -> &Audit {
+        &self.0.audit
+    }
+
     /// Room for one who listens to live events.
     pub(crate) fn listeners(&self) -> &Arc<Semaphore> {
         &self.0.listeners
@@ -134,6 +207,18 @@ impl Doors {
     /// A wait that somebody asks for, as far as it is granted.
     pub fn at_most(&self, wait: Option<Period>) -> Span {
         wait.map_or(Span::ZERO, |wait| wait.0.min(self.0.options.max_wait.0))
+    }
+}
+
+/// The door that a route belongs to. What is no route belongs to none.
+pub(crate) fn door_of(route: &str) -> &'static str {
+    const OURS: [&str; 5] = ["/metrics", "/livez", "/readyz", "/openapi.json", "/docs"];
+    match route {
+        "/job" | "/worker" | "/done" => "lightjq",
+        _ if route.starts_with("/job/") => "lightjq",
+        "/jobs" | "/jobber/queue" => "jobber",
+        _ if route.starts_with("/v1/") || OURS.contains(&route) => "http",
+        _ => "none",
     }
 }
 

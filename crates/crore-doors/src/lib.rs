@@ -2,8 +2,9 @@
 //!
 //! A door translates and decides nothing. [`http`] is the native API under `/v1`; [`lightjq`] and [`jobber`]
 //! speak the words of others; [`listen`] is the accept loop that all of them share, with its time-outs and
-//! caps; [`status`] says what each of our codes is in HTTP. [`outbound`] is the other direction: whom crore
-//! may call.
+//! caps; [`status`] says what each of our codes is in HTTP. [`access`] knows callers by their tokens, a guard
+//! keeps pages of other sites out, [`tls`] keeps others from listening, and [`audit`] is told of every
+//! change. [`outbound`] is the other direction: whom crore may call.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -12,14 +13,23 @@
     expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test panics, and says why")
 )]
 
+pub mod access;
+pub mod audit;
 mod doors;
+mod guard;
 pub mod http;
 pub mod jobber;
 pub mod lightjq;
 pub mod listen;
+pub mod metrics;
 pub mod outbound;
 mod scope;
+mod sight;
 pub mod status;
+pub mod telemetry;
+pub mod tls;
 
+pub use crore_wire::Secret;
 pub use doors::{Doors, Options};
-pub use scope::Scope;
+pub use guard::Host;
+pub use scope::{Scope, Scopes};

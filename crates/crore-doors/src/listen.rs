@@ -18,14 +18,21 @@ use hyper_util::server::conn::auto;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
+use crate::guard::{Guard, Host};
+use crate::metrics::Metrics;
+use crate::tls::Tls;
 use crowd::Crowd;
 
 /// How connections are treated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Options {
+    /// Names by which callers address this server, besides `localhost` and the addresses of this machine
+    /// with the port that it listens on: `jobs.example.com`, or `jobs.example.com:8443`. Requests for any
+    /// other name are refused, and so are those that pages of other sites make.
+    pub hosts: Vec<Host>,
     /// How many connections there may be in all; more are closed at once.
     pub max_connections: usize,
     /// How many there may be from one address.
@@ -55,6 +62,7 @@ impl Default for Options {
     fn default() -> Self {
         let seconds = |n| Period(Span::from_secs(n));
         Self {
+            hosts: Vec::new(),
             max_connections: 20_000,
             max_connections_per_address: 12_000,
             first_bytes_time: seconds(10),
@@ -78,22 +86,76 @@ pub enum Error {
     Listener(#[source] io::Error),
 }
 
-/// Serves `router` on a listener until `shutdown` comes, then takes no new connection, lets requests that
+/// Where connections come from, and whether they speak TLS.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    tls: Option<Tls>,
+}
+
+impl Listener {
+    /// A listener whose connections speak TLS.
+    pub const fn secure(socket: TcpListener, tls: Tls) -> Self {
+        Self { socket, tls: Some(tls) }
+    }
+}
+
+impl From<TcpListener> for Listener {
+    fn from(socket: TcpListener) -> Self {
+        Self { socket, tls: None }
+    }
+}
+
+/// How often the files of a certificate are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// What is served, and where its connections are counted.
+#[derive(Debug)]
+pub struct Served {
+    router: Router,
+    metrics: Metrics,
+}
+
+impl Served {
+    pub(crate) const fn counted(router: Router, metrics: Metrics) -> Self {
+        Self { router, metrics }
+    }
+}
+
+impl From<Router> for Served {
+    /// Connections are counted nowhere that can be read.
+    fn from(router: Router) -> Self {
+        Self { router, metrics: Metrics::default() }
+    }
+}
+
+/// Serves a router on a listener until `shutdown` comes, then takes no new connection, lets requests that
 /// are under way end, and gives back when all connections have, or when the time for that is over.
 pub async fn serve(
-    listener: TcpListener,
-    router: Router,
+    listener: impl Into<Listener>,
+    served: impl Into<Served>,
     options: Options,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), Error> {
     let crowd = Crowd::new(options.max_connections, options.max_connections_per_address);
     let phase = watch::Sender::new(Phase::Open);
-    let hosts = Arc::new(Host { builder: builder(&options), router, options });
+    let Listener { socket, tls } = listener.into();
+    let Served { router, metrics } = served.into();
+    let guard = Guard::new(options.hosts.clone());
+    let house =
+        Arc::new(House { builder: builder(&options), router, metrics, guard, tls, options });
     let mut shutdown = pin!(shutdown);
+    let mut look = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = socket.accept() => accepted,
             () = &mut shutdown => break,
+            _ = look.tick(), if house.tls.is_some() => {
+                if let Some(tls) = &house.tls {
+                    tls.look_again().await;
+                }
+                continue;
+            }
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
@@ -106,18 +168,22 @@ pub async fn serve(
             }
             Err(error) => return Err(Error::Listener(error)),
         };
-        let Some(seat) = crowd.enter(peer.ip()) else { continue };
+        let Some(seat) = crowd.enter(peer.ip()) else {
+            house.metrics.turned_away("too-many-connections");
+            continue;
+        };
+        let connected = house.metrics.connected();
         // A connection that cannot be told not to wait is served as well as it can be.
         let _ = stream.set_nodelay(true);
-        let (host, phase) = (Arc::clone(&hosts), phase.subscribe());
+        let (house, phase) = (Arc::clone(&house), phase.subscribe());
         tokio::spawn(async move {
-            connection::serve(&host, stream, peer, phase).await;
-            drop(seat);
+            connection::serve(&house, stream, peer, phase).await;
+            drop((seat, connected));
         });
     }
-    drop(listener);
+    drop(socket);
     phase.send_replace(Phase::Draining);
-    let _ = timeout(hosts.options.drain_time.0.into(), phase.closed()).await;
+    let _ = timeout(house.options.drain_time.0.into(), phase.closed()).await;
     // What is not over by now is dropped.
     phase.send_replace(Phase::Over);
     Ok(())
@@ -138,9 +204,12 @@ enum Phase {
 }
 
 /// What all connections share.
-struct Host {
+struct House {
     builder: auto::Builder<TokioExecutor>,
     router: Router,
+    metrics: Metrics,
+    guard: Guard,
+    tls: Option<Tls>,
     options: Options,
 }
 

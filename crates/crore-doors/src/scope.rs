@@ -1,18 +1,74 @@
 //! What a caller may do: one table for all doors.
 
-/// What a call needs its caller to be allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    /// To push jobs, and to wait for their results.
-    Push,
-    /// To fetch jobs and to report on them.
-    Work,
-    /// To look at anything.
-    Read,
-    /// To pause, retry, cancel and change what is there.
-    Operate,
-    /// To define handlers, schedules and limits.
-    Define,
-    /// To see to tokens and nodes, and to remove for good.
-    Admin,
+use crore_wire::api::tokens::Preset;
+pub use crore_wire::api::tokens::Scope;
+
+/// Some of the scopes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Scopes(u8);
+
+impl Scopes {
+    /// None.
+    pub const NONE: Self = Self(0);
+
+    /// All there are.
+    pub fn all() -> Self {
+        Scope::ALL.iter().copied().collect()
+    }
+
+    /// Whether this one is among them.
+    pub const fn has(self, scope: Scope) -> bool {
+        self.0 & bit(scope) != 0
+    }
+
+    /// Each of them.
+    pub fn iter(self) -> impl Iterator<Item = Scope> {
+        Scope::ALL.iter().copied().filter(move |scope| self.has(*scope))
+    }
+}
+
+impl FromIterator<Scope> for Scopes {
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+        Self(scopes.into_iter().fold(0, |all, scope| all | bit(scope)))
+    }
+}
+
+impl From<Preset> for Scopes {
+    fn from(preset: Preset) -> Self {
+        preset.scopes().iter().copied().collect()
+    }
+}
+
+const fn bit(scope: Scope) -> u8 {
+    match scope {
+        Scope::Push => 1,
+        Scope::Work => 2,
+        Scope::Read => 4,
+        Scope::Operate => 8,
+        Scope::Define => 16,
+        Scope::Admin => 32,
+    }
+}
+
+/// Whether what is done with this scope is written into the audit log.
+pub(crate) const fn is_audited(scope: Scope) -> bool {
+    match scope {
+        Scope::Operate | Scope::Define | Scope::Admin => true,
+        Scope::Push | Scope::Work | Scope::Read => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_has_what_was_put_into_it_and_nothing_else() {
+        for scope in Scope::ALL {
+            let one: Scopes = [*scope].into_iter().collect();
+            assert_eq!(one.iter().collect::<Vec<_>>(), [*scope]);
+            assert!(Scopes::all().has(*scope) && !Scopes::NONE.has(*scope));
+        }
+        assert_eq!(Scopes::from(Preset::Admin), Scopes::all());
+    }
 }

@@ -33,6 +33,9 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::FieldUnknown
         | Code::OutboundDenied
         | Code::CursorInvalid => StatusCode::BAD_REQUEST,
+        Code::TokenNeeded => StatusCode::UNAUTHORIZED,
+        Code::ScopeMissing | Code::CrossSite => StatusCode::FORBIDDEN,
+        Code::HostUnknown => StatusCode::MISDIRECTED_REQUEST,
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::NotAcceptable => StatusCode::NOT_ACCEPTABLE,

@@ -10,6 +10,7 @@ mod exit;
 mod logs;
 mod out;
 mod serve;
+mod telemetry;
 mod welcome;
 
 use std::process::ExitCode;

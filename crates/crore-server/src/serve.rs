@@ -18,7 +18,7 @@ use crate::cli::Settings;
 use crate::config::{self, Config, Flags};
 use crate::drain::{self, Closing, Signals};
 use crate::exit::{Failure, Why};
-use crate::{logs, welcome};
+use crate::{logs, telemetry, welcome};
 
 /// Runs a server until it is told to stop.
 pub(crate) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -106,13 +106,18 @@ pub(crate) async fn serve(
     for one in &bound {
         tracing::info!(address = %one.address, door = one.door.unwrap_or("all"), "listening");
     }
-    let doors = Doors::new(engine.clone(), config.http.options());
-    let router = doors.router();
+    let listens = bound.iter().map(|one| one.address).collect();
+    let mut options = config.doors(listens);
+    options.access.insecure = config.listen.insecure;
+    let doors = Doors::new(engine.clone(), options);
+    let exporter = telemetry::start(&config.telemetry, &doors)?;
+    let (pushing, until) = (doors.push_workers(), doors.clone());
+    tokio::spawn(async move { pushing.run(until.closing()).await });
     let closing = Closing::new();
     let mut listeners = JoinSet::new();
     for one in bound {
         let options = config.listen.options();
-        listeners.spawn(listen::serve(one.listener, router.clone(), options, closing.closed()));
+        listeners.spawn(listen::serve(one.listener, doors.served(), options, closing.closed()));
     }
     let mut ended = async || {
         while let Some(ended) = listeners.join_next().await {
@@ -127,6 +132,9 @@ pub(crate) async fn serve(
     tokio::select! {
         drained = drain::drain(&doors, &closing, config.listen.drain_for, ended()) => drained?,
         signal = signals.next() => drain::leave(signal, engine.clone()).await,
+    }
+    if let Some(exporter) = exporter {
+        exporter.finish().await;
     }
     tracing::info!("stopped");
     Ok(())

@@ -29,6 +29,7 @@ pub mod simulation;
 mod state;
 pub mod upkeep;
 pub mod views;
+mod vitals;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -44,6 +45,7 @@ pub use registry::Registry;
 pub use state::{Ailment, Durability};
 pub use upkeep::Upkeep;
 pub use views::Views;
+pub use vitals::{COMMIT_BUCKETS, Vitals};
 
 use crore_core::Name;
 
@@ -78,6 +80,11 @@ pub trait Store: Jobs + Upkeep + Views + Registry {
 
     /// What is wrong with it, as far as it knows without asking anybody; `None`: nothing.
     fn ailment(&self) -> Option<Ailment> {
+        None
+    }
+
+    /// What it can tell of its own work without asking anybody; `None`: nothing.
+    fn vitals(&self) -> Option<Vitals> {
         None
     }
 }

@@ -13,9 +13,11 @@ pub mod encoding;
 mod msgpack;
 mod object;
 mod raw;
+mod secret;
 mod strict;
 mod transcode;
 pub mod words;
 
 pub use encoding::Format;
 pub use raw::Raw;
+pub use secret::Secret;

@@ -13,6 +13,7 @@ use crate::events::{Event as Told, Happened};
 use crate::push::{Taken, names, taken};
 use crate::results::Ended;
 use crate::upkeep::{AGAIN_AFTER, Dues, Duty};
+use crate::watch::Changed;
 
 /// How often a job is looked at anew before whoever is faster is left alone.
 const TRIES: usize = 8;
@@ -133,6 +134,7 @@ impl Inner {
         }
         let writes = made.iter().map(|made| Write::Job(made.change.clone())).collect();
         let doubt = Doubt::new(|| self.in_doubt(made.iter().map(|made| &made.job), self.now()));
+        let begun_at = self.now();
         let applied = self.writes.apply(writes).await;
         doubt.over();
         // A store that errs is left alone for a while.
@@ -148,7 +150,7 @@ impl Inner {
                 if state != Some(State::Running) {
                     self.running.ended(&made.job);
                 }
-                self.tell(&made.job, &made.change, state, now);
+                self.tell(&made, state, (begun_at, now));
                 self.tell_follow_ups(&made.change, &pushed, now);
                 let pushed = pushed.into_iter().map(taken).collect();
                 answers[made.place] = Some(Decided::Yes { state, pushed });
@@ -158,7 +160,8 @@ impl Inner {
     }
 
     /// Tells everybody whom a change that is durable concerns.
-    fn tell(&self, job: &Job, change: &Change, state: Option<State>, now: Time) {
+    fn tell(&self, made: &Made, state: Option<State>, (begun_at, now): (Time, Time)) {
+        let Made { job, change, .. } = made;
         if state == Some(job.live.state) && job.live.state.has_ended() {
             // Its result was taken, and nothing else.
             return;
@@ -181,6 +184,9 @@ impl Inner {
             self.results.tell(job.id, || Ended::of(job, change, state));
         }
         self.count_change(job, change, state);
+        if let Some(watch) = self.watch.get() {
+            watch.changed(&Changed::of(job, change, state, (begun_at, now)));
+        }
         if self.events.is_heard() {
             let what = match state {
                 None => Happened::Removed,
@@ -215,9 +221,10 @@ impl Inner {
         for effect in &change.effects {
             if let Effect::Push(jobs) = effect {
                 self.expect(Dues::of(jobs, now));
-                let heard = self.events.is_heard();
-                let names = if heard { jobs.iter().map(names).collect() } else { Vec::new() };
-                self.tell_pushed(now, pushed, names);
+                let seen = self.is_seen();
+                let names: Vec<_> =
+                    if seen { jobs.iter().map(names).collect() } else { Vec::new() };
+                self.tell_pushed((now, now), pushed, &names);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use crore_core::{Caps, Clock, Time};
@@ -21,6 +21,7 @@ use crate::results::Results;
 use crate::running::Running;
 use crate::timers::Timers;
 use crate::upkeep::Duties;
+use crate::watch::Watch;
 use crate::writes::Writes;
 
 /// How an engine is set up.
@@ -86,6 +87,7 @@ pub(crate) struct Inner {
     pub(crate) holds: Holds,
     pub(crate) results: Results,
     pub(crate) limits: Limits,
+    pub(crate) watch: OnceLock<Arc<dyn Watch>>,
     dice: AtomicU64,
     pub(crate) is_quiet: AtomicBool,
     is_stopping: AtomicBool,
@@ -180,6 +182,7 @@ impl Engine {
             holds: Holds::default(),
             results: Results::default(),
             limits: Limits::default(),
+            watch: OnceLock::new(),
             dice: AtomicU64::new(seed),
             is_quiet: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
@@ -240,6 +243,11 @@ impl Engine {
     /// What callers may not pass.
     pub fn caps(&self) -> &Caps {
         &self.inner.caps
+    }
+
+    /// What time it is, by the engine's clock.
+    pub fn now(&self) -> Time {
+        self.inner.now()
     }
 
     /// Whether the engine is being stopped.

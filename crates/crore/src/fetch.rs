@@ -180,6 +180,9 @@ impl Inner {
     }
 
     fn tell_started(&self, jobs: &[Job], at: Time) {
+        if let Some(watch) = self.watch.get() {
+            watch.started(jobs, at);
+        }
         if self.events.is_heard() {
             let started = jobs.iter().map(|job| Event {
                 id: job.id,

@@ -69,6 +69,7 @@
 //! | hand jobs to workers elsewhere | [`Engine::fetch`], [`Engine::renew`], [`Engine::finish`] |
 //! | push and read types instead of bytes | `Engine::push_json` (feature `typed`) |
 //! | wait for a result, or hear everything | [`Engine::wait`], [`Engine::listen`] |
+//! | count and trace everything | [`Engine::watch`] |
 //! | let the clock push | [`Engine::set_schedule`] |
 //! | hold a rate or a concurrency | [`Engine::set_limit`] |
 //! | cancel, retry, delete, change | [`Engine::act`], [`Engine::act_on_all`] |
@@ -101,10 +102,12 @@ mod results;
 mod running;
 mod schedules;
 mod timers;
+mod tokens;
 #[cfg(feature = "typed")]
 pub mod typed;
 mod upkeep;
 mod views;
+pub mod watch;
 mod worker;
 mod writes;
 

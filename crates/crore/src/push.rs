@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crore_core::job::{Spec, Thing};
 use crore_core::push::{After, AfterRef};
-use crore_core::{Batch, GroupId, Invalid, JobId, NewJob, Time};
+use crore_core::{Batch, GroupId, Invalid, JobId, Name, NewJob, Time};
 use crore_store::jobs::{self, Pushed};
 
 use crate::doubt::Doubt;
@@ -12,6 +12,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::events::{Event, Happened};
 use crate::upkeep::Dues;
+use crate::watch;
 
 /// What a push answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,8 +71,8 @@ impl Inner {
         for job in &mut batch.jobs {
             self.fill_in(&mut job.spec);
         }
-        let heard = self.events.is_heard();
-        let names = if heard { batch.jobs.iter().map(names).collect() } else { Vec::new() };
+        let seen = self.is_seen();
+        let names: Vec<_> = if seen { batch.jobs.iter().map(names).collect() } else { Vec::new() };
         let dues = Dues::of(&batch.jobs, now);
         let doubt = Doubt::new(|| self.expect(dues));
         let stored = self.store.push(batch).await?.into_inner();
@@ -80,7 +81,7 @@ impl Inner {
         if !Arc::ptr_eq(&limits, &self.limits.all()) {
             self.relimit(stored.jobs.iter().filter_map(|one| one.id()));
         }
-        self.tell_pushed(stored.now, &stored.jobs, names);
+        self.tell_pushed((now, stored.now), &stored.jobs, &names);
         let jobs::Pushes { now, groups, jobs } = stored;
         let jobs = match kept {
             Some(kept) => kept.answers(&jobs),
@@ -94,24 +95,56 @@ impl Inner {
         spec.limits = self.limits.keys(spec);
     }
 
-    /// Jobs were stored. Their names are not needed if nobody listened when it began.
-    pub(crate) fn tell_pushed(&self, at: Time, stored: &[Pushed], names: Vec<Names>) {
+    /// Jobs were stored, by a push that began and ended at these times. Their names are not needed if
+    /// nobody wanted to know when it began.
+    pub(crate) fn tell_pushed(
+        &self,
+        (begun_at, at): (Time, Time),
+        stored: &[Pushed],
+        names: &[Names],
+    ) {
         self.count("pushed", stored.iter().filter(|one| is_new(one)).count());
         if names.is_empty() {
             return;
         }
-        let pushed = stored.iter().zip(names).filter_map(|(one, (queue, kind))| match one {
-            Pushed::New(id) => Some(Event { id: *id, queue, kind, what: Happened::Pushed, at }),
-            _ => None,
-        });
-        self.events.tell(&pushed.collect::<Vec<_>>());
+        let new = || {
+            stored.iter().zip(names).filter_map(|(one, names)| match one {
+                Pushed::New(id) => Some((*id, names)),
+                _ => None,
+            })
+        };
+        if let Some(watch) = self.watch.get() {
+            let pushed = new().map(|(id, names)| watch::Pushed {
+                id,
+                queue: &names.queue,
+                kind: &names.kind,
+                trace: names.trace.as_deref(),
+                begun_at,
+                at,
+            });
+            watch.pushed(&pushed.collect::<Vec<_>>());
+        }
+        if self.events.is_heard() {
+            let pushed = new().map(|(id, names)| {
+                let (queue, kind) = (names.queue.clone(), names.kind.clone());
+                Event { id, queue, kind, what: Happened::Pushed, at }
+            });
+            self.events.tell(&pushed.collect::<Vec<_>>());
+        }
     }
 }
 
-pub(crate) type Names = (crore_core::Name, crore_core::Name);
+/// What is told of a pushed job besides its number.
+#[derive(Debug)]
+pub(crate) struct Names {
+    queue: Name,
+    kind: Name,
+    trace: Option<Arc<str>>,
+}
 
 pub(crate) fn names(job: &NewJob) -> Names {
-    (job.spec.queue.clone(), job.spec.kind.clone())
+    let Spec { queue, kind, trace, .. } = &job.spec;
+    Names { queue: queue.clone(), kind: kind.clone(), trace: trace.clone() }
 }
 
 /// The store's answer, as a caller hears it.

@@ -39,7 +39,7 @@ impl Engine {
     }
 
     /// What is kept and not looked into is no longer than a payload.
-    fn checked(&self, field: &str, says: Arc<str>) -> Result<Arc<str>, Invalid> {
+    pub(crate) fn checked(&self, field: &str, says: Arc<str>) -> Result<Arc<str>, Invalid> {
         let most = self.inner.caps.payload_bytes;
         if says.len() > most {
             let message = format!("{} bytes, at most {most} are allowed", says.len());

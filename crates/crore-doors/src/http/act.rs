@@ -13,6 +13,7 @@ use super::fault::Fault;
 use super::query::{Segment, name};
 use super::wants::{Reply, Wants};
 use crate::Doors;
+use crate::audit::About;
 
 /// Changes where or when a job runs; one that is running cannot be changed.
 #[utoipa::path(
@@ -116,11 +117,15 @@ pub(super) async fn act_on_all(
     let filter = filter(&value.filter)?;
     let act = act(&value)?;
     let run = if value.dry_run { Run::Dry } else { Run::Real };
-    if wants.events {
-        return Ok(events::progress(doors, filter, act, run).into_response());
-    }
-    let progress = doors.engine().act_on_all(&filter, &act, run, |_| true).await?;
-    Ok(Reply(wants.format_or_json()).ok(&said(progress)))
+    let about = About(serde_json::to_string(&value).unwrap_or_default());
+    let mut response = if wants.events {
+        events::progress(doors, filter, act, run).into_response()
+    } else {
+        let progress = doors.engine().act_on_all(&filter, &act, run, |_| true).await?;
+        Reply(wants.format_or_json()).ok(&said(progress))
+    };
+    response.extensions_mut().insert(about);
+    Ok(response)
 }
 
 pub(super) const fn said(progress: Progress) -> api::Progress {

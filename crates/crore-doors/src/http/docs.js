@@ -79,10 +79,19 @@ const show = (path, method, call, parent) => {
   };
 };
 
-fetch('/openapi.json').then(answer => answer.json()).then(api => {
+const load = () => {
+  const token = document.getElementById('token').value;
+  return fetch('/openapi.json', token ? { headers: { authorization: `Bearer ${token}` } } : {})
+    .then(answer => answer.json())
+    .then(api => api.paths ? describe(api) : Promise.reject(api.detail))
+    .catch(error => { document.getElementById('about').textContent = String(error); });
+};
+
+const describe = api => {
   schemas = api.components.schemas;
   document.getElementById('about').textContent = `${api.info.title} ${api.info.version}: ${api.info.description}`;
   const parent = document.getElementById('calls');
+  parent.replaceChildren();
   const tags = {};
   for (const [path, methods] of Object.entries(api.paths))
     for (const [method, call] of Object.entries(methods)) {
@@ -93,4 +102,7 @@ fetch('/openapi.json').then(answer => answer.json()).then(api => {
     make('h2', tag, parent);
     for (const [path, method, call] of calls) show(path, method, call, parent);
   }
-}).catch(error => { document.getElementById('about').textContent = String(error); });
+};
+
+document.getElementById('token').onchange = load;
+load();

@@ -64,6 +64,17 @@ impl From<crore::Error> for Fault {
     }
 }
 
+impl From<crate::access::Error> for Fault {
+    fn from(error: crate::access::Error) -> Self {
+        match error {
+            crate::access::Error::Engine(error) => error.into(),
+            error @ crate::access::Error::NoRandomness => {
+                Self::new(Code::Unavailable, error.to_string())
+            }
+        }
+    }
+}
+
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let (kind, body) = self.body(Format::Json);
@@ -83,7 +94,7 @@ pub(crate) fn in_format(format: Format, mut response: Response) -> Response {
     if format == Format::Json {
         return response;
     }
-    if let Some(fault) = response.extensions_mut().remove::<Fault>() {
+    if let Some(fault) = response.extensions().get::<Fault>().cloned() {
         let (kind, body) = fault.body(format);
         *response.body_mut() = body;
         response.headers_mut().insert(CONTENT_TYPE, kind);

@@ -38,8 +38,8 @@ pub(super) async fn fetch(
         // Such a job is done when it is handed over, which is now.
         doors.engine().handed_over(job.id, job.live.delivery).await?;
     }
-    let jobs = jobs.iter().map(|job| Delivered::of(job, reply.0)).collect();
-    Ok(reply.ok(&Fetched { jobs }))
+    let delivered = |job| Delivered { trace: doors.trace_of(job), ..Delivered::of(job, reply.0) };
+    Ok(reply.ok(&Fetched { jobs: jobs.iter().map(delivered).collect() }))
 }
 
 fn read(doors: &Doors, ask: api::Fetch) -> Result<crore::fetch::Fetch, Fault> {

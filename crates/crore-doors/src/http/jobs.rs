@@ -80,8 +80,14 @@ async fn by_client(
         let why = "a job that is named is not looked for by anything else";
         return Err(Invalid::new(Code::Malformed, "client_id", why).into());
     }
-    if id.is_empty() {
-        return Err(Invalid::new(Code::KeyEmpty, "client_id", "a key must not be empty").into());
+    let most = doors.engine().caps().key_bytes;
+    let wrong = |code, why: String| Err(Invalid::new(code, "client_id", why).into());
+    match id.len() {
+        0 => return wrong(Code::KeyEmpty, "a key must not be empty".to_owned()),
+        n if n > most => {
+            return wrong(Code::KeyTooLong, format!("{n} bytes, at most {most} are allowed"));
+        }
+        _ => {}
     }
     let client = ClientId { door: Name::new("door", DOOR)?, id: id.into() };
     let job = doors.engine().get(crore::store::jobs::Which::Client(client)).await?;

@@ -15,6 +15,7 @@ mod idempotency;
 mod info;
 mod jobs;
 mod limits;
+mod metrics;
 mod notes;
 mod openapi;
 mod push;
@@ -23,6 +24,7 @@ mod queues;
 mod results;
 mod schedules;
 mod stats;
+mod tokens;
 mod wants;
 mod workers;
 
@@ -42,14 +44,16 @@ pub(crate) use body::collect;
 pub use fault::Fault;
 pub(crate) use fault::in_format;
 pub(crate) use idempotency::Memory as Keys;
+pub(crate) use openapi::needs;
 pub(crate) use query::{Query, Segment};
-pub(crate) use wants::{Reply, content_type, wellformed};
+pub(crate) use wants::{Reply, content_type};
 
 /// Every call of the API, with the scope that it needs. There is no other way in.
 #[rustfmt::skip]
 fn table(doors: &Doors) -> OpenApiRouter<Doors> {
-    use Scope::{Define, Operate, Push, Read, Work};
-    let row = |scope, (schemas, paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
+    use Scope::{Admin, Define, Operate, Push, Read, Work};
+    let row = |scope, (schemas, mut paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
+        needs(&mut paths, scope);
         let gate = Gate { doors: doors.clone(), scope };
         (schemas, paths, methods.route_layer(from_fn_with_state(gate, admit::admit)))
     };
@@ -91,10 +95,14 @@ fn table(doors: &Doors) -> OpenApiRouter<Doors> {
         .routes(row(Read,    routes!(workers::list)))
         .routes(row(Work,    routes!(workers::set)))
         .routes(row(Work,    routes!(workers::delete)))
+        .routes(row(Admin,   routes!(tokens::list)))
+        .routes(row(Admin,   routes!(tokens::create)))
+        .routes(row(Admin,   routes!(tokens::delete)))
         .routes(row(Read,    routes!(stats::counts)))
         .routes(row(Read,    routes!(stats::stats)))
         .routes(row(Read,    routes!(events::listen)))
         .routes(row(Read,    routes!(info::info)))
+        .routes(row(Read,    routes!(metrics::metrics)))
 }
 
 /// The calls that anybody may make: whether the server lives, and what it can be asked.
@@ -107,9 +115,13 @@ pub(crate) fn router(doors: &Doors) -> Router {
     let (router, mut document) = table(doors).merge(open()).split_for_parts();
     crate::lightjq::describe(doors, &mut document);
     let document = openapi::finished(document);
+    let description = get(move || std::future::ready(openapi::answer(document.clone())));
     router
         .with_state(doors.clone())
-        .route("/openapi.json", get(move || std::future::ready(openapi::answer(document.clone()))))
+        .route(
+            "/openapi.json",
+            description.route_layer(from_fn_with_state(doors.clone(), admit::admit_any)),
+        )
         .route("/docs", get(docs::page))
         .route("/docs/page.js", get(docs::script))
         .route("/docs/page.css", get(docs::style))

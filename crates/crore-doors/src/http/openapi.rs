@@ -7,16 +7,21 @@ use crore_wire::Format;
 use crore_wire::api::Problem;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::{Operation, PathItem, Paths};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     ComponentsBuilder, Content, ContentBuilder, Info, InfoBuilder, LicenseBuilder, OpenApi,
     OpenApiBuilder, Ref, RefOr, ResponseBuilder,
 };
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::Scope;
+
 /// What any call may answer when it is not to be had, and why.
-const PROBLEMS: [(&str, &str); 12] = [
+const PROBLEMS: [(&str, &str); 15] = [
     ("400", "The request breaks a rule; `field` says where."),
+    ("401", "A token is needed that is valid here."),
+    ("403", "The caller does not have the scope that this needs, or a page of another site asks."),
     ("404", "What is asked for is not there."),
     ("405", "Not by this method."),
     ("406", "None of the content types that are accepted can be had."),
@@ -24,7 +29,8 @@ const PROBLEMS: [(&str, &str); 12] = [
     ("409", "What is there is in the way."),
     ("413", "A body, batch or payload is larger than the cap."),
     ("415", "The content type of the body is none that is understood."),
-    ("429", "There are too many at once."),
+    ("421", "The host that is addressed is not a name of this server."),
+    ("429", "There are too many at once, or too many that failed."),
     ("500", "The store is damaged, or gave up."),
     ("503", "The server is stopping, or its store cannot be reached; try again."),
     ("507", "The store is full."),
@@ -55,6 +61,31 @@ fn info() -> Info {
         .build()
 }
 
+/// The scheme by which callers are known, as the description names it.
+const SCHEME: &str = "token";
+
+/// Says which scope a call needs.
+pub(crate) fn needs(paths: &mut Paths, scope: Scope) {
+    for item in paths.paths.values_mut() {
+        for operation in operations(item) {
+            operation.security = Some(vec![SecurityRequirement::new(SCHEME, [scope.as_str()])]);
+        }
+    }
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let all = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+    all.into_iter().flatten()
+}
+
+fn scheme() -> SecurityScheme {
+    let about = "A token that `POST /v1/tokens` or `crore token create` has made, with the scope that the call \
+                 names. While there is none, calls from the server's own machine need none.";
+    let mut http = Http::new(HttpAuthScheme::Bearer);
+    http.description = Some(about.to_owned());
+    SecurityScheme::Http(http)
+}
+
 /// The description with what holds for every call: both encodings, and the problems.
 fn complete(mut api: OpenApi) -> OpenApi {
     let components = api.components.take().unwrap_or_else(|| ComponentsBuilder::new().build());
@@ -63,10 +94,10 @@ fn complete(mut api: OpenApi) -> OpenApi {
     let mut components = components;
     components.schemas.extend(schemas);
     components.schemas.insert(Problem::name().into_owned(), Problem::schema());
+    components.add_security_scheme(SCHEME, scheme());
     api.components = Some(components);
     for (path, item) in &mut api.paths.paths {
-        let all = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
-        for operation in all.into_iter().flatten().filter(|_| !OPEN.contains(&path.as_str())) {
+        for operation in operations(item).filter(|_| !OPEN.contains(&path.as_str())) {
             in_both(operation);
             problems(operation);
         }

@@ -1,5 +1,7 @@
 //! Pushing: one job, or a batch.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::response::Response;
 use crore::push::{Pushes, Taken};
@@ -10,7 +12,7 @@ use crore_wire::Raw;
 use crore_wire::api::Problem;
 use crore_wire::api::push::{self as api, Pushed, PushedAll, Took};
 use http::header::LOCATION;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -20,6 +22,7 @@ use super::idempotency::{Key, is_same};
 use super::wants::Reply;
 use crate::Doors;
 use crate::status::status;
+use crate::telemetry::Context;
 
 /// The answer to one job, or to a batch.
 #[derive(Debug, Serialize, ToSchema)]
@@ -56,7 +59,7 @@ pub(super) async fn push(
     match api::Push::decode(sent.format, &sent.bytes)? {
         api::Push::One(job) => {
             let mut job = job.read(sent.format)?;
-            trace(&mut job.spec, &sent.headers);
+            trace(&mut job.spec, context(&sent).as_ref());
             let pushes = keyed(&doors, &sent, key.as_ref(), job.into()).await?;
             let taken = pushes.jobs.into_iter().next();
             match taken {
@@ -111,11 +114,12 @@ fn many(reply: Reply, pushes: Pushes, faults: Vec<Option<Invalid>>) -> Response 
 fn read(jobs: api::NewJobs, sent: &Sent) -> Result<(Batch, Vec<Option<Invalid>>), Invalid> {
     let placeholder = unacceptable()?;
     let groups = jobs.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
+    let context = context(sent);
     let read = |(n, raw): (usize, Raw)| -> Result<NewJob, Invalid> {
         let place = format!("jobs[{n}]");
         let job: api::NewJob = sent.format.decode_at(&place, raw.bytes())?;
         let mut job = job.read(sent.format).map_err(|invalid| invalid.inside(&place))?;
-        trace(&mut job.spec, &sent.headers);
+        trace(&mut job.spec, context.as_ref());
         Ok(job)
     };
     let read = jobs.jobs.into_iter().enumerate().map(read);
@@ -134,13 +138,15 @@ fn unacceptable() -> Result<NewJob, Invalid> {
     Ok(Spec::new(name.clone(), name, Payload::new(Encoding::Json, &b""[..])).into())
 }
 
-/// The trace context of the request, for a job that has none of its own.
-fn trace(spec: &mut Spec, headers: &HeaderMap) {
-    if spec.trace.is_none()
-        && let Some(Ok(context)) = headers.get("traceparent").map(HeaderValue::to_str)
-        && !context.is_empty()
-    {
-        spec.trace = Some(context.into());
+/// The trace context of the request.
+fn context(sent: &Sent) -> Option<Arc<str>> {
+    Context::of(&sent.headers).map(|context| context.to_string().into())
+}
+
+/// Gives a job that has no trace context of its own that of its request.
+fn trace(spec: &mut Spec, context: Option<&Arc<str>>) {
+    if spec.trace.is_none() {
+        spec.trace = context.cloned();
     }
 }
 

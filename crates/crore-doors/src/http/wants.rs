@@ -5,12 +5,18 @@ use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
 use crore_core::Code;
 use crore_wire::Format;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST};
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 
 use super::fault::{Fault, in_format};
+
+/// What nearly every call can answer in.
+const OURS: &str = "`application/json` and `application/msgpack` can be had here";
+
+/// What metrics are.
+const TEXTS: [&str; 3] = ["text/plain", "text/*", "application/openmetrics-text"];
 
 /// The encoding in which a caller wishes to hear; `None`: he wishes for a stream of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +24,8 @@ pub(super) struct Wants {
     format: Option<Format>,
     /// Whether a stream of events is welcome too.
     pub(super) events: bool,
+    /// Whether plain text is, as metrics are.
+    text: bool,
 }
 
 impl Wants {
@@ -25,10 +33,10 @@ impl Wants {
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, Fault> {
         let usual = || content_type(headers).ok().flatten().unwrap_or(Format::Json);
         let Some(accept) = headers.get(ACCEPT) else {
-            return Ok(Self { format: Some(usual()), events: false });
+            return Ok(Self { format: Some(usual()), events: false, text: false });
         };
         let text = accept.to_str().unwrap_or_default();
-        let mut wants = Self { format: None, events: false };
+        let mut wants = Self { format: None, events: false, text: false };
         let mut best = 0;
         for item in text.split(',') {
             let mut parts = item.split(';').map(str::trim);
@@ -40,6 +48,7 @@ impl Wants {
             if kind.eq_ignore_ascii_case("text/event-stream") {
                 wants.events = true;
             }
+            wants.text |= TEXTS.iter().any(|text| kind.eq_ignore_ascii_case(text));
             let format = match kind {
                 "*/*" | "application/*" => Some(usual()),
                 _ => format(kind),
@@ -49,9 +58,8 @@ impl Wants {
             }
         }
         match wants {
-            Self { format: None, events: false } => {
-                let detail = "`application/json` and `application/msgpack` can be had here";
-                Err(Fault::new(Code::NotAcceptable, detail))
+            Self { format: None, events: false, text: false } => {
+                Err(Fault::new(Code::NotAcceptable, OURS))
             }
             wants => Ok(wants),
         }
@@ -106,7 +114,7 @@ impl<S: Sync> FromRequestParts<S> for Reply {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
         let format = Wants::of(&parts.headers)?.format;
-        let refused = || Fault::new(Code::NotAcceptable, "there is no stream of events here");
+        let refused = || Fault::new(Code::NotAcceptable, OURS);
         format.map(Self).ok_or_else(refused)
     }
 }
@@ -147,16 +155,4 @@ fn format(kind: &str) -> Option<Format> {
         ("application/problem+msgpack", Format::Msgpack),
     ];
     NAMES.iter().find(|(name, _)| kind.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
-}
-
-/// Refuses a request that others on its way might understand differently than we do: one that does not
-/// say to whom it is addressed, or says so twice.
-pub(crate) fn wellformed<B>(request: &Request<B>) -> Result<(), Fault> {
-    let mut hosts = request.headers().get_all(HOST).iter();
-    let needs_host = request.version() == Version::HTTP_11;
-    match (hosts.next(), hosts.next()) {
-        (None, _) if needs_host => Err(Fault::new(Code::Malformed, "the header `host` is missing")),
-        (_, Some(_)) => Err(Fault::new(Code::Malformed, "the header `host` stands twice")),
-        _ => Ok(()),
-    }
 }

@@ -26,7 +26,7 @@ use axum::routing::post;
 use crore::push::Taken;
 use crore_core::job::Lapse;
 use crore_core::retry::Retry;
-use crore_core::{Code, Invalid, JobId, Name, NewJob, Span, Spec};
+use crore_core::{Invalid, JobId, Name, NewJob, Span, Spec};
 use crore_wire::words::Period;
 use crore_wire::{Format, Raw};
 use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
@@ -63,11 +63,8 @@ pub fn router(doors: &Doors) -> Router {
 }
 
 async fn admit(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    match gate.check(&request) {
-        // That the server stops is said by the queue itself, in the words of this door.
-        Err(fault) if fault.problem().code != Code::Stopping.as_str() => fault.into_response(),
-        _ => next.run(request).await,
-    }
+    // That the server stops is said by the queue itself, in the words of this door.
+    gate.pass_on(request, next).await
 }
 
 #[derive(Debug, Deserialize)]

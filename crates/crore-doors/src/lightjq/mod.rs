@@ -25,7 +25,7 @@ mod worker;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use crore_core::Span;
 use crore_wire::words::Period;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
-use crate::http::{Gate, in_format};
+use crate::http::{Gate, in_format, needs};
 use crate::{Doors, Scope};
 
 /// How this door is set up.
@@ -66,7 +66,8 @@ pub fn router(doors: &Doors) -> Router {
 #[rustfmt::skip]
 fn table(doors: &Doors) -> OpenApiRouter<Doors> {
     use Scope::{Operate, Push, Work};
-    let row = |scope, (schemas, paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
+    let row = |scope, (schemas, mut paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
+        needs(&mut paths, scope);
         let gate = Gate { doors: doors.clone(), scope };
         (schemas, paths, methods.route_layer(from_fn_with_state(gate, admit)))
     };
@@ -95,8 +96,5 @@ pub(crate) fn describe(doors: &Doors, api: &mut OpenApi) {
 /// Admits a call, or says why not; whatever goes wrong behind it is said in the caller's encoding.
 async fn admit(State(gate): State<Gate>, request: Request, next: Next) -> Response {
     let format = body::of_answer(request.headers());
-    match gate.check(&request) {
-        Ok(()) => in_format(format, next.run(request).await),
-        Err(fault) => in_format(format, fault.into_response()),
-    }
+    in_format(format, gate.pass(request, next).await)
 }

@@ -3,18 +3,21 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 
 use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tower::Service;
 
 use super::patient::Patient;
-use super::{Host, Phase};
+use super::{House, Phase};
+use crate::access::Certificate;
 
 /// The bytes of the longest word by which a connection says which protocol it speaks.
 const PREFACE: u64 = 24;
@@ -30,21 +33,49 @@ enum Stage {
     Ending,
 }
 
-/// Serves a connection until it ends, is too slow or too old, or the server stops.
+/// Both ends of a connection.
+#[derive(Clone)]
+struct Ends {
+    peer: SocketAddr,
+    local: SocketAddr,
+    certificate: Option<Certificate>,
+}
+
+/// Serves a connection, in TLS if that is spoken here.
 pub(super) async fn serve(
-    host: &Host,
+    house: &Arc<House>,
     stream: TcpStream,
     peer: SocketAddr,
+    phase: watch::Receiver<Phase>,
+) {
+    // One that has no address any more is gone.
+    let Ok(local) = stream.local_addr() else { return };
+    match &house.tls {
+        None => speak(house, stream, Ends { peer, local, certificate: None }, phase).await,
+        // Whoever does not speak TLS, or shows a certificate that does not hold, is not heard.
+        Some(tls) => {
+            if let Ok((stream, certificate)) = tls.accept(stream).await {
+                speak(house, stream, Ends { peer, local, certificate }, phase).await;
+            }
+        }
+    }
+}
+
+/// Serves a connection until it ends, is too slow or too old, or the server stops.
+async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    house: &Arc<House>,
+    stream: S,
+    ends: Ends,
     mut phase: watch::Receiver<Phase>,
 ) {
-    let options = &host.options;
+    let options = &house.options;
     let (io, seen) = Patient::new(stream, options.write_time.0.into());
-    let router = host.router.clone();
+    let here = Arc::clone(house);
     let service = hyper::service::service_fn(move |request| {
-        let router = router.clone();
-        async move { Ok::<_, Infallible>(answer(router, peer, request).await) }
+        let (here, ends) = (Arc::clone(&here), ends.clone());
+        async move { Ok::<_, Infallible>(answer(&here, ends, request).await) }
     });
-    let mut connection = pin!(host.builder.serve_connection(TokioIo::new(io), service));
+    let mut connection = pin!(house.builder.serve_connection(TokioIo::new(io), service));
     let mut stage = Stage::Silent;
     let mut over = pin!(sleep_until(Instant::now() + options.first_bytes_time.0.into()));
     loop {
@@ -74,17 +105,18 @@ pub(super) async fn serve(
     }
 }
 
-/// The answer to a request, unless it is one that others might understand differently than we do.
-async fn answer(
-    mut router: axum::Router,
-    peer: SocketAddr,
-    mut request: http::Request<Incoming>,
-) -> Response {
-    if let Err(fault) = crate::http::wellformed(&request) {
+/// The answer to a request, unless it is meant for another server, or a page of another site has made it.
+async fn answer(house: &House, ends: Ends, mut request: http::Request<Incoming>) -> Response {
+    let Ends { peer, local, certificate } = ends;
+    if let Err(fault) = house.guard.check(&request, local) {
+        house.metrics.turned_away("guard");
         return fault.into_response();
     }
     request.extensions_mut().insert(ConnectInfo(peer));
-    match router.call(request).await {
+    if let Some(certificate) = certificate {
+        request.extensions_mut().insert(certificate);
+    }
+    match house.router.clone().call(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     }

@@ -288,6 +288,8 @@ async fn bad_parameters_and_addresses_are_refused() {
         ("/v1/jobs?state=sleeping", 400, Some("state")),
         ("/v1/jobs?status=ready", 400, Some("status")),
         ("/v1/jobs?queue=", 400, Some("queue")),
+        ("/v1/jobs?client_id=", 400, Some("client_id")),
+        ("/v1/jobs?client_id=x&queue=y", 400, Some("client_id")),
         ("/v1/jobs?queue=%00", 400, Some("queue")),
         ("/v1/jobs/%00", 404, None),
         ("/v1/jobs/0", 404, None),

@@ -1,16 +1,21 @@
 //! The doors on real ports, spoken to by a real client and by raw bytes.
 #![expect(clippy::expect_used, reason = "a test panics, and says why")]
 
+mod access;
+mod audit;
 mod bad;
 mod batches;
 mod calls;
 mod described;
+mod guard;
 mod jobber;
 mod lightjq;
 mod outbound;
 mod peer;
 mod place;
 mod push_workers;
+mod raw;
 mod server;
 mod slow;
+mod tls;
 mod waits;

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use crore::Engine;
+use crore_doors::tls::Tls;
 use crore_doors::{Doors, Options, listen};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -87,9 +88,18 @@ impl Server {
         options: Options,
         listening: listen::Options,
     ) -> Self {
-        let doors = Doors::new(engine.clone(), options);
+        Self::open(Doors::new(engine, options), listening, None).await
+    }
+
+    /// A server of these doors, with TLS or without.
+    pub(crate) async fn open(doors: Doors, listening: listen::Options, tls: Option<Tls>) -> Self {
+        let engine = doors.engine().clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
+        let listener = match tls {
+            Some(tls) => listen::Listener::secure(listener, tls),
+            None => listener.into(),
+        };
         let (stop, stopped) = oneshot::channel();
         let router = doors.router();
         let shutdown = async {

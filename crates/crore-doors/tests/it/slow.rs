@@ -55,16 +55,16 @@ async fn a_connection_that_says_nothing_is_closed() {
 #[tokio::test]
 async fn a_slow_head_and_an_idle_connection_are_closed() {
     let server = impatient(|_, listening| listening.head_time = short()).await;
-    let mut slow = say(&server, b"GET /livez HTTP/1.1\r\nhost: here\r\nx-slow: ").await;
+    let mut slow = say(&server, b"GET /livez HTTP/1.1\r\nhost: localhost\r\nx-slow: ").await;
     until_closed(&mut slow).await;
-    let mut idle = say(&server, b"GET /livez HTTP/1.1\r\nhost: here\r\n\r\n").await;
+    let mut idle = say(&server, b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     assert!(until_closed(&mut idle).await.starts_with("HTTP/1.1 200"));
 }
 
 #[tokio::test]
 async fn a_slow_body_is_given_up() {
     let server = impatient(|options, _| options.body_time = short()).await;
-    let head = "POST /v1/jobs HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\n";
+    let head = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     for rest in ["content-length: 100\r\n\r\n{", "transfer-encoding: chunked\r\n\r\n1\r\n{\r\n"] {
         let mut stream = say(&server, format!("{head}{rest}").as_bytes()).await;
         let answer = until_closed(&mut stream).await;
@@ -89,7 +89,7 @@ async fn a_peer_that_takes_nothing_is_given_up() {
     let pushed =
         server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "k", "payload": payload})).await;
     let id = pushed.body["id"].as_str().expect("an id");
-    let request = format!("GET /v1/jobs/{id} HTTP/1.1\r\nhost: here\r\n\r\n").repeat(100);
+    let request = format!("GET /v1/jobs/{id} HTTP/1.1\r\nhost: localhost\r\n\r\n").repeat(100);
     let mut stream = say(&server, request.as_bytes()).await;
     // Nothing is read for longer than the server's patience; what the network holds comes, and then no more.
     tokio::time::sleep_until(tokio::time::Instant::now() + Duration::from_millis(600)).await;
@@ -103,15 +103,15 @@ async fn an_old_connection_is_told_to_come_back_anew() {
         (listening.first_bytes_time, listening.max_age) = (short(), short());
     })
     .await;
-    let mut stream = say(&server, b"GET /livez HTTP/1.1\r\nhost: here\r\n\r\n").await;
+    let mut stream = say(&server, b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     assert!(until_closed(&mut stream).await.starts_with("HTTP/1.1 200"));
 }
 
 #[tokio::test]
 async fn there_are_no_more_connections_than_allowed() {
     let server = impatient(|_, listening| listening.max_connections = 2).await;
-    let one = say(&server, b"GET /livez HTTP/1.1\r\nhost: here\r\n\r\n").await;
-    let two = say(&server, b"GET /livez HTTP/1.1\r\nhost: here\r\n\r\n").await;
+    let one = say(&server, b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    let two = say(&server, b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     for stream in [&one, &two] {
         stream.readable().await.expect("an answer");
     }
@@ -120,7 +120,7 @@ async fn there_are_no_more_connections_than_allowed() {
     drop(one);
     eventually(async || {
         let mut stream = server.connect().await;
-        let _ = stream.write_all(b"GET /livez HTTP/1.1\r\nhost: here\r\n\r\n").await;
+        let _ = stream.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
         let mut start = [0; 12];
         stream.read_exact(&mut start).await.is_ok()
     })
@@ -132,14 +132,16 @@ async fn heads_and_bodies_have_a_largest_size() {
     let server = impatient(|options, _| options.max_body = Size(1000)).await;
     let head = |name: &str, n: usize| {
         let value = "x".repeat(n);
-        format!("GET /livez HTTP/1.1\r\nhost: here\r\n{name}: {value}\r\nconnection: close\r\n\r\n")
+        format!(
+            "GET /livez HTTP/1.1\r\nhost: localhost\r\n{name}: {value}\r\nconnection: close\r\n\r\n"
+        )
     };
     let mut good = say(&server, head("x-long", 4 << 10).as_bytes()).await;
     assert!(until_closed(&mut good).await.starts_with("HTTP/1.1 200"));
     let mut long = say(&server, head("x-long", 64 << 10).as_bytes()).await;
     assert!(until_closed(&mut long).await.starts_with("HTTP/1.1 431"));
     let many: String = (0..200).map(|n| format!("x-{n}: 1\r\n")).collect();
-    let many = format!("GET /livez HTTP/1.1\r\nhost: here\r\n{many}\r\n");
+    let many = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\n{many}\r\n");
     assert!(
         until_closed(&mut say(&server, many.as_bytes()).await).await.starts_with("HTTP/1.1 431")
     );
@@ -147,7 +149,7 @@ async fn heads_and_bodies_have_a_largest_size() {
     let large = json!({"kind": "k", "payload": "x".repeat(2000)});
     let answer = server.post(Speaks::Json, "/v1/jobs", &large).await;
     assert_eq!(answer.problem(), (413, "body-too-large", None));
-    let chunked = "POST /v1/jobs HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    let chunked = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
     let chunk = format!("7d0\r\n{}\r\n0\r\n\r\n", "x".repeat(2000));
     let mut stream = say(&server, format!("{chunked}{chunk}").as_bytes()).await;
     let mut start = [0; 12];
@@ -161,16 +163,16 @@ async fn requests_that_others_may_understand_differently_are_refused() {
     let post = "POST /v1/jobs HTTP/1.1\r\ncontent-type: application/json\r\nconnection: close\r\n";
     let body = r#"{"kind":"k"}"#;
     for request in [
-        format!("{post}host: here\r\ncontent-length: 12\r\ncontent-length: 13\r\n\r\n{body}"),
-        format!("{post}host: here\r\ncontent-length: -1\r\n\r\n{body}"),
+        format!("{post}host: localhost\r\ncontent-length: 12\r\ncontent-length: 13\r\n\r\n{body}"),
+        format!("{post}host: localhost\r\ncontent-length: -1\r\n\r\n{body}"),
         format!(
-            "{post}host: here\r\ntransfer-encoding: chunked\r\n\r\n11111111111111111\r\n{body}"
+            "{post}host: localhost\r\ntransfer-encoding: chunked\r\n\r\n11111111111111111\r\n{body}"
         ),
         format!("{post}content-length: 12\r\n\r\n{body}"),
-        format!("{post}host: here\r\nhost: there\r\ncontent-length: 12\r\n\r\n{body}"),
-        format!("{post}host: here\r\nx-folded: a\r\n b\r\ncontent-length: 12\r\n\r\n{body}"),
-        format!("{post}host: here\r\nx bad: a\r\ncontent-length: 12\r\n\r\n{body}"),
-        format!("{post}host: here\r\nx-nul: a\0b\r\ncontent-length: 12\r\n\r\n{body}"),
+        format!("{post}host: localhost\r\nhost: there\r\ncontent-length: 12\r\n\r\n{body}"),
+        format!("{post}host: localhost\r\nx-folded: a\r\n b\r\ncontent-length: 12\r\n\r\n{body}"),
+        format!("{post}host: localhost\r\nx bad: a\r\ncontent-length: 12\r\n\r\n{body}"),
+        format!("{post}host: localhost\r\nx-nul: a\0b\r\ncontent-length: 12\r\n\r\n{body}"),
         "this is not HTTP at all, but it is long enough\r\n\r\n".to_owned(),
         "\u{16}\u{3}\u{1}\0\u{a5}\u{1}\0\0\u{a1}\u{3}\u{3}0123456789abcdef".to_owned(),
     ] {
@@ -183,9 +185,9 @@ async fn requests_that_others_may_understand_differently_are_refused() {
 #[tokio::test]
 async fn a_body_with_two_lengths_is_the_last_of_its_connection() {
     let server = Server::start().await;
-    let post = "POST /v1/jobs HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\n";
+    let post = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     let body = r#"{"kind":"k"}"#;
-    let smuggled = "GET /livez HTTP/1.1\r\nhost: here\r\n\r\n";
+    let smuggled = "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let both = "content-length: 12\r\ntransfer-encoding: chunked\r\n\r\n";
     let request = format!("{post}{both}c\r\n{body}\r\n0\r\n\r\n{smuggled}");
     let answer = until_closed(&mut say(&server, request.as_bytes()).await).await;
@@ -195,11 +197,11 @@ async fn a_body_with_two_lengths_is_the_last_of_its_connection() {
 #[tokio::test]
 async fn requests_may_follow_each_other_and_ask_before_they_send() {
     let server = Server::start().await;
-    let one = "GET /livez HTTP/1.1\r\nhost: here\r\n\r\n";
-    let last = "GET /livez HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n";
+    let one = "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let last = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let mut stream = say(&server, format!("{one}{one}{last}").as_bytes()).await;
     assert_eq!(until_closed(&mut stream).await.matches("HTTP/1.1 200").count(), 3);
-    let head = "POST /v1/jobs HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\nexpect: 100-continue\r\n";
+    let head = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nexpect: 100-continue\r\n";
     let mut stream =
         say(&server, format!("{head}content-length: 12\r\nconnection: close\r\n\r\n").as_bytes())
             .await;
@@ -250,6 +252,6 @@ async fn a_stop_waits_for_what_is_under_way_and_not_for_ever() {
 fn fetch(wait: &str) -> Vec<u8> {
     let body = format!(r#"{{"queues":["q"],"wait":"{wait}"}}"#);
     let n = body.len();
-    let head = "POST /v1/fetch HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\n";
+    let head = "POST /v1/fetch HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     format!("{head}content-length: {n}\r\n\r\n{body}").into_bytes()
 }

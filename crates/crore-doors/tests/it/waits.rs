@@ -58,7 +58,7 @@ async fn a_client_that_leaves_is_not_waited_for_and_takes_no_job() {
 fn request(method: &str, path: &str, body: &str) -> String {
     let n = body.len();
     format!(
-        "{method} {path} HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\ncontent-length: {n}\r\n\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {n}\r\n\r\n{body}"
     )
 }
 
@@ -126,7 +126,7 @@ impl Events {
 
 fn listening(path: &str) -> String {
     format!(
-        "GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\naccept: text/event-stream\r\n\r\n"
+        "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: text/event-stream\r\n\r\n"
     )
 }
 
@@ -195,7 +195,7 @@ async fn an_act_on_many_says_how_far_it_has_come() {
     }
     let body = r#"{"act":"cancel","filter":{"kind":"many","states":["scheduled"]}}"#;
     let request = request("POST", "/v1/jobs/act", body)
-        .replace("host: here", "host: here\r\naccept: text/event-stream");
+        .replace("host: localhost", "host: localhost\r\naccept: text/event-stream");
     let mut events = Events::open(&server, &request).await;
     let mut names = Vec::new();
     let last = loop {

@@ -169,16 +169,16 @@ impl Client {
 
 /// What an address of a server says.
 #[derive(Debug, PartialEq, Eq)]
-struct Parts {
-    is_https: bool,
-    host: String,
+pub(crate) struct Parts {
+    pub(crate) is_https: bool,
+    pub(crate) host: String,
     /// The host and the port.
-    authority: String,
+    pub(crate) authority: String,
     /// What stands before every path.
-    prefix: String,
+    pub(crate) prefix: String,
 }
 
-fn parts(url: &str) -> anyhow::Result<Parts> {
+pub(crate) fn parts(url: &str) -> anyhow::Result<Parts> {
     let wrong =
         || Failure::new(Why::Usage, format!("`{url}` is no server: write http://HOST:PORT"));
     let text = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
@@ -220,7 +220,8 @@ async fn connect(
     }
 }
 
-async fn begin<S>(stream: S) -> anyhow::Result<SendRequest<Full<Bytes>>>
+/// Speaks HTTP/1.1 on a stream.
+pub(crate) async fn begin<S>(stream: S) -> anyhow::Result<SendRequest<Full<Bytes>>>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

@@ -1,6 +1,6 @@
 //! What the commands do, a file each.
 
-mod client;
+pub(crate) mod client;
 mod completions;
 mod config;
 mod info;
@@ -10,7 +10,7 @@ pub(crate) mod queue;
 pub(crate) mod schedule;
 mod stats;
 mod store;
-mod tls;
+pub(crate) mod tls;
 mod worker;
 
 use std::process::ExitCode;

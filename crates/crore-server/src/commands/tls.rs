@@ -13,7 +13,7 @@ use tokio_rustls::client::TlsStream;
 
 /// How to speak to one server by https.
 #[derive(Clone)]
-pub(super) struct Tls {
+pub(crate) struct Tls {
     connector: TlsConnector,
     name: ServerName<'static>,
 }
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Tls {
 
 impl Tls {
     /// For a host whose certificate is signed by one in a file, or by one that the system trusts.
-    pub(super) fn new(host: &str, trusted: Option<&Path>) -> anyhow::Result<Self> {
+    pub(crate) fn new(host: &str, trusted: Option<&Path>) -> anyhow::Result<Self> {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(host).map_err(|error| anyhow!(error))?;
         let roots = match trusted {
@@ -41,7 +41,7 @@ impl Tls {
         Ok(Self { connector: Arc::new(config).into(), name })
     }
 
-    pub(super) async fn connect(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
+    pub(crate) async fn connect(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
         self.connector.connect(self.name.clone(), stream).await
     }
 }

@@ -20,11 +20,12 @@ pub(crate) use raw::{Raw, Source};
 pub(crate) use sections::doors::DoorName;
 pub(crate) use sections::log::{Format, Rotate};
 pub(crate) use sections::store::Durability;
+pub(crate) use sections::telemetry::{Protocol, Telemetry};
 pub(crate) use setting::Given;
 
 use fault::Faults;
 use section::{Info, Key, Section};
-use sections::{caps, doors, http, listen, log, retention, store};
+use sections::{caps, doors, http, jobber, lightjq, listen, log, outbound, retention, store};
 
 use crate::environment;
 
@@ -57,12 +58,32 @@ join! {
     doors: doors::Doors,
     /// What a call may cost.
     http: http::Http,
+    /// LightJQ, and push workers.
+    lightjq: lightjq::Lightjq,
+    /// Jobber.
+    jobber: jobber::Jobber,
+    /// Whom it may call.
+    outbound: outbound::Outbound,
     /// What it writes about itself.
     log: log::Log,
+    /// Where traces are sent.
+    telemetry: Telemetry,
     /// What callers may not pass.
     caps: caps::Caps,
     /// How long ended jobs are kept.
     retention: retention::Retention,
+}
+
+impl Config {
+    /// How the doors of a server are set up that listens here.
+    pub(crate) fn doors(&self, listens: Vec<std::net::SocketAddr>) -> crore_doors::Options {
+        crore_doors::Options {
+            lightjq: self.lightjq.options(),
+            jobber: self.jobber.options(),
+            outbound: self.outbound.options(listens),
+            ..self.http.options()
+        }
+    }
 }
 
 /// All keys of all sections.

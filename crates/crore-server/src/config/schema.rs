@@ -44,6 +44,7 @@ fn shape(shape: Shape) -> Value {
     match shape {
         Shape::Flag => json!({ "type": "boolean" }),
         Shape::Number => json!({ "type": "integer", "minimum": 0 }),
+        Shape::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Shape::Text => json!({ "type": "string" }),
         Shape::Span => json!({ "type": "string", "pattern": "^([0-9]+(d|h|m|s|ms))+$" }),
         Shape::Size => json!({ "type": "string", "pattern": "^[0-9]+([KMG]iB|[KMG]?B)?$" }),
@@ -72,6 +73,7 @@ pub(super) fn typed(shape: Shape, text: &str) -> Value {
             let number = text.replace('_', "").parse::<u64>();
             number.map_or_else(|_| text.into(), Value::from)
         }
+        Shape::Share => text.parse::<f64>().map_or_else(|_| text.into(), Value::from),
         Shape::Text
         | Shape::Span
         | Shape::Size

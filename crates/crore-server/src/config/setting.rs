@@ -37,6 +37,8 @@ impl Given {
 pub(crate) enum Shape {
     Flag,
     Number,
+    /// A number from 0 to 1.
+    Share,
     Text,
     /// A number and a unit: `30s`.
     Span,

@@ -9,4 +9,6 @@ mod help;
 mod https;
 mod life;
 mod logs;
+mod metrics;
 mod store;
+mod traces;

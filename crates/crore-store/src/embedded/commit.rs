@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crore_core::Time;
 
@@ -15,6 +15,12 @@ use crate::bug::planted;
 
 /// How long what nobody waits for may wait for company.
 const LAZY_FOR: Duration = Duration::from_millis(2);
+
+/// What only a person will ever look at: nothing is decided by it.
+#[expect(clippy::disallowed_methods, reason = "how long a disk takes is no business of the clock")]
+fn now_for_people() -> Instant {
+    Instant::now()
+}
 
 /// What only the committer knows.
 #[derive(Debug, Default)]
@@ -51,6 +57,7 @@ impl Inner {
     pub(crate) fn commit_once(&self, sync: Sync) -> Result<bool, Error> {
         let mut pen = self.pen.lock().map_err(|_| Error::Poisoned)?;
         let (flight, now) = self.launch()?;
+        let begun = now_for_people();
         let did = flight.as_deref().map_or(Ok(()), |flight| self.write(&mut pen, flight));
         let did = did.and_then(|()| self.sync_if_due(&mut pen, sync, now));
         let synced = did.map_err(|error| {
@@ -58,6 +65,7 @@ impl Inner {
             Error::Unavailable(Box::new(error))
         })?;
         let Some(flight) = flight else { return Ok(synced) };
+        self.pulse.beat(begun.elapsed(), flight.bytes.len());
         self.durable.publish(flight.commit);
         self.hooks.call(&flight.woken);
         Ok(true)

@@ -12,6 +12,7 @@ use super::log::Log;
 use super::options::Options;
 use super::record::Meta;
 use crate::local::Local;
+use crate::vitals::Pulse;
 use crate::{Error, WakeHook};
 
 /// The shared part of an embedded store.
@@ -29,6 +30,7 @@ pub(crate) struct Inner {
     pub(crate) to_keep: Condvar,
     pub(crate) durable: Durable,
     pub(crate) hooks: Hooks,
+    pub(crate) pulse: Pulse,
 }
 
 /// What is under the lock.

@@ -22,6 +22,7 @@ use super::tail::Tail;
 use crate::Error;
 use crate::bug::planted;
 use crate::local::Local;
+use crate::vitals::Pulse;
 
 /// Deliveries of one opening of the store: the numbers of the next begin beyond all that this one can
 /// have given out and forgotten.
@@ -96,6 +97,7 @@ impl Inner {
             to_keep: Condvar::new(),
             durable: Durable::up_to(commit),
             hooks: Hooks::default(),
+            pulse: Pulse::default(),
         };
         // No delivery is handed out before it is on the disk that these numbers are used.
         inner.commit_once(Sync::Now)?;

@@ -106,6 +106,13 @@ impl Log {
         here.saturating_sub(self.tail.at + self.tail.len())
     }
 
+    /// How many bytes of the disk the log takes up.
+    pub(crate) fn bytes_on_disk(&self) -> u64 {
+        let segments = self.segments.values().chain(&self.next).map(|segment| segment.size);
+        let freed = self.freed.iter().chain(&self.reserve).map(|freed| freed.size);
+        segments.chain(freed).sum()
+    }
+
     /// How many bytes moving what counts of a segment takes at the most.
     pub(crate) fn to_move(&self, segment: u32, sides: u64) -> u64 {
         let of_sides =

@@ -21,7 +21,7 @@ use crate::local::Local;
 use crate::registry::{Define, Defined, Entry, Table};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
 use crate::views::{Count, JobNotes, Note, Page, Query, Step};
-use crate::{Ailment, Answer, Committed, Durability, Error};
+use crate::{Ailment, Answer, Committed, Durability, Error, Vitals};
 use crate::{Jobs, Registry, Store, Upkeep, Views, WakeHook};
 
 /// More than a renewal mostly takes in the log.
@@ -324,5 +324,13 @@ impl Store for Embedded {
             true => Some(Ailment::Poisoned),
             false => health.full.map(Ailment::Full),
         }
+    }
+
+    fn vitals(&self) -> Option<Vitals> {
+        let is_stuck = self.health().stuck.is_some();
+        // A poisoned store has its files still, but nobody knows what is in them.
+        let on_disk = self.inner.lock().map(|state| state.local.records().bytes_on_disk());
+        let bytes_on_disk = on_disk.unwrap_or_default();
+        Some(Vitals { bytes_on_disk, is_stuck, ..self.inner.pulse.vitals() })
     }
 }

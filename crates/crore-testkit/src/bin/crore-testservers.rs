@@ -13,7 +13,8 @@ use std::thread::{self, ScopedJoinHandle};
 use crore_testkit::{Error, MariaDb, Package, Postgres, Redis, RedisCluster, install_missing};
 
 const USAGE: &str = "\
-usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis-cluster] [--xfs] [--faketime] [-- CMD ARGS…]
+usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis-cluster] [--xfs] [--prometheus]
+                         [--faketime] [-- CMD ARGS…]
 
   --install        first install what is missing (Debian, root)
   --postgres       start PostgreSQL, set CRORE_TEST_POSTGRES to its URL
@@ -22,6 +23,7 @@ usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis
   --redis-cluster  start a Redis Cluster, set CRORE_TEST_REDIS_CLUSTER to its host:port,…
   --xfs            with --install, the tools of tests that cut the power of a file system
   --faketime       with --install, the library of tests that set a server's clock
+  --prometheus     with --install, what reads metrics
 
 Exits with CMD's code, 128 + n if signal n ended it, 125 if it could not be run, 2 for wrong usage.";
 const USAGE_FAULT: u8 = 2;
@@ -86,8 +88,8 @@ fn running<S: Send + 'static>(server: S, address: fn(&S) -> String) -> Result<Ru
 #[derive(Debug, Default)]
 struct Asked {
     install: bool,
-    xfs: bool,
-    faketime: bool,
+    /// Packages that are only installed.
+    tools: Vec<Package>,
     wants: Vec<Want>,
     command: Vec<String>,
 }
@@ -114,8 +116,9 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
         match (word.as_str(), Want::from_flag(&word)) {
             (_, Some(want)) => asked.wants.push(want),
             ("--install", _) => asked.install = true,
-            ("--xfs", _) => asked.xfs = true,
-            ("--faketime", _) => asked.faketime = true,
+            ("--xfs", _) => asked.tools.push(Package::Xfs),
+            ("--prometheus", _) => asked.tools.push(Package::Prometheus),
+            ("--faketime", _) => asked.tools.push(Package::FakeTime),
             ("--", _) => asked.command = words.by_ref().collect(),
             _ => return Err(format!("`{word}` is not an option; a command comes after `--`")),
         }
@@ -131,8 +134,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
 fn run(asked: &Asked) -> Result<u8, Error> {
     if asked.install {
         let mut packages: Vec<_> = asked.wants.iter().map(|want| want.package()).collect();
-        packages.extend(asked.xfs.then_some(Package::Xfs));
-        packages.extend(asked.faketime.then_some(Package::FakeTime));
+        packages.extend(&asked.tools);
         install_missing(&packages)?;
     }
     match asked.command.split_first() {

@@ -15,6 +15,8 @@ pub enum Package {
     MariaDb,
     /// `redis-server`.
     Redis,
+    /// `prometheus`, for itself and for `promtool`.
+    Prometheus,
     /// `util-linux`, for `setsid` and `setpriv`.
     UtilLinux,
     /// `xfsprogs`, for XFS and for `xfs_io`, which cuts any file system off from its disk.
@@ -30,6 +32,7 @@ impl Package {
             Self::Postgres => "postgresql-15",
             Self::MariaDb => "mariadb-server",
             Self::Redis => "redis-server",
+            Self::Prometheus => "prometheus",
             Self::UtilLinux => "util-linux",
             Self::Xfs => "xfsprogs",
             Self::FakeTime => "libfaketime",
@@ -59,6 +62,7 @@ impl Package {
             Self::Postgres => &["initdb", "postgres", "psql"],
             Self::MariaDb => &["mariadb-install-db", "mariadbd", "mariadb"],
             Self::Redis => &["redis-server", "redis-cli"],
+            Self::Prometheus => &["prometheus", "promtool"],
             Self::UtilLinux => &["setsid", "setpriv"],
             Self::Xfs => &["mkfs.xfs", "xfs_io"],
             Self::FakeTime => &[FAKETIME],
@@ -79,7 +83,9 @@ impl Package {
         let own = match self {
             Self::Postgres => postgres_places(),
             Self::FakeTime => faketime_places(),
-            Self::MariaDb | Self::Redis | Self::UtilLinux | Self::Xfs => Vec::new(),
+            Self::MariaDb | Self::Redis | Self::Prometheus | Self::UtilLinux | Self::Xfs => {
+                Vec::new()
+            }
         };
         own.into_iter().chain(path).chain(system).collect()
     }
@@ -93,8 +99,16 @@ impl Package {
         Self::FakeTime.need(FAKETIME)
     }
 
-    /// The path of a program that a server cannot do without; panics like [`Package::require`].
-    pub(crate) fn need(self, program: &str) -> Result<PathBuf, Error> {
+    /// The path of a program that a test cannot do without.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`], if it is not on this machine.
+    ///
+    /// # Panics
+    ///
+    /// Like [`Package::require`].
+    pub fn need(self, program: &str) -> Result<PathBuf, Error> {
         let found = self.find(program);
         if environment::is_ci() { never_missing(found) } else { found }
     }

@@ -96,7 +96,7 @@ pub struct Delivered {
     pub timeout: Option<Period>,
     /// Free marks.
     pub labels: Labels,
-    /// Trace context.
+    /// Trace context: a `traceparent`, and after a space the `tracestate`, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace: Option<String>,
 }

@@ -19,6 +19,7 @@ pub mod retry;
 mod scalar;
 pub mod schedules;
 pub mod stats;
+pub mod tokens;
 pub mod words;
 pub mod workers;
 

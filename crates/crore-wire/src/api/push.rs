@@ -112,7 +112,8 @@ pub struct NewJob {
     /// Free marks.
     #[serde(default, skip_serializing_if = "is_none")]
     pub labels: Labels,
-    /// Trace context, carried to its run; the header `traceparent`, unless told otherwise.
+    /// Trace context, carried to its run: a `traceparent`, and after a space the `tracestate`, if there is one.
+    /// Unless told otherwise, that of the request: the headers `traceparent` and `tracestate`, or `b3`, or `x-b3-…`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 1024)]
     pub trace: Option<String>,

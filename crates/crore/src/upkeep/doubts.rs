@@ -1,14 +1,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crore_core::{Job, JobId, Time};
+use crore_core::{Job, JobId, Name, Time};
 use crore_store::jobs::Which;
 
 use super::Duty;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::events::{Event, Happened};
-use crate::push::Names;
 use crate::results::Ended;
 use crate::timers::NEVER;
 
@@ -17,6 +16,8 @@ const MOST: usize = 100_000;
 
 /// How many are looked at in one go.
 const AT_ONCE: usize = 1000;
+
+type Names = (Name, Name);
 
 /// Jobs that may have been changed without anybody having heard of it, with their queues and kinds.
 #[derive(Debug, Default)]

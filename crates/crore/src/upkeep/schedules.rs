@@ -43,7 +43,7 @@ impl Inner {
             job
         };
         let push: Vec<NewJob> = due.fire.iter().map(job).collect();
-        let (dues, names) = (Dues::of(&push, now), push.iter().map(names).collect());
+        let (dues, names) = (Dues::of(&push, now), push.iter().map(names).collect::<Vec<_>>());
         let write = Write::Tick {
             schedule: entry.name.clone(),
             seen: entry.revision,
@@ -54,7 +54,7 @@ impl Inner {
         let applied = self.store.apply(vec![write]).await?.into_inner();
         if let Some(Applied::Yes(pushed)) = applied.first() {
             self.expect(dues);
-            self.tell_pushed(now, pushed, names);
+            self.tell_pushed((now, now), pushed, &names);
         }
         Ok(due.next.unwrap_or(NEVER))
     }

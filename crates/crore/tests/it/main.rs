@@ -20,4 +20,6 @@ mod sick;
 mod sick_store;
 mod sim;
 mod stop;
+mod tokens;
 mod unheard;
+mod watch;

@@ -26,6 +26,7 @@ impl Http {
             body_time: Period(self.body_time),
             max_wait: Period(self.max_wait),
             max_listeners: usize::try_from(self.max_listeners).unwrap_or(usize::MAX),
+            ..crore_doors::Options::default()
         }
     }
 }

@@ -1,9 +1,25 @@
 use crore_core::Span;
-use crore_doors::listen;
+use crore_doors::{Host, listen};
 use crore_wire::words::{self, Period};
 
 use crate::config::section::section;
-use crate::config::setting::{Addresses, Size};
+use crate::config::setting::{Addresses, Given, Setting, Shape, Size};
+
+/// Names of the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hosts(Vec<Host>);
+
+impl Setting for Hosts {
+    const SHAPE: Shape = Shape::Texts;
+
+    fn read(given: &Given) -> Result<Self, String> {
+        let texts: Vec<&str> = match given {
+            Given::One(text) => text.split(',').map(str::trim).collect(),
+            Given::Many(texts) => texts.iter().map(String::as_str).collect(),
+        };
+        texts.into_iter().map(str::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
 
 section! {
     /// Where crore listens, and how it leaves.
@@ -13,6 +29,11 @@ section! {
         address: Addresses = "127.0.0.1:9000",
         /// Listen beyond this machine although everybody who can reach the port may then do everything.
         insecure: bool = "false",
+        /// Names by which callers address the server, besides `localhost` and the addresses of this machine
+        /// with the port that it listens on: `jobs.example.com`, or `jobs.example.com:8443` for this port
+        /// alone. Several make a list; `*` allows every name, and lets pages of other sites in whose names
+        /// lead here.
+        hosts: Option<Hosts> = none,
         /// How long workers may still finish or hand back their jobs when crore is told to stop.
         drain_for: Span = "25s",
         /// How many connections there may be in all; more are closed at once.
@@ -44,6 +65,7 @@ impl Listen {
     pub(crate) fn options(&self) -> listen::Options {
         let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         listen::Options {
+            hosts: self.hosts.clone().map_or_else(Vec::new, |Hosts(hosts)| hosts),
             max_connections: count(self.max_connections),
             max_connections_per_address: count(self.max_connections_per_address),
             first_bytes_time: Period(self.first_bytes_time),

@@ -3,7 +3,11 @@
 pub(crate) mod caps;
 pub(crate) mod doors;
 pub(crate) mod http;
+pub(crate) mod jobber;
+pub(crate) mod lightjq;
 pub(crate) mod listen;
 pub(crate) mod log;
+pub(crate) mod outbound;
 pub(crate) mod retention;
 pub(crate) mod store;
+pub(crate) mod telemetry;

@@ -1,0 +1,36 @@
+//! Metrics, for Prometheus.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
+
+use super::fault::Fault;
+use crate::Doors;
+use crate::metrics::Form;
+
+/// Metrics.
+///
+/// In the text format 0.0.4 of Prometheus, or as OpenMetrics for whoever accepts that.
+#[utoipa::path(
+    get, path = "/metrics", operation_id = "metrics", tag = "server",
+    responses((
+        status = 200, description = "The metrics, one a line.", body = String,
+        content_type = "text/plain",
+    )),
+)]
+pub(super) async fn metrics(
+    State(doors): State<Doors>,
+    headers: HeaderMap,
+) -> Result<Response, Fault> {
+    let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (form, kind) = match accepted.contains("application/openmetrics-text") {
+        true => (Form::Open, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        false => (Form::Classic, "text/plain; version=0.0.4; charset=utf-8"),
+    };
+    let text = doors.metrics().text(doors.engine(), form).await?;
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    Ok(response)
+}

@@ -1,0 +1,101 @@
+//! Requests, and how long their answers took.
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::Method;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use tokio::time::Instant;
+
+use super::Metrics;
+use crate::doors::door_of;
+use crate::http::Fault;
+
+/// Seconds; the longest is as long as a caller may wait for a job.
+const TIMES: [f64; 12] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0];
+
+/// What is counted of requests.
+#[derive(Debug)]
+pub(super) struct Requests {
+    pub(super) answered: Family<Answered, Counter>,
+    pub(super) took: Family<Route, Histogram>,
+    pub(super) rejected: Family<Rejected, Counter>,
+}
+
+/// A request that was answered. Its route is one of ours and no path, so there are only so many.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Answered {
+    door: &'static str,
+    method: &'static str,
+    route: String,
+    status: u16,
+}
+
+/// Where a request went.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Route {
+    door: &'static str,
+    route: String,
+}
+
+/// Why a request was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Rejected {
+    door: &'static str,
+    reason: String,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        let took = Family::new_with_constructor((|| Histogram::new(TIMES)) as fn() -> Histogram);
+        Self { answered: Family::default(), took, rejected: Family::default() }
+    }
+}
+
+impl Requests {
+    pub(super) fn reject(&self, door: &'static str, reason: &str) {
+        let rejected = Rejected { door, reason: reason.to_owned() };
+        self.rejected.get_or_create(&rejected).inc();
+    }
+}
+
+/// Counts a request, and how long its answer took.
+pub(crate) async fn measure(
+    State(metrics): State<Metrics>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let begun = Instant::now();
+    let method = word(request.method());
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let response = next.run(request).await;
+    let route = matched.as_ref().map_or("none", MatchedPath::as_str);
+    let (door, requests) = (door_of(route), &metrics.0.requests);
+    if let Some(fault) = response.extensions().get::<Fault>() {
+        requests.reject(door, &fault.problem().code);
+    }
+    let took = Route { door, route: route.to_owned() };
+    requests.took.get_or_create(&took).observe(begun.elapsed().as_secs_f64());
+    let Route { route, .. } = took;
+    let answered = Answered { door, method, route, status: response.status().as_u16() };
+    requests.answered.get_or_create(&answered).inc();
+    response
+}
+
+/// A method, of those that there are.
+const fn word(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}

@@ -1,0 +1,55 @@
+//! What the doors see of the engine: for metrics, and for traces.
+
+use std::sync::OnceLock;
+
+use crore::watch::{Changed, Pushed, Watch};
+use crore_core::{Job, Time};
+
+use crate::metrics::Metrics;
+use crate::telemetry::{Options, Spans, Tracer};
+
+/// Sees what happens to jobs.
+#[derive(Debug, Default)]
+pub(crate) struct Sight {
+    metrics: Metrics,
+    tracer: OnceLock<Tracer>,
+}
+
+impl Sight {
+    pub(crate) const fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    pub(crate) fn tracer(&self) -> Option<&Tracer> {
+        self.tracer.get()
+    }
+
+    /// Begins to make spans; `None`: they are made already.
+    pub(crate) fn trace(&self, options: Options) -> Option<Spans> {
+        let (tracer, spans) = Tracer::new(options, self.metrics.clone());
+        self.tracer.set(tracer).is_ok().then_some(spans)
+    }
+}
+
+impl Watch for Sight {
+    fn pushed(&self, jobs: &[Pushed<'_>]) {
+        self.metrics.pushed(jobs);
+        if let Some(tracer) = self.tracer() {
+            tracer.pushed(jobs);
+        }
+    }
+
+    fn started(&self, jobs: &[Job], at: Time) {
+        self.metrics.started(jobs, at);
+        if let Some(tracer) = self.tracer() {
+            tracer.started(jobs, at);
+        }
+    }
+
+    fn changed(&self, change: &Changed<'_>) {
+        self.metrics.changed(change);
+        if let Some(tracer) = self.tracer() {
+            tracer.changed(change);
+        }
+    }
+}

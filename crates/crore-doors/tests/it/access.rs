@@ -1,0 +1,413 @@
+//! Who may call, and what.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crore::core::Span;
+use crore::store::Memory;
+use crore::{Engine, block_on};
+use crore_doors::{Doors, Options, Scope, Secret, access, http, listen};
+use crore_testkit::{FakeClock, eventually_async};
+use crore_wire::api::tokens::{NewToken, Preset};
+use crore_wire::words::Period;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use crate::raw::{Heard, request, send};
+use crate::server::{Server, Speaks};
+
+/// A token for this, made without the server.
+pub(crate) async fn token(engine: &Engine, name: &str, scopes: &[Scope]) -> Secret {
+    let new =
+        NewToken { name: name.to_owned(), preset: None, scopes: scopes.to_vec(), expires_in: None };
+    access::create(engine, &new).await.expect("made").1
+}
+
+/// A header that shows a token.
+pub(crate) fn bearer(token: &Secret) -> String {
+    format!("authorization: Bearer {}", token.reveal())
+}
+
+/// What each call needs. A call that is not here has no scope yet: think about which.
+const NEEDS: &[(&str, Scope)] = &[
+    ("push", Scope::Push),
+    ("listJobs", Scope::Read),
+    ("actOnAll", Scope::Operate),
+    ("getJob", Scope::Read),
+    ("changeJob", Scope::Operate),
+    ("deleteJob", Scope::Operate),
+    ("cancelJob", Scope::Operate),
+    ("retryJob", Scope::Operate),
+    ("getResult", Scope::Push),
+    ("explainJob", Scope::Read),
+    ("getNotes", Scope::Read),
+    ("addNotes", Scope::Work),
+    ("fetch", Scope::Work),
+    ("renew", Scope::Work),
+    ("finish", Scope::Work),
+    ("listQueues", Scope::Read),
+    ("getQueue", Scope::Read),
+    ("changeQueue", Scope::Operate),
+    ("pauseQueue", Scope::Operate),
+    ("resumeQueue", Scope::Operate),
+    ("drainQueue", Scope::Operate),
+    ("listSchedules", Scope::Read),
+    ("getSchedule", Scope::Read),
+    ("setSchedule", Scope::Define),
+    ("deleteSchedule", Scope::Define),
+    ("pauseSchedule", Scope::Operate),
+    ("resumeSchedule", Scope::Operate),
+    ("previewTiming", Scope::Read),
+    ("listLimits", Scope::Read),
+    ("getLimit", Scope::Read),
+    ("setLimit", Scope::Define),
+    ("deleteLimit", Scope::Define),
+    ("getGroup", Scope::Read),
+    ("sealGroup", Scope::Push),
+    ("listWorkers", Scope::Read),
+    ("setWorker", Scope::Work),
+    ("deleteWorker", Scope::Work),
+    ("listTokens", Scope::Admin),
+    ("createToken", Scope::Admin),
+    ("deleteToken", Scope::Admin),
+    ("counts", Scope::Read),
+    ("stats", Scope::Read),
+    ("events", Scope::Read),
+    ("info", Scope::Read),
+];
+
+/// A call that the description lists.
+#[derive(Debug)]
+pub(crate) struct Call {
+    id: String,
+    method: String,
+    path: String,
+    pub(crate) needs: Option<Scope>,
+}
+
+impl Call {
+    /// Makes the call, with something at hand in each place of the path.
+    pub(crate) async fn make(&self, to: SocketAddr, n: u8, lines: &[&str]) -> Heard {
+        let path = self.path.replace("{id}", "1").replace("{name}", "x").replace("{queue}", "x");
+        assert!(!path.contains('{'), "{path}");
+        send(to, n, &request(&self.method, &path, to, lines)).await
+    }
+}
+
+/// All calls of the description.
+pub(crate) fn calls(doors: &Doors) -> Vec<Call> {
+    let document: Value = serde_json::from_str(&http::description(doors)).expect("a description");
+    let mut calls = Vec::new();
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        for (method, call) in methods.as_object().expect("methods") {
+            let needs = &call["security"][0]["token"][0];
+            calls.push(Call {
+                id: call["operationId"].as_str().expect("an id").to_owned(),
+                method: method.to_uppercase(),
+                path: path.clone(),
+                needs: needs.as_str().map(|scope| scope.parse().expect("a scope")),
+            });
+        }
+    }
+    calls
+}
+
+#[tokio::test]
+async fn every_call_names_the_scope_that_it_needs() {
+    let doors = Doors::new(Engine::memory(), Options::default());
+    let calls = calls(&doors);
+    let named: BTreeMap<&str, Option<Scope>> =
+        calls.iter().map(|call| (call.id.as_str(), call.needs)).collect();
+    let mut wanted: BTreeMap<&str, Option<Scope>> =
+        NEEDS.iter().map(|(id, scope)| (*id, Some(*scope))).collect();
+    wanted.extend([("livez", None), ("readyz", None)]);
+    assert_eq!(named, wanted);
+}
+
+#[tokio::test]
+async fn every_call_lets_those_presets_in_that_have_its_scope_and_no_others() {
+    let server = Server::start().await;
+    let mut tokens = Vec::new();
+    for preset in Preset::ALL {
+        let secret = token(&server.engine, preset.as_str(), preset.scopes()).await;
+        tokens.push((preset, bearer(&secret)));
+    }
+    for call in calls(&server.doors) {
+        for (preset, header) in &tokens {
+            let heard = call.make(server.address, 1, &[header]).await;
+            let Some(scope) = call.needs else {
+                assert_eq!(heard.status, 200, "{call:?}");
+                continue;
+            };
+            if preset.scopes().contains(&scope) {
+                assert!(![401, 403, 429].contains(&heard.status), "{preset} {call:?} {heard:?}");
+            } else {
+                let code = heard.code();
+                assert_eq!((heard.status, code.as_str()), (403, "scope-missing"), "{call:?}");
+                let detail = heard.problem("detail");
+                assert!(detail.contains(&format!("`{scope}`")), "it names the scope: {detail}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn with_the_first_token_nobody_without_one_has_any_scope() {
+    let server = Server::start().await;
+    let calls = calls(&server.doors);
+    for call in &calls {
+        let heard = call.make(server.address, 1, &[]).await;
+        assert!(![401, 403].contains(&heard.status), "{call:?} {heard:?}");
+    }
+    let any = token(&server.engine, "first", &[Scope::Push]).await;
+    closed(&server).await;
+    // Each from another address, so that none has failed too often.
+    for (n, call) in (2..).zip(&calls) {
+        let heard = call.make(server.address, n, &[]).await;
+        match call.needs {
+            None => assert_eq!(heard.status, 200, "{call:?}"),
+            Some(_) => {
+                assert_eq!(
+                    (heard.status, heard.code().as_str()),
+                    (401, "token-needed"),
+                    "{call:?}"
+                );
+                assert_eq!(heard.header("www-authenticate"), Some("Bearer"));
+            }
+        }
+    }
+    let document = |lines: &[&str]| request("GET", "/openapi.json", server.address, lines);
+    assert_eq!(send(server.address, 200, &document(&[])).await.status, 401);
+    assert_eq!(send(server.address, 200, &document(&[&bearer(&any)])).await.status, 200);
+}
+
+/// Waits a little.
+async fn pause(span: Duration) {
+    sleep_until(Instant::now() + span).await;
+}
+
+/// Waits until the server has noticed that there is a token.
+async fn closed(server: &Server) {
+    let info = request("GET", "/v1/info", server.address, &[]);
+    eventually_async(Duration::from_secs(3), pause, async || {
+        send(server.address, 254, &info).await.status != 200
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_token_is_shown_once_and_good_until_it_is_removed() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let new = json!({"name": "ada", "preset": "admin", "expires_in": "1h"});
+        let made = server.post(speaks, "/v1/tokens", &new).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        assert_eq!(made.headers["cache-control"], "no-store");
+        let secret = made.body["token"].as_str().expect("a text").to_owned();
+        let id = made.body["about"]["id"].as_str().expect("a text").to_owned();
+        assert!(secret.starts_with(&format!("crore_{id}_")), "{secret}");
+        // At once, and not after a while.
+        let nobody = server.get(speaks, "/v1/tokens").await;
+        assert_eq!(nobody.problem(), (401, "token-needed", None));
+        let show = [("authorization", format!("Bearer {secret}"))];
+        let show: Vec<_> = show.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let listed = server.send(speaks, (::http::Method::GET, "/v1/tokens"), &show, vec![]).await;
+        assert_eq!(listed.body["tokens"][0]["id"], id, "{listed:?}");
+        assert_eq!(listed.body["tokens"][0]["scopes"].as_array().map(Vec::len), Some(6));
+        let (_, hidden) = secret.rsplit_once('_').expect("parts");
+        assert!(!listed.body.to_string().contains(hidden));
+        let again = [show.as_slice(), &[("content-type", speaks.media_type())]].concat();
+        let post = ::http::Method::POST;
+        let twice = server.send(speaks, (post, "/v1/tokens"), &again, speaks.encode(&new)).await;
+        assert_eq!(twice.problem(), (409, "refused", None));
+        let (delete, path) = (::http::Method::DELETE, format!("/v1/tokens/{id}"));
+        let gone = server.send(speaks, (delete.clone(), path.as_str()), &show, vec![]).await;
+        assert_eq!(gone.status, 204, "{gone:?}");
+        // It was the last one: on this machine nobody needs one any more, and there is none to remove.
+        let missing = server.send(speaks, (delete, path.as_str()), &[], vec![]).await;
+        assert_eq!(missing.problem(), (404, "not-found", None));
+    }
+}
+
+#[tokio::test]
+async fn tokens_that_are_asked_for_wrongly_are_not_made() {
+    let server = Server::start().await;
+    let rows = [
+        (json!({"preset": "admin"}), "malformed", "name"),
+        (json!({"name": "", "preset": "admin"}), "name-empty", "name"),
+        (json!({"name": "x"}), "malformed", "scopes"),
+        (json!({"name": "x", "scopes": []}), "malformed", "scopes"),
+        (json!({"name": "x", "scopes": ["everything"]}), "malformed", "scopes[0]"),
+        (json!({"name": "x", "preset": "root"}), "malformed", "preset"),
+        (json!({"name": "x", "preset": "admin", "expires_in": "0s"}), "time-range", "expires_in"),
+        (json!({"name": "x", "preset": "admin", "hash": "y"}), "field-unknown", "hash"),
+    ];
+    for (new, code, field) in rows {
+        let answer = server.post(Speaks::Json, "/v1/tokens", &new).await;
+        assert_eq!(answer.problem(), (400, code, Some(field)), "{new}");
+    }
+    assert!(!access::exist(&server.engine).await.expect("read"));
+}
+
+#[tokio::test]
+async fn whatever_is_wrong_with_a_token_looks_alike() {
+    let clock = FakeClock::default();
+    let memory = Arc::new(Memory::new(Arc::new(clock.clone())));
+    let engine =
+        Engine::on(memory, Arc::new(clock.clone()), Default::default()).expect("an engine");
+    let server = Server::start_on(engine, Options::default(), listen::Options::default()).await;
+    let new = |name: &str, seconds| NewToken {
+        name: name.to_owned(),
+        preset: Some(Preset::Admin),
+        scopes: Vec::new(),
+        expires_in: Some(Period(Span::from_secs(seconds))),
+    };
+    let (_, valid) = access::create(&server.engine, &new("valid", 1000)).await.expect("made");
+    let (_, expired) = access::create(&server.engine, &new("expired", 10)).await.expect("made");
+    let (_, removed) = access::create(&server.engine, &new("removed", 1000)).await.expect("made");
+    access::remove(&server.engine, "removed").await.expect("removed").expect("it was there");
+    clock.advance(Span::from_secs(10));
+    let valid = valid.reveal();
+    let (public, _) = valid.rsplit_once('_').expect("two parts");
+    let wrong = format!("{public}_{}", "0".repeat(43));
+    let long = "x".repeat(10_000);
+    let rows: &[(&str, &[&str], u16)] = &[
+        ("nothing", &[], 401),
+        ("another secret", &[&wrong], 401),
+        ("an expired one", &[expired.reveal()], 401),
+        ("a removed one", &[removed.reveal()], 401),
+        ("an empty one", &[""], 401),
+        ("half of one", &[public], 401),
+        ("a long one", &[&long], 401),
+        ("one that is no text", &["crore_ä_ö"], 401),
+        ("the word twice", &[&format!("Bearer {valid}")], 401),
+        ("two headers", &[valid, valid], 400),
+        ("a good one", &[valid], 200),
+    ];
+    let mut told = std::collections::BTreeSet::new();
+    for (n, (what, tokens, status)) in (2..).zip(rows) {
+        let lines: Vec<_> =
+            tokens.iter().map(|text| format!("authorization: Bearer {text}")).collect();
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        let heard =
+            send(server.address, n, &request("GET", "/v1/info", server.address, &lines)).await;
+        assert_eq!(heard.status, *status, "{what}: {heard:?}");
+        if *status == 401 {
+            assert_eq!(heard.header("www-authenticate"), Some("Bearer"), "{what}");
+            told.insert(heard.body);
+        }
+    }
+    assert_eq!(told.len(), 1, "the same words for all of them: {told:?}");
+    let schemes = [format!("Basic {valid}"), valid.to_owned(), format!("bearer  {valid}")];
+    for (n, (scheme, status)) in (50..).zip(schemes.iter().zip([401, 401, 200])) {
+        let line = format!("authorization: {scheme}");
+        let heard =
+            send(server.address, n, &request("GET", "/v1/info", server.address, &[&line])).await;
+        assert_eq!(heard.status, status, "{scheme}");
+    }
+    // The last good one expires too, and the server does not open.
+    clock.advance(Span::from_secs(1000));
+    let heard = send(server.address, 99, &request("GET", "/v1/info", server.address, &[])).await;
+    assert_eq!(heard.status, 401);
+}
+
+#[tokio::test]
+async fn a_token_in_an_address_is_refused() {
+    let server = Server::start().await;
+    let secret = token(&server.engine, "ada", Scope::ALL).await;
+    let text = secret.reveal();
+    for query in [format!("token={text}"), format!("access_token={text}"), format!("x={text}")] {
+        let path = format!("/v1/info?{query}");
+        for lines in [vec![], vec![bearer(&secret)]] {
+            let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+            let heard =
+                send(server.address, 1, &request("GET", &path, server.address, &lines)).await;
+            assert_eq!((heard.status, heard.code().as_str()), (400, "malformed"), "{path}");
+            assert!(heard.problem("detail").contains("Authorization"), "{heard:?}");
+            assert!(!heard.body.contains(text), "it is not said again");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_fails_too_often_has_to_wait_and_who_does_not_does_not() {
+    let server = Server::start().await;
+    let secret = token(&server.engine, "ada", Scope::ALL).await;
+    let ask = |lines: &[&str]| request("GET", "/v1/info", server.address, lines);
+    let wrong = ask(&["authorization: Bearer crore_x_y"]);
+    for n in 0..10 {
+        assert_eq!(send(server.address, 7, &wrong).await.status, 401, "failure {n}");
+    }
+    let late = send(server.address, 7, &wrong).await;
+    assert_eq!((late.status, late.code().as_str()), (429, "too-many"));
+    let wait: u64 =
+        late.header("retry-after").and_then(|wait| wait.parse().ok()).expect("a number");
+    assert!((1..=6).contains(&wait), "{wait}");
+    assert_eq!(send(server.address, 8, &wrong).await.status, 401, "from another address");
+    let right = ask(&[&bearer(&secret)]);
+    assert_eq!(
+        send(server.address, 7, &right).await.status,
+        200,
+        "a valid token is not locked out"
+    );
+}
+
+#[tokio::test]
+async fn a_caller_for_whom_a_proxy_speaks_is_not_on_this_machine() {
+    let server = Server::start().await;
+    let ask = |lines: &[&str]| request("GET", "/v1/info", server.address, lines);
+    assert_eq!(send(server.address, 1, &ask(&[])).await.status, 200);
+    for line in ["x-forwarded-for: 10.0.0.1", "forwarded: for=10.0.0.1", "via: 1.1 proxy"] {
+        assert_eq!(send(server.address, 1, &ask(&[line])).await.status, 401, "{line}");
+    }
+    let mut options = Options::default();
+    options.access.insecure = true;
+    let open = Server::start_with(options, listen::Options::default()).await;
+    let far = request("GET", "/v1/info", open.address, &["x-forwarded-for: 10.0.0.1"]);
+    assert_eq!(send(open.address, 1, &far).await.status, 200, "the operator said so");
+    token(&open.engine, "ada", Scope::ALL).await;
+    closed(&open).await;
+    assert_eq!(send(open.address, 1, &far).await.status, 401, "and it ends with the first token");
+}
+
+#[tokio::test]
+async fn a_token_that_another_engine_removes_is_refused_within_moments() {
+    let server = Server::start().await;
+    token(&server.engine, "other", Scope::ALL).await;
+    let secret = token(&server.engine, "ada", Scope::ALL).await;
+    let ask = request("GET", "/v1/info", server.address, &[&bearer(&secret)]);
+    assert_eq!(send(server.address, 1, &ask).await.status, 200);
+    access::remove(&server.engine, "ada").await.expect("removed").expect("it was there");
+    eventually_async(Duration::from_secs(3), pause, async || {
+        send(server.address, 1, &ask).await.status != 200
+    })
+    .await;
+}
+
+#[test]
+fn the_first_token_can_be_made_before_anybody_serves_the_directory() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let engine = Engine::open(dir.path()).expect("opened");
+    let secret = block_on(token(&engine, "ada", Scope::ALL));
+    engine.stop().expect("stopped");
+    drop(engine);
+    let mut found = false;
+    for entry in std::fs::read_dir(dir.path()).expect("a directory") {
+        let bytes = std::fs::read(entry.expect("an entry").path()).expect("read");
+        let (_, hidden) = secret.reveal().rsplit_once('_').expect("parts");
+        let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(!has(hidden), "no secret is stored");
+        found |= has("created_at");
+    }
+    assert!(found, "the token is stored");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let engine = Engine::open(dir.path()).expect("opened again");
+        let server = Server::start_on(engine, Options::default(), listen::Options::default()).await;
+        let ask = |lines: &[&str]| request("GET", "/v1/info", server.address, lines);
+        assert_eq!(send(server.address, 1, &ask(&[])).await.status, 401);
+        assert_eq!(send(server.address, 1, &ask(&[&bearer(&secret)])).await.status, 200);
+    });
+}

@@ -1,0 +1,57 @@
+use std::collections::BTreeMap;
+
+use crore_core::Span;
+use crore_doors::jobber;
+use crore_wire::words::Period;
+
+use crate::config::section::section;
+use crate::config::setting::{Given, Setting, Shape};
+use crate::config::words;
+
+section! {
+    /// Jobber.
+    Jobber = "jobber" {
+        /// How long a worker may be silent about a job before another one gets it.
+        visibility_timeout: Span = "15s",
+        /// The same for single types: `["report=10m", "mail=30s"]`.
+        types: Option<Types> = none,
+    }
+}
+
+/// Types, each with a span.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Types(BTreeMap<String, Period>);
+
+impl Setting for Types {
+    const SHAPE: Shape = Shape::Texts;
+
+    fn read(given: &Given) -> Result<Self, String> {
+        let texts: Vec<&str> = match given {
+            Given::One(text) => text.split(',').map(str::trim).collect(),
+            Given::Many(texts) => texts.iter().map(String::as_str).collect(),
+        };
+        let one = |text: &str| match text.rsplit_once('=') {
+            Some((kind, span)) if !kind.is_empty() => {
+                Ok((kind.to_owned(), Period(words::span(span)?)))
+            }
+            _ => Err(format!("`{text}` is no type and its span: say `mail=30s`")),
+        };
+        texts.into_iter().map(one).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Jobber {
+    /// How the door is set up.
+    pub(crate) fn options(&self) -> jobber::Options {
+        jobber::Options {
+            visibility_timeout: Period(self.visibility_timeout),
+            types: self.types.clone().map(|Types(types)| types).unwrap_or_default(),
+        }
+    }
+
+    /// Every span, by its type; the first is for all others.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = Span> {
+        let types = self.types.iter().flat_map(|Types(types)| types.values());
+        std::iter::once(self.visibility_timeout).chain(types.map(|period| period.0))
+    }
+}

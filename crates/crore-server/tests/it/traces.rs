@@ -1,0 +1,241 @@
+//! Traces, as a collector receives them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use crore_testkit::{Error, eventually, or_skip};
+use serde_json::{Value, json};
+
+use crate::binary::{LONG, Server, dir};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const PARENT: &str = "00f067aa0ba902b7";
+
+/// A collector in Python, until its test ends.
+struct Collector {
+    child: Child,
+    port: u16,
+    spans: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Collector {
+    fn start(python: &Path) -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/traces/collector.py");
+        let mut child =
+            Command::new(python).arg(script).stdout(Stdio::piped()).spawn().expect("python runs");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let port = lines.next().expect("a line").expect("a port").parse().expect("a port");
+        let spans = Arc::new(Mutex::new(Vec::new()));
+        let copy = Arc::clone(&spans);
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let span = serde_json::from_str(&line).expect("JSON");
+                copy.lock().expect("sound").push(span);
+            }
+        });
+        Self { child, port, spans }
+    }
+
+    /// Its spans of a name.
+    fn named(&self, name: &str) -> Vec<Value> {
+        let spans = self.spans.lock().expect("sound");
+        spans.iter().filter(|span| span["name"] == name).cloned().collect()
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A Python that knows OpenTelemetry's messages, made once for all runs.
+fn python() -> Result<PathBuf, Error> {
+    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opentelemetry");
+    let python = venv.join("bin/python");
+    let run = |command: &mut Command| {
+        let ran = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let shown = format!("{command:?}");
+        match ran {
+            Ok(status) if status.success() => Ok(()),
+            _ => Err(Error::Unable(format!("`{shown}` failed"))),
+        }
+    };
+    let has_it = ["-c", "import opentelemetry.proto.trace.v1.trace_pb2"];
+    if run(Command::new(&python).args(has_it)).is_err() {
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+        let install = ["-m", "pip", "install", "--quiet", "opentelemetry-proto==1.45.*"];
+        run(Command::new(&python).args(install))?;
+    }
+    Ok(python)
+}
+
+/// Pushes with headers, as a raw request.
+fn push(address: SocketAddr, headers: &str) -> Value {
+    let body = r#"{"kind":"mail","retry":{"max_attempts":1}}"#;
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    let head = format!(
+        "POST /v1/jobs HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).expect("written");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    serde_json::from_str(answer.rsplit("\r\n\r\n").next().expect("a body")).expect("JSON")
+}
+
+fn fetch(server: &Server) -> Value {
+    server.post("/v1/fetch", &json!({ "queues": ["mail"], "worker": "w1" }))["jobs"][0].clone()
+}
+
+fn finish(server: &Server, job: &Value, report: &Value) {
+    let mut report = report.clone();
+    report["id"] = job["id"].clone();
+    report["delivery"] = job["delivery"].clone();
+    server.post("/v1/finish", &json!({ "jobs": [report] }));
+}
+
+/// The trace and the span that a worker is told.
+fn told(job: &Value) -> (String, String) {
+    let trace = job["trace"].as_str().expect("a context");
+    let parts: Vec<&str> = trace.split([' ', '-']).collect();
+    (parts[1].to_owned(), parts[2].to_owned())
+}
+
+fn serve(dir: &Path, port: u16, protocol: &str) -> Server {
+    let config = format!(
+        "[telemetry]\nendpoint = \"http://127.0.0.1:{port}\"\nprotocol = \"{protocol}\"\n\
+         sample = 1.0\nservice = \"mails\"\n"
+    );
+    std::fs::write(dir.join("crore.toml"), config).expect("written");
+    Server::start(dir, &[])
+}
+
+#[test]
+fn a_push_with_a_context_becomes_four_spans_of_its_trace_by_otlp() {
+    let Some(python) = or_skip(python()) else { return };
+    let (dir, collector) = (dir(), Collector::start(&python));
+    let server = serve(dir.path(), collector.port, "otlp");
+    let headers = format!("traceparent: 00-{TRACE}-{PARENT}-01\r\ntracestate: a=1\r\n");
+    let id = push(server.address, &headers)["id"].clone();
+    let job = fetch(&server);
+    let (trace, run) = told(&job);
+    assert_eq!(
+        (trace.as_str(), job["trace"].as_str().map(|text| text.ends_with("-01 a=1"))),
+        (TRACE, Some(true))
+    );
+    finish(&server, &job, &json!({ "outcome": "failed", "error": "no such address" }));
+    // What is left is sent when the server ends.
+    server.stop();
+    let one = |name: &str| {
+        let spans = collector.named(name);
+        assert_eq!(spans.len(), 1, "{name}: {spans:?}");
+        let span = spans[0].clone();
+        assert_eq!(
+            (span["trace"].as_str(), span["service"].as_str()),
+            (Some(TRACE), Some("mails"))
+        );
+        assert_eq!((&span["tags"]["messaging.message.id"], &span["state"]), (&id, &json!("a=1")));
+        span
+    };
+    let (push, wait, ran, finish) = (one("push"), one("wait"), one("run"), one("finish"));
+    assert_eq!((&push["parent"], &push["kind"]), (&json!(PARENT), &json!("PRODUCER")));
+    assert_eq!((&wait["parent"], &wait["links"]), (&push["id"], &json!([push["id"]])));
+    assert_eq!((&ran["parent"], &ran["kind"]), (&push["id"], &json!("CONSUMER")));
+    assert_eq!((&ran["id"], &ran["error"]), (&json!(run), &json!("no such address")));
+    assert_eq!((&finish["parent"], &finish["tags"]["crore.state"]), (&ran["id"], &json!("dead")));
+}
+
+#[test]
+fn zipkin_receives_the_same_of_b3_and_of_a_trace_that_begins_here() {
+    let (dir, collector) = (dir(), Collector::start(Path::new("python3")));
+    let server = serve(dir.path(), collector.port, "zipkin");
+    push(server.address, &format!("b3: {TRACE}-{PARENT}-1\r\n"));
+    let job = fetch(&server);
+    assert_eq!(told(&job).0, TRACE);
+    finish(&server, &job, &json!({ "outcome": "done" }));
+    push(
+        server.address,
+        &format!("x-b3-traceid: {TRACE}\r\nx-b3-spanid: {PARENT}\r\nx-b3-sampled: 0\r\n"),
+    );
+    let job = fetch(&server);
+    assert_eq!(job["trace"], json!(format!("00-{TRACE}-{PARENT}-00")), "not recorded: as it came");
+    finish(&server, &job, &json!({ "outcome": "done" }));
+    push(server.address, "traceparent: nonsense\r\n");
+    let job = fetch(&server);
+    let (own, _) = told(&job);
+    finish(&server, &job, &json!({ "outcome": "done" }));
+    server.stop();
+    let (pushes, runs) = (collector.named("push"), collector.named("run"));
+    let traces: Vec<&Value> = pushes.iter().map(|span| &span["trace"]).collect();
+    assert_eq!(traces, [&json!(TRACE), &json!(own)]);
+    assert_eq!((&pushes[0]["parent"], &pushes[1]["parent"]), (&json!(PARENT), &Value::Null));
+    assert_eq!((&runs[0]["parent"], &runs[1]["parent"]), (&pushes[0]["id"], &pushes[1]["id"]));
+    assert_eq!(
+        (&runs[0]["tags"]["crore.ended"], &runs[0]["error"]),
+        (&json!("done"), &Value::Null)
+    );
+}
+
+#[test]
+fn without_telemetry_the_context_of_a_push_goes_to_its_worker_as_it_came() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    let parent = format!("00-{TRACE}-{PARENT}-01");
+    for (headers, trace) in [
+        (
+            format!("traceparent: {parent}\r\ntracestate: a=1,b=2\r\n"),
+            json!(format!("{parent} a=1,b=2")),
+        ),
+        (format!("b3: {TRACE}-{PARENT}-1\r\n"), json!(parent)),
+        ("traceparent: 00-nothing\r\n".to_owned(), Value::Null),
+        (String::new(), Value::Null),
+    ] {
+        push(server.address, &headers);
+        let job = fetch(&server);
+        assert_eq!(job["trace"], trace, "{headers}");
+        finish(&server, &job, &json!({ "outcome": "done" }));
+    }
+    server.stop();
+}
+
+#[test]
+fn a_collector_that_is_down_is_complained_of_once_and_holds_nothing_up() {
+    let dir = dir();
+    // A port on which nobody listens.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    drop(listener);
+    let server = serve(dir.path(), port, "otlp");
+    for _ in 0..5 {
+        push(server.address, &format!("traceparent: 00-{TRACE}-{PARENT}-01\r\n"));
+    }
+    server.until_written("traces cannot be sent");
+    let job = fetch(&server);
+    finish(&server, &job, &json!({ "outcome": "done" }));
+    let complaints = |text: &str| text.matches("traces cannot be sent").count();
+    eventually(LONG, || {
+        // It tries again after two seconds, and gives those up two seconds after that.
+        let text = text_of(server.address);
+        text.contains(r#"crore_spans_total{outcome="dropped"} 5"#).then_some(()).ok_or(text)
+    });
+    assert_eq!(complaints(&server.wrote()), 1);
+    server.stop();
+}
+
+/// The metrics.
+fn text_of(address: SocketAddr) -> String {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    let head = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("written");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}

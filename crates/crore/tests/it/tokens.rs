@@ -1,0 +1,41 @@
+//! Tokens are kept as they are, and stay.
+
+use crore::core::{Name, Span};
+use crore::store::registry::Value;
+use crore::{Engine, Error, block_on};
+
+use crate::scene::on_both;
+
+fn name(text: &str) -> Name {
+    Name::new("token", text).expect("a good name")
+}
+
+#[test]
+fn a_token_is_kept_until_it_is_removed_and_never_replaced() {
+    on_both(|scene| {
+        let engine = &scene.engine;
+        block_on(engine.add_token(name("a1"), "says one")).expect("added");
+        let again = block_on(engine.add_token(name("a1"), "says two"));
+        assert!(matches!(again, Err(Error::Refused { .. })), "{again:?}");
+        let now = engine.now();
+        scene.clock.set(now.after(Span::from_secs(10 * 365 * 86_400)));
+        let tokens = block_on(engine.tokens()).expect("read");
+        let says: Vec<_> = tokens.iter().map(|entry| (entry.name.as_str(), &entry.value)).collect();
+        assert_eq!(says, [("a1", &Value::Token("says one".into()))]);
+        for _ in 0..2 {
+            block_on(engine.remove_token(name("a1"))).expect("removed");
+            assert_eq!(block_on(engine.tokens()).expect("read"), []);
+        }
+    });
+}
+
+#[test]
+fn a_token_that_was_added_is_there_when_the_directory_is_opened_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let engine = Engine::open(dir.path()).expect("opened");
+    block_on(engine.add_token(name("a1"), "says")).expect("added");
+    engine.stop().expect("stopped");
+    drop(engine);
+    let engine = Engine::open(dir.path()).expect("opened again");
+    assert_eq!(block_on(engine.tokens()).expect("read").len(), 1);
+}
