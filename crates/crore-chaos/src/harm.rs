@@ -74,7 +74,7 @@ impl Harm {
 impl fmt::Display for Harm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = Self::ALL.iter().find(|(_, harm)| harm == self).map_or("?", |(name, _)| name);
-        f.write_str(name)
+        f.pad(name)
     }
 }
 

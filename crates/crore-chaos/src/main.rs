@@ -14,6 +14,8 @@ use crore_wire::words::Period;
 /// So many rounds are judged together: enough for jobs to live through many, few enough to be held in
 /// memory.
 const TOGETHER: u32 = 50;
+/// The same where harms take turns.
+const EACH: u32 = 12;
 
 /// Harms a real crore server while many use it, and holds what they were told to the promises.
 ///
@@ -100,9 +102,10 @@ fn harm(harms: &[Harm], options: &Options) -> Result<(), String> {
         None => binary::built()?,
     };
     let until = Until::new(options);
+    let together = if harms.len() > 1 { EACH } else { TOGETHER };
     let (mut sum, mut dice, mut skipped) = (Tally::default(), Dice(options.seed), 0_u64);
     for harm in harms.iter().cycle() {
-        let rounds = until.more(sum.rounds + skipped);
+        let rounds = until.more(sum.rounds + skipped).min(together);
         if rounds == 0 {
             break;
         }
@@ -158,7 +161,7 @@ impl Until {
         if self.time.is_some_and(|time| self.start.elapsed() >= time) {
             return 0;
         }
-        u32::try_from(self.rounds - done).unwrap_or(u32::MAX).min(TOGETHER)
+        u32::try_from(self.rounds - done).unwrap_or(u32::MAX)
     }
 }
 
