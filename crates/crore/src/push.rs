@@ -113,7 +113,7 @@ impl Inner {
             })
         };
         if let Some(watch) = self.watch.get() {
-            let pushed = new().map(|(id, names)| watch::Pushed {
+            let mut pushed = new().map(|(id, names)| watch::Pushed {
                 id,
                 queue: &names.queue,
                 kind: &names.kind,
@@ -121,7 +121,7 @@ impl Inner {
                 begun_at,
                 at,
             });
-            watch.pushed(&pushed.collect::<Vec<_>>());
+            watch.pushed(&mut pushed);
         }
         if self.events.is_heard() {
             let pushed = new().map(|(id, names)| {

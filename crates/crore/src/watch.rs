@@ -19,7 +19,7 @@ use crate::engine::{Engine, Inner};
 /// meanwhile: it must not block, and should be quick.
 pub trait Watch: Debug + Send + Sync {
     /// Jobs were pushed: by a caller, by a schedule, or by the end of another job.
-    fn pushed(&self, jobs: &[Pushed<'_>]);
+    fn pushed(&self, jobs: &mut dyn Iterator<Item = Pushed<'_>>);
 
     /// Jobs were handed out. Their leases count from here.
     fn started(&self, jobs: &[Job], at: Time);

@@ -105,7 +105,7 @@ impl Metrics {
     }
 
     /// What the engine's watch sees.
-    pub(crate) fn pushed(&self, jobs: &[Pushed<'_>]) {
+    pub(crate) fn pushed(&self, jobs: &mut dyn Iterator<Item = Pushed<'_>>) {
         self.0.queues.pushed(jobs);
     }
 
