@@ -113,6 +113,8 @@ impl Inner {
             })
         };
         if let Some(watch) = self.watch.get() {
+            // The store's time is that of its decision, and not when it was durable.
+            let at = self.now();
             let mut pushed = new().map(|(id, names)| watch::Pushed {
                 id,
                 queue: &names.queue,

@@ -41,7 +41,7 @@ pub struct Pushed<'a> {
     pub trace: Option<&'a str>,
     /// When the push began.
     pub begun_at: Time,
-    /// When it was stored.
+    /// When it was durable.
     pub at: Time,
 }
 
