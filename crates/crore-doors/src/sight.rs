@@ -32,10 +32,10 @@ impl Sight {
 }
 
 impl Watch for Sight {
-    fn pushed(&self, jobs: &[Pushed<'_>]) {
-        self.metrics.pushed(jobs);
-        if let Some(tracer) = self.tracer() {
-            tracer.pushed(jobs);
+    fn pushed(&self, jobs: &mut dyn Iterator<Item = Pushed<'_>>) {
+        match self.tracer() {
+            None => self.metrics.pushed(jobs),
+            Some(tracer) => self.metrics.pushed(&mut jobs.inspect(|job| tracer.pushed(job))),
         }
     }
 

@@ -134,7 +134,7 @@ impl Inner {
         }
         let writes = made.iter().map(|made| Write::Job(made.change.clone())).collect();
         let doubt = Doubt::new(|| self.in_doubt(made.iter().map(|made| &made.job), self.now()));
-        let begun_at = self.now();
+        let begun_at = self.watch.get().map(|_| self.now());
         let applied = self.writes.apply(writes).await;
         doubt.over();
         // A store that errs is left alone for a while.
@@ -150,7 +150,7 @@ impl Inner {
                 if state != Some(State::Running) {
                     self.running.ended(&made.job);
                 }
-                self.tell(&made, state, (begun_at, now));
+                self.tell(&made, state, (begun_at.unwrap_or(now), now));
                 self.tell_follow_ups(&made.change, &pushed, now);
                 let pushed = pushed.into_iter().map(taken).collect();
                 answers[made.place] = Some(Decided::Yes { state, pushed });

@@ -114,7 +114,9 @@ impl Inner {
             })
         };
         if let Some(watch) = self.watch.get() {
-            let pushed = new().map(|(id, names)| watch::Pushed {
+            // The store's time is that of its decision, and not when it was durable.
+            let at = self.now();
+            let mut pushed = new().map(|(id, names)| watch::Pushed {
                 id,
                 queue: &names.queue,
                 kind: &names.kind,
@@ -122,7 +124,7 @@ impl Inner {
                 begun_at,
                 at,
             });
-            watch.pushed(&pushed.collect::<Vec<_>>());
+            watch.pushed(&mut pushed);
         }
         if self.events.is_heard() {
             let pushed = new().map(|(id, names)| {

@@ -19,7 +19,7 @@ use crate::engine::{Engine, Inner};
 /// meanwhile: it must not block, and should be quick.
 pub trait Watch: Debug + Send + Sync {
     /// Jobs were pushed: by a caller, by a schedule, or by the end of another job.
-    fn pushed(&self, jobs: &[Pushed<'_>]);
+    fn pushed(&self, jobs: &mut dyn Iterator<Item = Pushed<'_>>);
 
     /// Jobs were handed out. Their leases count from here.
     fn started(&self, jobs: &[Job], at: Time);
@@ -41,7 +41,7 @@ pub struct Pushed<'a> {
     pub trace: Option<&'a str>,
     /// When the push began.
     pub begun_at: Time,
-    /// When it was stored.
+    /// When it was durable.
     pub at: Time,
 }
 

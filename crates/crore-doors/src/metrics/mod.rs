@@ -1,9 +1,12 @@
 //! Metrics, as Prometheus reads them.
 //!
-//! What happens to jobs is seen through [`crore::watch::Watch`], and not through the engine's events: a watch
-//! costs nothing where there is none and, where there is one, a look-up of the queue and a few additions, while
-//! an event is copied for its listener, who may fall behind, and does not say how long a job has waited. How much
-//! there is of something (jobs, leases, bytes) is not counted at all but asked for when somebody reads the page.
+//! What happens to jobs is seen through [`crore::watch::Watch`], and not through the engine's events: a watch costs
+//! nothing where there is none and, where there is one, a look-up of the queue and a few additions, while an event is
+//! copied for its listener, who may fall behind, and does not say how long a job has waited. Measured over a store in
+//! memory: 500 instructions more for a push of 6,500 (a listener: 900), and 1,000 more for a push and its run of 21,500
+//! (a listener: 1,900).
+//!
+//! How much there is of something (jobs, leases, bytes) is not counted at all but asked for when somebody reads the page.
 
 mod classic;
 mod now;
@@ -105,7 +108,7 @@ impl Metrics {
     }
 
     /// What the engine's watch sees.
-    pub(crate) fn pushed(&self, jobs: &[Pushed<'_>]) {
+    pub(crate) fn pushed(&self, jobs: &mut dyn Iterator<Item = Pushed<'_>>) {
         self.0.queues.pushed(jobs);
     }
 

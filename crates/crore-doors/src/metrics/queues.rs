@@ -118,12 +118,19 @@ impl Queues {
         known.retain(|queue, series| is_there(queue, series));
     }
 
-    pub(super) fn pushed(&self, jobs: &[Pushed<'_>]) {
-        // Jobs of one batch are mostly of one queue.
-        for same in jobs.chunk_by(|one, next| one.queue == next.queue) {
-            if let Some(first) = same.first() {
-                self.of(first.queue, first.at).pushed.inc_by(same.len() as u64);
-            }
+    pub(super) fn pushed(&self, jobs: &mut dyn Iterator<Item = Pushed<'_>>) {
+        // Jobs of one batch are mostly of one queue, which is looked up once.
+        let mut last: Option<(&Name, Arc<Series>)> = None;
+        for job in jobs {
+            match &last {
+                Some((queue, series)) if *queue == job.queue => series.pushed.inc(),
+                _ => {
+                    let series = self.of(job.queue, job.at);
+                    let n = series.pushed.inc();
+                    last = Some((job.queue, series));
+                    n
+                }
+            };
         }
     }
 

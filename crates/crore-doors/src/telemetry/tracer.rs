@@ -95,13 +95,11 @@ impl Tracer {
 
     /// A push that came with a context leaves a span at once. One without begins a trace when its job is first
     /// handed out: only then is known all that its id is made of.
-    pub(crate) fn pushed(&self, jobs: &[Pushed<'_>]) {
-        for job in jobs {
-            let context = job.trace.and_then(Context::read);
-            if let Some(context) = context.filter(|context| context.is_sampled) {
-                let trail = Trail { context, begins_here: false };
-                self.send(trail.push((job.id, job.queue, job.kind), job.begun_at, job.at));
-            }
+    pub(crate) fn pushed(&self, job: &Pushed<'_>) {
+        let context = job.trace.and_then(Context::read);
+        if let Some(context) = context.filter(|context| context.is_sampled) {
+            let trail = Trail { context, begins_here: false };
+            self.send(trail.push((job.id, job.queue, job.kind), job.begun_at, job.at));
         }
     }
 

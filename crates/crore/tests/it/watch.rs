@@ -25,7 +25,7 @@ impl Diary {
 }
 
 impl Watch for Diary {
-    fn pushed(&self, jobs: &[Pushed<'_>]) {
+    fn pushed(&self, jobs: &mut dyn Iterator<Item = Pushed<'_>>) {
         for job in jobs {
             assert!(job.begun_at <= job.at);
             self.note(format!("{} pushed to {} {:?}", job.id, job.queue, job.trace));
