@@ -11,7 +11,7 @@
 //!
 //! A job is fetched when a worker has room for it, and under that worker's id: so the store knows who has
 //! it, and a report finds its delivery also after a restart. What a worker's answer means is said at
-//! [`Answer`](answer::Answer).
+//! `Answer`.
 
 pub(super) mod answer;
 pub(super) mod exchange;
