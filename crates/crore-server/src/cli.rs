@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::{job, limit, queue, schedule};
+use crate::commands::{job, limit, queue, schedule, token};
 use crate::config::{Flags, Given};
 use crate::environment;
 use crate::out::Format;
@@ -73,6 +73,13 @@ pub(crate) enum Command {
         remote: Remote,
         #[command(subcommand)]
         command: limit::Command,
+    },
+    /// Say who may call
+    Token {
+        #[command(flatten)]
+        remote: Remote,
+        #[command(subcommand)]
+        command: token::Command,
     },
     /// Look at workers
     Worker {
@@ -166,7 +173,7 @@ pub(crate) struct Settings {
     /// How long workers may still finish when crore is told to stop [default: 25s]
     #[arg(long, value_name = "SPAN")]
     drain_for: Option<String>,
-    /// Listen beyond this machine although everybody there may do everything
+    /// Listen beyond this machine without a token, although everybody there may then do everything
     #[arg(long)]
     insecure: bool,
     /// How much to write: error, warn, info, debug, trace [default: info]

@@ -8,6 +8,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use crore::{Engine, Options};
+use crore_doors::access::{self, Protection};
+use crore_doors::audit::Audit;
+use crore_doors::listen::Listener;
+use crore_doors::tls::Tls;
 use crore_doors::{Doors, listen};
 use crore_store::{Memory, SystemClock};
 use crore_wire::words::Period;
@@ -70,7 +74,7 @@ fn open_any(config: &Config) -> anyhow::Result<Engine> {
 }
 
 /// Why a store could not be opened, and what to do about it.
-fn not_opened(error: crore::Error, dir: &str) -> anyhow::Error {
+pub(crate) fn not_opened(error: crore::Error, dir: &str) -> anyhow::Error {
     if let crore::Error::Store(crore_store::Error::Unavailable(source)) = &error
         && let Some(io) = source.downcast_ref::<io::Error>()
         && io.kind() == io::ErrorKind::WouldBlock
@@ -101,7 +105,10 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<()> {
     // Before anything is said: whoever sees where we listen may tell us to stop.
     let mut signals = Signals::new().context("cannot listen to signals")?;
+    let tls = Tls::load(&config.tls.options())
+        .map_err(|error| Failure::new(Why::Usage, anyhow!(error).to_string()))?;
     let bound = bind(config).await?;
+    may_listen(engine, config, tls.as_ref(), &bound).await?;
     welcome(engine, config, &bound);
     for one in &bound {
         tracing::info!(address = %one.address, door = one.door.unwrap_or("all"), "listening");
@@ -109,7 +116,8 @@ pub(crate) async fn serve(
     let listens = bound.iter().map(|one| one.address).collect();
     let mut options = config.doors(listens);
     options.access.insecure = config.listen.insecure;
-    let doors = Doors::new(engine.clone(), options);
+    let audit = Audit::open(&config.audit.options()).context("cannot write the audit log")?;
+    let doors = Doors::audited(engine.clone(), options, audit);
     let exporter = telemetry::start(&config.telemetry, &doors)?;
     let (pushing, until) = (doors.push_workers(), doors.clone());
     tokio::spawn(async move { pushing.run(until.closing()).await });
@@ -117,7 +125,11 @@ pub(crate) async fn serve(
     let mut listeners = JoinSet::new();
     for one in bound {
         let options = config.listen.options();
-        listeners.spawn(listen::serve(one.listener, doors.served(), options, closing.closed()));
+        let listener = match &tls {
+            Some(tls) => Listener::secure(one.listener, tls.clone()),
+            None => one.listener.into(),
+        };
+        listeners.spawn(listen::serve(listener, doors.served(), options, closing.closed()));
     }
     let mut ended = async || {
         while let Some(ended) = listeners.join_next().await {
@@ -146,6 +158,25 @@ fn report(ended: Result<Result<(), listen::Error>, tokio::task::JoinError>) {
         Ok(Err(error)) => tracing::error!(%error, "a listener failed"),
         Err(error) => tracing::error!(%error, "a listener was lost"),
     }
+}
+
+/// Refuses to listen where callers are not known, and warns of what whoever starts it should know.
+async fn may_listen(
+    engine: &Engine,
+    config: &Config,
+    tls: Option<&Tls>,
+    bound: &[Bound],
+) -> anyhow::Result<()> {
+    let has_token = access::exist(engine).await?;
+    let protection = tls.map_or(Protection::Plain, Tls::protection);
+    for one in bound {
+        let may = access::may_listen(one.address, has_token, protection, config.listen.insecure);
+        let warnings = may.map_err(|refusal| Failure::new(Why::Usage, refusal.to_string()))?;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+    }
+    Ok(())
 }
 
 async fn bind(config: &Config) -> anyhow::Result<Vec<Bound>> {

@@ -10,21 +10,21 @@ use crate::serve::Bound;
 
 /// Says where crore listens, where jobs are kept, and what to try next.
 pub(crate) fn serve(engine: &Engine, config: &Config, bound: &[Bound]) {
-    let mut text = listens(bound);
+    let mut text = listens(config, bound);
     text += &format!("{} ({})\n\n", kept(config), engine.durability());
     if let Some(first) = bound.first() {
-        text += &try_next(&url(first));
+        text += &try_next(&url(config, first));
     }
     text += "Ctrl-C lets workers finish and stops it; a second Ctrl-C stops it at once.\n\n";
     say(&text);
 }
 
 /// The same for a first look.
-pub(crate) fn dev(_: &Engine, _: &Config, bound: &[Bound]) {
-    let mut text = listens(bound);
+pub(crate) fn dev(_: &Engine, config: &Config, bound: &[Bound]) {
+    let mut text = listens(config, bound);
     text += "jobs are kept in a temporary directory, which is removed when this ends\n\n";
     if let Some(first) = bound.first() {
-        let url = url(first);
+        let url = url(config, first);
         let server =
             if first.address.port() == 9000 { String::new() } else { format!(" --server {url}") };
         text += &format!(
@@ -37,19 +37,19 @@ pub(crate) fn dev(_: &Engine, _: &Config, bound: &[Bound]) {
     say(&text);
 }
 
-fn listens(bound: &[Bound]) -> String {
+fn listens(config: &Config, bound: &[Bound]) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut text = String::new();
     for one in bound {
         text += &match one.door {
-            None => format!("crore {version} listens on {}\n", url(one)),
-            Some(door) => format!("the door for {door} is {}\n", url(one)),
+            None => format!("crore {version} listens on {}\n", url(config, one)),
+            Some(door) => format!("the door for {door} is {}\n", url(config, one)),
         };
     }
     text
 }
 
-fn url(bound: &Bound) -> String {
+fn url(config: &Config, bound: &Bound) -> String {
     let mut address = bound.address;
     if address.ip().is_unspecified() {
         let local: std::net::IpAddr = match address.ip() {
@@ -58,7 +58,7 @@ fn url(bound: &Bound) -> String {
         };
         address.set_ip(local);
     }
-    format!("http://{address}")
+    format!("{}://{address}", config.tls.scheme())
 }
 
 fn kept(config: &Config) -> String {

@@ -11,6 +11,7 @@ pub(crate) mod schedule;
 mod stats;
 mod store;
 pub(crate) mod tls;
+pub(crate) mod token;
 mod worker;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Queue { remote, command } => queue::run(Call::new(&remote)?, command),
         Command::Schedule { remote, command } => schedule::run(Call::new(&remote)?, command),
         Command::Limit { remote, command } => limit::run(Call::new(&remote)?, command),
+        Command::Token { remote, command } => token::run(&remote, command),
         Command::Worker { remote, command } => worker::run(Call::new(&remote)?, &command),
         Command::Stats { remote, minutes } => stats::run(Call::new(&remote)?, minutes),
         Command::Info { remote } => info::run(Call::new(&remote)?),

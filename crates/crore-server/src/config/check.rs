@@ -12,7 +12,7 @@ use super::sections::store::Store;
 pub(super) fn check(config: &Config, raw: &mut Raw) {
     store(config, raw);
     ports(config, raw);
-    reach(config, raw);
+    tls(config, raw);
     caps(config, raw);
     if !(1..=u64::from(u16::MAX)).contains(&config.lightjq.worker_port) {
         raw.clash("lightjq.worker-port", "a port is 1 to 65535".to_owned());
@@ -67,18 +67,17 @@ fn ports(config: &Config, raw: &mut Raw) {
     }
 }
 
-fn reach(config: &Config, raw: &mut Raw) {
-    if config.listen.insecure {
-        return;
+fn tls(config: &Config, raw: &mut Raw) {
+    let tls = &config.tls;
+    if tls.certificate.is_some() != tls.key.is_some() {
+        let (given, missing) = match tls.key {
+            None => ("tls.certificate", "tls.key"),
+            Some(_) => ("tls.key", "tls.certificate"),
+        };
+        raw.clash(given, format!("it is of no use without `{missing}`"));
     }
-    for (key, address) in listeners(config) {
-        if !address.ip().is_loopback() {
-            let message = format!(
-                "`{address}` can be reached from other machines, and everybody there could do \
-                 everything; if that is what you want, say `--insecure`"
-            );
-            raw.clash(&key, message);
-        }
+    if tls.client_ca.is_some() && tls.certificate.is_none() {
+        raw.clash("tls.client-ca", "it is of no use without `tls.certificate`".to_owned());
     }
 }
 

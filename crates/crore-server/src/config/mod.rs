@@ -25,7 +25,9 @@ pub(crate) use setting::Given;
 
 use fault::Faults;
 use section::{Info, Key, Section};
-use sections::{caps, doors, http, jobber, lightjq, listen, log, outbound, retention, store};
+use sections::{
+    audit, caps, doors, http, jobber, lightjq, listen, log, outbound, retention, store, tls,
+};
 
 use crate::environment;
 
@@ -52,6 +54,8 @@ macro_rules! join {
 join! {
     /// Where it listens.
     listen: listen::Listen,
+    /// Who can read along.
+    tls: tls::Tls,
     /// Where jobs are kept.
     store: store::Store,
     /// Extra listeners.
@@ -66,6 +70,8 @@ join! {
     outbound: outbound::Outbound,
     /// What it writes about itself.
     log: log::Log,
+    /// What operators change.
+    audit: audit::Audit,
     /// Where traces are sent.
     telemetry: Telemetry,
     /// What callers may not pass.

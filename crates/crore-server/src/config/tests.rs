@@ -77,7 +77,7 @@ fn what_does_not_go_together_is_told() {
          [doors]\njobber = 9000\nlightjq = \"127.0.0.1:6400\"\n[caps]\npayload = \"17MiB\"\n",
     );
     let told = faults(&mut raw);
-    for key in ["listen.address", "store.data", "doors.jobber", "caps.payload"] {
+    for key in ["store.data", "doors.jobber", "caps.payload"] {
         assert!(
             told.iter().any(|fault| fault.contains(&format!(": {key} = "))),
             "{key}: {told:#?}"
@@ -87,9 +87,9 @@ fn what_does_not_go_together_is_told() {
 }
 
 #[test]
-fn whoever_wants_to_be_reached_says_so() {
-    let text = "[listen]\naddress = [\"[::1]:1\", \"192.0.2.1:1\"]\ninsecure = true\n";
-    assert_eq!(faults(&mut from_file(text)), [""; 0]);
+fn half_of_tls_is_told() {
+    let told = faults(&mut from_file("[tls]\ncertificate = \"a.pem\"\n"));
+    assert!(told.iter().any(|fault| fault.contains("`tls.key`")), "{told:?}");
 }
 
 #[test]

@@ -86,8 +86,8 @@ impl Server {
         let wrote = follow(child.stderr.take().expect("piped"));
         let address = eventually(LONG, || {
             let text = said.lock().expect("sound").clone();
-            let line = text.lines().find(|line| line.contains("listens on http://"));
-            let address = line.and_then(|line| line.rsplit("http://").next()?.parse().ok());
+            let line = text.lines().find(|line| line.contains("listens on http"));
+            let address = line.and_then(|line| line.rsplit("://").next()?.parse().ok());
             let ended = child.try_wait().expect("a child").is_some();
             assert!(!ended || address.is_some(), "{text}{}", wrote.lock().expect("sound"));
             address

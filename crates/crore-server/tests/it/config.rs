@@ -57,16 +57,6 @@ fn a_file_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn nobody_listens_to_the_world_by_accident() {
-    let dir = dir();
-    let ran = run(dir.path(), &["serve", "--listen", "0.0.0.0:0"]);
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.err.contains("--insecure"), "{}", ran.err);
-    let checked = run(dir.path(), &["config", "check", "--listen", "0.0.0.0:0", "--insecure"]);
-    assert_eq!(checked.code, Some(0), "{}", checked.err);
-}
-
-#[test]
 fn the_schema_is_one_and_knows_every_section() {
     let dir = dir();
     let schema = run(dir.path(), &["config", "schema"]).good();

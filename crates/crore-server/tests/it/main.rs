@@ -10,5 +10,6 @@ mod https;
 mod life;
 mod logs;
 mod metrics;
+mod safe;
 mod store;
 mod traces;

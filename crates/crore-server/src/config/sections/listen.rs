@@ -27,7 +27,8 @@ section! {
         /// The address and port for everything: the API in JSON and MessagePack, over HTTP/1.1 and HTTP/2.
         /// Port 0 takes a free one; several addresses make a list.
         address: Addresses = "127.0.0.1:9000",
-        /// Listen beyond this machine although everybody who can reach the port may then do everything.
+        /// Listen beyond this machine without a token or client certificates, although everybody who can reach
+        /// the port may then do everything.
         insecure: bool = "false",
         /// Names by which callers address the server, besides `localhost` and the addresses of this machine
         /// with the port that it listens on: `jobs.example.com`, or `jobs.example.com:8443` for this port

@@ -1,5 +1,6 @@
 //! The sections, one file each.
 
+pub(crate) mod audit;
 pub(crate) mod caps;
 pub(crate) mod doors;
 pub(crate) mod http;
@@ -11,3 +12,4 @@ pub(crate) mod outbound;
 pub(crate) mod retention;
 pub(crate) mod store;
 pub(crate) mod telemetry;
+pub(crate) mod tls;

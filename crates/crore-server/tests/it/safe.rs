@@ -1,0 +1,84 @@
+//! Safe by default: who may listen where, tokens, TLS, and the audit log, on the built binary.
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use serde_json::Value;
+
+use crate::binary::{Server, dir, run};
+
+const MAKE: [&str; 7] = ["token", "create", "ops", "--preset", "admin", "--data", "crore-data"];
+
+#[test]
+fn nobody_listens_to_the_world_by_accident() {
+    let dir = dir();
+    let ran = run(dir.path(), &["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(ran.code, Some(2));
+    for way in ["crore token create", "tls.client-ca", "--insecure"] {
+        assert!(ran.err.contains(way), "{way}: {}", ran.err);
+    }
+}
+
+#[test]
+fn with_a_token_it_listens_to_the_world_and_knows_its_callers() {
+    let dir = dir();
+    let token = run(dir.path(), &MAKE).good();
+    let server = Server::start(dir.path(), &["--listen", "0.0.0.0:0"]);
+    assert!(server.wrote().contains("is plain text"), "{}", server.wrote());
+    assert_eq!(server.call("GET", "/v1/info", None).0, 401);
+    assert_eq!(server.call("GET", "/livez", None).0, 200);
+    let known = server.command(&["info"]).env("CRORE_TOKEN", token.trim()).output();
+    assert!(known.expect("it runs").status.success());
+    let unknown = server.run(&["info"]);
+    assert_ne!(unknown.code, Some(0));
+    assert!(unknown.err.contains("token"), "{}", unknown.err);
+}
+
+#[test]
+fn tokens_are_made_listed_and_removed() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    let admin = server.run(&["token", "create", "ops", "--preset", "admin"]).good();
+    let with = |arguments: &[&str]| {
+        let output = server.command(arguments).env("CRORE_TOKEN", admin.trim()).output();
+        let output = output.expect("it runs");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let app = with(&["token", "create", "app", "--scope", "push", "--expires-in", "90d"]);
+    assert!(app.starts_with("crore_"), "{app}");
+    let tokens = with(&["token", "ls"]);
+    assert!(tokens.contains("app") && tokens.contains("ops"), "{tokens}");
+    assert!(!tokens.contains(admin.trim()), "no secret is shown twice");
+    with(&["token", "rm", "app"]);
+    assert!(!with(&["token", "ls"]).contains("app"));
+    let nothing = server.run(&["token", "create", "x"]);
+    assert_eq!(nothing.code, Some(2), "{}", nothing.err);
+}
+
+#[test]
+fn a_server_with_a_certificate_speaks_tls() {
+    let dir = dir();
+    let names = vec!["127.0.0.1".to_owned()];
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed(names).expect("a certificate");
+    std::fs::write(dir.path().join("cert.pem"), cert.pem()).expect("written");
+    std::fs::write(dir.path().join("key.pem"), signing_key.serialize_pem()).expect("written");
+    let files = ["--set", "tls.certificate=cert.pem", "--set", "tls.key=key.pem"];
+    let server = Server::start(dir.path(), &files);
+    let url = format!("https://{}", server.address);
+    assert!(server.said().contains(&url), "{}", server.said());
+    let info = ["info", "--server", &url, "--ca", "cert.pem", "-o", "jsonl"];
+    assert!(run(dir.path(), &info).good().contains("crore"));
+}
+
+#[test]
+fn what_operators_change_stands_in_the_audit_log() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--set", "audit.file=audit.jsonl"]);
+    server.run(&["job", "push", "mail", "1"]).good();
+    server.run(&["queue", "pause", "mail"]).good();
+    let log = std::fs::read_to_string(dir.path().join("audit.jsonl")).expect("written");
+    let lines: Vec<Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(log.contains("mail"), "{log}");
+}
