@@ -46,6 +46,9 @@ pub(crate) struct State {
     pub(crate) committer: Sleep,
     /// Whether anybody waits for the commit that is being gathered.
     pub(crate) waited: bool,
+    /// The commit that takes nothing more, because somebody waits for its end to have room: whoever comes
+    /// later does not overtake him.
+    pub(crate) closed: Option<u64>,
     pub(crate) keeper: Sleep,
 }
 
@@ -133,11 +136,13 @@ impl Inner {
                     return Err(Error::Unavailable("the store is closed".into()));
                 }
                 let tail = &state.local.records().tail;
-                if tail.len() >= self.most_in_a_frame(&state) {
+                let is_closed = needs != Needs::Nothing && state.closed == Some(tail.commit);
+                if is_closed || tail.len() >= self.most_in_a_frame(&state) {
                     Some(tail.commit)
                 } else if needs != Needs::Nothing && self.lacks_next(&state) {
                     None
                 } else if let Some(commit) = self.in_the_way(&mut state, needs) {
+                    state.closed = Some(commit);
                     self.tell_committer(&mut state, Waits::Yes);
                     Some(commit)
                 } else {
