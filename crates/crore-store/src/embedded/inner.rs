@@ -164,6 +164,8 @@ impl Inner {
         let bytes = match needs {
             Needs::Nothing => return None,
             Needs::Fit(bytes) => bytes,
+            // There frames are short, and files are left early.
+            Needs::Room(_) | Needs::Reserve(_) if state.full.is_some() => return None,
             Needs::Room(bytes) | Needs::Reserve(bytes) => {
                 bytes.clamp(self.options.segment_bytes / 32, self.most_in_a_slice())
             }
@@ -230,11 +232,13 @@ impl Inner {
     fn admit(&self, state: &State, needs: Needs) -> Result<(), Error> {
         let Some(what) = &state.full else { return Ok(()) };
         let (log, size) = (state.local.records(), self.options.segment_bytes);
+        // One that grew and is too large to be moved waits until its jobs have ended.
+        let to_move = Self::to_move(state).min(size);
         let left = match needs {
             Needs::Room(_) => size + size / 2,
-            Needs::Reserve(_) => Self::to_move(state) + size / 16,
+            Needs::Reserve(_) => to_move + size / 16,
             Needs::Fit(bytes) if log.rest() < bytes => u64::MAX,
-            Needs::Fit(_) => Self::to_move(state) + size / 8,
+            Needs::Fit(_) => to_move + size / 8,
             Needs::Nothing => return Ok(()),
         };
         if log.room() < left {
