@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 
-use crore_core::machine::{Event, decide};
 use crore_core::JobId;
+use crore_core::machine::{Event, decide};
 use crore_store::embedded::Embedded;
 use crore_store::embedded::disk::sim::{Call, Failure, Fault, SimDisk, Then};
 use crore_store::jobs::{Pushed, Write};
@@ -12,9 +12,7 @@ use crore_store::{Answer, Error, Jobs};
 use crore_testkit::FakeClock;
 
 use super::driven::run;
-use super::script::{
-    Chapter, Said, View, begin, claim, finish, job, keep_all, open, tell, view,
-};
+use super::script::{Chapter, Said, View, begin, claim, finish, job, keep_all, open, tell, view};
 
 const CHAPTERS: usize = 30;
 const STEPS: usize = 24;

@@ -1,9 +1,9 @@
 //! Others fill the disk, at any moment: what is there goes on and comes to its end, and what is new is
 //! refused until there is room again.
 
+use crore_core::Batch;
 use crore_core::job::Needs;
 use crore_core::push::{After, AfterRef};
-use crore_core::Batch;
 use crore_store::embedded::Embedded;
 use crore_store::embedded::disk::sim::SimDisk;
 use crore_store::{Error, Jobs};
