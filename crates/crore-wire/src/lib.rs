@@ -10,6 +10,7 @@
 
 pub mod api;
 pub mod encoding;
+pub mod grpc;
 mod msgpack;
 mod object;
 mod raw;

@@ -20,7 +20,7 @@ pub use super::pushed::{Pushed, PushedAll, Took};
 pub const DOOR: &str = "native";
 
 /// The most crashes that may be put up with, unless any number is.
-const MOST_CRASHES: u32 = 1000;
+pub(crate) const MOST_CRASHES: u32 = 1000;
 
 /// A job to push. Only `kind` is needed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]

@@ -1,0 +1,29 @@
+//! Makes types and services from the files under `proto`, without a `protoc`.
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+use prost::Message;
+
+const FILES: &[&str] = &[
+    "crore/v1/job.proto",
+    "crore/v1/jobs.proto",
+    "crore/v1/work.proto",
+    "crore/v1/admin.proto",
+    "lakh.proto",
+];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo::rerun-if-changed=proto");
+    let descriptors = protox::compile(FILES, ["proto"])?;
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("no directory to write to")?);
+    // What reflection tells.
+    fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
+    tonic_prost_build::configure()
+        // Payloads are not copied out of their message.
+        .bytes(".crore.v1")
+        .btree_map(".")
+        .build_transport(false)
+        .compile_fds(descriptors)?;
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! A job, as it is shown and as it is handed over.
+
+use crore_core::job::{self, Keep, Thing};
+use crore_core::{Delivery, GroupId};
+
+use super::v1::{self, after};
+use super::{at, millis};
+use crate::api::job::Show;
+use crate::api::words::{HowEnded, Why};
+
+impl v1::Delivered {
+    /// A job, as it is handed over.
+    pub fn of(job: &job::Job, trace: Option<String>) -> Self {
+        let (spec, live) = (&job.spec, &job.live);
+        Self {
+            id: job.id.0,
+            delivery: live.delivery.0,
+            queue: spec.queue.to_string(),
+            kind: spec.kind.to_string(),
+            payload: spec.payload.bytes.to_vec().into(),
+            encoding: v1::Encoding::from(spec.payload.encoding).into(),
+            attempt: live.attempt,
+            max_attempts: spec.retry.max_attempts.unwrap_or(0),
+            priority: spec.priority,
+            pushed_at_ms: at(live.pushed_at),
+            due_ms: at(live.due),
+            lease_until_ms: at(live.lease_until),
+            timeout_ms: spec.timeout.map_or(0, millis),
+            labels: spec.labels.clone(),
+            trace: trace.unwrap_or_default(),
+        }
+    }
+}
+
+impl v1::Job {
+    /// A job, as it is shown.
+    pub fn of(job: &job::Job, show: Show) -> Self {
+        let (spec, live) = (&job.spec, &job.live);
+        let is_running = live.state == job::State::Running;
+        let was_started = live.delivery != Delivery::NONE;
+        Self {
+            id: job.id.0,
+            queue: spec.queue.to_string(),
+            kind: spec.kind.to_string(),
+            state: v1::State::from(live.state).into(),
+            priority: spec.priority,
+            payload: (show == Show::Whole).then(|| spec.payload.bytes.to_vec().into()),
+            encoding: v1::Encoding::from(spec.payload.encoding).into(),
+            attempt: live.attempt,
+            crashes: live.crashes,
+            delivery: live.delivery.0,
+            worker: live.worker.as_ref().map_or_else(String::new, ToString::to_string),
+            stop: live.stop,
+            pushed_at_ms: at(live.pushed_at),
+            due_ms: at(live.due),
+            started_at_ms: was_started.then_some(at(live.started_at)),
+            lease_until_ms: is_running.then_some(at(live.lease_until)),
+            ended_at_ms: live.ended_at.map(at),
+            why: live.why.map_or_else(String::new, |why| word(&Why::from(why))),
+            retry: Some((&spec.retry).into()),
+            lease_ms: spec.lease.map(millis),
+            timeout_ms: spec.timeout.map(millis),
+            keep_result_ms: match spec.keep {
+                Keep::Discard => None,
+                Keep::Once(span) | Keep::For(span) => Some(millis(span)),
+            },
+            retain: v1::Retain::from(spec.retain).into(),
+            has_result: live.result.is_some(),
+            unique: spec.unique.as_ref().map(Into::into),
+            client_id: spec.client_id.as_ref().map_or_else(String::new, |id| id.id.to_string()),
+            group: spec.group.map_or(0, |GroupId(id)| id),
+            parent: spec.parent.map_or(0, |(id, _)| id.0),
+            after: spec.after.iter().map(Into::into).collect(),
+            labels: spec.labels.clone(),
+            trace: spec.trace.as_ref().map_or_else(String::new, ToString::to_string),
+            history: live.history.iter().map(Into::into).collect(),
+        }
+    }
+}
+
+/// The word that stands for it in every encoding.
+fn word(word: &impl serde::Serialize) -> String {
+    match serde_json::to_value(word) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+impl From<&job::Dependency> for v1::After {
+    fn from(dependency: &job::Dependency) -> Self {
+        let on = match dependency.on {
+            Thing::Job(id) => after::On::Job(id.0),
+            Thing::Group(id) => after::On::Group(id.0),
+        };
+        Self { on: Some(on), needs: v1::Needs::from(dependency.needs).into() }
+    }
+}
+
+impl From<&job::Attempt> for v1::Attempt {
+    fn from(attempt: &job::Attempt) -> Self {
+        Self {
+            delivery: attempt.delivery.0,
+            started_at_ms: at(attempt.started_at),
+            ended_at_ms: at(attempt.ended_at),
+            worker: attempt.worker.as_ref().map_or_else(String::new, ToString::to_string),
+            ended: word(&HowEnded::from(attempt.ended)),
+            error: attempt.error.as_ref().map_or_else(String::new, ToString::to_string),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! gRPC: the messages and services of `proto/`, and what they mean to the rules.
+
+mod job;
+mod push;
+mod report;
+mod words;
+
+/// Our own services.
+#[expect(
+    unused_qualifications,
+    clippy::allow_attributes,
+    clippy::allow_attributes_without_reason,
+    reason = "it is made from the files under `proto`"
+)]
+pub mod v1 {
+    tonic::include_proto!("crore.v1");
+}
+
+/// Lakh.
+#[expect(
+    unused_qualifications,
+    clippy::allow_attributes,
+    clippy::allow_attributes_without_reason,
+    reason = "it is made from the files under `proto`"
+)]
+pub mod lakh {
+    tonic::include_proto!("lakh");
+}
+
+/// All files, as reflection tells them.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+use crore_core::{Invalid, Span, Time};
+
+impl From<&Invalid> for v1::Problem {
+    fn from(invalid: &Invalid) -> Self {
+        Self {
+            code: invalid.code.as_str().to_owned(),
+            field: invalid.field.clone(),
+            message: invalid.message.clone(),
+        }
+    }
+}
+
+/// An instant, in the numbers of the wire.
+fn at(time: Time) -> i64 {
+    time.as_millis()
+}
+
+/// A span, in the numbers of the wire.
+fn millis(span: Span) -> u64 {
+    span.as_millis()
+}

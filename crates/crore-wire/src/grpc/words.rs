@@ -1,0 +1,110 @@
+//! Words that stand for one of a few things, and what they mean to the rules.
+
+use crore_core::{Code, Invalid, job, unique};
+
+use super::v1;
+
+/// Reads a number that stands for a word; 0, which says nothing, is `usual`.
+macro_rules! words {
+    ($($name:ident = $core:path, $field:literal, usual $usual:ident { $($word:ident = $means:ident,)+ })+) => {$(
+        impl v1::$name {
+            /// The word that a number stands for.
+            pub fn read(number: i32) -> Result<$core, Invalid> {
+                use $core as Core;
+                match Self::try_from(number) {
+                    Ok(Self::Unspecified) => Ok(Core::$usual),
+                    $(Ok(Self::$word) => Ok(Core::$means),)+
+                    Err(_) => {
+                        let why = format!("`{number}` stands for nothing");
+                        Err(Invalid::new(Code::Malformed, $field, why))
+                    }
+                }
+            }
+        }
+
+        impl From<$core> for v1::$name {
+            fn from(word: $core) -> Self {
+                use $core as Core;
+                match word { $(Core::$means => Self::$word,)+ }
+            }
+        }
+    )+};
+}
+
+words! {
+    Encoding = crore_core::Encoding, "encoding", usual Json {
+        Json = Json,
+        Msgpack = Msgpack,
+        Protobuf = Protobuf,
+        Text = Text,
+        Bytes = Bytes,
+    }
+    Hold = unique::Hold, "hold", usual UntilEnd {
+        UntilStart = UntilStart,
+        UntilSuccess = UntilSuccess,
+        UntilEnd = UntilEnd,
+        Window = Window,
+    }
+    Retain = job::Retain, "retain", usual AsQueue {
+        AsQueue = AsQueue,
+        Nothing = Nothing,
+    }
+    Needs = job::Needs, "needs", usual Success {
+        End = End,
+        Success = Success,
+    }
+}
+
+impl From<job::State> for v1::State {
+    fn from(state: job::State) -> Self {
+        match state {
+            job::State::Waiting => Self::Waiting,
+            job::State::Scheduled => Self::Scheduled,
+            job::State::Ready => Self::Ready,
+            job::State::Running => Self::Running,
+            job::State::Done => Self::Done,
+            job::State::Dead => Self::Dead,
+            job::State::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+impl v1::State {
+    /// The state that a number stands for; 0: none is said.
+    pub fn read(number: i32) -> Result<Option<job::State>, Invalid> {
+        Ok(Some(match Self::try_from(number) {
+            Ok(Self::Unspecified) => return Ok(None),
+            Ok(Self::Waiting) => job::State::Waiting,
+            Ok(Self::Scheduled) => job::State::Scheduled,
+            Ok(Self::Ready) => job::State::Ready,
+            Ok(Self::Running) => job::State::Running,
+            Ok(Self::Done) => job::State::Done,
+            Ok(Self::Dead) => job::State::Dead,
+            Ok(Self::Cancelled) => job::State::Cancelled,
+            Err(_) => {
+                let why = format!("`{number}` stands for nothing");
+                return Err(Invalid::new(Code::Malformed, "state", why));
+            }
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_comes_back_and_a_number_that_is_none_is_refused_by_name() {
+        for encoding in crore_core::Encoding::ALL {
+            assert_eq!(v1::Encoding::read(v1::Encoding::from(encoding) as i32), Ok(encoding));
+        }
+        assert_eq!(v1::Encoding::read(0), Ok(crore_core::Encoding::Json));
+        assert_eq!(v1::Encoding::read(77).unwrap_err().field, "encoding");
+        assert_eq!(v1::Hold::read(-1).unwrap_err().field, "hold");
+        assert_eq!(v1::State::read(9).unwrap_err().field, "state");
+        assert_eq!(v1::State::read(0), Ok(None));
+        for state in job::State::ALL {
+            assert_eq!(v1::State::read(v1::State::from(state) as i32), Ok(Some(state)));
+        }
+    }
+}
