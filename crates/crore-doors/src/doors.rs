@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::access::{self, Access};
 use crate::audit::Audit;
+use crate::grpc::{self, Sessions};
 use crate::jobber;
 use crate::lightjq::{self, push};
 use crate::listen::Served;
@@ -71,12 +72,13 @@ struct Shared {
     audit: Audit,
     keys: crate::http::Keys,
     push_workers: push::Handle,
+    sessions: Sessions,
     sight: Arc<Sight>,
 }
 
 impl Doors {
     /// The doors that are served on the one port.
-    pub const NAMES: &[&str] = &["http", "jobber", "lightjq"];
+    pub const NAMES: &[&str] = &["grpc", "http", "jobber", "lightjq"];
 
     /// Doors to an engine, without an audit log.
     pub fn new(engine: Engine, options: Options) -> Self {
@@ -91,7 +93,8 @@ impl Doors {
         let workers = options.lightjq.workers.clone();
         let push_workers = push::Handle::new(engine.clone(), outbound, workers);
         let access = Access::new(engine.clone(), options.access.clone());
-        let sight = Arc::new(Sight::default());
+        let sessions = Sessions::default();
+        let sight = Arc::new(Sight::new(sessions.clone()));
         // Whoever opens a second set of doors to one engine reads in the first what happens to its jobs.
         let _ = engine.watch(sight.clone());
         let keys = Default::default();
@@ -104,6 +107,7 @@ impl Doors {
             audit,
             keys,
             push_workers,
+            sessions,
             sight,
         }))
     }
@@ -111,13 +115,19 @@ impl Doors {
     /// All that is served on the one port.
     pub fn router(&self) -> axum::Router {
         let ancestors = lightjq::router(self).merge(jobber::router(self));
-        let router = crate::http::with_fallbacks(crate::http::router(self).merge(ancestors));
+        let ours = crate::http::router(self).merge(grpc::router(self));
+        let router = crate::http::with_fallbacks(ours.merge(ancestors));
         router.layer(from_fn_with_state(self.metrics().clone(), metrics::measure))
     }
 
     /// The loop that gives jobs to push workers: to be run until the doors are [closing](Doors::closing).
     pub fn push_workers(&self) -> push::Service {
         push::Service::new(&self.0.push_workers)
+    }
+
+    /// Workers with a stream.
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.0.sessions
     }
 
     /// Where push workers register.
@@ -217,6 +227,7 @@ pub(crate) fn door_of(route: &str) -> &'static str {
         "/job" | "/worker" | "/done" => "lightjq",
         _ if route.starts_with("/job/") => "lightjq",
         "/jobs" | "/jobber/queue" => "jobber",
+        _ if route.starts_with("/crore.v1.") => "grpc",
         _ if route.starts_with("/v1/") || OURS.contains(&route) => "http",
         _ => "none",
     }

@@ -16,6 +16,7 @@
 pub mod access;
 pub mod audit;
 mod doors;
+mod grpc;
 mod guard;
 pub mod http;
 pub mod jobber;

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use crore::watch::{Changed, Pushed, Watch};
 use crore_core::{Job, Time};
 
+use crate::grpc::Sessions;
 use crate::metrics::Metrics;
 use crate::telemetry::{Options, Spans, Tracer};
 
@@ -12,10 +13,15 @@ use crate::telemetry::{Options, Spans, Tracer};
 #[derive(Debug, Default)]
 pub(crate) struct Sight {
     metrics: Metrics,
+    sessions: Sessions,
     tracer: OnceLock<Tracer>,
 }
 
 impl Sight {
+    pub(crate) fn new(sessions: Sessions) -> Self {
+        Self { sessions, ..Self::default() }
+    }
+
     pub(crate) const fn metrics(&self) -> &Metrics {
         &self.metrics
     }
@@ -48,6 +54,7 @@ impl Watch for Sight {
 
     fn changed(&self, change: &Changed<'_>) {
         self.metrics.changed(change);
+        self.sessions.changed(change);
         if let Some(tracer) = self.tracer() {
             tracer.changed(change);
         }

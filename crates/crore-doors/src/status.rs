@@ -1,4 +1,4 @@
-//! What each code is in HTTP.
+//! What each code is in HTTP, and in gRPC.
 
 use crore_core::Code;
 use http::StatusCode;
@@ -49,5 +49,54 @@ pub const fn status(code: Code) -> StatusCode {
         Code::Stopping | Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         Code::Full => StatusCode::INSUFFICIENT_STORAGE,
         Code::Foreign | Code::Corrupt | Code::Poisoned => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// The same in gRPC.
+pub(crate) const fn grpc(code: Code) -> tonic::Code {
+    match code {
+        Code::NameEmpty
+        | Code::NameTooLong
+        | Code::NameControl
+        | Code::KeyEmpty
+        | Code::KeyTooLong
+        | Code::KeyControl
+        | Code::PayloadMalformed
+        | Code::BatchReference
+        | Code::TimeRange
+        | Code::LeaseRange
+        | Code::TimeoutRange
+        | Code::RetryRange
+        | Code::LabelRange
+        | Code::TooManyDependencies
+        | Code::CountRange
+        | Code::ScheduleSyntax
+        | Code::ScheduleNever
+        | Code::ScheduleTooOften
+        | Code::ZoneUnknown
+        | Code::LimitSyntax
+        | Code::LimitTooLong
+        | Code::LimitTooDeep
+        | Code::LimitRange
+        | Code::Malformed
+        | Code::FieldUnknown
+        | Code::OutboundDenied
+        | Code::NotAcceptable
+        | Code::MediaType
+        | Code::CursorInvalid => tonic::Code::InvalidArgument,
+        Code::TokenNeeded => tonic::Code::Unauthenticated,
+        Code::ScopeMissing | Code::CrossSite | Code::HostUnknown => tonic::Code::PermissionDenied,
+        Code::NotFound => tonic::Code::NotFound,
+        Code::MethodNotAllowed => tonic::Code::Unimplemented,
+        Code::TooSlow | Code::NotYet => tonic::Code::DeadlineExceeded,
+        Code::Refused => tonic::Code::FailedPrecondition,
+        Code::KeyReused => tonic::Code::AlreadyExists,
+        Code::PayloadTooLarge
+        | Code::BatchTooLarge
+        | Code::BodyTooLarge
+        | Code::TooMany
+        | Code::Full => tonic::Code::ResourceExhausted,
+        Code::Stopping | Code::Unavailable => tonic::Code::Unavailable,
+        Code::Foreign | Code::Corrupt | Code::Poisoned => tonic::Code::Internal,
     }
 }

@@ -1,7 +1,8 @@
 //! Leases: whoever still works on a job says so in time.
 
-use crore_core::Span;
-use crore_store::jobs::{Renew, Renewed};
+use crore_core::machine::{Event, decide};
+use crore_core::{Delivery, JobId, Span};
+use crore_store::jobs::{Renew, Renewed, Which};
 
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
@@ -19,6 +20,14 @@ impl Engine {
         let renewed = renewed.map_err(|error| self.inner.blame(error.into()))?;
         self.inner.watch(&renewed);
         Ok(renewed)
+    }
+
+    /// Workers are gone, and these deliveries with them: their jobs are given to others now, at no cost in
+    /// attempts, and a crash is counted for each. One that was reported meanwhile is left alone.
+    pub async fn lapse(&self, held: Vec<(JobId, Delivery)>) -> Result<(), Error> {
+        let lapsed = |(id, delivery)| (Which::Id(id), Event::Lapsed(delivery));
+        self.inner.change(held.into_iter().map(lapsed).collect(), decide).await?;
+        Ok(())
     }
 
     /// How often a lease of this length is renewed, so that one lost renewal does no harm.

@@ -74,10 +74,18 @@ pub(super) async fn retry(
 }
 
 async fn one(doors: &Doors, reply: Reply, id: JobId, act: &Act) -> Result<Response, Fault> {
+    let state = acted(doors, id, act).await?.map(Into::into);
+    Ok(reply.ok(&api::Acted { id: id.into(), state }))
+}
+
+/// Does something with a job, and gives its state then; `None`: it is gone.
+pub(crate) async fn acted(
+    doors: &Doors,
+    id: JobId,
+    act: &Act,
+) -> Result<Option<crore_core::State>, Fault> {
     match doors.engine().act(id.into(), act).await? {
-        Acted::Yes(state) => {
-            Ok(reply.ok(&api::Acted { id: id.into(), state: state.map(Into::into) }))
-        }
+        Acted::Yes(state) => Ok(state),
         Acted::NotFound => Err(Fault::missing(format!("job {id}"))),
         Acted::No(refusal) => Err(Fault::new(Code::Refused, format!("job {id} {}", why(refusal)))),
     }

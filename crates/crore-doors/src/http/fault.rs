@@ -34,6 +34,11 @@ impl Fault {
         Self(Arc::new((*code, Problem { id: Some(id.into()), ..problem.clone() })))
     }
 
+    /// The code.
+    pub(crate) fn code(&self) -> Code {
+        self.0.0
+    }
+
     /// The problem.
     pub fn problem(&self) -> &Problem {
         &self.0.1

@@ -56,7 +56,7 @@ fn read(doors: &Doors, ask: api::Fetch) -> Result<crore::fetch::Fetch, Fault> {
     })
 }
 
-fn names(field: &str, texts: &[String]) -> Result<Vec<Name>, Invalid> {
+pub(crate) fn names(field: &str, texts: &[String]) -> Result<Vec<Name>, Invalid> {
     let name = |(n, text): (usize, &String)| {
         Name::new(field, text)
             .map_err(|invalid| Invalid { field: format!("{field}[{n}]"), ..invalid })
@@ -102,7 +102,7 @@ pub(super) async fn renew(
 }
 
 /// Refuses more at once than one could have fetched.
-pub(super) fn count(doors: &Doors, n: usize) -> Result<(), Invalid> {
+pub(crate) fn count(doors: &Doors, n: usize) -> Result<(), Invalid> {
     let most = doors.engine().caps().fetch;
     if n > most {
         let message = format!("{n} at once, at most {most} are allowed");

@@ -31,9 +31,18 @@ pub(super) async fn list(
     reply: Reply,
     Query(which): Query<Which>,
 ) -> Result<Response, Fault> {
+    let (found, next) = find(&doors, which).await?;
+    let jobs = found.iter().map(|job| Job::of(job, reply.0, Show::Brief)).collect();
+    Ok(reply.ok(&Jobs { jobs, next }))
+}
+
+/// A page of jobs, and where to go on.
+pub(crate) async fn find(
+    doors: &Doors,
+    which: Which,
+) -> Result<(Vec<crore_core::Job>, Option<String>), Fault> {
     if let Some(id) = which.client_id.clone() {
-        let jobs = by_client(&doors, reply, &which, id).await?;
-        return Ok(reply.ok(&Jobs { jobs, next: None }));
+        return Ok((by_client(doors, &which, id).await?.into_iter().collect(), None));
     }
     let queue = name("queue", which.queue.as_deref())?;
     let kind = name("kind", which.kind.as_deref())?;
@@ -64,17 +73,15 @@ pub(super) async fn list(
     }
     let next = state.filter(|state| after.is_some() || Some(*state) != about.state);
     let next = next.map(|state| cursor::write(state, after, &about));
-    let jobs = found.iter().map(|job| Job::of(job, reply.0, Show::Brief)).collect();
-    Ok(reply.ok(&Jobs { jobs, next }))
+    Ok((found, next))
 }
 
 /// The job to which its caller gave this id, if it is there.
 async fn by_client(
     doors: &Doors,
-    reply: Reply,
     which: &Which,
     id: String,
-) -> Result<Vec<Job>, Fault> {
+) -> Result<Option<crore_core::Job>, Fault> {
     let alone = Which { client_id: Some(id.clone()), ..Which::default() };
     if *which != alone {
         let why = "a job that is named is not looked for by anything else";
@@ -90,8 +97,7 @@ async fn by_client(
         _ => {}
     }
     let client = ClientId { door: Name::new("door", DOOR)?, id: id.into() };
-    let job = doors.engine().get(crore::store::jobs::Which::Client(client)).await?;
-    Ok(job.iter().map(|job| Job::of(job, reply.0, Show::Brief)).collect())
+    Ok(doors.engine().get(crore::store::jobs::Which::Client(client)).await?)
 }
 
 /// The engine says `n`, and this API `limit`.

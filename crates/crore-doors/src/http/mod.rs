@@ -39,13 +39,18 @@ use utoipa_axum::routes;
 use crate::Doors;
 use crate::scope::Scope;
 
+pub(crate) use act::acted;
 pub(crate) use admit::Gate;
 pub(crate) use body::collect;
 pub use fault::Fault;
 pub(crate) use fault::in_format;
+pub(crate) use fetch::{count, names};
 pub(crate) use idempotency::Memory as Keys;
+pub(crate) use jobs::find;
 pub(crate) use openapi::needs;
+pub(crate) use push::{told, trace, unacceptable};
 pub(crate) use query::{Query, Segment};
+pub(crate) use results::ended;
 pub(crate) use wants::{Reply, content_type};
 
 /// Every call of the API, with the scope that it needs. There is no other way in.
@@ -137,6 +142,9 @@ pub fn description(doors: &Doors) -> String {
 /// Answers for what is not there, for all doors together.
 pub(crate) fn with_fallbacks(router: Router) -> Router {
     let missing = async |headers: HeaderMap| {
+        if crate::grpc::is_grpc(&headers) {
+            return crate::grpc::unimplemented();
+        }
         wants::refuse(&headers, Fault::new(Code::NotFound, "there is nothing at this address"))
     };
     let method = async |headers: HeaderMap| {

@@ -7,7 +7,7 @@ use axum::response::Response;
 use crore::push::{Pushes, Taken};
 use crore_core::job::{Spec, Thing};
 use crore_core::push::{GroupRef, NewGroup};
-use crore_core::{Batch, Code, Encoding, GroupId, Invalid, Job, Name, NewJob, Payload};
+use crore_core::{Batch, Code, Encoding, GroupId, Invalid, Job, JobId, Name, NewJob, Payload};
 use crore_wire::Raw;
 use crore_wire::api::Problem;
 use crore_wire::api::push::{self as api, Pushed, PushedAll, Took};
@@ -133,7 +133,7 @@ fn read(jobs: api::NewJobs, sent: &Sent) -> Result<(Batch, Vec<Option<Invalid>>)
 }
 
 /// A job that is always refused: its payload is no JSON.
-fn unacceptable() -> Result<NewJob, Invalid> {
+pub(crate) fn unacceptable() -> Result<NewJob, Invalid> {
     let name = Name::new("kind", "unreadable")?;
     Ok(Spec::new(name.clone(), name, Payload::new(Encoding::Json, &b""[..])).into())
 }
@@ -144,7 +144,7 @@ fn context(sent: &Sent) -> Option<Arc<str>> {
 }
 
 /// Gives a job that has no trace context of its own that of its request.
-fn trace(spec: &mut Spec, context: Option<&Arc<str>>) {
+pub(crate) fn trace(spec: &mut Spec, context: Option<&Arc<str>>) {
     if spec.trace.is_none() {
         spec.trace = context.cloned();
     }
@@ -209,13 +209,20 @@ fn group_of(job: Option<&Job>) -> Option<GroupId> {
 
 /// What became of a job, for its pusher.
 pub(super) fn answer(place: usize, taken: Taken) -> Pushed {
-    let inside = |invalid: Invalid| refused(invalid.inside(&format!("jobs[{place}]")));
+    match told(place, taken) {
+        Ok((id, status)) => Pushed { status, id: Some(id.into()), problem: None },
+        Err(invalid) => refused(invalid),
+    }
+}
+
+/// The same in the words of no encoding.
+pub(crate) fn told(place: usize, taken: Taken) -> Result<(JobId, Took), Invalid> {
+    let inside = |invalid: Invalid| Err(invalid.inside(&format!("jobs[{place}]")));
     match taken {
-        Taken::New(id) => Pushed { status: Took::New, id: Some(id.into()), problem: None },
-        Taken::Duplicate(id) => {
-            Pushed { status: Took::Duplicate, id: Some(id.into()), problem: None }
-        }
-        Taken::Invalid(invalid) => refused(invalid),
+        Taken::New(id) => Ok((id, Took::New)),
+        Taken::Duplicate(id) => Ok((id, Took::Duplicate)),
+        // The engine has said where.
+        Taken::Invalid(invalid) => Err(invalid),
         Taken::Broken(thing) => inside(broken(thing)),
         Taken::BrokenBy(n) => {
             let why = format!("`jobs[{n}]` was refused, and this one waits for it");

@@ -36,16 +36,8 @@ pub(super) async fn result(
         // Whoever only looks takes nothing away.
         return look(&doors, reply, id).await;
     }
-    // A server that drains waits for nobody's end, but what has ended it says, and a result that can be
-    // read once is not taken for nobody.
-    let mut ended = doors.engine().wait(id, Span::ZERO).await?;
-    if ended.is_none() {
-        ended = tokio::select! {
-            ended = doors.engine().wait(id, doors.at_most(ask.wait)) => ended?,
-            () = doors.closing() => None,
-        };
-    }
-    let Some(ended) = ended else { return look(&doors, reply, id).await };
+    let wait = doors.at_most(ask.wait);
+    let Some(ended) = ended(&doors, id, wait).await? else { return look(&doors, reply, id).await };
     let result = ended.result.as_ref().map(|result| Said::of(result, reply.0)).unwrap_or_default();
     Ok(reply.ok(&Ended {
         id: id.into(),
@@ -59,6 +51,25 @@ pub(super) async fn result(
 }
 
 /// Where a job stands, without its result.
+/// How a job ended, now or within a while.
+///
+/// A server that drains waits for nobody's end, but what has ended it says, and a result that can be read
+/// once is not taken for nobody.
+pub(crate) async fn ended(
+    doors: &Doors,
+    id: JobId,
+    wait: Span,
+) -> Result<Option<crore::Ended>, Fault> {
+    let ended = doors.engine().wait(id, Span::ZERO).await?;
+    if ended.is_some() {
+        return Ok(ended);
+    }
+    tokio::select! {
+        ended = doors.engine().wait(id, wait) => Ok(ended?),
+        () = doors.closing() => Ok(None),
+    }
+}
+
 async fn look(doors: &Doors, reply: Reply, id: JobId) -> Result<Response, Fault> {
     let job = doors.engine().get(id).await?;
     let state = job.ok_or_else(|| Fault::missing(format!("job {id}")))?.live.state;

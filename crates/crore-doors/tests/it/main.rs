@@ -7,6 +7,7 @@ mod bad;
 mod batches;
 mod calls;
 mod described;
+mod grpc;
 mod guard;
 mod jobber;
 mod lightjq;

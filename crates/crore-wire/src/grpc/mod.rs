@@ -31,6 +31,30 @@ pub mod lakh {
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 use crore_core::{Invalid, Span, Time};
+use prost::Message;
+
+/// What stands in the details of a status: `google.rpc.Status`.
+#[derive(Clone, PartialEq, Message)]
+pub struct RpcStatus {
+    /// The number of the status.
+    #[prost(int32, tag = "1")]
+    pub code: i32,
+    /// Its message.
+    #[prost(string, tag = "2")]
+    pub message: String,
+    /// What is known besides.
+    #[prost(message, repeated, tag = "3")]
+    pub details: Vec<prost_types::Any>,
+}
+
+impl RpcStatus {
+    /// The bytes of a status about a problem.
+    pub fn about(code: i32, message: &str, problem: &v1::Problem) -> Vec<u8> {
+        let type_url = "type.googleapis.com/crore.v1.Problem".to_owned();
+        let details = vec![prost_types::Any { type_url, value: problem.encode_to_vec() }];
+        Self { code, message: message.to_owned(), details }.encode_to_vec()
+    }
+}
 
 impl From<&Invalid> for v1::Problem {
     fn from(invalid: &Invalid) -> Self {

@@ -1,0 +1,12 @@
+//! The stream of a worker: jobs one way, reports the other, and the leases that live with it.
+//!
+//! [`Session`] is the stream itself; what of it outlives a broken connection is its [`Desk`](desk::Desk), and
+//! [`Sessions`] knows all of those.
+
+mod desk;
+mod hello;
+mod session;
+mod sessions;
+
+pub(super) use session::Session;
+pub(crate) use sessions::Sessions;

@@ -1,0 +1,115 @@
+//! gRPC, spoken to by a real client.
+
+mod jobs;
+mod stream;
+
+use crore_wire::grpc::v1;
+use crore_wire::grpc::v1::jobs_client::JobsClient;
+use crore_wire::grpc::v1::work_client::WorkClient;
+use tokio::sync::mpsc;
+use tonic::Streaming;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::server::Server;
+
+/// A connection.
+async fn connect(server: &Server) -> Channel {
+    let endpoint = Endpoint::from_shared(format!("http://{}", server.address));
+    endpoint.expect("an address").connect().await.expect("connected")
+}
+
+async fn jobs(server: &Server) -> JobsClient<Channel> {
+    JobsClient::new(connect(server).await)
+}
+
+/// A job of a kind, in the queue of that name.
+fn job(kind: &str) -> v1::NewJob {
+    v1::NewJob { kind: kind.to_owned(), payload: Some("{}".into()), ..v1::NewJob::default() }
+}
+
+/// Pushes jobs of one kind, and gives their ids.
+async fn push(server: &Server, kind: &str, n: usize) -> Vec<u64> {
+    let jobs_ = vec![job(kind); n];
+    let ask = v1::PushRequest { jobs: jobs_, ..v1::PushRequest::default() };
+    let pushed = jobs(server).await.push(ask).await.expect("pushed").into_inner();
+    assert_eq!(pushed.refused, 0);
+    pushed.jobs.iter().map(|job| job.id).collect()
+}
+
+/// A worker with a stream of its own.
+struct Worker {
+    says: mpsc::Sender<v1::WorkerSays>,
+    hears: Streaming<v1::ServerSays>,
+    welcome: v1::Welcome,
+}
+
+fn hello(queue: &str, slots: u32, incarnation: &str) -> v1::Hello {
+    v1::Hello {
+        queues: vec![queue.to_owned()],
+        slots,
+        incarnation: incarnation.to_owned(),
+        ..v1::Hello::default()
+    }
+}
+
+impl Worker {
+    async fn start(server: &Server, hello: v1::Hello) -> Self {
+        let mut client = WorkClient::new(connect(server).await);
+        let (says, to_say) = mpsc::channel(16);
+        let first = v1::WorkerSays { hello: Some(hello), ..v1::WorkerSays::default() };
+        says.send(first).await.expect("said");
+        let hears = client.stream(Said(to_say)).await.expect("a stream").into_inner();
+        let mut worker = Self { says, hears, welcome: v1::Welcome::default() };
+        worker.welcome = worker.hear().await.welcome.expect("welcome comes first");
+        worker
+    }
+
+    async fn hear(&mut self) -> v1::ServerSays {
+        self.hears.message().await.expect("a message").expect("it goes on")
+    }
+
+    /// The next message with jobs.
+    async fn jobs(&mut self) -> Vec<v1::Delivered> {
+        loop {
+            let said = self.hear().await;
+            if !said.jobs.is_empty() {
+                return said.jobs;
+            }
+        }
+    }
+
+    async fn done(&mut self, jobs: &[v1::Delivered]) -> Vec<v1::Finished> {
+        let report = |job: &v1::Delivered| v1::Report {
+            id: job.id,
+            delivery: job.delivery,
+            outcome: Some(v1::report::Outcome::Done(v1::Done::default())),
+            ..v1::Report::default()
+        };
+        self.finish(jobs.iter().map(report).collect()).await
+    }
+
+    async fn finish(&mut self, reports: Vec<v1::Report>) -> Vec<v1::Finished> {
+        let n = reports.len();
+        let says = v1::WorkerSays { finish: reports, ..v1::WorkerSays::default() };
+        self.says.send(says).await.expect("said");
+        let mut finished = Vec::new();
+        while finished.len() < n {
+            finished.extend(self.hear().await.finished);
+        }
+        finished
+    }
+}
+
+/// What a worker says, as a stream.
+struct Said(mpsc::Receiver<v1::WorkerSays>);
+
+impl futures_util::Stream for Said {
+    type Item = v1::WorkerSays;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<v1::WorkerSays>> {
+        self.0.poll_recv(context)
+    }
+}

@@ -1,0 +1,231 @@
+//! Workers with a stream.
+
+use std::time::Duration;
+
+use crore_core::{JobId, State};
+use crore_wire::grpc::v1;
+use crore_wire::grpc::v1::work_client::WorkClient;
+use tokio::time::{Instant, timeout};
+use tonic::Code;
+
+use super::{Worker, connect, hello, push};
+use crate::server::Server;
+
+const A_SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn jobs_come_and_reports_are_answered() {
+    let server = Server::start().await;
+    let mut worker = Worker::start(&server, hello("mail", 10, "one")).await;
+    let ids = push(&server, "mail", 3).await;
+    let mut jobs = worker.jobs().await;
+    while jobs.len() < 3 {
+        jobs.extend(worker.jobs().await);
+    }
+    assert_eq!(jobs.iter().map(|job| job.id).collect::<Vec<_>>(), ids);
+    assert!(jobs.iter().all(|job| job.attempt == 1 && job.kind == "mail"));
+    let finished = worker.done(&jobs).await;
+    assert!(finished.iter().all(|one| one.verdict() == v1::Verdict::Finished));
+    let again = worker.done(&jobs[..1]).await;
+    assert_eq!(again[0].verdict(), v1::Verdict::Stale);
+    let job = server.engine.get(JobId(ids[0])).await.expect("seen").expect("kept");
+    assert_eq!(job.live.state, State::Done);
+}
+
+#[tokio::test]
+async fn nobody_gets_more_than_its_slots() {
+    let server = Server::start().await;
+    push(&server, "mail", 50).await;
+    let mut worker = Worker::start(&server, hello("mail", 7, "one")).await;
+    let mut held = worker.jobs().await;
+    let mut done = 0;
+    while done < 50 {
+        assert!(held.len() <= 7, "{} at once", held.len());
+        let first = held.remove(0);
+        let report = v1::Report {
+            id: first.id,
+            delivery: first.delivery,
+            outcome: Some(v1::report::Outcome::Done(v1::Done::default())),
+            ..v1::Report::default()
+        };
+        let says = v1::WorkerSays { finish: vec![report], ..v1::WorkerSays::default() };
+        worker.says.send(says).await.expect("said");
+        done += 1;
+        while held.is_empty() && done < 50 {
+            held.extend(worker.hear().await.jobs);
+        }
+    }
+}
+
+#[tokio::test]
+async fn jobs_of_a_closed_stream_are_given_to_others_at_no_cost() {
+    let server = Server::start().await;
+    let mut first = Worker::start(&server, hello("mail", 1, "one")).await;
+    let id = push(&server, "mail", 1).await[0];
+    let job = first.jobs().await.remove(0);
+    let closed = Instant::now();
+    drop(first);
+    let mut second = Worker::start(&server, hello("mail", 1, "two")).await;
+    let again = timeout(A_SECOND, second.jobs()).await.expect("within a second").remove(0);
+    assert!(closed.elapsed() < A_SECOND, "{:?}", closed.elapsed());
+    assert_eq!((again.id, again.attempt), (id, 1), "at no cost in attempts");
+    assert!(again.delivery > job.delivery);
+    let stored = server.engine.get(JobId(id)).await.expect("seen").expect("there");
+    assert_eq!(stored.live.crashes, 1);
+}
+
+#[tokio::test]
+async fn who_comes_back_in_time_keeps_its_jobs() {
+    let server = Server::start().await;
+    let mut first = Worker::start(&server, hello("mail", 2, "one")).await;
+    push(&server, "mail", 2).await;
+    let mut jobs = first.jobs().await;
+    while jobs.len() < 2 {
+        jobs.extend(first.jobs().await);
+    }
+    drop(first);
+    let held = v1::Held { id: jobs[0].id, delivery: jobs[0].delivery };
+    let back = v1::Hello { held: vec![held], ..hello("mail", 2, "one") };
+    let mut worker = Worker::start(&server, back).await;
+    assert_eq!(worker.welcome.kept, [held]);
+    // The one that it does not know of any more is a job like any other.
+    let other = worker.jobs().await.remove(0);
+    assert_eq!(other.id, jobs[1].id);
+    let finished = worker.done(&jobs[..1]).await;
+    assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
+}
+
+#[tokio::test]
+async fn a_second_stream_of_the_same_incarnation_takes_the_place_of_the_first() {
+    let server = Server::start().await;
+    let mut first = Worker::start(&server, hello("mail", 1, "one")).await;
+    push(&server, "mail", 1).await;
+    let job = first.jobs().await.remove(0);
+    let held = v1::Held { id: job.id, delivery: job.delivery };
+    let back = v1::Hello { held: vec![held], ..hello("mail", 1, "one") };
+    let mut second = Worker::start(&server, back).await;
+    let status = first.hears.message().await.expect_err("it is over");
+    assert_eq!(status.code(), Code::Aborted);
+    drop(first);
+    let finished = second.done(&[job]).await;
+    assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
+}
+
+#[tokio::test]
+async fn a_worker_is_told_of_a_cancel_at_once() {
+    let server = Server::start().await;
+    let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
+    let id = push(&server, "mail", 1).await[0];
+    let job = worker.jobs().await.remove(0);
+    let cancel = crore::act::Act::Cancel;
+    server.engine.act(JobId(id).into(), &cancel).await.expect("asked");
+    let said = timeout(A_SECOND, worker.hear()).await.expect("at once");
+    assert_eq!(said.stop, [v1::Held { id, delivery: job.delivery }]);
+}
+
+#[tokio::test]
+async fn leases_live_as_long_as_the_stream() {
+    let server = Server::start().await;
+    let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
+    let short = v1::NewJob { lease_ms: Some(1000), ..super::job("mail") };
+    let ask = v1::PushRequest { jobs: vec![short], ..v1::PushRequest::default() };
+    super::jobs(&server).await.push(ask).await.expect("pushed");
+    let job = worker.jobs().await.remove(0);
+    let silent = timeout(2 * A_SECOND, worker.hear()).await;
+    assert!(silent.is_err(), "nothing becomes of it: {silent:?}");
+    let finished = worker.done(&[job]).await;
+    assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
+}
+
+#[tokio::test]
+async fn a_server_that_drains_says_so_and_takes_reports() {
+    let server = Server::start().await;
+    let mut worker = Worker::start(&server, hello("mail", 2, "one")).await;
+    push(&server, "mail", 1).await;
+    let jobs = worker.jobs().await;
+    server.doors.close();
+    assert!(worker.hear().await.drain);
+    let finished = worker.done(&jobs).await;
+    assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
+}
+
+#[tokio::test]
+async fn a_bad_hello_is_refused_by_name() {
+    let server = Server::start().await;
+    let good = || hello("mail", 1, "one");
+    for (field, bad) in [
+        ("hello.slots", v1::Hello { slots: 0, ..good() }),
+        ("hello.slots", v1::Hello { slots: 1 << 31, ..good() }),
+        ("hello.incarnation", v1::Hello { incarnation: String::new(), ..good() }),
+        ("hello.incarnation", v1::Hello { incarnation: "x".repeat(65), ..good() }),
+        ("hello.queues[0]", v1::Hello { queues: vec![String::new()], ..good() }),
+        ("hello.name", v1::Hello { name: "a\u{0}b".into(), ..good() }),
+    ] {
+        let mut client = WorkClient::new(connect(&server).await);
+        let says = v1::WorkerSays { hello: Some(bad), ..v1::WorkerSays::default() };
+        let stream = futures_util::stream::iter([says]);
+        let mut hears = client.stream(stream).await.expect("a stream").into_inner();
+        let status = hears.message().await.expect_err("refused");
+        assert_eq!(status.code(), Code::InvalidArgument, "{field}");
+        assert!(status.message().starts_with(field), "{}", status.message());
+    }
+}
+
+#[tokio::test]
+async fn reports_about_what_it_does_not_have_are_stale_and_the_stream_lives() {
+    let server = Server::start().await;
+    let mut first = Worker::start(&server, hello("mail", 1, "one")).await;
+    push(&server, "mail", 1).await;
+    let job = first.jobs().await.remove(0);
+    let mut second = Worker::start(&server, hello("other", 1, "two")).await;
+    let finished = second.done(std::slice::from_ref(&job)).await;
+    assert_eq!(finished[0].verdict(), v1::Verdict::Stale);
+    let bad = v1::Report { id: job.id, delivery: job.delivery, ..v1::Report::default() };
+    let finished = first.finish(vec![bad]).await;
+    assert_eq!(finished[0].verdict(), v1::Verdict::Refused);
+    assert_eq!(finished[0].problem.as_ref().map(|why| why.field.as_str()), Some("outcome"));
+    // It still has the job.
+    let finished = first.done(&[job]).await;
+    assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
+}
+
+#[tokio::test]
+async fn equal_workers_get_equal_shares() {
+    let server = Server::start().await;
+    let shares = (0..4).map(|n| {
+        let address = &server;
+        async move {
+            let mut worker = Worker::start(address, hello("mail", 5, &format!("w{n}"))).await;
+            let mut n = 0;
+            while let Ok(jobs) = timeout(A_SECOND, worker.jobs()).await {
+                n += jobs.len();
+                worker.says.send(v1::WorkerSays {
+                    finish: jobs
+                        .iter()
+                        .map(|job| v1::Report {
+                            id: job.id,
+                            delivery: job.delivery,
+                            outcome: Some(v1::report::Outcome::Done(v1::Done::default())),
+                            ..v1::Report::default()
+                        })
+                        .collect(),
+                    ..v1::WorkerSays::default()
+                })
+                .await
+                .expect("said");
+            }
+            n
+        }
+    });
+    let pushing = async {
+        while server.engine.waiting() < 4 {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..100 {
+            push(&server, "mail", 20).await;
+        }
+    };
+    let (shares, ()) = tokio::join!(futures_util::future::join_all(shares), pushing);
+    assert_eq!(shares.iter().sum::<usize>(), 2000);
+    assert!(shares.iter().all(|share| (300..700).contains(share)), "{shares:?}");
+}
