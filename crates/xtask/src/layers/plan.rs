@@ -59,7 +59,7 @@ pub(super) const ROOMS: &[Room] = &[
     Room { name: "crore-runner",  uses: &["crore-core", "crore", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-doors",   uses: &["crore-core", "crore", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-ui",      uses: &["crore-core", "crore", TESTS_ONLY], shuns: &[DRIVERS] },
-    Room { name: "crore-server",  uses: &["crore-core", "crore-store", "crore-remote", "crore", "crore-runner", "crore-wire", "crore-doors", "crore-ui", TESTS_ONLY], shuns: &[DRIVERS] },
+    Room { name: "crore-server",  uses: &["crore-core", "crore-store", "crore-remote", "crore", "crore-runner", "crore-wire", "crore-client", "crore-doors", "crore-ui", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-testkit", uses: &["crore-core"], shuns: &[DRIVERS, PROTOCOLS] },
     Room { name: "crore-chaos",   uses: &["crore-core", "crore-store", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "xtask",         uses: &[], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES] },

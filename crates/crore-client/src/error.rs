@@ -1,0 +1,85 @@
+//! What can go wrong.
+
+use crore_wire::grpc::{RpcStatus, v1};
+use prost::Message;
+
+/// Why a call was not answered as one would wish.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The server refuses it, and will again.
+    #[error("{0}")]
+    Refused(Problem),
+    /// The server cannot be reached, or has no answer now. For a push: nothing was stored.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The connection broke before the answer came: it may have been done, or not.
+    #[error("the connection broke before the answer came")]
+    Unknown,
+    /// Something is not what it is said to be.
+    #[error("{0}")]
+    Malformed(String),
+}
+
+/// Why the server refuses something.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Problem {
+    /// A word for programs.
+    pub code: String,
+    /// The field that is wrong, if one is.
+    pub field: Option<String>,
+    /// The same for people.
+    pub message: String,
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.field {
+            Some(field) => write!(f, "{field}: {} ({})", self.message, self.code),
+            None => write!(f, "{} ({})", self.message, self.code),
+        }
+    }
+}
+
+impl From<v1::Problem> for Problem {
+    fn from(problem: v1::Problem) -> Self {
+        let field = (!problem.field.is_empty()).then_some(problem.field);
+        Self { code: problem.code, field, message: problem.message }
+    }
+}
+
+impl From<tonic::Status> for Error {
+    fn from(status: tonic::Status) -> Self {
+        let details = RpcStatus::decode(status.details()).ok();
+        let problem = details.and_then(|details| details.details.into_iter().next());
+        let problem = problem.and_then(|any| v1::Problem::decode(&*any.value).ok());
+        match (status.code(), problem) {
+            (tonic::Code::Unavailable | tonic::Code::DeadlineExceeded, _) => {
+                Self::Unavailable(status.message().to_owned())
+            }
+            (_, Some(problem)) => Self::Refused(problem.into()),
+            (code, None) => Self::Refused(Problem {
+                code: format!("{code:?}"),
+                field: None,
+                message: status.message().to_owned(),
+            }),
+        }
+    }
+}
+
+impl From<tonic::transport::Error> for Error {
+    fn from(error: tonic::transport::Error) -> Self {
+        let mut text = error.to_string();
+        let mut source = std::error::Error::source(&error);
+        while let Some(error) = source {
+            text = format!("{text}: {error}");
+            source = error.source();
+        }
+        Self::Unavailable(text)
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Malformed(error.to_string())
+    }
+}
