@@ -52,11 +52,14 @@ impl From<tonic::Status> for Error {
         let details = RpcStatus::decode(status.details()).ok();
         let problem = details.and_then(|details| details.details.into_iter().next());
         let problem = problem.and_then(|any| v1::Problem::decode(&*any.value).ok());
+        use tonic::Code::{Cancelled, DeadlineExceeded, Internal, Unavailable, Unknown};
         match (status.code(), problem) {
-            (tonic::Code::Unavailable | tonic::Code::DeadlineExceeded, _) => {
+            (Unavailable | DeadlineExceeded, _) => Self::Unavailable(status.message().to_owned()),
+            (_, Some(problem)) => Self::Refused(problem.into()),
+            // The connection says so, and not the server.
+            (Cancelled | Internal | Unknown, None) => {
                 Self::Unavailable(status.message().to_owned())
             }
-            (_, Some(problem)) => Self::Refused(problem.into()),
             (code, None) => Self::Refused(Problem {
                 code: format!("{code:?}"),
                 field: None,

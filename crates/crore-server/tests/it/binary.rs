@@ -78,7 +78,16 @@ impl Server {
     }
 
     pub(crate) fn start_with(dir: &Path, command: &str, more: &[&str]) -> Self {
-        let arguments = [&[command, "--listen", "127.0.0.1:0"], more].concat();
+        Self::listening(dir, "127.0.0.1:0", command, more)
+    }
+
+    /// `crore serve` where another listened before.
+    pub(crate) fn start_at(dir: &Path, address: SocketAddr) -> Self {
+        Self::listening(dir, &address.to_string(), "serve", &[])
+    }
+
+    fn listening(dir: &Path, listen: &str, command: &str, more: &[&str]) -> Self {
+        let arguments = [&[command, "--listen", listen], more].concat();
         let mut child = crore(dir, &arguments);
         let mut child =
             child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");

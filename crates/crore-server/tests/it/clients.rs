@@ -1,0 +1,183 @@
+//! The client and the worker of `crore-client`, on the built binary.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crore_client::{Client, Error, Job, Outcome, Worker, v1};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::timeout;
+
+use crate::binary::{Server, dir};
+
+const SOON: Duration = Duration::from_secs(20);
+
+async fn connect(server: &Server) -> Client {
+    Client::connect(server.url()).await.expect("connected")
+}
+
+fn kept(kind: &str) -> Job {
+    Job::new(kind).keep_result(Duration::from_secs(600))
+}
+
+/// How a job ended.
+async fn ended(client: &Client, id: crore_client::JobId) -> v1::Ended {
+    timeout(SOON, client.wait(id, SOON)).await.expect("in time").expect("answered")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_runs_and_gives_its_result() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    let client = connect(&server).await;
+    let worker = Worker::new(&client).slots(4).handle("greet", async |job| {
+        let whom: String = job.json()?;
+        job.progress(50, "half");
+        job.line("a line");
+        Outcome::json(&format!("hello, {whom}"))
+    });
+    let stop = worker.stopper();
+    let working = tokio::spawn(worker.run());
+    let ids = futures_util::future::join_all((0..100).map(|n| {
+        let job = kept("greet").json(&n.to_string()).expect("JSON");
+        let client = client.clone();
+        async move { client.push(job).await.expect("pushed") }
+    }));
+    for (n, id) in ids.await.into_iter().enumerate() {
+        let ended = ended(&client, id).await;
+        assert_eq!(ended.result.as_deref(), Some(format!("\"hello, {n}\"").as_bytes()));
+    }
+    stop.stop();
+    working.await.expect("no panic").expect("ended well");
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_push_names_the_field_and_does_not_harm_the_others() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    let client = connect(&server).await;
+    let bad = Job::new("mail").payload(v1::Encoding::Json, "{");
+    let (bad, good) = tokio::join!(client.push(bad), client.push(Job::new("mail")));
+    let Err(Error::Refused(problem)) = bad else { panic!("{bad:?}") };
+    assert_eq!(problem.code, "payload-malformed");
+    assert!(problem.field.is_some_and(|field| field.ends_with("payload")));
+    good.expect("pushed");
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_panics_has_failed_and_its_worker_goes_on() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    let client = connect(&server).await;
+    let worker = Worker::new(&client).handle("shaky", async |job| {
+        assert!(job.attempt() > 1, "the first time it panics");
+        Ok::<_, Error>(())
+    });
+    let stop = worker.stopper();
+    let working = tokio::spawn(worker.run());
+    let id = client.push(kept("shaky")).await.expect("pushed");
+    assert_eq!(ended(&client, id).await.state(), v1::State::Done);
+    let job = client.get(id).await.expect("seen").expect("kept");
+    assert_eq!(job.attempt, 2);
+    assert!(job.history.iter().any(|attempt| attempt.error.contains("panicked")));
+    stop.stop();
+    working.await.expect("no panic").expect("ended well");
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_keeps_its_job_while_the_server_is_killed_and_started_again() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    let address = server.address;
+    let client = connect(&server).await;
+    let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
+    let runs = Arc::new(AtomicUsize::new(0));
+    let worker = {
+        let (begun, go_on, runs) = (Arc::clone(&begun), Arc::clone(&go_on), Arc::clone(&runs));
+        Worker::new(&client).handle("long", move |_| {
+            let (begun, go_on, runs) = (Arc::clone(&begun), Arc::clone(&go_on), Arc::clone(&runs));
+            async move {
+                runs.fetch_add(1, Ordering::SeqCst);
+                begun.notify_one();
+                let _ = go_on.acquire().await;
+                Ok::<_, Error>(b"kept".to_vec())
+            }
+        })
+    };
+    let stop = worker.stopper();
+    let working = tokio::spawn(worker.run());
+    let id = client.push(kept("long")).await.expect("pushed");
+    timeout(SOON, begun.notified()).await.expect("it runs");
+    server.signal("KILL");
+    drop(server);
+    let server = Server::start_at(dir.path(), address);
+    go_on.add_permits(100);
+    let client = connect(&server).await;
+    let ended = ended(&client, id).await;
+    assert_eq!(ended.result.as_deref(), Some(&b"kept"[..]));
+    let job = client.get(id).await.expect("seen").expect("kept");
+    assert_eq!((job.attempt, job.crashes), (1, 0), "nothing was lost by it");
+    assert_eq!(runs.load(Ordering::SeqCst), 1, "it ran once");
+    stop.stop();
+    working.await.expect("no panic").expect("ended well");
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_job_is_told_to_stop_and_says_so() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    let client = connect(&server).await;
+    let begun = Arc::new(Notify::new());
+    let worker = {
+        let begun = Arc::clone(&begun);
+        Worker::new(&client).handle("long", move |job| {
+            let begun = Arc::clone(&begun);
+            async move {
+                begun.notify_one();
+                job.cancel().cancelled().await;
+                Ok::<_, Error>(Outcome::cancelled())
+            }
+        })
+    };
+    let stop = worker.stopper();
+    let working = tokio::spawn(worker.run());
+    let id = client.push(kept("long")).await.expect("pushed");
+    timeout(SOON, begun.notified()).await.expect("it runs");
+    client.cancel(id).await.expect("asked");
+    assert_eq!(ended(&client, id).await.state(), v1::State::Cancelled);
+    stop.stop();
+    working.await.expect("no panic").expect("ended well");
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_stops_hands_back_what_takes_too_long() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    let client = connect(&server).await;
+    let begun = Arc::new(Notify::new());
+    let worker = {
+        let begun = Arc::clone(&begun);
+        Worker::new(&client).grace(Duration::from_millis(100)).handle("long", move |_| {
+            let begun = Arc::clone(&begun);
+            async move {
+                begun.notify_one();
+                std::future::pending::<()>().await;
+                Ok::<_, Error>(())
+            }
+        })
+    };
+    let stop = worker.stopper();
+    let working = tokio::spawn(worker.run());
+    let id = client.push(Job::new("long")).await.expect("pushed");
+    timeout(SOON, begun.notified()).await.expect("it runs");
+    stop.stop();
+    timeout(SOON, working).await.expect("in time").expect("no panic").expect("ended well");
+    let job = client.get(id).await.expect("seen").expect("there");
+    assert_eq!((job.state(), job.attempt, job.crashes), (v1::State::Ready, 0, 0));
+    server.stop();
+}
