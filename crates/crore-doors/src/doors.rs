@@ -78,7 +78,7 @@ struct Shared {
 
 impl Doors {
     /// The doors that are served on the one port.
-    pub const NAMES: &[&str] = &["grpc", "http", "jobber", "lightjq"];
+    pub const NAMES: &[&str] = &["grpc", "http", "jobber", "lakh", "lightjq"];
 
     /// Doors to an engine, without an audit log.
     pub fn new(engine: Engine, options: Options) -> Self {
@@ -228,6 +228,7 @@ pub(crate) fn door_of(route: &str) -> &'static str {
         _ if route.starts_with("/job/") => "lightjq",
         "/jobs" | "/jobber/queue" => "jobber",
         _ if route.starts_with("/crore.v1.") => "grpc",
+        _ if route.starts_with("/lakh.") => "lakh",
         _ if route.starts_with("/v1/") || OURS.contains(&route) => "http",
         _ => "none",
     }

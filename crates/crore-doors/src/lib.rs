@@ -1,7 +1,7 @@
 //! The doors of crore: listeners that speak one protocol each, over one engine.
 //!
-//! A door translates and decides nothing. [`http`] is the native API under `/v1`; [`lightjq`] and [`jobber`]
-//! speak the words of others; [`listen`] is the accept loop that all of them share, with its time-outs and
+//! A door translates and decides nothing. [`http`] is the native API under `/v1`; [`lightjq`], [`jobber`] and
+//! `lakh` speak the words of others; [`listen`] is the accept loop that all of them share, with its time-outs and
 //! caps; [`status`] says what each of our codes is in HTTP. [`access`] knows callers by their tokens, a guard
 //! keeps pages of other sites out, [`tls`] keeps others from listening, and [`audit`] is told of every
 //! change. [`outbound`] is the other direction: whom crore may call.
@@ -20,6 +20,7 @@ mod grpc;
 mod guard;
 pub mod http;
 pub mod jobber;
+mod lakh;
 pub mod lightjq;
 pub mod listen;
 pub mod metrics;

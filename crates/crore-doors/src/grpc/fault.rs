@@ -26,12 +26,12 @@ impl From<Fault> for Status {
 }
 
 /// A rule that a call breaks.
-pub(super) fn invalid(invalid: Invalid) -> Status {
+pub(crate) fn invalid(invalid: Invalid) -> Status {
     Fault::from(invalid).into()
 }
 
 /// An error of the engine.
-pub(super) fn failed(error: crore::Error) -> Status {
+pub(crate) fn failed(error: crore::Error) -> Status {
     Fault::from(error).into()
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
 }
 
 /// Admits a call, or says why not in a status.
-pub(super) async fn admit(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn admit(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     if !is_grpc(request.headers()) || request.method() != Method::POST {
         let why = "this is a call of gRPC: POST, with the content type `application/grpc`";
         return Fault::new(Code::MediaType, why).into_response();

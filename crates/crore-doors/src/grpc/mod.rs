@@ -14,7 +14,8 @@ use crore_wire::grpc::v1::work_server::WorkServer;
 use crate::http::Gate;
 use crate::{Doors, Scope};
 
-pub(crate) use gate::{is_grpc, unimplemented};
+pub(crate) use fault::{failed, invalid};
+pub(crate) use gate::{admit, is_grpc, unimplemented};
 pub(crate) use stream::Sessions;
 
 /// Every call, with the scope that it needs. There is no other way in.
@@ -46,9 +47,9 @@ pub(crate) fn router(doors: &Doors) -> Router {
             Some("crore.v1.Jobs") => Router::new().route_service(path, jobs.clone()),
             _ => Router::new().route_service(path, work.clone()),
         };
-        router.merge(route.route_layer(from_fn_with_state(gate, gate::admit)))
+        router.merge(route.route_layer(from_fn_with_state(gate, admit)))
     };
-    CALLS.iter().fold(Router::new(), add)
+    CALLS.iter().fold(crate::lakh::router(doors), add)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod described;
 mod grpc;
 mod guard;
 mod jobber;
+mod lakh;
 mod lightjq;
 mod outbound;
 mod peer;

@@ -13,7 +13,7 @@ use tonic::transport::{Channel, Endpoint};
 use crate::server::Server;
 
 /// A connection.
-async fn connect(server: &Server) -> Channel {
+pub(crate) async fn connect(server: &Server) -> Channel {
     let endpoint = Endpoint::from_shared(format!("http://{}", server.address));
     endpoint.expect("an address").connect().await.expect("connected")
 }
