@@ -16,7 +16,7 @@ use crate::Doors;
 use crate::http::{Fault, Query, Reply, Segment};
 
 /// How long a caller waits who does not say how long, in seconds.
-const POLLING: u64 = 5;
+const POLLING: u32 = 5;
 
 /// Pushes a job.
 #[utoipa::path(
@@ -85,7 +85,7 @@ pub(super) async fn polling(
     if method == Method::HEAD {
         return Ok(said(answers, &job, None));
     }
-    let wait = Span::from_secs(query.timeout.unwrap_or(POLLING));
+    let wait = Span::from_secs(query.timeout.unwrap_or(POLLING).into());
     let wait = wait.min(doors.options().max_wait.0);
     ended(&doors, answers, job.id, wait).await
 }

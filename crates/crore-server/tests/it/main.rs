@@ -3,6 +3,7 @@
 mod binary;
 mod commands;
 mod config;
+mod described;
 mod drain;
 mod first_look;
 mod help;

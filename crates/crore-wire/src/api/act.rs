@@ -15,7 +15,7 @@ use crate::words::{Moment, Period};
 pub struct Change {
     /// The queue.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(min_length = 1, max_length = 255)]
+    #[schema(value_type = Option<super::Name>)]
     pub queue: Option<String>,
     /// The priority.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -24,4 +24,4 @@ pub mod words;
 pub mod workers;
 
 pub use problem::Problem;
-pub use scalar::{DeliveryId, Id, Labels};
+pub use scalar::{DeliveryId, Id, Labels, Name};
