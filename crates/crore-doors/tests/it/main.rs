@@ -4,6 +4,8 @@
 mod access;
 mod audit;
 mod bad;
+mod bad_ancestors;
+mod bad_requests;
 mod batches;
 mod calls;
 mod described;
