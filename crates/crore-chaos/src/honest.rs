@@ -5,6 +5,7 @@ use std::time::Duration;
 use crore_testkit::history::answer::Count;
 use crore_testkit::history::{Answer, Op};
 use crore_wire::api::queues::Counts;
+use crore_wire::api::workers::Workers;
 
 use crate::asked::{Caller, done, fetch_all};
 use crate::client::{Ask, Heard};
@@ -12,9 +13,11 @@ use crate::draft::name;
 use crate::pause::{LIMIT, instant, pause};
 
 /// Says again what was not answered, and works until every job has ended. The error says what hangs.
-pub(crate) async fn settle(caller: &mut Caller) -> Result<(), String> {
+pub(crate) async fn settle(caller: &mut Caller, workers: &[String]) -> Result<(), String> {
     let away = |_| "the server went away by itself".to_owned();
     let start = instant();
+    caller.client.connect().await.map_err(away)?;
+    remembers(caller, workers).await?;
     loop {
         caller.client.connect().await.map_err(away)?;
         while let Some(push) = caller.desk.to_say_again() {
@@ -39,6 +42,18 @@ pub(crate) async fn settle(caller: &mut Caller) -> Result<(), String> {
             let reports: Vec<_> = held.into_iter().map(done).collect();
             caller.finish(&reports).await;
         }
+    }
+}
+
+/// Whether the server knows all push workers of which it was said that they are there.
+async fn remembers(caller: &mut Caller, workers: &[String]) -> Result<(), String> {
+    match caller.client.call::<Workers>(&Ask::get("/v1/workers".to_owned())).await {
+        Heard::Yes(there) => {
+            let knows = |id: &&String| there.workers.iter().any(|worker| worker.name == **id);
+            let forgotten: Vec<_> = workers.iter().filter(|id| !knows(id)).collect();
+            if forgotten.is_empty() { Ok(()) } else { Err(format!("forgotten: {forgotten:?}")) }
+        }
+        other => Err(format!("workers cannot be listed: {other:?}")),
     }
 }
 

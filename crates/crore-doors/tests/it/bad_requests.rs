@@ -79,8 +79,9 @@ async fn what_comes_after_a_body_is_a_bad_request_of_its_own() {
 #[tokio::test]
 async fn many_keys_take_no_longer_than_many_bytes() {
     let server = Server::start().await;
-    let keys =
-        |n: usize| -> Value { Value::Object((0..n).map(|n| (n.to_string(), json!("1"))).collect()) };
+    let keys = |n: usize| -> Value {
+        Value::Object((0..n).map(|n| (n.to_string(), json!("1"))).collect())
+    };
     for speaks in Speaks::BOTH {
         let start = now();
         let job = json!({"kind": "k", "payload": keys(60_000)});
