@@ -13,11 +13,9 @@ use crate::draft::name;
 use crate::pause::{LIMIT, instant, pause};
 
 /// Says again what was not answered, and works until every job has ended. The error says what hangs.
-pub(crate) async fn settle(caller: &mut Caller, workers: &[String]) -> Result<(), String> {
+pub(crate) async fn settle(caller: &mut Caller) -> Result<(), String> {
     let away = |_| "the server went away by itself".to_owned();
     let start = instant();
-    caller.client.connect().await.map_err(away)?;
-    remembers(caller, workers).await?;
     loop {
         caller.client.connect().await.map_err(away)?;
         while let Some(push) = caller.desk.to_say_again() {
@@ -45,13 +43,16 @@ pub(crate) async fn settle(caller: &mut Caller, workers: &[String]) -> Result<()
     }
 }
 
-/// Whether the server knows all push workers of which it was said that they are there.
-async fn remembers(caller: &mut Caller, workers: &[String]) -> Result<(), String> {
+/// Those push workers that the server does not know any more, though it said that it does.
+pub(crate) async fn forgotten(
+    caller: &mut Caller,
+    workers: &[String],
+) -> Result<Vec<String>, String> {
+    caller.client.connect().await.map_err(|_| "the server went away by itself".to_owned())?;
     match caller.client.call::<Workers>(&Ask::get("/v1/workers".to_owned())).await {
         Heard::Yes(there) => {
             let knows = |id: &&String| there.workers.iter().any(|worker| worker.name == **id);
-            let forgotten: Vec<_> = workers.iter().filter(|id| !knows(id)).collect();
-            if forgotten.is_empty() { Ok(()) } else { Err(format!("forgotten: {forgotten:?}")) }
+            Ok(workers.iter().filter(|id| !knows(id)).cloned().collect())
         }
         other => Err(format!("workers cannot be listed: {other:?}")),
     }

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::desk::{Desk, NODE};
 use crate::draft::{LIMIT, POSTED, name};
 use crate::harm::{Harm, Hurt, drain};
-use crate::honest::settle;
+use crate::honest::{forgotten, settle};
 use crate::pause::pause;
 use crate::place::Place;
 use crate::posted::Crew;
@@ -180,7 +180,12 @@ impl Stage {
         let mut workers = JoinSet::new();
         self.speak(&server, &mut workers);
         let mut caller = self.caller(&server, "honest", 0);
-        settle(&mut caller, &self.crew.known()).await.map_err(Failed::broken)?;
+        let forgotten = forgotten(&mut caller, &self.crew.known()).await.map_err(Failed::broken)?;
+        if !forgotten.is_empty() {
+            self.desk.wrong(format!("push workers are forgotten: {forgotten:?}"));
+            self.crew.forget(&forgotten);
+        }
+        settle(&mut caller).await.map_err(Failed::broken)?;
         caller.client.hang_up();
         let hurt = drain(server).await?;
         while workers.join_next().await.is_some() {}

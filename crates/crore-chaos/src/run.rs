@@ -126,11 +126,12 @@ fn stage(plan: &Plan, place: &Arc<Place>) -> Result<Stage, Error> {
 }
 
 fn verdict(desk: &Desk, rules: &Rules) -> Result<Tally, Broken> {
+    let tally = judge(&desk.recorder.history(), rules)?;
     let wrong = desk.all_wrong();
-    if let Some(first) = wrong.first() {
-        return Err(Broken::plain(format!("{first} ({} such answers)", wrong.len())));
+    match wrong.first() {
+        Some(first) => Err(Broken::plain(format!("{first} ({} such answers)", wrong.len()))),
+        None => Ok(tally),
     }
-    judge(&desk.recorder.history(), rules)
 }
 
 /// Leaves everything where somebody can look at it.

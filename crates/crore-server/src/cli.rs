@@ -96,7 +96,7 @@ pub(crate) enum Command {
         #[arg(long)]
         minutes: bool,
     },
-    /// What the server is: version, durability, caps
+    /// What the server is: its version, its doors, and what its answers survive
     Info {
         #[command(flatten)]
         remote: Remote,

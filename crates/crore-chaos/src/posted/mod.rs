@@ -81,6 +81,11 @@ impl Crew {
         self.workers.iter().for_each(|worker| worker.reform());
     }
 
+    /// Under these ids they are not known, and have to say again that they are there.
+    pub(crate) fn forget(&self, ids: &[String]) {
+        self.workers.iter().for_each(|worker| worker.forget(ids));
+    }
+
     /// The ids under which they are certainly known.
     pub(crate) fn known(&self) -> Vec<String> {
         self.workers.iter().flat_map(|worker| worker.known()).collect()

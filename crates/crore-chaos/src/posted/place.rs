@@ -82,6 +82,10 @@ impl Worker {
         self.inner().standing.clone()
     }
 
+    pub(super) fn forget(&self, ids: &[String]) {
+        self.inner().standing.retain(|id| !ids.contains(id));
+    }
+
     /// It may be given jobs from now on.
     pub(super) fn ask(&self) {
         let mut inner = self.inner();

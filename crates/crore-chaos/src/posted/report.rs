@@ -57,15 +57,19 @@ pub(super) async fn speak_on(worker: Arc<Worker>, mut caller: Caller, mut dice: 
 
 async fn step(worker: &Worker, caller: &mut Caller, dice: &mut Dice) -> Result<(), Away> {
     caller.client.connect().await?;
-    let lives = {
+    let (starts, leaves) = {
         let inner = worker.inner();
-        if inner.standing.is_empty() || !inner.honest { inner.ids.len() } else { LIVES }
+        match (inner.ids.len(), inner.standing.is_empty(), inner.honest) {
+            (0, ..) => (100, 0),
+            (_, true, _) => (20, 0),
+            (..LIVES, _, false) => (1, 1),
+            (_, _, false) => (0, 1),
+            (_, _, true) => (0, 0),
+        }
     };
-    if lives == 0 || (worker.inner().standing.is_empty() && dice.percent(20)) {
+    if dice.percent(starts) {
         register(worker, caller).await;
-    } else if lives < LIVES && dice.percent(1) {
-        register(worker, caller).await;
-    } else if lives > 1 && dice.percent(1) {
+    } else if dice.percent(leaves) {
         leave(worker, caller).await;
     }
     let due = {

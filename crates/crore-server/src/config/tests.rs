@@ -93,7 +93,13 @@ fn half_of_tls_is_told() {
 }
 
 #[test]
-fn variables_with_one_underscore_are_not_ours() {
+fn variables_with_one_underscore_are_not_ours_unless_they_lack_the_other() {
+    let mut raw = Raw::default();
+    raw.put_variables([("CRORE_STORE_DATA".to_owned(), "x".to_owned())].into_iter());
+    assert_eq!(
+        faults(&mut raw),
+        ["CRORE_STORE_DATA: `x`: it means no key; did you mean `CRORE_STORE__DATA`?"]
+    );
     let mut raw = Raw::default();
     let theirs = [("CRORE_PORT", "tcp://10.0.0.1:9000"), ("CRORE_SERVICE_HOST", "10.0.0.1")];
     raw.put_variables(theirs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));

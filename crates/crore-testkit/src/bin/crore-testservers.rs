@@ -16,7 +16,7 @@ use crore_testkit::{
 
 const USAGE: &str = "\
 usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis-cluster] [--xfs] [--faketime]
-                         [--prometheus] [--pypi] [-- CMD ARGS…]
+                         [--prometheus] [--sslscan] [--pypi] [-- CMD ARGS…]
 
   --install        first install what is missing (Debian, root)
   --postgres       start PostgreSQL, set CRORE_TEST_POSTGRES to its URL
@@ -25,6 +25,7 @@ usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis
   --redis-cluster  start a Redis Cluster, set CRORE_TEST_REDIS_CLUSTER to its host:port,…
   --xfs            with --install, the tools of tests that cut the power of a file system
   --prometheus     with --install, what reads metrics
+  --sslscan        with --install, what tries everything that TLS should not be
   --pypi           with --install, the programs in Python that tests speak to
   --faketime       with --install, the library of tests that set a server's clock
 
@@ -124,6 +125,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
             ("--xfs", _) => asked.tools.push(Package::Xfs),
             ("--prometheus", _) => asked.tools.push(Package::Prometheus),
             ("--pypi", _) => asked.pypi = true,
+            ("--sslscan", _) => asked.tools.push(Package::Sslscan),
             ("--faketime", _) => asked.tools.push(Package::FakeTime),
             ("--", _) => asked.command = words.by_ref().collect(),
             _ => return Err(format!("`{word}` is not an option; a command comes after `--`")),
