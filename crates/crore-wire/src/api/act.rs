@@ -91,6 +91,7 @@ pub struct Filter {
 /// An act on all jobs that match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"act": "retry", "filter": {"kind": "mail", "states": ["dead"]}, "dry_run": true}))]
 pub struct ActOnAll {
     /// What is to be done.
     pub act: Verb,
