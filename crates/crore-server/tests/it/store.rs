@@ -34,10 +34,14 @@ fn damage_is_found_named_and_mended() {
     assert!(good.contains("no damage"), "{good}");
     assert!(run(dir.path(), &["repair"]).good().contains("nothing was changed"));
 
-    let file = dir.path().join("crore-data/log-00000001");
-    let mut bytes = std::fs::read(&file).expect("a segment");
-    let place =
-        bytes.windows(3).position(|some| some == b"\x01a\x01" || some == b"a\x01a").unwrap_or(200);
+    // One of the files of the log has the jobs.
+    let files = (1..4).map(|n| dir.path().join(format!("crore-data/log-{n:08}")));
+    let found = files.into_iter().find_map(|file| {
+        let bytes = std::fs::read(&file).expect("a segment");
+        let place = bytes.windows(4).position(|some| some == b"\x01a\x01a")?;
+        Some((file, bytes, place))
+    });
+    let (file, mut bytes, place) = found.expect("the jobs are there");
     bytes[place] ^= 0x40;
     std::fs::write(&file, bytes).expect("written");
     let bad = run(dir.path(), &["verify"]);
