@@ -11,6 +11,7 @@ mod https;
 mod life;
 mod logs;
 mod metrics;
+mod posted;
 mod safe;
 mod store;
 mod traces;
