@@ -40,7 +40,7 @@ fn server() -> (tempfile::TempDir, Server) {
     (dir, server)
 }
 
-fn push(server: &Server, name: &str, more: Value) -> String {
+fn push(server: &Server, name: &str, more: &Value) -> String {
     let mut job = json!({ "name": name, "argument": { "of": name }, "keep_result": true });
     let more = more.as_object().expect("an object").clone();
     job.as_object_mut().expect("an object").extend(more);
@@ -57,7 +57,7 @@ fn workers_in_python_are_given_jobs_and_their_reports_count() {
     let (_dir, server) = server();
     let _workers = [Worker::start(&server, &[]), Worker::start(&server, &[])];
     for name in ["good", "later"] {
-        let ids: Vec<String> = (0..10).map(|_| push(&server, name, json!({}))).collect();
+        let ids: Vec<String> = (0..10).map(|_| push(&server, name, &json!({}))).collect();
         for id in ids {
             let job = ended(&server, &id);
             assert_eq!((&job["status"], &job["result"]), (&json!("done"), &json!({ "of": name })));
@@ -71,9 +71,9 @@ fn workers_in_python_are_given_jobs_and_their_reports_count() {
 fn garbage_and_silence_are_failures_of_the_job_and_nothing_else() {
     let (_dir, server) = server();
     let _workers = [Worker::start(&server, &[]), Worker::start(&server, &[])];
-    let garbage = push(&server, "garbage", json!({ "max_retry": 0 }));
-    let hang = push(&server, "hang", json!({ "max_retry": 0, "timeout": 1 }));
-    let good = push(&server, "good", json!({}));
+    let garbage = push(&server, "garbage", &json!({ "max_retry": 0 }));
+    let hang = push(&server, "hang", &json!({ "max_retry": 0, "timeout": 1 }));
+    let good = push(&server, "good", &json!({}));
     let job = ended(&server, &garbage);
     assert_eq!(job["status"], "error", "{job}");
     assert!(job["message"].as_str().expect("a text").contains("is no report"), "{job}");
@@ -87,7 +87,7 @@ fn garbage_and_silence_are_failures_of_the_job_and_nothing_else() {
 fn nobody_is_followed_to_a_metadata_address_and_it_costs_no_attempt() {
     let (_dir, server) = server();
     let _worker = Worker::start(&server, &[]);
-    let id = push(&server, "redirect", json!({ "max_retry": 0 }));
+    let id = push(&server, "redirect", &json!({ "max_retry": 0 }));
     server.until_written("sends jobs elsewhere");
     eventually(LONG, || {
         let text = server.wrote();
@@ -104,7 +104,7 @@ fn nobody_is_followed_to_a_metadata_address_and_it_costs_no_attempt() {
 fn a_job_that_kills_its_workers_waits_for_one_that_can_bear_it() {
     let (_dir, server) = server();
     let mut weak = [Worker::start(&server, &[]), Worker::start(&server, &[])];
-    let id = push(&server, "die", json!({ "max_retry": 5 }));
+    let id = push(&server, "die", &json!({ "max_retry": 5 }));
     // Each tries it once, and dies of it.
     for worker in &mut weak {
         eventually(LONG, || worker.0.try_wait().expect("a child"));
