@@ -126,6 +126,8 @@ impl Inner {
         if !jobs.is_empty() || ask.wait.is_zero() {
             return Ok(jobs);
         }
+        // Whoever waits keeps no room for jobs that are not there.
+        drop(jobs);
         let ends_at = self.now().after(ask.wait);
         let ticket = self.dispatch.enter(&ask.queues, ask.kinds.as_deref());
         loop {
@@ -138,8 +140,9 @@ impl Inner {
             if !jobs.is_empty() || self.is_quiet() || gives_up() {
                 return Ok(jobs);
             }
+            drop(jobs);
             if !self.woken(&ticket, ends_at).await && self.now() >= ends_at {
-                return Ok(jobs);
+                return Ok(Vec::new());
             }
         }
     }

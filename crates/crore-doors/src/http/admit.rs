@@ -45,15 +45,27 @@ impl Gate {
     /// Lets a call through if its caller may make it and the server takes it now. What is done to change
     /// something is written into the audit log, with what came of it, and so is who was refused.
     pub(crate) async fn pass(&self, request: Request, next: Next) -> Response {
-        match self.enter(&Caller::of(&request)).await {
-            Ok(pending) => leave(pending, self.serve(request, next).await).await,
+        // What is known of the caller is not kept: the call may take long.
+        let entered = {
+            let caller = Caller::of(&request);
+            self.enter(&caller).await
+        };
+        match entered {
+            Ok(pending) if self.is_closed() => {
+                leave(pending, Fault::from(crore::Error::Stopping).into_response()).await
+            }
+            Ok(pending) => leave(pending, next.run(request).await).await,
             Err(refused) => refused,
         }
     }
 
     /// The same for a door that has its own words for a server that ends.
     pub(crate) async fn pass_on(&self, request: Request, next: Next) -> Response {
-        match self.enter(&Caller::of(&request)).await {
+        let entered = {
+            let caller = Caller::of(&request);
+            self.enter(&caller).await
+        };
+        match entered {
             Ok(pending) => leave(pending, next.run(request).await).await,
             Err(refused) => refused,
         }
@@ -64,7 +76,7 @@ impl Gate {
         let Self { doors, scope } = self;
         let who = match doors.access().admit(caller, Some(*scope)).await {
             Ok(who) => who,
-            Err(denied) => return Err(refuse(doors, caller, denied, Some(*scope)).await),
+            Err(denied) => return Err(Box::pin(refuse(doors, caller, denied, Some(*scope))).await),
         };
         Ok(is_audited(*scope).then(|| {
             let entry = Entry::new(doors.engine().now(), caller, &who, Some(*scope));
@@ -72,20 +84,16 @@ impl Gate {
         }))
     }
 
-    async fn serve(&self, request: Request, next: Next) -> Response {
-        match (self.scope, self.doors.engine().is_stopping()) {
-            // A server that ends takes nothing new; looking and reporting go on as long as they can.
-            (Scope::Push | Scope::Operate | Scope::Define | Scope::Admin, true) => {
-                Fault::from(crore::Error::Stopping).into_response()
-            }
-            _ => next.run(request).await,
-        }
+    /// A server that ends takes nothing new; looking and reporting go on as long as they can.
+    fn is_closed(&self) -> bool {
+        !matches!(self.scope, Scope::Read | Scope::Work) && self.doors.engine().is_stopping()
     }
 }
 
 async fn leave(pending: Option<Pending>, mut response: Response) -> Response {
     if let Some(pending) = pending {
-        pending.answered(&mut response).await;
+        // In a box: few calls are audited, and the others need not have room for it.
+        Box::pin(pending.answered(&mut response)).await;
     }
     response
 }

@@ -12,6 +12,7 @@ mod described;
 mod guard;
 mod jobber;
 mod lightjq;
+mod long;
 mod outbound;
 mod peer;
 mod place;
