@@ -9,6 +9,8 @@ use crore_doors::Doors;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::exit::{Failure, Why};
+
 /// How long answers that are under way may take when everything else is over.
 const ANSWERS_FOR: Duration = Duration::from_secs(2);
 
@@ -91,6 +93,24 @@ pub(crate) async fn drain(
         tracing::warn!("connections were still open");
     }
     Ok(())
+}
+
+/// How long callers are still told why nothing is answered any more, before a server whose store gave up
+/// ends. It is over well within a second, which is what is promised.
+const TOLD_FOR: Duration = Duration::from_millis(500);
+
+/// Says that the store gave up, which is the end of the server: nothing can be read or written any more, and
+/// whoever looks after it starts it again. For a moment callers, and whoever asks whether it is ready, are
+/// told so.
+pub(crate) async fn give_up(why: &str, signals: &mut Signals) -> anyhow::Error {
+    tracing::error!(
+        why,
+        "the store gave up, and crore ends: nothing that was answered is lost, and nothing more is accepted; see \
+         that its disk is sound and has room, and start crore again"
+    );
+    // Whoever does not want to wait says so.
+    let _ = tokio::time::timeout(TOLD_FOR, signals.next()).await;
+    Failure::new(Why::Failed, format!("the store gave up: {why}")).into()
 }
 
 /// How long the store may take to close when nobody wants to wait any more.

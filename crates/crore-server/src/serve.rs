@@ -138,11 +138,13 @@ pub(crate) async fn serve(
     };
     let signal = tokio::select! {
         signal = signals.next() => signal,
+        why = engine.gave_up() => return Err(drain::give_up(&why, &mut signals).await),
         () = ended() => anyhow::bail!("every listener has ended"),
     };
     tracing::info!(signal, drain_for = %Period(config.listen.drain_for), "told to stop: letting workers finish");
     tokio::select! {
         drained = drain::drain(&doors, &closing, config.listen.drain_for, ended()) => drained?,
+        why = engine.gave_up() => return Err(drain::give_up(&why, &mut signals).await),
         signal = signals.next() => drain::leave(signal, engine.clone()).await,
     }
     if let Some(exporter) = exporter {

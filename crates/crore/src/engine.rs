@@ -240,6 +240,13 @@ impl Engine {
         self.inner.store.ailment()
     }
 
+    /// Comes when the engine's store gives up, because what it wrote is perhaps not on the disk, with the
+    /// reason. Everything that was answered is kept; nothing more is promised until the engine is opened
+    /// anew. On a store that does not give up it never comes.
+    pub async fn gave_up(&self) -> String {
+        self.inner.store.gave_up().await
+    }
+
     /// What callers may not pass.
     pub fn caps(&self) -> &Caps {
         &self.inner.caps

@@ -1,6 +1,7 @@
 //! The built binary, as people and programs use it.
 
 mod binary;
+mod broken;
 mod commands;
 mod config;
 mod drain;
