@@ -90,6 +90,7 @@ pub mod explain;
 pub mod fetch;
 pub mod finish;
 mod hold;
+mod holders;
 mod leases;
 mod limits;
 pub mod pop;
