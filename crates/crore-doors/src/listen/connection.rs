@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
@@ -18,6 +19,7 @@ use tower::Service;
 use super::patient::Patient;
 use super::{House, Phase};
 use crate::access::Certificate;
+use crate::journal;
 
 /// The bytes of the longest word by which a connection says which protocol it speaks.
 const PREFACE: u64 = 24;
@@ -110,7 +112,9 @@ async fn answer(house: &House, ends: Ends, mut request: http::Request<Incoming>)
     let Ends { peer, local, certificate } = ends;
     if let Err(fault) = house.guard.check(&request, local) {
         house.metrics.turned_away("guard");
-        return fault.into_response();
+        let refused = fault.into_response();
+        journal::write(request.method(), request.uri(), &refused, Duration::ZERO);
+        return refused;
     }
     request.extensions_mut().insert(ConnectInfo(peer));
     if let Some(certificate) = certificate {
