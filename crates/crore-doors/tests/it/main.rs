@@ -7,6 +7,7 @@ mod bad;
 mod batches;
 mod calls;
 mod described;
+mod floods;
 mod guard;
 mod jobber;
 mod lightjq;
