@@ -1,5 +1,6 @@
 //! What every door shares.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::middleware::from_fn_with_state;
@@ -40,6 +41,8 @@ pub struct Options {
     pub outbound: outbound::Options,
     /// How callers are known.
     pub access: access::Options,
+    /// The directory in which backups are made; none are, unless one is named.
+    pub backups: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -53,6 +56,7 @@ impl Default for Options {
             jobber: jobber::Options::default(),
             outbound: outbound::Options::default(),
             access: access::Options::default(),
+            backups: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Being told to stop: the first signal lets workers finish, the second leaves at once.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use crore::Engine;
@@ -14,24 +14,54 @@ use crate::exit::{Failure, Why};
 /// How long answers that are under way may take when everything else is over.
 const ANSWERS_FOR: Duration = Duration::from_secs(2);
 
-/// The signals that mean to stop.
+/// The signals that are heard.
 #[derive(Debug)]
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hang_up: Signal,
+    /// Whether a terminal that is closed means to stop.
+    has_terminal: bool,
+}
+
+/// What a signal means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// To stop; which one it was.
+    Stop(&'static str),
+    /// To look again at what may have changed.
+    LookAgain,
 }
 
 impl Signals {
     pub(crate) fn new() -> io::Result<Self> {
-        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
-        Ok(Self { terminate: signal(terminate)?, interrupt: signal(interrupt)? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+            has_terminal: io::stdin().is_terminal(),
+        })
     }
 
-    /// The next one, by its name.
-    pub(crate) async fn next(&mut self) -> &'static str {
+    /// What the next one means. HUP is what operators send to have files read again, and what a terminal
+    /// sends that is closed.
+    pub(crate) async fn told(&mut self) -> Told {
         tokio::select! {
-            _ = self.terminate.recv() => "TERM",
-            _ = self.interrupt.recv() => "INT",
+            _ = self.terminate.recv() => Told::Stop("TERM"),
+            _ = self.interrupt.recv() => Told::Stop("INT"),
+            _ = self.hang_up.recv() => match self.has_terminal {
+                true => Told::Stop("HUP"),
+                false => Told::LookAgain,
+            },
+        }
+    }
+
+    /// The next one that means to stop, by its name.
+    pub(crate) async fn next(&mut self) -> &'static str {
+        loop {
+            if let Told::Stop(signal) = self.told().await {
+                return signal;
+            }
         }
     }
 }

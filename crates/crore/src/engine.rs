@@ -198,6 +198,11 @@ impl Engine {
         Ok(Self { inner, life: Arc::new(Life { stop: Mutex::new(Some(stop)) }) })
     }
 
+    /// The store that it opened itself, until it is stopped.
+    pub(crate) fn embedded(&self) -> Option<Arc<Embedded>> {
+        self.life.lock().as_ref().and_then(|stop| stop.embedded.clone())
+    }
+
     fn own(&mut self, store: Arc<Embedded>) {
         if let Some(stop) = self.life.lock().as_mut() {
             stop.embedded = Some(store);

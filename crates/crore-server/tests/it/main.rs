@@ -2,6 +2,7 @@
 
 mod binary;
 mod broken;
+mod certificates;
 mod commands;
 mod config;
 mod drain;
