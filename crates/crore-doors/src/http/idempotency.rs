@@ -181,6 +181,17 @@ impl Memory {
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn pushes_under_one_key_go_one_after_the_other() {
+        let (memory, key) = (Memory::default(), Key("k".to_owned()));
+        let first = memory.turn(&key).await;
+        let mut second = std::pin::pin!(memory.turn(&key));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        drop(first);
+        assert!(second.as_mut().poll(&mut context).is_ready());
+    }
+
     #[test]
     fn the_oldest_keys_are_forgotten() {
         let memory = Memory::default();

@@ -9,6 +9,8 @@ use crore_core::Time;
 use super::disk::File;
 use super::inner::{Inner, Sleep, State};
 use super::options::Durability;
+use super::recover::hint_name;
+use super::segment;
 use super::tail::Flight;
 use crate::Error;
 use crate::bug::planted;
@@ -99,9 +101,29 @@ impl Inner {
         if pen.dirty.as_ref().is_some_and(|(_, segment, _)| *segment != flight.segment) {
             self.sync(pen)?;
         }
-        flight.file.write(flight.at, &flight.bytes)?;
+        if let Err(error) = flight.file.write(flight.at, &flight.bytes) {
+            self.shed_reserve(error)?;
+            flight.file.write(flight.at, &flight.bytes)?;
+        }
         pen.dirty = Some((Arc::clone(&flight.file), flight.segment, flight.commit));
         Ok(())
+    }
+
+    /// Gives the reserve back to the file system, if a file had to grow and others have filled the disk.
+    /// Files are left before they have to: this is for the verb that wrote far more than could be seen
+    /// before. Nothing is synced yet, so that the frame may be written again.
+    fn shed_reserve(&self, error: io::Error) -> io::Result<()> {
+        if error.kind() != io::ErrorKind::StorageFull {
+            return Err(error);
+        }
+        let reserve = {
+            let mut state = self.lock().map_err(|_| error.kind())?;
+            state.full = Some(error.to_string());
+            state.local.records_mut().reserve.take()
+        };
+        let Some(reserve) = reserve else { return Err(error) };
+        self.disk.remove(&segment::name(reserve.name))?;
+        self.disk.remove(&hint_name(reserve.segment))
     }
 
     fn sync(&self, pen: &mut Pen) -> io::Result<()> {

@@ -62,9 +62,10 @@ impl Inner {
         let mut state = self.lock()?;
         let size = self.options.segment_bytes;
         let slice = state.pace(compaction.segment, size).max(SLICE).min(size / SLICES);
-        let is_full = state.full.is_some();
+        // A file that grows may find that the disk is full.
+        let room = if state.full.is_some() { 2 * slice } else { slice + slice / 4 };
         let log = state.local.records_mut();
-        if is_full && log.next.is_some() && !log.make_way(2 * slice) {
+        if log.next.is_some() && !log.make_way(room) {
             // The commit that is being gathered is the last one in its file.
             self.tell_committer(&mut state, Waits::Yes);
             return Ok(true);

@@ -9,6 +9,7 @@ use super::disk::Disk;
 use super::durable::Durable;
 use super::keep::{Keeper, side_bytes};
 use super::log::Log;
+use super::needs::Needs;
 use super::options::Options;
 use super::record::Meta;
 use crate::local::Local;
@@ -45,6 +46,9 @@ pub(crate) struct State {
     pub(crate) committer: Sleep,
     /// Whether anybody waits for the commit that is being gathered.
     pub(crate) waited: bool,
+    /// The commit that takes nothing more, because somebody waits for its end to have room: whoever comes
+    /// later does not overtake him.
+    pub(crate) closed: Option<u64>,
     pub(crate) keeper: Sleep,
 }
 
@@ -87,20 +91,6 @@ impl Hooks {
         let hooks = self.0.read().unwrap_or_else(PoisonError::into_inner);
         hooks.iter().for_each(|hook| hook(woken));
     }
-}
-
-/// What a verb does to the room on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Needs {
-    /// It brings something new, and is refused first.
-    Room,
-    /// It goes on with what is there, or ends it, and has a reserve.
-    Reserve,
-    /// The same, in so many bytes, and it can be left: it is done only where it fits, and so a disk
-    /// that is full without anybody having noticed yet does not end the store.
-    Fit(u64),
-    /// It changes nothing.
-    Nothing,
 }
 
 /// Whether a verb's answer waits for its commit.
@@ -146,13 +136,13 @@ impl Inner {
                     return Err(Error::Unavailable("the store is closed".into()));
                 }
                 let tail = &state.local.records().tail;
-                if tail.len() >= self.most_in_a_frame(&state) {
+                let is_closed = needs != Needs::Nothing && state.closed == Some(tail.commit);
+                if is_closed || tail.len() >= self.most_in_a_frame(&state) {
                     Some(tail.commit)
                 } else if needs != Needs::Nothing && self.lacks_next(&state) {
                     None
-                } else if let Needs::Fit(bytes) = needs
-                    && let Some(commit) = state.local.records_mut().in_the_way(bytes)
-                {
+                } else if let Some(commit) = self.in_the_way(&mut state, needs) {
+                    state.closed = Some(commit);
                     self.tell_committer(&mut state, Waits::Yes);
                     Some(commit)
                 } else {
@@ -165,6 +155,22 @@ impl Inner {
                 None => self.make_next()?,
             }
         }
+    }
+
+    /// The commit after which there is room in one file for what a verb writes, if it has to be waited for.
+    /// A file that has to grow may find that others have filled the disk, and that would be the end: so a
+    /// little of its end is left empty instead, where the next one is ready.
+    fn in_the_way(&self, state: &mut State, needs: Needs) -> Option<u64> {
+        let bytes = match needs {
+            Needs::Nothing => return None,
+            Needs::Fit(bytes) => bytes,
+            // There frames are short, and files are left early.
+            Needs::Room(_) | Needs::Reserve(_) if state.full.is_some() => return None,
+            Needs::Room(bytes) | Needs::Reserve(bytes) => {
+                bytes.clamp(self.options.segment_bytes / 32, self.most_in_a_slice())
+            }
+        };
+        state.local.records_mut().in_the_way(bytes)
     }
 
     /// On a full disk frames are short, so that each fits into what is left of its file.
@@ -226,11 +232,13 @@ impl Inner {
     fn admit(&self, state: &State, needs: Needs) -> Result<(), Error> {
         let Some(what) = &state.full else { return Ok(()) };
         let (log, size) = (state.local.records(), self.options.segment_bytes);
+        // One that grew and is too large to be moved waits until its jobs have ended.
+        let to_move = Self::to_move(state).min(size);
         let left = match needs {
-            Needs::Room => size + size / 2,
-            Needs::Reserve => Self::to_move(state) + size / 16,
+            Needs::Room(_) => size + size / 2,
+            Needs::Reserve(_) => to_move + size / 16,
             Needs::Fit(bytes) if log.rest() < bytes => u64::MAX,
-            Needs::Fit(_) => Self::to_move(state) + size / 8,
+            Needs::Fit(_) => to_move + size / 8,
             Needs::Nothing => return Ok(()),
         };
         if log.room() < left {

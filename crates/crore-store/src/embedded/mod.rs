@@ -23,6 +23,7 @@ mod inner;
 mod keep;
 mod log;
 mod mend;
+mod needs;
 mod options;
 mod record;
 mod recover;

@@ -84,6 +84,7 @@ impl Inner {
             stopping: false,
             committer: Sleep::Awake,
             waited: false,
+            closed: None,
             keeper: Sleep::Awake,
         };
         let inner = Self {

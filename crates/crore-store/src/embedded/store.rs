@@ -11,9 +11,10 @@ use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Span, Time};
 
 use super::commit::Sync;
 use super::disk::{Directory, Disk};
-use super::inner::{Did, Inner, Needs, Waits};
+use super::inner::{Did, Inner, Waits};
 use super::keep::Busy;
 use super::log::Log;
+use super::needs::Needs;
 use super::options::{Durability as When, Options};
 use super::recover::Found;
 use crate::bug::planted;
@@ -208,17 +209,18 @@ fn renew_some(
 
 impl Jobs for Embedded {
     fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
-        self.durable(Needs::Room, |local, now| local.push(batch, now))
+        self.durable(Needs::room(&batch.jobs), |local, now| local.push(batch, now))
     }
 
     fn claim(&self, ask: Claim) -> Answer<'_, Claimed> {
+        let needs = Needs::changes(ask.n);
         // The claim itself is not waited for, but that the jobs are there is.
         let claim = move |local: &mut Local<Log>, now| {
             let claimed = local.claim(&ask, now)?;
             Ok((claimed, local.records_mut().take_shown()))
         };
         Box::pin(async move {
-            let did = self.inner.verb(Needs::Reserve, Waits::No, claim).await?;
+            let did = self.inner.verb(needs, Waits::No, claim).await?;
             let (claimed, shown) = did.answer;
             if !planted!("bug-20") {
                 self.inner.durable.wait(shown).await?;
@@ -241,7 +243,7 @@ impl Jobs for Embedded {
     }
 
     fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
-        self.durable(Needs::Reserve, |local, now| local.apply(writes, now))
+        self.durable(Needs::reserve(&writes), |local, now| local.apply(writes, now))
     }
 
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
@@ -251,7 +253,8 @@ impl Jobs for Embedded {
 
 impl Upkeep for Embedded {
     fn promote(&self, n: usize) -> Answer<'_, Promoted> {
-        self.lazy(Needs::Reserve, move |local, now| local.promote(n, now))
+        let needs = Needs::changes(n);
+        self.lazy(needs, move |local, now| local.promote(n, now))
     }
 
     fn lapsed(&self, n: usize) -> Answer<'_, Lapses> {
@@ -259,17 +262,18 @@ impl Upkeep for Embedded {
     }
 
     fn prune(&self, n: usize) -> Answer<'_, Pruned> {
-        self.waited(Needs::Reserve, move |local, now| local.prune(n, now))
+        let needs = Needs::changes(n);
+        self.waited(needs, move |local, now| local.prune(n, now))
     }
 
     fn lead(&self, duty: Name, node: u64, span: Span) -> Answer<'_, Lead> {
-        self.lazy(Needs::Reserve, move |local, now| Ok(local.lead(duty, node, span, now)))
+        self.lazy(Needs::Reserve(0), move |local, now| Ok(local.lead(duty, node, span, now)))
     }
 }
 
 impl Views for Embedded {
     fn note(&self, notes: Vec<Note>) -> Answer<'_, usize> {
-        self.lazy(Needs::Room, move |local, now| local.note(&notes, now))
+        self.lazy(Needs::Room(0), move |local, now| local.note(&notes, now))
     }
 
     fn notes(&self, id: JobId) -> Answer<'_, JobNotes> {
@@ -291,7 +295,8 @@ impl Views for Embedded {
 
 impl Registry for Embedded {
     fn define(&self, definitions: Vec<Define>) -> Answer<'_, Committed<Vec<Defined>>> {
-        self.durable(Needs::Reserve, move |local, now| Ok(local.define(&definitions, now)))
+        let needs = Needs::Reserve(0);
+        self.durable(needs, move |local, now| Ok(local.define(&definitions, now)))
     }
 
     fn entries(&self, table: Table, after: Option<Name>, n: usize) -> Answer<'_, Vec<Entry>> {

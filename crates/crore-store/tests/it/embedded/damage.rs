@@ -324,15 +324,24 @@ fn no_cut_of_a_store_that_was_not_closed_is_unnoticed() {
 
 #[test]
 fn a_hint_that_is_not_as_it_should_be_is_made_again() {
+    let mut made = 0;
     for (name, bytes) in closed().files.iter().filter(|(name, _)| name.starts_with("hint")) {
         let files = closed().files.iter().map(|(name, bytes)| (name.clone(), bytes.to_vec()));
         let mut files: BTreeMap<_, _> = files.collect();
-        files.insert(name.clone(), [bytes, [7; 100].as_slice()].concat());
-        let disk = SimDisk::from_image(files, 1);
-        let store = open(&disk, &closed().clock).expect("opened");
-        keep_all(&store);
-        assert_eq!(disk.image()[name], **bytes, "{name}");
+        let kept = |files| {
+            let disk = SimDisk::from_image(files, 1);
+            keep_all(&open(&disk, &closed().clock).expect("opened"));
+            disk.image().remove(name)
+        };
+        files.remove(name);
+        // Its segment may be one that counts no more.
+        if kept(files.clone()).is_some() {
+            files.insert(name.clone(), [bytes, [7; 100].as_slice()].concat());
+            assert_eq!(kept(files).as_deref(), Some(&**bytes), "{name}");
+            made += 1;
+        }
     }
+    assert!(made > 3, "only {made} hints count");
 }
 
 mod all {

@@ -5,6 +5,7 @@ mod backup;
 mod crashes;
 mod damage;
 mod driven;
+mod filled;
 mod fixture;
 mod image;
 mod open;

@@ -17,7 +17,7 @@ use crore_core::unique::{Hold, Unique};
 use crore_core::{Batch, GroupId, Job, JobId, Name, NewJob, Payload, Span, State};
 use crore_store::embedded::disk::sim::SimDisk;
 use crore_store::embedded::{Embedded, Options};
-use crore_store::jobs::{Claim, Order, Pushed, Renew, Which, Write};
+use crore_store::jobs::{Applied, Claim, Order, Pushed, Renew, Which, Write};
 use crore_store::registry::{Define, Entry, QueueSettings, Table, Value};
 use crore_store::views::{JobNotes, Note};
 use crore_store::{Error, Jobs, Registry, Upkeep, Views};
@@ -366,6 +366,18 @@ impl Teller {
         spec.payload = Payload::json(&format!("\"edited {}\"", self.step));
         Event::Edit(Edit { spec: Some(Arc::new(spec)), due: None })
     }
+}
+
+pub(super) fn job(text: &str) -> NewJob {
+    Spec::new(name("a"), name("work"), Payload::json(&format!("\"{text}\""))).into()
+}
+
+pub(super) fn finish(store: &Embedded, job: &Job) {
+    let report = Outcome::Done { result: None }.into();
+    let event = Event::Finished { delivery: Some(job.live.delivery), report };
+    let change = decide(job, &event, 7).expect("it means something");
+    let applied = run(store, store.apply(vec![Write::Job(change)])).expect("applied").into_inner();
+    assert!(matches!(applied[0], Applied::Yes(_)));
 }
 
 pub(super) fn claim(n: usize) -> Claim {
