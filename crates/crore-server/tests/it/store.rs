@@ -7,7 +7,7 @@ use crate::binary::{Server, dir, run};
 fn with_jobs(dir: &std::path::Path) {
     let server = Server::start(dir, &[]);
     for n in 0..3 {
-        server.post("/v1/jobs", &json!({ "kind": "a", "payload": n }));
+        server.post("/v1/jobs", &json!({ "kind": "a", "payload": format!("needle {n}") }));
     }
     server.stop();
 }
@@ -87,10 +87,13 @@ fn damage_is_found_named_and_mended() {
     assert!(good.contains("no damage"), "{good}");
     assert!(run(dir.path(), &["repair"]).good().contains("nothing was changed"));
 
-    let file = dir.path().join("crore-data/log-00000001");
-    let mut bytes = std::fs::read(&file).expect("a segment");
-    let place =
-        bytes.windows(3).position(|some| some == b"\x01a\x01" || some == b"a\x01a").unwrap_or(200);
+    let files = std::fs::read_dir(dir.path().join("crore-data")).expect("a directory");
+    let found = files.map(|file| file.expect("a file").path()).find_map(|file| {
+        let bytes = std::fs::read(&file).expect("a file");
+        let place = bytes.windows(6).position(|some| some == b"needle")?;
+        Some((file, bytes, place))
+    });
+    let (file, mut bytes, place) = found.expect("the payload is somewhere");
     bytes[place] ^= 0x40;
     std::fs::write(&file, bytes).expect("written");
     let bad = run(dir.path(), &["verify"]);
