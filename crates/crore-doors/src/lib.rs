@@ -19,6 +19,7 @@ mod doors;
 mod guard;
 pub mod http;
 pub mod jobber;
+mod journal;
 pub mod lightjq;
 pub mod listen;
 pub mod metrics;

@@ -4,9 +4,10 @@ use std::sync::OnceLock;
 
 use crore::watch::{Changed, Pushed, Watch};
 use crore_core::{Job, Time};
+use http::HeaderMap;
 
 use crate::metrics::Metrics;
-use crate::telemetry::{Options, Spans, Tracer};
+use crate::telemetry::{self, Options, Spans, Tracer};
 
 /// Sees what happens to jobs.
 #[derive(Debug, Default)]
@@ -22,6 +23,11 @@ impl Sight {
 
     pub(crate) fn tracer(&self) -> Option<&Tracer> {
         self.tracer.get()
+    }
+
+    /// The trace context of a job's run as headers, for a worker that is called.
+    pub(crate) fn trace_headers(&self, job: &Job) -> HeaderMap {
+        self.trace_of(job).map(|context| telemetry::headers(&context)).unwrap_or_default()
     }
 
     /// Begins to make spans; `None`: they are made already.
@@ -43,6 +49,13 @@ impl Watch for Sight {
         self.metrics.started(jobs, at);
         if let Some(tracer) = self.tracer() {
             tracer.started(jobs, at);
+        }
+    }
+
+    fn trace_of(&self, job: &Job) -> Option<String> {
+        match self.tracer() {
+            Some(tracer) => tracer.context_of_run(job),
+            None => job.spec.trace.as_deref().map(ToOwned::to_owned),
         }
     }
 

@@ -6,8 +6,9 @@ use axum::response::{IntoResponse, Response};
 
 use super::fault::{Fault, in_format};
 use super::wants::Wants;
-use crate::access::{Caller, Denied};
+use crate::access::{Caller, Denied, Who};
 use crate::audit::{Entry, Pending};
+use crate::journal;
 use crate::scope::is_audited;
 use crate::{Doors, Scope};
 
@@ -36,10 +37,13 @@ pub(super) async fn admit_any(
 ) -> Response {
     let caller = Caller::of(&request);
     match doors.access().admit(&caller, None).await {
-        Ok(_) => next.run(request).await,
+        Ok(who) => leave((who, None), next.run(request).await).await,
         Err(denied) => refuse(&doors, &caller, denied, None).await,
     }
 }
+
+/// Who was let in, and what is to be written of it.
+type Entered = (Who, Option<Pending>);
 
 impl Gate {
     /// Lets a call through if its caller may make it and the server takes it now. What is done to change
@@ -51,10 +55,10 @@ impl Gate {
             self.enter(&caller).await
         };
         match entered {
-            Ok(pending) if self.is_closed() => {
-                leave(pending, Fault::from(crore::Error::Stopping).into_response()).await
+            Ok(admitted) if self.is_closed() => {
+                leave(admitted, Fault::from(crore::Error::Stopping).into_response()).await
             }
-            Ok(pending) => leave(pending, next.run(request).await).await,
+            Ok(admitted) => leave(admitted, next.run(request).await).await,
             Err(refused) => refused,
         }
     }
@@ -66,22 +70,23 @@ impl Gate {
             self.enter(&caller).await
         };
         match entered {
-            Ok(pending) => leave(pending, next.run(request).await).await,
+            Ok(admitted) => leave(admitted, next.run(request).await).await,
             Err(refused) => refused,
         }
     }
 
-    /// Whether a caller may make this call, and the entry in the audit log that its answer completes.
-    async fn enter(&self, caller: &Caller) -> Result<Option<Pending>, Response> {
+    /// Who the caller is, if he may make this call, and the entry in the audit log that its answer completes.
+    async fn enter(&self, caller: &Caller) -> Result<Entered, Response> {
         let Self { doors, scope } = self;
         let who = match doors.access().admit(caller, Some(*scope)).await {
             Ok(who) => who,
             Err(denied) => return Err(Box::pin(refuse(doors, caller, denied, Some(*scope))).await),
         };
-        Ok(is_audited(*scope).then(|| {
+        let pending = is_audited(*scope).then(|| {
             let entry = Entry::new(doors.engine().now(), caller, &who, Some(*scope));
             Pending::new(doors.audit().clone(), entry)
-        }))
+        });
+        Ok((who, pending))
     }
 
     /// A server that ends takes nothing new; looking and reporting go on as long as they can.
@@ -90,7 +95,8 @@ impl Gate {
     }
 }
 
-async fn leave(pending: Option<Pending>, mut response: Response) -> Response {
+async fn leave((who, pending): Entered, mut response: Response) -> Response {
+    journal::by(&mut response, &who);
     if let Some(pending) = pending {
         // In a box: few calls are audited, and the others need not have room for it.
         Box::pin(pending.answered(&mut response)).await;
@@ -102,6 +108,7 @@ async fn refuse(doors: &Doors, caller: &Caller, denied: Denied, needs: Option<Sc
     let news = doors.access().is_news(caller, &denied);
     let who = denied.who();
     let mut response = denied.into_response();
+    journal::by(&mut response, &who);
     if news {
         let entry = Entry::new(doors.engine().now(), caller, &who, needs);
         doors.audit().record(&entry.answered(&mut response)).await;

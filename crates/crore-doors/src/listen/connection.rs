@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
@@ -23,6 +24,7 @@ use super::life::{Life, Turn};
 use super::patient::{Patient, Protocol};
 use super::{House, Phase, http1};
 use crate::access::Certificate;
+use crate::journal;
 
 /// A connection, as its requests see it.
 #[derive(Clone)]
@@ -110,7 +112,9 @@ impl Front {
         let house = &self.house;
         if let Err(fault) = house.guard.check(&request, self.local) {
             house.metrics.turned_away("guard");
-            return Either::Right(ready(Ok(fault.into_response())));
+            let refused = fault.into_response();
+            journal::write(request.method(), request.uri(), &refused, Duration::ZERO);
+            return Either::Right(ready(Ok(refused)));
         }
         request.extensions_mut().insert(ConnectInfo(self.peer));
         if let Some(certificate) = &self.certificate {

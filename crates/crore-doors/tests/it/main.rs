@@ -9,6 +9,7 @@ mod bad_requests;
 mod batches;
 mod calls;
 mod described;
+mod floods;
 mod guard;
 mod jobber;
 mod lightjq;

@@ -1,6 +1,8 @@
 //! The built binary, as people and programs use it.
 
 mod binary;
+mod broken;
+mod certificates;
 mod commands;
 mod config;
 mod described;

@@ -186,6 +186,43 @@ fn without_telemetry_the_context_of_a_push_goes_to_its_worker_as_it_came() {
 }
 
 #[test]
+fn follow_ups_belong_to_the_trace_of_the_job_that_they_follow_unless_they_bring_their_own() {
+    let own = format!("00-{}-{PARENT}-01", "a".repeat(32));
+    let follow = json!([{ "kind": "mail" }, { "kind": "mail", "trace": own }]);
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    push(server.address, &format!("traceparent: 00-{TRACE}-{PARENT}-01\r\n"));
+    finish(&server, &fetch(&server), &json!({ "outcome": "done", "on_done": follow }));
+    assert_eq!(fetch(&server)["trace"], json!(format!("00-{TRACE}-{PARENT}-01")));
+    assert_eq!(fetch(&server)["trace"], json!(own));
+    push(server.address, "");
+    finish(
+        &server,
+        &fetch(&server),
+        &json!({ "outcome": "done", "on_done": [{ "kind": "mail" }] }),
+    );
+    assert_eq!(fetch(&server)["trace"], Value::Null);
+    server.stop_soon();
+
+    // Where spans are made, what follows a run has that run for its parent.
+    let (dir, collector) = (self::dir(), Collector::start(Path::new("python3")));
+    let server = serve(dir.path(), collector.port, "zipkin");
+    push(server.address, "");
+    let first = fetch(&server);
+    let (trace, run) = told(&first);
+    finish(&server, &first, &json!({ "outcome": "done", "on_done": follow }));
+    let (next, other) = (fetch(&server), fetch(&server));
+    assert_eq!((told(&next).0, told(&other).0), (trace.clone(), "a".repeat(32)));
+    for job in [&next, &other] {
+        finish(&server, job, &json!({ "outcome": "done" }));
+    }
+    server.stop();
+    let pushes = collector.named("push");
+    let follows = pushes.iter().find(|span| span["parent"] == json!(run));
+    assert_eq!(follows.map(|span| &span["trace"]), Some(&json!(trace)), "{pushes:?}");
+}
+
+#[test]
 fn a_collector_that_is_down_is_complained_of_once_and_holds_nothing_up() {
     let dir = dir();
     // A port on which nobody listens.

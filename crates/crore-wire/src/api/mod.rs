@@ -2,6 +2,7 @@
 //! know; ids are texts; times are RFC 3339 and lengths of time are words.
 
 pub mod act;
+pub mod backups;
 pub mod events;
 pub mod fetch;
 pub mod finish;
