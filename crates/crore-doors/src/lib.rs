@@ -20,6 +20,7 @@ mod grpc;
 mod guard;
 pub mod http;
 pub mod jobber;
+mod journal;
 mod lakh;
 pub mod lightjq;
 pub mod listen;

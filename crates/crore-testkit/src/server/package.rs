@@ -17,6 +17,8 @@ pub enum Package {
     Redis,
     /// `prometheus`, for itself and for `promtool`.
     Prometheus,
+    /// `sslscan`, which tries everything that TLS should not be.
+    Sslscan,
     /// `util-linux`, for `setsid` and `setpriv`.
     UtilLinux,
     /// `xfsprogs`, for XFS and for `xfs_io`, which cuts any file system off from its disk.
@@ -33,6 +35,7 @@ impl Package {
             Self::MariaDb => "mariadb-server",
             Self::Redis => "redis-server",
             Self::Prometheus => "prometheus",
+            Self::Sslscan => "sslscan",
             Self::UtilLinux => "util-linux",
             Self::Xfs => "xfsprogs",
             Self::FakeTime => "libfaketime",
@@ -63,6 +66,7 @@ impl Package {
             Self::MariaDb => &["mariadb-install-db", "mariadbd", "mariadb"],
             Self::Redis => &["redis-server", "redis-cli"],
             Self::Prometheus => &["prometheus", "promtool"],
+            Self::Sslscan => &["sslscan"],
             Self::UtilLinux => &["setsid", "setpriv"],
             Self::Xfs => &["mkfs.xfs", "xfs_io"],
             Self::FakeTime => &[FAKETIME],
@@ -83,9 +87,12 @@ impl Package {
         let own = match self {
             Self::Postgres => postgres_places(),
             Self::FakeTime => faketime_places(),
-            Self::MariaDb | Self::Redis | Self::Prometheus | Self::UtilLinux | Self::Xfs => {
-                Vec::new()
-            }
+            Self::MariaDb
+            | Self::Redis
+            | Self::Prometheus
+            | Self::Sslscan
+            | Self::UtilLinux
+            | Self::Xfs => Vec::new(),
         };
         own.into_iter().chain(path).chain(system).collect()
     }
