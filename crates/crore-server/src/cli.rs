@@ -177,7 +177,7 @@ pub(crate) struct Settings {
     /// Keep jobs in memory: gone when crore stops
     #[arg(long, conflicts_with = "data")]
     memory: bool,
-    /// An extra listener for programs of another queue: jobber=3000, lightjq=6400
+    /// An extra listener for programs of another queue: jobber=3000, lakh=50051, lightjq=6400
     #[arg(long, value_name = "NAME=PORT", value_parser = pair)]
     door: Vec<(String, String)>,
     /// How long workers may still finish when crore is told to stop [default: 25s]

@@ -1,7 +1,6 @@
 //! `crore serve`: open the store, listen, and stay until told to stop.
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,9 +17,9 @@ use crore_store::{Memory, SystemClock};
 use crore_wire::words::Period;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+use crate::bind::{Bound, bind};
 use crate::cli::Settings;
 use crate::config::{self, Config, Flags};
 use crate::drain::{self, Closing, Signals, Told};
@@ -98,13 +97,6 @@ pub(crate) fn not_opened(error: crore::Error, dir: &str) -> anyhow::Error {
         true => anyhow!("{error:#}; `crore verify {dir}` says more"),
         false => error,
     }
-}
-
-/// A listener, and the door it is for; the main one is for all.
-pub(crate) struct Bound {
-    pub(crate) door: Option<config::DoorName>,
-    pub(crate) address: SocketAddr,
-    listener: TcpListener,
 }
 
 /// Serves until told to stop, and drains. `welcome` is told where it listens.
@@ -219,35 +211,4 @@ async fn may_listen(
         }
     }
     Ok(())
-}
-
-async fn bind(config: &Config) -> anyhow::Result<Vec<Bound>> {
-    let mut bound = Vec::new();
-    for address in &config.listen.address.0 {
-        bound.push(bind_one(None, *address).await?);
-    }
-    let main = bound.first().map(|one: &Bound| one.address);
-    for (door, port) in config.doors.open() {
-        if let Some(main) = main {
-            bound.push(bind_one(Some(door), port.resolve(main)).await?);
-        }
-    }
-    Ok(bound)
-}
-
-async fn bind_one(door: Option<config::DoorName>, address: SocketAddr) -> anyhow::Result<Bound> {
-    let listener = match TcpListener::bind(address).await {
-        Ok(listener) => listener,
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            let flag = door.map_or("--listen".to_owned(), |door| format!("--door {door}=PORT"));
-            let message = format!(
-                "another program listens on {address}, perhaps another crore; choose another \
-                 address with `{flag}`"
-            );
-            return Err(Failure::new(Why::Conflict, message).into());
-        }
-        Err(error) => return Err(anyhow!(error).context(format!("cannot listen on {address}"))),
-    };
-    let address = listener.local_addr()?;
-    Ok(Bound { door, address, listener })
 }

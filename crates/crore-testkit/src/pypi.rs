@@ -10,6 +10,8 @@ use crate::{Error, environment};
 /// What tests take from PyPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pypi {
+    /// `grpcio`, the gRPC of C++, with what makes messages from a `.proto` file.
+    GrpcTools,
     /// OpenTelemetry's messages.
     OpenTelemetry,
     /// `schemathesis`, which holds a server to its description, and MessagePack for it.
@@ -18,10 +20,11 @@ pub enum Pypi {
 
 impl Pypi {
     /// All of it.
-    pub const ALL: [Self; 2] = [Self::OpenTelemetry, Self::Schemathesis];
+    pub const ALL: [Self; 3] = [Self::GrpcTools, Self::OpenTelemetry, Self::Schemathesis];
 
     const fn name(self) -> &'static str {
         match self {
+            Self::GrpcTools => "grpc-tools",
             Self::OpenTelemetry => "opentelemetry",
             Self::Schemathesis => "schemathesis",
         }
@@ -29,6 +32,7 @@ impl Pypi {
 
     const fn packages(self) -> &'static [&'static str] {
         match self {
+            Self::GrpcTools => &["grpcio==1.85.1", "grpcio-tools==1.85.1"],
             Self::OpenTelemetry => &["opentelemetry-proto==1.45.2"],
             Self::Schemathesis => &["schemathesis==4.32.5", "msgpack==1.2.4"],
         }

@@ -50,17 +50,20 @@ const TIDY_FROM: usize = 64;
 pub(super) struct Held {
     all: HashMap<Key, Hold>,
     tidy_at: usize,
+    /// Whether reports are on their way to the disk.
+    pub(super) is_reporting: bool,
 }
 
 impl Default for Held {
     fn default() -> Self {
-        Self { all: HashMap::new(), tidy_at: TIDY_FROM }
+        Self { all: HashMap::new(), tidy_at: TIDY_FROM, is_reporting: false }
     }
 }
 
 impl Held {
-    pub(super) fn is_empty(&self) -> bool {
-        self.all.is_empty()
+    /// Whether nothing of it has yet to be reported, or to be written.
+    pub(super) fn is_settled(&self) -> bool {
+        self.all.is_empty() && !self.is_reporting
     }
 
     /// A job was taken for it.
@@ -97,7 +100,7 @@ impl Held {
     }
 
     /// Takes everything away from it.
-    pub(super) fn clear(&mut self) -> impl Iterator<Item = Hold> {
-        std::mem::take(&mut self.all).into_values()
+    pub(super) fn clear(&mut self) -> Vec<Hold> {
+        std::mem::take(&mut self.all).into_values().collect()
     }
 }

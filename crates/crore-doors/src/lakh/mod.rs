@@ -15,6 +15,7 @@ mod dead;
 mod held;
 mod join;
 mod names;
+mod reports;
 mod translate;
 mod work;
 

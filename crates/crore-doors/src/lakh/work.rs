@@ -102,7 +102,8 @@ impl Work {
     fn push(&self, jobs: Vec<NewJob>) -> Pushing {
         let engine = self.doors.engine().clone();
         Box::pin(async move {
-            let id = |job: &NewJob| job.spec.client_id.as_ref().map(|client| Arc::clone(&client.id));
+            let id =
+                |job: &NewJob| job.spec.client_id.as_ref().map(|client| Arc::clone(&client.id));
             let ids: Vec<_> = jobs.iter().map(id).collect();
             let pushed = engine.push_all(Batch::from(jobs)).await.map_err(failed)?;
             for (taken, id) in pushed.jobs.into_iter().zip(ids) {

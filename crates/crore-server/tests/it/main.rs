@@ -10,6 +10,7 @@ mod drain;
 mod first_look;
 mod help;
 mod https;
+mod lakh;
 mod life;
 mod logs;
 mod metrics;

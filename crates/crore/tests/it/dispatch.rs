@@ -57,7 +57,10 @@ fn whoever_waits_longest_is_next_though_he_looked_in_vain() {
     for n in 0..9 {
         scene.push(job("q"));
         let next = n % waiters.len();
-        assert!(waiters[next].poll_if_woken().is_some(), "job {n} is for the one who waits longest");
+        assert!(
+            waiters[next].poll_if_woken().is_some(),
+            "job {n} is for the one who waits longest"
+        );
         // He is back before the others have looked whether there was more.
         waiters[next] = wait();
         assert!(waiters.iter_mut().all(|waiter| waiter.poll_if_woken().is_none()));

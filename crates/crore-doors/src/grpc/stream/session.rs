@@ -178,11 +178,7 @@ impl Session {
     }
 
     /// Reads all that the worker has said, as long as there is room for it.
-    fn read(
-        &mut self,
-        context: &mut Context<'_>,
-        says: &mut v1::ServerSays,
-    ) -> Result<(), Status> {
+    fn read(&mut self, context: &mut Context<'_>, says: &mut v1::ServerSays) -> Result<(), Status> {
         loop {
             match &self.stage {
                 Stage::At(work) if work.reports.len() < MOST_UNDER_WAY => {}
@@ -420,10 +416,7 @@ async fn enter(doors: Doors, hello: Hello) -> Result<Entered, Error> {
 impl Stream for Session {
     type Item = Result<v1::ServerSays, Status>;
 
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         let polled = loop {
             match &mut this.stage {

@@ -52,8 +52,7 @@ async fn a_bad_job_is_refused_alone_and_by_name() {
     assert_eq!((said.refused, said.tag), (3, 9));
     let fields = said.jobs.iter().map(|job| job.problem.as_ref().map(|why| why.field.as_str()));
     let fields: Vec<_> = fields.collect();
-    let expected =
-        [Some("jobs[0].encoding"), None, Some("jobs[2].kind"), Some("jobs[3].after")];
+    let expected = [Some("jobs[0].encoding"), None, Some("jobs[2].kind"), Some("jobs[3].after")];
     assert_eq!(fields, expected);
 }
 

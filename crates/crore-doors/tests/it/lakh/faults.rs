@@ -21,10 +21,10 @@ async fn a_time_in_the_past_is_now() {
         ExecutionTime::Delayed(seconds(-5)),
         ExecutionTime::Delayed(prost_types::Duration { seconds: i64::MIN, nanos: i32::MIN }),
     ];
-    let jobs = times.iter().enumerate().map(|(n, at)| Job {
-        execution_time: Some(*at),
-        ..job(&n.to_string(), "mail")
-    });
+    let jobs = times
+        .iter()
+        .enumerate()
+        .map(|(n, at)| Job { execution_time: Some(*at), ..job(&n.to_string(), "mail") });
     send(&server, jobs.collect()).await;
     let mut worker = Worker::join(&server, "mail").await;
     for n in 0..times.len() {

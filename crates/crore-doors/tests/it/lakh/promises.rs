@@ -9,9 +9,7 @@ use crore_wire::grpc::lakh::job::ExecutionTime;
 use prost_types::Timestamp;
 use tokio::sync::mpsc;
 
-use super::{
-    Said, Slow, Worker, about, becomes, job, lakh, on, seconds, send, stored, work,
-};
+use super::{Said, Slow, Worker, about, becomes, job, lakh, on, seconds, send, stored, work};
 use crate::server::{Server, eventually};
 
 #[tokio::test]
@@ -65,7 +63,10 @@ async fn delayed_and_scheduled_jobs_come_when_they_are_due_and_not_before() {
     slow.passes(Span::from_millis(1)).await;
     let came = worker.job().await;
     let due = Timestamp { seconds: at, nanos: 1_000_000 };
-    assert_eq!((came.id.as_str(), came.execution_time), ("at", Some(ExecutionTime::Scheduled(due))));
+    assert_eq!(
+        (came.id.as_str(), came.execution_time),
+        ("at", Some(ExecutionTime::Scheduled(due)))
+    );
 }
 
 #[tokio::test]

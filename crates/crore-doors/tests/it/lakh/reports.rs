@@ -1,10 +1,11 @@
 //! Reports: whose count, and which are ignored.
 
 use crore_core::{Span, State};
+use crore_wire::grpc::lakh::Job;
 use crore_wire::grpc::lakh::lakh_client::LakhClient;
 use crore_wire::grpc::v1;
 
-use super::{A_MOMENT, Slow, Worker, about, becomes, job, lakh, send, stored};
+use super::{Slow, Worker, about, becomes, job, lakh, send, stored};
 use crate::grpc::connect;
 use crate::server::{Server, eventually};
 
@@ -93,6 +94,28 @@ async fn what_was_said_before_a_worker_went_away_is_heard() {
 }
 
 #[tokio::test]
+async fn a_worker_that_does_not_read_is_heard_and_holds_nobody_up() {
+    let server = Server::start().await;
+    let large = |id: &str| Job { args: vec!["x".repeat(900_000)], ..job(id, "mail") };
+    let mut lazy = Worker::join(&server, "mail").await;
+    send(&server, vec![job("first", "mail")]).await;
+    lazy.job().await;
+    // More than its connection takes, so that nobody asks for more.
+    for n in 0..3 {
+        send(&server, vec![large(&n.to_string())]).await;
+    }
+    lazy.succeeded("first").await;
+    becomes(&server, "first", |job| job.live.state == State::Done).await;
+    let mut other = Worker::join(&server, "mail").await;
+    for n in 3..6 {
+        send(&server, vec![job(&n.to_string(), "mail")]).await;
+    }
+    // One of them may be taken for who does not read; the others come.
+    other.job().await;
+    other.job().await;
+}
+
+#[tokio::test]
 async fn reports_that_are_none_are_ignored_and_the_stream_goes_on() {
     let server = Server::start().await;
     let mut worker = Worker::join(&server, "mail").await;
@@ -128,12 +151,11 @@ async fn a_report_of_a_job_that_nobody_was_given_is_ignored() {
 #[tokio::test]
 async fn a_worker_that_reports_nothing_more_is_still_given_jobs() {
     let server = Server::start().await;
-    let Worker { says, hears } = Worker::join(&server, "mail").await;
-    drop(says);
-    tokio::time::sleep(A_MOMENT).await;
+    let mut worker = Worker::join(&server, "mail").await;
+    worker.says = tokio::sync::mpsc::channel(1).0;
+    worker.nothing().await;
     send(&server, vec![job("one", "mail")]).await;
-    let (says, _) = tokio::sync::mpsc::channel(1);
-    assert_eq!(Worker { says, hears }.job().await.id, "one");
+    assert_eq!(worker.job().await.id, "one");
 }
 
 #[tokio::test]
@@ -173,5 +195,7 @@ async fn two_connections_are_not_needed_to_work_and_to_join() {
     client.work(about("mail", jobs)).await.expect("taken");
     let came = joined.into_inner().message().await.expect("good").expect("a job");
     assert_eq!(came.id, "one");
-    assert!(lakh(&server).await.get_dead_jobs(()).await.expect("told").into_inner().jobs.is_empty());
+    assert!(
+        lakh(&server).await.get_dead_jobs(()).await.expect("told").into_inner().jobs.is_empty()
+    );
 }
