@@ -180,7 +180,7 @@ async fn jobs_and_reports_survive_a_restart() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut server = on(Engine::open(dir.path()).expect("opened")).await;
     let later = ExecutionTime::Delayed(seconds(3600));
-    let jobs = vec![
+    let jobs = [
         job("held", "mail"),
         job("waits", "mail"),
         Job { execution_time: Some(later), ..job("later", "mail") },
