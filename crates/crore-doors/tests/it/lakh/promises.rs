@@ -2,7 +2,10 @@
 
 use crore::Engine;
 use crore::act::Act;
-use crore_core::{Encoding, Span, State};
+use crore::fetch::Fetch;
+use crore::finish::Finish;
+use crore_core::machine::{Again, Outcome};
+use crore_core::{Encoding, Name, Span, State};
 use crore_testkit::FakeClock;
 use crore_wire::grpc::lakh::Job;
 use crore_wire::grpc::lakh::job::ExecutionTime;
@@ -173,6 +176,34 @@ async fn dead_jobs_are_told_name_by_name_in_the_order_of_their_deaths() {
     let dead = lakh(&slow.server).await.get_dead_jobs(()).await.expect("told").into_inner();
     let ids: Vec<_> = dead.jobs.iter().map(|job| job.id.as_str()).collect();
     assert_eq!(ids, ["b", "a", "c"]);
+}
+
+#[tokio::test]
+async fn dead_jobs_that_do_not_fit_into_one_answer_are_told_newest_first_and_so_is_that() {
+    let server = Server::start().await;
+    let large = |n: usize| Job { args: vec!["x".repeat(900_000)], ..job(&n.to_string(), "mail") };
+    for n in 0..6 {
+        send(&server, vec![large(n)]).await;
+    }
+    // Of another door, and none of its business.
+    server.engine.push("mail", "native").await.expect("pushed");
+    let (queue, who) = (Name::new("queue", "mail"), Name::new("worker", "w"));
+    let ask = Fetch { n: 10, ..Fetch::new(queue.expect("good"), who.expect("good")) };
+    let mut taken = 0;
+    while taken < 7 {
+        let jobs = server.engine.fetch(ask.clone()).await.expect("fetched");
+        assert!(!jobs.is_empty());
+        for job in jobs {
+            let (error, again) = ("no".into(), Again::Never);
+            let failed = Outcome::Failed { error, detail: None, again };
+            server.engine.finish(Finish::of(&job, failed)).await.expect("reported");
+            taken += 1;
+        }
+    }
+    let told = lakh(&server).await.get_dead_jobs(()).await.expect("told");
+    assert_eq!(told.metadata().get("crore-more").expect("there are more"), "true");
+    let ids: Vec<_> = told.get_ref().jobs.iter().map(|job| job.id.as_str()).collect();
+    assert_eq!(ids, ["2", "3", "4", "5"]);
 }
 
 #[tokio::test]
