@@ -18,6 +18,7 @@ use tower::Service;
 use super::patient::Patient;
 use super::{House, Phase};
 use crate::access::Certificate;
+use crate::grpc;
 
 /// The bytes of the longest word by which a connection says which protocol it speaks.
 const PREFACE: u64 = 24;
@@ -110,7 +111,10 @@ async fn answer(house: &House, ends: Ends, mut request: http::Request<Incoming>)
     let Ends { peer, local, certificate } = ends;
     if let Err(fault) = house.guard.check(&request, local) {
         house.metrics.turned_away("guard");
-        return fault.into_response();
+        return match grpc::is_grpc(request.headers()) {
+            true => grpc::told(fault),
+            false => fault.into_response(),
+        };
     }
     request.extensions_mut().insert(ConnectInfo(peer));
     if let Some(certificate) = certificate {

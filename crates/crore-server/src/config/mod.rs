@@ -26,7 +26,7 @@ pub(crate) use setting::Given;
 use fault::Faults;
 use section::{Info, Key, Section};
 use sections::{
-    audit, caps, doors, http, jobber, lightjq, listen, log, outbound, retention, store, tls,
+    audit, caps, doors, grpc, http, jobber, lightjq, listen, log, outbound, retention, store, tls,
 };
 
 use crate::environment;
@@ -62,6 +62,8 @@ join! {
     doors: doors::Doors,
     /// What a call may cost.
     http: http::Http,
+    /// gRPC.
+    grpc: grpc::Grpc,
     /// LightJQ, and push workers.
     lightjq: lightjq::Lightjq,
     /// Jobber.
@@ -84,6 +86,7 @@ impl Config {
     /// How the doors of a server are set up that listens here.
     pub(crate) fn doors(&self, listens: Vec<std::net::SocketAddr>) -> crore_doors::Options {
         crore_doors::Options {
+            grpc: self.grpc.options(),
             lightjq: self.lightjq.options(),
             jobber: self.jobber.options(),
             outbound: self.outbound.options(listens),

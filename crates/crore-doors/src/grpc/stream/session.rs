@@ -12,7 +12,7 @@ use std::time::Duration;
 use crore::store::jobs::{Renew, Renewed};
 use crore::store::views::Note;
 use crore::{Engine, Error};
-use crore_core::{Delivery, Job, JobId, Span};
+use crore_core::{Code, Delivery, Job, JobId, Span};
 use crore_wire::grpc::v1;
 use futures_util::stream::{FuturesOrdered, FuturesUnordered, Stream, StreamExt};
 use tokio::time::{Instant, Sleep, sleep, timeout};
@@ -24,6 +24,7 @@ use super::desk::{Desk, Hold, Notice};
 use super::hello::{Hello, slots};
 use super::sessions::GRACE;
 use crate::Doors;
+use crate::http::Fault;
 
 /// How long a stream may take to say hello.
 const HELLO_TIME: Duration = Duration::from_secs(10);
@@ -115,7 +116,7 @@ impl Session {
         if let Stage::New(late) = &mut self.stage
             && late.as_mut().poll(context).is_ready()
         {
-            return Poll::Ready(Err(Status::deadline_exceeded("no hello came")));
+            return Poll::Ready(Err(Fault::new(Code::TooSlow, "no hello came").into()));
         }
         let said = match std::task::ready!(self.poll_says(context)) {
             Some(said) => said?,
@@ -178,11 +179,7 @@ impl Session {
     }
 
     /// Reads all that the worker has said, as long as there is room for it.
-    fn read(
-        &mut self,
-        context: &mut Context<'_>,
-        says: &mut v1::ServerSays,
-    ) -> Result<(), Status> {
+    fn read(&mut self, context: &mut Context<'_>, says: &mut v1::ServerSays) -> Result<(), Status> {
         loop {
             match &self.stage {
                 Stage::At(work) if work.reports.len() < MOST_UNDER_WAY => {}
@@ -208,7 +205,7 @@ impl Work {
         says: &mut v1::ServerSays,
     ) -> Result<(), Status> {
         if said.hello.is_some() {
-            return Err(Status::failed_precondition("hello was said before"));
+            return Err(Fault::new(Code::Refused, "hello was said before").into());
         }
         if let Some(n) = said.slots {
             self.slots = slots(n).map_err(invalid)?;
@@ -420,10 +417,7 @@ async fn enter(doors: Doors, hello: Hello) -> Result<Entered, Error> {
 impl Stream for Session {
     type Item = Result<v1::ServerSays, Status>;
 
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         let polled = loop {
             match &mut this.stage {

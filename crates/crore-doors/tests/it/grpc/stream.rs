@@ -199,20 +199,22 @@ async fn equal_workers_get_equal_shares() {
             let mut n = 0;
             while let Ok(jobs) = timeout(A_SECOND, worker.jobs()).await {
                 n += jobs.len();
-                worker.says.send(v1::WorkerSays {
-                    finish: jobs
-                        .iter()
-                        .map(|job| v1::Report {
-                            id: job.id,
-                            delivery: job.delivery,
-                            outcome: Some(v1::report::Outcome::Done(v1::Done::default())),
-                            ..v1::Report::default()
-                        })
-                        .collect(),
-                    ..v1::WorkerSays::default()
-                })
-                .await
-                .expect("said");
+                worker
+                    .says
+                    .send(v1::WorkerSays {
+                        finish: jobs
+                            .iter()
+                            .map(|job| v1::Report {
+                                id: job.id,
+                                delivery: job.delivery,
+                                outcome: Some(v1::report::Outcome::Done(v1::Done::default())),
+                                ..v1::Report::default()
+                            })
+                            .collect(),
+                        ..v1::WorkerSays::default()
+                    })
+                    .await
+                    .expect("said");
             }
             n
         }
