@@ -5,6 +5,7 @@
 
 mod desk;
 mod hello;
+mod looking;
 mod session;
 mod sessions;
 

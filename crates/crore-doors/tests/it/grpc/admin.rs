@@ -30,7 +30,7 @@ async fn a_server_says_what_it_is_and_what_it_has_as_over_http() {
     assert_eq!((json!(info.version), json!(info.durability)), {
         (other["version"].clone(), other["durability"].clone())
     });
-    assert_eq!(info.now_ms, server.engine.now().as_millis().max(info.now_ms));
+    assert!((1..=server.engine.now().as_millis()).contains(&info.now_ms), "{info:?}");
     push(&server, "mail", 3).await;
     push(&server, "other", 1).await;
     let counts = admin.counts(queue("mail")).await.expect("told").into_inner().counts;
@@ -118,7 +118,9 @@ async fn workers_are_listed_with_what_they_say() {
 #[tokio::test]
 async fn an_act_on_all_says_how_far_it_is_and_does_no_more_than_was_asked() {
     let server = Server::start().await;
-    push(&server, "mail", 2500).await;
+    for n in [1000, 1000, 500] {
+        push(&server, "mail", n).await;
+    }
     push(&server, "other", 3).await;
     let mut admin = admin(&server).await;
     let ask = v1::ActRequest {

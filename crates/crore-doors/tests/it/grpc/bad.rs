@@ -145,11 +145,11 @@ async fn numbers_that_stand_for_nothing_are_refused_by_name() {
             let unique = v1::Unique { key: "k".into(), hold: 55, window_ms: None };
             v1::NewJob { unique: Some(unique), ..job("mail") }
         }),
-        ("lease_ms", v1::NewJob { lease_ms: Some(0), ..job("mail") }),
-        ("lease_ms", v1::NewJob { lease_ms: Some(u64::MAX), ..job("mail") }),
+        ("lease", v1::NewJob { lease_ms: Some(0), ..job("mail") }),
+        ("lease", v1::NewJob { lease_ms: Some(u64::MAX), ..job("mail") }),
         ("due", v1::NewJob { when: Some(v1::new_job::When::DueMs(i64::MAX)), ..job("mail") }),
         ("due", v1::NewJob { when: Some(v1::new_job::When::DelayMs(u64::MAX)), ..job("mail") }),
-        ("retry.max_attempts", {
+        ("retry.max", {
             let retry = v1::Retry { max_attempts: Some(u32::MAX), ..v1::Retry::default() };
             v1::NewJob { retry: Some(retry), ..job("mail") }
         }),

@@ -103,11 +103,13 @@ async fn what_a_worker_does_not_read_is_given_to_another_when_its_lease_ends() {
     frames.write(DATA, 0, 1, &framed(&says)).await.expect("written");
     let large = v1::NewJob {
         payload: Some(vec![b'1'; 10_000].into()),
+        encoding: v1::Encoding::Bytes.into(),
         lease_ms: Some(1000),
         ..job("mail")
     };
     let ask = v1::PushRequest { jobs: vec![large; 3], ..v1::PushRequest::default() };
-    jobs(&server).await.push(ask).await.expect("pushed");
+    let pushed = jobs(&server).await.push(ask).await.expect("pushed").into_inner();
+    assert_eq!(pushed.refused, 0);
     let running = async || {
         let counts = server.engine.counts(None).await.expect("counted");
         let is_running =
@@ -122,6 +124,7 @@ async fn what_a_worker_does_not_read_is_given_to_another_when_its_lease_ends() {
     }
     other.done(&got).await;
     assert_eq!(running().await, 0);
+    drop((frames, other));
     goes_on(&server).await;
 }
 
