@@ -1,12 +1,13 @@
 //! What every door shares.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::middleware::from_fn_with_state;
 use crore::Engine;
+use crore::watch::Watch as _;
 use crore_core::{Job, Span};
 use crore_wire::words::{Period, Size};
-use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 
@@ -43,6 +44,8 @@ pub struct Options {
     pub outbound: outbound::Options,
     /// How callers are known.
     pub access: access::Options,
+    /// The directory in which backups are made; none are, unless one is named.
+    pub backups: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -57,6 +60,7 @@ impl Default for Options {
             jobber: jobber::Options::default(),
             outbound: outbound::Options::default(),
             access: access::Options::default(),
+            backups: None,
         }
     }
 }
@@ -94,10 +98,10 @@ impl Doors {
         let is_closing = watch::Sender::new(false);
         let outbound = Outbound::new(options.outbound.clone());
         let workers = options.lightjq.workers.clone();
-        let push_workers = push::Handle::new(engine.clone(), outbound, workers);
-        let access = Access::new(engine.clone(), options.access.clone());
         let sessions = Sessions::default();
         let sight = Arc::new(Sight::new(sessions.clone()));
+        let push_workers = push::Handle::seen(engine.clone(), outbound, workers, sight.clone());
+        let access = Access::new(engine.clone(), options.access.clone());
         // Whoever opens a second set of doors to one engine reads in the first what happens to its jobs.
         let _ = engine.watch(sight.clone());
         let keys = Default::default();
@@ -152,15 +156,7 @@ impl Doors {
     /// The trace context that goes out with a job to its worker: that of its run where spans are made, and that of
     /// its push otherwise.
     pub fn trace_of(&self, job: &Job) -> Option<String> {
-        match self.0.sight.tracer() {
-            Some(tracer) => tracer.context_of_run(job),
-            None => job.spec.trace.as_deref().map(ToOwned::to_owned),
-        }
-    }
-
-    /// The same as headers, for a worker that is called.
-    pub fn trace_headers(&self, job: &Job) -> HeaderMap {
-        self.trace_of(job).map(|context| telemetry::headers(&context)).unwrap_or_default()
+        self.0.sight.trace_of(job)
     }
 
     /// Everything that is counted.

@@ -21,6 +21,7 @@ pub mod grpc;
 mod guard;
 pub mod http;
 pub mod jobber;
+mod journal;
 pub mod lightjq;
 pub mod listen;
 pub mod metrics;

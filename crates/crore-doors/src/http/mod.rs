@@ -2,6 +2,7 @@
 
 mod act;
 mod admit;
+mod backups;
 mod body;
 mod cursor;
 mod docs;
@@ -109,6 +110,7 @@ fn table(doors: &Doors) -> OpenApiRouter<Doors> {
         .routes(row(Admin,   routes!(tokens::list)))
         .routes(row(Admin,   routes!(tokens::create)))
         .routes(row(Admin,   routes!(tokens::delete)))
+        .routes(row(Admin,   routes!(backups::create)))
         .routes(row(Read,    routes!(stats::counts)))
         .routes(row(Read,    routes!(stats::stats)))
         .routes(row(Read,    routes!(events::listen)))

@@ -58,7 +58,7 @@ async fn show(doors: &Doors, reply: Reply, name: &Name) -> Result<Response, Faul
 /// A schedule.
 #[utoipa::path(
     get, path = "/v1/schedules/{name}", operation_id = "getSchedule", tag = "schedules",
-    params(("name" = String, Path, description = "The schedule.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
     responses((status = 200, description = "The schedule.", body = Schedule)),
 )]
 pub(super) async fn get(
@@ -72,7 +72,7 @@ pub(super) async fn get(
 /// Sets a schedule. One with the same timing keeps its place, so it may be set whenever a program starts.
 #[utoipa::path(
     put, path = "/v1/schedules/{name}", operation_id = "setSchedule", tag = "schedules",
-    params(("name" = String, Path, description = "The schedule.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
     request_body = SetSchedule,
     responses((status = 200, description = "The schedule as it is now.", body = Schedule)),
 )]
@@ -93,7 +93,7 @@ pub(super) async fn set(
 /// Removes a schedule, if it is there. What it has pushed stays.
 #[utoipa::path(
     delete, path = "/v1/schedules/{name}", operation_id = "deleteSchedule", tag = "schedules",
-    params(("name" = String, Path, description = "The schedule.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
     responses((status = 204, description = "It is not there any more.")),
 )]
 pub(super) async fn delete(State(doors): State<Doors>, name: Segment) -> Result<Response, Fault> {
@@ -104,7 +104,7 @@ pub(super) async fn delete(State(doors): State<Doors>, name: Segment) -> Result<
 /// Lets a schedule not fire.
 #[utoipa::path(
     post, path = "/v1/schedules/{name}/pause", operation_id = "pauseSchedule", tag = "schedules",
-    params(("name" = String, Path, description = "The schedule.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
     responses((status = 200, description = "The schedule as it is now.", body = Schedule)),
 )]
 pub(super) async fn pause(
@@ -120,7 +120,7 @@ pub(super) async fn pause(
 /// Lets a schedule fire again, from now on.
 #[utoipa::path(
     post, path = "/v1/schedules/{name}/resume", operation_id = "resumeSchedule", tag = "schedules",
-    params(("name" = String, Path, description = "The schedule.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
     responses((status = 200, description = "The schedule as it is now.", body = Schedule)),
 )]
 pub(super) async fn resume(

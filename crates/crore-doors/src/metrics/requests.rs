@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::Metrics;
 use crate::doors::door_of;
 use crate::http::Fault;
+use crate::journal;
 
 /// Seconds; the longest is as long as a caller may wait for a job.
 const TIMES: [f64; 12] =
@@ -76,14 +77,15 @@ impl Requests {
     }
 }
 
-/// Counts a request, and how long its answer took.
+/// Counts a request, and how long its answer took, and writes it down where that is wanted.
 pub(crate) async fn measure(
     State(metrics): State<Metrics>,
     request: Request,
     next: Next,
 ) -> Response {
     let begun = Instant::now();
-    let method = word(request.method());
+    let (verb, uri) = (request.method().clone(), request.uri().clone());
+    let method = word(&verb);
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let response = next.run(request).await;
     let route = matched.as_ref().map_or("none", MatchedPath::as_str);
@@ -92,10 +94,12 @@ pub(crate) async fn measure(
         requests.reject(door, &fault.problem().code);
     }
     let took = Route { door, route: route.to_owned() };
-    requests.took.get_or_create(&took).observe(begun.elapsed().as_secs_f64());
+    let elapsed = begun.elapsed();
+    requests.took.get_or_create(&took).observe(elapsed.as_secs_f64());
     let Route { route, .. } = took;
     let answered = Answered { door, method, route, status: response.status().as_u16() };
     requests.answered.get_or_create(&answered).inc();
+    journal::write(&verb, &uri, &response, elapsed);
     response
 }
 

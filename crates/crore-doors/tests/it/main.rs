@@ -4,13 +4,17 @@
 mod access;
 mod audit;
 mod bad;
+mod bad_ancestors;
+mod bad_requests;
 mod batches;
 mod calls;
 mod described;
+mod floods;
 mod grpc;
 mod guard;
 mod jobber;
 mod lightjq;
+mod long;
 mod outbound;
 mod peer;
 mod place;

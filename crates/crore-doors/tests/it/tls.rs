@@ -182,31 +182,29 @@ async fn both_protocols_are_offered() {
 }
 
 #[tokio::test]
-async fn h2_is_spoken_over_tls() {
+async fn both_protocols_are_spoken_over_tls_also_when_an_answer_takes_long() {
     let authority = Authority::new();
     let (server, _) = serve(&options(&authority.server())).await;
+    let id = server.engine.push("q", "x").await.expect("it is stored");
     let ca = authority.file("ca.pem", &authority.pem());
     let port = server.address.port();
     let resolve = format!("localhost:{port}:127.0.0.1");
-    let url = format!("https://localhost:{port}/livez");
-    let ca = ca.to_str().expect("a text").to_owned();
-    let format = "%{http_version} %{response_code}";
-    let args = [
-        "-sS",
-        "--http2",
-        "--cacert",
-        &ca,
-        "--resolve",
-        &resolve,
-        "-o",
-        "/dev/null",
-        "-w",
-        format,
-        &url,
-    ];
-    let output = Command::new("curl").args(args).output().await.expect("curl is on this machine");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "2 200", "{stderr}");
+    let (soon, late) = ("livez", format!("v1/jobs/{id}/result?wait=200ms"));
+    let urls = [soon, &late, soon].map(|path| format!("https://localhost:{port}/{path}"));
+    for (version, expected) in [
+        ("--http2", "2 200 1\n2 202 0\n2 200 0\n"),
+        ("--http1.1", "1.1 200 1\n1.1 202 0\n1.1 200 0\n"),
+    ] {
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", version, "--resolve", &resolve, "--cacert"]).arg(&ca);
+        curl.args(["-w", "%{http_version} %{response_code} %{num_connects}\n"]);
+        for url in &urls {
+            curl.args(["-o", "/dev/null", url]);
+        }
+        let output = curl.output().await.expect("curl is on this machine");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{stderr}");
+    }
 }
 
 #[tokio::test]

@@ -26,7 +26,8 @@ pub(crate) use setting::Given;
 use fault::Faults;
 use section::{Info, Key, Section};
 use sections::{
-    audit, caps, doors, grpc, http, jobber, lightjq, listen, log, outbound, retention, store, tls,
+    access, audit, caps, doors, grpc, http, jobber, lightjq, listen, log, outbound, retention,
+    store, tls,
 };
 
 use crate::environment;
@@ -56,6 +57,8 @@ join! {
     listen: listen::Listen,
     /// Who can read along.
     tls: tls::Tls,
+    /// Who may do what.
+    access: access::Access,
     /// Where jobs are kept.
     store: store::Store,
     /// Extra listeners.
@@ -87,9 +90,11 @@ impl Config {
     pub(crate) fn doors(&self, listens: Vec<std::net::SocketAddr>) -> crore_doors::Options {
         crore_doors::Options {
             grpc: self.grpc.options(),
-            lightjq: self.lightjq.options(),
+            lightjq: self.lightjq.options(self.listen.drain_for),
             jobber: self.jobber.options(),
             outbound: self.outbound.options(listens),
+            access: self.access.options(self.listen.insecure),
+            backups: self.store.backups.clone(),
             ..self.http.options()
         }
     }

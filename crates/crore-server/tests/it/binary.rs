@@ -79,9 +79,21 @@ impl Server {
 
     pub(crate) fn start_with(dir: &Path, command: &str, more: &[&str]) -> Self {
         let arguments = [&[command, "--listen", "127.0.0.1:0"], more].concat();
-        let mut child = crore(dir, &arguments);
+        Self::spawn(crore(dir, &arguments))
+    }
+
+    /// `crore serve`, started by another program that becomes it.
+    pub(crate) fn start_through(dir: &Path, program: &[&str], more: &[&str]) -> Self {
+        let serve = [env!("CARGO_BIN_EXE_crore"), "serve", "--listen", "127.0.0.1:0"];
+        let (first, rest) = program.split_first().expect("a program");
+        let mut command = Command::new(first);
+        command.args(rest).args(serve).args(more).current_dir(dir).stdin(Stdio::null());
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
         let mut child =
-            child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
         let said = follow(child.stdout.take().expect("piped"));
         let wrote = follow(child.stderr.take().expect("piped"));
         let address = eventually(LONG, || {

@@ -112,7 +112,7 @@ impl Inner {
     pub(crate) fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
         let state = self.state.lock().map_err(|_| {
             // A panic under the lock leaves the index in doubt.
-            self.poison();
+            self.poison("a thread panicked in the middle of a change");
             Error::Poisoned
         })?;
         // Asked under the lock: whoever held it before may have left half a verb behind.
@@ -204,7 +204,7 @@ impl Inner {
         let changed = log.tail.len() != before;
         if answer.is_err() && changed {
             // Half of a verb is in the index, and must never be on the disk.
-            self.poison();
+            self.poison("a change failed half way");
         } else if !is_empty {
             self.tell_committer(state, waits);
         }
@@ -254,8 +254,8 @@ impl Inner {
     }
 
     /// Nothing more is promised: whatever was not answered may or may not have happened.
-    pub(crate) fn poison(&self) {
-        self.durable.poison();
+    pub(crate) fn poison(&self, why: &str) {
+        self.durable.poison(why);
         self.to_commit.notify_all();
         self.to_keep.notify_all();
     }

@@ -91,23 +91,22 @@ async fn a_change_is_written_down_once_with_what_it_was_about_and_what_came_of_i
         .iter()
         .map(|line| {
             let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
-            (text("call"), text("about"), text("code"))
+            (text("call"), line["status"].as_u64(), text("about"), text("code"))
         })
         .collect();
     let job = format!("job {id}");
     let all =
         r#"{"act":"delete","filter":{"queue":"mail","labels":{},"all":false},"dry_run":false}"#;
     let expected = [
-        ("POST /crore.v1.Jobs/Cancel", job.as_str(), ""),
-        ("POST /crore.v1.Jobs/Cancel", "", "refused"),
-        ("POST /crore.v1.Admin/PauseQueue", "queue mail", ""),
-        ("POST /crore.v1.Admin/SetLimit", "limit slow: rate 5/1m", ""),
-        ("POST /crore.v1.Admin/ActOnAll", all, ""),
+        ("POST /crore.v1.Jobs/Cancel", 200, job.as_str(), ""),
+        ("POST /crore.v1.Jobs/Cancel", 409, "", "refused"),
+        ("POST /crore.v1.Admin/PauseQueue", 200, "queue mail", ""),
+        ("POST /crore.v1.Admin/SetLimit", 200, "limit slow: rate 5/1m", ""),
+        ("POST /crore.v1.Admin/ActOnAll", 200, all, ""),
     ];
-    let expected: Vec<_> = expected
-        .iter()
-        .map(|(call, about, code)| (call.to_string(), about.to_string(), code.to_string()))
-        .collect();
+    let expected = expected.map(|(call, status, about, code)| {
+        (call.to_owned(), Some(status), about.to_owned(), code.to_owned())
+    });
     assert_eq!(said, expected);
 }
 

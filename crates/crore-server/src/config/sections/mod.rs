@@ -1,5 +1,6 @@
 //! The sections, one file each.
 
+pub(crate) mod access;
 pub(crate) mod audit;
 pub(crate) mod caps;
 pub(crate) mod doors;
