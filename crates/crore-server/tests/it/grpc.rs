@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crore_testkit::{Npm, Pypi, or_skip};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 
 use crate::binary::{Ran, Server, dir, run};
@@ -86,6 +86,7 @@ fn grpcio_shows_a_token_or_a_certificate_and_speaks_tls() {
     let key = || KeyPair::generate().expect("a key");
     let mut params = CertificateParams::new(Vec::new()).expect("good");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, "an authority");
     let authority = CertifiedIssuer::self_signed(params, key()).expect("a certificate");
     let file = |name: &str, text: &str| {
         let path = dir.path().join(name);
@@ -93,7 +94,7 @@ fn grpcio_shows_a_token_or_a_certificate_and_speaks_tls() {
         path
     };
     let ca = file("ca.pem", &authority.pem());
-    let mut signed = |name: &str| {
+    let signed = |name: &str| {
         let key = key();
         let params = CertificateParams::new(vec![name.to_owned()]).expect("good");
         let signed = params.signed_by(&key, &authority).expect("a certificate");
@@ -152,7 +153,7 @@ fn buf_curl_calls_by_grpc_and_by_grpc_web() {
         assert_eq!((&job["kind"], &job["state"]), (&json!("mail"), &json!("STATE_READY")));
     }
     let mut list = program(&home, "buf");
-    list.args(["curl", h2, "--list-methods", &server.url()]);
+    list.args(["curl", "--protocol", "grpc", h2, "--list-methods", &server.url()]);
     let listed = Ran::of(list.output().expect("it runs")).good();
     assert!(listed.lines().any(|line| line == "crore.v1.Work/Stream"), "{listed}");
     server.stop();

@@ -78,6 +78,35 @@ async fn it_is_spoken_over_both_versions_of_http_and_as_text() {
 }
 
 #[tokio::test]
+async fn who_waits_long_for_a_job_over_http_1_is_answered_and_the_connection_goes_on() {
+    let server = server().await;
+    let mut line = Line::open(&server, Version::HTTP_11).await;
+    let headers = [("content-type", "application/grpc-web+proto")];
+    let ask = v1::FetchRequest {
+        queues: vec!["mail".to_owned()],
+        n: 1,
+        wait_ms: 10_000,
+        ..v1::FetchRequest::default()
+    };
+    for _ in 0..2 {
+        let fetch = request(&server, "POST", "/crore.v1.Work/Fetch", &headers, framed(&ask));
+        let pushing = async {
+            while server.engine.waiting() == 0 {
+                tokio::task::yield_now().await;
+            }
+            // Longer than the server remembers what it need not.
+            tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+            super::push(&server, "mail", 1).await
+        };
+        let (heard, ids) = tokio::join!(line.send(fetch), pushing);
+        let (messages, trailers) = parts(&heard.body);
+        let fetched = v1::FetchResponse::decode(&*messages[0]).expect("an answer");
+        assert_eq!(fetched.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), ids);
+        assert!(trailers.contains("grpc-status:0"), "{trailers}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_refused_is_said_so_that_a_browser_can_read_it() {
     let server = server().await;
     let kind = "application/grpc-web+proto";
