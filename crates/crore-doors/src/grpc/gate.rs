@@ -7,6 +7,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use tonic::Status;
 
+use super::hurry::hurried;
 use super::web::is_web;
 use super::{Needs, count};
 use crate::Doors;
@@ -38,6 +39,7 @@ pub(super) async fn admit(
     }
     let Entry { doors, call, needs } = entry;
     let metrics = doors.metrics().clone();
+    let request = hurried(call, doors.options().body_time, request);
     let response = match needs {
         Needs::Nothing => next.run(request).await,
         Needs::Any => admit_any(State(doors), request, next).await,

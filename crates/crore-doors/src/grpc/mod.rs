@@ -12,6 +12,7 @@ mod count;
 mod fault;
 mod gate;
 mod health;
+mod hurry;
 mod jobs;
 mod stream;
 mod web;
@@ -119,10 +120,10 @@ pub(crate) fn router(doors: &Doors) -> Router {
     let work = WorkServer::new(work::Service(doors.clone())).max_decoding_message_size(most);
     let admin = AdminServer::new(admin::Service(doors.clone())).max_decoding_message_size(most);
     let health = HealthServer::new(health::Service(doors.clone()));
-    let mut router = calls(doors, "crore.v1.Jobs", jobs)
-        .merge(calls(doors, "crore.v1.Work", work))
-        .merge(calls(doors, "crore.v1.Admin", admin))
-        .merge(calls(doors, "grpc.health.v1.Health", health));
+    let mut router = calls(doors, "crore.v1.Jobs", &jobs)
+        .merge(calls(doors, "crore.v1.Work", &work))
+        .merge(calls(doors, "crore.v1.Admin", &admin))
+        .merge(calls(doors, "grpc.health.v1.Health", &health));
     if doors.options().grpc.reflection {
         let told = || {
             tonic_reflection::server::Builder::configure()
@@ -132,15 +133,15 @@ pub(crate) fn router(doors: &Doors) -> Router {
         // Descriptors that cannot be told are a fault of ours, which a test would find.
         if let (Ok(new), Ok(old)) = (told().build_v1(), told().build_v1alpha()) {
             router = router
-                .merge(calls(doors, "grpc.reflection.v1.ServerReflection", new))
-                .merge(calls(doors, "grpc.reflection.v1alpha.ServerReflection", old));
+                .merge(calls(doors, "grpc.reflection.v1.ServerReflection", &new))
+                .merge(calls(doors, "grpc.reflection.v1alpha.ServerReflection", &old));
         }
     }
     router.route_layer(from_fn_with_state(doors.clone(), web::meet))
 }
 
 /// The calls of a service, each with what it needs.
-fn calls<S>(doors: &Doors, name: &str, service: S) -> Router
+fn calls<S>(doors: &Doors, name: &str, service: &S) -> Router
 where
     S: Service<
             http::Request<axum::body::Body>,

@@ -15,7 +15,7 @@ use crore::{Engine, Error};
 use crore_core::{Code, Delivery, Job, JobId, Span};
 use crore_wire::grpc::v1;
 use futures_util::stream::{FuturesOrdered, FuturesUnordered, Stream, StreamExt};
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tonic::{Status, Streaming};
 
 use super::super::fault::{failed, invalid, missing};
@@ -97,7 +97,7 @@ enum Renewal {
 
 impl Session {
     pub(in super::super) fn new(doors: Doors, says: Streaming<v1::WorkerSays>) -> Self {
-        let stage = Stage::New(Box::pin(sleep(HELLO_TIME)));
+        let stage = Stage::New(Box::pin(sleep_until(Instant::now() + HELLO_TIME)));
         Self { doors, says: Some(says), stage, to_send: Vec::new().into_iter() }
     }
 
@@ -345,7 +345,7 @@ impl Renewal {
         let Some(lease) = lease else { return };
         let at = Instant::now() + Engine::renew_every(lease).into();
         match self {
-            Self::Idle => *self = Self::At(Box::pin(tokio::time::sleep_until(at))),
+            Self::Idle => *self = Self::At(Box::pin(sleep_until(at))),
             Self::At(sleep) if at < sleep.deadline() => sleep.as_mut().reset(at),
             Self::At(_) | Self::Now(_) => {}
         }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, Request, Version};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -81,7 +82,22 @@ impl Line {
         Self::One(line, server.address.to_string())
     }
 
-    pub(super) async fn send(&mut self, mut request: Request<Full<Bytes>>) -> Heard {
+    /// Begins a call, and gives its status if it ends with that.
+    pub(super) async fn begin(&mut self, request: Request<Full<Bytes>>) -> Option<i32> {
+        let response = self.request(request).await;
+        let said = response.headers().get("grpc-status")?;
+        said.to_str().ok()?.parse().ok()
+    }
+
+    pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> Heard {
+        let (parts, body) = self.request(request).await.into_parts();
+        let body = body.collect().await.expect("a whole answer");
+        let trailers = body.trailers().cloned().unwrap_or_default();
+        let (status, headers) = (parts.status.as_u16(), parts.headers);
+        Heard { status, headers, body: body.to_bytes(), trailers }
+    }
+
+    async fn request(&mut self, mut request: Request<Full<Bytes>>) -> http::Response<Incoming> {
         let response = match self {
             Self::Two(line) => line.send_request(request).await,
             Self::One(line, host) => {
@@ -93,11 +109,7 @@ impl Line {
                 line.send_request(request).await
             }
         };
-        let (parts, body) = response.expect("an answer").into_parts();
-        let body = body.collect().await.expect("a whole answer");
-        let trailers = body.trailers().cloned().unwrap_or_default();
-        let (status, headers) = (parts.status.as_u16(), parts.headers);
-        Heard { status, headers, body: body.to_bytes(), trailers }
+        response.expect("an answer")
     }
 }
 

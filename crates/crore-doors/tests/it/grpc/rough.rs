@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use crore_core::Span;
+use crore_doors::{Options, listen};
 use crore_wire::grpc::v1;
+use crore_wire::words::Period;
 use tokio::time::timeout;
 
 use super::frames::{
@@ -125,6 +128,43 @@ async fn what_a_worker_does_not_read_is_given_to_another_when_its_lease_ends() {
     other.done(&got).await;
     assert_eq!(running().await, 0);
     drop((frames, other));
+    goes_on(&server).await;
+}
+
+#[tokio::test]
+async fn a_message_that_does_not_come_is_not_waited_for_and_a_stream_is() {
+    let body_time = Period(Span::from_millis(100));
+    let options = Options { body_time, ..Options::default() };
+    let server = Server::start_with(options, listen::Options::default()).await;
+    let mut frames = Frames::open(&server, &[]).await;
+    let half = &framed(&v1::PushRequest { jobs: vec![job("mail")], ..Default::default() })[..7];
+    for (stream, path) in [(1, "/crore.v1.Jobs/Push"), (3, "/crore.v1.Jobs/PushStream")] {
+        frames
+            .write(HEADERS, END_HEADERS, stream, &head(&server, path, &[]))
+            .await
+            .expect("written");
+        frames.write(DATA, 0, stream, half).await.expect("written");
+    }
+    let mut answered = Vec::new();
+    let answers = async {
+        while let Some((kind, stream, _)) = frames.read().await {
+            if kind == HEADERS {
+                answered.push(stream);
+            }
+            // The stream is begun, and the other call is over.
+            if answered.len() == 2 {
+                break;
+            }
+        }
+    };
+    timeout(A_WHILE, answers).await.expect("one is answered");
+    answered.sort_unstable();
+    assert_eq!(answered, [1, 3]);
+    let (_, text) = server.page("/metrics").await;
+    let counted = r#"{call="/crore.v1.Jobs/Push",status="DEADLINE_EXCEEDED"} 1"#;
+    assert!(text.contains(counted), "{text}");
+    assert!(text.contains(r#"crore_rejected_total{door="grpc",reason="too-slow"} 1"#), "{text}");
+    assert!(!text.contains("call=\"/crore.v1.Jobs/PushStream\""), "it goes on: {text}");
     goes_on(&server).await;
 }
 

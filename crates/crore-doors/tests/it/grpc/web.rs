@@ -1,11 +1,14 @@
 //! gRPC-Web, over both versions of HTTP, and pages of other sites.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use crore_doors::{Options, Scope, grpc, listen};
 use crore_wire::grpc::v1;
 use http::Version;
 use prost::Message;
+use tokio::time::{Instant, sleep_until};
 
 use super::frames::{Heard, Line, framed, request};
 use super::job;
@@ -95,7 +98,7 @@ async fn who_waits_long_for_a_job_over_http_1_is_answered_and_the_connection_goe
                 tokio::task::yield_now().await;
             }
             // Longer than the server remembers what it need not.
-            tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+            sleep_until(Instant::now() + Duration::from_millis(250)).await;
             super::push(&server, "mail", 1).await
         };
         let (heard, ids) = tokio::join!(line.send(fetch), pushing);
