@@ -34,6 +34,8 @@ pub struct Options {
     pub max_wait: Period,
     /// How many may listen to live events at once.
     pub max_listeners: usize,
+    /// gRPC.
+    pub grpc: grpc::Options,
     /// LightJQ, and push workers.
     pub lightjq: lightjq::Options,
     /// Jobber.
@@ -53,6 +55,7 @@ impl Default for Options {
             body_time: Period(Span::from_secs(30)),
             max_wait: Period(Span::from_secs(60)),
             max_listeners: 1000,
+            grpc: grpc::Options::default(),
             lightjq: lightjq::Options::default(),
             jobber: jobber::Options::default(),
             outbound: outbound::Options::default(),
@@ -141,7 +144,8 @@ impl Doors {
 
     /// All that is served on the one port, for [`listen::serve`](crate::listen::serve), with its connections counted.
     pub fn served(&self) -> Served {
-        Served::counted(self.router(), self.metrics().clone())
+        let origins = self.options().grpc.allow_origins.clone();
+        Served::counted(self.router(), self.metrics().clone(), origins)
     }
 
     /// From now on spans are made of what happens to jobs, for whoever sends them on; `None`: they are made already.
@@ -223,11 +227,17 @@ pub(crate) fn door_of(route: &str) -> &'static str {
         "/job" | "/worker" | "/done" => "lightjq",
         _ if route.starts_with("/job/") => "lightjq",
         "/jobs" | "/jobber/queue" => "jobber",
-        _ if route.starts_with("/crore.v1.") => "grpc",
         _ if route.starts_with("/lakh.") => "lakh",
+        _ if is_grpc(route) => "grpc",
         _ if route.starts_with("/v1/") || OURS.contains(&route) => "http",
         _ => "none",
     }
+}
+
+/// Whether this is where gRPC is called.
+pub(crate) fn is_grpc(path: &str) -> bool {
+    const SERVICES: [&str; 3] = ["/crore.v1.", "/grpc.health.", "/grpc.reflection."];
+    SERVICES.iter().any(|service| path.starts_with(service))
 }
 
 #[cfg(test)]

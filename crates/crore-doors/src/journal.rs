@@ -11,6 +11,7 @@ use tracing::Level;
 
 use crate::access::{Who, redacted};
 use crate::http::Fault;
+use crate::status::answered;
 
 /// How many characters of a path are written.
 const LONGEST: usize = 256;
@@ -27,7 +28,7 @@ fn is_wordy() -> bool {
 /// Whether the server failed a request. That it takes nothing new while it stops is no failure.
 fn is_failed(response: &Response) -> bool {
     let is_stopping = |fault: &Fault| fault.problem().code == Code::Stopping.as_str();
-    response.status().is_server_error() && !response.extensions().get().is_some_and(is_stopping)
+    answered(response) >= 500 && !response.extensions().get().is_some_and(is_stopping)
 }
 
 /// Notes who made a request, if that will be written down.
@@ -44,7 +45,7 @@ pub(crate) fn write(method: &Method, uri: &Uri, response: &Response, took: Durat
         return;
     }
     let path: String = redacted(uri.path()).chars().take(LONGEST).collect();
-    let status = response.status().as_u16();
+    let status = answered(response);
     let ms = (took.as_secs_f64() * 10_000.0).round() / 10.0;
     let by = response.extensions().get::<By>().map_or("unknown", |By(who)| who);
     let code = response.extensions().get::<Fault>().map(|fault| &*fault.problem().code);

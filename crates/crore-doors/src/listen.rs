@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
-use crate::guard::{Guard, Host};
+use crate::guard::{Guard, Host, Origin};
 use crate::metrics::Metrics;
 use crate::tls::Tls;
 use crowd::Crowd;
@@ -117,18 +117,20 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 pub struct Served {
     router: Router,
     metrics: Metrics,
+    /// Pages of other sites that may call by gRPC-Web.
+    origins: Vec<Origin>,
 }
 
 impl Served {
-    pub(crate) const fn counted(router: Router, metrics: Metrics) -> Self {
-        Self { router, metrics }
+    pub(crate) const fn counted(router: Router, metrics: Metrics, origins: Vec<Origin>) -> Self {
+        Self { router, metrics, origins }
     }
 }
 
 impl From<Router> for Served {
     /// Connections are counted nowhere that can be read.
     fn from(router: Router) -> Self {
-        Self { router, metrics: Metrics::default() }
+        Self { router, metrics: Metrics::default(), origins: Vec::new() }
     }
 }
 
@@ -143,8 +145,8 @@ pub async fn serve(
     let crowd = Crowd::new(options.max_connections, options.max_connections_per_address);
     let phase = watch::Sender::new(Phase::Open);
     let Listener { socket, tls } = listener.into();
-    let Served { router, metrics } = served.into();
-    let guard = Guard::new(options.hosts.clone());
+    let Served { router, metrics, origins } = served.into();
+    let guard = Guard::new(options.hosts.clone(), origins);
     let (http1, http2) = builders(&options);
     let house = Arc::new(House { http1, http2, router, metrics, guard, tls, options });
     let mut shutdown = pin!(shutdown);

@@ -2,6 +2,7 @@
 
 use crore_core::{Code, Invalid};
 use crore_wire::grpc::{RpcStatus, v1};
+use prost::Message;
 use tonic::Status;
 
 use crate::http::Fault;
@@ -23,6 +24,20 @@ impl From<Fault> for Status {
         let details = RpcStatus::about(code as i32, &message, &said);
         Self::with_details(code, message, details.into())
     }
+}
+
+/// A status of ours as the fault that it was made from, by which it is counted and written down.
+pub(super) fn noted<B>(mut response: http::Response<B>) -> http::Response<B> {
+    let fault = response.extensions().get::<Status>().and_then(|status| {
+        let details = RpcStatus::decode(status.details()).ok()?;
+        let problem = v1::Problem::decode(&*details.details.first()?.value).ok()?;
+        let code = Code::ALL.iter().find(|code| code.as_str() == problem.code)?;
+        Some(Fault::new(*code, problem.message))
+    });
+    if let Some(fault) = fault {
+        response.extensions_mut().insert(fault);
+    }
+    response
 }
 
 /// A rule that a call breaks.

@@ -30,7 +30,7 @@ pub(super) async fn admit(State(gate): State<Gate>, request: Request, next: Next
 }
 
 /// Admits a call that any scope is enough for.
-pub(super) async fn admit_any(
+pub(crate) async fn admit_any(
     State(doors): State<Doors>,
     request: Request,
     next: Next,

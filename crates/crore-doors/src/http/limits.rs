@@ -11,7 +11,8 @@ use super::query::Segment;
 use super::wants::Reply;
 use crate::Doors;
 
-fn shown(entry: &Entry) -> Option<Limit> {
+/// A limit, as it is shown.
+pub(crate) fn shown(entry: &Entry) -> Option<Limit> {
     let Value::Limit(limit) = &entry.value else { return None };
     Some(Limit { name: entry.name.to_string(), limit: limit.to_string() })
 }

@@ -2,9 +2,9 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use crore::store::registry::{Entry, Value};
+use crore::store::registry::{self, Entry, Value};
 use crore_core::schedule::Timing;
-use crore_core::{Code, Invalid, Name};
+use crore_core::{Code, Invalid, Name, Time};
 use crore_wire::api::push::NewJob;
 use crore_wire::api::schedules::{Ahead, Schedule, Schedules, SetSchedule, Ticks};
 use crore_wire::api::words::Missed;
@@ -32,15 +32,20 @@ pub(super) async fn list(State(doors): State<Doors>, reply: Reply) -> Result<Res
 
 fn shown(doors: &Doors, reply: Reply, entry: &Entry) -> Option<Schedule> {
     let Value::Schedule(schedule) = &entry.value else { return None };
-    let next = doors.engine().preview(&schedule.timing, 1).pop();
     Some(Schedule {
         name: entry.name.to_string(),
         timing: schedule.timing.to_string(),
         missed: schedule.missed.into(),
         paused: schedule.paused,
-        next_at: next.filter(|_| !schedule.paused).map(Moment),
+        next_at: next_at(doors, schedule).map(Moment),
         job: NewJob::of(&schedule.job, reply.0),
     })
+}
+
+/// When a schedule fires next.
+pub(crate) fn next_at(doors: &Doors, schedule: &registry::Schedule) -> Option<Time> {
+    let next = doors.engine().preview(&schedule.timing, 1).pop();
+    next.filter(|_| !schedule.paused)
 }
 
 async fn show(doors: &Doors, reply: Reply, name: &Name) -> Result<Response, Fault> {

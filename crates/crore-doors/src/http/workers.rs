@@ -28,7 +28,8 @@ pub(super) async fn list(State(doors): State<Doors>, reply: Reply) -> Result<Res
     Ok(reply.ok(&Workers { workers }))
 }
 
-fn shown(format: Format, entry: &Entry) -> Option<Worker> {
+/// A worker, as it is shown.
+pub(crate) fn shown(format: Format, entry: &Entry) -> Option<Worker> {
     let Value::Worker(says) = &entry.value else { return None };
     // Workers of other doors say what they like; what is no JSON is a text.
     let about = Raw::new(Format::Json, says.as_bytes()).convert(format);

@@ -29,7 +29,7 @@ use super::names::Names;
 use super::reports::{Hand, Reports};
 use super::translate::say;
 use crate::Doors;
-use crate::grpc::failed;
+use crate::grpc::{Looking, failed};
 
 /// The most jobs that are taken for a worker before it reads them.
 const BUFFER: usize = 10;
@@ -45,7 +45,7 @@ const FRAME: usize = 5;
 type Doing<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The stream of a worker, as it is answered.
-pub(super) struct Joined(Option<Box<Join>>);
+pub(crate) struct Joined(Option<Box<Join>>);
 
 /// A worker that has joined.
 struct Join {
@@ -56,9 +56,7 @@ struct Join {
     reports: Option<JoinHandle<Result<(), Status>>>,
     /// To be dropped when they are not to be heard any more.
     over: oneshot::Sender<()>,
-    /// A look for jobs, in a task of its own: whoever waits and is not polled, because his worker does not read,
-    /// keeps a wake-up that was meant for others.
-    fetching: Option<JoinHandle<Result<Vec<Job>, Error>>>,
+    fetching: Option<Looking>,
     /// Jobs that have yet to be sent.
     to_send: std::vec::IntoIter<Job>,
     given: Given,
@@ -221,13 +219,12 @@ impl Join {
             None => {
                 let wait = if self.ask.n == 1 { LOOK } else { Span::ZERO };
                 let (engine, ask) = (engine.clone(), Fetch { wait, ..self.ask.clone() });
-                self.fetching.insert(tokio::spawn(async move { engine.fetch(ask).await }))
+                self.fetching.insert(Looking::new(async move { engine.fetch(ask).await }))
             }
         };
-        let fetched = ready!(fetching.poll_unpin(context));
+        let jobs = ready!(fetching.poll_unpin(context));
         self.fetching = None;
-        // A look that was lost with its task has found nothing.
-        let jobs = fetched.unwrap_or(Ok(Vec::new()))?;
+        let jobs = jobs?;
         self.ask.n = match jobs.len() == self.ask.n {
             true => (jobs.len() * 2).min(BUFFER).min(engine.caps().fetch),
             false => 1,
@@ -253,12 +250,15 @@ impl Join {
             }
         };
         // A look that is under way may have found something; it ends before anything is given back to be found.
-        let ((), found) = tokio::join!(heard, OptionFuture::from(fetching.map(last_look)));
+        let looking = fetching.map(|fetching| timeout(LAST_LOOK, fetching));
+        let ((), found) = tokio::join!(heard, OptionFuture::from(looking));
         while let Some((key, delivery)) = handing.next().await {
             hand.held().drop_one(&key, delivery);
         }
         let now = Instant::now();
-        found.iter().flatten().for_each(|job| hand.held().take(job, now));
+        if let Some(Ok(Ok(jobs))) = found {
+            jobs.iter().for_each(|job| hand.held().take(job, now));
+        }
         let (sent, unsent): (Vec<_>, Vec<_>) =
             hand.held().clear().into_iter().partition(|hold| hold.is_sent);
         let ends = doors.is_closing();
@@ -274,16 +274,4 @@ impl Join {
             tracing::warn!(%error, "jobs of a worker that went away wait for the end of their leases");
         }
     }
-}
-
-/// What a look has found that is not waited for any longer.
-async fn last_look(mut fetching: JoinHandle<Result<Vec<Job>, Error>>) -> Vec<Job> {
-    let found = match timeout(LAST_LOOK, &mut fetching).await {
-        Ok(found) => found,
-        Err(_) => {
-            fetching.abort();
-            fetching.await
-        }
-    };
-    found.unwrap_or(Ok(Vec::new())).unwrap_or_default()
 }

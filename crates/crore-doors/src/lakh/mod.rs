@@ -22,9 +22,7 @@ mod work;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::ConnectInfo;
-use axum::middleware::from_fn_with_state;
 use crore_core::Name;
 use crore_wire::grpc::lakh::lakh_server::{Lakh, LakhServer};
 use crore_wire::grpc::lakh::{DeadJobs, Job, JobResult};
@@ -32,33 +30,18 @@ use tonic::{Request, Response, Status, Streaming};
 
 use self::join::Joined;
 use self::names::Names;
-use crate::grpc::{admit, invalid};
-use crate::http::Gate;
+use crate::Doors;
+use crate::grpc::invalid;
 use crate::telemetry::Context;
-use crate::{Doors, Scope};
 
-/// Every call, with the scope that it needs.
-#[rustfmt::skip]
-const CALLS: &[(&str, Scope)] = &[
-    ("/lakh.Lakh/Work",        Scope::Push),
-    ("/lakh.Lakh/Join",        Scope::Work),
-    ("/lakh.Lakh/GetDeadJobs", Scope::Read),
-];
-
-/// The calls of Lakh.
-pub(crate) fn router(doors: &Doors) -> Router {
-    let most = usize::try_from(doors.options().max_body.0).unwrap_or(usize::MAX);
-    let lakh = LakhServer::new(Service(doors.clone())).max_decoding_message_size(most);
-    let add = |router: Router, (path, scope): &(&str, Scope)| {
-        let gate = Gate { doors: doors.clone(), scope: *scope };
-        let route = Router::new().route_service(path, lakh.clone());
-        router.merge(route.route_layer(from_fn_with_state(gate, admit)))
-    };
-    CALLS.iter().fold(Router::new(), add)
+/// The calls of Lakh, which take messages of at most so many bytes.
+pub(crate) fn service(doors: &Doors, most: usize) -> LakhServer<Service> {
+    LakhServer::new(Service(doors.clone())).max_decoding_message_size(most)
 }
 
+/// The service.
 #[derive(Debug, Clone)]
-struct Service(Doors);
+pub(crate) struct Service(Doors);
 
 type Answer<T> = Result<Response<T>, Status>;
 
@@ -94,23 +77,5 @@ fn worker(peer: Option<&ConnectInfo<SocketAddr>>) -> Result<Name, crore_core::In
     match peer {
         Some(ConnectInfo(peer)) => Name::new("worker", &format!("lakh {peer}")),
         None => Name::new("worker", "lakh"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use prost::Message;
-
-    use super::*;
-
-    #[test]
-    fn every_call_of_the_service_is_in_the_table() {
-        let set = prost_types::FileDescriptorSet::decode(crore_wire::grpc::DESCRIPTORS);
-        let files = set.expect("good descriptors").file;
-        let file = files.iter().find(|file| file.package() == "lakh").expect("its file");
-        let calls = file.service.iter().flat_map(|service| &service.method);
-        let calls: Vec<_> = calls.map(|call| format!("/lakh.Lakh/{}", call.name())).collect();
-        let table: Vec<_> = CALLS.iter().map(|(path, _)| (*path).to_owned()).collect();
-        assert_eq!(table, calls);
     }
 }

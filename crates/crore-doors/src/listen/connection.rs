@@ -24,7 +24,7 @@ use super::life::{Life, Turn};
 use super::patient::{Patient, Protocol};
 use super::{House, Phase, http1};
 use crate::access::Certificate;
-use crate::journal;
+use crate::{grpc, journal};
 
 /// A connection, as its requests see it.
 #[derive(Clone)]
@@ -112,7 +112,10 @@ impl Front {
         let house = &self.house;
         if let Err(fault) = house.guard.check(&request, self.local) {
             house.metrics.turned_away("guard");
-            let refused = fault.into_response();
+            let refused = match grpc::is_grpc(request.headers()) {
+                true => grpc::told(fault),
+                false => fault.into_response(),
+            };
             journal::write(request.method(), request.uri(), &refused, Duration::ZERO);
             return Either::Right(ready(Ok(refused)));
         }

@@ -25,6 +25,14 @@ pub(super) struct Requests {
     pub(super) answered: Family<Answered, Counter>,
     pub(super) took: Family<Route, Histogram>,
     pub(super) rejected: Family<Rejected, Counter>,
+    pub(super) called: Family<Called, Counter>,
+}
+
+/// A call of gRPC that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Called {
+    call: &'static str,
+    status: &'static str,
 }
 
 /// A request that was answered. Its route is one of ours and no path, so there are only so many.
@@ -53,11 +61,16 @@ pub(super) struct Rejected {
 impl Default for Requests {
     fn default() -> Self {
         let took = Family::new_with_constructor((|| Histogram::new(TIMES)) as fn() -> Histogram);
-        Self { answered: Family::default(), took, rejected: Family::default() }
+        let (answered, rejected, called) = Default::default();
+        Self { answered, took, rejected, called }
     }
 }
 
 impl Requests {
+    pub(super) fn call(&self, call: &'static str, status: &'static str) {
+        self.called.get_or_create(&Called { call, status }).inc();
+    }
+
     pub(super) fn reject(&self, door: &'static str, reason: &str) {
         let rejected = Rejected { door, reason: reason.to_owned() };
         self.rejected.get_or_create(&rejected).inc();

@@ -24,21 +24,21 @@ use crate::raw::{connect, request, send};
 use crate::server::Server;
 
 /// An authority, and a directory for what it signs.
-struct Authority {
+pub(crate) struct Authority {
     dir: TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 /// A certificate and its key, as files.
 #[derive(Clone)]
-struct Pair {
-    certificate: PathBuf,
-    key: PathBuf,
+pub(crate) struct Pair {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 /// For whom a certificate is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
+pub(crate) enum Use {
     Server,
     Client,
 }
@@ -48,7 +48,7 @@ fn key() -> KeyPair {
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         params.distinguished_name.push(DnType::CommonName, crore_testkit::unique_name("authority"));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -57,18 +57,18 @@ impl Authority {
         Self { dir: tempfile::tempdir().expect("a directory"), issuer }
     }
 
-    fn pem(&self) -> String {
+    pub(crate) fn pem(&self) -> String {
         self.issuer.pem()
     }
 
-    fn file(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.dir.path().join(name);
         std::fs::write(&path, text).expect("written");
         path
     }
 
     /// Signs a certificate for some names, after a change to what it says.
-    fn sign(
+    pub(crate) fn sign(
         &self,
         name: &str,
         names: &[&str],
@@ -90,12 +90,12 @@ impl Authority {
         }
     }
 
-    fn server(&self) -> Pair {
+    pub(crate) fn server(&self) -> Pair {
         self.sign("server", &["localhost"], Use::Server, |_| {})
     }
 }
 
-fn options(pair: &Pair) -> tls::Options {
+pub(crate) fn options(pair: &Pair) -> tls::Options {
     tls::Options {
         certificate: Some(pair.certificate.clone()),
         key: Some(pair.key.clone()),
@@ -103,7 +103,7 @@ fn options(pair: &Pair) -> tls::Options {
     }
 }
 
-async fn serve(options: &tls::Options) -> (Server, Tls) {
+pub(crate) async fn serve(options: &tls::Options) -> (Server, Tls) {
     let tls = Tls::load(options).expect("good files").expect("TLS");
     let doors = Doors::new(Engine::memory(), Options::default());
     (Server::open(doors, listen::Options::default(), Some(tls.clone())).await, tls)

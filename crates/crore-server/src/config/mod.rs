@@ -26,7 +26,8 @@ pub(crate) use setting::Given;
 use fault::Faults;
 use section::{Info, Key, Section};
 use sections::{
-    access, audit, caps, doors, http, jobber, lightjq, listen, log, outbound, retention, store, tls,
+    access, audit, caps, doors, grpc, http, jobber, lightjq, listen, log, outbound, retention,
+    store, tls,
 };
 
 use crate::environment;
@@ -64,6 +65,8 @@ join! {
     doors: doors::Doors,
     /// What a call may cost.
     http: http::Http,
+    /// gRPC.
+    grpc: grpc::Grpc,
     /// LightJQ, and push workers.
     lightjq: lightjq::Lightjq,
     /// Jobber.
@@ -86,6 +89,7 @@ impl Config {
     /// How the doors of a server are set up that listens here.
     pub(crate) fn doors(&self, listens: Vec<std::net::SocketAddr>) -> crore_doors::Options {
         crore_doors::Options {
+            grpc: self.grpc.options(),
             lightjq: self.lightjq.options(self.listen.drain_for),
             jobber: self.jobber.options(),
             outbound: self.outbound.options(listens),

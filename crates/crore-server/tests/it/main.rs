@@ -8,6 +8,7 @@ mod config;
 mod described;
 mod drain;
 mod first_look;
+mod grpc;
 mod help;
 mod https;
 mod lakh;

@@ -23,6 +23,10 @@ pub enum Package {
     UtilLinux,
     /// `xfsprogs`, for XFS and for `xfs_io`, which cuts any file system off from its disk.
     Xfs,
+    /// `nodejs`, which runs JavaScript.
+    Node,
+    /// `npm`, which installs it.
+    Npm,
     /// `libfaketime`, which shows a program another time than the machine's.
     FakeTime,
 }
@@ -38,6 +42,8 @@ impl Package {
             Self::Sslscan => "sslscan",
             Self::UtilLinux => "util-linux",
             Self::Xfs => "xfsprogs",
+            Self::Node => "nodejs",
+            Self::Npm => "npm",
             Self::FakeTime => "libfaketime",
         }
     }
@@ -69,6 +75,8 @@ impl Package {
             Self::Sslscan => &["sslscan"],
             Self::UtilLinux => &["setsid", "setpriv"],
             Self::Xfs => &["mkfs.xfs", "xfs_io"],
+            Self::Node => &["node"],
+            Self::Npm => &["npm"],
             Self::FakeTime => &[FAKETIME],
         }
     }
@@ -92,6 +100,8 @@ impl Package {
             | Self::Prometheus
             | Self::Sslscan
             | Self::UtilLinux
+            | Self::Node
+            | Self::Npm
             | Self::Xfs => Vec::new(),
         };
         own.into_iter().chain(path).chain(system).collect()

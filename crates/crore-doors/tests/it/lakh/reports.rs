@@ -5,7 +5,9 @@ use crore_wire::grpc::lakh::Job;
 use crore_wire::grpc::lakh::lakh_client::LakhClient;
 use crore_wire::grpc::v1;
 
-use super::{Slow, Worker, about, becomes, job, lakh, send, stored};
+use super::{A_MOMENT, Slow, Worker, about, becomes, job, lakh, send, stored};
+use tokio::time::timeout;
+
 use crate::grpc::connect;
 use crate::server::{Server, eventually};
 
@@ -101,18 +103,25 @@ async fn a_worker_that_does_not_read_is_heard_and_holds_nobody_up() {
     send(&server, vec![job("first", "mail")]).await;
     lazy.job().await;
     // More than its connection takes, so that nobody asks for more.
-    for n in 0..3 {
+    for n in 0..30 {
         send(&server, vec![large(&n.to_string())]).await;
     }
     lazy.succeeded("first").await;
     becomes(&server, "first", |job| job.live.state == State::Done).await;
     let mut other = Worker::join(&server, "mail").await;
-    for n in 3..6 {
+    let mut large = 0;
+    while let Ok(job) = timeout(A_MOMENT, other.hears.message()).await {
+        assert!(job.expect("good").is_some());
+        large += 1;
+    }
+    assert!(large >= 15, "{large} of 30");
+    for n in 30..35 {
         send(&server, vec![job(&n.to_string(), "mail")]).await;
     }
     // One of them may be taken for who does not read; the others come.
-    other.job().await;
-    other.job().await;
+    for _ in 0..4 {
+        other.job().await;
+    }
 }
 
 #[tokio::test]
