@@ -11,8 +11,8 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -26,18 +26,24 @@ pub(crate) struct Ask {
     pub(crate) body: Bytes,
     /// The name of a push that may be said again.
     pub(crate) key: Option<String>,
+    /// The push worker that asks.
+    pub(crate) worker: Option<String>,
 }
 
 impl Ask {
     pub(crate) fn get(path: String) -> Self {
-        Self { method: "GET", path, body: Bytes::new(), key: None }
+        Self { method: "GET", path, body: Bytes::new(), key: None, worker: None }
     }
 
     pub(crate) fn post<T: Serialize>(path: &str, format: Format, body: &T) -> Self {
         let body = format.encode(body).into();
-        Self { method: "POST", path: path.to_owned(), body, key: None }
+        Self { method: "POST", path: path.to_owned(), body, key: None, worker: None }
     }
 }
+
+/// An answer that says no more than that it is done.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Nothing {}
 
 /// What came of a call.
 #[derive(Debug)]
@@ -120,6 +126,9 @@ impl Client {
         if let Some(key) = &ask.key {
             request = request.header("idempotency-key", key);
         }
+        if let Some(worker) = &ask.worker {
+            request = request.header("worker-id", worker);
+        }
         let request = request.body(Full::new(ask.body.clone())).map_err(|e| e.to_string())?;
         let response = sender.send_request(request).await.map_err(|e| e.to_string())?;
         let status = response.status();
@@ -129,6 +138,9 @@ impl Client {
 
     fn understand<T: DeserializeOwned>(&self, status: StatusCode, body: &[u8]) -> Heard<T> {
         if status.is_success() {
+            // Nothing is the answer of some calls.
+            let nothing = self.format.encode(&Nothing {});
+            let body = if body.is_empty() { nothing.as_slice() } else { body };
             return match self.format.decode(body) {
                 Ok(answer) => Heard::Yes(answer),
                 Err(invalid) => Heard::Nothing(format!("{STRANGE} {status}: {invalid:?}")),

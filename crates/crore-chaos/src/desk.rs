@@ -5,14 +5,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crore_core::job::Keep;
-use crore_core::{Code, Delivery, JobId, Span};
+use crore_core::{Code, Delivery, Encoding, JobId, Payload, Span};
 use crore_testkit::Dice;
 use crore_testkit::history::{Answer, Hash, Pending, Recorder};
+use crore_wire::Format;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::client::{Ask, NEVER, STRANGE};
-use crate::draft::Draft;
+use crate::draft::{Draft, value};
 use crate::harm::Harm;
 use crate::pause::instant;
 
@@ -36,6 +37,7 @@ pub(crate) struct Desk {
 struct Inner {
     pushed: u64,
     drafts: HashMap<Hash, Known>,
+    numbered: HashMap<u64, Known>,
     known: Vec<(JobId, Known)>,
     held: Vec<Held>,
     unanswered: Vec<Unanswered>,
@@ -49,6 +51,8 @@ struct Inner {
 pub(crate) struct Known {
     pub(crate) lease: Option<Span>,
     pub(crate) keep: Keep,
+    pub(crate) priority: i32,
+    encoding: Encoding,
 }
 
 /// A delivery in somebody's hands.
@@ -63,7 +67,7 @@ pub(crate) struct Held {
 #[derive(Debug)]
 pub(crate) struct Unanswered {
     pub(crate) ask: Ask,
-    pub(crate) format: crore_wire::Format,
+    pub(crate) format: Format,
     pub(crate) call: Pending,
     pub(crate) known: Known,
 }
@@ -106,8 +110,15 @@ impl Desk {
     /// A job is about to be pushed.
     pub(crate) fn remember(&self, draft: &Draft) -> Known {
         let spec = &draft.job.spec;
-        let known = Known { lease: spec.lease, keep: spec.keep };
-        self.inner().drafts.insert(Hash::of(&spec.payload), known);
+        let known = Known {
+            lease: spec.lease,
+            keep: spec.keep,
+            priority: spec.priority,
+            encoding: spec.payload.encoding,
+        };
+        let mut inner = self.inner();
+        inner.drafts.insert(Hash::of(&spec.payload), known);
+        inner.numbered.insert(draft.seq, known);
         known
     }
 
@@ -131,6 +142,19 @@ impl Desk {
     /// What is known of the job with this payload.
     pub(crate) fn of(&self, payload: Hash) -> Option<Known> {
         self.inner().drafts.get(&payload).copied()
+    }
+
+    /// The payload of a job that was posted, as its pusher gave it, and what is known of that job.
+    pub(crate) fn posted(&self, argument: &[u8]) -> Option<(Hash, Known)> {
+        let text = text(argument)?;
+        let seq = text.split(':').next()?.parse().ok()?;
+        let known = self.inner().numbered.get(&seq).copied()?;
+        let payload = match known.encoding {
+            Encoding::Json => value(text, Format::Json),
+            Encoding::Msgpack => value(text, Format::Msgpack),
+            other => Payload::new(other, text.as_bytes()),
+        };
+        Some((Hash::of(&payload), known))
     }
 
     /// Some job that was pushed.
@@ -183,4 +207,15 @@ impl Desk {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The text in an argument of MessagePack, which may stand there as bytes.
+fn text(argument: &[u8]) -> Option<&str> {
+    let (length, rest) = match argument {
+        [head @ 0xa0..=0xbf, rest @ ..] => (usize::from(head & 0x1f), rest),
+        [0xd9 | 0xc4, n, rest @ ..] => (usize::from(*n), rest),
+        [0xda | 0xc5, a, b, rest @ ..] => (usize::from(u16::from_be_bytes([*a, *b])), rest),
+        _ => return None,
+    };
+    std::str::from_utf8(rest.get(..length)?).ok()
 }

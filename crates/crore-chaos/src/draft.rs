@@ -10,6 +10,7 @@ use crore_testkit::history::op::Item;
 use crore_wire::{Format, api};
 
 use crate::pause::wall;
+use crate::posted::QUEUE;
 
 /// The queues that callers use.
 pub(crate) const QUEUES: [&str; 3] = ["a", "b", "c"];
@@ -17,6 +18,9 @@ pub(crate) const QUEUES: [&str; 3] = ["a", "b", "c"];
 const KINDS: [&str; 2] = ["plain", "narrow"];
 /// The limit on the second kind: its name, its text, and how many may run at a time.
 pub(crate) const LIMIT: (&str, &str, u32) = ("narrow", r#"where kind = "narrow" concurrency 2"#, 2);
+/// The limit on all jobs that are posted.
+pub(crate) const POSTED: (&str, &str, u32) =
+    ("posted", r#"where queue = "lightjq" concurrency 8"#, 8);
 /// How many unique keys there are.
 const KEYS: u64 = 12;
 const ATTEMPTS: u32 = 4;
@@ -45,10 +49,16 @@ pub(crate) enum Sort {
 impl Draft {
     pub(crate) fn new(dice: &mut Dice, seq: u64, format: Format, sort: Sort) -> Self {
         let kind = KINDS[usize::from(dice.percent(10))];
-        let queue = QUEUES[dice.below(QUEUES.len() as u64) as usize];
+        let is_posted = dice.percent(20);
+        let queue =
+            if is_posted { QUEUE } else { QUEUES[dice.below(QUEUES.len() as u64) as usize] };
         let mut spec = Spec::new(name(queue), name(kind), payload(dice, seq, format));
         spec.priority = dice.below(3) as i32;
         spec.lease = Some(Span::from_millis(SHORTEST.as_millis() + dice.below(240)));
+        if is_posted {
+            // Long enough that a lease is seen to hold, though nobody knows exactly when it began.
+            spec.lease = Some(Span::from_millis(150 + dice.below(600)));
+        }
         let quarantine = if dice.percent(20) { Some(2) } else { None };
         spec.lapse = Lapse::Crash { quarantine };
         let backoff = Backoff::Constant { every: Span::from_millis(dice.below(30)) };
@@ -91,9 +101,10 @@ impl Draft {
     pub(crate) fn item(&self) -> Item {
         let mut item = Item::of(self.seq, &self.job);
         item.unique = item.unique.or_else(|| self.named.clone());
-        if self.job.spec.kind == name(LIMIT.0) {
-            item.limits = vec![LimitKey { limit: name(LIMIT.0), value: None }];
-        }
+        let spec = &self.job.spec;
+        let of = [(LIMIT.0, spec.kind == name(LIMIT.0)), (POSTED.0, spec.queue == name(QUEUE))];
+        let of = of.iter().filter(|(_, is_of)| *is_of);
+        item.limits = of.map(|(limit, _)| LimitKey { limit: name(limit), value: None }).collect();
         item
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crore_testkit::history::answer::Count;
 use crore_testkit::history::{Answer, Op};
 use crore_wire::api::queues::Counts;
+use crore_wire::api::workers::Workers;
 
 use crate::asked::{Caller, done, fetch_all};
 use crate::client::{Ask, Heard};
@@ -39,6 +40,21 @@ pub(crate) async fn settle(caller: &mut Caller) -> Result<(), String> {
             let reports: Vec<_> = held.into_iter().map(done).collect();
             caller.finish(&reports).await;
         }
+    }
+}
+
+/// Those push workers that the server does not know any more, though it said that it does.
+pub(crate) async fn forgotten(
+    caller: &mut Caller,
+    workers: &[String],
+) -> Result<Vec<String>, String> {
+    caller.client.connect().await.map_err(|_| "the server went away by itself".to_owned())?;
+    match caller.client.call::<Workers>(&Ask::get("/v1/workers".to_owned())).await {
+        Heard::Yes(there) => {
+            let knows = |id: &&String| there.workers.iter().any(|worker| worker.name == **id);
+            Ok(workers.iter().filter(|id| !knows(id)).cloned().collect())
+        }
+        other => Err(format!("workers cannot be listed: {other:?}")),
     }
 }
 

@@ -17,6 +17,7 @@
 //! binary    where the built server is                      desk      what callers share, and the recorder
 //! dump      an offline look into the store                 tally     every job accounted for
 //! verdict   what was broken, with the events of the job    pause     time, in one place
+//! posted    push workers, whom the server calls
 //! ```
 //!
 //! A seed gives the same jobs, the same deeds and the same moments of harm; how the threads of a real
@@ -35,6 +36,7 @@ mod harm;
 mod honest;
 mod pause;
 mod place;
+mod posted;
 mod pusher;
 mod round;
 mod run;

@@ -14,11 +14,12 @@ use crate::asked::Caller;
 use crate::client::{Ask, Client, Heard};
 use crate::clock::Clock;
 use crate::desk::{Desk, NODE};
-use crate::draft::{LIMIT, name};
+use crate::draft::{LIMIT, POSTED, name};
 use crate::harm::{Harm, Hurt, drain};
-use crate::honest::settle;
+use crate::honest::{forgotten, settle};
 use crate::pause::pause;
 use crate::place::Place;
+use crate::posted::Crew;
 use crate::pusher::push_on;
 use crate::run::Failed;
 use crate::server::{Launch, Server};
@@ -43,6 +44,7 @@ pub(crate) struct Stage {
     pub(crate) place: Arc<Place>,
     pub(crate) clock: Option<Clock>,
     pub(crate) launch: Launch,
+    pub(crate) crew: Crew,
     pub(crate) is_full: bool,
     /// Whether the limit is known to be there.
     pub(crate) is_limited: bool,
@@ -54,14 +56,16 @@ impl Stage {
         if self.harm.may_come_early() && self.dice.percent(8) {
             return self.nipped().await;
         }
+        self.crew.begin()?;
         let server = self.start()?;
-        self.limit(&server).await?;
+        self.limits(&server).await?;
         let mut callers = self.callers(&server);
         self.load().await;
         let hurt = self.hurt(server).await?;
         while let Some(ended) = callers.join_next().await {
             ended.map_err(|error| Failed::broken(format!("a caller fell over: {error}")))?;
         }
+        self.crew.end().await;
         self.write_down(&hurt)?;
         Ok(())
     }
@@ -76,6 +80,7 @@ impl Stage {
 
     /// Some servers do not live to see their store open.
     async fn nipped(&mut self) -> Result<(), Failed> {
+        self.crew.begin()?;
         let mut child = self.launch.spawn(self.clock.as_ref()).map_err(Failed::broken)?;
         pause(Duration::from_millis(self.dice.below(25))).await;
         let hurt = if self.harm == Harm::Kill {
@@ -87,6 +92,7 @@ impl Stage {
         // It may have ended by itself.
         let _ = child.kill();
         let _ = child.wait();
+        self.crew.end().await;
         self.write_down(&hurt)?;
         Ok(())
     }
@@ -105,7 +111,17 @@ impl Stage {
         for n in 0..WORKERS {
             callers.spawn(work_on(self.caller(server, "worker", n), self.dice.another()));
         }
+        self.speak(server, &mut callers);
         callers
+    }
+
+    fn speak(&mut self, server: &Server, callers: &mut JoinSet<()>) {
+        let mut dice = self.dice.another();
+        let caller = |name: &str| {
+            let client = Client::new(server.address, Format::Msgpack);
+            Caller { name: name.to_owned(), desk: Arc::clone(&self.desk), client }
+        };
+        self.crew.speak(caller, &mut dice, callers);
     }
 
     fn caller(&self, server: &Server, what: &str, n: usize) -> Caller {
@@ -114,15 +130,26 @@ impl Stage {
         Caller { name: format!("{what}-{n}"), desk: Arc::clone(&self.desk), client }
     }
 
-    /// Sets the limit, until that was answered.
-    async fn limit(&mut self, server: &Server) -> Result<(), Failed> {
+    /// Sets the limits, until that was answered.
+    async fn limits(&mut self, server: &Server) -> Result<(), Failed> {
         if self.is_limited {
             return Ok(());
         }
         let mut caller = self.caller(server, "operator", 0);
         let away = |_| Failed::broken("a server that listens cannot be reached");
         caller.client.connect().await.map_err(away)?;
-        let (limit, text, concurrency) = LIMIT;
+        for limit in [LIMIT, POSTED] {
+            self.limit(&mut caller, limit).await?;
+        }
+        self.is_limited = true;
+        Ok(())
+    }
+
+    async fn limit(
+        &self,
+        caller: &mut Caller,
+        (limit, text, concurrency): (&str, &str, u32),
+    ) -> Result<(), Failed> {
         let to = Meaning::Limit { concurrency: Some(concurrency), rate: None };
         let entry = Entry { name: name(limit), to, expires_after: None };
         let op = Op::Define { entries: vec![entry] };
@@ -134,7 +161,6 @@ impl Stage {
             Heard::Yes(_) => self.desk.recorder.ok(call, None, Answer::Defined(vec![true])),
             other => return Err(Failed::broken(format!("no limit can be set: {other:?}"))),
         }
-        self.is_limited = true;
         Ok(())
     }
 
@@ -148,11 +174,22 @@ impl Stage {
         if behind > 0 {
             self.set_clock(behind)?;
         }
+        self.crew.reform();
+        self.crew.begin()?;
         let server = self.start()?;
+        let mut workers = JoinSet::new();
+        self.speak(&server, &mut workers);
         let mut caller = self.caller(&server, "honest", 0);
+        let forgotten = forgotten(&mut caller, &self.crew.known()).await.map_err(Failed::broken)?;
+        if !forgotten.is_empty() {
+            self.desk.wrong(format!("push workers are forgotten: {forgotten:?}"));
+            self.crew.forget(&forgotten);
+        }
         settle(&mut caller).await.map_err(Failed::broken)?;
         caller.client.hang_up();
         let hurt = drain(server).await?;
+        while workers.join_next().await.is_some() {}
+        self.crew.end().await;
         Ok(self.write_down(&hurt)?)
     }
 }

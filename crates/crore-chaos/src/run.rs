@@ -15,6 +15,7 @@ use crate::dump::dump;
 use crate::harm::Harm;
 use crate::pause::wall;
 use crate::place::Place;
+use crate::posted::Crew;
 use crate::round::Stage;
 use crate::server::Launch;
 use crate::tally::Tally;
@@ -65,9 +66,9 @@ impl Failed {
 pub fn run(plan: &Plan) -> Result<Tally, Failed> {
     let place = Arc::new(plan.harm.place()?);
     let epoch = Time::from_millis(wall());
-    let mut stage = stage(plan, &place)?;
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::Failed(format!("no runtime: {error}")))?;
+    let mut stage = stage(plan, &place)?;
     let mut round = 0;
     let done = runtime.block_on(async {
         while round < plan.rounds {
@@ -101,14 +102,21 @@ fn stage(plan: &Plan, place: &Arc<Place>) -> Result<Stage, Error> {
         format!("store.buffer={BUFFER_BYTES}B"),
         format!("caps.min-lease={}ms", SHORTEST.as_millis()),
         "listen.drain-for=100ms".to_owned(),
+        // Push workers misbehave all the time, and have to be asked again soon.
+        "lightjq.rest=10ms".to_owned(),
+        "lightjq.max-rest=50ms".to_owned(),
+        "lightjq.unknown-for=30ms".to_owned(),
     ];
     set.extend(plan.set.iter().cloned());
     let log = place.home().join("server.log");
     let (program, data) = (plan.server.clone(), place.data().to_owned());
+    let (desk, mut dice) = (Arc::new(Desk::new(plan.harm)), Dice(plan.seed));
+    let crew = Crew::new(&desk, &mut dice)?;
     Ok(Stage {
         harm: plan.harm,
-        dice: Dice(plan.seed),
-        desk: Arc::new(Desk::new(plan.harm)),
+        dice,
+        desk,
+        crew,
         place: Arc::clone(place),
         clock: plan.harm.clock(place)?,
         launch: Launch { program, data, log, set },
@@ -118,11 +126,12 @@ fn stage(plan: &Plan, place: &Arc<Place>) -> Result<Stage, Error> {
 }
 
 fn verdict(desk: &Desk, rules: &Rules) -> Result<Tally, Broken> {
+    let tally = judge(&desk.recorder.history(), rules)?;
     let wrong = desk.all_wrong();
-    if let Some(first) = wrong.first() {
-        return Err(Broken::plain(format!("{first} ({} such answers)", wrong.len())));
+    match wrong.first() {
+        Some(first) => Err(Broken::plain(format!("{first} ({} such answers)", wrong.len()))),
+        None => Ok(tally),
     }
-    judge(&desk.recorder.history(), rules)
 }
 
 /// Leaves everything where somebody can look at it.

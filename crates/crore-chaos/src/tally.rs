@@ -9,6 +9,8 @@ use crore_testkit::history::answer::{Pushed, Reported};
 use crore_testkit::history::check::Report;
 use crore_testkit::history::{Answer, Fault, History, Node, Op, What};
 
+use crate::posted::UNANSWERED;
+
 /// How much was asked, told and found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -34,6 +36,8 @@ pub struct Tally {
     pub doubled: u64,
     /// Jobs that were handed over.
     pub deliveries: u64,
+    /// Of these, those that were posted to push workers.
+    pub posted: u64,
     /// Reports that counted.
     pub accepted: u64,
     /// Reports that did not count, because another came first or the lease had ended.
@@ -64,8 +68,12 @@ impl Tally {
         for event in &history.events {
             match &event.what {
                 What::Invoke { op, .. } => tally.asked(op),
-                What::Ok { r, .. } => tally.told(r, &mut stored),
+                What::Ok { r, .. } => {
+                    tally.told(r, &mut stored);
+                    tally.posted += u64::from(event.p.starts_with("posted-") && is_fetched(r));
+                }
                 What::Fail { .. } => tally.refused += 1,
+                What::Info { why, .. } if why == UNANSWERED => {}
                 What::Info { why, .. } => {
                     tally.unknown += 1;
                     tally.given_up += u64::from(why.contains(Code::Poisoned.as_str()));
@@ -127,6 +135,10 @@ impl Tally {
     }
 }
 
+fn is_fetched(answer: &Answer) -> bool {
+    matches!(answer, Answer::Fetched(_))
+}
+
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.rounds += other.rounds;
@@ -140,6 +152,7 @@ impl AddAssign for Tally {
         self.lost += other.lost;
         self.doubled += other.doubled;
         self.deliveries += other.deliveries;
+        self.posted += other.posted;
         self.accepted += other.accepted;
         self.stale += other.stale;
         self.refused += other.refused;
@@ -154,7 +167,7 @@ impl AddAssign for Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rounds, pushed, acknowledged, found, done, dead, cancelled, .. } = self;
-        let Self { gone, lost, doubled, deliveries, accepted, stale, .. } = self;
+        let Self { gone, lost, doubled, deliveries, posted, accepted, stale, .. } = self;
         let Self { refused, unknown, given_up, kills, cuts, stops, .. } = self;
         writeln!(f, "{rounds} rounds: {kills} kills, {cuts} power cuts, {stops} orderly stops")?;
         writeln!(
@@ -164,7 +177,7 @@ impl fmt::Display for Tally {
         )?;
         writeln!(
             f,
-            "{deliveries} deliveries, {accepted} reports accepted and {stale} stale; \
+            "{deliveries} deliveries, {posted} of them to push workers, {accepted} reports accepted and {stale} stale; \
              {refused} calls refused, {unknown} of unknown fate, and of these {found} jobs turned up"
         )?;
         if *given_up > 0 {

@@ -51,9 +51,7 @@ impl Builder {
         let is_secure = self.address.starts_with("https:");
         let endpoint = match self.tls {
             Some(tls) => endpoint.tls_config(tls)?,
-            None if is_secure => {
-                endpoint.tls_config(ClientTlsConfig::new().with_native_roots())?
-            }
+            None if is_secure => endpoint.tls_config(ClientTlsConfig::new().with_native_roots())?,
             None => endpoint,
         };
         let token = self.token.map(|token| format!("Bearer {token}").parse()).transpose();
@@ -105,10 +103,7 @@ impl Client {
     }
 
     /// Pushes many at once: all of them, or none if one breaks a rule.
-    pub async fn push_all(
-        &self,
-        jobs: impl IntoIterator<Item = Job>,
-    ) -> Result<Vec<JobId>, Error> {
+    pub async fn push_all(&self, jobs: impl IntoIterator<Item = Job>) -> Result<Vec<JobId>, Error> {
         let jobs = jobs.into_iter().map(|job| job.0).collect();
         let ask = v1::PushRequest { jobs, ..v1::PushRequest::default() };
         let pushed = self.jobs().push(ask).await?.into_inner();

@@ -60,7 +60,12 @@ async fn run(mut client: JobsClient<Line>, mut pushes: mpsc::Receiver<Push>) {
     while let Some(first) = pushes.recv().await {
         let asked = Asked::default();
         let (back, given_back) = oneshot::channel();
-        let gather = Gather { first: Some(first), pushes: Some(pushes), asked: Arc::clone(&asked), back: Some(back) };
+        let gather = Gather {
+            first: Some(first),
+            pushes: Some(pushes),
+            asked: Arc::clone(&asked),
+            back: Some(back),
+        };
         let ended = match client.push_stream(gather).await {
             Ok(answers) => hear(answers.into_inner(), &asked, &mut backoff).await,
             Err(status) => Err(status.into()),

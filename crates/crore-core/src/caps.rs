@@ -40,6 +40,8 @@ pub struct Caps {
     pub max_retention: Span,
     /// Jobs in one fetch.
     pub fetch: usize,
+    /// Payload bytes in one fetch: when they are reached, no more is added. It always has one job.
+    pub fetch_bytes: usize,
     /// Rows in one page of a list.
     pub page: usize,
 }
@@ -71,6 +73,7 @@ impl Default for Caps {
             max_ahead: DAY.times(3653),
             max_retention: DAY.times(90),
             fetch: 1000,
+            fetch_bytes: 16 << 20,
             page: 1000,
         }
     }

@@ -91,7 +91,7 @@ pub enum Lapse {
     },
     /// A failure like any other: costs an attempt and is retried after the policy's delay.
     Failure,
-    /// Costs an attempt, but is tried again at once (Lakh's reservation).
+    /// Costs an attempt, but is tried again at once (Lakh's reservation). A worker that vanished costs none.
     Again,
 }
 

@@ -1,12 +1,13 @@
 //! What every door shares.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::middleware::from_fn_with_state;
 use crore::Engine;
+use crore::watch::Watch as _;
 use crore_core::{Job, Span};
 use crore_wire::words::{Period, Size};
-use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 
@@ -33,6 +34,8 @@ pub struct Options {
     pub max_wait: Period,
     /// How many may listen to live events at once.
     pub max_listeners: usize,
+    /// gRPC.
+    pub grpc: grpc::Options,
     /// LightJQ, and push workers.
     pub lightjq: lightjq::Options,
     /// Jobber.
@@ -41,6 +44,8 @@ pub struct Options {
     pub outbound: outbound::Options,
     /// How callers are known.
     pub access: access::Options,
+    /// The directory in which backups are made; none are, unless one is named.
+    pub backups: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -50,10 +55,12 @@ impl Default for Options {
             body_time: Period(Span::from_secs(30)),
             max_wait: Period(Span::from_secs(60)),
             max_listeners: 1000,
+            grpc: grpc::Options::default(),
             lightjq: lightjq::Options::default(),
             jobber: jobber::Options::default(),
             outbound: outbound::Options::default(),
             access: access::Options::default(),
+            backups: None,
         }
     }
 }
@@ -78,7 +85,7 @@ struct Shared {
 
 impl Doors {
     /// The doors that are served on the one port.
-    pub const NAMES: &[&str] = &["grpc", "http", "jobber", "lightjq"];
+    pub const NAMES: &[&str] = &["grpc", "http", "jobber", "lakh", "lightjq"];
 
     /// Doors to an engine, without an audit log.
     pub fn new(engine: Engine, options: Options) -> Self {
@@ -91,10 +98,10 @@ impl Doors {
         let is_closing = watch::Sender::new(false);
         let outbound = Outbound::new(options.outbound.clone());
         let workers = options.lightjq.workers.clone();
-        let push_workers = push::Handle::new(engine.clone(), outbound, workers);
-        let access = Access::new(engine.clone(), options.access.clone());
         let sessions = Sessions::default();
         let sight = Arc::new(Sight::new(sessions.clone()));
+        let push_workers = push::Handle::seen(engine.clone(), outbound, workers, sight.clone());
+        let access = Access::new(engine.clone(), options.access.clone());
         // Whoever opens a second set of doors to one engine reads in the first what happens to its jobs.
         let _ = engine.watch(sight.clone());
         let keys = Default::default();
@@ -137,7 +144,8 @@ impl Doors {
 
     /// All that is served on the one port, for [`listen::serve`](crate::listen::serve), with its connections counted.
     pub fn served(&self) -> Served {
-        Served::counted(self.router(), self.metrics().clone())
+        let origins = self.options().grpc.allow_origins.clone();
+        Served::counted(self.router(), self.metrics().clone(), origins)
     }
 
     /// From now on spans are made of what happens to jobs, for whoever sends them on; `None`: they are made already.
@@ -148,15 +156,7 @@ impl Doors {
     /// The trace context that goes out with a job to its worker: that of its run where spans are made, and that of
     /// its push otherwise.
     pub fn trace_of(&self, job: &Job) -> Option<String> {
-        match self.0.sight.tracer() {
-            Some(tracer) => tracer.context_of_run(job),
-            None => job.spec.trace.as_deref().map(ToOwned::to_owned),
-        }
-    }
-
-    /// The same as headers, for a worker that is called.
-    pub fn trace_headers(&self, job: &Job) -> HeaderMap {
-        self.trace_of(job).map(|context| telemetry::headers(&context)).unwrap_or_default()
+        self.0.sight.trace_of(job)
     }
 
     /// Everything that is counted.
@@ -227,10 +227,17 @@ pub(crate) fn door_of(route: &str) -> &'static str {
         "/job" | "/worker" | "/done" => "lightjq",
         _ if route.starts_with("/job/") => "lightjq",
         "/jobs" | "/jobber/queue" => "jobber",
-        _ if route.starts_with("/crore.v1.") => "grpc",
+        _ if route.starts_with("/lakh.") => "lakh",
+        _ if is_grpc(route) => "grpc",
         _ if route.starts_with("/v1/") || OURS.contains(&route) => "http",
         _ => "none",
     }
+}
+
+/// Whether this is where gRPC is called.
+pub(crate) fn is_grpc(path: &str) -> bool {
+    const SERVICES: [&str; 3] = ["/crore.v1.", "/grpc.health.", "/grpc.reflection."];
+    SERVICES.iter().any(|service| path.starts_with(service))
 }
 
 #[cfg(test)]

@@ -5,30 +5,35 @@
 //! lets his own name lead here (DNS rebinding), and what the browser says about the page.
 
 mod host;
+mod origin;
 mod site;
 
 use std::net::SocketAddr;
 
 use crore_core::Code;
 use crore_core::code::excerpt;
-use http::header::HOST;
+use http::header::{HOST, ORIGIN};
 use http::{Request, Version};
 
 use host::Authority;
 pub use host::Host;
+pub use origin::Origin;
 
+use crate::doors::is_grpc;
 use crate::http::Fault;
 
 /// Lets requests through that are meant for this server, and that no foreign page has made.
 #[derive(Debug)]
 pub(crate) struct Guard {
     hosts: Vec<Host>,
+    /// Pages of other sites that may call by gRPC-Web, and only so: what they may read is said there.
+    origins: Vec<Origin>,
 }
 
 impl Guard {
     /// A guard for a server that is known by these names, besides those of this machine.
-    pub(crate) const fn new(hosts: Vec<Host>) -> Self {
-        Self { hosts }
+    pub(crate) const fn new(hosts: Vec<Host>, origins: Vec<Origin>) -> Self {
+        Self { hosts, origins }
     }
 
     /// Whether a request on a connection to `local` may pass.
@@ -43,9 +48,23 @@ impl Guard {
             );
             return Err(Fault::new(Code::HostUnknown, detail));
         }
+        if self.is_allowed(request) {
+            return Ok(());
+        }
         site::check(request, |origin| {
             origin.is_same(&authority) || self.hosts.iter().any(|host| host.names(origin))
         })
+    }
+
+    /// Whether this is a call of gRPC by a page that may make it.
+    fn is_allowed<B>(&self, request: &Request<B>) -> bool {
+        let mut said = request.headers().get_all(ORIGIN).iter();
+        match (said.next(), said.next()) {
+            (Some(said), None) => {
+                is_grpc(request.uri().path()) && self.origins.iter().any(|origin| origin.is(said))
+            }
+            _ => false,
+        }
     }
 
     /// A name or an address of this machine, with our port if it has one, or a name that was configured.

@@ -1,10 +1,11 @@
 //! The doors of crore: listeners that speak one protocol each, over one engine.
 //!
-//! A door translates and decides nothing. [`http`] is the native API under `/v1`; [`lightjq`] and [`jobber`]
-//! speak the words of others; [`listen`] is the accept loop that all of them share, with its time-outs and
-//! caps; [`status`] says what each of our codes is in HTTP. [`access`] knows callers by their tokens, a guard
-//! keeps pages of other sites out, [`tls`] keeps others from listening, and [`audit`] is told of every
-//! change. [`outbound`] is the other direction: whom crore may call.
+//! A door translates and decides nothing. [`http`] is the native API under `/v1`, and [`grpc`] the same for
+//! programs and workers that stay connected; [`lightjq`], [`jobber`] and `lakh` speak the words of others;
+//! [`listen`] is the accept loop that all of them share, with its time-outs and caps; [`status`] says what each of our
+//! codes is in HTTP. [`access`] knows callers by their tokens, a guard keeps pages of other sites out,
+//! [`tls`] keeps others from listening, and [`audit`] is told of every change. [`outbound`] is the other
+//! direction: whom crore may call.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -16,10 +17,12 @@
 pub mod access;
 pub mod audit;
 mod doors;
-mod grpc;
+pub mod grpc;
 mod guard;
 pub mod http;
 pub mod jobber;
+mod journal;
+mod lakh;
 pub mod lightjq;
 pub mod listen;
 pub mod metrics;
@@ -32,5 +35,5 @@ pub mod tls;
 
 pub use crore_wire::Secret;
 pub use doors::{Doors, Options};
-pub use guard::Host;
+pub use guard::{Host, Origin};
 pub use scope::{Scope, Scopes};

@@ -3,7 +3,10 @@
 
 mod connection;
 mod crowd;
+mod http1;
+mod life;
 mod patient;
+mod under_way;
 
 use std::io;
 use std::pin::pin;
@@ -13,14 +16,14 @@ use std::time::Duration;
 use axum::Router;
 use crore_core::Span;
 use crore_wire::words::{Period, Size};
+use hyper::server::conn::{http1 as h1, http2 as h2};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use hyper_util::server::conn::auto;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
-use crate::guard::{Guard, Host};
+use crate::guard::{Guard, Host, Origin};
 use crate::metrics::Metrics;
 use crate::tls::Tls;
 use crowd::Crowd;
@@ -114,18 +117,20 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 pub struct Served {
     router: Router,
     metrics: Metrics,
+    /// Pages of other sites that may call by gRPC-Web.
+    origins: Vec<Origin>,
 }
 
 impl Served {
-    pub(crate) const fn counted(router: Router, metrics: Metrics) -> Self {
-        Self { router, metrics }
+    pub(crate) const fn counted(router: Router, metrics: Metrics, origins: Vec<Origin>) -> Self {
+        Self { router, metrics, origins }
     }
 }
 
 impl From<Router> for Served {
     /// Connections are counted nowhere that can be read.
     fn from(router: Router) -> Self {
-        Self { router, metrics: Metrics::default() }
+        Self { router, metrics: Metrics::default(), origins: Vec::new() }
     }
 }
 
@@ -140,10 +145,10 @@ pub async fn serve(
     let crowd = Crowd::new(options.max_connections, options.max_connections_per_address);
     let phase = watch::Sender::new(Phase::Open);
     let Listener { socket, tls } = listener.into();
-    let Served { router, metrics } = served.into();
-    let guard = Guard::new(options.hosts.clone());
-    let house =
-        Arc::new(House { builder: builder(&options), router, metrics, guard, tls, options });
+    let Served { router, metrics, origins } = served.into();
+    let guard = Guard::new(options.hosts.clone(), origins);
+    let (http1, http2) = builders(&options);
+    let house = Arc::new(House { http1, http2, router, metrics, guard, tls, options });
     let mut shutdown = pin!(shutdown);
     let mut look = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
     loop {
@@ -177,7 +182,7 @@ pub async fn serve(
         let _ = stream.set_nodelay(true);
         let (house, phase) = (Arc::clone(&house), phase.subscribe());
         tokio::spawn(async move {
-            connection::serve(&house, stream, peer, phase).await;
+            connection::serve(house, stream, peer, phase).await;
             drop((seat, connected));
         });
     }
@@ -205,7 +210,8 @@ enum Phase {
 
 /// What all connections share.
 struct House {
-    builder: auto::Builder<TokioExecutor>,
+    http1: h1::Builder,
+    http2: h2::Builder<TokioExecutor>,
     router: Router,
     metrics: Metrics,
     guard: Guard,
@@ -213,23 +219,22 @@ struct House {
     options: Options,
 }
 
-fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
+fn builders(options: &Options) -> (h1::Builder, h2::Builder<TokioExecutor>) {
     // Less than that is none to the library.
     let head = usize::try_from(options.max_head.0).unwrap_or(usize::MAX).max(8 << 10);
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
+    let mut http1 = h1::Builder::new();
+    http1
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from(options.head_time.0))
         .max_buf_size(head);
-    builder
-        .http2()
+    let mut http2 = h2::Builder::new(TokioExecutor::new());
+    http2
         .timer(TokioTimer::new())
         .keep_alive_interval(Duration::from(options.ping_every.0))
         .keep_alive_timeout(Duration::from(options.ping_time.0))
         .max_header_list_size(u32::try_from(head).unwrap_or(u32::MAX))
         .max_concurrent_streams(options.max_streams);
-    builder
+    (http1, http2)
 }
 
 fn is_about_one(error: &io::Error) -> bool {

@@ -4,10 +4,11 @@ use std::sync::OnceLock;
 
 use crore::watch::{Changed, Pushed, Watch};
 use crore_core::{Job, Time};
+use http::HeaderMap;
 
 use crate::grpc::Sessions;
 use crate::metrics::Metrics;
-use crate::telemetry::{Options, Spans, Tracer};
+use crate::telemetry::{self, Options, Spans, Tracer};
 
 /// Sees what happens to jobs.
 #[derive(Debug, Default)]
@@ -30,6 +31,11 @@ impl Sight {
         self.tracer.get()
     }
 
+    /// The trace context of a job's run as headers, for a worker that is called.
+    pub(crate) fn trace_headers(&self, job: &Job) -> HeaderMap {
+        self.trace_of(job).map(|context| telemetry::headers(&context)).unwrap_or_default()
+    }
+
     /// Begins to make spans; `None`: they are made already.
     pub(crate) fn trace(&self, options: Options) -> Option<Spans> {
         let (tracer, spans) = Tracer::new(options, self.metrics.clone());
@@ -49,6 +55,13 @@ impl Watch for Sight {
         self.metrics.started(jobs, at);
         if let Some(tracer) = self.tracer() {
             tracer.started(jobs, at);
+        }
+    }
+
+    fn trace_of(&self, job: &Job) -> Option<String> {
+        match self.tracer() {
+            Some(tracer) => tracer.context_of_run(job),
+            None => job.spec.trace.as_deref().map(ToOwned::to_owned),
         }
     }
 

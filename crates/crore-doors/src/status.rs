@@ -1,7 +1,10 @@
 //! What each code is in HTTP, and in gRPC.
 
+use axum::response::Response;
 use crore_core::Code;
 use http::StatusCode;
+
+use crate::http::Fault;
 
 /// The status of an answer with this code. Exhaustive: a new code has to say what it is here.
 pub const fn status(code: Code) -> StatusCode {
@@ -52,7 +55,13 @@ pub const fn status(code: Code) -> StatusCode {
     }
 }
 
-/// The same in gRPC.
+/// The status of an answer. One in gRPC, whose own is always 200, has that of its problem.
+pub(crate) fn answered(response: &Response) -> u16 {
+    let fault = response.extensions().get::<Fault>();
+    fault.map_or(response.status().as_u16(), |fault| fault.problem().status)
+}
+
+/// What a code is in gRPC.
 pub(crate) const fn grpc(code: Code) -> tonic::Code {
     match code {
         Code::NameEmpty

@@ -127,14 +127,18 @@ impl Tls {
         Ok(true)
     }
 
-    /// The same, for a loop: what becomes of it is written into the log.
-    pub(crate) async fn look_again(&self) {
+    /// The same, for a loop or an operator: what becomes of it is written into the log.
+    pub async fn look_again(&self) {
         let tls = self.clone();
         match tokio::task::spawn_blocking(move || tls.reload()).await {
             Ok(Ok(true)) => tracing::info!("the files of the certificate changed, and are in use"),
             Ok(Ok(false)) => {}
             Ok(Err(error)) => {
-                tracing::error!(%error, "the files of the certificate are of no use; the old ones stay");
+                let error: &dyn std::error::Error = &error;
+                tracing::error!(
+                    error,
+                    "the files of the certificate are of no use; the old ones stay"
+                );
             }
             Err(error) => {
                 tracing::error!(%error, "the files of the certificate cannot be looked at");

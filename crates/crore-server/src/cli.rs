@@ -96,17 +96,27 @@ pub(crate) enum Command {
         #[arg(long)]
         minutes: bool,
     },
-    /// What the server is: version, durability, caps
+    /// What the server is: its version, its doors, and what its answers survive
     Info {
         #[command(flatten)]
         remote: Remote,
     },
-    /// Copy a store, whole and checked, into an empty directory
+    /// Copy a store, whole and checked: that of a running server, or a directory
+    #[command(
+        after_help = "Examples:\n  crore backup --name nightly-1        a running server makes it, below its store.backups\n  crore backup crore-data copy         no server has crore-data open"
+    )]
     Backup {
+        #[command(flatten)]
+        remote: Remote,
+        /// Have the server make it, under this name, below the directory that its `store.backups` names
+        #[arg(long, conflicts_with_all = ["data", "to"])]
+        name: Option<String>,
         /// The directory of the store; no server may have it open
-        data: PathBuf,
+        #[arg(required_unless_present = "name")]
+        data: Option<PathBuf>,
         /// The directory to copy it into; it is made if it is not there
-        to: PathBuf,
+        #[arg(required_unless_present = "name")]
+        to: Option<PathBuf>,
     },
     /// Read everything in a store and say what is wrong; changes nothing
     Verify {
@@ -167,7 +177,7 @@ pub(crate) struct Settings {
     /// Keep jobs in memory: gone when crore stops
     #[arg(long, conflicts_with = "data")]
     memory: bool,
-    /// An extra listener for programs of another queue: jobber=3000, lightjq=6400
+    /// An extra listener for programs of another queue: jobber=3000, lakh=50051, lightjq=6400
     #[arg(long, value_name = "NAME=PORT", value_parser = pair)]
     door: Vec<(String, String)>,
     /// How long workers may still finish when crore is told to stop [default: 25s]

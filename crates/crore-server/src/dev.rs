@@ -12,8 +12,9 @@ use crore::core::{Name, Payload, Spec, State};
 use crore::events::{Happened, Heard};
 use crore::{Engine, Work, block_on};
 
+use crate::bind::Bound;
 use crate::config::{Config, Given};
-use crate::serve::{self, Bound};
+use crate::serve;
 use crate::{logs, out, welcome};
 
 /// A sample job is pushed this often.

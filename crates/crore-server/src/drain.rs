@@ -1,6 +1,6 @@
 //! Being told to stop: the first signal lets workers finish, the second leaves at once.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use crore::Engine;
@@ -9,27 +9,59 @@ use crore_doors::Doors;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::exit::{Failure, Why};
+
 /// How long answers that are under way may take when everything else is over.
 const ANSWERS_FOR: Duration = Duration::from_secs(2);
 
-/// The signals that mean to stop.
+/// The signals that are heard.
 #[derive(Debug)]
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hang_up: Signal,
+    /// Whether a terminal that is closed means to stop.
+    has_terminal: bool,
+}
+
+/// What a signal means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// To stop; which one it was.
+    Stop(&'static str),
+    /// To look again at what may have changed.
+    LookAgain,
 }
 
 impl Signals {
     pub(crate) fn new() -> io::Result<Self> {
-        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
-        Ok(Self { terminate: signal(terminate)?, interrupt: signal(interrupt)? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+            has_terminal: io::stdin().is_terminal(),
+        })
     }
 
-    /// The next one, by its name.
-    pub(crate) async fn next(&mut self) -> &'static str {
+    /// What the next one means. HUP is what operators send to have files read again, and what a terminal
+    /// sends that is closed.
+    pub(crate) async fn told(&mut self) -> Told {
         tokio::select! {
-            _ = self.terminate.recv() => "TERM",
-            _ = self.interrupt.recv() => "INT",
+            _ = self.terminate.recv() => Told::Stop("TERM"),
+            _ = self.interrupt.recv() => Told::Stop("INT"),
+            _ = self.hang_up.recv() => match self.has_terminal {
+                true => Told::Stop("HUP"),
+                false => Told::LookAgain,
+            },
+        }
+    }
+
+    /// The next one that means to stop, by its name.
+    pub(crate) async fn next(&mut self) -> &'static str {
+        loop {
+            if let Told::Stop(signal) = self.told().await {
+                return signal;
+            }
         }
     }
 }
@@ -91,6 +123,24 @@ pub(crate) async fn drain(
         tracing::warn!("connections were still open");
     }
     Ok(())
+}
+
+/// How long callers are still told why nothing is answered any more, before a server whose store gave up
+/// ends. It is over well within a second, which is what is promised.
+const TOLD_FOR: Duration = Duration::from_millis(500);
+
+/// Says that the store gave up, which is the end of the server: nothing can be read or written any more, and
+/// whoever looks after it starts it again. For a moment callers, and whoever asks whether it is ready, are
+/// told so.
+pub(crate) async fn give_up(why: &str, signals: &mut Signals) -> anyhow::Error {
+    tracing::error!(
+        why,
+        "the store gave up, and crore ends: nothing that was answered is lost, and nothing more is accepted; see \
+         that its disk is sound and has room, and start crore again"
+    );
+    // Whoever does not want to wait says so.
+    let _ = tokio::time::timeout(TOLD_FOR, signals.next()).await;
+    Failure::new(Why::Failed, format!("the store gave up: {why}")).into()
 }
 
 /// How long the store may take to close when nobody wants to wait any more.

@@ -1,5 +1,6 @@
 //! crore: a job queue in one binary. `crore serve` starts it; the other commands speak to it.
 
+mod bind;
 mod cli;
 mod commands;
 mod config;

@@ -1,10 +1,10 @@
 //! `crore serve`: open the store, listen, and stay until told to stop.
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use crore::{Engine, Options};
@@ -15,21 +15,30 @@ use crore_doors::tls::Tls;
 use crore_doors::{Doors, listen};
 use crore_store::{Memory, SystemClock};
 use crore_wire::words::Period;
-use tokio::net::TcpListener;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use tokio::task::JoinSet;
 
+use crate::bind::{Bound, bind};
 use crate::cli::Settings;
 use crate::config::{self, Config, Flags};
-use crate::drain::{self, Closing, Signals};
+use crate::drain::{self, Closing, Signals, Told};
 use crate::exit::{Failure, Why};
 use crate::{logs, telemetry, welcome};
+
+/// How long what nobody waits for may take to end.
+const LEAVE_WITHIN: Duration = Duration::from_millis(100);
 
 /// Runs a server until it is told to stop.
 pub(crate) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     let config = understood(settings.config.as_deref(), settings.flags())?;
     let _logs = logs::start(&config)?;
     let engine = open(&config)?;
-    runtime()?.block_on(serve(&engine, &config, welcome::serve))?;
+    let runtime = runtime()?;
+    let served = runtime.block_on(serve(&engine, &config, welcome::serve));
+    // A backup that is being made is no reason to stay, and says by itself that it is not finished.
+    runtime.shutdown_timeout(LEAVE_WITHIN);
+    served?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -90,13 +99,6 @@ pub(crate) fn not_opened(error: crore::Error, dir: &str) -> anyhow::Error {
     }
 }
 
-/// A listener, and the door it is for; the main one is for all.
-pub(crate) struct Bound {
-    pub(crate) door: Option<config::DoorName>,
-    pub(crate) address: SocketAddr,
-    listener: TcpListener,
-}
-
 /// Serves until told to stop, and drains. `welcome` is told where it listens.
 pub(crate) async fn serve(
     engine: &Engine,
@@ -115,7 +117,7 @@ pub(crate) async fn serve(
     }
     let listens = bound.iter().map(|one| one.address).collect();
     let mut options = config.doors(listens);
-    options.access.insecure = config.listen.insecure;
+    options.outbound.roots = trusted(config.outbound.ca.as_deref())?;
     let audit = Audit::open(&config.audit.options()).context("cannot write the audit log")?;
     let doors = Doors::audited(engine.clone(), options, audit);
     let exporter = telemetry::start(&config.telemetry, &doors)?;
@@ -136,13 +138,23 @@ pub(crate) async fn serve(
             report(ended);
         }
     };
-    let signal = tokio::select! {
-        signal = signals.next() => signal,
-        () = ended() => anyhow::bail!("every listener has ended"),
+    let mut fate = JoinSet::new();
+    let living = engine.clone();
+    fate.spawn(async move { living.gave_up().await });
+    let signal = loop {
+        tokio::select! {
+            told = signals.told() => match told {
+                Told::Stop(signal) => break signal,
+                Told::LookAgain => look_again(tls.as_ref()).await,
+            },
+            Some(Ok(why)) = fate.join_next() => return Err(drain::give_up(&why, &mut signals).await),
+            () = ended() => anyhow::bail!("every listener has ended"),
+        }
     };
     tracing::info!(signal, drain_for = %Period(config.listen.drain_for), "told to stop: letting workers finish");
     tokio::select! {
         drained = drain::drain(&doors, &closing, config.listen.drain_for, ended()) => drained?,
+        Some(Ok(why)) = fate.join_next() => return Err(drain::give_up(&why, &mut signals).await),
         signal = signals.next() => drain::leave(signal, engine.clone()).await,
     }
     if let Some(exporter) = exporter {
@@ -150,6 +162,28 @@ pub(crate) async fn serve(
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Reads again what may have changed.
+async fn look_again(tls: Option<&Tls>) {
+    tracing::info!("told by HUP to look again at the files of the certificate");
+    if let Some(tls) = tls {
+        tls.look_again().await;
+    }
+}
+
+/// The certificates of the authorities in a file.
+fn trusted(path: Option<&Path>) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let wrong = |why: String| {
+        Failure::new(Why::Usage, format!("`outbound.ca`: `{}` {why}", path.display()))
+    };
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = read.map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    if found.is_empty() {
+        return Err(wrong("holds no certificate in PEM".to_owned()).into());
+    }
+    Ok(found)
 }
 
 fn report(ended: Result<Result<(), listen::Error>, tokio::task::JoinError>) {
@@ -177,35 +211,4 @@ async fn may_listen(
         }
     }
     Ok(())
-}
-
-async fn bind(config: &Config) -> anyhow::Result<Vec<Bound>> {
-    let mut bound = Vec::new();
-    for address in &config.listen.address.0 {
-        bound.push(bind_one(None, *address).await?);
-    }
-    let main = bound.first().map(|one: &Bound| one.address);
-    for (door, port) in config.doors.open() {
-        if let Some(main) = main {
-            bound.push(bind_one(Some(door), port.resolve(main)).await?);
-        }
-    }
-    Ok(bound)
-}
-
-async fn bind_one(door: Option<config::DoorName>, address: SocketAddr) -> anyhow::Result<Bound> {
-    let listener = match TcpListener::bind(address).await {
-        Ok(listener) => listener,
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            let flag = door.map_or("--listen".to_owned(), |door| format!("--door {door}=PORT"));
-            let message = format!(
-                "another program listens on {address}, perhaps another crore; choose another \
-                 address with `{flag}`"
-            );
-            return Err(Failure::new(Why::Conflict, message).into());
-        }
-        Err(error) => return Err(anyhow!(error).context(format!("cannot listen on {address}"))),
-    };
-    let address = listener.local_addr()?;
-    Ok(Bound { door, address, listener })
 }

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use crore::Engine;
 use crore_wire::words::Period;
 
+use crate::bind::Bound;
 use crate::config::{Config, Durability};
-use crate::serve::Bound;
 
 /// Says where crore listens, where jobs are kept, and what to try next.
 pub(crate) fn serve(engine: &Engine, config: &Config, bound: &[Bound]) {

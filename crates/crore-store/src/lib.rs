@@ -83,6 +83,12 @@ pub trait Store: Jobs + Upkeep + Views + Registry {
         None
     }
 
+    /// Comes when it gives up (from then on it is [`Ailment::Poisoned`]), with the reason, for whoever
+    /// looks after it. A store that never does never answers.
+    fn gave_up(&self) -> Pin<Box<dyn Future<Output = String> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+
     /// What it can tell of its own work without asking anybody; `None`: nothing.
     fn vitals(&self) -> Option<Vitals> {
         None

@@ -8,6 +8,8 @@ pub(crate) const MARIADB: &str = "CRORE_TEST_MARIADB";
 pub(crate) const REDIS: &str = "CRORE_TEST_REDIS";
 /// `host:port` of every node of the Redis Cluster that all tests share, comma-separated.
 pub(crate) const REDIS_CLUSTER: &str = "CRORE_TEST_REDIS_CLUSTER";
+/// Where what tests download is kept, instead of the user's cache.
+pub(crate) const CACHE: &str = "CRORE_TEST_CACHE";
 
 /// The value of a variable; empty counts as unset.
 #[expect(clippy::disallowed_methods, reason = "the testkit is a tool, and this is its one look")]

@@ -3,8 +3,8 @@
 //!
 //! A test that needs a server asks [`shared`] for one and takes a schema or key prefix of its own
 //! from [`unique_name`]. A test that stops, kills or fills its server starts one for itself, with
-//! [`Postgres::start`] and its siblings. On a machine without the server's package both give
-//! [`Error::Missing`], which [`or_skip`] turns into a loud skip; where `CI=true` is set nothing
+//! [`Postgres::start`] and its siblings. Programs from PyPI come by [`Pypi`], and those from npm by [`Npm`]. On a machine
+//! without the server's package both give [`Error::Missing`], which [`or_skip`] turns into a loud skip; where `CI=true` is set nothing
 //! may be skipped, so they panic.
 //!
 //! What a test drives can be written down in a [`history`], which is then held to the promises.
@@ -15,12 +15,15 @@
 
 mod clock;
 mod dice;
+mod download;
 mod environment;
 mod error;
 mod eventually;
 pub mod history;
 mod install;
 pub mod mount;
+mod npm;
+mod pypi;
 mod server;
 pub mod shared;
 mod signal;
@@ -31,6 +34,8 @@ pub use dice::Dice;
 pub use error::{Error, or_skip};
 pub use eventually::{Check, eventually, eventually_async};
 pub use install::install_missing;
+pub use npm::Npm;
+pub use pypi::Pypi;
 pub use server::mariadb::MariaDb;
 pub use server::package::Package;
 pub use server::postgres::Postgres;

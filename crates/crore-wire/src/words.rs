@@ -48,6 +48,22 @@ impl FromStr for Period {
     }
 }
 
+impl Period {
+    /// In its two longest units, for people: `1h59m` of what is a little less than two hours.
+    pub fn roughly(self) -> String {
+        let mut rest = self.0.as_millis();
+        let mut said = String::new();
+        let longest = UNITS.iter().position(|(_, of)| rest >= *of).unwrap_or(UNITS.len());
+        for (unit, of) in UNITS.iter().skip(longest).take(2) {
+            if rest >= *of {
+                said += &format!("{}{unit}", rest / of);
+            }
+            rest %= of;
+        }
+        if said.is_empty() { "0s".to_owned() } else { said }
+    }
+}
+
 impl fmt::Display for Period {
     /// In the longest unit that says it exactly.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -141,6 +157,22 @@ as_text!(Period Size Moment);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_length_of_time_is_told_roughly_in_its_two_longest_units() {
+        for (millis, said) in [
+            (0, "0s"),
+            (7, "7ms"),
+            (1_007, "1s7ms"),
+            (60_000, "1m"),
+            (7_199_914, "1h59m"),
+            (7_200_000, "2h"),
+            (86_400_999, "1d"),
+            (90_000_000, "1d1h"),
+        ] {
+            assert_eq!(Period(Span::from_millis(millis)).roughly(), said);
+        }
+    }
 
     #[test]
     fn lengths_of_time_are_read_and_written() {

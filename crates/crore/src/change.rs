@@ -128,10 +128,15 @@ impl Inner {
         Ok(())
     }
 
-    async fn write(&self, made: Vec<Made>, answers: &mut [Option<Decided>]) -> Result<(), Error> {
+    async fn write(
+        &self,
+        mut made: Vec<Made>,
+        answers: &mut [Option<Decided>],
+    ) -> Result<(), Error> {
         if made.is_empty() {
             return Ok(());
         }
+        made.iter_mut().for_each(|made| self.pass_trace_on(made));
         let writes = made.iter().map(|made| Write::Job(made.change.clone())).collect();
         let doubt = Doubt::new(|| self.in_doubt(made.iter().map(|made| &made.job), self.now()));
         let begun_at = self.watch.get().map(|_| self.now());
@@ -157,6 +162,20 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Follow-ups that bring no trace context belong to the trace of the job that they follow.
+    fn pass_trace_on(&self, made: &mut Made) {
+        for effect in &mut made.change.effects {
+            let Effect::Push(jobs) = effect else { continue };
+            let context = match self.watch.get() {
+                Some(watch) => watch.trace_of(&made.job).map(Into::into),
+                None => made.job.spec.trace.clone(),
+            };
+            for job in jobs.iter_mut().filter(|job| job.spec.trace.is_none()) {
+                job.spec.trace.clone_from(&context);
+            }
+        }
     }
 
     /// Tells everybody whom a change that is durable concerns.

@@ -3,7 +3,7 @@
 //!
 //! A wake-up says in which queue there is something new, and not of which kind: one of those who wait for
 //! any kind looks, and one for each kind that somebody waits for. Those for whom it was nothing line up
-//! again, and wake nobody.
+//! again where they stood, and wake nobody: whoever waits longest is next.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -140,7 +140,12 @@ impl Waiters {
             if list.len() > TIDY_ABOVE && list.len() == list.capacity() {
                 list.retain(|place| is_waiting(*place, &self.by_id));
             }
-            list.push_back(Place { id, turn });
+            // Who looked in vain has waited longer than those who came meanwhile.
+            let behind = match list.back() {
+                Some(last) if last.id > id => list.iter().position(|place| place.id > id),
+                _ => None,
+            };
+            list.insert(behind.unwrap_or(list.len()), Place { id, turn });
         }
     }
 

@@ -198,6 +198,11 @@ impl Engine {
         Ok(Self { inner, life: Arc::new(Life { stop: Mutex::new(Some(stop)) }) })
     }
 
+    /// The store that it opened itself, until it is stopped.
+    pub(crate) fn embedded(&self) -> Option<Arc<Embedded>> {
+        self.life.lock().as_ref().and_then(|stop| stop.embedded.clone())
+    }
+
     fn own(&mut self, store: Arc<Embedded>) {
         if let Some(stop) = self.life.lock().as_mut() {
             stop.embedded = Some(store);
@@ -238,6 +243,13 @@ impl Engine {
     /// What is wrong with the engine's store, as far as is known; `None`: nothing.
     pub fn ailment(&self) -> Option<Ailment> {
         self.inner.store.ailment()
+    }
+
+    /// Comes when the engine's store gives up, because what it wrote is perhaps not on the disk, with the
+    /// reason. Everything that was answered is kept; nothing more is promised until the engine is opened
+    /// anew. On a store that does not give up it never comes.
+    pub async fn gave_up(&self) -> String {
+        self.inner.store.gave_up().await
     }
 
     /// What callers may not pass.

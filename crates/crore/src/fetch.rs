@@ -17,6 +17,9 @@ use crate::upkeep::Duty;
 /// How many kinds in all of its queues a fetch may ask for, as many times what it may ask for in one.
 const LISTS: usize = 10;
 
+/// How many jobs a store elsewhere is asked for at once, at least.
+const FAR: usize = 64;
+
 /// What a fetch asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetch {
@@ -62,8 +65,8 @@ impl Fetch {
         }
     }
 
-    fn claim(&self) -> Claim {
-        let Self { queues, kinds, n, order, worker, .. } = self.clone();
+    fn claim(&self, n: usize) -> Claim {
+        let Self { queues, kinds, order, worker, .. } = self.clone();
         Claim { queues, kinds, n, order, worker }
     }
 }
@@ -122,24 +125,27 @@ impl Inner {
         gives_up: impl Fn() -> bool,
     ) -> Result<Vec<Job>, Error> {
         ask.check(self.caps.fetch)?;
-        let jobs = self.claim(ask).await?;
+        let (jobs, _) = self.claim(ask).await?;
         if !jobs.is_empty() || ask.wait.is_zero() {
             return Ok(jobs);
         }
+        // Whoever waits keeps no room for jobs that are not there.
+        drop(jobs);
         let ends_at = self.now().after(ask.wait);
         let ticket = self.dispatch.enter(&ask.queues, ask.kinds.as_deref());
         loop {
             ticket.line_up();
-            let jobs = self.claim(ask).await?;
+            let (jobs, may_be_more) = self.claim(ask).await?;
             ticket.has_looked();
-            if jobs.len() == ask.n {
+            if may_be_more {
                 ticket.pass_on();
             }
             if !jobs.is_empty() || self.is_quiet() || gives_up() {
                 return Ok(jobs);
             }
+            drop(jobs);
             if !self.woken(&ticket, ends_at).await && self.now() >= ends_at {
-                return Ok(jobs);
+                return Ok(Vec::new());
             }
         }
     }
@@ -156,14 +162,44 @@ impl Inner {
         .await
     }
 
-    /// What is there now. If a limit lets more through later, one of those who wait is woken then.
-    async fn claim(&self, ask: &Fetch) -> Result<Vec<Job>, Error> {
+    /// What is there now and fits into one answer, and whether there may be more. Nobody knows how large a
+    /// job is before it is taken, so no more are taken at once than fit if each is as large as it may be;
+    /// but one always is.
+    async fn claim(&self, ask: &Fetch) -> Result<(Vec<Job>, bool), Error> {
+        let (mut took, mut bytes) = (Vec::new(), 0);
+        while took.len() < ask.n && bytes < self.caps.fetch_bytes {
+            let n = self.fitting(bytes).min(ask.n - took.len());
+            let jobs = match self.claim_some(ask, n).await {
+                Ok(jobs) => jobs,
+                Err(error) if took.is_empty() => return Err(error),
+                // What was taken is handed out; who asks next is told.
+                Err(_) => break,
+            };
+            let were_all = jobs.len() < n;
+            bytes += jobs.iter().map(|job| job.spec.payload.bytes.len()).sum::<usize>();
+            took.extend(jobs);
+            if were_all {
+                return Ok((took, false));
+            }
+        }
+        Ok((took, true))
+    }
+
+    /// How many jobs fit where there are so many bytes already. A store elsewhere is asked for some at a
+    /// time in any case: to ask it often takes longer than to send a little more.
+    fn fitting(&self, bytes: usize) -> usize {
+        let fit = self.caps.fetch_bytes.saturating_sub(bytes) / self.caps.payload_bytes.max(1);
+        fit.max(if self.store.is_near() { 1 } else { FAR })
+    }
+
+    /// Some of what is there now. If a limit lets more through later, one of those who wait is woken then.
+    async fn claim_some(&self, ask: &Fetch, n: usize) -> Result<Vec<Job>, Error> {
         if self.is_quiet() {
             return Ok(Vec::new());
         }
         // Whoever leaves now may have been given jobs, and their leases have to end.
         let doubt = Doubt::new(|| self.want(Duty::Rescue, self.now()));
-        let claimed = self.store.claim(ask.claim()).await?;
+        let claimed = self.store.claim(ask.claim(n)).await?;
         doubt.over();
         if let Some(first) = claimed.jobs.iter().map(|job| job.live.lease_until).min() {
             self.want(Duty::Rescue, first);

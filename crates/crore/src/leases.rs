@@ -25,8 +25,8 @@ impl Engine {
     /// Workers are gone, and these deliveries with them: their jobs are given to others now, at no cost in
     /// attempts, and a crash is counted for each. One that was reported meanwhile is left alone.
     pub async fn lapse(&self, held: Vec<(JobId, Delivery)>) -> Result<(), Error> {
-        let lapsed = |(id, delivery)| (Which::Id(id), Event::Lapsed(delivery));
-        self.inner.change(held.into_iter().map(lapsed).collect(), decide).await?;
+        let vanished = |(id, delivery)| (Which::Id(id), Event::Vanished(delivery));
+        self.inner.change(held.into_iter().map(vanished).collect(), decide).await?;
         Ok(())
     }
 

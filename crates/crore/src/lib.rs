@@ -73,12 +73,14 @@
 //! | let the clock push | [`Engine::set_schedule`] |
 //! | hold a rate or a concurrency | [`Engine::set_limit`] |
 //! | cancel, retry, delete, change | [`Engine::act`], [`Engine::act_on_all`] |
+//! | copy it while it is used | [`Engine::backup`] |
 //! | leave in peace | [`Engine::quiet`], [`Engine::idle`] |
 //! | ask why a job is not running | [`Engine::explain`] |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod act;
+mod backup;
 mod block;
 mod change;
 mod dispatch;
@@ -90,6 +92,7 @@ pub mod explain;
 pub mod fetch;
 pub mod finish;
 mod hold;
+mod holders;
 mod leases;
 mod limits;
 pub mod pop;

@@ -24,6 +24,11 @@ pub trait Watch: Debug + Send + Sync {
     /// Jobs were handed out. Their leases count from here.
     fn started(&self, jobs: &[Job], at: Time);
 
+    /// The trace context under which a job that was handed out is run, and its follow-ups are pushed.
+    fn trace_of(&self, job: &Job) -> Option<String> {
+        job.spec.trace.as_deref().map(ToOwned::to_owned)
+    }
+
     /// Something became of a job.
     fn changed(&self, change: &Changed<'_>);
 }

@@ -27,9 +27,10 @@ fn survives(harm: Harm, rounds: u32, seed: u64) -> Option<Tally> {
     let tally = or_skip(tally)?;
     println!("{tally}");
     let least = u64::from(rounds);
-    let Tally { acknowledged, deliveries, accepted, unknown, .. } = tally;
+    let Tally { acknowledged, deliveries, posted, accepted, unknown, .. } = tally;
     assert!(acknowledged > 2 * least && deliveries > 2 * least, "too little: {tally:?}");
     assert!(accepted > 2 * least && unknown > 0, "too little: {tally:?}");
+    assert!(posted > least / 4, "too little was posted: {tally:?}");
     assert_eq!((tally.lost, tally.doubled), (0, 0));
     Some(tally)
 }

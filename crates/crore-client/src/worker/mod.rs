@@ -58,11 +58,8 @@ impl Stop {
 impl Worker {
     /// A worker with one slot, a fresh incarnation, and the queues that are named after its kinds.
     pub fn new(client: &Client) -> Self {
-        let incarnation = format!(
-            "{:016x}{:016x}",
-            getrandom::u64().unwrap_or_default(),
-            std::process::id()
-        );
+        let incarnation =
+            format!("{:016x}{:016x}", getrandom::u64().unwrap_or_default(), std::process::id());
         let hello = v1::Hello { slots: 1, incarnation, ..v1::Hello::default() };
         let (client, stop) = (client.clone(), Stop::default());
         Self { client, hello, handlers: HashMap::new(), grace: GRACE, stop }

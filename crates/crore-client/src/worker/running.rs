@@ -6,8 +6,8 @@ use crore_wire::grpc::v1;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::delivery::{Delivery, Outcome};
 use super::Handler;
+use super::delivery::{Delivery, Outcome};
 
 /// What running jobs say.
 #[derive(Debug)]

@@ -25,6 +25,10 @@ pub fn decide(job: &Job, event: &Event, dice: u64) -> Result<Change, Refusal> {
             change.seen.lease_until = Some(job.live.lease_until);
             Ok(change)
         }
+        Event::Vanished(delivery) => {
+            current(job, *delivery)?;
+            Ok(vanished(job, dice))
+        }
         Event::TimedOut(delivery) => {
             current(job, *delivery)?;
             let error = Failure { ended: Ended::TimedOut, error: "timed out".into(), detail: None };
@@ -173,6 +177,18 @@ fn lapsed(job: &Job, dice: u64) -> Change {
         Lapse::Crash { quarantine } => crashed(job, failure, quarantine),
         Lapse::Failure => failed(job, failure, Again::ByPolicy, &[], dice),
         Lapse::Again => failed(job, failure, Again::After(Span::ZERO), &[], dice),
+    }
+}
+
+/// A worker that is gone is like one that fell silent, but for a job whose silence costs an attempt: that its
+/// worker went away says nothing about the job.
+fn vanished(job: &Job, dice: u64) -> Change {
+    match job.spec.lapse {
+        Lapse::Again if !job.live.stop => {
+            let error = "the worker went away".into();
+            crashed(job, Failure { ended: Ended::Lapsed, error, detail: None }, None)
+        }
+        _ => lapsed(job, dice),
     }
 }
 

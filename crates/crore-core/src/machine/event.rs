@@ -21,8 +21,10 @@ pub enum Event {
         /// What it says.
         report: Report,
     },
-    /// A delivery's lease ended, or its worker's stream closed, without a report.
+    /// A delivery's lease ended without a report.
     Lapsed(Delivery),
+    /// A delivery's worker is gone, and was so before its lease ended: its stream closed.
+    Vanished(Delivery),
     /// A delivery took longer than the job's timeout.
     TimedOut(Delivery),
     /// A job that is fire and forget was handed over.

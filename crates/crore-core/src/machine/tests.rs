@@ -177,6 +177,7 @@ fn events() -> impl Strategy<Value = Event> {
         6 => (proptest::option::of(deliveries()), outcomes())
             .prop_map(|(delivery, outcome)| Event::Finished { delivery, report: report(outcome) }),
         2 => deliveries().prop_map(Event::Lapsed),
+        1 => deliveries().prop_map(Event::Vanished),
         1 => deliveries().prop_map(Event::TimedOut),
         1 => deliveries().prop_map(Event::HandedOver),
         1 => Just(Event::Cancel),
@@ -282,6 +283,7 @@ fn an_old_delivery_is_stale_and_changes_nothing() {
         Event::Finished { delivery: Some(Delivery(1)), report: report(DONE) },
         Event::Finished { delivery: None, report: report(DONE) },
         Event::Lapsed(Delivery(1)),
+        Event::Vanished(Delivery(1)),
         Event::TimedOut(Delivery(1)),
         Event::HandedOver(Delivery(1)),
     ] {
@@ -299,6 +301,18 @@ fn hand_backs_snoozes_and_crashes_cost_no_attempt() {
         let world = life(spec(), &[Step::Claim, end]);
         assert_eq!(world.job.expect("kept").live.attempt, 0);
     }
+}
+
+#[test]
+fn a_reservation_that_ends_costs_an_attempt_and_a_worker_that_is_gone_none() {
+    let spec = Spec { reports: Reports::Any, lapse: Lapse::Again, ..spec() };
+    let lapse = Step::Event(Event::Lapsed(Delivery(1)));
+    let job = life(spec.clone(), &[Step::Claim, lapse]).job.expect("kept");
+    assert_eq!((job.live.state, job.live.attempt, job.live.crashes), (State::Ready, 1, 0));
+    let gone = |d| [Step::Claim, Step::Event(Event::Vanished(Delivery(d)))];
+    let steps: Vec<_> = (1..=9).flat_map(gone).collect();
+    let job = life(spec, &steps).job.expect("kept");
+    assert_eq!((job.live.state, job.live.attempt, job.live.crashes), (State::Ready, 0, 9));
 }
 
 #[test]

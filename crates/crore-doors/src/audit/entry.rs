@@ -10,6 +10,7 @@ use super::Audit;
 use crate::access::{Caller, REQUEST_ID, Who, random, redacted};
 use crate::http::Fault;
 use crate::scope::Scope;
+use crate::status::answered;
 
 /// How many characters of an address, or of what a handler says, are written.
 const LONGEST: usize = 1000;
@@ -57,7 +58,7 @@ impl Entry {
 
     /// The same, with what was answered; and the answer, with the id by which the entry is found.
     pub(crate) fn answered(mut self, response: &mut Response) -> Self {
-        self.status = Some(response.status().as_u16());
+        self.status = Some(answered(response));
         let fault = response.extensions().get::<Fault>();
         self.code = fault.map(|fault| fault.problem().code.clone().into_owned());
         let about = response.extensions().get::<About>();

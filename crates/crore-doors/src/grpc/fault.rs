@@ -2,6 +2,7 @@
 
 use crore_core::{Code, Invalid};
 use crore_wire::grpc::{RpcStatus, v1};
+use prost::Message;
 use tonic::Status;
 
 use crate::http::Fault;
@@ -25,13 +26,27 @@ impl From<Fault> for Status {
     }
 }
 
+/// A status of ours as the fault that it was made from, by which it is counted and written down.
+pub(super) fn noted<B>(mut response: http::Response<B>) -> http::Response<B> {
+    let fault = response.extensions().get::<Status>().and_then(|status| {
+        let details = RpcStatus::decode(status.details()).ok()?;
+        let problem = v1::Problem::decode(&*details.details.first()?.value).ok()?;
+        let code = Code::ALL.iter().find(|code| code.as_str() == problem.code)?;
+        Some(Fault::new(*code, problem.message))
+    });
+    if let Some(fault) = fault {
+        response.extensions_mut().insert(fault);
+    }
+    response
+}
+
 /// A rule that a call breaks.
-pub(super) fn invalid(invalid: Invalid) -> Status {
+pub(crate) fn invalid(invalid: Invalid) -> Status {
     Fault::from(invalid).into()
 }
 
 /// An error of the engine.
-pub(super) fn failed(error: crore::Error) -> Status {
+pub(crate) fn failed(error: crore::Error) -> Status {
     Fault::from(error).into()
 }
 

@@ -1,46 +1,70 @@
-//! What every call of gRPC passes, and what is answered where there is none.
+//! Who may call, and what is answered where there is nothing to call.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
-use crore_core::Code;
+use axum::response::Response;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue};
 use tonic::Status;
 
-use crate::http::{Fault, Gate};
+use super::hurry::hurried;
+use super::web::is_web;
+use super::{Needs, count};
+use crate::Doors;
+use crate::http::{Fault, Gate, admit_any};
 use crate::telemetry::Context;
 
 /// Whether a request speaks gRPC, or gRPC-Web.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).map(http::HeaderValue::as_bytes);
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     kind.is_some_and(|kind| kind.starts_with(b"application/grpc"))
 }
 
-/// Admits a call, or says why not in a status.
-pub(super) async fn admit(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
-    if !is_grpc(request.headers()) || request.method() != Method::POST {
-        let why = "this is a call of gRPC: POST, with the content type `application/grpc`";
-        return Fault::new(Code::MediaType, why).into_response();
-    }
+/// A call, and what it needs.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) doors: Doors,
+    pub(super) call: &'static str,
+    pub(super) needs: Needs,
+}
+
+/// Admits a call, or says why not in a status. How it ends is counted either way.
+pub(super) async fn admit(
+    State(entry): State<Entry>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     if let Some(context) = Context::of(request.headers()) {
         request.extensions_mut().insert(context);
     }
-    let response = gate.pass(request, next).await;
-    match response.extensions().get::<Fault>() {
-        Some(fault) => told(fault.clone()),
-        None => response,
-    }
+    let Entry { doors, call, needs } = entry;
+    let metrics = doors.metrics().clone();
+    let request = hurried(call, doors.options().body_time, request);
+    let response = match needs {
+        Needs::Nothing => next.run(request).await,
+        Needs::Any => admit_any(State(doors), request, next).await,
+        Needs::One(scope) => Gate { doors, scope }.pass(request, next).await,
+    };
+    let said = response.extensions();
+    let response = match (said.get::<Status>(), said.get::<Fault>()) {
+        (None, Some(fault)) => told(fault.clone()),
+        _ => response,
+    };
+    count::counted(metrics, call, response)
 }
 
 /// A fault as a status, by which it is also counted.
-fn told(fault: Fault) -> Response {
+pub(crate) fn told(fault: Fault) -> Response {
     let mut response: Response = Status::from(fault.clone()).into_http();
     response.extensions_mut().insert(fault);
     response
 }
 
-/// The answer where there is no such call.
-pub(crate) fn unimplemented() -> Response {
-    Status::unimplemented("there is no such call here").into_http()
+/// The answer where there is no such call, for whoever asks in these headers.
+pub(crate) fn unimplemented(headers: &HeaderMap) -> Response {
+    let mut response: Response = Status::unimplemented("there is no such call here").into_http();
+    if let Some(kind) = headers.get(CONTENT_TYPE).filter(|_| is_web(headers)) {
+        response.headers_mut().insert(CONTENT_TYPE, kind.clone());
+    }
+    response
 }

@@ -17,6 +17,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::fault::{failed, invalid, missing};
 use crate::Doors;
+use crate::audit::About;
 use crate::http::{Fault, acted, ended, find, told, trace, unacceptable};
 use crate::telemetry::Context;
 
@@ -148,7 +149,10 @@ async fn act(doors: &Doors, job: v1::JobRef, act: &Act) -> Answer<v1::Acted> {
         _ => get(doors, job).await?.id,
     };
     let state = state(acted(doors, id, act).await?);
-    Ok(Response::new(v1::Acted { id: id.0, state }))
+    let mut response = Response::new(v1::Acted { id: id.0, state });
+    // The path does not say which.
+    response.extensions_mut().insert(About(format!("job {id}")));
+    Ok(response)
 }
 
 /// The trace context of a call.

@@ -1,75 +1,194 @@
 //! gRPC on the same port: our own services, and those by which tools find out about them.
+//!
+//! | call | what it passes, from the outside |
+//! |---|---|
+//! | any | the guard of all doors; CORS, media type and gRPC-Web (`web`); who may call (`gate`); how it ends is counted (`count`) |
+//!
+//! The services are `crore.v1.Jobs`, `Work` and `Admin`, [`lakh`], `grpc.health.v1.Health`, which anybody may ask, and
+//! `grpc.reflection`, in both versions that tools speak.
 
+mod admin;
+mod count;
 mod fault;
 mod gate;
+mod health;
+mod hurry;
 mod jobs;
 mod stream;
+mod web;
 mod work;
+
+use std::convert::Infallible;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use crore_wire::grpc::DESCRIPTORS;
+use crore_wire::grpc::v1::admin_server::AdminServer;
 use crore_wire::grpc::v1::jobs_server::JobsServer;
 use crore_wire::grpc::v1::work_server::WorkServer;
+use serde::{Deserialize, Serialize};
+use tonic_health::pb::health_server::HealthServer;
+use tower::{Service, ServiceExt};
 
-use crate::http::Gate;
-use crate::{Doors, Scope};
+use crate::{Doors, Origin, Scope, lakh};
 
-pub(crate) use gate::{is_grpc, unimplemented};
-pub(crate) use stream::Sessions;
+pub(crate) use fault::{failed, invalid};
+pub(crate) use gate::{is_grpc, told, unimplemented};
+pub(crate) use stream::{Looking, Sessions};
 
-/// Every call, with the scope that it needs. There is no other way in.
+/// How this door is set up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Options {
+    /// Whether tools may ask which calls there are. It tells nothing that the documentation does not, and
+    /// where there are tokens it needs one; so it is on unless somebody switches it off.
+    pub reflection: bool,
+    /// Pages of other sites that may call by gRPC-Web.
+    pub allow_origins: Vec<Origin>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { reflection: true, allow_origins: Vec::new() }
+    }
+}
+
+/// What a caller has to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    /// Nothing: anybody may call.
+    Nothing,
+    /// Any scope at all.
+    Any,
+    /// This one.
+    One(Scope),
+}
+
+const PUSH: Needs = Needs::One(Scope::Push);
+const WORK: Needs = Needs::One(Scope::Work);
+const READ: Needs = Needs::One(Scope::Read);
+const OPERATE: Needs = Needs::One(Scope::Operate);
+const DEFINE: Needs = Needs::One(Scope::Define);
+
+/// Every call, with what it needs. There is no other way in.
 #[rustfmt::skip]
-const CALLS: &[(&str, Scope)] = &[
-    ("/crore.v1.Jobs/Push",       Scope::Push),
-    ("/crore.v1.Jobs/PushStream", Scope::Push),
-    ("/crore.v1.Jobs/Get",        Scope::Read),
-    ("/crore.v1.Jobs/List",       Scope::Read),
-    ("/crore.v1.Jobs/Cancel",     Scope::Operate),
-    ("/crore.v1.Jobs/Retry",      Scope::Operate),
-    ("/crore.v1.Jobs/Delete",     Scope::Operate),
-    ("/crore.v1.Jobs/Change",     Scope::Operate),
-    ("/crore.v1.Jobs/Wait",       Scope::Push),
-    ("/crore.v1.Work/Stream",     Scope::Work),
-    ("/crore.v1.Work/Fetch",      Scope::Work),
-    ("/crore.v1.Work/Renew",      Scope::Work),
-    ("/crore.v1.Work/Finish",     Scope::Work),
+const CALLS: &[(&str, Needs)] = &[
+    ("/crore.v1.Jobs/Push",            PUSH),
+    ("/crore.v1.Jobs/PushStream",      PUSH),
+    ("/crore.v1.Jobs/Get",             READ),
+    ("/crore.v1.Jobs/List",            READ),
+    ("/crore.v1.Jobs/Cancel",          OPERATE),
+    ("/crore.v1.Jobs/Retry",           OPERATE),
+    ("/crore.v1.Jobs/Delete",          OPERATE),
+    ("/crore.v1.Jobs/Change",          OPERATE),
+    ("/crore.v1.Jobs/Wait",            PUSH),
+    ("/crore.v1.Work/Stream",          WORK),
+    ("/crore.v1.Work/Fetch",           WORK),
+    ("/crore.v1.Work/Renew",           WORK),
+    ("/crore.v1.Work/Finish",          WORK),
+    ("/crore.v1.Admin/Info",           READ),
+    ("/crore.v1.Admin/Counts",         READ),
+    ("/crore.v1.Admin/PauseQueue",     OPERATE),
+    ("/crore.v1.Admin/ResumeQueue",    OPERATE),
+    ("/crore.v1.Admin/ListSchedules",  READ),
+    ("/crore.v1.Admin/SetSchedule",    DEFINE),
+    ("/crore.v1.Admin/DeleteSchedule", DEFINE),
+    ("/crore.v1.Admin/ListLimits",     READ),
+    ("/crore.v1.Admin/SetLimit",       DEFINE),
+    ("/crore.v1.Admin/DeleteLimit",    DEFINE),
+    ("/crore.v1.Admin/ListWorkers",    READ),
+    ("/crore.v1.Admin/ActOnAll",       OPERATE),
+    ("/crore.v1.Admin/Listen",         READ),
+    ("/lakh.Lakh/Work",                PUSH),
+    ("/lakh.Lakh/Join",                WORK),
+    ("/lakh.Lakh/GetDeadJobs",         READ),
+    ("/grpc.health.v1.Health/Check",   Needs::Nothing),
+    ("/grpc.health.v1.Health/Watch",   Needs::Nothing),
+    ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",      Needs::Any),
+    ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Needs::Any),
 ];
+
+/// The services that there are.
+fn services() -> impl Iterator<Item = &'static str> {
+    CALLS.iter().filter_map(|(path, _)| service_of(path))
+}
+
+fn service_of(path: &str) -> Option<&str> {
+    path.split('/').nth(1)
+}
 
 /// All that is served by gRPC.
 pub(crate) fn router(doors: &Doors) -> Router {
     let most = usize::try_from(doors.options().max_body.0).unwrap_or(usize::MAX);
     let jobs = JobsServer::new(jobs::Service(doors.clone())).max_decoding_message_size(most);
     let work = WorkServer::new(work::Service(doors.clone())).max_decoding_message_size(most);
-    let add = |router: Router, (path, scope): &(&str, Scope)| {
-        let gate = Gate { doors: doors.clone(), scope: *scope };
-        let route = match path.split('/').nth(1) {
-            Some("crore.v1.Jobs") => Router::new().route_service(path, jobs.clone()),
-            _ => Router::new().route_service(path, work.clone()),
+    let admin = AdminServer::new(admin::Service(doors.clone())).max_decoding_message_size(most);
+    let health = HealthServer::new(health::Service(doors.clone()));
+    let mut router = calls(doors, "crore.v1.Jobs", &jobs)
+        .merge(calls(doors, "crore.v1.Work", &work))
+        .merge(calls(doors, "crore.v1.Admin", &admin))
+        .merge(calls(doors, "lakh.Lakh", &lakh::service(doors, most)))
+        .merge(calls(doors, "grpc.health.v1.Health", &health));
+    if doors.options().grpc.reflection {
+        let told = || {
+            tonic_reflection::server::Builder::configure()
+                .register_encoded_file_descriptor_set(DESCRIPTORS)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         };
-        router.merge(route.route_layer(from_fn_with_state(gate, gate::admit)))
-    };
-    CALLS.iter().fold(Router::new(), add)
+        // Descriptors that cannot be told are a fault of ours, which a test would find.
+        if let (Ok(new), Ok(old)) = (told().build_v1(), told().build_v1alpha()) {
+            router = router
+                .merge(calls(doors, "grpc.reflection.v1.ServerReflection", &new))
+                .merge(calls(doors, "grpc.reflection.v1alpha.ServerReflection", &old));
+        }
+    }
+    router.route_layer(from_fn_with_state(doors.clone(), web::meet))
+}
+
+/// The calls of a service, each with what it needs.
+fn calls<S>(doors: &Doors, name: &str, service: &S) -> Router
+where
+    S: Service<
+            http::Request<axum::body::Body>,
+            Response = http::Response<tonic::body::Body>,
+            Error = Infallible,
+        > + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send,
+{
+    let ours = CALLS.iter().filter(|(path, _)| service_of(path) == Some(name));
+    ours.fold(Router::new(), |router, (path, needs)| {
+        let entry = gate::Entry { doors: doors.clone(), call: path, needs: *needs };
+        let service = service.clone().map_response(fault::noted);
+        let route = Router::new().route_service(path, service);
+        router.merge(route.route_layer(from_fn_with_state(entry, gate::admit)))
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use prost::Message;
+
     use super::*;
 
     #[test]
     fn every_call_of_our_services_is_in_the_table() {
-        let pool = prost_types::FileDescriptorSet::decode(crore_wire::grpc::DESCRIPTORS);
+        let pool = prost_types::FileDescriptorSet::decode(DESCRIPTORS);
         let files = pool.expect("good descriptors").file;
-        let ours = files.iter().filter(|file| file.package() == "crore.v1");
-        let calls = ours.flat_map(|file| &file.service).flat_map(|service| {
-            let path = move |call: &str| format!("/crore.v1.{}/{call}", service.name());
+        let is_ours = |package: &str| ["crore.v1", "lakh"].contains(&package);
+        let ours = files.iter().filter(|file| is_ours(file.package()));
+        let services = ours.flat_map(|file| file.service.iter().map(|one| (file.package(), one)));
+        let calls = services.flat_map(|(package, service)| {
+            let path = move |call: &str| format!("/{package}.{}/{call}", service.name());
             service.method.iter().map(move |call| path(call.name()))
         });
         let mut calls: Vec<_> = calls.collect();
-        let mut table: Vec<_> = CALLS.iter().map(|(path, _)| (*path).to_owned()).collect();
+        let ours = CALLS.iter().filter(|(path, _)| !path.starts_with("/grpc."));
+        let mut table: Vec<_> = ours.map(|(path, _)| (*path).to_owned()).collect();
         calls.sort_unstable();
         table.sort_unstable();
         assert_eq!(table, calls);
     }
-
-    use prost::Message;
 }

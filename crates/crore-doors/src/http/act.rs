@@ -4,13 +4,13 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use crore::act::{Act, Acted, Filter, Other, Progress, Run};
 use crore_core::machine::Refusal;
-use crore_core::{Code, Invalid, JobId};
+use crore_core::{Code, Invalid, JobId, Name};
 use crore_wire::api::act as api;
 
 use super::body::Read;
 use super::events;
 use super::fault::Fault;
-use super::query::{Segment, name};
+use super::query::Segment;
 use super::wants::{Reply, Wants};
 use crate::Doors;
 use crate::audit::About;
@@ -122,10 +122,8 @@ pub(super) async fn act_on_all(
     wants: Wants,
     Read { value, .. }: Read<api::ActOnAll>,
 ) -> Result<Response, Fault> {
-    let filter = filter(&value.filter)?;
-    let act = act(&value)?;
-    let run = if value.dry_run { Run::Dry } else { Run::Real };
-    let about = About(serde_json::to_string(&value).unwrap_or_default());
+    let (filter, act, run) = asked(&value)?;
+    let about = About::many(&value);
     let mut response = if wants.events {
         events::progress(doors, filter, act, run).into_response()
     } else {
@@ -134,6 +132,19 @@ pub(super) async fn act_on_all(
     };
     response.extensions_mut().insert(about);
     Ok(response)
+}
+
+/// What is to be done with which jobs, and whether it is only counted.
+pub(crate) fn asked(ask: &api::ActOnAll) -> Result<(Filter, Act, Run), Invalid> {
+    let run = if ask.dry_run { Run::Dry } else { Run::Real };
+    Ok((filter(&ask.filter)?, act(ask)?, run))
+}
+
+impl About {
+    /// What an act on many was asked to do.
+    pub(crate) fn many(ask: &api::ActOnAll) -> Self {
+        Self(serde_json::to_string(ask).unwrap_or_default())
+    }
 }
 
 pub(super) const fn said(progress: Progress) -> api::Progress {
@@ -155,22 +166,25 @@ fn act(ask: &api::ActOnAll) -> Result<Act, Invalid> {
 }
 
 /// The filter that is meant. One that names nothing is more likely a mistake than a wish.
-fn filter(filter: &api::Filter) -> Result<Filter, Fault> {
+fn filter(filter: &api::Filter) -> Result<Filter, Invalid> {
+    let name = |field: &str, text: &Option<String>| {
+        text.as_deref().map(|text| Name::new(field, text)).transpose()
+    };
     let read = Filter {
         states: filter.states.iter().map(|state| (*state).into()).collect(),
-        queue: name("filter.queue", filter.queue.as_deref())?,
-        kind: name("filter.kind", filter.kind.as_deref())?,
+        queue: name("filter.queue", &filter.queue)?,
+        kind: name("filter.kind", &filter.kind)?,
         labels: filter.labels.0.clone().into_iter().collect(),
         pushed_before: filter.pushed_before.map(|moment| moment.0),
     };
     match (read == Filter::default(), filter.all) {
         (true, false) => {
             let why = "names nothing; to mean all jobs, say `\"all\": true`";
-            Err(Invalid::new(Code::Malformed, "filter", why).into())
+            Err(Invalid::new(Code::Malformed, "filter", why))
         }
         (false, true) => {
             let why = "either `all` or something to match, not both";
-            Err(Invalid::new(Code::Malformed, "filter.all", why).into())
+            Err(Invalid::new(Code::Malformed, "filter.all", why))
         }
         _ => Ok(read),
     }

@@ -6,8 +6,9 @@ use axum::response::{IntoResponse, Response};
 
 use super::fault::{Fault, in_format};
 use super::wants::Wants;
-use crate::access::{Caller, Denied};
+use crate::access::{Caller, Denied, Who};
 use crate::audit::{Entry, Pending};
+use crate::journal;
 use crate::scope::is_audited;
 use crate::{Doors, Scope};
 
@@ -29,63 +30,76 @@ pub(super) async fn admit(State(gate): State<Gate>, request: Request, next: Next
 }
 
 /// Admits a call that any scope is enough for.
-pub(super) async fn admit_any(
+pub(crate) async fn admit_any(
     State(doors): State<Doors>,
     request: Request,
     next: Next,
 ) -> Response {
     let caller = Caller::of(&request);
     match doors.access().admit(&caller, None).await {
-        Ok(_) => next.run(request).await,
+        Ok(who) => leave((who, None), next.run(request).await).await,
         Err(denied) => refuse(&doors, &caller, denied, None).await,
     }
 }
+
+/// Who was let in, and what is to be written of it.
+type Entered = (Who, Option<Pending>);
 
 impl Gate {
     /// Lets a call through if its caller may make it and the server takes it now. What is done to change
     /// something is written into the audit log, with what came of it, and so is who was refused.
     pub(crate) async fn pass(&self, request: Request, next: Next) -> Response {
-        match self.enter(&Caller::of(&request)).await {
-            Ok(pending) => leave(pending, self.serve(request, next).await).await,
+        // What is known of the caller is not kept: the call may take long.
+        let entered = {
+            let caller = Caller::of(&request);
+            self.enter(&caller).await
+        };
+        match entered {
+            Ok(admitted) if self.is_closed() => {
+                leave(admitted, Fault::from(crore::Error::Stopping).into_response()).await
+            }
+            Ok(admitted) => leave(admitted, next.run(request).await).await,
             Err(refused) => refused,
         }
     }
 
     /// The same for a door that has its own words for a server that ends.
     pub(crate) async fn pass_on(&self, request: Request, next: Next) -> Response {
-        match self.enter(&Caller::of(&request)).await {
-            Ok(pending) => leave(pending, next.run(request).await).await,
+        let entered = {
+            let caller = Caller::of(&request);
+            self.enter(&caller).await
+        };
+        match entered {
+            Ok(admitted) => leave(admitted, next.run(request).await).await,
             Err(refused) => refused,
         }
     }
 
-    /// Whether a caller may make this call, and the entry in the audit log that its answer completes.
-    async fn enter(&self, caller: &Caller) -> Result<Option<Pending>, Response> {
+    /// Who the caller is, if he may make this call, and the entry in the audit log that its answer completes.
+    async fn enter(&self, caller: &Caller) -> Result<Entered, Response> {
         let Self { doors, scope } = self;
         let who = match doors.access().admit(caller, Some(*scope)).await {
             Ok(who) => who,
-            Err(denied) => return Err(refuse(doors, caller, denied, Some(*scope)).await),
+            Err(denied) => return Err(Box::pin(refuse(doors, caller, denied, Some(*scope))).await),
         };
-        Ok(is_audited(*scope).then(|| {
+        let pending = is_audited(*scope).then(|| {
             let entry = Entry::new(doors.engine().now(), caller, &who, Some(*scope));
             Pending::new(doors.audit().clone(), entry)
-        }))
+        });
+        Ok((who, pending))
     }
 
-    async fn serve(&self, request: Request, next: Next) -> Response {
-        match (self.scope, self.doors.engine().is_stopping()) {
-            // A server that ends takes nothing new; looking and reporting go on as long as they can.
-            (Scope::Push | Scope::Operate | Scope::Define | Scope::Admin, true) => {
-                Fault::from(crore::Error::Stopping).into_response()
-            }
-            _ => next.run(request).await,
-        }
+    /// A server that ends takes nothing new; looking and reporting go on as long as they can.
+    fn is_closed(&self) -> bool {
+        !matches!(self.scope, Scope::Read | Scope::Work) && self.doors.engine().is_stopping()
     }
 }
 
-async fn leave(pending: Option<Pending>, mut response: Response) -> Response {
+async fn leave((who, pending): Entered, mut response: Response) -> Response {
+    journal::by(&mut response, &who);
     if let Some(pending) = pending {
-        pending.answered(&mut response).await;
+        // In a box: few calls are audited, and the others need not have room for it.
+        Box::pin(pending.answered(&mut response)).await;
     }
     response
 }
@@ -94,6 +108,7 @@ async fn refuse(doors: &Doors, caller: &Caller, denied: Denied, needs: Option<Sc
     let news = doors.access().is_news(caller, &denied);
     let who = denied.who();
     let mut response = denied.into_response();
+    journal::by(&mut response, &who);
     if news {
         let entry = Entry::new(doors.engine().now(), caller, &who, needs);
         doors.audit().record(&entry.answered(&mut response)).await;

@@ -4,6 +4,13 @@ const make = (tag, text, parent) => {
   if (parent) parent.append(node);
   return node;
 };
+// A text in which words between backticks are code.
+const prose = (text, parent) => text.split('`').forEach((part, n) => {
+  if (n % 2) make('code', part, parent); else parent.append(part);
+});
+// What a newcomer looks for comes first.
+const order = ['jobs', 'work', 'queues', 'schedules', 'limits', 'groups', 'server', 'tokens', 'lightjq'];
+const place = tag => (order.indexOf(tag) + order.length + 1) % (order.length + 1);
 let schemas = {};
 const resolve = schema => schema && schema.$ref ? resolve(schemas[schema.$ref.split('/').pop()]) : schema;
 
@@ -31,12 +38,12 @@ const show = (path, method, call, parent) => {
   const head = make('summary', undefined, box);
   make('span', method.toUpperCase(), head).className = 'method';
   make('code', path, head);
-  head.append(' ' + (call.summary || ''));
-  if (call.description) make('p', call.description, box);
+  prose(' ' + (call.summary || ''), head);
+  if (call.description) prose(call.description, make('p', undefined, box));
   const fields = (call.parameters || []).map(param => {
     const label = make('label', `${param.name}${param.required ? ' *' : ''}: `, box);
     const input = make('input', undefined, label);
-    label.append(' ' + (param.description || ''));
+    prose(' ' + (param.description || ''), label);
     return { param, input };
   });
   let body;
@@ -89,7 +96,9 @@ const load = () => {
 
 const describe = api => {
   schemas = api.components.schemas;
-  document.getElementById('about').textContent = `${api.info.title} ${api.info.version}: ${api.info.description}`;
+  const about = document.getElementById('about');
+  about.replaceChildren();
+  prose(`${api.info.title} ${api.info.version}: ${api.info.description}`, about);
   const parent = document.getElementById('calls');
   parent.replaceChildren();
   const tags = {};
@@ -98,7 +107,7 @@ const describe = api => {
       const tag = (call.tags || ['other'])[0];
       (tags[tag] ||= []).push([path, method, call]);
     }
-  for (const [tag, calls] of Object.entries(tags)) {
+  for (const [tag, calls] of Object.entries(tags).sort(([a], [b]) => place(a) - place(b))) {
     make('h2', tag, parent);
     for (const [path, method, call] of calls) show(path, method, call, parent);
   }

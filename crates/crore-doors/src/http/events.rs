@@ -9,9 +9,10 @@ use axum::response::{IntoResponse, Response};
 use crore::act::{Act, Filter, Run};
 use crore::events::{self as engine, Happened, Heard, Listener};
 use crore_core::{Code, Name};
+use crore_wire::api::act::Progress;
 use crore_wire::api::events::{Event as Told, MissedEvents, What, WhichEvents};
 use crore_wire::words::Moment;
-use futures_util::stream::{Stream, unfold};
+use futures_util::stream::{Stream, StreamExt, unfold};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -36,13 +37,12 @@ pub(super) async fn listen(
     State(doors): State<Doors>,
     Query(which): Query<WhichEvents>,
 ) -> Result<Response, Fault> {
-    let queue = name("queue", which.queue.as_deref())?;
-    let kind = name("kind", which.kind.as_deref())?;
-    let too_many = |_| Fault::new(Code::TooMany, "too many listen to events already");
-    let seat = doors.listeners().clone().try_acquire_owned().map_err(too_many)?;
-    let hearing = Hearing { listener: doors.engine().listen(), doors, queue, kind, _seat: seat };
+    let hearing = Hearing::new(doors, &which)?;
     let stream = unfold(hearing, |mut hearing| async {
-        let event = hearing.next().await?;
+        let event = match hearing.next().await? {
+            Heard::Missed(n) => event("missed", &MissedEvents { n }),
+            Heard::Event(one) => event("job", &told(&one)),
+        };
         Some((Ok::<_, Infallible>(event), hearing))
     });
     Ok(alive(stream).into_response())
@@ -55,8 +55,15 @@ where
     Sse::new(stream).keep_alive(KeepAlive::new().interval(ALIVE))
 }
 
+/// A seat for one more who listens.
+pub(crate) fn seat(doors: &Doors) -> Result<OwnedSemaphorePermit, Fault> {
+    let too_many = |_| Fault::new(Code::TooMany, "too many listen already");
+    doors.listeners().clone().try_acquire_owned().map_err(too_many)
+}
+
 /// One who listens.
-struct Hearing {
+#[derive(Debug)]
+pub(crate) struct Hearing {
     listener: Listener,
     doors: Doors,
     queue: Option<Name>,
@@ -65,17 +72,23 @@ struct Hearing {
 }
 
 impl Hearing {
+    pub(crate) fn new(doors: Doors, which: &WhichEvents) -> Result<Self, Fault> {
+        let queue = name("queue", which.queue.as_deref())?;
+        let kind = name("kind", which.kind.as_deref())?;
+        let seat = seat(&doors)?;
+        Ok(Self { listener: doors.engine().listen(), doors, queue, kind, _seat: seat })
+    }
+
     /// The next event for him; `None`: there will be no more.
-    async fn next(&mut self) -> Option<Event> {
+    pub(crate) async fn next(&mut self) -> Option<Heard> {
         loop {
             let heard = tokio::select! {
                 heard = self.listener.next() => heard?,
                 () = self.doors.closing() => return None,
             };
             match heard {
-                Heard::Missed(n) => return Some(event("missed", &MissedEvents { n })),
-                Heard::Event(one) if self.is_meant(&one) => return Some(event("job", &told(&one))),
-                Heard::Event(_) => {}
+                Heard::Event(one) if !self.is_meant(&one) => {}
+                heard => return Some(heard),
             }
         }
     }
@@ -91,7 +104,8 @@ fn event<T: Serialize>(name: &str, value: &T) -> Event {
     Event::default().event(name).data(data)
 }
 
-fn told(event: &engine::Event) -> Told {
+/// What happened, for whoever hears it.
+pub(crate) fn told(event: &engine::Event) -> Told {
     let (what, state) = match event.what {
         Happened::Pushed => (What::Pushed, None),
         Happened::Started => (What::Started, None),
@@ -109,26 +123,50 @@ fn told(event: &engine::Event) -> Told {
     }
 }
 
+/// How far an act on many is.
+#[derive(Debug)]
+pub(crate) enum Far {
+    Yet(Progress),
+    Done(Progress),
+    Failed(Fault),
+}
+
 /// Does something with all jobs that match, and says how far it has come. It ends when its listener
 /// leaves.
+pub(crate) fn far(
+    doors: Doors,
+    filter: Filter,
+    act: Act,
+    run: Run,
+) -> impl Stream<Item = Far> + use<> {
+    let (tell, hear) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let so_far = |progress| tell.send(Far::Yet(said(progress))).is_ok();
+        let last = match doors.engine().act_on_all(&filter, &act, run, so_far).await {
+            Ok(progress) => Far::Done(said(progress)),
+            Err(error) => Far::Failed(error.into()),
+        };
+        // If nobody listens any more, nobody needs to know.
+        let _ = tell.send(last);
+    });
+    unfold(hear, |mut hear| async {
+        let far = hear.recv().await?;
+        Some((far, hear))
+    })
+}
+
+/// The same as events.
 pub(super) fn progress(
     doors: Doors,
     filter: Filter,
     act: Act,
     run: Run,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let (tell, hear) = mpsc::unbounded_channel();
-    tokio::spawn(async move {
-        let so_far = |progress| tell.send(event("progress", &said(progress))).is_ok();
-        let last = match doors.engine().act_on_all(&filter, &act, run, so_far).await {
-            Ok(progress) => event("done", &said(progress)),
-            Err(error) => event("failed", Fault::from(error).problem()),
-        };
-        // If nobody listens any more, nobody needs to know.
-        let _ = tell.send(last);
-    });
-    alive(unfold(hear, |mut hear| async {
-        let event = hear.recv().await?;
-        Some((Ok(event), hear))
+    alive(far(doors, filter, act, run).map(|far| {
+        Ok(match far {
+            Far::Yet(progress) => event("progress", &progress),
+            Far::Done(progress) => event("done", &progress),
+            Far::Failed(fault) => event("failed", fault.problem()),
+        })
     }))
 }

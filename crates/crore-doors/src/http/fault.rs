@@ -107,3 +107,26 @@ pub(crate) fn in_format(format: Format, mut response: Response) -> Response {
     }
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_store_says_of_itself_is_not_for_callers() {
+        let secret = || "log-00000007 in /srv/jobs";
+        let io = std::io::Error::other(secret());
+        for error in [
+            crore::store::Error::Corrupt { what: secret().to_owned() },
+            crore::store::Error::Foreign { what: secret().to_owned() },
+            crore::store::Error::Full { what: secret().to_owned() },
+            crore::store::Error::Unavailable(io.into()),
+        ] {
+            let code = error.code();
+            let fault = Fault::from(crore::Error::Store(error));
+            let said = serde_json::to_string(fault.problem()).expect("a text");
+            assert!(!said.contains("log-") && !said.contains("/srv"), "{said}");
+            assert!(said.contains(code.as_str()) && said.contains("detail"), "{said}");
+        }
+    }
+}

@@ -28,10 +28,15 @@ pub(super) async fn livez() -> Response {
     ),
 )]
 pub(super) async fn readyz(State(doors): State<Doors>) -> Response {
-    let is_ending = doors.engine().is_stopping() || doors.is_closing();
-    let health = health(doors.engine().ailment().as_ref(), is_ending);
+    let health = health_of(&doors);
     let status = if health.ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     Reply(Format::Json).with(status, &health)
+}
+
+/// Whether a server can be used, and if not, why.
+pub(crate) fn health_of(doors: &Doors) -> Health {
+    let is_ending = doors.engine().is_stopping() || doors.is_closing();
+    health(doors.engine().ailment().as_ref(), is_ending)
 }
 
 fn health(ailment: Option<&Ailment>, is_ending: bool) -> Health {

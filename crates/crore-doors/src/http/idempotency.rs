@@ -1,17 +1,19 @@
 //! Idempotency keys: a push that is said twice is one push.
 //!
-//! A key becomes the unique key of each job that has none of its own, held for a day: so the store keeps
-//! it, it holds across a restart and on every node, and costs the door nothing. What a key was first used
-//! for is also remembered here, for some thousands of keys, because a store can only tell whether a job is
-//! the same, and not whether a batch is.
+//! A key becomes the unique key of each of its jobs, held for a day: so the store keeps it, and it holds across
+//! a restart and on every node. A job has room for one such key, so one with a `unique` of its own is refused
+//! under an idempotency key. What a key was first used for is also remembered here, for some thousands of keys.
+//! For a batch under a key that is not remembered the store is asked before anything is pushed: it can tell
+//! whether a job is the same, but would store what another batch has more than the first one.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crore::Engine;
 use crore_core::job::Spec;
 use crore_core::unique::{Hold, Unique};
-use crore_core::{Code, Invalid, JobId, NewJob, Span};
+use crore_core::{Batch, Code, Invalid, JobId, Span};
 use http::HeaderMap;
 
 use super::fault::Fault;
@@ -21,6 +23,7 @@ const HEADER: &str = "idempotency-key";
 const MOST_BYTES: usize = 200;
 const HELD_FOR: Span = Span::from_secs(24 * 60 * 60);
 const REMEMBERED: usize = 10_000;
+const TURNS: usize = 1024;
 
 /// A key that a caller gave to a push.
 #[derive(Debug, Clone)]
@@ -41,14 +44,47 @@ impl Key {
         }
     }
 
-    /// Makes each job the only one at its place under this key.
-    pub(super) fn mark(&self, jobs: &mut [NewJob]) {
-        for (place, job) in jobs.iter_mut().enumerate() {
-            if job.spec.unique.is_none() {
-                let key = self.at(place).into();
-                job.spec.unique = Some(Unique { key, hold: Hold::Window, window: Some(HELD_FOR) });
+    /// Makes a job the only one at its place under this key, if it has no key of its own.
+    pub(super) fn mark(&self, place: usize, spec: &mut Spec) -> Result<(), Invalid> {
+        if spec.unique.is_some() {
+            let why = "a job that is pushed under an `Idempotency-Key` is unique by that: give it one of the two";
+            return Err(Invalid::new(Code::Malformed, "unique", why));
+        }
+        let key = self.at(place).into();
+        spec.unique = Some(Unique { key, hold: Hold::Window, window: Some(HELD_FOR) });
+        Ok(())
+    }
+
+    /// Refuses a batch that is not the one that this key was first used for. Nothing is stored by it.
+    pub(super) async fn ask_for(&self, engine: &Engine, batch: &Batch) -> Result<(), Fault> {
+        let jobs = &batch.jobs;
+        // One place more: where the first batch was longer, that is taken. A single job is only compared with
+        // its own, and whoever stores one can store no more than that.
+        let places = (jobs.len() + 1).min(engine.caps().batch_jobs);
+        if jobs.len() < 2 {
+            return Ok(());
+        }
+        let keys: Vec<Arc<str>> = (0..places).map(|place| self.at(place).into()).collect();
+        let holders = engine.holders(&keys).await?;
+        let Some(first) = holders.iter().flatten().min().copied() else { return Ok(()) };
+        let now = engine.now();
+        for (place, holder) in holders.iter().enumerate() {
+            let is_so = match (jobs.get(place), holder) {
+                (Some(_), Some(_)) | (None, None) => true,
+                (None, Some(_)) => false,
+                // It was refused then, or it was not there.
+                (Some(job), None) => {
+                    let may_break = !job.after.is_empty() || job.group.is_some();
+                    may_break
+                        || job.spec.client_id.is_some()
+                        || job.check(engine.caps(), now).is_err()
+                }
+            };
+            if !is_so {
+                return Err(self.reused(Some(first)));
             }
         }
+        Ok(())
     }
 
     fn at(&self, place: usize) -> String {
@@ -82,10 +118,19 @@ pub(super) fn is_same(one: &Spec, other: &Spec) -> bool {
 }
 
 /// What the newest keys were first used for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Memory {
     hasher: RandomState,
     known: Mutex<Known>,
+    /// Pushes under one key go one after the other; some keys share a turn.
+    turns: Vec<tokio::sync::Mutex<()>>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        let turns = (0..TURNS).map(|_| tokio::sync::Mutex::new(())).collect();
+        Self { hasher: RandomState::new(), known: Mutex::default(), turns }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -98,6 +143,12 @@ impl Memory {
     /// A body, in short.
     pub(super) fn digest(&self, body: &[u8]) -> u64 {
         self.hasher.hash_one(body)
+    }
+
+    /// Waits until no other push under this key is under way, and keeps others from beginning one.
+    pub(super) async fn turn(&self, key: &Key) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let turn = self.hasher.hash_one(&key.0) as usize % TURNS;
+        Some(self.turns.get(turn)?.lock().await)
     }
 
     /// Refuses a key that was used for another body.
@@ -129,6 +180,17 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn pushes_under_one_key_go_one_after_the_other() {
+        let (memory, key) = (Memory::default(), Key("k".to_owned()));
+        let first = memory.turn(&key).await;
+        let mut second = std::pin::pin!(memory.turn(&key));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        drop(first);
+        assert!(second.as_mut().poll(&mut context).is_ready());
+    }
 
     #[test]
     fn the_oldest_keys_are_forgotten() {

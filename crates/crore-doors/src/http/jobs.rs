@@ -160,7 +160,8 @@ fn said(reason: &Reason) -> Said {
             ("waits-for", format!("it waits for {left} of {} things{broken}", on.len()))
         }
         Reason::DueAt { at, after, attempts, error } => {
-            let mut detail = format!("it is due at {}, in {}", Moment(*at), Period(*after));
+            let mut detail =
+                format!("it is due at {}, in {}", Moment(*at), Period(*after).roughly());
             if *attempts > 0 {
                 let error = error.as_deref().unwrap_or_default();
                 detail.push_str(&format!(", after {attempts} attempts: {error}"));

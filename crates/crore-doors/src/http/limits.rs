@@ -11,7 +11,8 @@ use super::query::Segment;
 use super::wants::Reply;
 use crate::Doors;
 
-fn shown(entry: &Entry) -> Option<Limit> {
+/// A limit, as it is shown.
+pub(crate) fn shown(entry: &Entry) -> Option<Limit> {
     let Value::Limit(limit) = &entry.value else { return None };
     Some(Limit { name: entry.name.to_string(), limit: limit.to_string() })
 }
@@ -29,7 +30,7 @@ pub(super) async fn list(State(doors): State<Doors>, reply: Reply) -> Result<Res
 /// A limit.
 #[utoipa::path(
     get, path = "/v1/limits/{name}", operation_id = "getLimit", tag = "limits",
-    params(("name" = String, Path, description = "The limit.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The limit.")),
     responses((status = 200, description = "The limit.", body = Limit)),
 )]
 pub(super) async fn get(
@@ -45,7 +46,7 @@ pub(super) async fn get(
 /// Sets a limit. It holds from the next fetch on, also for jobs that wait already.
 #[utoipa::path(
     put, path = "/v1/limits/{name}", operation_id = "setLimit", tag = "limits",
-    params(("name" = String, Path, description = "The limit.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The limit.")),
     request_body = SetLimit,
     responses((status = 200, description = "The limit as it is now.", body = Limit)),
 )]
@@ -65,7 +66,7 @@ pub(super) async fn set(
 /// Removes a limit, if it is there.
 #[utoipa::path(
     delete, path = "/v1/limits/{name}", operation_id = "deleteLimit", tag = "limits",
-    params(("name" = String, Path, description = "The limit.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The limit.")),
     responses((status = 204, description = "It is not there any more.")),
 )]
 pub(super) async fn delete(State(doors): State<Doors>, name: Segment) -> Result<Response, Fault> {

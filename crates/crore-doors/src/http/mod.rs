@@ -2,6 +2,7 @@
 
 mod act;
 mod admit;
+mod backups;
 mod body;
 mod cursor;
 mod docs;
@@ -39,19 +40,25 @@ use utoipa_axum::routes;
 use crate::Doors;
 use crate::scope::Scope;
 
-pub(crate) use act::acted;
-pub(crate) use admit::Gate;
+pub(crate) use act::{acted, asked};
+pub(crate) use admit::{Gate, admit_any};
 pub(crate) use body::collect;
+pub(crate) use events::{Far, Hearing, far, seat, told as told_event};
 pub use fault::Fault;
 pub(crate) use fault::in_format;
 pub(crate) use fetch::{count, names};
+pub(crate) use health::health_of;
 pub(crate) use idempotency::Memory as Keys;
+pub(crate) use info::about;
 pub(crate) use jobs::find;
+pub(crate) use limits::shown as shown_limit;
 pub(crate) use openapi::needs;
 pub(crate) use push::{told, trace, unacceptable};
 pub(crate) use query::{Query, Segment};
 pub(crate) use results::ended;
+pub(crate) use schedules::next_at;
 pub(crate) use wants::{Reply, content_type};
+pub(crate) use workers::shown as shown_worker;
 
 /// Every call of the API, with the scope that it needs. There is no other way in.
 #[rustfmt::skip]
@@ -103,6 +110,7 @@ fn table(doors: &Doors) -> OpenApiRouter<Doors> {
         .routes(row(Admin,   routes!(tokens::list)))
         .routes(row(Admin,   routes!(tokens::create)))
         .routes(row(Admin,   routes!(tokens::delete)))
+        .routes(row(Admin,   routes!(backups::create)))
         .routes(row(Read,    routes!(stats::counts)))
         .routes(row(Read,    routes!(stats::stats)))
         .routes(row(Read,    routes!(events::listen)))
@@ -125,7 +133,7 @@ pub(crate) fn router(doors: &Doors) -> Router {
         .with_state(doors.clone())
         .route(
             "/openapi.json",
-            description.route_layer(from_fn_with_state(doors.clone(), admit::admit_any)),
+            description.route_layer(from_fn_with_state(doors.clone(), admit_any)),
         )
         .route("/docs", get(docs::page))
         .route("/docs/page.js", get(docs::script))
@@ -143,7 +151,7 @@ pub fn description(doors: &Doors) -> String {
 pub(crate) fn with_fallbacks(router: Router) -> Router {
     let missing = async |headers: HeaderMap| {
         if crate::grpc::is_grpc(&headers) {
-            return crate::grpc::unimplemented();
+            return crate::grpc::unimplemented(&headers);
         }
         wants::refuse(&headers, Fault::new(Code::NotFound, "there is nothing at this address"))
     };

@@ -39,7 +39,8 @@ pub(super) enum Answer {
 ///
 /// What is answered is on the disk. In a batch (`{"jobs": [...]}`) each job that breaks a rule is answered
 /// singly, and all the others are stored together. Whoever says the same twice under one
-/// `Idempotency-Key`, within a day, has pushed once and hears the same answer.
+/// `Idempotency-Key`, within a day, has pushed once and hears the same answer; such jobs have no `unique`
+/// of their own.
 #[utoipa::path(
     post, path = "/v1/jobs", operation_id = "push", tag = "jobs",
     params(("Idempotency-Key" = Option<String>, Header, description = "A name for this push, so that it can be said again.", max_length = 200)),
@@ -59,7 +60,8 @@ pub(super) async fn push(
     match api::Push::decode(sent.format, &sent.bytes)? {
         api::Push::One(job) => {
             let mut job = job.read(sent.format)?;
-            trace(&mut job.spec, context(&sent).as_ref());
+            trace(&mut job.spec, Context::carried(&sent.headers).as_ref());
+            key.as_ref().map_or(Ok(()), |key| key.mark(0, &mut job.spec))?;
             let pushes = keyed(&doors, &sent, key.as_ref(), job.into()).await?;
             let taken = pushes.jobs.into_iter().next();
             match taken {
@@ -76,7 +78,7 @@ pub(super) async fn push(
             }
         }
         api::Push::Many(jobs) => {
-            let (batch, faults) = read(jobs, &sent)?;
+            let (batch, faults) = read(jobs, &sent, key.as_ref())?;
             let pushes = keyed(&doors, &sent, key.as_ref(), batch).await?;
             Ok(many(reply, pushes, faults))
         }
@@ -111,15 +113,21 @@ fn many(reply: Reply, pushes: Pushes, faults: Vec<Option<Invalid>>) -> Response 
 
 /// Reads the jobs of a batch one by one. One that cannot be read stands in the batch as one that no check
 /// lets through, so that each keeps its place and whoever refers to it is told.
-fn read(jobs: api::NewJobs, sent: &Sent) -> Result<(Batch, Vec<Option<Invalid>>), Invalid> {
+fn read(
+    jobs: api::NewJobs,
+    sent: &Sent,
+    key: Option<&Key>,
+) -> Result<(Batch, Vec<Option<Invalid>>), Invalid> {
     let placeholder = unacceptable()?;
     let groups = jobs.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
-    let context = context(sent);
+    let context = Context::carried(&sent.headers);
     let read = |(n, raw): (usize, Raw)| -> Result<NewJob, Invalid> {
         let place = format!("jobs[{n}]");
         let job: api::NewJob = sent.format.decode_at(&place, raw.bytes())?;
         let mut job = job.read(sent.format).map_err(|invalid| invalid.inside(&place))?;
         trace(&mut job.spec, context.as_ref());
+        let marked = key.map_or(Ok(()), |key| key.mark(n, &mut job.spec));
+        marked.map_err(|invalid| invalid.inside(&place))?;
         Ok(job)
     };
     let read = jobs.jobs.into_iter().enumerate().map(read);
@@ -138,11 +146,6 @@ pub(crate) fn unacceptable() -> Result<NewJob, Invalid> {
     Ok(Spec::new(name.clone(), name, Payload::new(Encoding::Json, &b""[..])).into())
 }
 
-/// The trace context of the request.
-fn context(sent: &Sent) -> Option<Arc<str>> {
-    Context::of(&sent.headers).map(|context| context.to_string().into())
-}
-
 /// Gives a job that has no trace context of its own that of its request.
 pub(crate) fn trace(spec: &mut Spec, context: Option<&Arc<str>>) {
     if spec.trace.is_none() {
@@ -155,13 +158,14 @@ async fn keyed(
     doors: &Doors,
     sent: &Sent,
     key: Option<&Key>,
-    mut batch: Batch,
+    batch: Batch,
 ) -> Result<Pushes, Fault> {
     let Some(key) = key else { return Ok(doors.engine().push_all(batch).await?) };
     let memory = doors.keys();
     let digest = memory.digest(&sent.bytes);
+    let _turn = memory.turn(key).await;
     memory.check(key, digest)?;
-    key.mark(&mut batch.jobs);
+    key.ask_for(doors.engine(), &batch).await?;
     let asked = batch.jobs.clone();
     let mut pushes = doors.engine().push_all(batch).await?;
     same_answer(doors, key, &asked, &mut pushes).await?;

@@ -72,7 +72,7 @@ async fn show(doors: &Doors, reply: Reply, queue: &Name) -> Result<Response, Fau
 /// A queue. One that nobody has used yet is empty, and has the usual settings.
 #[utoipa::path(
     get, path = "/v1/queues/{queue}", operation_id = "getQueue", tag = "queues",
-    params(("queue" = String, Path, description = "The queue.", min_length = 1, max_length = 255)),
+    params(("queue" = crore_wire::api::Name, Path, description = "The queue.")),
     responses((status = 200, description = "The queue.", body = Queue)),
 )]
 pub(super) async fn get(
@@ -86,7 +86,7 @@ pub(super) async fn get(
 /// Changes settings of a queue.
 #[utoipa::path(
     patch, path = "/v1/queues/{queue}", operation_id = "changeQueue", tag = "queues",
-    params(("queue" = String, Path, description = "The queue.", min_length = 1, max_length = 255)),
+    params(("queue" = crore_wire::api::Name, Path, description = "The queue.")),
     request_body = ChangeQueue,
     responses((status = 200, description = "The queue as it is now.", body = Queue)),
 )]
@@ -117,7 +117,7 @@ pub(super) async fn change(
 /// Hands out no more jobs of a queue; those that are running go on.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/pause", operation_id = "pauseQueue", tag = "queues",
-    params(("queue" = String, Path, description = "The queue.", min_length = 1, max_length = 255)),
+    params(("queue" = crore_wire::api::Name, Path, description = "The queue.")),
     responses((status = 200, description = "The queue as it is now.", body = Queue)),
 )]
 pub(super) async fn pause(
@@ -133,7 +133,7 @@ pub(super) async fn pause(
 /// Hands out jobs of a queue again.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/resume", operation_id = "resumeQueue", tag = "queues",
-    params(("queue" = String, Path, description = "The queue.", min_length = 1, max_length = 255)),
+    params(("queue" = crore_wire::api::Name, Path, description = "The queue.")),
     responses((status = 200, description = "The queue as it is now.", body = Queue)),
 )]
 pub(super) async fn resume(
@@ -149,7 +149,7 @@ pub(super) async fn resume(
 /// Pauses a queue, and waits as long as asked until none of its jobs runs.
 #[utoipa::path(
     post, path = "/v1/queues/{queue}/drain", operation_id = "drainQueue", tag = "queues",
-    params(("queue" = String, Path, description = "The queue.", min_length = 1, max_length = 255), Wait),
+    params(("queue" = crore_wire::api::Name, Path, description = "The queue."), Wait),
     responses((status = 200, description = "Whether it is drained. It stays paused.", body = Drained)),
 )]
 pub(super) async fn drain(

@@ -2,9 +2,9 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use crore::store::registry::{Entry, Value};
+use crore::store::registry::{self, Entry, Value};
 use crore_core::schedule::Timing;
-use crore_core::{Code, Invalid, Name};
+use crore_core::{Code, Invalid, Name, Time};
 use crore_wire::api::push::NewJob;
 use crore_wire::api::schedules::{Ahead, Schedule, Schedules, SetSchedule, Ticks};
 use crore_wire::api::words::Missed;
@@ -32,15 +32,20 @@ pub(super) async fn list(State(doors): State<Doors>, reply: Reply) -> Result<Res
 
 fn shown(doors: &Doors, reply: Reply, entry: &Entry) -> Option<Schedule> {
     let Value::Schedule(schedule) = &entry.value else { return None };
-    let next = doors.engine().preview(&schedule.timing, 1).pop();
     Some(Schedule {
         name: entry.name.to_string(),
         timing: schedule.timing.to_string(),
         missed: schedule.missed.into(),
         paused: schedule.paused,
-        next_at: next.filter(|_| !schedule.paused).map(Moment),
+        next_at: next_at(doors, schedule).map(Moment),
         job: NewJob::of(&schedule.job, reply.0),
     })
+}
+
+/// When a schedule fires next.
+pub(crate) fn next_at(doors: &Doors, schedule: &registry::Schedule) -> Option<Time> {
+    let next = doors.engine().preview(&schedule.timing, 1).pop();
+    next.filter(|_| !schedule.paused)
 }
 
 async fn show(doors: &Doors, reply: Reply, name: &Name) -> Result<Response, Fault> {
@@ -53,7 +58,7 @@ async fn show(doors: &Doors, reply: Reply, name: &Name) -> Result<Response, Faul
 /// A schedule.
 #[utoipa::path(
     get, path = "/v1/schedules/{name}", operation_id = "getSchedule", tag = "schedules",
-    params(("name" = String, Path, description = "The schedule.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
     responses((status = 200, description = "The schedule.", body = Schedule)),
 )]
 pub(super) async fn get(
@@ -67,7 +72,7 @@ pub(super) async fn get(
 /// Sets a schedule. One with the same timing keeps its place, so it may be set whenever a program starts.
 #[utoipa::path(
     put, path = "/v1/schedules/{name}", operation_id = "setSchedule", tag = "schedules",
-    params(("name" = String, Path, description = "The schedule.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
     request_body = SetSchedule,
     responses((status = 200, description = "The schedule as it is now.", body = Schedule)),
 )]
@@ -88,7 +93,7 @@ pub(super) async fn set(
 /// Removes a schedule, if it is there. What it has pushed stays.
 #[utoipa::path(
     delete, path = "/v1/schedules/{name}", operation_id = "deleteSchedule", tag = "schedules",
-    params(("name" = String, Path, description = "The schedule.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
     responses((status = 204, description = "It is not there any more.")),
 )]
 pub(super) async fn delete(State(doors): State<Doors>, name: Segment) -> Result<Response, Fault> {
@@ -99,7 +104,7 @@ pub(super) async fn delete(State(doors): State<Doors>, name: Segment) -> Result<
 /// Lets a schedule not fire.
 #[utoipa::path(
     post, path = "/v1/schedules/{name}/pause", operation_id = "pauseSchedule", tag = "schedules",
-    params(("name" = String, Path, description = "The schedule.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
     responses((status = 200, description = "The schedule as it is now.", body = Schedule)),
 )]
 pub(super) async fn pause(
@@ -115,7 +120,7 @@ pub(super) async fn pause(
 /// Lets a schedule fire again, from now on.
 #[utoipa::path(
     post, path = "/v1/schedules/{name}/resume", operation_id = "resumeSchedule", tag = "schedules",
-    params(("name" = String, Path, description = "The schedule.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
     responses((status = 200, description = "The schedule as it is now.", body = Schedule)),
 )]
 pub(super) async fn resume(

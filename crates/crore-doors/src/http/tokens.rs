@@ -66,7 +66,7 @@ pub(super) async fn create(
 /// When the last one is gone, callers on the server's machine need none again.
 #[utoipa::path(
     delete, path = "/v1/tokens/{id}", operation_id = "deleteToken", tag = "tokens",
-    params(("id" = String, Path, description = "The token's `id`, or its name.")),
+    params(("id" = crore_wire::api::Name, Path, description = "The token's `id`, or its name.")),
     responses((status = 204, description = "It is good for nothing any more.")),
 )]
 pub(super) async fn delete(State(doors): State<Doors>, id: Segment) -> Result<Response, Fault> {

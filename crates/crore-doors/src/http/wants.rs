@@ -5,7 +5,7 @@ use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
 use crore_core::Code;
 use crore_wire::Format;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
@@ -129,6 +129,11 @@ impl<S: Sync> FromRequestParts<S> for Wants {
 
 /// The encoding that the headers give a body; `None`: they give none.
 pub(crate) fn content_type(headers: &HeaderMap) -> Result<Option<Format>, Fault> {
+    // What is packed small may be large: nobody unpacks it here.
+    let packed = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(CONTENT_ENCODING).iter().any(packed) {
+        return Err(Fault::new(Code::MediaType, "a body is not compressed: no `content-encoding`"));
+    }
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(None) };
     let unknown = || {
         let detail = "a body is `application/json` or `application/msgpack`, in UTF-8";

@@ -28,7 +28,8 @@ pub(super) async fn list(State(doors): State<Doors>, reply: Reply) -> Result<Res
     Ok(reply.ok(&Workers { workers }))
 }
 
-fn shown(format: Format, entry: &Entry) -> Option<Worker> {
+/// A worker, as it is shown.
+pub(crate) fn shown(format: Format, entry: &Entry) -> Option<Worker> {
     let Value::Worker(says) = &entry.value else { return None };
     // Workers of other doors say what they like; what is no JSON is a text.
     let about = Raw::new(Format::Json, says.as_bytes()).convert(format);
@@ -39,7 +40,7 @@ fn shown(format: Format, entry: &Entry) -> Option<Worker> {
 /// A worker says that it is there, and will say so again in time.
 #[utoipa::path(
     put, path = "/v1/workers/{name}", operation_id = "setWorker", tag = "work",
-    params(("name" = String, Path, description = "The worker.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The worker.")),
     request_body = SetWorker,
     responses((status = 204, description = "It is noted.")),
 )]
@@ -66,7 +67,7 @@ pub(super) async fn set(
 /// A worker has left.
 #[utoipa::path(
     delete, path = "/v1/workers/{name}", operation_id = "deleteWorker", tag = "work",
-    params(("name" = String, Path, description = "The worker.", min_length = 1, max_length = 255)),
+    params(("name" = crore_wire::api::Name, Path, description = "The worker.")),
     responses((status = 204, description = "It is not there any more.")),
 )]
 pub(super) async fn delete(State(doors): State<Doors>, name: Segment) -> Result<Response, Fault> {

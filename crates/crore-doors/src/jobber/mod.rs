@@ -30,10 +30,11 @@ use crore_core::{Invalid, JobId, Name, NewJob, Span, Spec};
 use crore_wire::words::Period;
 use crore_wire::{Format, Raw};
 use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use crate::http::{Gate, collect};
+use crate::telemetry::Context;
 use crate::{Doors, Scope};
 
 /// How this door is set up.
@@ -76,14 +77,14 @@ struct Posted {
     payload: Option<Raw>,
 }
 
-async fn queue(State(doors): State<Doors>, body: Body) -> Response {
+async fn queue(State(doors): State<Doors>, headers: HeaderMap, body: Body) -> Response {
     let read = |posted: &Posted| posted.kind.clone().or_else(|| posted.job_type.clone());
-    answer("job-id", post_job(&doors, body, read).await)
+    answer("job-id", post_job(&doors, &headers, body, read).await)
 }
 
-async fn jobs(State(doors): State<Doors>, body: Body) -> Response {
+async fn jobs(State(doors): State<Doors>, headers: HeaderMap, body: Body) -> Response {
     let read = |posted: &Posted| posted.job_type.clone().or_else(|| posted.kind.clone());
-    answer("jobId", post_job(&doors, body, read).await)
+    answer("jobId", post_job(&doors, &headers, body, read).await)
 }
 
 /// Why a job was not taken.
@@ -98,6 +99,7 @@ enum Refused {
 
 async fn post_job(
     doors: &Doors,
+    headers: &HeaderMap,
     body: Body,
     kind: impl Fn(&Posted) -> Option<String>,
 ) -> Result<JobId, Refused> {
@@ -106,7 +108,8 @@ async fn post_job(
     let kind = kind(&posted).map(|kind| kind.trim().to_owned()).filter(|kind| !kind.is_empty());
     let kind = kind.ok_or(Refused::Format(None))?;
     let wrong = |invalid| Refused::Format(Some(invalid));
-    let spec = spec(&kind, posted.payload, &doors.options().jobber).map_err(wrong)?;
+    let mut spec = spec(&kind, posted.payload, &doors.options().jobber).map_err(wrong)?;
+    spec.trace = Context::carried(headers);
     let pushed = doors.engine().push_all(NewJob::from(spec).into()).await;
     match pushed.map_err(Refused::Queue)?.jobs.pop() {
         Some(Taken::New(id)) => Ok(id),

@@ -5,18 +5,19 @@ use axum::response::Response;
 use crore::act::{Act, Acted};
 use crore::push::Taken;
 use crore_core::machine::Refusal;
-use crore_core::{Code, Delivery, Job, JobId, NewJob, Payload, Span};
+use crore_core::{Code, Delivery, Job, JobId, NewJob, Payload, Span, Spec};
 use crore_wire::Format;
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 
 use super::body::{Answers, Read};
 use super::translate::{self, QUEUE};
 use super::words::{self, Pushed};
 use crate::Doors;
 use crate::http::{Fault, Query, Reply, Segment};
+use crate::telemetry::Context;
 
 /// How long a caller waits who does not say how long, in seconds.
-const POLLING: u64 = 5;
+const POLLING: u32 = 5;
 
 /// Pushes a job.
 #[utoipa::path(
@@ -26,11 +27,12 @@ const POLLING: u64 = 5;
 )]
 pub(super) async fn push(
     State(doors): State<Doors>,
+    headers: HeaderMap,
     body: Read<words::NewJob>,
 ) -> Result<Response, Fault> {
     let reply = body.reply();
     let spec = translate::spec(&body.value, doors.options().lightjq.keep_results.0)?;
-    let job = NewJob::from(spec);
+    let job = NewJob::from(Spec { trace: Context::carried(&headers), ..spec });
     match doors.engine().push_all(job.into()).await?.jobs.pop() {
         Some(Taken::New(id)) => {
             Ok(reply.with(StatusCode::CREATED, &Pushed { job_id: id.to_string() }))
@@ -85,7 +87,7 @@ pub(super) async fn polling(
     if method == Method::HEAD {
         return Ok(said(answers, &job, None));
     }
-    let wait = Span::from_secs(query.timeout.unwrap_or(POLLING));
+    let wait = Span::from_secs(query.timeout.unwrap_or(POLLING).into());
     let wait = wait.min(doors.options().max_wait.0);
     ended(&doors, answers, job.id, wait).await
 }

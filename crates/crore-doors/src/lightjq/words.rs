@@ -46,8 +46,9 @@ pub(super) struct Pushed {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Polling {
-    /// In seconds; 5 unless told otherwise.
-    pub(super) timeout: Option<u64>,
+    /// In seconds; 5 unless told otherwise. However long it is, the server has a longest wait of its own.
+    #[param(maximum = 4294967295_u32)]
+    pub(super) timeout: Option<u32>,
 }
 
 /// How a job stands.

@@ -2,40 +2,34 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::future::{Either, ready};
+use http::Request;
+use http_body::Body;
 use hyper::body::Incoming;
+use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
-use tower::Service;
+use tokio::time::timeout;
+use tower::{BoxError, Service};
 
-use super::patient::Patient;
-use super::{House, Phase};
+use super::life::{Life, Turn};
+use super::patient::{Patient, Protocol};
+use super::{House, Phase, http1};
 use crate::access::Certificate;
+use crate::{grpc, journal};
 
-/// The bytes of the longest word by which a connection says which protocol it speaks.
-const PREFACE: u64 = 24;
-
-/// What is waited for, besides the end of the connection.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// It is not clear yet which protocol is spoken, and no other time-out is in force.
-    Silent,
-    /// It is served.
-    Served,
-    /// It was told to end.
-    Ending,
-}
-
-/// Both ends of a connection.
+/// A connection, as its requests see it.
 #[derive(Clone)]
-struct Ends {
+pub(super) struct Front {
+    house: Arc<House>,
     peer: SocketAddr,
     local: SocketAddr,
     certificate: Option<Certificate>,
@@ -43,81 +37,92 @@ struct Ends {
 
 /// Serves a connection, in TLS if that is spoken here.
 pub(super) async fn serve(
-    house: &Arc<House>,
+    house: Arc<House>,
     stream: TcpStream,
     peer: SocketAddr,
     phase: watch::Receiver<Phase>,
 ) {
     // One that has no address any more is gone.
     let Ok(local) = stream.local_addr() else { return };
-    match &house.tls {
-        None => speak(house, stream, Ends { peer, local, certificate: None }, phase).await,
+    let life = Life::new(phase, house.options.max_age.0.into());
+    let mut front = Front { house, peer, local, certificate: None };
+    let Some(tls) = front.house.tls.clone() else { return speak(front, stream, life).await };
+    // In a box, so that those who speak without do not need as much room.
+    Box::pin(async move {
         // Whoever does not speak TLS, or shows a certificate that does not hold, is not heard.
-        Some(tls) => {
-            if let Ok((stream, certificate)) = tls.accept(stream).await {
-                speak(house, stream, Ends { peer, local, certificate }, phase).await;
-            }
+        if let Ok((stream, certificate)) = tls.accept(stream).await {
+            front.certificate = certificate;
+            speak(front, Box::new(stream), life).await;
         }
-    }
+    })
+    .await;
 }
 
 /// Serves a connection until it ends, is too slow or too old, or the server stops.
-async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    house: &Arc<House>,
-    stream: S,
-    ends: Ends,
-    mut phase: watch::Receiver<Phase>,
-) {
-    let options = &house.options;
-    let (io, seen) = Patient::new(stream, options.write_time.0.into());
-    let here = Arc::clone(house);
-    let service = hyper::service::service_fn(move |request| {
-        let (here, ends) = (Arc::clone(&here), ends.clone());
-        async move { Ok::<_, Infallible>(answer(&here, ends, request).await) }
-    });
-    let mut connection = pin!(house.builder.serve_connection(TokioIo::new(io), service));
-    let mut stage = Stage::Silent;
-    let mut over = pin!(sleep_until(Instant::now() + options.first_bytes_time.0.into()));
+async fn speak<S>(front: Front, stream: S, mut life: Life)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let options = &front.house.options;
+    let mut io = Patient::new(stream, options.write_time.0.into());
+    let protocol = tokio::select! {
+        protocol = timeout(options.first_bytes_time.0.into(), io.protocol()) => protocol,
+        _ = life.turn() => return,
+    };
+    match protocol {
+        Ok(Ok(Protocol::Http1)) => http1::serve(front, io, life).await,
+        Ok(Ok(Protocol::Http2)) => Box::pin(speak_http2(front, io, life)).await,
+        Ok(Err(_)) | Err(_) => {}
+    }
+}
+
+async fn speak_http2<S>(front: Front, io: Patient<S>, mut life: Life)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let house = Arc::clone(&front.house);
+    let service = service_fn(move |request: Request<Incoming>| front.answer(request));
+    let mut connection = house.http2.serve_connection(TokioIo::new(io), service);
     loop {
         tokio::select! {
             biased;
             // One that ends with an error has nobody left to tell.
-            _ = connection.as_mut() => return,
-            () = over.as_mut() => match stage {
-                Stage::Silent if seen.count() >= PREFACE => {
-                    stage = Stage::Served;
-                    over.as_mut().reset(Instant::now() + options.max_age.0.into());
-                }
-                Stage::Silent | Stage::Ending => return,
-                Stage::Served => {
-                    stage = Stage::Ending;
-                    connection.as_mut().graceful_shutdown();
-                    over.as_mut().reset(Instant::now() + options.max_age.0.into());
-                }
+            _ = &mut connection => return,
+            turn = life.turn() => match turn {
+                Turn::End => Pin::new(&mut connection).graceful_shutdown(),
+                Turn::Leave => return,
             },
-            changed = phase.changed() => {
-                if changed.is_err() || *phase.borrow() == Phase::Over {
-                    return;
-                }
-                connection.as_mut().graceful_shutdown();
-            }
         }
     }
 }
 
-/// The answer to a request, unless it is meant for another server, or a page of another site has made it.
-async fn answer(house: &House, ends: Ends, mut request: http::Request<Incoming>) -> Response {
-    let Ends { peer, local, certificate } = ends;
-    if let Err(fault) = house.guard.check(&request, local) {
-        house.metrics.turned_away("guard");
-        return fault.into_response();
+impl Front {
+    pub(super) fn house(&self) -> &Arc<House> {
+        &self.house
     }
-    request.extensions_mut().insert(ConnectInfo(peer));
-    if let Some(certificate) = certificate {
-        request.extensions_mut().insert(certificate);
-    }
-    match house.router.clone().call(request).await {
-        Ok(response) => response,
-        Err(never) => match never {},
+
+    /// The answer to a request, unless it is meant for another server, or a page of another site has made it.
+    pub(super) fn answer<B>(
+        &self,
+        mut request: Request<B>,
+    ) -> impl Future<Output = Result<Response, Infallible>> + Send + use<B>
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        let house = &self.house;
+        if let Err(fault) = house.guard.check(&request, self.local) {
+            house.metrics.turned_away("guard");
+            let refused = match grpc::is_grpc(request.headers()) {
+                true => grpc::told(fault),
+                false => fault.into_response(),
+            };
+            journal::write(request.method(), request.uri(), &refused, Duration::ZERO);
+            return Either::Right(ready(Ok(refused)));
+        }
+        request.extensions_mut().insert(ConnectInfo(self.peer));
+        if let Some(certificate) = &self.certificate {
+            request.extensions_mut().insert(certificate.clone());
+        }
+        Either::Left(house.router.clone().call(request))
     }
 }

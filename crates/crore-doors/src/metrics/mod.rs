@@ -82,6 +82,7 @@ impl Metrics {
         registry.register_collector(Box::new(queues.shown()));
         put(registry, "crore_http_requests", requests.answered.clone());
         put(registry, "crore_http_request_seconds", requests.took.clone());
+        put(registry, "crore_grpc_calls", requests.called.clone());
         put(registry, "crore_rejected", requests.rejected.clone());
         put(registry, "crore_connections", connections.clone());
         put(registry, "crore_connections_accepted", accepted.clone());
@@ -100,6 +101,11 @@ impl Metrics {
     /// Something was turned away before any door saw it.
     pub(crate) fn turned_away(&self, reason: &'static str) {
         self.0.requests.reject("none", reason);
+    }
+
+    /// A call of gRPC has ended, with this status.
+    pub(crate) fn called(&self, call: &'static str, status: &'static str) {
+        self.0.requests.call(call, status);
     }
 
     /// So many spans were sent, or dropped.

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::Metrics;
 use crate::doors::door_of;
 use crate::http::Fault;
+use crate::journal;
 
 /// Seconds; the longest is as long as a caller may wait for a job.
 const TIMES: [f64; 12] =
@@ -24,6 +25,14 @@ pub(super) struct Requests {
     pub(super) answered: Family<Answered, Counter>,
     pub(super) took: Family<Route, Histogram>,
     pub(super) rejected: Family<Rejected, Counter>,
+    pub(super) called: Family<Called, Counter>,
+}
+
+/// A call of gRPC that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Called {
+    call: &'static str,
+    status: &'static str,
 }
 
 /// A request that was answered. Its route is one of ours and no path, so there are only so many.
@@ -52,25 +61,31 @@ pub(super) struct Rejected {
 impl Default for Requests {
     fn default() -> Self {
         let took = Family::new_with_constructor((|| Histogram::new(TIMES)) as fn() -> Histogram);
-        Self { answered: Family::default(), took, rejected: Family::default() }
+        let (answered, rejected, called) = Default::default();
+        Self { answered, took, rejected, called }
     }
 }
 
 impl Requests {
+    pub(super) fn call(&self, call: &'static str, status: &'static str) {
+        self.called.get_or_create(&Called { call, status }).inc();
+    }
+
     pub(super) fn reject(&self, door: &'static str, reason: &str) {
         let rejected = Rejected { door, reason: reason.to_owned() };
         self.rejected.get_or_create(&rejected).inc();
     }
 }
 
-/// Counts a request, and how long its answer took.
+/// Counts a request, and how long its answer took, and writes it down where that is wanted.
 pub(crate) async fn measure(
     State(metrics): State<Metrics>,
     request: Request,
     next: Next,
 ) -> Response {
     let begun = Instant::now();
-    let method = word(request.method());
+    let (verb, uri) = (request.method().clone(), request.uri().clone());
+    let method = word(&verb);
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let response = next.run(request).await;
     let route = matched.as_ref().map_or("none", MatchedPath::as_str);
@@ -79,10 +94,12 @@ pub(crate) async fn measure(
         requests.reject(door, &fault.problem().code);
     }
     let took = Route { door, route: route.to_owned() };
-    requests.took.get_or_create(&took).observe(begun.elapsed().as_secs_f64());
+    let elapsed = begun.elapsed();
+    requests.took.get_or_create(&took).observe(elapsed.as_secs_f64());
     let Route { route, .. } = took;
     let answered = Answered { door, method, route, status: response.status().as_u16() };
     requests.answered.get_or_create(&answered).inc();
+    journal::write(&verb, &uri, &response, elapsed);
     response
 }
 

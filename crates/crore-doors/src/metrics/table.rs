@@ -40,6 +40,7 @@ pub const METRICS: &[Row] = &[
     row("crore_store_faults", "gauge", &["fault"], "1 for what is wrong with the store: poisoned (it needs a restart), full, stuck (it grows until it is repaired)"),
     row("crore_http_requests_total", "counter", &["door", "method", "route", "status"], "Requests that were answered"),
     row("crore_http_request_seconds", "histogram", &["door", "route"], "How long answers took; waiting for a job or a result is part of it"),
+    row("crore_grpc_calls_total", "counter", &["call", "status"], "Calls of gRPC that have ended, by their status; streams count when they end"),
     row("crore_rejected_total", "counter", &["door", "reason"], "Requests that were refused, by the code of the problem, and connections for which there was no room"),
     row("crore_connections", "gauge", &[], "Connections that are open"),
     row("crore_connections_accepted_total", "counter", &[], "Connections that were accepted"),

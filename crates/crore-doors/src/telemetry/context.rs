@@ -32,6 +32,11 @@ impl Context {
         w3c(headers).or_else(|| b3(headers)).or_else(|| b3_in_many(headers))
     }
 
+    /// The context of a request, as a job carries it.
+    pub(crate) fn carried(headers: &HeaderMap) -> Option<Arc<str>> {
+        Self::of(headers).map(|context| context.to_string().into())
+    }
+
     /// The context that a job carries.
     pub fn read(kept: &str) -> Option<Self> {
         let (parent, state) = match kept.split_once(' ') {

@@ -70,6 +70,7 @@ const NEEDS: &[(&str, Scope)] = &[
     ("setWorker", Scope::Work),
     ("deleteWorker", Scope::Work),
     ("listTokens", Scope::Admin),
+    ("createBackup", Scope::Admin),
     ("createToken", Scope::Admin),
     ("deleteToken", Scope::Admin),
     ("counts", Scope::Read),

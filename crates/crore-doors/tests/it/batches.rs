@@ -130,14 +130,11 @@ async fn what_is_said_twice_under_one_key_is_one_push() {
         assert_eq!(refused.body["id"], first.body["id"], "the first id is named");
 
         let batch = json!({"groups": [{}], "jobs": [
-            {"kind": "once", "group": {"new": 0}}, {"kind": ""}, {"kind": "once", "unique": {"key": key}},
+            {"kind": "once", "group": {"new": 0}}, {"kind": ""}, {"kind": "once"},
         ]});
         let key = format!("batch-{speaks:?}");
         let first = push_as(&server, speaks, &key, &batch).await;
-        let mut second = push_as(&server, speaks, &key, &batch).await;
-        // A job with a unique key of its own is held by that, and says so.
-        assert_eq!(second.body["jobs"][2]["status"], "duplicate");
-        second.body["jobs"][2]["status"] = json!("new");
+        let second = push_as(&server, speaks, &key, &batch).await;
         assert_eq!(first.body, second.body);
         let longer = json!({"jobs": [{"kind": "once"}, {"kind": "once"}, {"kind": "once"}, {"kind": "once"}]});
         assert_eq!(push_as(&server, speaks, &key, &longer).await.problem().1, "key-reused");
@@ -169,6 +166,82 @@ async fn a_key_holds_across_a_restart() {
         server.stop().await.expect("no panic").expect("a good end");
         server.engine.stop().expect("a good end");
     }
+}
+
+#[tokio::test]
+async fn under_a_key_that_was_used_before_a_restart_another_batch_stores_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let jobs = |n: usize| json!({"jobs": vec![json!({"kind": "once", "payload": 1}); n]});
+    // It is not whole: what was refused is refused again, and the rest is answered as it was.
+    let partly = json!({"jobs": [
+        {"kind": "once"}, {"kind": "", "payload": 2}, {"kind": "once", "group": {"id": "4711"}},
+    ]});
+    let mut first = None;
+    // Each is said to a server that has just been started, and knows nothing but what is stored.
+    for others in [None, Some(3), Some(4), Some(1000), Some(2), Some(1)] {
+        let engine = crore::Engine::open(dir.path()).expect("a store");
+        let mut server = Server::start_on(engine, Default::default(), Default::default()).await;
+        match others {
+            Some(n @ 3..) => {
+                let refused = push_as(&server, Speaks::Json, "k", &jobs(n)).await;
+                assert_eq!(refused.problem().1, "key-reused", "{n}");
+            }
+            // The beginning of what was said says nothing else.
+            Some(1) => assert_eq!(push_as(&server, Speaks::Json, "k", &jobs(1)).await.status, 200),
+            _ => {
+                let both = (
+                    push_as(&server, Speaks::Json, "k", &jobs(2)).await.body,
+                    push_as(&server, Speaks::Json, "partly", &partly).await.body,
+                );
+                assert_eq!(both.1["refused"], 2, "{both:?}");
+                assert_eq!(&both, first.get_or_insert_with(|| both.clone()));
+            }
+        }
+        let counts = server.get(Speaks::Json, "/v1/counts").await.body;
+        assert_eq!(
+            counts["counts"],
+            json!([{"queue": "once", "kind": "once", "state": "ready", "n": 3}]),
+            "{others:?}"
+        );
+        server.stop().await.expect("no panic").expect("a good end");
+        server.engine.stop().expect("a good end");
+    }
+}
+
+#[tokio::test]
+async fn a_job_under_a_key_has_no_unique_key_of_its_own() {
+    let server = Server::start().await;
+    for speaks in Speaks::BOTH {
+        let key = format!("{speaks:?}");
+        let one = json!({"kind": "u", "unique": {"key": "mine"}});
+        let refused = push_as(&server, speaks, &key, &one).await;
+        assert_eq!(refused.problem(), (400, "malformed", Some("unique")));
+        let batch = json!({"jobs": [{"kind": "good"}, one]});
+        let refused = push_as(&server, speaks, &key, &batch).await;
+        assert_eq!(refused.status, StatusCode::MULTI_STATUS, "{refused:?}");
+        assert_eq!(refused.body["jobs"][1]["problem"]["field"], "jobs[1].unique");
+    }
+    let counts = server.get(Speaks::Json, "/v1/counts").await.body;
+    assert_eq!(
+        counts["counts"],
+        json!([{"queue": "good", "kind": "good", "state": "ready", "n": 2}])
+    );
+}
+
+#[tokio::test]
+async fn pushes_under_one_key_at_the_same_time_are_one_push() {
+    let server = Server::start().await;
+    let push = async |n: usize| {
+        let batch = json!({"jobs": vec![json!({"kind": "once"}); n]});
+        push_as(&server, Speaks::Json, "k", &batch).await.status.as_u16()
+    };
+    let (a, b, c, d) = tokio::join!(push(2), push(3), push(4), push(5));
+    let mut answers = [a, b, c, d];
+    answers.sort_unstable();
+    assert_eq!(answers, [200, 409, 409, 409]);
+    let counts = server.get(Speaks::Json, "/v1/counts").await.body;
+    let n = [a, b, c, d].iter().position(|status| *status == 200).expect("one") + 2;
+    assert_eq!(counts["counts"][0]["n"], json!(n));
 }
 
 #[tokio::test]

@@ -73,6 +73,32 @@ async fn a_job_is_given_to_a_worker_and_its_report_ends_it() {
 }
 
 #[tokio::test]
+async fn the_call_to_a_worker_carries_the_trace_of_its_push() {
+    let place = Place::start().await;
+    let peer = Peer::start(Speaks::status(202)).await;
+    place.join(&peer.url(), 4).await;
+    let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    let parent = format!("00-{trace}-{span}-01");
+    let sent = [("traceparent", parent.as_str()), ("tracestate", "a=1")];
+    let body = Some((Format::Msgpack, job("mail")));
+    assert_eq!(place.ask(Method::POST, "/job", &sent, body).await.status, 201);
+    peer.until_called(1).await;
+    let call = peer.call(0);
+    let header = |name: &str| call.headers.get(name).and_then(|value| value.to_str().ok());
+    let b3 = format!("{trace}-{span}-1");
+    assert_eq!(
+        (header("traceparent"), header("tracestate"), header("b3")),
+        (Some(parent.as_str()), Some("a=1"), Some(b3.as_str()))
+    );
+    place.push(job("mail")).await;
+    peer.until_called(2).await;
+    assert!(
+        ["traceparent", "tracestate", "b3"].map(|name| peer.call(1).headers.contains_key(name))
+            == [false; 3]
+    );
+}
+
+#[tokio::test]
 async fn a_report_may_come_with_the_answer() {
     let place = Place::start().await;
     let peer = Peer::start(Speaks::by(|n, _| match n {

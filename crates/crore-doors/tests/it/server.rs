@@ -101,11 +101,11 @@ impl Server {
             None => listener.into(),
         };
         let (stop, stopped) = oneshot::channel();
-        let router = doors.router();
+        let served = doors.served();
         let shutdown = async {
             let _ = stopped.await;
         };
-        let serving = tokio::spawn(listen::serve(listener, router, listening, shutdown));
+        let serving = tokio::spawn(listen::serve(listener, served, listening, shutdown));
         let client = Client::builder(TokioExecutor::new()).build_http();
         Self { engine, doors, address, client, stop: Some(stop), serving: Some(serving) }
     }

@@ -47,7 +47,7 @@ async fn say(server: &Server, bytes: &[u8]) -> TcpStream {
 #[tokio::test]
 async fn a_connection_that_says_nothing_is_closed() {
     let server = impatient(|_, listening| listening.first_bytes_time = short()).await;
-    for bytes in [&b""[..], b"P", b"PRI * HTTP/2.0", b"GET / HT"] {
+    for bytes in [&b""[..], b"P", b"PRI * HTTP/2.0"] {
         assert_eq!(until_closed(&mut say(&server, bytes).await).await, "");
     }
 }
@@ -55,8 +55,9 @@ async fn a_connection_that_says_nothing_is_closed() {
 #[tokio::test]
 async fn a_slow_head_and_an_idle_connection_are_closed() {
     let server = impatient(|_, listening| listening.head_time = short()).await;
-    let mut slow = say(&server, b"GET /livez HTTP/1.1\r\nhost: localhost\r\nx-slow: ").await;
-    until_closed(&mut slow).await;
+    for bytes in [&b"GET / HT"[..], b"GET /livez HTTP/1.1\r\nhost: localhost\r\nx-slow: "] {
+        until_closed(&mut say(&server, bytes).await).await;
+    }
     let mut idle = say(&server, b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     assert!(until_closed(&mut idle).await.starts_with("HTTP/1.1 200"));
 }
@@ -182,16 +183,21 @@ async fn requests_that_others_may_understand_differently_are_refused() {
     assert_eq!(server.get(Speaks::Json, "/v1/counts").await.body, json!({"counts": []}));
 }
 
+/// Which of the two holds is decided before a request is shown to anybody, and the other one is gone then: it
+/// cannot be refused here, but nothing behind it is believed.
 #[tokio::test]
 async fn a_body_with_two_lengths_is_the_last_of_its_connection() {
     let server = Server::start().await;
     let post = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     let body = r#"{"kind":"k"}"#;
     let smuggled = "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    let both = "content-length: 12\r\ntransfer-encoding: chunked\r\n\r\n";
-    let request = format!("{post}{both}c\r\n{body}\r\n0\r\n\r\n{smuggled}");
-    let answer = until_closed(&mut say(&server, request.as_bytes()).await).await;
-    assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
+    let (length, chunked) = ("content-length: 12\r\n", "transfer-encoding: chunked\r\n");
+    for both in [[length, chunked], [chunked, length]] {
+        let both = both.concat();
+        let request = format!("{post}{both}\r\nc\r\n{body}\r\n0\r\n\r\n{smuggled}");
+        let answer = until_closed(&mut say(&server, request.as_bytes()).await).await;
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
+    }
 }
 
 #[tokio::test]

@@ -24,21 +24,21 @@ use crate::raw::{connect, request, send};
 use crate::server::Server;
 
 /// An authority, and a directory for what it signs.
-struct Authority {
+pub(crate) struct Authority {
     dir: TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 /// A certificate and its key, as files.
 #[derive(Clone)]
-struct Pair {
-    certificate: PathBuf,
-    key: PathBuf,
+pub(crate) struct Pair {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 /// For whom a certificate is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
+pub(crate) enum Use {
     Server,
     Client,
 }
@@ -48,7 +48,7 @@ fn key() -> KeyPair {
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         params.distinguished_name.push(DnType::CommonName, crore_testkit::unique_name("authority"));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -57,18 +57,18 @@ impl Authority {
         Self { dir: tempfile::tempdir().expect("a directory"), issuer }
     }
 
-    fn pem(&self) -> String {
+    pub(crate) fn pem(&self) -> String {
         self.issuer.pem()
     }
 
-    fn file(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.dir.path().join(name);
         std::fs::write(&path, text).expect("written");
         path
     }
 
     /// Signs a certificate for some names, after a change to what it says.
-    fn sign(
+    pub(crate) fn sign(
         &self,
         name: &str,
         names: &[&str],
@@ -90,12 +90,12 @@ impl Authority {
         }
     }
 
-    fn server(&self) -> Pair {
+    pub(crate) fn server(&self) -> Pair {
         self.sign("server", &["localhost"], Use::Server, |_| {})
     }
 }
 
-fn options(pair: &Pair) -> tls::Options {
+pub(crate) fn options(pair: &Pair) -> tls::Options {
     tls::Options {
         certificate: Some(pair.certificate.clone()),
         key: Some(pair.key.clone()),
@@ -103,7 +103,7 @@ fn options(pair: &Pair) -> tls::Options {
     }
 }
 
-async fn serve(options: &tls::Options) -> (Server, Tls) {
+pub(crate) async fn serve(options: &tls::Options) -> (Server, Tls) {
     let tls = Tls::load(options).expect("good files").expect("TLS");
     let doors = Doors::new(Engine::memory(), Options::default());
     (Server::open(doors, listen::Options::default(), Some(tls.clone())).await, tls)
@@ -182,31 +182,29 @@ async fn both_protocols_are_offered() {
 }
 
 #[tokio::test]
-async fn h2_is_spoken_over_tls() {
+async fn both_protocols_are_spoken_over_tls_also_when_an_answer_takes_long() {
     let authority = Authority::new();
     let (server, _) = serve(&options(&authority.server())).await;
+    let id = server.engine.push("q", "x").await.expect("it is stored");
     let ca = authority.file("ca.pem", &authority.pem());
     let port = server.address.port();
     let resolve = format!("localhost:{port}:127.0.0.1");
-    let url = format!("https://localhost:{port}/livez");
-    let ca = ca.to_str().expect("a text").to_owned();
-    let format = "%{http_version} %{response_code}";
-    let args = [
-        "-sS",
-        "--http2",
-        "--cacert",
-        &ca,
-        "--resolve",
-        &resolve,
-        "-o",
-        "/dev/null",
-        "-w",
-        format,
-        &url,
-    ];
-    let output = Command::new("curl").args(args).output().await.expect("curl is on this machine");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "2 200", "{stderr}");
+    let (soon, late) = ("livez", format!("v1/jobs/{id}/result?wait=200ms"));
+    let urls = [soon, &late, soon].map(|path| format!("https://localhost:{port}/{path}"));
+    for (version, expected) in [
+        ("--http2", "2 200 1\n2 202 0\n2 200 0\n"),
+        ("--http1.1", "1.1 200 1\n1.1 202 0\n1.1 200 0\n"),
+    ] {
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", version, "--resolve", &resolve, "--cacert"]).arg(&ca);
+        curl.args(["-w", "%{http_version} %{response_code} %{num_connects}\n"]);
+        for url in &urls {
+            curl.args(["-o", "/dev/null", url]);
+        }
+        let output = curl.output().await.expect("curl is on this machine");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{stderr}");
+    }
 }
 
 #[tokio::test]

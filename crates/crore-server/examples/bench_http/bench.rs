@@ -1,10 +1,10 @@
 //! What every part shares: how much is done, where, and what was found out.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Duration;
 
 use crate::machine;
+use crate::place::Place;
 use crate::table::Report;
 
 /// The length of every payload.
@@ -32,8 +32,7 @@ impl Scale {
 
 #[derive(Debug)]
 pub(crate) struct Bench {
-    dir: PathBuf,
-    started_at: Instant,
+    pub(crate) place: Place,
     pub(crate) scale: Scale,
     pub(crate) report: Report,
 }
@@ -41,33 +40,14 @@ pub(crate) struct Bench {
 impl Bench {
     /// Works in a directory of its own below this one, and removes it at the end.
     pub(crate) fn new(below: &Path, scale: Scale) -> Self {
-        let dir = below.join(format!("bench-http-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        let dir = dir.canonicalize().unwrap();
-        let mut report = Report { facts: machine::facts(&dir), ..Report::default() };
+        let place = Place::new(below, "http");
+        let mut report = Report { facts: machine::facts(place.dir()), ..Report::default() };
         report.facts.extend([
             "durability: synced before the answer".to_owned(),
             format!("jobs: {PAYLOAD_BYTES}-byte payloads in JSON; clients on the same machine"),
             format!("runs: {}, alternated; medians", scale.runs),
         ]);
-        Self { dir, started_at: Instant::now(), scale, report }
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    /// Tells whoever waits how far it is.
-    pub(crate) fn progress(&self, what: &str) {
-        eprintln!("[{:>4} s] {what}", self.started_at.elapsed().as_secs());
-    }
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.dir) {
-            eprintln!("{} is left behind: {error}", self.dir.display());
-        }
+        Self { place, scale, report }
     }
 }
 

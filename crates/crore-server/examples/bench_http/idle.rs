@@ -14,7 +14,7 @@ const MEGABYTES: f64 = 200.0;
 const LOOK: Duration = Duration::from_secs(5);
 
 pub(crate) fn measure(bench: &mut Bench) {
-    let crore = Server::crore(bench.dir());
+    let crore = Server::crore(&bench.place);
     let before = crore.resident();
     let workers = bench.scale.workers;
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();

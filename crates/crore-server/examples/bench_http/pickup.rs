@@ -31,9 +31,9 @@ struct Times {
 }
 
 pub(crate) fn measure(bench: &mut Bench) {
-    let (crore, bare) = (Server::crore(bench.dir()), Server::bare());
+    let (crore, bare) = (Server::crore(&bench.place), Server::bare());
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-    let file = bench.dir().join("synced");
+    let file = bench.place.fresh("synced");
     let times = runtime.block_on(take_turns(&crore, &bare, &file, bench.scale.pickups));
     let [picked, trip, sync] =
         [&times.picked, &times.trips, &times.syncs].map(|times| within(times, LATE));

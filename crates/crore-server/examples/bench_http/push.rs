@@ -48,7 +48,7 @@ impl Ran {
 }
 
 pub(crate) fn measure(bench: &mut Bench) {
-    let (crore, bare) = (Server::crore(bench.dir()), Server::bare());
+    let (crore, bare) = (Server::crore(&bench.place), Server::bare());
     let (one, many) = (single(), batch());
     let sides = [("bare", &bare, &one), ("single", &crore, &one), ("batches", &crore, &many)];
     let mut rates = [Runs::default(), Runs::default(), Runs::default()];
@@ -64,7 +64,7 @@ pub(crate) fn measure(bench: &mut Bench) {
             rate.0.push(ran.rate());
         }
         let figures = ran.each_ref().map(|ran| format!("{:.0}", ran.rate())).join(" ");
-        bench.progress(&format!("run {run}, requests/s: {figures}"));
+        bench.place.progress(&format!("run {run}, requests/s: {figures}"));
         last = ran.into();
     }
     let [bare, one, many] = &rates;

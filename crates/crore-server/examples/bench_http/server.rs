@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::{bare, build_dir};
+use crate::args::build_dir;
+use crate::bare;
+use crate::place::Place;
 
 /// A server that runs until it is dropped.
 #[derive(Debug)]
@@ -16,14 +17,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The server that was built, on a fresh store in this directory.
-    pub(crate) fn crore(dir: &Path) -> Self {
+    /// The server that was built, on a fresh store.
+    pub(crate) fn crore(place: &Place) -> Self {
         let mut command = Command::new(build_dir().join("crore"));
-        let data = dir.join("data");
-        if data.exists() {
-            fs::remove_dir_all(&data).unwrap();
-        }
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data).current_dir(dir);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(place.fresh("data"));
+        command.current_dir(place.dir());
         Self::start(command)
     }
 

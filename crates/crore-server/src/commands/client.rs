@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, timeout};
 
-use super::tls::Tls;
+use super::tls::{self, Tls};
 use crate::cli::Remote;
 use crate::config::secret::Secret;
 use crate::environment;
@@ -214,7 +214,13 @@ async fn connect(
         None => begin(stream).await,
         Some(tls) => match timeout(CONNECT_FOR, tls.connect(stream)).await {
             Ok(Ok(stream)) => begin(stream).await,
-            Ok(Err(error)) => Err(not_reached(error.to_string()).into()),
+            Ok(Err(error)) => match tls::distrust(&error) {
+                Some(why) => {
+                    let message = format!("the certificate of {url} is not trusted: {why}");
+                    Err(Failure::new(Why::NotReached, message).into())
+                }
+                None => Err(not_reached(error.to_string()).into()),
+            },
             Err(_) => Err(not_reached("it does not answer".to_owned()).into()),
         },
     }

@@ -37,7 +37,12 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Worker { remote, command } => worker::run(Call::new(&remote)?, &command),
         Command::Stats { remote, minutes } => stats::run(Call::new(&remote)?, minutes),
         Command::Info { remote } => info::run(Call::new(&remote)?),
-        Command::Backup { data, to } => store::backup(&data, &to),
+        Command::Backup { remote, name: Some(name), .. } => {
+            store::backup_running(Call::new(&remote)?, &name)
+        }
+        Command::Backup { data, to, .. } => {
+            store::backup(&data.unwrap_or_default(), &to.unwrap_or_default())
+        }
         Command::Verify { data } => store::verify(&data),
         Command::Repair { data } => store::repair(&data),
         Command::Completions { shell } => completions::run(shell),

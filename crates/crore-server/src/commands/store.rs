@@ -1,4 +1,5 @@
-//! `crore backup | verify | repair`: on the directory of a store that no server has open.
+//! `crore backup | verify | repair`: on the directory of a store that no server has open; a backup also by the
+//! server that has it.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +10,10 @@ use anyhow::{Context, anyhow};
 use crore_store::SystemClock;
 use crore_store::embedded::disk::Directory;
 use crore_store::embedded::{self, Embedded, Options};
+use hyper::Method;
+use serde_json::{Value, json};
 
+use super::Call;
 use crate::exit::{Failure, Why};
 use crate::out::{Format, Out, busy};
 
@@ -32,6 +36,22 @@ pub(crate) fn backup(data: &Path, to: &Path) -> anyhow::Result<ExitCode> {
         made.commit
     );
     Out::new(Format::Table).line(&line)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Has a running server copy its store.
+pub(crate) fn backup_running(mut call: Call, name: &str) -> anyhow::Result<ExitCode> {
+    let busy = busy("the server copies its store");
+    let made = call.client.call(&Method::POST, "/v1/backups", &json!({ "name": name }))?;
+    busy.finish_and_clear();
+    let number = |field: &str| made.get(field).and_then(Value::as_u64).unwrap_or_default();
+    let line = format!(
+        "the server made the backup `{name}`: {} in {}, up to commit {}",
+        count(number("bytes"), "byte"),
+        count(number("segments"), "segment"),
+        number("commit")
+    );
+    call.out.did(&line)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,12 +1,13 @@
 //! https: to a server that shows a certificate which is trusted.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -41,7 +42,7 @@ impl Tls {
         Ok(Self { connector: Arc::new(config).into(), name })
     }
 
-    pub(crate) async fn connect(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
+    pub(crate) async fn connect(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         self.connector.connect(self.name.clone(), stream).await
     }
 }
@@ -69,4 +70,23 @@ fn from_system() -> anyhow::Result<RootCertStore> {
         bail!("this machine trusts nobody; name the server's certificate with `--ca FILE`");
     }
     Ok(roots)
+}
+
+/// Why a server's certificate is not trusted, if that is what went wrong, and what to do about it.
+pub(crate) fn distrust(error: &io::Error) -> Option<String> {
+    let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    let rustls::Error::InvalidCertificate(why) = inner else { return None };
+    Some(match why {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "it has expired".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "it is another host's".to_owned()
+        }
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "it says that it is an authority's; make it with `basicConstraints=critical,CA:FALSE`"
+                .to_owned()
+        }
+        _ => "nobody who is trusted here has signed it; `--ca FILE` names whom to trust".to_owned(),
+    })
 }

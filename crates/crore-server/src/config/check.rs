@@ -7,6 +7,7 @@ use super::Config;
 use super::raw::Raw;
 use super::section::Section;
 use super::sections::store::Store;
+use crate::bind::twin;
 
 /// Notes every value that cannot be, or does not go with another.
 pub(super) fn check(config: &Config, raw: &mut Raw) {
@@ -49,8 +50,12 @@ fn listeners(config: &Config) -> Vec<(String, SocketAddr)> {
     let mut all: Vec<_> =
         addresses.iter().map(|address| ("listen.address".to_owned(), *address)).collect();
     if let Some(main) = addresses.first() {
-        let doors = config.doors.open();
-        all.extend(doors.map(|(name, port)| (format!("doors.{name}"), port.resolve(*main))));
+        for (name, port) in config.doors.open() {
+            let address = port.resolve(*main);
+            let other = twin(address).filter(|_| config.doors.is_twofold(name));
+            let both = [address].into_iter().chain(other);
+            all.extend(both.map(|address| (format!("doors.{name}"), address)));
+        }
     }
     all
 }

@@ -26,7 +26,8 @@ pub(crate) use setting::Given;
 use fault::Faults;
 use section::{Info, Key, Section};
 use sections::{
-    audit, caps, doors, http, jobber, lightjq, listen, log, outbound, retention, store, tls,
+    access, audit, caps, doors, grpc, http, jobber, lightjq, listen, log, outbound, retention,
+    store, tls,
 };
 
 use crate::environment;
@@ -56,12 +57,16 @@ join! {
     listen: listen::Listen,
     /// Who can read along.
     tls: tls::Tls,
+    /// Who may do what.
+    access: access::Access,
     /// Where jobs are kept.
     store: store::Store,
     /// Extra listeners.
     doors: doors::Doors,
     /// What a call may cost.
     http: http::Http,
+    /// gRPC.
+    grpc: grpc::Grpc,
     /// LightJQ, and push workers.
     lightjq: lightjq::Lightjq,
     /// Jobber.
@@ -84,9 +89,12 @@ impl Config {
     /// How the doors of a server are set up that listens here.
     pub(crate) fn doors(&self, listens: Vec<std::net::SocketAddr>) -> crore_doors::Options {
         crore_doors::Options {
-            lightjq: self.lightjq.options(),
+            grpc: self.grpc.options(),
+            lightjq: self.lightjq.options(self.listen.drain_for),
             jobber: self.jobber.options(),
             outbound: self.outbound.options(listens),
+            access: self.access.options(self.listen.insecure),
+            backups: self.store.backups.clone(),
             ..self.http.options()
         }
     }

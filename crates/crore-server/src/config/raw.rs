@@ -69,11 +69,15 @@ impl Raw {
     }
 
     /// Variables of the environment whose names have two underscores, as `CRORE_LISTEN__ADDRESS`. Those
-    /// with one are not ours: who runs a service `crore` in Kubernetes has `CRORE_PORT` and more.
+    /// with one are not ours: who runs a service `crore` in Kubernetes has `CRORE_PORT` and more. Unless it is
+    /// one of ours but for an underscore, which is a slip.
     pub(crate) fn put_variables(&mut self, variables: impl Iterator<Item = (String, String)>) {
-        let mut ours: Vec<_> = variables
-            .filter(|(name, _)| name.strip_prefix("CRORE_").is_some_and(|rest| rest.contains("__")))
-            .collect();
+        let slips: Vec<String> = keys().map(|key| key.variable().replace("__", "_")).collect();
+        let is_ours = |name: &String| {
+            let two = name.strip_prefix("CRORE_").is_some_and(|rest| rest.contains("__"));
+            two || slips.contains(name)
+        };
+        let mut ours: Vec<_> = variables.filter(|(name, _)| is_ours(name)).collect();
         ours.sort();
         for (name, value) in ours {
             let source = Source::Variable(name.clone());

@@ -26,6 +26,27 @@ fn nothing_has_to_be_chosen() {
 }
 
 #[test]
+fn push_workers_may_answer_as_long_as_a_drain_lasts() {
+    let mut raw = from_file("[listen]\ndrain-for = \"90s\"\n");
+    let doors = understand(&mut raw).expect("it is good").doors(Vec::new());
+    assert_eq!(doors.lightjq.workers.drain_time.to_string(), "90s");
+}
+
+#[test]
+fn scopes_of_certificates_are_words_of_the_one_table() {
+    let mut raw = from_file("[access]\ncertificate-scopes = [\"push\", \"read\"]\n");
+    let doors = understand(&mut raw).expect("it is good").doors(Vec::new());
+    assert_eq!(
+        doors.access.certificate_scopes,
+        [crore_doors::Scope::Push, crore_doors::Scope::Read]
+    );
+    let usual = understand(&mut Raw::default()).expect("the defaults").doors(Vec::new());
+    assert_eq!(usual.access, crore_doors::access::Options::default());
+    let wrong = faults(&mut from_file("[access]\ncertificate-scopes = \"push,pull\"\n"));
+    assert!(wrong[0].contains("`pull` is not one of push"), "{wrong:?}");
+}
+
+#[test]
 fn the_later_layer_wins() {
     let mut raw = from_file("[log]\nlevel = \"warn\"\nformat = \"json\"\nkeep = 3\n");
     let variables = [("CRORE_LOG__FORMAT", "text"), ("CRORE_LOG__KEEP", "4")];
@@ -93,7 +114,13 @@ fn half_of_tls_is_told() {
 }
 
 #[test]
-fn variables_with_one_underscore_are_not_ours() {
+fn variables_with_one_underscore_are_not_ours_unless_they_lack_the_other() {
+    let mut raw = Raw::default();
+    raw.put_variables([("CRORE_STORE_DATA".to_owned(), "x".to_owned())].into_iter());
+    assert_eq!(
+        faults(&mut raw),
+        ["CRORE_STORE_DATA: `x`: it means no key; did you mean `CRORE_STORE__DATA`?"]
+    );
     let mut raw = Raw::default();
     let theirs = [("CRORE_PORT", "tcp://10.0.0.1:9000"), ("CRORE_SERVICE_HOST", "10.0.0.1")];
     raw.put_variables(theirs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));

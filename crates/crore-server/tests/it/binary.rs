@@ -78,19 +78,27 @@ impl Server {
     }
 
     pub(crate) fn start_with(dir: &Path, command: &str, more: &[&str]) -> Self {
-        Self::listening(dir, "127.0.0.1:0", command, more)
+        let arguments = [&[command, "--listen", "127.0.0.1:0"], more].concat();
+        Self::spawn(crore(dir, &arguments))
     }
 
     /// `crore serve` where another listened before.
     pub(crate) fn start_at(dir: &Path, address: SocketAddr) -> Self {
-        Self::listening(dir, &address.to_string(), "serve", &[])
+        Self::spawn(crore(dir, &["serve", "--listen", &address.to_string()]))
     }
 
-    fn listening(dir: &Path, listen: &str, command: &str, more: &[&str]) -> Self {
-        let arguments = [&[command, "--listen", listen], more].concat();
-        let mut child = crore(dir, &arguments);
+    /// `crore serve`, started by another program that becomes it.
+    pub(crate) fn start_through(dir: &Path, program: &[&str], more: &[&str]) -> Self {
+        let serve = [env!("CARGO_BIN_EXE_crore"), "serve", "--listen", "127.0.0.1:0"];
+        let (first, rest) = program.split_first().expect("a program");
+        let mut command = Command::new(first);
+        command.args(rest).args(serve).args(more).current_dir(dir).stdin(Stdio::null());
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
         let mut child =
-            child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
         let said = follow(child.stdout.take().expect("piped"));
         let wrote = follow(child.stderr.take().expect("piped"));
         let address = eventually(LONG, || {

@@ -32,6 +32,9 @@ fn a_job_is_pushed_looked_at_waited_for_and_removed() {
     let id = server.run(&push).good().trim().to_owned();
 
     let job = parsed(&server.run(&["job", "get", &id, "--why", "-o", "json"]).good());
+    let shown = server.run(&["job", "get", &id, "--why"]).good();
+    let why = shown.lines().find_map(|line| line.strip_prefix("why ")).expect("a reason");
+    assert!(!why.contains('{'), "it is said to people: {why}");
     assert_eq!((&job["state"], &job["payload"]), (&json!("ready"), &json!({ "to": "ada" })));
     assert_eq!(job["labels"], json!({ "a": "b" }));
     assert!(job["reasons"].is_array(), "{job}");

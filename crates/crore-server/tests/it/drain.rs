@@ -1,5 +1,8 @@
 //! Being told to stop.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc;
 use std::thread;
 
 use crore_testkit::eventually;
@@ -115,6 +118,109 @@ fn a_worker_that_takes_too_long_keeps_its_job_over_the_restart() {
 }
 
 #[test]
+fn a_job_whose_worker_does_not_come_back_after_the_restart_has_lost_no_attempt() {
+    let dir = dir();
+    let mut server = Server::start(dir.path(), &["--drain-for", "100ms"]);
+    server.post("/v1/jobs", &json!({ "kind": "a", "lease": "1s", "retry": { "max_attempts": 1 } }));
+    let job =
+        server.post("/v1/fetch", &json!({ "queues": ["a"], "worker": "w" }))["jobs"][0].clone();
+    assert_eq!(job["attempt"], 1);
+    server.signal("TERM");
+    assert!(server.ended().success());
+
+    let server = Server::start(dir.path(), &[]);
+    let ask = json!({ "queues": ["a"], "worker": "x", "wait": "20s" });
+    let again = server.post("/v1/fetch", &ask)["jobs"][0].clone();
+    assert_eq!(
+        (&again["id"], &again["attempt"]),
+        (&job["id"], &json!(1)),
+        "it is its last one still"
+    );
+    // And the first worker is too late.
+    let late = server.post("/v1/finish", &done(&job));
+    assert_eq!(late["jobs"][0]["status"], "stale", "{late}");
+    server.post("/v1/finish", &done(&again));
+    server.stop();
+}
+
+/// A push worker: takes one call, and answers it with this when it is told to.
+fn worker_at(answer: &'static str) -> (u16, mpsc::Receiver<String>, mpsc::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let (tell, told) = mpsc::channel();
+    let (go, may_go) = mpsc::channel();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a call");
+        let mut call = [0; 4096];
+        let n = stream.read(&mut call).expect("a question");
+        tell.send(String::from_utf8_lossy(&call[..n]).into_owned()).expect("heard");
+        let _ = may_go.recv();
+        // The server may be gone by then.
+        let _ = stream.write_all(answer.as_bytes());
+    });
+    (port, told, go)
+}
+
+/// A LightJQ job that a push worker has been called for: its id, and the worker's.
+fn called(server: &Server, port: u16, told: &mpsc::Receiver<String>) -> (String, String) {
+    let text = |answer: &Value, field: &str| answer[field].as_str().expect("a text").to_owned();
+    let url = format!("http://127.0.0.1:{port}");
+    let worker = server.post("/worker", &json!({ "name": "w", "max_jobs": 1, "url": url }));
+    let job = server.post(
+        "/job",
+        &json!({ "name": "mail", "argument": {}, "keep_result": true, "max_retry": 0 }),
+    );
+    let call = told.recv_timeout(LONG).expect("a call");
+    assert!(call.starts_with("POST /worker-job"), "{call}");
+    (text(&job, "job_id"), text(&worker, "worker_id"))
+}
+
+#[test]
+fn a_push_worker_that_is_called_when_the_server_ends_reports_to_the_next_one() {
+    let dir = dir();
+    let mut server = Server::start(dir.path(), &["--drain-for", "100ms"]);
+    let (port, told, go) = worker_at("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    let (job, worker) = called(&server, port, &told);
+    server.signal("TERM");
+    assert!(server.ended().success());
+    drop(go);
+
+    let server = Server::start(dir.path(), &[]);
+    let stands = server.get(&format!("/v1/jobs/{job}"));
+    assert_eq!((&stands["state"], &stands["attempt"]), (&json!("running"), &json!(1)), "{stands}");
+    let report = json!({ "job_id": job, "type": "success", "result": 7 }).to_string();
+    let head = format!(
+        "POST /done HTTP/1.1\r\nhost: {}\r\nconnection: close\r\nworker-id: {worker}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{report}",
+        server.address,
+        report.len()
+    );
+    let mut stream = TcpStream::connect(server.address).expect("a connection");
+    stream.write_all(head.as_bytes()).expect("written");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    let done = server.get(&format!("/job/{job}"));
+    assert_eq!((&done["status"], &done["result"]), (&json!("done"), &json!(7)), "{done}");
+    server.stop();
+}
+
+#[test]
+fn a_push_worker_may_answer_while_the_server_drains() {
+    let dir = dir();
+    let mut server = Server::start(dir.path(), &["--drain-for", "1h"]);
+    let (port, told, go) = worker_at("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    let (job, _) = called(&server, port, &told);
+    server.signal("TERM");
+    server.until_written("told to stop");
+    go.send(()).expect("it listens");
+    assert!(server.ended().success());
+    let server = Server::start(dir.path(), &[]);
+    assert_eq!(server.get(&format!("/job/{job}"))["status"], "done");
+    server.stop();
+}
+
+#[test]
 fn a_second_signal_leaves_now_and_loses_nothing() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &["--drain-for", "1h"]);
@@ -132,10 +238,9 @@ fn a_second_signal_leaves_now_and_loses_nothing() {
 
 #[test]
 fn whoever_listens_to_events_holds_nobody_up() {
-    use std::io::{Read, Write};
     let dir = dir();
     let mut server = Server::start(dir.path(), &[]);
-    let mut stream = std::net::TcpStream::connect(server.address).expect("connected");
+    let mut stream = TcpStream::connect(server.address).expect("connected");
     let head = format!("GET /v1/events HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
     stream.write_all(head.as_bytes()).expect("written");
     let mut first = [0; 12];

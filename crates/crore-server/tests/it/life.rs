@@ -88,6 +88,30 @@ fn a_store_that_promises_too_little_is_not_opened_for_business() {
 }
 
 #[test]
+fn a_fetch_of_large_jobs_is_cut_short_and_the_rest_comes_next() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--set", "caps.fetch-bytes=1MiB"]);
+    let payload = "x".repeat(500_000);
+    for _ in 0..5 {
+        server.post("/v1/jobs", &json!({ "kind": "large", "payload": payload }));
+    }
+    let ask = json!({ "queues": ["large"], "n": 100 });
+    let fetch = || server.post("/v1/fetch", &ask)["jobs"].as_array().expect("a list").clone();
+    // It ends with the job with which it is full.
+    let first = fetch();
+    assert_eq!(first.len(), 3);
+    let state = |state: &str| {
+        let list = server.get(&format!("/v1/jobs?state={state}"));
+        list["jobs"].as_array().map(Vec::len)
+    };
+    assert_eq!((state("running"), state("ready")), (Some(3), Some(2)));
+    let second = fetch();
+    let attempts: Vec<_> = first.iter().chain(&second).map(|job| &job["attempt"]).collect();
+    assert_eq!(attempts, [&json!(1); 5]);
+    server.stop_soon();
+}
+
+#[test]
 fn a_door_is_a_second_way_in() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--door", "jobber=0"]);

@@ -1,8 +1,12 @@
 //! What a server writes about itself.
 
-use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
-use crate::binary::{Server, call, crore, dir};
+use serde_json::{Value, json};
+
+use crate::binary::{Server, call, crore, dir, run};
+use crate::broken::{IGNORING_LARGE_FILES, spoil_the_disk};
 
 #[test]
 fn a_log_in_json_is_an_object_a_line() {
@@ -35,6 +39,77 @@ fn a_log_in_files_is_named_after_the_host_and_the_day() {
     assert_eq!(day.split('-').count(), 3, "{name}");
     let text = std::fs::read_to_string(dir.path().join("logs").join(name)).expect("a log");
     assert!(text.contains("listening") && text.contains("stopped"), "{text}");
+}
+
+#[test]
+fn every_request_leaves_a_line_that_gives_nothing_away_if_that_is_wanted() {
+    let dir = dir();
+    let make = ["token", "create", "ops", "--preset", "admin", "--data", "crore-data"];
+    let token = run(dir.path(), &make).good();
+    let token = token.trim();
+    let level = ["--log-format", "json", "--log-level", "warn,crore::requests=debug"];
+    let server = Server::start(dir.path(), &level);
+    let ask = |method: &str, path: &str, lines: &str, body: &str| {
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{lines}\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            server.address,
+            body.len()
+        );
+        let mut stream = TcpStream::connect(server.address).expect("a connection");
+        stream.write_all(head.as_bytes()).expect("written");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+    };
+    let mine = format!("authorization: Bearer {token}\r\n");
+    ask("POST", "/v1/jobs?secret=sesame", &mine, r#"{"kind": "a", "payload": "open-body"}"#);
+    ask("POST", "/v1/jobs", &mine, r#"{"knid": "a", "payload": "open-body"}"#);
+    ask("GET", "/v1/jobs", "", "");
+    ask("GET", "/nowhere", &mine, "");
+    server.until_written("/nowhere");
+    let wrote = server.wrote();
+    let lines: Vec<Value> =
+        wrote.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let brief = |line: &Value| {
+        assert!(line["ms"].as_f64().is_some_and(|ms| (0.0..20_000.0).contains(&ms)), "{line}");
+        assert_eq!(line["level"], "DEBUG");
+        let who = line["by"].as_str().unwrap_or_default().split('(').next().unwrap_or_default();
+        format!("{} {} {} {}", line["method"], line["path"], line["status"], who.trim())
+    };
+    let mut brief: Vec<String> = lines.iter().map(brief).collect();
+    // A line is written after its answer, which its caller may read before.
+    brief.sort();
+    assert_eq!(
+        brief,
+        [
+            r#""GET" "/nowhere" 404 unknown"#,
+            r#""GET" "/v1/jobs" 401 nobody"#,
+            r#""POST" "/v1/jobs" 201 token ops"#,
+            r#""POST" "/v1/jobs" 400 token ops"#,
+        ]
+    );
+    for secret in ["sesame", "open-body", "Bearer", token] {
+        assert!(!wrote.contains(secret), "{secret}: {wrote}");
+    }
+    server.stop();
+}
+
+#[test]
+fn by_itself_a_log_has_no_line_for_a_request_unless_the_server_failed_it() {
+    let dir = dir();
+    let mut server = Server::start_through(dir.path(), IGNORING_LARGE_FILES, &[]);
+    server.post("/v1/jobs", &json!({ "kind": "a", "payload": "x".repeat(5000) }));
+    server.get("/v1/jobs");
+    assert!(!server.wrote().contains("/v1/jobs"), "{}", server.wrote());
+    spoil_the_disk(&server);
+    let (status, _) = server.call("POST", "/v1/jobs", Some(&json!({ "kind": "a" })));
+    assert!(status >= 500);
+    server.ended();
+    let wrote = server.wrote();
+    let failed = wrote.lines().find(|line| line.contains("/v1/jobs")).expect("a line");
+    for said in ["WARN", "POST", &format!("status={status}"), "by=\"loopback\""] {
+        assert!(failed.contains(said), "{said}: {wrote}");
+    }
 }
 
 #[test]

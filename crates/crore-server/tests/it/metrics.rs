@@ -48,7 +48,21 @@ fn lived_in(dir: &Path) -> Server {
     }
     assert_eq!(server.call("POST", "/v1/jobs", Some(&json!({ "kind": "" }))).0, 400);
     assert_eq!(server.call("GET", "/nowhere", None).0, 404);
+    ask_for_info(server.address);
     server
+}
+
+/// A call of gRPC, as a browser makes it: a message with nothing in it.
+fn ask_for_info(address: SocketAddr) {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    let head = format!(
+        "POST /crore.v1.Admin/Info HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+         content-type: application/grpc-web+proto\r\ncontent-length: 5\r\n\r\n\0\0\0\0\0"
+    );
+    stream.write_all(head.as_bytes()).expect("written");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("an answer");
+    assert!(String::from_utf8_lossy(&answer).contains("grpc-status:0"), "{answer:?}");
 }
 
 /// Every line that is no comment: its name and labels, and its value.
@@ -82,6 +96,7 @@ fn the_page_counts_what_has_happened() {
     is(r#"crore_store_faults{fault="poisoned"}"#, 0.0);
     is(r#"crore_rejected_total{door="http",reason="name-empty"}"#, 1.0);
     is(r#"crore_rejected_total{door="none",reason="not-found"}"#, 1.0);
+    is(r#"crore_grpc_calls_total{call="/crore.v1.Admin/Info",status="OK"}"#, 1.0);
     let pushes = r#"{door="http",method="POST",route="/v1/jobs",status="201"}"#;
     is(&format!("crore_http_requests_total{pushes}"), 6.0);
     let least = |name: &str| samples.get(name).copied().unwrap_or_default();

@@ -1,5 +1,9 @@
 //! Safe by default: who may listen where, tokens, TLS, and the audit log, on the built binary.
 
+use std::path::Path;
+use std::process::Command;
+
+use crore_testkit::{Package, or_skip};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::Value;
 
@@ -54,16 +58,55 @@ fn tokens_are_made_listed_and_removed() {
     assert_eq!(nothing.code, Some(2), "{}", nothing.err);
 }
 
-#[test]
-fn a_server_with_a_certificate_speaks_tls() {
-    let dir = dir();
+/// A server with a certificate of its own.
+fn serves_tls(dir: &Path) -> Server {
     let names = vec!["127.0.0.1".to_owned()];
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(names).expect("a certificate");
-    std::fs::write(dir.path().join("cert.pem"), cert.pem()).expect("written");
-    std::fs::write(dir.path().join("key.pem"), signing_key.serialize_pem()).expect("written");
+    std::fs::write(dir.join("cert.pem"), cert.pem()).expect("written");
+    std::fs::write(dir.join("key.pem"), signing_key.serialize_pem()).expect("written");
     let files = ["--set", "tls.certificate=cert.pem", "--set", "tls.key=key.pem"];
-    let server = Server::start(dir.path(), &files);
+    Server::start(dir, &files)
+}
+
+#[test]
+fn a_scan_of_tls_finds_two_versions_and_no_weak_cipher() {
+    let Some(sslscan) = or_skip(Package::Sslscan.need("sslscan")) else { return };
+    let dir = dir();
+    let server = serves_tls(dir.path());
+    let scan = Command::new(sslscan).args(["--no-colour", &server.address.to_string()]).output();
+    let text = String::from_utf8(scan.expect("it runs").stdout).expect("UTF-8");
+    for (version, is) in [
+        ("SSLv2", "disabled"),
+        ("SSLv3", "disabled"),
+        ("TLSv1.0", "disabled"),
+        ("TLSv1.1", "disabled"),
+        ("TLSv1.2", "enabled"),
+        ("TLSv1.3", "enabled"),
+    ] {
+        let found = text.lines().any(|line| line.split_whitespace().eq([version, is]));
+        assert!(found, "{version} is not {is}: {text}");
+    }
+    assert!(text.contains("Session renegotiation not supported"), "{text}");
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let ciphers: Vec<Vec<String>> = text
+        .lines()
+        .filter(|line| line.starts_with("Preferred") || line.starts_with("Accepted"))
+        .map(words)
+        .collect();
+    assert!(ciphers.len() >= 4, "{text}");
+    for cipher in ciphers {
+        let (bits, name) = (cipher[2].parse::<u32>().expect("a number"), &cipher[4]);
+        let keeps_secrets = name.starts_with("TLS_") || name.starts_with("ECDHE-");
+        let is_sealed = name.contains("GCM") || name.contains("CHACHA20");
+        assert!(bits >= 128 && keeps_secrets && is_sealed, "{cipher:?}");
+    }
+}
+
+#[test]
+fn a_server_with_a_certificate_speaks_tls() {
+    let dir = dir();
+    let server = serves_tls(dir.path());
     let url = format!("https://{}", server.address);
     assert!(server.said().contains(&url), "{}", server.said());
     let info = ["info", "--server", &url, "--ca", "cert.pem", "-o", "jsonl"];

@@ -7,7 +7,7 @@ use crate::binary::{Server, dir, run};
 fn with_jobs(dir: &std::path::Path) {
     let server = Server::start(dir, &[]);
     for n in 0..3 {
-        server.post("/v1/jobs", &json!({ "kind": "a", "payload": n }));
+        server.post("/v1/jobs", &json!({ "kind": "a", "payload": format!("needle {n}") }));
     }
     server.stop();
 }
@@ -27,6 +27,59 @@ fn a_backup_is_a_store_with_the_same_jobs() {
 }
 
 #[test]
+fn a_running_server_makes_a_backup_below_its_own_directory_and_nowhere_else() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--set", "store.backups=copies"]);
+    for n in 0..3 {
+        server.post("/v1/jobs", &json!({ "kind": "a", "payload": n }));
+    }
+    let made = server.run(&["backup", "--name", "first"]).good();
+    assert!(made.starts_with("the server made the backup `first`: "), "{made}");
+    // What comes later is not in it, and nobody has to stop for it.
+    server.post("/v1/jobs", &json!({ "kind": "a", "payload": 3 }));
+    let again = server.run(&["backup", "--name", "first"]);
+    assert_eq!(again.code, Some(4), "{again:?}");
+    assert!(again.err.contains("there already"), "{}", again.err);
+    for name in ["../out", "/tmp/out", ".", "..", "a/b", ".hidden", ""] {
+        let (status, problem) = server.call("POST", "/v1/backups", Some(&json!({ "name": name })));
+        assert_eq!((status, &problem["field"]), (400, &json!("name")), "{name}: {problem}");
+    }
+    let names = |path: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(dir.path().join(path)).expect("a directory");
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.expect("one").file_name().into_string().expect("a name"))
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        (names("copies"), names(".")),
+        (vec!["first".to_owned()], vec!["copies".to_owned(), "crore-data".to_owned()])
+    );
+    server.stop();
+    run(dir.path(), &["verify", "copies/first"]).good();
+    let server = Server::start(dir.path(), &["--data", "copies/first"]);
+    assert_eq!(server.get("/v1/jobs?state=ready")["jobs"].as_array().map(Vec::len), Some(3));
+    server.stop();
+}
+
+#[test]
+fn a_server_without_a_directory_for_backups_makes_none() {
+    let dir = dir();
+    for (settings, why) in [
+        ([].as_slice(), "store.backups"),
+        (&["--memory", "--set", "store.backups=copies"], "directory of its own"),
+    ] {
+        let server = Server::start(dir.path(), settings);
+        let (status, problem) = server.call("POST", "/v1/backups", Some(&json!({ "name": "x" })));
+        assert_eq!((status, &problem["code"]), (409, &json!("refused")), "{problem}");
+        assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(why)), "{problem}");
+        server.stop();
+    }
+    assert!(!dir.path().join("copies/x").exists());
+}
+
+#[test]
 fn damage_is_found_named_and_mended() {
     let dir = dir();
     with_jobs(dir.path());
@@ -34,10 +87,13 @@ fn damage_is_found_named_and_mended() {
     assert!(good.contains("no damage"), "{good}");
     assert!(run(dir.path(), &["repair"]).good().contains("nothing was changed"));
 
-    let file = dir.path().join("crore-data/log-00000001");
-    let mut bytes = std::fs::read(&file).expect("a segment");
-    let place =
-        bytes.windows(3).position(|some| some == b"\x01a\x01" || some == b"a\x01a").unwrap_or(200);
+    let files = std::fs::read_dir(dir.path().join("crore-data")).expect("a directory");
+    let found = files.map(|file| file.expect("a file").path()).find_map(|file| {
+        let bytes = std::fs::read(&file).expect("a file");
+        let place = bytes.windows(6).position(|some| some == b"needle")?;
+        Some((file, bytes, place))
+    });
+    let (file, mut bytes, place) = found.expect("the payload is somewhere");
     bytes[place] ^= 0x40;
     std::fs::write(&file, bytes).expect("written");
     let bad = run(dir.path(), &["verify"]);

@@ -2,12 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use crore_testkit::{Error, eventually, or_skip};
+use crore_testkit::{Pypi, eventually, or_skip};
 use serde_json::{Value, json};
 
 use crate::binary::{LONG, Server, dir};
@@ -52,27 +52,6 @@ impl Drop for Collector {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// A Python that knows OpenTelemetry's messages, made once for all runs.
-fn python() -> Result<PathBuf, Error> {
-    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opentelemetry");
-    let python = venv.join("bin/python");
-    let run = |command: &mut Command| {
-        let ran = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-        let shown = format!("{command:?}");
-        match ran {
-            Ok(status) if status.success() => Ok(()),
-            _ => Err(Error::Unable(format!("`{shown}` failed"))),
-        }
-    };
-    let has_it = ["-c", "import opentelemetry.proto.trace.v1.trace_pb2"];
-    if run(Command::new(&python).args(has_it)).is_err() {
-        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
-        let install = ["-m", "pip", "install", "--quiet", "opentelemetry-proto==1.45.*"];
-        run(Command::new(&python).args(install))?;
-    }
-    Ok(python)
 }
 
 /// Pushes with headers, as a raw request.
@@ -120,8 +99,8 @@ fn serve(dir: &Path, port: u16, protocol: &str) -> Server {
 
 #[test]
 fn a_push_with_a_context_becomes_four_spans_of_its_trace_by_otlp() {
-    let Some(python) = or_skip(python()) else { return };
-    let (dir, collector) = (dir(), Collector::start(&python));
+    let Some(programs) = or_skip(Pypi::OpenTelemetry.programs()) else { return };
+    let (dir, collector) = (dir(), Collector::start(&programs.join("python")));
     let server = serve(dir.path(), collector.port, "otlp");
     let headers = format!("traceparent: 00-{TRACE}-{PARENT}-01\r\ntracestate: a=1\r\n");
     let id = push(server.address, &headers)["id"].clone();
@@ -204,6 +183,43 @@ fn without_telemetry_the_context_of_a_push_goes_to_its_worker_as_it_came() {
         finish(&server, &job, &json!({ "outcome": "done" }));
     }
     server.stop();
+}
+
+#[test]
+fn follow_ups_belong_to_the_trace_of_the_job_that_they_follow_unless_they_bring_their_own() {
+    let own = format!("00-{}-{PARENT}-01", "a".repeat(32));
+    let follow = json!([{ "kind": "mail" }, { "kind": "mail", "trace": own }]);
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    push(server.address, &format!("traceparent: 00-{TRACE}-{PARENT}-01\r\n"));
+    finish(&server, &fetch(&server), &json!({ "outcome": "done", "on_done": follow }));
+    assert_eq!(fetch(&server)["trace"], json!(format!("00-{TRACE}-{PARENT}-01")));
+    assert_eq!(fetch(&server)["trace"], json!(own));
+    push(server.address, "");
+    finish(
+        &server,
+        &fetch(&server),
+        &json!({ "outcome": "done", "on_done": [{ "kind": "mail" }] }),
+    );
+    assert_eq!(fetch(&server)["trace"], Value::Null);
+    server.stop_soon();
+
+    // Where spans are made, what follows a run has that run for its parent.
+    let (dir, collector) = (self::dir(), Collector::start(Path::new("python3")));
+    let server = serve(dir.path(), collector.port, "zipkin");
+    push(server.address, "");
+    let first = fetch(&server);
+    let (trace, run) = told(&first);
+    finish(&server, &first, &json!({ "outcome": "done", "on_done": follow }));
+    let (next, other) = (fetch(&server), fetch(&server));
+    assert_eq!((told(&next).0, told(&other).0), (trace.clone(), "a".repeat(32)));
+    for job in [&next, &other] {
+        finish(&server, job, &json!({ "outcome": "done" }));
+    }
+    server.stop();
+    let pushes = collector.named("push");
+    let follows = pushes.iter().find(|span| span["parent"] == json!(run));
+    assert_eq!(follows.map(|span| &span["trace"]), Some(&json!(trace)), "{pushes:?}");
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! What every part of the benchmark shares: how much is done, where, and what was found out.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Duration;
 
 use crate::bare::Bare;
 use crate::contender::Contender;
 use crate::drive::{Ran, Until};
 use crate::machine;
 use crate::peer::Peer;
+use crate::place::Place;
 use crate::subject::{ON_DISK, PAYLOAD_BYTES, Subject};
 use crate::table::Report;
 pub(crate) use crate::turns::{SLICES, settle, short, take_turns};
@@ -77,8 +77,7 @@ impl AppendBytes {
 
 #[derive(Debug)]
 pub(crate) struct Bench {
-    dir: PathBuf,
-    started_at: Instant,
+    pub(crate) place: Place,
     pub(crate) scale: Scale,
     pub(crate) append_bytes: AppendBytes,
     pub(crate) bare: Bare,
@@ -88,37 +87,17 @@ pub(crate) struct Bench {
 impl Bench {
     /// Works in a directory of its own below this one, and removes it at the end.
     pub(crate) fn new(below: &Path, scale: Scale) -> Self {
-        let dir = below.join(format!("bench-log-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        let dir = dir.canonicalize().unwrap();
-        let append_bytes = AppendBytes::of_store(&dir.join("bytes"));
-        let bare = Bare::prepare(&dir);
-        let report = Report { facts: machine::facts(&dir), ..Report::default() };
-        Self { dir, started_at: Instant::now(), scale, append_bytes, bare, report }
-    }
-
-    /// A directory that is not there yet.
-    pub(crate) fn fresh(&self, name: &str) -> PathBuf {
-        let dir = self.dir.join(name);
-        if dir.exists() {
-            remove(&dir);
-        }
-        dir
+        let place = Place::new(below, "log");
+        let append_bytes = AppendBytes::of_store(&place.fresh("bytes"));
+        let bare = Bare::prepare(place.dir());
+        let report = Report { facts: machine::facts(place.dir()), ..Report::default() };
+        Self { place, scale, append_bytes, bare, report }
     }
 
     pub(crate) fn peers(&self) -> [Peer; 2] {
         let job_bytes = self.append_bytes.push as usize;
-        let (sqlite, redb) = (self.fresh("sqlite"), self.fresh("redb"));
+        let (sqlite, redb) = (self.place.fresh("sqlite"), self.place.fresh("redb"));
         [Peer::sqlite(&sqlite, job_bytes), Peer::redb(&redb, job_bytes)]
-    }
-
-    /// Tells whoever waits how far it is.
-    pub(crate) fn progress(&self, what: &str) {
-        eprintln!("[{:>4} s] {what}", self.seconds() as u64);
-    }
-
-    pub(crate) fn seconds(&self) -> f64 {
-        self.started_at.elapsed().as_secs_f64()
     }
 
     /// Notes the latencies and the processor time of a run.
@@ -130,18 +109,4 @@ impl Bench {
              {cpu:.2} µs of processor time a job, callers included (last run)"
         ));
     }
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.dir) {
-            eprintln!("{} is left behind: {error}", self.dir.display());
-        }
-    }
-}
-
-/// Removes a directory, and waits until the file system is done with that.
-pub(crate) fn remove(dir: &Path) {
-    fs::remove_dir_all(dir).unwrap();
-    machine::sync();
 }

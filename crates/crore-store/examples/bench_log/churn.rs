@@ -64,7 +64,7 @@ fn watched(
 /// that its oldest segments hold nothing that would have to be moved.
 pub(crate) fn measure(bench: &mut Bench) {
     let backlog = bench.scale.backlogs[0];
-    let (dir, quiet_dir) = (bench.fresh("churned"), bench.fresh("quiet"));
+    let (dir, quiet_dir) = (bench.place.fresh("churned"), bench.place.fresh("quiet"));
     let (store, quiet) = (Subject::open(&dir), Subject::open(&quiet_dir));
     store.fill(backlog);
     quiet.fill(backlog);
@@ -92,7 +92,7 @@ pub(crate) fn measure(bench: &mut Bench) {
         let rates = [churned.rate(), calm.rate()];
         let disk = machine::disk_use(&dir) as f64 / 1e6;
         let figures = format!("jobs/s {rates:.0?}, p99.9 {late:.2?} ms, {disk:.0} MB of disk");
-        bench.progress(&format!("churn run {run}, with and without any left: {figures}"));
+        bench.place.progress(&format!("churn run {run}, with and without any left: {figures}"));
         if run == bench.scale.runs {
             bench.note("churn", &churned);
         }

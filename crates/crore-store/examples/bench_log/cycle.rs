@@ -56,7 +56,8 @@ impl Figures {
 
 pub(crate) fn measure(bench: &mut Bench) {
     let [few, many] = bench.scale.backlogs;
-    let stores = [Subject::open(&bench.fresh("few")), Subject::open(&bench.fresh("many"))];
+    let stores =
+        [Subject::open(&bench.place.fresh("few")), Subject::open(&bench.place.fresh("many"))];
     let peers = bench.peers();
     let mut sides: Vec<Side<'_>> = vec![
         Side { contender: &stores[0], backlog: few },
@@ -65,7 +66,11 @@ pub(crate) fn measure(bench: &mut Bench) {
     sides.extend(peers.iter().map(|peer| Side { contender: peer, backlog: few }));
     for side in &sides {
         let ran = side.contender.fill(side.backlog);
-        bench.progress(&format!("{} filled at {:.0} jobs/s", side.contender.name(), ran.rate()));
+        bench.place.progress(&format!(
+            "{} filled at {:.0} jobs/s",
+            side.contender.name(),
+            ran.rate()
+        ));
     }
     under(bench, FEW, &sides);
     let figures = under(bench, MANY, &sides);
@@ -91,7 +96,7 @@ fn under(bench: &mut Bench, load: Load, sides: &[Side<'_>]) -> Vec<Figures> {
             line += &format!(" {:.0}", ran.rate());
             figures.add(ran);
         }
-        bench.progress(&line);
+        bench.place.progress(&line);
     }
     let baseline = format!("appends in groups of {}", load.group);
     for (side, figures) in sides.iter().zip(&figures) {

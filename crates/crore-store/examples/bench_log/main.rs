@@ -11,6 +11,7 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that fails stops")]
 
+mod args;
 mod bare;
 mod bench;
 mod churn;
@@ -21,63 +22,28 @@ mod machine;
 mod peer;
 mod peer_redb;
 mod peer_sqlite;
+mod place;
 mod push;
 mod reopen;
 mod subject;
 mod table;
 mod turns;
 
-use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
+use args::Args;
 use bench::{Bench, Scale};
 
 /// The allocator of the server.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const USAGE: &str =
-    "usage: bench_log [--json FILE] [--only PART] [--dir DIR] [--drivers N] [--quick]";
-
-/// What the command line asks for.
-#[derive(Default)]
-struct Args {
-    json: Option<PathBuf>,
-    only: Option<String>,
-    dir: Option<PathBuf>,
-    quick: bool,
-}
-
-fn args() -> Args {
-    let mut args = Args::default();
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--json" => args.json = words.next().map(PathBuf::from),
-            "--only" => args.only = words.next(),
-            "--dir" => args.dir = words.next().map(PathBuf::from),
-            "--drivers" => drive::DRIVERS.set(words.next().unwrap().parse().unwrap()).unwrap(),
-            "--quick" => args.quick = true,
-            _ => panic!("{USAGE}"),
-        }
-    }
-    args
-}
-
-/// The folder of this build: on the disk that people work on, not in memory.
-fn build_dir() -> PathBuf {
-    let program = std::env::current_exe().unwrap();
-    program.parent().and_then(Path::parent).unwrap().to_owned()
-}
-
-fn facts(bench: &mut Bench, quick: bool) {
+fn facts(bench: &mut Bench) {
     let push = bench.append_bytes.push;
     let cycle = bench.append_bytes.cycle;
     let caller = drive::caller_nanos(Duration::from_millis(300));
     let facts = &mut bench.report.facts;
-    if quick {
-        facts.insert(0, "QUICK: less of everything, to try it out; no figure counts".to_owned());
-    }
     if !subject::ON_DISK {
         facts.insert(0, "PLACEHOLDER: the subject keeps nothing on disk".to_owned());
     }
@@ -113,23 +79,27 @@ fn parts() -> Vec<Part> {
     parts
 }
 
-fn main() {
-    let args = args();
-    let below = args.dir.unwrap_or_else(build_dir);
-    let mut bench = Bench::new(&below, if args.quick { Scale::QUICK } else { Scale::FULL });
-    for (name, measure) in parts() {
-        if args.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {
-            bench.progress(name);
-            measure(&mut bench);
+fn main() -> ExitCode {
+    // Besides what all can be asked: on how many threads the callers run.
+    let drivers = |(word, words): args::Words<'_>| {
+        let is_known = word == "--drivers";
+        if is_known {
+            drive::DRIVERS.set(words.next().unwrap().parse().unwrap()).unwrap();
         }
+        is_known
+    };
+    let args = match Args::read("bench_log [--drivers N]", drivers) {
+        Ok(args) => args,
+        Err(code) => return code,
+    };
+    let mut bench = Bench::new(&args.dir(), if args.quick { Scale::QUICK } else { Scale::FULL });
+    for (name, measure) in parts().into_iter().filter(|(name, _)| args.wants(name)) {
+        bench.place.progress(name);
+        measure(&mut bench);
     }
-    facts(&mut bench, args.quick);
-    let took = format!("took {:.0} s in all", bench.seconds());
+    facts(&mut bench);
+    let took = format!("took {:.0} s in all", bench.place.seconds());
     bench.report.notes.push(took);
-    let text = bench.report.text();
-    print!("{text}");
-    if let Some(file) = args.json {
-        std::fs::write(&file, bench.report.json()).unwrap();
-        std::fs::write(file.with_extension("txt"), text).unwrap();
-    }
+    args.tell(&mut bench.report);
+    ExitCode::SUCCESS
 }

@@ -35,7 +35,7 @@ pub(crate) const SHAPES: [Shape; 3] = [
 /// Each contender stays open, and is emptied after every run, outside of the clock: so its files
 /// are used again, as those of the bare loop are.
 pub(crate) fn measure(bench: &mut Bench, shape: Shape) {
-    let store = Subject::open(&bench.fresh("store"));
+    let store = Subject::open(&bench.place.fresh("store"));
     let peers = if shape.peers { bench.peers().into() } else { Vec::new() };
     let mut contenders: Vec<&dyn Contender> = vec![&store];
     contenders.extend(peers.iter().map(|peer| peer as &dyn Contender));
@@ -48,7 +48,7 @@ pub(crate) fn measure(bench: &mut Bench, shape: Shape) {
             rates.0.push(ran.rate());
             line += &format!(" {:.0}", ran.rate());
         }
-        bench.progress(&line);
+        bench.place.progress(&line);
     }
     let (bare, rates) = rates.split_first().unwrap();
     let baseline = format!("appends in groups of {}", shape.group);

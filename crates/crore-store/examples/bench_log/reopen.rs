@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::bench::{Bench, remove, short};
+use crate::bench::{Bench, short};
 use crate::contender::Contender;
 use crate::machine;
+use crate::place::remove;
 use crate::subject::{ON_DISK, Subject};
 use crate::table::{Row, Runs};
 
@@ -27,12 +28,12 @@ fn opened(dir: &Path, jobs: u64) -> (Subject, f64) {
 /// process is small.
 pub(crate) fn large(bench: &mut Bench) {
     let jobs = bench.scale.reopens[1];
-    let dir = bench.fresh("large");
+    let dir = bench.place.fresh("large");
     let before = machine::resident();
     let store = Subject::open(&dir);
     let filled = store.fill(jobs);
     let bytes = machine::resident().saturating_sub(before) as f64 / jobs as f64;
-    bench.progress(&format!("filled with {}: {bytes:.1} bytes of memory a job", short(jobs)));
+    bench.place.progress(&format!("filled with {}: {bytes:.1} bytes of memory a job", short(jobs)));
     let name = format!("memory of {} pending", short(jobs));
     bench.report.rows.push(Row::allowed(name, (bytes, "bytes/job"), INDEX_BYTES));
     bench.note(&format!("fill of {}, 4 batches of 1000 in flight", short(jobs)), &filled);
@@ -45,7 +46,7 @@ pub(crate) fn large(bench: &mut Bench) {
 
 /// The smaller backlog.
 pub(crate) fn small(bench: &mut Bench) {
-    let dir = bench.fresh("small");
+    let dir = bench.place.fresh("small");
     let store = Subject::open(&dir);
     store.fill(bench.scale.reopens[0]);
     again(bench, store, &dir, 0);
@@ -60,7 +61,7 @@ fn again(bench: &mut Bench, mut store: Subject, dir: &Path, size: usize) {
         store.close();
         let (open, seconds) = opened(dir, jobs);
         store = open;
-        bench.progress(&format!("reopened {} in {seconds:.3} s", short(jobs)));
+        bench.place.progress(&format!("reopened {} in {seconds:.3} s", short(jobs)));
         warm.0.push(seconds);
     }
     let name = format!("reopen {}, warm cache", short(jobs));
@@ -68,7 +69,9 @@ fn again(bench: &mut Bench, mut store: Subject, dir: &Path, size: usize) {
     store.close();
     if machine::drop_caches() {
         let (open, seconds) = opened(dir, jobs);
-        bench.progress(&format!("reopened {} in {seconds:.3} s with a cold cache", short(jobs)));
+        bench
+            .place
+            .progress(&format!("reopened {} in {seconds:.3} s with a cold cache", short(jobs)));
         let name = format!("reopen {}, cold cache", short(jobs));
         let row = Row::allowed(name, (seconds, "s"), SECONDS[size]).without_goal();
         bench.report.rows.push(row);
@@ -86,7 +89,7 @@ fn again(bench: &mut Bench, mut store: Subject, dir: &Path, size: usize) {
 pub(crate) fn empty(bench: &mut Bench) {
     let (mut new, mut again) = (Runs::default(), Runs::default());
     for _ in 0..bench.scale.runs {
-        let dir = bench.fresh("empty");
+        let dir = bench.place.fresh("empty");
         for runs in [&mut new, &mut again] {
             let (store, seconds) = opened(&dir, 0);
             runs.0.push(seconds * 1e3);

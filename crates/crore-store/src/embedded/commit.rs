@@ -39,9 +39,19 @@ pub(crate) struct Fuse<'a>(pub(crate) &'a Inner);
 impl Drop for Fuse<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.poison();
+            self.0.poison("a thread of the store panicked");
         }
     }
+}
+
+fn not_written(error: &io::Error) -> String {
+    format!("the log cannot be written: {}", whole(error))
+}
+
+/// An error with all that caused it.
+pub(crate) fn whole(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Whether a commit waits for its time to be synced.
@@ -63,7 +73,7 @@ impl Inner {
         let did = flight.as_deref().map_or(Ok(()), |flight| self.write(&mut pen, flight));
         let did = did.and_then(|()| self.sync_if_due(&mut pen, sync, now));
         let synced = did.map_err(|error| {
-            self.poison();
+            self.poison(&not_written(&error));
             Error::Unavailable(Box::new(error))
         })?;
         let Some(flight) = flight else { return Ok(synced) };
@@ -134,7 +144,7 @@ impl Inner {
         self.commit_once(Sync::Now)?;
         let mut pen = self.pen.lock().map_err(|_| Error::Poisoned)?;
         self.sync(&mut pen).map_err(|error| {
-            self.poison();
+            self.poison(&not_written(&error));
             Error::Unavailable(Box::new(error))
         })?;
         let mut state = self.lock()?;
@@ -163,8 +173,8 @@ impl Inner {
         while self.wait_for_commit().is_some() {
             // Whoever has something to add and could run does so first: groups are larger then.
             std::thread::yield_now();
-            if self.commit_once(Sync::AsUsual).is_err() {
-                return self.poison();
+            if let Err(error) = self.commit_once(Sync::AsUsual) {
+                return self.poison(&whole(&error));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::Error;
@@ -15,6 +15,8 @@ pub(crate) struct Durable {
     /// The newest commit that is on the disk for sure.
     synced: AtomicU64,
     poisoned: AtomicBool,
+    /// What it was poisoned by, first.
+    why: OnceLock<String>,
     waiters: Mutex<Vec<(u64, Waker)>>,
 }
 
@@ -51,13 +53,21 @@ impl Durable {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Nothing more will become durable.
-    pub(crate) fn poison(&self) {
+    /// Nothing more will become durable, for this reason; the first one counts.
+    pub(crate) fn poison(&self, why: &str) {
+        self.why.get_or_init(|| why.to_owned());
         self.poisoned.store(true, Ordering::Release);
         let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
         let woken = std::mem::take(&mut *waiters);
         drop(waiters);
         woken.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Comes when nothing more will become durable, with the reason.
+    pub(crate) async fn poisoned(&self) -> String {
+        // That one is never made, so there is only one end to this.
+        let _ = self.wait(u64::MAX).await;
+        self.why.get().cloned().unwrap_or_default()
     }
 
     /// Waits until a commit may be answered.

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::commit::Fuse;
+use super::commit::{Fuse, whole};
 use super::compact::Compaction;
 use super::disk::Open;
 use super::inner::{Inner, Sleep, State};
@@ -77,7 +77,11 @@ impl Inner {
     pub(crate) fn keep_until_stopped(&self) {
         let _fuse = Fuse(self);
         let mut how = Busy::Yes;
-        while let Ok(did) = self.keep_once(how) {
+        loop {
+            let did = match self.keep_once(how) {
+                Ok(did) => did,
+                Err(error) => return self.poison(&whole(&error)),
+            };
             how = Busy::Yes;
             let Ok(mut state) = self.lock() else { return };
             if state.stopping {
@@ -88,7 +92,6 @@ impl Inner {
                 how = self.sleep_until_kept(state);
             }
         }
-        self.poison();
     }
 
     /// Sleeps until there may be something to do, and says whether there is time for what is not
@@ -116,7 +119,14 @@ impl Inner {
     /// writes on may find that this one cannot grow, and that would be the end.
     pub(crate) fn lacks_next(&self, state: &State) -> bool {
         let log = state.local.records();
-        log.next.is_none() && state.full.is_none() && log.rest() < self.options.segment_bytes / 8
+        let may_be = state.full.is_none() || self.has_reserve(log);
+        log.next.is_none() && may_be && log.rest() < self.options.segment_bytes / 8
+    }
+
+    /// Whether the next segment can be made of the file that is kept for that.
+    fn has_reserve(&self, log: &Log) -> bool {
+        let size = segment::size(u64::from(log.tail.segment) + 1, self.options.segment_bytes);
+        log.reserve.as_ref().is_some_and(|reserve| reserve.size >= size)
     }
 
     /// Does what the keeper has not come to: makes the next segment, or finds that the disk is full.
@@ -214,7 +224,7 @@ impl Inner {
     /// A file could not be made: because the disk is full, or that is the end.
     fn not_made(&self, name: u64, error: io::Error) -> Result<bool, Error> {
         if error.kind() != io::ErrorKind::StorageFull {
-            self.poison();
+            self.poison(&format!("a new file of the log cannot be made: {}", whole(&error)));
             return Err(unavailable(error));
         }
         // What was made of it would only take up room.

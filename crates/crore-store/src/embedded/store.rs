@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -329,6 +330,10 @@ impl Store for Embedded {
             true => Some(Ailment::Poisoned),
             false => health.full.map(Ailment::Full),
         }
+    }
+
+    fn gave_up(&self) -> Pin<Box<dyn Future<Output = String> + Send + '_>> {
+        Box::pin(self.inner.durable.poisoned())
     }
 
     fn vitals(&self) -> Option<Vitals> {

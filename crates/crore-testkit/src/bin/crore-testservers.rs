@@ -10,11 +10,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
 use std::thread::{self, ScopedJoinHandle};
 
-use crore_testkit::{Error, MariaDb, Package, Postgres, Redis, RedisCluster, install_missing};
+use crore_testkit::{
+    Error, MariaDb, Npm, Package, Postgres, Pypi, Redis, RedisCluster, install_missing,
+};
 
 const USAGE: &str = "\
 usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis-cluster] [--xfs] [--faketime]
-                         [--prometheus] [-- CMD ARGS…]
+                         [--prometheus] [--sslscan] [--pypi] [--npm] [-- CMD ARGS…]
 
   --install        first install what is missing (Debian, root)
   --postgres       start PostgreSQL, set CRORE_TEST_POSTGRES to its URL
@@ -23,6 +25,9 @@ usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis
   --redis-cluster  start a Redis Cluster, set CRORE_TEST_REDIS_CLUSTER to its host:port,…
   --xfs            with --install, the tools of tests that cut the power of a file system
   --prometheus     with --install, what reads metrics
+  --sslscan        with --install, what tries everything that TLS should not be
+  --pypi           with --install, the programs in Python that tests speak to
+  --npm            with --install, Node and the programs for it that tests speak to
   --faketime       with --install, the library of tests that set a server's clock
 
 Exits with CMD's code, 128 + n if signal n ended it, 125 if it could not be run, 2 for wrong usage.";
@@ -90,6 +95,10 @@ struct Asked {
     install: bool,
     /// Packages that are only installed.
     tools: Vec<Package>,
+    /// Whether what comes from PyPI is installed too.
+    pypi: bool,
+    /// And from npm.
+    npm: bool,
     wants: Vec<Want>,
     command: Vec<String>,
 }
@@ -118,6 +127,12 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
             ("--install", _) => asked.install = true,
             ("--xfs", _) => asked.tools.push(Package::Xfs),
             ("--prometheus", _) => asked.tools.push(Package::Prometheus),
+            ("--pypi", _) => asked.pypi = true,
+            ("--npm", _) => {
+                asked.npm = true;
+                asked.tools.extend([Package::Node, Package::Npm]);
+            }
+            ("--sslscan", _) => asked.tools.push(Package::Sslscan),
             ("--faketime", _) => asked.tools.push(Package::FakeTime),
             ("--", _) => asked.command = words.by_ref().collect(),
             _ => return Err(format!("`{word}` is not an option; a command comes after `--`")),
@@ -136,6 +151,12 @@ fn run(asked: &Asked) -> Result<u8, Error> {
         let mut packages: Vec<_> = asked.wants.iter().map(|want| want.package()).collect();
         packages.extend(&asked.tools);
         install_missing(&packages)?;
+        if asked.pypi {
+            Pypi::ALL.iter().try_for_each(|pypi| pypi.programs().map(drop))?;
+        }
+        if asked.npm {
+            Npm::ALL.iter().try_for_each(|npm| npm.home().map(drop))?;
+        }
     }
     match asked.command.split_first() {
         None => Ok(0),

@@ -17,10 +17,16 @@ pub enum Package {
     Redis,
     /// `prometheus`, for itself and for `promtool`.
     Prometheus,
+    /// `sslscan`, which tries everything that TLS should not be.
+    Sslscan,
     /// `util-linux`, for `setsid` and `setpriv`.
     UtilLinux,
     /// `xfsprogs`, for XFS and for `xfs_io`, which cuts any file system off from its disk.
     Xfs,
+    /// `nodejs`, which runs JavaScript.
+    Node,
+    /// `npm`, which installs it.
+    Npm,
     /// `libfaketime`, which shows a program another time than the machine's.
     FakeTime,
 }
@@ -33,8 +39,11 @@ impl Package {
             Self::MariaDb => "mariadb-server",
             Self::Redis => "redis-server",
             Self::Prometheus => "prometheus",
+            Self::Sslscan => "sslscan",
             Self::UtilLinux => "util-linux",
             Self::Xfs => "xfsprogs",
+            Self::Node => "nodejs",
+            Self::Npm => "npm",
             Self::FakeTime => "libfaketime",
         }
     }
@@ -63,8 +72,11 @@ impl Package {
             Self::MariaDb => &["mariadb-install-db", "mariadbd", "mariadb"],
             Self::Redis => &["redis-server", "redis-cli"],
             Self::Prometheus => &["prometheus", "promtool"],
+            Self::Sslscan => &["sslscan"],
             Self::UtilLinux => &["setsid", "setpriv"],
             Self::Xfs => &["mkfs.xfs", "xfs_io"],
+            Self::Node => &["node"],
+            Self::Npm => &["npm"],
             Self::FakeTime => &[FAKETIME],
         }
     }
@@ -83,9 +95,14 @@ impl Package {
         let own = match self {
             Self::Postgres => postgres_places(),
             Self::FakeTime => faketime_places(),
-            Self::MariaDb | Self::Redis | Self::Prometheus | Self::UtilLinux | Self::Xfs => {
-                Vec::new()
-            }
+            Self::MariaDb
+            | Self::Redis
+            | Self::Prometheus
+            | Self::Sslscan
+            | Self::UtilLinux
+            | Self::Node
+            | Self::Npm
+            | Self::Xfs => Vec::new(),
         };
         own.into_iter().chain(path).chain(system).collect()
     }

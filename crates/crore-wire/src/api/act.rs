@@ -15,7 +15,7 @@ use crate::words::{Moment, Period};
 pub struct Change {
     /// The queue.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(min_length = 1, max_length = 255)]
+    #[schema(value_type = Option<super::Name>)]
     pub queue: Option<String>,
     /// The priority.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,6 +91,7 @@ pub struct Filter {
 /// An act on all jobs that match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"act": "retry", "filter": {"kind": "mail", "states": ["dead"]}, "dry_run": true}))]
 pub struct ActOnAll {
     /// What is to be done.
     pub act: Verb,

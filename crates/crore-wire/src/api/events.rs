@@ -13,10 +13,10 @@ use crate::words::Moment;
 #[into_params(parameter_in = Query)]
 pub struct WhichEvents {
     /// Of this queue.
-    #[param(min_length = 1, max_length = 255)]
+    #[param(value_type = Option<super::Name>)]
     pub queue: Option<String>,
     /// Of this kind.
-    #[param(min_length = 1, max_length = 255)]
+    #[param(value_type = Option<super::Name>)]
     pub kind: Option<String>,
 }
 

@@ -26,11 +26,11 @@ pub enum Order {
 #[serde(deny_unknown_fields)]
 pub struct Fetch {
     /// From which queues.
-    #[schema(min_items = 1, max_items = 1000)]
+    #[schema(min_items = 1, max_items = 1000, value_type = Vec<super::Name>)]
     pub queues: Vec<String>,
     /// Only these kinds; any, unless told otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(min_items = 1, max_items = 1000)]
+    #[schema(min_items = 1, max_items = 1000, value_type = Option<Vec<super::Name>>)]
     pub kinds: Option<Vec<String>>,
     /// At most so many, 1 to 1000; 1 unless told otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,6 +42,7 @@ pub struct Fetch {
     pub wait: Option<Period>,
     /// Who asks: a name of your own for each process, new whenever it starts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<super::Name>)]
     pub worker: Option<String>,
     /// A lease of at least this length instead of the job's own.
     #[serde(skip_serializing_if = "Option::is_none")]

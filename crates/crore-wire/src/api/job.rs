@@ -249,10 +249,10 @@ pub struct Which {
     /// In this state; state by state, if it is not given.
     pub state: Option<State>,
     /// In this queue.
-    #[param(min_length = 1, max_length = 255)]
+    #[param(value_type = Option<super::Name>)]
     pub queue: Option<String>,
     /// Of this kind.
-    #[param(min_length = 1, max_length = 255)]
+    #[param(value_type = Option<super::Name>)]
     pub kind: Option<String>,
     /// The one with this `client_id`, and nothing else.
     #[param(min_length = 1, max_length = 256)]

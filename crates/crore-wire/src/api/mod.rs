@@ -2,6 +2,7 @@
 //! know; ids are texts; times are RFC 3339 and lengths of time are words.
 
 pub mod act;
+pub mod backups;
 pub mod events;
 pub mod fetch;
 pub mod finish;
@@ -24,4 +25,4 @@ pub mod words;
 pub mod workers;
 
 pub use problem::Problem;
-pub use scalar::{DeliveryId, Id, Labels};
+pub use scalar::{DeliveryId, Id, Labels, Name};

@@ -20,6 +20,7 @@ pub struct NewNotes {
 /// alone).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"id": "17", "delivery": "4294967297", "percent": 50, "text": "half of it"}))]
 pub struct NewNote {
     /// The job.
     pub id: Id,

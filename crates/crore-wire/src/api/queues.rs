@@ -70,7 +70,7 @@ pub struct Drained {
 #[into_params(parameter_in = Query)]
 pub struct InQueue {
     /// Of this queue; of all, unless told otherwise.
-    #[param(min_length = 1, max_length = 255)]
+    #[param(value_type = Option<super::Name>)]
     pub queue: Option<String>,
 }
 

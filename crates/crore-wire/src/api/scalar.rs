@@ -116,6 +116,11 @@ impl<'de> Visitor<'de> for LabelVisitor {
     }
 }
 
+/// What the name of a queue, a kind, a schedule, a limit or a worker looks like. There is none of these: names are
+/// read as texts, and judged by the rules of names.
+#[derive(Debug, Clone, Copy)]
+pub enum Name {}
+
 macro_rules! looks {
     ($($name:ident = $schema:expr;)+) => {$(
         impl PartialSchema for $name {
@@ -128,6 +133,9 @@ macro_rules! looks {
     )+};
 }
 
+/// Without control characters.
+const NAME: &str = r"^[^\x00-\x1f\x7f-\x9f]+$";
+
 fn text(about: &str, pattern: &str, example: &str) -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(SchemaType::Type(Type::String))
@@ -139,9 +147,12 @@ fn text(about: &str, pattern: &str, example: &str) -> ObjectBuilder {
 looks! {
     Id = text("The id of a job or of a group.", "^[1-9][0-9]{0,17}$", "17");
     DeliveryId = text("The number of a delivery.", "^[1-9][0-9]{0,18}$", "4294967297");
+    Name = text("A name: at most 255 bytes, without control characters.", NAME, "mail")
+        .min_length(Some(1))
+        .max_length(Some(255));
     Period = text(
         "A length of time in words; the units are `d`, `h`, `m`, `s` and `ms`.",
-        "^([0-9]{1,18}(d|h|m|s|ms))+$",
+        "^([0-9]{1,9}d|[0-9]{1,11}h|[0-9]{1,13}m|[0-9]{1,15}s|[0-9]{1,18}ms)+$",
         "30s",
     );
     Moment = ObjectBuilder::new()

@@ -4,7 +4,7 @@ use crore_core::job::{self, Keep, Thing};
 use crore_core::{Delivery, GroupId};
 
 use super::v1::{self, after};
-use super::{at, millis};
+use super::{at, millis, word};
 use crate::api::job::Show;
 use crate::api::words::{HowEnded, Why};
 
@@ -75,14 +75,6 @@ impl v1::Job {
             trace: spec.trace.as_ref().map_or_else(String::new, ToString::to_string),
             history: live.history.iter().map(Into::into).collect(),
         }
-    }
-}
-
-/// The word that stands for it in every encoding.
-fn word(word: &impl serde::Serialize) -> String {
-    match serde_json::to_value(word) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => String::new(),
     }
 }
 

@@ -33,6 +33,8 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descrip
 use crore_core::{Invalid, Span, Time};
 use prost::Message;
 
+pub use words::{read_word, word};
+
 /// What stands in the details of a status: `google.rpc.Status`.
 #[derive(Clone, PartialEq, Message)]
 pub struct RpcStatus {

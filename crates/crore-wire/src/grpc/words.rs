@@ -1,8 +1,26 @@
 //! Words that stand for one of a few things, and what they mean to the rules.
 
+use crore_core::code::excerpt;
 use crore_core::{Code, Invalid, job, unique};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::v1;
+
+/// The word that stands for it in every encoding.
+pub fn word(word: &impl Serialize) -> String {
+    match serde_json::to_value(word) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+/// What a word stands for.
+pub fn read_word<T: DeserializeOwned>(field: &str, word: &str) -> Result<T, Invalid> {
+    let value = serde_json::Value::String(excerpt(word));
+    serde_json::from_value(value)
+        .map_err(|error| Invalid::new(Code::Malformed, field, error.to_string()))
+}
 
 /// Reads a number that stands for a word; 0, which says nothing, is `usual`.
 macro_rules! words {
@@ -92,6 +110,7 @@ impl v1::State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::words::Missed;
 
     #[test]
     fn a_word_comes_back_and_a_number_that_is_none_is_refused_by_name() {
@@ -103,6 +122,9 @@ mod tests {
         assert_eq!(v1::Hold::read(-1).unwrap_err().field, "hold");
         assert_eq!(v1::State::read(9).unwrap_err().field, "state");
         assert_eq!(v1::State::read(0), Ok(None));
+        assert_eq!(read_word("missed", &word(&Missed::All)), Ok(Missed::All));
+        let why = read_word::<Missed>("missed", "never").unwrap_err();
+        assert!(why.field == "missed" && why.message.contains("`never`"), "{why:?}");
         for state in job::State::ALL {
             assert_eq!(v1::State::read(v1::State::from(state) as i32), Ok(Some(state)));
         }

@@ -1,11 +1,11 @@
 //! What every part shares: how much is done, where, and what was found out.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Duration;
 
 use crate::drive::Ran;
 use crate::machine;
+use crate::place::Place;
 use crate::subject::PAYLOAD_BYTES;
 use crate::table::Report;
 
@@ -51,8 +51,7 @@ impl Scale {
 
 #[derive(Debug)]
 pub(crate) struct Bench {
-    dir: PathBuf,
-    started_at: Instant,
+    pub(crate) place: Place,
     pub(crate) scale: Scale,
     pub(crate) report: Report,
 }
@@ -60,34 +59,14 @@ pub(crate) struct Bench {
 impl Bench {
     /// Works in a directory of its own below this one, and removes it at the end.
     pub(crate) fn new(below: &Path, scale: Scale) -> Self {
-        let dir = below.join(format!("bench-engine-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        let dir = dir.canonicalize().unwrap();
-        let mut report = Report { facts: machine::facts(&dir), ..Report::default() };
+        let place = Place::new(below, "engine");
+        let mut report = Report { facts: machine::facts(place.dir()), ..Report::default() };
         report.facts.extend([
             "durability: synced before the answer".to_owned(),
             format!("jobs: {PAYLOAD_BYTES}-byte payloads, nothing retained after the finish"),
             format!("runs: {}, alternated; medians", scale.runs),
         ]);
-        Self { dir, started_at: Instant::now(), scale, report }
-    }
-
-    /// A directory that is not there yet.
-    pub(crate) fn fresh(&self, name: &str) -> PathBuf {
-        let dir = self.dir.join(name);
-        if dir.exists() {
-            fs::remove_dir_all(&dir).unwrap();
-        }
-        dir
-    }
-
-    /// Tells whoever waits how far it is.
-    pub(crate) fn progress(&self, what: &str) {
-        eprintln!("[{:>4} s] {what}", self.seconds() as u64);
-    }
-
-    pub(crate) fn seconds(&self) -> f64 {
-        self.started_at.elapsed().as_secs_f64()
+        Self { place, scale, report }
     }
 
     /// Notes the latencies and the processor time of a run.
@@ -98,14 +77,6 @@ impl Bench {
             "{what}: push answered in p50 {p50:.2}, p99 {p99:.2}, p99.9 {p999:.2} ms; \
              {cpu:.2} µs of processor time a job, callers included (last run)"
         ));
-    }
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.dir) {
-            eprintln!("{} is left behind: {error}", self.dir.display());
-        }
     }
 }
 

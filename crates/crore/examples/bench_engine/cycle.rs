@@ -16,12 +16,12 @@ const LOADS: [usize; 2] = [64, 1024];
 const ROUNDS: u32 = 4;
 
 pub(crate) fn measure(bench: &mut Bench) {
-    let store = Subject::open(&bench.fresh("store"));
-    let engine = Through::open(&bench.fresh("engine"));
+    let store = Subject::open(&bench.place.fresh("store"));
+    let engine = Through::open(&bench.place.fresh("engine"));
     let sides: [&dyn Contender; 2] = [&store, &engine];
     for side in sides {
         let ran = side.fill(bench.scale.backlog);
-        bench.progress(&format!("{} filled at {:.0} jobs/s", side.name(), ran.rate()));
+        bench.place.progress(&format!("{} filled at {:.0} jobs/s", side.name(), ran.rate()));
     }
     for in_flight in LOADS {
         under(bench, in_flight, sides);
@@ -41,7 +41,9 @@ fn under(bench: &mut Bench, in_flight: usize, sides: [&dyn Contender; 2]) {
         let [store, engine] = [last[0].rate(), last[1].rate()];
         rates[0].0.push(store);
         rates[1].0.push(engine);
-        bench.progress(&format!("cycle {in_flight} run {run}, jobs/s: {store:.0} {engine:.0}"));
+        bench
+            .place
+            .progress(&format!("cycle {in_flight} run {run}, jobs/s: {store:.0} {engine:.0}"));
     }
     let [store, engine] = &rates;
     let name = format!("cycle {in_flight}, {} backlog", short(bench.scale.backlog));

@@ -30,10 +30,10 @@ const QUIET: Duration = Duration::from_secs(2);
 const EARLY: Duration = Duration::from_millis(200);
 
 pub(crate) fn measure(bench: &mut Bench) {
-    let through = Through::open(&bench.fresh("due"));
+    let through = Through::open(&bench.place.fresh("due"));
     let (jobs, due_at) = (bench.scale.due, Instant::now() + bench.scale.ahead);
     fill(&through, jobs, bench.scale.ahead);
-    bench.progress(&format!("pushed {}", short(jobs)));
+    bench.place.progress(&format!("pushed {}", short(jobs)));
     let quiet_until = Instant::now() + QUIET;
     let quiet = others(&through, || Instant::now() < quiet_until);
     let left = due_at.checked_duration_since(Instant::now() + EARLY);

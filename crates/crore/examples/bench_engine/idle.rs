@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_secs(2);
 const WAIT: Span = Span::from_secs(3600);
 
 pub(crate) fn measure(bench: &mut Bench) {
-    let through = Through::open(&bench.fresh("idle"));
+    let through = Through::open(&bench.place.fresh("idle"));
     let (engine, scale) = (&through.engine, bench.scale);
     let begun = AtomicUsize::new(0);
     let before = machine::resident();

@@ -16,6 +16,8 @@ mod pickup;
 mod through;
 
 // What drives the log's benchmark drives this one too.
+#[path = "../../../crore-store/examples/bench_log/args.rs"]
+mod args;
 #[path = "../../../crore-store/examples/bench_log/contender.rs"]
 mod contender;
 #[expect(dead_code, reason = "the log's benchmark uses more of it")]
@@ -24,6 +26,8 @@ mod drive;
 #[expect(dead_code, reason = "the log's benchmark uses more of it")]
 #[path = "../../../crore-store/examples/bench_log/machine.rs"]
 mod machine;
+#[path = "../../../crore-store/examples/bench_log/place.rs"]
+mod place;
 #[expect(dead_code, reason = "the log's benchmark uses more of it")]
 #[path = "../../../crore-store/examples/bench_log/subject.rs"]
 mod subject;
@@ -33,45 +37,14 @@ mod table;
 #[path = "../../../crore-store/examples/bench_log/turns.rs"]
 mod turns;
 
-use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
+use args::Args;
 use bench::{Bench, Scale};
 
 /// The allocator of the server.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-const USAGE: &str = "usage: bench_engine [--json FILE] [--only PART] [--dir DIR] [--quick]";
-
-/// What the command line asks for.
-#[derive(Default)]
-struct Args {
-    json: Option<PathBuf>,
-    only: Option<String>,
-    dir: Option<PathBuf>,
-    quick: bool,
-}
-
-fn args() -> Args {
-    let mut args = Args::default();
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--json" => args.json = words.next().map(PathBuf::from),
-            "--only" => args.only = words.next(),
-            "--dir" => args.dir = words.next().map(PathBuf::from),
-            "--quick" => args.quick = true,
-            _ => panic!("{USAGE}"),
-        }
-    }
-    args
-}
-
-/// The folder of this build: on the disk that people work on, not in memory.
-fn build_dir() -> PathBuf {
-    let program = std::env::current_exe().unwrap();
-    program.parent().and_then(Path::parent).unwrap().to_owned()
-}
 
 type Part = (&'static str, fn(&mut Bench));
 
@@ -83,26 +56,18 @@ const PARTS: [Part; 4] = [
     ("due", due::measure),
 ];
 
-fn main() {
-    let args = args();
-    let below = args.dir.unwrap_or_else(build_dir);
-    let mut bench = Bench::new(&below, if args.quick { Scale::QUICK } else { Scale::FULL });
-    if args.quick {
-        let quick = "QUICK: less of everything, to try it out; no figure counts";
-        bench.report.facts.insert(0, quick.to_owned());
+fn main() -> ExitCode {
+    let args = match Args::read("bench_engine", |_| false) {
+        Ok(args) => args,
+        Err(code) => return code,
+    };
+    let mut bench = Bench::new(&args.dir(), if args.quick { Scale::QUICK } else { Scale::FULL });
+    for (name, measure) in PARTS.into_iter().filter(|(name, _)| args.wants(name)) {
+        bench.place.progress(name);
+        measure(&mut bench);
     }
-    for (name, measure) in PARTS {
-        if args.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {
-            bench.progress(name);
-            measure(&mut bench);
-        }
-    }
-    let took = format!("took {:.0} s in all", bench.seconds());
+    let took = format!("took {:.0} s in all", bench.place.seconds());
     bench.report.notes.push(took);
-    let text = bench.report.text();
-    print!("{text}");
-    if let Some(file) = args.json {
-        std::fs::write(&file, bench.report.json()).unwrap();
-        std::fs::write(file.with_extension("txt"), text).unwrap();
-    }
+    args.tell(&mut bench.report);
+    ExitCode::SUCCESS
 }

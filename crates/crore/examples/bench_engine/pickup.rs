@@ -35,7 +35,7 @@ impl Synced {
     const BLOCK: usize = 512;
 
     fn prepare(bench: &Bench) -> Self {
-        let file = File::create_new(bench.fresh("synced")).unwrap();
+        let file = File::create_new(bench.place.fresh("synced")).unwrap();
         file.write_all_at(&vec![0; Self::BYTES as usize], 0).unwrap();
         file.sync_all().unwrap();
         Self { file, at: 0 }
@@ -51,7 +51,7 @@ impl Synced {
 }
 
 pub(crate) fn measure(bench: &mut Bench) {
-    let through = Through::open(&bench.fresh("pick-up"));
+    let through = Through::open(&bench.place.fresh("pick-up"));
     let mut synced = Synced::prepare(bench);
     let [mut picked, mut syncs, mut wakes] = [Times::default(), Times::default(), Times::default()];
     let (fetched, to_pusher) = channel();

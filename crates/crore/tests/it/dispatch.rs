@@ -50,6 +50,24 @@ fn one_job_wakes_one_of_a_thousand_who_wait_and_one_more_looks_whether_that_was_
 }
 
 #[test]
+fn whoever_waits_longest_is_next_though_he_looked_in_vain() {
+    let scene = Scene::memory();
+    let wait = || waits(&scene.engine, wait_for("q"));
+    let mut waiters = [wait(), wait(), wait()];
+    for n in 0..9 {
+        scene.push(job("q"));
+        let next = n % waiters.len();
+        assert!(
+            waiters[next].poll_if_woken().is_some(),
+            "job {n} is for the one who waits longest"
+        );
+        // He is back before the others have looked whether there was more.
+        waiters[next] = wait();
+        assert!(waiters.iter_mut().all(|waiter| waiter.poll_if_woken().is_none()));
+    }
+}
+
+#[test]
 fn one_job_wakes_one_for_each_kind_that_is_waited_for_and_only_he_who_got_it_wakes_another() {
     let scene = Scene::memory();
     let kinds = [None, Some("work"), Some("other"), Some("third")];

@@ -8,6 +8,7 @@ mod dispatch;
 mod doorsteps;
 mod events;
 mod explain;
+mod large;
 mod later;
 mod life;
 mod many;

@@ -52,12 +52,13 @@ impl Hello {
             return Err(Invalid::new(Code::CountRange, "held", why));
         }
         let worker = if said.name.is_empty() { &said.incarnation } else { &said.name };
-        let ask = wanted(&said.queues, &said.kinds, said.strict, worker).map_err(|mut invalid| {
-            if invalid.field == "worker" {
-                invalid.field = "name".to_owned();
-            }
-            invalid
-        })?;
+        let ask =
+            wanted(&said.queues, &said.kinds, said.strict, worker).map_err(|mut invalid| {
+                if invalid.field == "worker" {
+                    invalid.field = "name".to_owned();
+                }
+                invalid
+            })?;
         let ask = Fetch { wait: LOOK, ..ask };
         Ok(Self { incarnation: said.incarnation.into(), ask, slots, held: said.held })
     }

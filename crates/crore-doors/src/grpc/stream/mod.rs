@@ -5,8 +5,10 @@
 
 mod desk;
 mod hello;
+mod looking;
 mod session;
 mod sessions;
 
+pub(crate) use looking::Looking;
 pub(super) use session::Session;
 pub(crate) use sessions::Sessions;

@@ -12,18 +12,20 @@ use std::time::Duration;
 use crore::store::jobs::{Renew, Renewed};
 use crore::store::views::Note;
 use crore::{Engine, Error};
-use crore_core::{Delivery, Job, JobId, Span};
+use crore_core::{Code, Delivery, Job, JobId, Span};
 use crore_wire::grpc::v1;
 use futures_util::stream::{FuturesOrdered, FuturesUnordered, Stream, StreamExt};
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tonic::{Status, Streaming};
 
 use super::super::fault::{failed, invalid, missing};
 use super::super::work::{delivered, finish};
 use super::desk::{Desk, Hold, Notice};
 use super::hello::{Hello, slots};
+use super::looking::Looking;
 use super::sessions::GRACE;
 use crate::Doors;
+use crate::http::Fault;
 
 /// How long a stream may take to say hello.
 const HELLO_TIME: Duration = Duration::from_secs(10);
@@ -35,7 +37,6 @@ const LAST_LOOK: Duration = Duration::from_millis(50);
 const MESSAGE_BYTES: usize = 1 << 20;
 
 type Doing<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-type Fetching = Doing<Result<Vec<Job>, Error>>;
 
 /// The stream of a worker, as its answers.
 pub(in super::super) struct Session {
@@ -74,11 +75,14 @@ struct Work {
     drains: bool,
     /// The server gives nothing more; told once.
     closing: Option<Doing<()>>,
-    fetching: Option<Fetching>,
+    fetching: Option<Looking>,
     reports: FuturesOrdered<Doing<Result<Vec<v1::Finished>, Status>>>,
     /// What nobody is told about.
     aside: FuturesUnordered<Doing<()>>,
     renewal: Renewal,
+    /// Leases were renewed. That is said in a message, even if there is nothing else in it: while a worker does not
+    /// read, the next message cannot go out, the stream is not polled any more, and its leases end.
+    renewed: bool,
 }
 
 /// When leases are renewed.
@@ -93,7 +97,7 @@ enum Renewal {
 
 impl Session {
     pub(in super::super) fn new(doors: Doors, says: Streaming<v1::WorkerSays>) -> Self {
-        let stage = Stage::New(Box::pin(sleep(HELLO_TIME)));
+        let stage = Stage::New(Box::pin(sleep_until(Instant::now() + HELLO_TIME)));
         Self { doors, says: Some(says), stage, to_send: Vec::new().into_iter() }
     }
 
@@ -115,7 +119,7 @@ impl Session {
         if let Stage::New(late) = &mut self.stage
             && late.as_mut().poll(context).is_ready()
         {
-            return Poll::Ready(Err(Status::deadline_exceeded("no hello came")));
+            return Poll::Ready(Err(Fault::new(Code::TooSlow, "no hello came").into()));
         }
         let said = match std::task::ready!(self.poll_says(context)) {
             Some(said) => said?,
@@ -170,7 +174,7 @@ impl Session {
             // The rest goes with the next message.
             context.waker().wake_by_ref();
         }
-        if says != v1::ServerSays::default() {
+        if std::mem::take(&mut work.renewed) || says != v1::ServerSays::default() {
             return Poll::Ready(Some(Ok(says)));
         }
         let is_over = self.says.is_none() && work.reports.is_empty();
@@ -178,11 +182,7 @@ impl Session {
     }
 
     /// Reads all that the worker has said, as long as there is room for it.
-    fn read(
-        &mut self,
-        context: &mut Context<'_>,
-        says: &mut v1::ServerSays,
-    ) -> Result<(), Status> {
+    fn read(&mut self, context: &mut Context<'_>, says: &mut v1::ServerSays) -> Result<(), Status> {
         loop {
             match &self.stage {
                 Stage::At(work) if work.reports.len() < MOST_UNDER_WAY => {}
@@ -208,7 +208,7 @@ impl Work {
         says: &mut v1::ServerSays,
     ) -> Result<(), Status> {
         if said.hello.is_some() {
-            return Err(Status::failed_precondition("hello was said before"));
+            return Err(Fault::new(Code::Refused, "hello was said before").into());
         }
         if let Some(n) = said.slots {
             self.slots = slots(n).map_err(invalid)?;
@@ -252,10 +252,10 @@ impl Work {
                 let n = free.min(doors.engine().caps().fetch);
                 let (engine, ask) = (doors.engine().clone(), self.ask.clone());
                 let ask = crore::fetch::Fetch { n, ..ask };
-                self.fetching = Some(Box::pin(async move { engine.fetch(ask).await }));
+                self.fetching = Some(Looking::new(async move { engine.fetch(ask).await }));
             }
             let Some(fetching) = &mut self.fetching else { return Ok(()) };
-            let Poll::Ready(jobs) = fetching.as_mut().poll(context) else { return Ok(()) };
+            let Poll::Ready(jobs) = Pin::new(fetching).poll(context) else { return Ok(()) };
             self.fetching = None;
             let jobs = jobs.map_err(failed)?;
             if jobs.is_empty() {
@@ -299,6 +299,7 @@ impl Work {
                 Renewal::Now(renewing) => {
                     let Poll::Ready(renewed) = renewing.as_mut().poll(context) else { return };
                     self.renewal = Renewal::Idle;
+                    self.renewed = true;
                     // What could not be renewed now is tried again, and ends otherwise.
                     for (lease, renewed) in renewed.unwrap_or_default() {
                         let held = v1::Held { id: lease.id.0, delivery: lease.delivery.0 };
@@ -344,7 +345,7 @@ impl Renewal {
         let Some(lease) = lease else { return };
         let at = Instant::now() + Engine::renew_every(lease).into();
         match self {
-            Self::Idle => *self = Self::At(Box::pin(tokio::time::sleep_until(at))),
+            Self::Idle => *self = Self::At(Box::pin(sleep_until(at))),
             Self::At(sleep) if at < sleep.deadline() => sleep.as_mut().reset(at),
             Self::At(_) | Self::Now(_) => {}
         }
@@ -420,10 +421,7 @@ async fn enter(doors: Doors, hello: Hello) -> Result<Entered, Error> {
 impl Stream for Session {
     type Item = Result<v1::ServerSays, Status>;
 
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         let polled = loop {
             match &mut this.stage {
@@ -470,6 +468,7 @@ impl Session {
             reports: FuturesOrdered::new(),
             aside: FuturesUnordered::new(),
             renewal,
+            renewed: false,
         }));
         v1::ServerSays { welcome: Some(welcome), lost, ..v1::ServerSays::default() }
     }

@@ -84,7 +84,7 @@ fn failed(why: String) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::header::CONTENT_TYPE;
+    use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 
     fn answer(status: u16, media_type: &str, body: &'static [u8]) -> Answer {
         let response = Response::builder().status(status).header(CONTENT_TYPE, media_type);
@@ -138,6 +138,10 @@ mod tests {
             let garbage = answer(200, media_type, body);
             assert!(is_failure(&garbage, "is no report"), "{garbage:?}");
         }
+        // Nobody unpacks it, so that nothing small becomes large.
+        let packed = Response::builder().header(CONTENT_ENCODING, "gzip");
+        let packed = packed.body(Bytes::from_static(b"\x1f\x8b")).expect("good");
+        assert!(is_failure(&read(Ok(packed)), "content-encoding"));
     }
 
     #[test]

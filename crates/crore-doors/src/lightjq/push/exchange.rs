@@ -25,6 +25,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
         as Standard Webhooks are.",
     params(
         ("crore-delivery" = String, Header, description = "The delivery, as in the body."),
+        ("traceparent" = Option<String>, Header, description = "The trace that the job belongs to, as W3C says it; `b3` says it as Zipkin does."),
         ("webhook-id" = Option<String>, Header, description = "What is signed: the message."),
         ("webhook-timestamp" = Option<String>, Header, description = "What is signed: when, in seconds."),
         ("webhook-signature" = Option<String>, Header, description = "`v1,` and HMAC-SHA256 in base64."),
@@ -44,10 +45,12 @@ pub(super) async fn tell(
     outbound: &Outbound,
     worker: &Target,
     job: &Job,
+    trace: HeaderMap,
     secrets: &[Secret],
 ) -> Answer {
     let body = translate::worker_job(job);
-    let headers = headers(job, &body, secrets);
+    let mut headers = headers(job, &body, secrets);
+    headers.extend(trace);
     answer::read(outbound.post(&worker.below(PATH), headers, body.into()).await)
 }
 

@@ -11,6 +11,7 @@ use super::options::Options;
 use super::registered::Registered;
 use super::roster::{Patience, Roster};
 use crate::outbound::Outbound;
+use crate::sight::Sight;
 
 /// How many workers there may be.
 const MOST: usize = 10_000;
@@ -28,6 +29,7 @@ pub(super) struct Shared {
     pub(super) engine: Engine,
     pub(super) outbound: Outbound,
     pub(super) options: Options,
+    pub(super) sight: Arc<Sight>,
     roster: Mutex<Roster>,
     /// Somebody may be free who was not.
     pub(super) changed: Notify,
@@ -36,13 +38,23 @@ pub(super) struct Shared {
 impl Handle {
     /// The door's end of a loop that does not run yet.
     pub fn new(engine: Engine, outbound: Outbound, options: Options) -> Self {
+        Self::seen(engine, outbound, options, Arc::default())
+    }
+
+    /// The same; who sees what happens to jobs says which trace context goes with each.
+    pub(crate) fn seen(
+        engine: Engine,
+        outbound: Outbound,
+        options: Options,
+        sight: Arc<Sight>,
+    ) -> Self {
         let patience = Patience {
             first: options.rest.0.into(),
             most: options.max_rest.0.into(),
             gone_after: options.gone_after.0.into(),
         };
         let (roster, changed) = (Mutex::new(Roster::new(patience)), Notify::new());
-        Self { shared: Arc::new(Shared { engine, outbound, options, roster, changed }) }
+        Self { shared: Arc::new(Shared { engine, outbound, options, sight, roster, changed }) }
     }
 
     /// The addresses that crore may call.

@@ -2,10 +2,9 @@
 
 use crore_wire::grpc::v1;
 use crore_wire::grpc::v1::job_ref::Which;
-use prost::Message;
 use tonic::Code;
 
-use super::{connect, job, jobs, push};
+use super::{connect, job, jobs, problem, push};
 use crate::server::Server;
 
 fn by_id(id: u64) -> v1::JobRef {
@@ -52,8 +51,7 @@ async fn a_bad_job_is_refused_alone_and_by_name() {
     assert_eq!((said.refused, said.tag), (3, 9));
     let fields = said.jobs.iter().map(|job| job.problem.as_ref().map(|why| why.field.as_str()));
     let fields: Vec<_> = fields.collect();
-    let expected =
-        [Some("jobs[0].encoding"), None, Some("jobs[2].kind"), Some("jobs[3].after")];
+    let expected = [Some("jobs[0].encoding"), None, Some("jobs[2].kind"), Some("jobs[3].after")];
     assert_eq!(fields, expected);
 }
 
@@ -63,8 +61,7 @@ async fn a_refusal_carries_our_code_and_the_field() {
     let ask = v1::ListRequest { limit: 100_000, ..v1::ListRequest::default() };
     let status = jobs(&server).await.list(ask).await.expect_err("too many");
     assert_eq!(status.code(), Code::InvalidArgument);
-    let details = crore_wire::grpc::RpcStatus::decode(status.details()).expect("details");
-    let problem = v1::Problem::decode(&*details.details[0].value).expect("a problem");
+    let problem = problem(&status);
     assert_eq!((problem.code.as_str(), problem.field.as_str()), ("count-range", "limit"));
 }
 

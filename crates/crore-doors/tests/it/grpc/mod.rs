@@ -1,25 +1,40 @@
 //! gRPC, spoken to by a real client.
 
+mod access;
+mod admin;
+mod bad;
+mod frames;
 mod jobs;
+mod rough;
 mod stream;
+mod tools;
+mod web;
 
-use crore_wire::grpc::v1;
 use crore_wire::grpc::v1::jobs_client::JobsClient;
 use crore_wire::grpc::v1::work_client::WorkClient;
+use crore_wire::grpc::{RpcStatus, v1};
+use prost::Message;
 use tokio::sync::mpsc;
-use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Status, Streaming};
 
 use crate::server::Server;
 
 /// A connection.
-async fn connect(server: &Server) -> Channel {
+pub(crate) async fn connect(server: &Server) -> Channel {
     let endpoint = Endpoint::from_shared(format!("http://{}", server.address));
     endpoint.expect("an address").connect().await.expect("connected")
 }
 
 async fn jobs(server: &Server) -> JobsClient<Channel> {
     JobsClient::new(connect(server).await)
+}
+
+/// Why a call was refused.
+fn problem(status: &Status) -> v1::Problem {
+    let details = RpcStatus::decode(status.details()).expect("details");
+    assert_eq!((details.code, details.message.as_str()), (status.code() as i32, status.message()));
+    v1::Problem::decode(&*details.details[0].value).expect("a problem")
 }
 
 /// A job of a kind, in the queue of that name.

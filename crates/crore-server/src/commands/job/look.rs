@@ -38,7 +38,7 @@ pub(crate) struct Ls {
     #[arg(long)]
     kind: Option<String>,
     /// At most so many
-    #[arg(short, value_name = "N", default_value = "100")]
+    #[arg(short, long = "limit", value_name = "N", default_value = "100")]
     n: usize,
 }
 
@@ -56,10 +56,20 @@ pub(crate) fn get(mut call: Call, id: &str, notes: bool, why: bool) -> anyhow::R
     }
     if why {
         let explained = call.client.get(&format!("{path}/explain"))?;
-        job["reasons"] = explained.get("reasons").cloned().unwrap_or_default();
+        let reasons = explained.get("reasons").cloned().unwrap_or_default();
+        match call.out.format() {
+            Format::Table => job["why"] = in_words(&reasons),
+            Format::Json | Format::Jsonl => job["reasons"] = reasons,
+        }
     }
     call.out.one(&job, FIRST)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What reasons say to people.
+fn in_words(reasons: &Value) -> Value {
+    let details = reasons.as_array().into_iter().flatten().filter_map(|one| one.get("detail"));
+    details.filter_map(Value::as_str).collect::<Vec<_>>().join("; ").into()
 }
 
 /// How many are asked for at once.

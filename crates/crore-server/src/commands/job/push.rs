@@ -62,7 +62,7 @@ fn many(mut call: Call, mut lines: Lines, quiet: bool) -> anyhow::Result<ExitCod
             Ok(batch) => batch,
             Err(error) => {
                 bar.finish_and_clear();
-                return Err(error.context(format!("after {}", tally.said())));
+                return Err(error.context(format!("{}, then", tally.said())));
             }
         };
         let jobs: Vec<&Job> = batch.iter().map(|(_, job)| job).collect();

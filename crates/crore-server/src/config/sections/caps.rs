@@ -18,6 +18,8 @@ section! {
         batch_bytes: Size = "8MiB",
         /// Jobs in one fetch.
         fetch: u64 = "1000",
+        /// All payloads of one fetch: when they are reached, the other jobs stay where they are.
+        fetch_bytes: Size = "16MiB",
         /// Rows in one page of a list.
         page: u64 = "1000",
         /// Labels of a job.
@@ -48,6 +50,7 @@ impl Caps {
             batch_jobs: count(self.batch_jobs),
             batch_bytes: count(self.batch_bytes.0),
             fetch: count(self.fetch),
+            fetch_bytes: count(self.fetch_bytes.0),
             page: count(self.page),
             labels: count(self.labels),
             dependencies: count(self.dependencies),

@@ -42,8 +42,8 @@ impl Setting for Webhook {
 }
 
 impl Lightjq {
-    /// How the door is set up.
-    pub(crate) fn options(&self) -> lightjq::Options {
+    /// How the door of a server is set up that drains for so long: push workers may answer as long as others may.
+    pub(crate) fn options(&self, drain_for: Span) -> lightjq::Options {
         let secrets = [&self.secret, &self.old_secret].into_iter().flatten();
         lightjq::Options {
             keep_results: Period(self.keep_results),
@@ -53,6 +53,7 @@ impl Lightjq {
                 max_rest: Period(self.max_rest),
                 gone_after: Period(self.gone_after),
                 unknown_for: Period(self.unknown_for),
+                drain_time: Period(drain_for),
                 secrets: secrets.map(|Webhook(secret)| secret.clone()).collect(),
                 ..push::Options::default()
             },

@@ -24,7 +24,7 @@ impl Setting for Hosts {
 section! {
     /// Where crore listens, and how it leaves.
     Listen = "listen" {
-        /// The address and port for everything: the API in JSON and MessagePack, over HTTP/1.1 and HTTP/2.
+        /// The address and port for everything: the API in JSON and MessagePack, over HTTP/1.1 and HTTP/2, and gRPC.
         /// Port 0 takes a free one; several addresses make a list.
         address: Addresses = "127.0.0.1:9000",
         /// Listen beyond this machine without a token or client certificates, although everybody who can reach

@@ -1,8 +1,10 @@
 //! The sections, one file each.
 
+pub(crate) mod access;
 pub(crate) mod audit;
 pub(crate) mod caps;
 pub(crate) mod doors;
+pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod jobber;
 pub(crate) mod lightjq;

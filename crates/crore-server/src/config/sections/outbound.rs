@@ -1,4 +1,5 @@
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use crore_core::Span;
 use crore_doors::outbound;
@@ -15,6 +16,8 @@ section! {
         /// What may be called although it is not public: ranges, addresses and hosts, as
         /// `["10.1.0.0/16", "build.lan"]`.
         allow: Option<Allowed> = none,
+        /// A PEM file with the authorities whose certificates are believed, besides those that everybody believes.
+        ca: Option<PathBuf> = none,
         /// How long a name may take to be resolved, and each address to be reached.
         connect_time: Span = "5s",
         /// The largest answer.

@@ -48,6 +48,9 @@ section! {
         /// Do not start if answers survive less: `D0` nothing, `D1` the end of the process, `D2` a power cut, `D3` the
         /// loss of a host.
         require: Option<Class> = none,
+        /// The directory below which backups of the running server are made (`crore backup --name NAME`, or
+        /// `POST /v1/backups`); none can be, unless one is named.
+        backups: Option<PathBuf> = none,
         /// The size of a file of the log.
         segment: Size = "64MiB",
         /// How much may wait for the disk; callers wait while there is more.

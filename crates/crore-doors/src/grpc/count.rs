@@ -1,0 +1,101 @@
+//! How calls end: most say so behind their last message.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use tonic::{Code, Status};
+
+use crate::metrics::Metrics;
+
+/// Counts a call when it has ended.
+pub(super) fn counted(metrics: Metrics, call: &'static str, response: Response) -> Response {
+    let mut call = Call { metrics, name: call, has_ended: false };
+    match response.extensions().get::<Status>() {
+        Some(status) => {
+            call.ended(status.code());
+            response
+        }
+        None => response.map(|body| Body::new(Counted { body, call })),
+    }
+}
+
+/// A call that is under way. If nobody says how it ended, its caller has left.
+struct Call {
+    metrics: Metrics,
+    name: &'static str,
+    has_ended: bool,
+}
+
+impl Call {
+    fn ended(&mut self, code: Code) {
+        if !self.has_ended {
+            self.has_ended = true;
+            self.metrics.called(self.name, word(code));
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.ended(Code::Cancelled);
+    }
+}
+
+/// The messages of an answer, and what stands behind them.
+struct Counted {
+    body: Body,
+    call: Call,
+}
+
+impl http_body::Body for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(status) = frame.trailers_ref().and_then(|said| said.get("grpc-status"))
+        {
+            self.call.ended(Code::from_bytes(status.as_bytes()));
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The word for a status, as the protocol's own documents write it.
+const fn word(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}

@@ -1,0 +1,284 @@
+//! Who may call: tokens, certificates, TLS; what is written down and counted.
+
+use std::sync::Arc;
+
+use crore::Engine;
+use crore_doors::audit::{self, Audit};
+use crore_doors::tls;
+use crore_doors::{Doors, Options, Scope, Secret, listen};
+use crore_wire::api::tokens::Preset;
+use crore_wire::grpc::v1;
+use crore_wire::grpc::v1::admin_client::AdminClient;
+use crore_wire::grpc::v1::jobs_client::JobsClient;
+use http::Version;
+use hyper_util::rt::TokioIo;
+use prost::Message;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request};
+use tower::service_fn;
+
+use super::frames::{Line, frame, request};
+use super::{connect, job, problem, push};
+use crate::access::token;
+use crate::server::Server;
+use crate::tls::{Authority, Pair, Use};
+
+/// The same, with a token.
+fn with<T>(token: &Secret, ask: T) -> Request<T> {
+    let mut request = Request::new(ask);
+    let text = format!("Bearer {}", token.reveal());
+    request.metadata_mut().insert("authorization", text.parse().expect("a text"));
+    request
+}
+
+fn one() -> v1::PushRequest {
+    v1::PushRequest { jobs: vec![job("mail")], ..v1::PushRequest::default() }
+}
+
+#[tokio::test]
+async fn a_token_in_the_metadata_lets_in_whom_it_is_for_and_nobody_else() {
+    let server = Server::start().await;
+    let pusher = token(&server.engine, "pusher", &[Scope::Push]).await;
+    let mut jobs = JobsClient::new(connect(&server).await);
+    let status = jobs.push(one()).await.expect_err("nobody");
+    assert_eq!((status.code(), problem(&status).code.as_str()), {
+        (Code::Unauthenticated, "token-needed")
+    });
+    let pushed = jobs.push(with(&pusher, one())).await.expect("let in").into_inner();
+    let by_id = v1::JobRef { which: Some(v1::job_ref::Which::Id(pushed.jobs[0].id)) };
+    for lacking in [
+        jobs.get(with(&pusher, by_id.clone())).await.expect_err("no reader"),
+        jobs.cancel(with(&pusher, by_id)).await.expect_err("no operator"),
+    ] {
+        assert_eq!(lacking.code(), Code::PermissionDenied);
+        assert_eq!(problem(&lacking).code, "scope-missing");
+    }
+    let wrong = Secret::new("crore_nobody_nothing");
+    let status = jobs.push(with(&wrong, one())).await.expect_err("unknown");
+    assert_eq!(status.code(), Code::Unauthenticated);
+}
+
+/// What each call needs; `None`: nothing. A call that is not here has no scope yet: think about which.
+const NEEDS: &[(&str, Option<Scope>)] = &[
+    ("crore.v1.Jobs/Push", Some(Scope::Push)),
+    ("crore.v1.Jobs/PushStream", Some(Scope::Push)),
+    ("crore.v1.Jobs/Get", Some(Scope::Read)),
+    ("crore.v1.Jobs/List", Some(Scope::Read)),
+    ("crore.v1.Jobs/Cancel", Some(Scope::Operate)),
+    ("crore.v1.Jobs/Retry", Some(Scope::Operate)),
+    ("crore.v1.Jobs/Delete", Some(Scope::Operate)),
+    ("crore.v1.Jobs/Change", Some(Scope::Operate)),
+    ("crore.v1.Jobs/Wait", Some(Scope::Push)),
+    ("crore.v1.Work/Stream", Some(Scope::Work)),
+    ("crore.v1.Work/Fetch", Some(Scope::Work)),
+    ("crore.v1.Work/Renew", Some(Scope::Work)),
+    ("crore.v1.Work/Finish", Some(Scope::Work)),
+    ("crore.v1.Admin/Info", Some(Scope::Read)),
+    ("crore.v1.Admin/Counts", Some(Scope::Read)),
+    ("crore.v1.Admin/PauseQueue", Some(Scope::Operate)),
+    ("crore.v1.Admin/ResumeQueue", Some(Scope::Operate)),
+    ("crore.v1.Admin/ListSchedules", Some(Scope::Read)),
+    ("crore.v1.Admin/SetSchedule", Some(Scope::Define)),
+    ("crore.v1.Admin/DeleteSchedule", Some(Scope::Define)),
+    ("crore.v1.Admin/ListLimits", Some(Scope::Read)),
+    ("crore.v1.Admin/SetLimit", Some(Scope::Define)),
+    ("crore.v1.Admin/DeleteLimit", Some(Scope::Define)),
+    ("crore.v1.Admin/ListWorkers", Some(Scope::Read)),
+    ("crore.v1.Admin/ActOnAll", Some(Scope::Operate)),
+    ("crore.v1.Admin/Listen", Some(Scope::Read)),
+    ("grpc.health.v1.Health/Check", None),
+    ("grpc.health.v1.Health/Watch", None),
+];
+
+#[tokio::test]
+async fn every_call_lets_those_presets_in_that_have_its_scope_and_no_others() {
+    let files = prost_types::FileDescriptorSet::decode(crore_wire::grpc::DESCRIPTORS);
+    let files = files.expect("good descriptors").file;
+    let ours = files.iter().filter(|file| file.package() == "crore.v1");
+    for service in ours.flat_map(|file| &file.service) {
+        for call in &service.method {
+            let name = format!("crore.v1.{}/{}", service.name(), call.name());
+            assert!(NEEDS.iter().any(|(known, _)| *known == name), "{name}");
+        }
+    }
+    let server = Server::start().await;
+    let mut known = vec![(None, String::new())];
+    for preset in Preset::ALL {
+        let secret = token(&server.engine, preset.as_str(), preset.scopes()).await;
+        known.push((Some(*preset), format!("Bearer {}", secret.reveal())));
+    }
+    let mut line = Line::open(&server, Version::HTTP_2).await;
+    for (name, needs) in NEEDS {
+        for (preset, bearer) in &known {
+            let mut headers = vec![("content-type", "application/grpc"), ("te", "trailers")];
+            headers.extend((!bearer.is_empty()).then_some(("authorization", bearer.as_str())));
+            let ask = request(&server, "POST", &format!("/{name}"), &headers, frame(0, &[]));
+            let is_let_in = match (needs, preset) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(scope), Some(preset)) => preset.scopes().contains(scope),
+            };
+            let said = line.begin(ask).await;
+            // Who fails too often is told so.
+            let refusals = [Code::Unauthenticated, Code::PermissionDenied, Code::ResourceExhausted];
+            let is_refused = refusals.iter().any(|code| said == Some(*code as i32));
+            assert_eq!(is_refused, !is_let_in, "{name} {preset:?}: {said:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_written_down_once_with_what_it_was_about_and_what_came_of_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("audit.jsonl");
+    let options = audit::Options { file: Some(file.clone()), ..audit::Options::default() };
+    let audit = Audit::open(&options).expect("opened");
+    let doors = Doors::audited(Engine::memory(), Options::default(), audit);
+    let server = Server::open(doors, listen::Options::default(), None).await;
+    let id = push(&server, "mail", 1).await[0];
+    let channel = connect(&server).await;
+    let (mut jobs, mut admin) = (JobsClient::new(channel.clone()), AdminClient::new(channel));
+    let by_id = v1::JobRef { which: Some(v1::job_ref::Which::Id(id)) };
+    jobs.cancel(by_id.clone()).await.expect("cancelled");
+    jobs.cancel(by_id.clone()).await.expect_err("it has ended");
+    admin.pause_queue(v1::QueueRef { queue: "mail".into() }).await.expect("paused");
+    let limit = v1::Limit { name: "slow".into(), limit: "rate 5/1m".into() };
+    admin.set_limit(limit).await.expect("set");
+    let ask = v1::ActRequest {
+        act: v1::act_request::Act::Delete.into(),
+        queue: "mail".into(),
+        ..v1::ActRequest::default()
+    };
+    let mut steps = admin.act_on_all(ask).await.expect("begun").into_inner();
+    while steps.message().await.expect("told").is_some() {}
+    jobs.get(by_id).await.expect_err("gone");
+    let text = std::fs::read_to_string(&file).expect("a file");
+    let lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("an entry")).collect();
+    let said: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+            (text("call"), line["status"].as_u64(), text("about"), text("code"))
+        })
+        .collect();
+    let job = format!("job {id}");
+    let all =
+        r#"{"act":"delete","filter":{"queue":"mail","labels":{},"all":false},"dry_run":false}"#;
+    let expected = [
+        ("POST /crore.v1.Jobs/Cancel", 200, job.as_str(), ""),
+        ("POST /crore.v1.Jobs/Cancel", 409, "", "refused"),
+        ("POST /crore.v1.Admin/PauseQueue", 200, "queue mail", ""),
+        ("POST /crore.v1.Admin/SetLimit", 200, "limit slow: rate 5/1m", ""),
+        ("POST /crore.v1.Admin/ActOnAll", 200, all, ""),
+    ];
+    let expected = expected.map(|(call, status, about, code)| {
+        (call.to_owned(), Some(status), about.to_owned(), code.to_owned())
+    });
+    assert_eq!(said, expected);
+}
+
+#[tokio::test]
+async fn calls_are_counted_by_their_status_and_streams_when_they_end() {
+    let server = Server::start().await;
+    push(&server, "mail", 1).await;
+    let mut jobs = JobsClient::new(connect(&server).await);
+    jobs.get(v1::JobRef { which: Some(v1::job_ref::Which::Id(99)) }).await.expect_err("no job");
+    let stream = futures_util::stream::iter([one()]);
+    let mut answers = jobs.push_stream(stream).await.expect("taken").into_inner();
+    while answers.message().await.expect("answered").is_some() {}
+    let mut admin = AdminClient::new(connect(&server).await);
+    let events = admin.listen(v1::ListenRequest::default()).await.expect("a seat").into_inner();
+    drop(events);
+    crate::server::eventually(async || {
+        let (_, text) = server.page("/metrics").await;
+        let counted = [
+            ("Jobs/Push", "OK", 1),
+            ("Jobs/PushStream", "OK", 1),
+            ("Jobs/Get", "NOT_FOUND", 1),
+            ("Admin/Listen", "CANCELLED", 1),
+        ];
+        let is_there = |(call, status, n): &(&str, &str, u32)| {
+            let labels = format!("call=\"/crore.v1.{call}\",status=\"{status}\"");
+            text.contains(&format!("crore_grpc_calls_total{{{labels}}} {n}\n"))
+        };
+        let rejected = "crore_rejected_total{door=\"grpc\",reason=\"not-found\"} 1\n";
+        counted.iter().all(is_there) && text.contains(rejected)
+    })
+    .await;
+    let answered = "door=\"grpc\",method=\"POST\",route=\"/crore.v1.Jobs/Push\",status=\"200\"} 1";
+    assert!(server.page("/metrics").await.1.contains(answered));
+}
+
+/// A connection in TLS, with a certificate or without.
+async fn secure(
+    server: &Server,
+    authority: &Authority,
+    own: Option<&Pair>,
+) -> Result<Channel, String> {
+    let mut roots = rustls::RootCertStore::empty();
+    let pem = authority.pem();
+    roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).expect("a root")).expect("added");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots);
+    let mut config = match own {
+        None => config.with_no_client_auth(),
+        Some(pair) => {
+            let chain =
+                vec![CertificateDer::from_pem_file(&pair.certificate).expect("a certificate")];
+            let key = PrivateKeyDer::from_pem_file(&pair.key).expect("a key");
+            config.with_client_auth_cert(chain, key).expect("a pair")
+        }
+    };
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let (connector, address) = (TlsConnector::from(Arc::new(config)), server.address);
+    let connect = service_fn(move |_: http::Uri| {
+        let connector = connector.clone();
+        async move {
+            let stream = TcpStream::connect(address).await?;
+            let name = ServerName::try_from("localhost").expect("a name");
+            Ok::<_, std::io::Error>(TokioIo::new(connector.connect(name, stream).await?))
+        }
+    });
+    let endpoint = Endpoint::from_shared(format!("http://localhost:{}", address.port()));
+    endpoint.expect("an address").connect_with_connector(connect).await.map_err(|e| e.to_string())
+}
+
+#[tokio::test]
+async fn tls_is_spoken_and_a_client_certificate_is_as_good_as_a_token() {
+    let authority = Authority::new();
+    let client = authority.sign("client", &["worker.example"], Use::Client, |_| {});
+    let ca = authority.file("ca.pem", &authority.pem());
+    let options = tls::Options { client_ca: Some(ca), ..crate::tls::options(&authority.server()) };
+    let (server, _) = crate::tls::serve(&options).await;
+    // With the first token, everybody has to say who he is.
+    let secret = token(&server.engine, "ada", &[Scope::Push]).await;
+    let known = secure(&server, &authority, Some(&client)).await.expect("connected");
+    let pushed = JobsClient::new(known).push(one()).await.expect("let in").into_inner();
+    assert_eq!(pushed.refused, 0);
+    let seen = server.engine.counts(None).await.expect("counted");
+    assert_eq!(seen.iter().map(|count| count.n).sum::<u64>(), 1);
+    // Who shows none and has none is nobody; a stranger's certificate is no certificate.
+    let nobody = secure(&server, &authority, None).await.expect("connected");
+    let mut nobody = JobsClient::new(nobody);
+    let status = nobody.push(one()).await.expect_err("nobody");
+    assert_eq!(status.code(), Code::Unauthenticated, "{status:?}");
+    nobody.push(with(&secret, one())).await.expect("a token is enough");
+    let strange = Authority::new();
+    let strange = strange.sign("client", &["worker.example"], Use::Client, |_| {});
+    if let Ok(stranger) = secure(&server, &authority, Some(&strange)).await {
+        let status = JobsClient::new(stranger).push(one()).await.expect_err("a stranger");
+        assert!(
+            matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled),
+            "{status:?}"
+        );
+    }
+}

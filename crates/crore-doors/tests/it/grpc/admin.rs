@@ -1,0 +1,183 @@
+//! Looking after a server.
+
+use crore_wire::grpc::v1;
+use crore_wire::grpc::v1::admin_client::AdminClient;
+use serde_json::json;
+use tonic::Code;
+use tonic::transport::Channel;
+
+use super::{Worker, connect, hello, job, problem, push};
+use crate::server::{Server, Speaks};
+
+async fn admin(server: &Server) -> AdminClient<Channel> {
+    AdminClient::new(connect(server).await)
+}
+
+fn queue(queue: &str) -> v1::QueueRef {
+    v1::QueueRef { queue: queue.to_owned() }
+}
+
+fn named(name: &str) -> v1::Named {
+    v1::Named { name: name.to_owned() }
+}
+
+#[tokio::test]
+async fn a_server_says_what_it_is_and_what_it_has_as_over_http() {
+    let server = Server::start().await;
+    let mut admin = admin(&server).await;
+    let info = admin.info(v1::InfoRequest {}).await.expect("told").into_inner();
+    let other = server.get(Speaks::Json, "/v1/info").await.body;
+    assert_eq!((json!(info.version), json!(info.durability)), {
+        (other["version"].clone(), other["durability"].clone())
+    });
+    assert!((1..=server.engine.now().as_millis()).contains(&info.now_ms), "{info:?}");
+    push(&server, "mail", 3).await;
+    push(&server, "other", 1).await;
+    let counts = admin.counts(queue("mail")).await.expect("told").into_inner().counts;
+    let ready = v1::State::Ready.into();
+    let mail = v1::Count { queue: "mail".into(), kind: "mail".into(), state: ready, n: 3 };
+    assert_eq!(counts, [mail]);
+    assert_eq!(admin.counts(queue("")).await.expect("told").into_inner().counts.len(), 2);
+}
+
+#[tokio::test]
+async fn a_paused_queue_gives_nothing_until_it_is_resumed() {
+    let server = Server::start().await;
+    let mut admin = admin(&server).await;
+    admin.pause_queue(queue("mail")).await.expect("paused");
+    let paused = server.get(Speaks::Json, "/v1/queues/mail").await.body;
+    assert_eq!(paused["paused"], true);
+    let ids = push(&server, "mail", 1).await;
+    let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
+    admin.resume_queue(queue("mail")).await.expect("resumed");
+    assert_eq!(worker.jobs().await.remove(0).id, ids[0]);
+    let status = admin.pause_queue(queue("")).await.expect_err("which?");
+    assert_eq!((status.code(), problem(&status).field.as_str()), (Code::InvalidArgument, "queue"));
+}
+
+#[tokio::test]
+async fn schedules_and_limits_are_set_seen_and_removed() {
+    let server = Server::start().await;
+    let mut admin = admin(&server).await;
+    let schedule = v1::Schedule {
+        name: "nightly".into(),
+        timing: "every 15m".into(),
+        missed: "once".into(),
+        job: Some(job("mail")),
+        ..v1::Schedule::default()
+    };
+    admin.set_schedule(schedule.clone()).await.expect("set");
+    let all = admin.list_schedules(v1::Nothing {}).await.expect("told").into_inner().schedules;
+    let seen = &all[0];
+    assert_eq!((&seen.name, &seen.timing, &seen.missed), {
+        (&schedule.name, &schedule.timing, &schedule.missed)
+    });
+    assert!(seen.next_at_ms.is_some_and(|next| next > server.engine.now().as_millis()));
+    assert_eq!(seen.job.as_ref().map(|job| job.kind.as_str()), Some("mail"));
+    // What was told can be set again.
+    admin.set_schedule(seen.clone()).await.expect("set again");
+    for (field, bad) in [
+        ("name", v1::Schedule { name: String::new(), ..schedule.clone() }),
+        ("timing", v1::Schedule { timing: "now and then".into(), ..schedule.clone() }),
+        ("missed", v1::Schedule { missed: "sometimes".into(), ..schedule.clone() }),
+        ("job", v1::Schedule { job: None, ..schedule.clone() }),
+        ("job.kind", v1::Schedule { job: Some(v1::NewJob::default()), ..schedule.clone() }),
+    ] {
+        let status = admin.set_schedule(bad).await.expect_err("refused");
+        assert_eq!(status.code(), Code::InvalidArgument, "{field}");
+        assert_eq!(problem(&status).field, field);
+    }
+    admin.delete_schedule(named("nightly")).await.expect("gone");
+    let limit = v1::Limit { name: "slow".into(), limit: "rate 100/1m".into() };
+    admin.set_limit(limit.clone()).await.expect("set");
+    assert_eq!(admin.list_limits(v1::Nothing {}).await.expect("told").into_inner().limits, [limit]);
+    let bad = v1::Limit { name: "slow".into(), limit: "rate of climb".into() };
+    let status = admin.set_limit(bad).await.expect_err("refused");
+    assert_eq!((status.code(), problem(&status).field.as_str()), (Code::InvalidArgument, "limit"));
+    admin.delete_limit(named("slow")).await.expect("gone");
+    let left = admin.list_schedules(v1::Nothing {}).await.expect("told").into_inner().schedules;
+    let limits = admin.list_limits(v1::Nothing {}).await.expect("told").into_inner().limits;
+    assert!(left.is_empty() && limits.is_empty());
+}
+
+#[tokio::test]
+async fn workers_are_listed_with_what_they_say() {
+    let server = Server::start().await;
+    let about = json!({ "about": { "version": "1.2" }, "within": "1m" });
+    server.call(Speaks::Json, http::Method::PUT, "/v1/workers/ada", Some(&about)).await;
+    let workers = admin(&server).await.list_workers(v1::Nothing {}).await;
+    let workers = workers.expect("told").into_inner().workers;
+    assert_eq!(workers.len(), 1);
+    assert_eq!(
+        (workers[0].name.as_str(), workers[0].about.as_str()),
+        ("ada", r#"{"version":"1.2"}"#)
+    );
+    assert!(workers[0].until_ms.is_some_and(|until| until > server.engine.now().as_millis()));
+}
+
+#[tokio::test]
+async fn an_act_on_all_says_how_far_it_is_and_does_no_more_than_was_asked() {
+    let server = Server::start().await;
+    for n in [1000, 1000, 500] {
+        push(&server, "mail", n).await;
+    }
+    push(&server, "other", 3).await;
+    let mut admin = admin(&server).await;
+    let ask = v1::ActRequest {
+        act: v1::act_request::Act::Cancel.into(),
+        queue: "mail".into(),
+        dry_run: true,
+        ..v1::ActRequest::default()
+    };
+    for (dry_run, cancelled) in [(true, 0), (false, 2500)] {
+        let ask = v1::ActRequest { dry_run, ..ask.clone() };
+        let mut steps = admin.act_on_all(ask).await.expect("begun").into_inner();
+        let mut last = v1::ActProgress::default();
+        while let Some(step) = steps.message().await.expect("told") {
+            assert!(step.seen >= last.seen && step.done >= last.done, "{step:?} after {last:?}");
+            last = step;
+        }
+        assert_eq!((last.matched, last.done), (2500, 2500));
+        let counts = admin.counts(queue("mail")).await.expect("told").into_inner().counts;
+        let n: u64 =
+            counts.iter().filter(|one| one.state() == v1::State::Cancelled).map(|one| one.n).sum();
+        assert_eq!(n, cancelled);
+    }
+    for (field, bad) in [
+        ("act", v1::ActRequest { act: 0, ..ask.clone() }),
+        ("act", v1::ActRequest { act: 99, ..ask.clone() }),
+        ("states[1]", v1::ActRequest { states: vec![1, 77], ..ask.clone() }),
+        ("states[0]", v1::ActRequest { states: vec![0], ..ask.clone() }),
+        ("queue", v1::ActRequest { queue: "a\u{0}b".into(), ..ask.clone() }),
+        ("", v1::ActRequest { queue: String::new(), ..ask.clone() }),
+        ("all", v1::ActRequest { all: true, ..ask.clone() }),
+    ] {
+        let status = admin.act_on_all(bad).await.expect_err("refused");
+        assert_eq!(status.code(), Code::InvalidArgument, "{field}");
+        assert_eq!(problem(&status).field, field, "{status:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_listens_hears_what_happens_to_the_jobs_that_are_meant() {
+    let server = Server::start().await;
+    let mut admin = admin(&server).await;
+    let ask = v1::ListenRequest { queue: "mail".into(), kind: String::new() };
+    let mut events = admin.listen(ask).await.expect("a seat").into_inner();
+    push(&server, "other", 1).await;
+    let id = push(&server, "mail", 1).await[0];
+    let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
+    let jobs = worker.jobs().await;
+    worker.done(&jobs).await;
+    let mut heard = Vec::new();
+    while heard.len() < 3 {
+        let event = events.message().await.expect("told").expect("it goes on");
+        assert_eq!((event.id, event.queue.as_str(), event.missed), (id, "mail", 0));
+        heard.push((event.what.clone(), event.state()));
+    }
+    let none = v1::State::Unspecified;
+    let done = ("became".to_owned(), v1::State::Done);
+    assert_eq!(heard, [("pushed".to_owned(), none), ("started".to_owned(), none), done]);
+    server.doors.close();
+    assert!(events.message().await.expect("told").is_none(), "a server that ends says no more");
+}

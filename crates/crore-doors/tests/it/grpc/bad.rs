@@ -1,0 +1,262 @@
+//! What is wrong in a call is said in its status, the connection goes on, and nothing is stored.
+
+use std::time::Duration;
+
+use crore_doors::{Options, listen};
+use crore_wire::grpc::v1;
+use crore_wire::words::Size;
+use http::Version;
+use tokio::sync::mpsc;
+use tonic::Code;
+
+use super::frames::{Line, frame, framed, request};
+use super::{Said, Worker, connect, hello, job, jobs, problem, push};
+use crate::server::Server;
+
+const PUSH: &str = "/crore.v1.Jobs/Push";
+const GRPC: [(&str, &str); 2] = [("content-type", "application/grpc"), ("te", "trailers")];
+
+fn one() -> v1::PushRequest {
+    v1::PushRequest { jobs: vec![job("mail")], ..v1::PushRequest::default() }
+}
+
+/// How many jobs there are.
+async fn stored(server: &Server) -> u64 {
+    server.engine.counts(None).await.expect("counted").iter().map(|count| count.n).sum()
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_message_are_refused_and_the_connection_goes_on() {
+    let server = Server::start().await;
+    let mut line = Line::open(&server, Version::HTTP_2).await;
+    let internal = Code::Internal as i32;
+    let nested = |n: usize| [vec![0x0b; n], vec![0x0c; n]].concat();
+    let rows: &[(&str, Vec<u8>, &[i32])] = &[
+        ("nothing at all", Vec::new(), &[internal]),
+        ("half a length", vec![0, 0, 0], &[internal]),
+        ("fewer bytes than said", [&frame(0, b"1234567")[..5], b"123"].concat(), &[internal]),
+        ("a flag that is none", frame(2, &[]), &[internal]),
+        ("compressed by nothing", frame(1, &[]), &[internal]),
+        ("4 GiB", vec![0, 0xff, 0xff, 0xff, 0xff], &[Code::OutOfRange as i32]),
+        (
+            "a varint without end",
+            frame(0, &[0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
+            &[internal],
+        ),
+        (
+            "2^63 bytes",
+            frame(0, &[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]),
+            &[internal],
+        ),
+        ("a field that is cut off", frame(0, &[0x0a, 5, 1]), &[internal]),
+        ("wire type 7", frame(0, &[0x0f]), &[internal]),
+        ("field 0", frame(0, &[0x02, 0]), &[internal]),
+        ("a group without end", frame(0, &[0x7b]), &[internal]),
+        ("a group's end without its start", frame(0, &[0x7c]), &[internal]),
+        ("groups 200 deep", frame(0, &nested(200)), &[internal]),
+        ("a text that is no UTF-8", frame(0, &[0x0a, 4, 0x0a, 2, 0xff, 0xfe]), &[internal]),
+        ("a number where a message is due", frame(0, &[0x08, 1]), &[internal]),
+    ];
+    for (what, bytes, expected) in rows {
+        let heard = line.send(request(&server, "POST", PUSH, &GRPC, bytes.clone())).await;
+        assert_eq!(heard.status, 200, "{what}");
+        assert!(heard.grpc().is_some_and(|code| expected.contains(&code)), "{what}: {heard:?}");
+    }
+    assert_eq!(stored(&server).await, 0);
+    // What is not known is let be, as protobuf has it.
+    let mut newer = prost::Message::encode_to_vec(&one());
+    newer.extend([0xfa, 0x07, 3, b'n', b'e', b'w']);
+    let heard = line.send(request(&server, "POST", PUSH, &GRPC, frame(0, &newer))).await;
+    assert_eq!((heard.grpc(), stored(&server).await), (Some(0), 1));
+}
+
+#[tokio::test]
+async fn headers_that_mean_nothing_are_refused_or_let_be() {
+    let server = Server::start().await;
+    let mut line = Line::open(&server, Version::HTTP_2).await;
+    let kind = |kind| [("content-type", kind), ("te", "trailers")];
+    for (method, headers) in [
+        ("POST", kind("application/json")),
+        ("POST", kind("application/grpc+json")),
+        ("POST", kind("application/grpcx")),
+        ("POST", kind("application/grpc-web+json")),
+        ("GET", kind("application/grpc")),
+        ("PUT", kind("application/grpc")),
+        ("OPTIONS", kind("application/grpc")),
+    ] {
+        let heard = line.send(request(&server, method, PUSH, &headers, framed(&one()))).await;
+        assert_eq!(heard.status, 415, "{method} {headers:?}: {heard:?}");
+        let body = String::from_utf8_lossy(&heard.body).into_owned();
+        assert!(body.contains("media-type"), "{body}");
+    }
+    // gRPC is HTTP/2.
+    let mut old = Line::open(&server, Version::HTTP_11).await;
+    assert_eq!(old.send(request(&server, "POST", PUSH, &GRPC, framed(&one()))).await.status, 415);
+    for encoding in ["zstd", "gzip", "x-no-such"] {
+        let headers = [GRPC[0], GRPC[1], ("grpc-encoding", encoding)];
+        let heard = line.send(request(&server, "POST", PUSH, &headers, frame(1, b"?"))).await;
+        assert_eq!(heard.grpc(), Some(Code::Unimplemented as i32), "{encoding}");
+    }
+    assert_eq!(stored(&server).await, 0);
+    let timeouts =
+        ["99999999H", "0n", "-1S", "S", "", "1", "1S1S", "999999999999999999999S", "\u{7e}"];
+    for (n, timeout) in timeouts.into_iter().enumerate() {
+        let headers = [GRPC[0], GRPC[1], ("grpc-timeout", timeout)];
+        let heard = line.send(request(&server, "POST", PUSH, &headers, framed(&one()))).await;
+        assert_eq!(heard.grpc(), Some(0), "{timeout}: {heard:?}");
+        assert_eq!(stored(&server).await, n as u64 + 1);
+    }
+    let heard = line.send(request(&server, "POST", PUSH, &[GRPC[0]], framed(&one()))).await;
+    assert_eq!(heard.grpc(), Some(0), "`te` is for proxies");
+}
+
+#[tokio::test]
+async fn a_message_is_as_large_as_a_body_may_be_and_no_larger() {
+    let options = Options { max_body: Size(64 << 10), ..Options::default() };
+    let server = Server::start_with(options, listen::Options::default()).await;
+    let mut client = jobs(&server).await;
+    let sized = |n: usize| v1::PushRequest {
+        jobs: vec![v1::NewJob {
+            payload: Some(vec![b'x'; n].into()),
+            encoding: v1::Encoding::Bytes.into(),
+            ..job("mail")
+        }],
+        ..v1::PushRequest::default()
+    };
+    client.push(sized(60 << 10)).await.expect("it fits");
+    let status = client.push(sized(70 << 10)).await.expect_err("too large");
+    assert_eq!(status.code(), Code::OutOfRange);
+    client.push(sized(1)).await.expect("the connection goes on");
+    assert_eq!(stored(&server).await, 2);
+}
+
+#[tokio::test]
+async fn numbers_that_stand_for_nothing_are_refused_by_name() {
+    let server = Server::start().await;
+    let bad = [
+        ("encoding", v1::NewJob { encoding: 77, ..job("mail") }),
+        ("encoding", v1::NewJob { encoding: -1, ..job("mail") }),
+        ("retain", v1::NewJob { retain: 9, ..job("mail") }),
+        ("retry.backoff", {
+            let retry = v1::Retry { backoff: 99, ..v1::Retry::default() };
+            v1::NewJob { retry: Some(retry), ..job("mail") }
+        }),
+        ("unique.hold", {
+            let unique = v1::Unique { key: "k".into(), hold: 55, window_ms: None };
+            v1::NewJob { unique: Some(unique), ..job("mail") }
+        }),
+        ("lease", v1::NewJob { lease_ms: Some(0), ..job("mail") }),
+        ("lease", v1::NewJob { lease_ms: Some(u64::MAX), ..job("mail") }),
+        ("due", v1::NewJob { when: Some(v1::new_job::When::DueMs(i64::MAX)), ..job("mail") }),
+        ("due", v1::NewJob { when: Some(v1::new_job::When::DelayMs(u64::MAX)), ..job("mail") }),
+        ("retry.max", {
+            let retry = v1::Retry { max_attempts: Some(u32::MAX), ..v1::Retry::default() };
+            v1::NewJob { retry: Some(retry), ..job("mail") }
+        }),
+        ("kind", v1::NewJob { kind: "x".repeat(256), ..job("mail") }),
+        ("queue", v1::NewJob { queue: "a\r\nb".into(), ..job("mail") }),
+    ];
+    let fields: Vec<_> = bad.iter().map(|(field, _)| *field).collect();
+    let ask = v1::PushRequest {
+        jobs: bad.into_iter().map(|(_, job)| job).collect(),
+        ..v1::PushRequest::default()
+    };
+    let said = jobs(&server).await.push(ask).await.expect("answered").into_inner();
+    for (n, (field, pushed)) in fields.iter().zip(&said.jobs).enumerate() {
+        let problem = pushed.problem.as_ref().expect("refused");
+        assert!(problem.field.starts_with(&format!("jobs[{n}].{field}")), "{field}: {problem:?}");
+        assert!(!problem.code.is_empty() && problem.message.len() < 300, "{problem:?}");
+    }
+    assert_eq!((said.refused as usize, stored(&server).await), (fields.len(), 0));
+    let ask = v1::ListRequest { state: 99, ..v1::ListRequest::default() };
+    let status = jobs(&server).await.list(ask).await.expect_err("no state");
+    assert_eq!((status.code(), problem(&status).field.as_str()), (Code::InvalidArgument, "state"));
+}
+
+#[tokio::test]
+async fn slots_of_none_and_of_too_many_end_a_stream_and_its_jobs_go_back() {
+    let server = Server::start().await;
+    for n in [0, 1 << 31, u32::MAX] {
+        let mut worker = Worker::start(&server, hello("mail", 1, &format!("worker {n}"))).await;
+        let id = push(&server, "mail", 1).await[0];
+        worker.jobs().await;
+        let says = v1::WorkerSays { slots: Some(n), ..v1::WorkerSays::default() };
+        worker.says.send(says).await.expect("said");
+        let status = worker.hears.message().await.expect_err("refused");
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert_eq!(problem(&status).field, "slots");
+        let mut other = Worker::start(&server, hello("mail", 1, &format!("other {n}"))).await;
+        let jobs = other.jobs().await;
+        assert_eq!((jobs[0].id, jobs[0].attempt), (id, 1));
+        other.done(&jobs).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_never_says_hello_is_ended() {
+    let server = Server::start().await;
+    let (_says, to_say) = mpsc::channel(1);
+    let mut client = v1::work_client::WorkClient::new(connect(&server).await);
+    let mut hears = client.stream(Said(to_say)).await.expect("a stream").into_inner();
+    // From here on, time passes when nothing else happens.
+    tokio::time::pause();
+    let begun = tokio::time::Instant::now();
+    let status = hears.message().await.expect_err("ended");
+    assert_eq!(
+        (status.code(), problem(&status).code.as_str()),
+        (Code::DeadlineExceeded, "too-slow")
+    );
+    assert!(begun.elapsed() <= Duration::from_secs(11), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_second_hello_and_a_first_word_that_is_none_end_a_stream() {
+    let server = Server::start().await;
+    let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
+    let again = hello("mail", 1, "one");
+    let says = v1::WorkerSays { hello: Some(again), ..v1::WorkerSays::default() };
+    worker.says.send(says).await.expect("said");
+    let status = worker.hears.message().await.expect_err("refused");
+    assert_eq!(
+        (status.code(), problem(&status).code.as_str()),
+        (Code::FailedPrecondition, "refused")
+    );
+    let mut client = v1::work_client::WorkClient::new(connect(&server).await);
+    let stream = futures_util::stream::iter([v1::WorkerSays::default()]);
+    let mut hears = client.stream(stream).await.expect("a stream").into_inner();
+    let status = hears.message().await.expect_err("refused");
+    assert_eq!((status.code(), problem(&status).field.as_str()), (Code::InvalidArgument, "hello"));
+}
+
+#[tokio::test]
+async fn reports_about_strangers_deliveries_change_nothing() {
+    let server = Server::start().await;
+    let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
+    push(&server, "mail", 1).await;
+    let mine = worker.jobs().await.remove(0);
+    let mut work = v1::work_client::WorkClient::new(connect(&server).await);
+    let done = |id, delivery| v1::Report {
+        id,
+        delivery,
+        outcome: Some(v1::report::Outcome::Done(v1::Done::default())),
+        ..v1::Report::default()
+    };
+    let strange = [
+        done(mine.id, mine.delivery + 1),
+        done(mine.id, 0),
+        done(mine.id, u64::MAX),
+        done(mine.id + 1, mine.delivery),
+        done(0, 0),
+        done(u64::MAX, u64::MAX),
+    ];
+    let ask = v1::FinishRequest { jobs: strange.to_vec() };
+    let said = work.finish(ask).await.expect("answered").into_inner().jobs;
+    let verdicts: Vec<_> = said.iter().map(v1::Finished::verdict).collect();
+    use v1::Verdict::{NotFound, Stale};
+    assert_eq!(verdicts, [Stale, Stale, Stale, NotFound, NotFound, NotFound]);
+    // The same on a stream, which lives.
+    let said = worker.finish(strange.to_vec()).await;
+    assert!(said.iter().all(|one| matches!(one.verdict(), Stale | NotFound)), "{said:?}");
+    let finished = worker.done(&[mine]).await;
+    assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
+}

@@ -1,0 +1,127 @@
+//! What tools ask: which calls there are, and whether the server can be used.
+
+use crore_doors::{Options, Scope, grpc, listen};
+use futures_util::stream::iter;
+use prost::Message;
+use prost_types::FileDescriptorProto;
+use tonic::Code;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::{v1, v1alpha};
+
+use super::{connect, problem};
+use crate::access::token;
+use crate::server::Server;
+
+const SERVICES: [&str; 6] = [
+    "crore.v1.Admin",
+    "crore.v1.Jobs",
+    "crore.v1.Work",
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1.ServerReflection",
+    "lakh.Lakh",
+];
+
+/// Asks one version of reflection for all services, for the file of one of them, and for what is not there.
+macro_rules! reflected {
+    ($version:ident, $server:expr) => {{
+        use $version::server_reflection_client::ServerReflectionClient;
+        use $version::server_reflection_request::MessageRequest;
+        use $version::server_reflection_response::MessageResponse;
+        let ask = |message| $version::ServerReflectionRequest {
+            host: String::new(),
+            message_request: Some(message),
+        };
+        let asks = [
+            ask(MessageRequest::ListServices(String::new())),
+            ask(MessageRequest::FileContainingSymbol("crore.v1.Work".to_owned())),
+            ask(MessageRequest::FileContainingSymbol("no.such.Thing".to_owned())),
+        ];
+        let mut client = ServerReflectionClient::new(connect($server).await);
+        let answers = client.server_reflection_info(iter(asks)).await;
+        match answers {
+            Err(status) => Err(status),
+            Ok(answers) => {
+                let mut answers = answers.into_inner();
+                let mut said = Vec::new();
+                while let Ok(Some(answer)) = answers.message().await {
+                    said.push(match answer.message_response.expect("an answer") {
+                        MessageResponse::ListServicesResponse(list) => {
+                            list.service.into_iter().map(|one| one.name).collect()
+                        }
+                        MessageResponse::FileDescriptorResponse(file) => {
+                            let bytes = &file.file_descriptor_proto[0];
+                            let file = FileDescriptorProto::decode(&**bytes).expect("a file");
+                            vec![file.name().to_owned()]
+                        }
+                        MessageResponse::ErrorResponse(error) => vec![error.error_code.to_string()],
+                        other => panic!("{other:?}"),
+                    });
+                }
+                Ok(said)
+            }
+        }
+    }};
+}
+
+#[tokio::test]
+async fn both_versions_of_reflection_tell_every_service_and_its_files() {
+    let server = Server::start().await;
+    let new = reflected!(v1, &server).expect("told");
+    let old = reflected!(v1alpha, &server).expect("told");
+    for (version, said) in [("v1", new), ("v1alpha", old)] {
+        let mut services = said[0].clone();
+        services.retain(|name| !name.starts_with("grpc.reflection."));
+        services.push("grpc.reflection.v1.ServerReflection".to_owned());
+        services.sort_unstable();
+        assert_eq!(services, SERVICES, "{version}");
+        assert_eq!(said[1], ["crore/v1/work.proto"], "{version}");
+        // A question about what is not there ends the stream, or is answered with NOT_FOUND.
+        assert!(said.get(2).is_none_or(|said| said == &["5"]), "{version}: {said:?}");
+    }
+}
+
+#[tokio::test]
+async fn reflection_needs_a_token_of_any_sort_where_there_are_tokens_and_can_be_switched_off() {
+    let server = Server::start().await;
+    token(&server.engine, "ada", &[Scope::Work]).await;
+    let status = reflected!(v1, &server).expect_err("who asks?");
+    assert_eq!(status.code(), Code::Unauthenticated);
+    assert_eq!(problem(&status).code, "token-needed");
+    let grpc = grpc::Options { reflection: false, ..grpc::Options::default() };
+    let options = Options { grpc, ..Options::default() };
+    let server = Server::start_with(options, listen::Options::default()).await;
+    let status = reflected!(v1, &server).expect_err("off");
+    assert_eq!(status.code(), Code::Unimplemented);
+    let status = reflected!(v1alpha, &server).expect_err("off");
+    assert_eq!(status.code(), Code::Unimplemented);
+}
+
+fn about(service: &str) -> HealthCheckRequest {
+    HealthCheckRequest { service: service.to_owned() }
+}
+
+#[tokio::test]
+async fn anybody_may_ask_for_health_and_who_watches_hears_when_the_doors_close() {
+    let server = Server::start().await;
+    token(&server.engine, "ada", Scope::ALL).await;
+    let mut health = HealthClient::new(connect(&server).await);
+    for service in ["", "crore.v1.Jobs", "crore.v1.Work"] {
+        let said = health.check(about(service)).await.expect("told").into_inner();
+        assert_eq!(said.status(), ServingStatus::Serving, "{service}");
+    }
+    let status = health.check(about("no.such.Service")).await.expect_err("unknown");
+    assert_eq!((status.code(), problem(&status).code.as_str()), (Code::NotFound, "not-found"));
+    let mut watch = health.watch(about("")).await.expect("a seat").into_inner();
+    let mut unknown = health.watch(about("no.such.Service")).await.expect("a seat").into_inner();
+    let next = async |watch: &mut tonic::Streaming<tonic_health::pb::HealthCheckResponse>| {
+        watch.message().await.expect("told").expect("it goes on").status()
+    };
+    assert_eq!(next(&mut watch).await, ServingStatus::Serving);
+    assert_eq!(next(&mut unknown).await, ServingStatus::ServiceUnknown);
+    server.doors.close();
+    assert_eq!(next(&mut watch).await, ServingStatus::NotServing);
+    let said = health.check(about("")).await.expect("told").into_inner();
+    assert_eq!(said.status(), ServingStatus::NotServing);
+}

@@ -1,0 +1,206 @@
+//! gRPC-Web, over both versions of HTTP, and pages of other sites.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use crore_doors::{Options, Scope, grpc, listen};
+use crore_wire::grpc::v1;
+use http::Version;
+use prost::Message;
+use tokio::time::{Instant, sleep_until};
+
+use super::frames::{Heard, Line, framed, request};
+use super::job;
+use crate::access::token;
+use crate::server::Server;
+
+const PUSH: &str = "/crore.v1.Jobs/Push";
+const APP: &str = "https://app.example.com";
+
+fn one() -> v1::PushRequest {
+    v1::PushRequest { jobs: vec![job("mail")], ..v1::PushRequest::default() }
+}
+
+/// A server that lets pages of one other site call.
+async fn server() -> Server {
+    let grpc = grpc::Options {
+        allow_origins: vec![APP.parse().expect("an origin")],
+        ..grpc::Options::default()
+    };
+    let options = Options { grpc, ..Options::default() };
+    Server::start_with(options, listen::Options::default()).await
+}
+
+/// The messages of an answer, and what stands behind them.
+fn parts(body: &[u8]) -> (Vec<Vec<u8>>, String) {
+    let (mut messages, mut trailers, mut rest) = (Vec::new(), String::new(), body);
+    while let [flag, a, b, c, d, more @ ..] = rest {
+        let (bytes, after) = more.split_at(u32::from_be_bytes([*a, *b, *c, *d]) as usize);
+        match flag & 0x80 {
+            0 => messages.push(bytes.to_vec()),
+            _ => trailers = String::from_utf8(bytes.to_vec()).expect("a text"),
+        }
+        rest = after;
+    }
+    (messages, trailers)
+}
+
+fn pushed(heard: &Heard) -> v1::PushResponse {
+    let (messages, trailers) = parts(&heard.body);
+    assert!(trailers.replace(' ', "").contains("grpc-status:0"), "{trailers}");
+    v1::PushResponse::decode(&*messages[0]).expect("an answer")
+}
+
+#[tokio::test]
+async fn it_is_spoken_over_both_versions_of_http_and_as_text() {
+    let server = server().await;
+    for version in [Version::HTTP_11, Version::HTTP_2] {
+        let mut line = Line::open(&server, version).await;
+        for kind in ["application/grpc-web", "application/grpc-web+proto"] {
+            let headers = [("content-type", kind), ("accept", kind), ("x-grpc-web", "1")];
+            let heard = line.send(request(&server, "POST", PUSH, &headers, framed(&one()))).await;
+            assert_eq!(heard.status, 200, "{version:?} {kind}");
+            let said = heard.header("content-type").expect("a type").to_owned();
+            assert!(said.starts_with("application/grpc-web"), "{said}");
+            assert_eq!(pushed(&heard).jobs.len(), 1);
+        }
+        let kind = "application/grpc-web-text";
+        let headers = [("content-type", kind), ("accept", kind)];
+        let text = BASE64_STANDARD.encode(framed(&one()));
+        let mut heard = line.send(request(&server, "POST", PUSH, &headers, text)).await;
+        // Each part of the answer is a text by itself.
+        let text = String::from_utf8(heard.body.to_vec()).expect("a text");
+        let mut bytes = Vec::new();
+        for quartet in text.as_bytes().chunks(4) {
+            bytes.extend(BASE64_STANDARD.decode(quartet).expect("Base64"));
+        }
+        heard.body = bytes.into();
+        assert_eq!(pushed(&heard).jobs.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn who_waits_long_for_a_job_over_http_1_is_answered_and_the_connection_goes_on() {
+    let server = server().await;
+    let mut line = Line::open(&server, Version::HTTP_11).await;
+    let headers = [("content-type", "application/grpc-web+proto")];
+    let ask = v1::FetchRequest {
+        queues: vec!["mail".to_owned()],
+        n: 1,
+        wait_ms: 10_000,
+        ..v1::FetchRequest::default()
+    };
+    for _ in 0..2 {
+        let fetch = request(&server, "POST", "/crore.v1.Work/Fetch", &headers, framed(&ask));
+        let pushing = async {
+            while server.engine.waiting() == 0 {
+                tokio::task::yield_now().await;
+            }
+            // Longer than the server remembers what it need not.
+            sleep_until(Instant::now() + Duration::from_millis(250)).await;
+            super::push(&server, "mail", 1).await
+        };
+        let (heard, ids) = tokio::join!(line.send(fetch), pushing);
+        let (messages, trailers) = parts(&heard.body);
+        let fetched = v1::FetchResponse::decode(&*messages[0]).expect("an answer");
+        assert_eq!(fetched.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), ids);
+        assert!(trailers.contains("grpc-status:0"), "{trailers}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_is_said_so_that_a_browser_can_read_it() {
+    let server = server().await;
+    let kind = "application/grpc-web+proto";
+    let headers = [("content-type", kind), ("accept", kind)];
+    let mut line = Line::open(&server, Version::HTTP_11).await;
+    let status = |heard: &Heard| {
+        let (_, trailers) = parts(&heard.body);
+        let line = trailers.lines().find_map(|line| line.strip_prefix("grpc-status:"));
+        line.and_then(|code| code.trim().parse().ok()).or_else(|| heard.grpc())
+    };
+    let list = v1::ListRequest { limit: 9999, ..v1::ListRequest::default() };
+    let ask = request(&server, "POST", "/crore.v1.Jobs/List", &headers, framed(&list));
+    let heard = line.send(ask).await;
+    assert_eq!((heard.status, status(&heard)), (200, Some(3)), "{heard:?}");
+    let ask = request(&server, "POST", "/crore.v1.Jobs/Nothing", &headers, framed(&one()));
+    let heard = line.send(ask).await;
+    assert_eq!((heard.status, status(&heard)), (200, Some(12)), "{heard:?}");
+    assert_eq!(heard.header("content-type"), Some(kind));
+    for bad in [&b"?"[..], &[0, 0xff, 0xff, 0xff, 0xff], &[0x80, 0, 0, 0, 0]] {
+        let heard = line.send(request(&server, "POST", PUSH, &headers, bad.to_vec())).await;
+        assert!(status(&heard).is_some_and(|code| code != 0), "{bad:?}: {heard:?}");
+    }
+    let text = [("content-type", "application/grpc-web-text")];
+    let heard = line.send(request(&server, "POST", PUSH, &text, "!!!!")).await;
+    assert_ne!(status(&heard), Some(0), "{heard:?}");
+    let counts = server.engine.counts(None).await.expect("counted");
+    assert!(counts.is_empty(), "{counts:?}");
+    let server = Server::start().await;
+    token(&server.engine, "ada", &[Scope::Push]).await;
+    let mut line = Line::open(&server, Version::HTTP_11).await;
+    let heard = line.send(request(&server, "POST", PUSH, &headers, framed(&one()))).await;
+    assert_eq!((heard.status, status(&heard)), (200, Some(16)), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_page_that_may_call_is_let_in_and_its_browser_told() {
+    let server = server().await;
+    for version in [Version::HTTP_11, Version::HTTP_2] {
+        let mut line = Line::open(&server, version).await;
+        let asks = [
+            ("origin", APP),
+            ("access-control-request-method", "POST"),
+            ("access-control-request-headers", "authorization,content-type,x-grpc-web"),
+            ("sec-fetch-site", "cross-site"),
+        ];
+        let heard = line.send(request(&server, "OPTIONS", PUSH, &asks, "")).await;
+        assert_eq!(heard.status, 204);
+        for (name, value) in [
+            ("access-control-allow-origin", APP),
+            ("access-control-allow-methods", "POST"),
+            ("access-control-allow-headers", "authorization,content-type,x-grpc-web"),
+            ("vary", "origin"),
+        ] {
+            assert_eq!(heard.header(name), Some(value), "{name}");
+        }
+        let kind = "application/grpc-web+proto";
+        let headers = [("content-type", kind), ("origin", APP), ("sec-fetch-site", "cross-site")];
+        let heard = line.send(request(&server, "POST", PUSH, &headers, framed(&one()))).await;
+        assert_eq!(heard.header("access-control-allow-origin"), Some(APP));
+        let seen = heard.header("access-control-expose-headers").expect("what it may read");
+        assert!(seen.contains("grpc-status"), "{seen}");
+        assert_eq!(pushed(&heard).jobs.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn no_other_page_is_let_in_and_none_past_grpc() {
+    let server = server().await;
+    let mut line = Line::open(&server, Version::HTTP_11).await;
+    let kind = ("content-type", "application/grpc-web+proto");
+    for origin in
+        ["https://evil.example", "http://app.example.com", "https://app.example.com:8443", "null"]
+    {
+        for method in ["POST", "OPTIONS"] {
+            let headers = [kind, ("origin", origin), ("access-control-request-method", "POST")];
+            let heard = line.send(request(&server, method, PUSH, &headers, framed(&one()))).await;
+            assert_eq!(heard.grpc(), Some(7), "{origin} {method}: {heard:?}");
+            assert_eq!(heard.header("access-control-allow-origin"), None);
+        }
+    }
+    // A page that may call by gRPC may do nothing else.
+    for path in ["/v1/jobs", "/v1/info", "/job", "/metrics"] {
+        let headers = [("origin", APP), ("content-type", "application/json")];
+        let heard = line.send(request(&server, "POST", path, &headers, "{}")).await;
+        assert_eq!(heard.status, 403, "{path}");
+    }
+    // Without the setting, nobody is let in.
+    let closed = Server::start().await;
+    let mut line = Line::open(&closed, Version::HTTP_11).await;
+    let headers = [kind, ("origin", APP)];
+    let heard = line.send(request(&closed, "POST", PUSH, &headers, framed(&one()))).await;
+    assert_eq!(heard.grpc(), Some(7), "{heard:?}");
+    assert_eq!(server.engine.counts(None).await.expect("counted").len(), 0);
+}

@@ -1,0 +1,170 @@
+//! Lakh, spoken to by a real client.
+
+mod bad;
+mod faults;
+mod promises;
+mod reports;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crore::Engine;
+use crore::store::Memory;
+use crore_core::job::ClientId;
+use crore_core::{Job as Stored, Name, Span};
+use crore_doors::{Options, listen};
+use crore_testkit::FakeClock;
+use crore_wire::grpc::lakh::job::ExecutionTime;
+use crore_wire::grpc::lakh::lakh_client::LakhClient;
+use crore_wire::grpc::lakh::{Job, JobResult, JobStatus};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tonic::metadata::MetadataValue;
+use tonic::transport::Channel;
+use tonic::{Request, Status, Streaming};
+
+use crate::grpc::connect;
+use crate::server::{Server, eventually};
+
+/// Longer than what is there takes to come.
+const LONG: Duration = Duration::from_secs(10);
+/// Long enough for what should not come.
+const A_MOMENT: Duration = Duration::from_millis(100);
+
+async fn lakh(server: &Server) -> LakhClient<Channel> {
+    LakhClient::new(connect(server).await)
+}
+
+/// A call about jobs of these names.
+fn about<T>(names: &str, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    let names = MetadataValue::try_from(names).expect("ASCII");
+    request.metadata_mut().insert("job_names", names);
+    request
+}
+
+/// A job that is to start now, with half a minute for its report.
+fn job(id: &str, name: &str) -> Job {
+    Job {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        args: vec!["a".to_owned(), "ü \"b\"".to_owned()],
+        execution_time: Some(ExecutionTime::Immediate(())),
+        reservation_time: Some(seconds(30)),
+    }
+}
+
+const fn seconds(seconds: i64) -> prost_types::Duration {
+    prost_types::Duration { seconds, nanos: 0 }
+}
+
+/// Sends jobs whose call is about `mail`.
+async fn work(server: &Server, jobs: Vec<Job>) -> Result<(), Status> {
+    let jobs = about("mail", futures_util::stream::iter(jobs));
+    lakh(server).await.work(jobs).await.map(tonic::Response::into_inner)
+}
+
+async fn send(server: &Server, jobs: Vec<Job>) {
+    work(server, jobs).await.expect("taken");
+}
+
+/// What a client says, as a stream.
+struct Said<T>(mpsc::Receiver<T>);
+
+impl<T> futures_util::Stream for Said<T> {
+    type Item = T;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<T>> {
+        self.0.poll_recv(context)
+    }
+}
+
+/// A worker with a connection of its own.
+struct Worker {
+    says: mpsc::Sender<JobResult>,
+    hears: Streaming<Job>,
+}
+
+impl Worker {
+    async fn join(server: &Server, names: &str) -> Self {
+        let (says, to_say) = mpsc::channel(16);
+        let joined = lakh(server).await.join(about(names, Said(to_say))).await;
+        Self { says, hears: joined.expect("joined").into_inner() }
+    }
+
+    /// The next job.
+    async fn job(&mut self) -> Job {
+        let job = timeout(LONG, self.hears.message()).await.expect("a job comes");
+        job.expect("good").expect("it goes on")
+    }
+
+    /// Nothing comes for now.
+    async fn nothing(&mut self) {
+        let came = timeout(A_MOMENT, self.hears.message()).await;
+        assert!(came.is_err(), "{came:?}");
+    }
+
+    async fn says(&self, id: &str, status: i32) {
+        self.says_of("mail", id, status).await;
+    }
+
+    async fn says_of(&self, name: &str, id: &str, status: i32) {
+        let (job_id, job_name) = (id.to_owned(), name.to_owned());
+        self.says.send(JobResult { job_id, job_name, status }).await.expect("said");
+    }
+
+    async fn succeeded(&self, id: &str) {
+        self.says(id, JobStatus::Succeeded as i32).await;
+    }
+
+    async fn failed(&self, id: &str) {
+        self.says(id, JobStatus::Failed as i32).await;
+    }
+}
+
+/// A job as it is stored, by its producer's id.
+async fn stored(engine: &Engine, name: &str, id: &str) -> Option<Stored> {
+    let door = Name::new("door", &format!("lakh:{name}")).expect("a good name");
+    let which = crore::store::jobs::Which::Client(ClientId { door, id: id.into() });
+    engine.get(which).await.expect("seen")
+}
+
+/// Waits until a job of the name `mail` is like this.
+async fn becomes(server: &Server, id: &str, is: impl Fn(&Stored) -> bool) -> Stored {
+    let is = &is;
+    eventually(|| async move {
+        let job = stored(&server.engine, "mail", id).await;
+        job.is_some_and(|job| is(&job))
+    })
+    .await;
+    stored(&server.engine, "mail", id).await.expect("it is there")
+}
+
+/// A server whose time is the test's.
+struct Slow {
+    server: Server,
+    clock: Arc<FakeClock>,
+}
+
+impl Slow {
+    async fn start() -> Self {
+        let clock = Arc::new(FakeClock::default());
+        let store = Arc::new(Memory::new(clock.clone()));
+        let engine = Engine::over(store, clock.clone(), crore::Options::default());
+        let server = on(engine.expect("an engine")).await;
+        Self { server, clock }
+    }
+
+    /// So much later.
+    async fn passes(&self, span: Span) {
+        self.clock.advance(span);
+        self.server.engine.upkeep_once().await.expect("upkeep");
+    }
+}
+
+async fn on(engine: Engine) -> Server {
+    Server::start_on(engine, Options::default(), listen::Options::default()).await
+}

@@ -1,0 +1,207 @@
+//! Reports: whose count, and which are ignored.
+
+use crore_core::{Span, State};
+use crore_wire::grpc::lakh::Job;
+use crore_wire::grpc::lakh::lakh_client::LakhClient;
+use crore_wire::grpc::v1;
+use tokio::time::timeout;
+
+use super::{A_MOMENT, Slow, Worker, about, becomes, job, lakh, send, stored};
+use crate::grpc::connect;
+use crate::server::{Server, eventually};
+
+#[tokio::test]
+async fn the_first_report_wins() {
+    let server = Server::start().await;
+    let mut worker = Worker::join(&server, "mail").await;
+    send(&server, vec![job("one", "mail")]).await;
+    worker.job().await;
+    worker.succeeded("one").await;
+    worker.failed("one").await;
+    becomes(&server, "one", |job| job.live.state == State::Done).await;
+    worker.nothing().await;
+    let done = stored(&server.engine, "mail", "one").await.expect("it is kept");
+    assert_eq!(done.live.state, State::Done);
+}
+
+#[tokio::test]
+async fn a_late_success_ends_a_job_that_waits_to_be_retried() {
+    let slow = Slow::start().await;
+    let mut worker = Worker::join(&slow.server, "mail").await;
+    send(&slow.server, vec![job("one", "mail")]).await;
+    worker.job().await;
+    worker.failed("one").await;
+    becomes(&slow.server, "one", |job| job.live.state == State::Scheduled).await;
+    worker.succeeded("one").await;
+    becomes(&slow.server, "one", |job| job.live.state == State::Done).await;
+    slow.passes(Span::from_secs(3600)).await;
+    worker.nothing().await;
+}
+
+#[tokio::test]
+async fn a_late_success_ends_a_job_that_another_worker_has() {
+    let slow = Slow::start().await;
+    let mut first = Worker::join(&slow.server, "mail").await;
+    send(&slow.server, vec![job("one", "mail")]).await;
+    first.job().await;
+    let mut second = Worker::join(&slow.server, "mail").await;
+    eventually(|| async { slow.server.engine.waiting() == 2 }).await;
+    slow.passes(Span::from_secs(30)).await;
+    tokio::select! {
+        job = first.job() => assert_eq!(job.id, "one"),
+        job = second.job() => assert_eq!(job.id, "one"),
+    }
+    first.succeeded("one").await;
+    becomes(&slow.server, "one", |job| job.live.state == State::Done).await;
+    second.failed("one").await;
+    second.nothing().await;
+    let done = stored(&slow.server.engine, "mail", "one").await.expect("it is kept");
+    assert_eq!((done.live.state, done.live.attempt), (State::Done, 2));
+}
+
+#[tokio::test]
+async fn who_comes_back_may_report_what_it_had() {
+    let server = Server::start().await;
+    send(&server, vec![job("one", "mail")]).await;
+    let mut worker = Worker::join(&server, "mail").await;
+    worker.job().await;
+    drop(worker);
+    becomes(&server, "one", |job| job.live.state == State::Ready).await;
+    let worker = Worker::join(&server, "sms;mail").await;
+    worker.succeeded("one").await;
+    becomes(&server, "one", |job| job.live.state == State::Done).await;
+}
+
+#[tokio::test]
+async fn what_was_said_before_a_worker_went_away_is_heard() {
+    let server = Server::start().await;
+    let ids: Vec<_> = (0..10).map(|n| n.to_string()).collect();
+    send(&server, ids.iter().map(|id| job(id, "mail")).collect()).await;
+    let mut worker = Worker::join(&server, "mail").await;
+    for _ in &ids {
+        worker.job().await;
+    }
+    for id in &ids {
+        worker.succeeded(id).await;
+    }
+    let Worker { says, hears } = worker;
+    drop(says);
+    // Those that the connection has taken are on their way.
+    tokio::task::yield_now().await;
+    for id in &ids[..5] {
+        becomes(&server, id, |job| job.live.state == State::Done).await;
+    }
+    drop(hears);
+}
+
+#[tokio::test]
+async fn a_worker_that_does_not_read_is_heard_and_holds_nobody_up() {
+    let server = Server::start().await;
+    let large = |id: &str| Job { args: vec!["x".repeat(900_000)], ..job(id, "mail") };
+    let mut lazy = Worker::join(&server, "mail").await;
+    send(&server, vec![job("first", "mail")]).await;
+    lazy.job().await;
+    // More than its connection takes, so that nobody asks for more.
+    for n in 0..30 {
+        send(&server, vec![large(&n.to_string())]).await;
+    }
+    lazy.succeeded("first").await;
+    becomes(&server, "first", |job| job.live.state == State::Done).await;
+    let mut other = Worker::join(&server, "mail").await;
+    for _ in 0..15 {
+        other.job().await;
+    }
+    while timeout(A_MOMENT, other.hears.message()).await.is_ok() {}
+    for n in 30..35 {
+        send(&server, vec![job(&n.to_string(), "mail")]).await;
+    }
+    // One of them may be taken for who does not read; the others come.
+    for _ in 0..4 {
+        other.job().await;
+    }
+}
+
+#[tokio::test]
+async fn reports_that_are_none_are_ignored_and_the_stream_goes_on() {
+    let server = Server::start().await;
+    let mut worker = Worker::join(&server, "mail").await;
+    send(&server, vec![job("one", "mail")]).await;
+    worker.job().await;
+    worker.says("one", 2).await;
+    worker.says("one", i32::MIN).await;
+    worker.says_of("sms", "one", 1).await;
+    worker.says_of("", "one", 1).await;
+    worker.says_of("mail ", "one", 1).await;
+    worker.succeeded("another").await;
+    worker.succeeded("").await;
+    worker.succeeded(&"x".repeat(100_000)).await;
+    worker.succeeded("o\0ne").await;
+    worker.nothing().await;
+    let running = stored(&server.engine, "mail", "one").await.expect("it is there");
+    assert_eq!(running.live.state, State::Running);
+    worker.succeeded("one").await;
+    becomes(&server, "one", |job| job.live.state == State::Done).await;
+}
+
+#[tokio::test]
+async fn a_report_of_a_job_that_nobody_was_given_is_ignored() {
+    let server = Server::start().await;
+    let worker = Worker::join(&server, "").await;
+    send(&server, vec![job("one", "mail")]).await;
+    worker.says_of("mail", "one", 1).await;
+    let worker = Worker::join(&server, "nobody;mail").await;
+    worker.says_of("nobody", "one", 1).await;
+    becomes(&server, "one", |job| job.live.state == State::Running).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_reports_nothing_more_is_still_given_jobs() {
+    let server = Server::start().await;
+    let mut worker = Worker::join(&server, "mail").await;
+    worker.says = tokio::sync::mpsc::channel(1).0;
+    worker.nothing().await;
+    send(&server, vec![job("one", "mail")]).await;
+    assert_eq!(worker.job().await.id, "one");
+}
+
+#[tokio::test]
+async fn jobs_of_other_doors_are_given_to_a_worker_and_reported_by_it() {
+    let server = Server::start().await;
+    let native = |payload: &'static str| v1::NewJob {
+        kind: "mail".to_owned(),
+        payload: Some(payload.into()),
+        ..v1::NewJob::default()
+    };
+    let jobs = vec![native(r#"["a", 1, {"b": null}]"#), native(r#"{"to": "ada"}"#)];
+    let ask = v1::PushRequest { jobs, ..v1::PushRequest::default() };
+    let mut client = v1::jobs_client::JobsClient::new(connect(&server).await);
+    let pushed = client.push(ask).await.expect("pushed").into_inner();
+    let mut worker = Worker::join(&server, "mail").await;
+    let (list, other) = (worker.job().await, worker.job().await);
+    assert_eq!(list.args, ["a", "1", r#"{"b":null}"#]);
+    assert_eq!((list.name.as_str(), other.args), ("mail", vec![r#"{"to": "ada"}"#.to_owned()]));
+    assert_eq!(list.id, format!("crore:{}", pushed.jobs[0].id));
+    worker.succeeded(&list.id).await;
+    let id = crore_core::JobId(pushed.jobs[0].id);
+    eventually(|| async {
+        let job = server.engine.get(id).await.expect("seen").expect("it is there");
+        job.live.state == State::Done
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_connections_are_not_needed_to_work_and_to_join() {
+    let server = Server::start().await;
+    let channel = connect(&server).await;
+    let mut client = LakhClient::new(channel);
+    let (_says, to_say) = tokio::sync::mpsc::channel(1);
+    let joined = client.join(about("mail", super::Said(to_say))).await.expect("joined");
+    let jobs = futures_util::stream::iter(vec![job("one", "mail")]);
+    client.work(about("mail", jobs)).await.expect("taken");
+    let came = joined.into_inner().message().await.expect("good").expect("a job");
+    assert_eq!(came.id, "one");
+    assert!(
+        lakh(&server).await.get_dead_jobs(()).await.expect("told").into_inner().jobs.is_empty()
+    );
+}

@@ -1,0 +1,117 @@
+//! What tests take from the registries of other languages: each made once for all runs, in the user's cache.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::{Error, environment};
+
+/// The directory of something that is made of these packages by `make`, if it has not been made before. It is made
+/// anew when the packages change, or when its `program` does not run.
+///
+/// # Errors
+///
+/// [`Error::Unable`] with the last words of what failed.
+///
+/// # Panics
+///
+/// If it cannot be had and `CI=true`: there, a test that silently does not run is a failure.
+pub(crate) fn made(
+    name: &str,
+    wanted: &str,
+    program: &str,
+    make: impl FnOnce(&Path) -> Result<(), Error>,
+) -> Result<PathBuf, Error> {
+    let made = make_once(&cache(), name, wanted, program, make);
+    if environment::is_ci() { never_missing(made) } else { made }
+}
+
+fn make_once(
+    cache: &Path,
+    name: &str,
+    wanted: &str,
+    program: &str,
+    make: impl FnOnce(&Path) -> Result<(), Error>,
+) -> Result<PathBuf, Error> {
+    let home = cache.join(name);
+    let failed = |error: io::Error| Error::io(home.display(), &error);
+    fs::create_dir_all(cache).map_err(failed)?;
+    // Tests run side by side, and one of them makes it.
+    let lock = File::create(cache.join(format!("{name}.lock"))).map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    let mark = home.join("made-of");
+    if fs::read_to_string(&mark).is_ok_and(|made| made == wanted)
+        && run(Command::new(home.join(program)).arg("--version")).is_ok()
+    {
+        return Ok(home);
+    }
+    eprintln!("testkit: downloading {wanted}");
+    make(&home)?;
+    fs::write(&mark, wanted).map_err(failed)?;
+    Ok(home)
+}
+
+/// Runs a command that has to go well.
+pub(crate) fn run(command: &mut Command) -> Result<(), Error> {
+    let shown = format!("{command:?}").replace('"', "");
+    let unable = |why: String| Error::Unable(format!("`{shown}`: {why}"));
+    let ran = command.stdin(Stdio::null()).output().map_err(|error| unable(error.to_string()))?;
+    if ran.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&ran.stderr);
+    Err(unable(said.trim().lines().last().unwrap_or("it failed").to_owned()))
+}
+
+/// Outside of any checkout, so that a fresh one need not download it again.
+fn cache() -> PathBuf {
+    let own = environment::read(environment::CACHE).map(PathBuf::from);
+    let users = || environment::read("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || environment::read("HOME").map(|home| Path::new(&home).join(".cache"));
+    let users = || users().or_else(home).unwrap_or_else(std::env::temp_dir);
+    own.unwrap_or_else(|| users().join("crore-testkit"))
+}
+
+fn never_missing(made: Result<PathBuf, Error>) -> Result<PathBuf, Error> {
+    made.map_err(|error| panic!("nothing may be skipped where CI=true: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_run_is_named_with_its_last_words() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo first >&2; echo the last words >&2; exit 3"]);
+        let Err(Error::Unable(why)) = run(&mut command) else { panic!("it went well") };
+        assert!(why.starts_with("`sh -c") && why.ends_with(": the last words"), "{why}");
+        assert!(matches!(run(&mut Command::new("no-such-program")), Err(Error::Unable(_))));
+    }
+
+    #[test]
+    fn what_was_made_is_made_anew_when_other_packages_are_wanted() {
+        let cache = std::env::temp_dir().join(crate::unique_name("made"));
+        let make = |wanted: &str| {
+            let mut n = 0;
+            let home = make_once(&cache, "it", wanted, "program", |home| {
+                n += 1;
+                fs::create_dir_all(home).map_err(|error| Error::io("made", &error))?;
+                run(Command::new("cp").arg("/bin/true").arg(home.join("program")))
+            });
+            assert_eq!(home, Ok(cache.join("it")));
+            n
+        };
+        assert_eq!((make("a==1"), make("a==1"), make("a==2"), make("a==2")), (1, 0, 1, 0));
+        fs::remove_file(cache.join("it/program")).expect("removed");
+        assert_eq!(make("a==2"), 1, "what does not run is made anew");
+        fs::remove_dir_all(&cache).expect("removed");
+    }
+
+    #[test]
+    #[should_panic(expected = "nothing may be skipped where CI=true")]
+    fn where_nothing_may_be_skipped_what_cannot_be_had_is_a_failure() {
+        _ = never_missing(Err(Error::Unable("no network".into())));
+    }
+}
