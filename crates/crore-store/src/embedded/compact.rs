@@ -97,7 +97,8 @@ impl Inner {
                 return Ok(None);
             }
             // Half of it moved would only use up room.
-            if state.full.is_some() && log.room() < log.to_move(*number, side_bytes(&state.local)) {
+            let to_move = log.to_move(*number, side_bytes(&state.local));
+            if state.full.is_some() && log.usable(self.options.segment_bytes) < to_move {
                 return Ok(None);
             }
             let is_empty = oldest.live == 0 && oldest.sides == 0;

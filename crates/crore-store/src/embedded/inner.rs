@@ -167,7 +167,9 @@ impl Inner {
             // There frames are short, and files are left early.
             Needs::Room(_) | Needs::Reserve(_) if state.full.is_some() => return None,
             Needs::Room(bytes) | Needs::Reserve(bytes) => {
-                bytes.clamp(self.options.segment_bytes / 32, self.most_in_a_slice())
+                // The first files are small.
+                let least = state.local.records().size_here() / 32;
+                bytes.clamp(least, self.most_in_a_slice())
             }
         };
         state.local.records_mut().in_the_way(bytes)
@@ -227,21 +229,20 @@ impl Inner {
 
     /// Refuses what there is no room for. While files can be made ready there always is.
     ///
-    /// What brings something new leaves a whole segment, so that the oldest one can be given up; what
-    /// ends something may use all that this does not need, and what can be left leaves some of it.
+    /// What brings something new leaves more than a whole segment, so that the oldest one can be given up;
+    /// what ends something may use all that this does not need, and what can be left leaves some of it.
     fn admit(&self, state: &State, needs: Needs) -> Result<(), Error> {
         let Some(what) = &state.full else { return Ok(()) };
         let (log, size) = (state.local.records(), self.options.segment_bytes);
-        // One that grew and is too large to be moved waits until its jobs have ended.
-        let to_move = Self::to_move(state).min(size);
+        let to_move = Self::to_move(state);
         let left = match needs {
-            Needs::Room(_) => size + size / 2,
+            Needs::Room(_) => to_move.max(size) + size / 2,
             Needs::Reserve(_) => to_move + size / 16,
             Needs::Fit(bytes) if log.rest() < bytes => u64::MAX,
             Needs::Fit(_) => to_move + size / 8,
             Needs::Nothing => return Ok(()),
         };
-        if log.room() < left {
+        if log.usable(size) < left {
             return Err(Error::Full { what: what.clone() });
         }
         Ok(())

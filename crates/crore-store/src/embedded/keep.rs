@@ -119,7 +119,14 @@ impl Inner {
     /// writes on may find that this one cannot grow, and that would be the end.
     pub(crate) fn lacks_next(&self, state: &State) -> bool {
         let log = state.local.records();
-        log.next.is_none() && state.full.is_none() && log.rest() < self.options.segment_bytes / 8
+        let may_be = state.full.is_none() || self.has_reserve(log);
+        log.next.is_none() && may_be && log.rest() < self.options.segment_bytes / 8
+    }
+
+    /// Whether the next segment can be made of the file that is kept for that.
+    fn has_reserve(&self, log: &Log) -> bool {
+        let size = segment::size(u64::from(log.tail.segment) + 1, self.options.segment_bytes);
+        log.reserve.as_ref().is_some_and(|reserve| reserve.size >= size)
     }
 
     /// Does what the keeper has not come to: makes the next segment, or finds that the disk is full.

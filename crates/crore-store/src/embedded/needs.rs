@@ -5,8 +5,10 @@ use crore_core::machine::{Effect, Next, ResultChange};
 
 use crate::jobs::Write;
 
-/// More than a change of a job mostly takes in the log, without payloads.
-const RECORD_BYTES: u64 = 512;
+/// More than a new job mostly takes in the log, without its payload.
+const JOB_BYTES: u64 = 512;
+/// More than a change of a job mostly takes, without a result.
+const CHANGE_BYTES: u64 = 128;
 
 /// What a verb does to the room on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,19 +37,19 @@ impl Needs {
 
     /// Of so many changes at the most.
     pub(super) const fn changes(n: usize) -> Self {
-        Self::Reserve((n as u64).saturating_mul(RECORD_BYTES))
+        Self::Reserve((n as u64).saturating_mul(CHANGE_BYTES))
     }
 }
 
 fn of_pushes(jobs: &[NewJob]) -> u64 {
-    jobs.iter().map(|job| RECORD_BYTES + job.spec.payload.bytes.len() as u64).sum()
+    jobs.iter().map(|job| JOB_BYTES + job.spec.payload.bytes.len() as u64).sum()
 }
 
 fn of_write(write: &Write) -> u64 {
     let change = match write {
         Write::Job(change) => change,
         Write::Tick { push, .. } => return of_pushes(push),
-        Write::Seal(_) => return RECORD_BYTES,
+        Write::Seal(_) => return CHANGE_BYTES,
     };
     let pushed = change.effects.iter().map(|effect| match effect {
         Effect::Push(jobs) => of_pushes(jobs),
@@ -60,5 +62,5 @@ fn of_write(write: &Write) -> u64 {
         },
         Next::Gone => 0,
     };
-    RECORD_BYTES + result + pushed.sum::<u64>()
+    CHANGE_BYTES + result + pushed.sum::<u64>()
 }

@@ -100,10 +100,24 @@ impl Log {
         self.rest() + next + reserve
     }
 
+    /// How many of those are of use: every file but the last is left when it has no room for two slices
+    /// more, and so with less than a quarter of it empty.
+    pub(crate) fn usable(&self, segment_bytes: u64) -> u64 {
+        let next = self.next.as_ref().map(|segment| segment.size);
+        let reserve = self.reserve.as_ref().map(|freed| freed.size);
+        let mut files = [Some(self.rest()), next, reserve].into_iter().flatten().rev();
+        let last = files.next().unwrap_or(0);
+        last + files.map(|room| room.saturating_sub(segment_bytes / 4)).sum::<u64>()
+    }
+
     /// The same of the last file alone.
     pub(crate) fn rest(&self) -> u64 {
-        let here = self.segments.get(&self.tail.segment).map_or(0, |segment| segment.size);
-        here.saturating_sub(self.tail.at + self.tail.len())
+        self.size_here().saturating_sub(self.tail.at + self.tail.len())
+    }
+
+    /// How large the last file is.
+    pub(crate) fn size_here(&self) -> u64 {
+        self.segments.get(&self.tail.segment).map_or(0, |segment| segment.size)
     }
 
     /// How many bytes of the disk the log takes up.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crore_core::job::When;
 use crore_core::machine::{Event, Outcome, decide};
 use crore_core::{Batch, Caps, Clock, Code, Encoding, Job, Name, NewJob, Payload, Span, Spec};
+use crore_store::embedded::disk::sim::SimDisk;
 use crore_store::embedded::disk::{Directory, Disk, Open};
 use crore_store::embedded::{Embedded, Health, Options};
 use crore_store::jobs::{Claim, Order, Which, Write};
@@ -17,6 +18,7 @@ use crore_testkit::FakeClock;
 use tempfile::TempDir;
 
 use super::driven::run;
+use super::script::keep_all;
 use crate::process::wait;
 
 const HOUR: Span = Span::from_secs(3600);
@@ -60,6 +62,21 @@ fn claim(store: &Embedded) -> Vec<Vec<u8>> {
     let ask = Claim { queues, kinds: None, n: 100, order: Order::Merged, worker };
     let claimed = wait(store.claim(ask)).expect("claimed");
     claimed.jobs.iter().map(|job| job.spec.payload.bytes.to_vec()).collect()
+}
+
+#[test]
+fn a_small_store_is_small() {
+    let disk = SimDisk::new(1);
+    let clock = Arc::new(FakeClock::default());
+    let store = Embedded::open_on(Arc::new(disk.clone()), clock, Options::default());
+    let store = store.expect("opened");
+    for _ in 0..100 {
+        let _ = run(&store, store.push(job(*b"one").into())).expect("pushed");
+    }
+    keep_all(&store);
+    let bytes: usize = disk.image().values().map(Vec::len).sum();
+    // One file, the next, and the reserve.
+    assert_eq!(bytes, (1 + 4 + 16) << 20);
 }
 
 #[test]
