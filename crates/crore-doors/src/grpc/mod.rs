@@ -32,7 +32,7 @@ use tower::{Service, ServiceExt};
 
 use crate::{Doors, Origin, Scope};
 
-pub(crate) use gate::{is_grpc, told, unimplemented};
+pub(crate) use gate::{is_grpc, refused, unimplemented};
 pub(crate) use stream::Sessions;
 
 /// How this door is set up.
