@@ -93,15 +93,8 @@ impl Log {
         waits.then_some(self.tail.commit)
     }
 
-    /// How many bytes can still be written where the disk has room for them already.
-    pub(crate) fn room(&self) -> u64 {
-        let next = self.next.as_ref().map_or(0, |segment| segment.size);
-        let reserve = self.reserve.as_ref().map_or(0, |freed| freed.size);
-        self.rest() + next + reserve
-    }
-
-    /// How many of those are of use: every file but the last is left when it has no room for two slices
-    /// more, and so with less than a quarter of it empty.
+    /// How many bytes can still be written where the disk has room for them already: every file but the
+    /// last is left when it has no room for two slices more, and so with less than a quarter of it empty.
     pub(crate) fn usable(&self, segment_bytes: u64) -> u64 {
         let next = self.next.as_ref().map(|segment| segment.size);
         let reserve = self.reserve.as_ref().map(|freed| freed.size);

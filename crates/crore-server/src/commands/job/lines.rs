@@ -24,6 +24,8 @@ pub(super) struct Lines {
     input: io::Lines<StdinLock<'static>>,
     /// The number of the newest line, from 1.
     number: u64,
+    /// Lines that are no JSON, and why.
+    faults: Vec<(u64, String)>,
 }
 
 /// A job, and the line that it stands in.
@@ -43,10 +45,15 @@ const MOST_BYTES: usize = 2 << 20;
 
 impl Lines {
     pub(super) fn new(line: Line) -> Self {
-        Self { line, input: io::stdin().lock().lines(), number: 0 }
+        Self { line, input: io::stdin().lock().lines(), number: 0, faults: Vec::new() }
     }
 
-    /// The next batch; empty at the end. A line that cannot be read ends it with an error.
+    /// The lines of the newest batches that are no JSON.
+    pub(super) fn take_faults(&mut self) -> Vec<(u64, String)> {
+        std::mem::take(&mut self.faults)
+    }
+
+    /// The next batch; empty at the end. A line that is no JSON is passed over, and [told](Self::take_faults).
     pub(super) fn batch(&mut self) -> anyhow::Result<Vec<Numbered>> {
         let (mut jobs, mut bytes) = (Vec::new(), 0);
         while jobs.len() < MOST_JOBS && bytes < MOST_BYTES {
@@ -55,8 +62,13 @@ impl Lines {
             if text.trim().is_empty() {
                 continue;
             }
-            let parsed: Box<RawValue> = serde_json::from_str(&text)
-                .map_err(|error| anyhow::anyhow!("line {} is not JSON: {error}", self.number))?;
+            let parsed: Box<RawValue> = match serde_json::from_str(&text) {
+                Ok(parsed) => parsed,
+                Err(error) => {
+                    self.faults.push((self.number, format!("not JSON: {error}")));
+                    continue;
+                }
+            };
             let job = match &self.line {
                 Line::Job => Job::Written(parsed),
                 Line::Payload(job) => Job::Made(Box::new((**job).clone().body_with(Some(parsed)))),

@@ -57,14 +57,11 @@ fn many(mut call: Call, mut lines: Lines, quiet: bool) -> anyhow::Result<ExitCod
     let bar = ProgressBar::no_length().with_message("jobs pushed");
     let mut tally = Tally::default();
     loop {
-        let batch = match lines.batch() {
-            Ok(batch) if batch.is_empty() => break,
-            Ok(batch) => batch,
-            Err(error) => {
-                bar.finish_and_clear();
-                return Err(error.context(format!("{}, then", tally.said())));
-            }
-        };
+        let batch = lines.batch().map_err(|error| error.context(tally.said()))?;
+        lines.take_faults().iter().for_each(|(line, why)| tally.refuse(*line, why));
+        if batch.is_empty() {
+            break;
+        }
         let jobs: Vec<&Job> = batch.iter().map(|(_, job)| job).collect();
         let answer = call.client.post("/v1/jobs", &BTreeMap::from([("jobs", jobs)]));
         let answers = list(answer.map_err(|error| error.context(tally.said()))?, "jobs");
@@ -92,15 +89,19 @@ impl Tally {
             Some("new") => self.new += 1,
             Some("duplicate") => self.duplicate += 1,
             _ => {
-                self.refused += 1;
                 let part = |name: &str| answer.pointer(name).and_then(Value::as_str).unwrap_or("");
                 // Its place in the batch is ours to know; people count lines.
                 let field = part("/problem/field");
                 let field = field.split_once("].").map_or(field, |(_, field)| field);
                 let detail = part("/problem/detail");
-                eprint_or_ignore(&format!("line {line}: {field}: {detail}\n"));
+                self.refuse(*line, &format!("{field}: {detail}"));
             }
         }
+    }
+
+    fn refuse(&mut self, line: u64, why: &str) {
+        self.refused += 1;
+        eprint_or_ignore(&format!("line {line}: {why}\n"));
     }
 
     fn said(&self) -> String {

@@ -50,7 +50,7 @@ fn filled(batch: Vec<NewJob>, small: usize) -> (SimDisk, Embedded) {
 fn work_off(store: &Embedded) -> usize {
     let mut n = 0;
     while let Some(job) = patiently(store, || run(store, store.claim(claim(1)))).jobs.pop() {
-        patiently(store, || run(store, store.apply(vec![done(&job)])));
+        let _ = patiently(store, || run(store, store.apply(vec![done(&job)])));
         n += 1;
     }
     n
