@@ -66,7 +66,8 @@ fn lines_of_the_standard_input_are_jobs_or_payloads() {
     let ran = server.run_on(&["job", "push", "-"], bad);
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "pushed 2 jobs, 1 refused\n"));
     assert!(ran.err.starts_with("line 2: kind: "), "{}", ran.err);
-    let ran = server.run_on(&["job", "push", "-"], "{\"kind\":\"a\"}\nnonsense\n{\"kind\":\"b\"}\n");
+    let ran =
+        server.run_on(&["job", "push", "-"], "{\"kind\":\"a\"}\nnonsense\n{\"kind\":\"b\"}\n");
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "pushed 2 jobs, 1 refused\n"));
     assert!(ran.err.starts_with("line 2: not JSON: "), "{}", ran.err);
     server.stop();
