@@ -54,15 +54,24 @@ pub(super) async fn admit(
 }
 
 /// A fault as a status, by which it is also counted.
-pub(crate) fn told(fault: Fault) -> Response {
+fn told(fault: Fault) -> Response {
     let mut response: Response = Status::from(fault.clone()).into_http();
     response.extensions_mut().insert(fault);
     response
 }
 
+/// A fault before any call, for whoever asks in these headers.
+pub(crate) fn refused(headers: &HeaderMap, fault: Fault) -> Response {
+    in_kind(headers, told(fault))
+}
+
 /// The answer where there is no such call, for whoever asks in these headers.
 pub(crate) fn unimplemented(headers: &HeaderMap) -> Response {
-    let mut response: Response = Status::unimplemented("there is no such call here").into_http();
+    in_kind(headers, Status::unimplemented("there is no such call here").into_http())
+}
+
+/// A status without messages looks alike in gRPC and gRPC-Web, but for its content type.
+fn in_kind(headers: &HeaderMap, mut response: Response) -> Response {
     if let Some(kind) = headers.get(CONTENT_TYPE).filter(|_| is_web(headers)) {
         response.headers_mut().insert(CONTENT_TYPE, kind.clone());
     }

@@ -6,6 +6,7 @@ use std::task::{Context as Waking, Poll};
 
 use crore::act::{Act, Other};
 use crore::push::{Pushes, Taken};
+use crore_core::code::excerpt;
 use crore_core::job::{ClientId, When};
 use crore_core::push::NewGroup;
 use crore_core::{Batch, Invalid, Job, JobId, Name, Span, Time};
@@ -139,8 +140,13 @@ fn which(job: v1::JobRef) -> Result<crore::store::jobs::Which, Status> {
 }
 
 async fn get(doors: &Doors, job: v1::JobRef) -> Result<Job, Status> {
+    let name = match &job.which {
+        Some(job_ref::Which::Id(id)) => format!("job {id}"),
+        Some(job_ref::Which::ClientId(id)) => format!("a job `{}`", excerpt(id)),
+        None => String::new(),
+    };
     let found = doors.engine().get(which(job)?).await.map_err(failed)?;
-    Ok(found.ok_or_else(|| Fault::missing("this job"))?)
+    Ok(found.ok_or_else(|| Fault::missing(name))?)
 }
 
 async fn act(doors: &Doors, job: v1::JobRef, act: &Act) -> Answer<v1::Acted> {

@@ -1,8 +1,8 @@
 //! gRPC on the same port: our own services, and those by which tools find out about them.
 //!
-//! | call | what it passes, from the outside |
-//! |---|---|
-//! | any | the guard of all doors; CORS, media type and gRPC-Web (`web`); who may call (`gate`); how it ends is counted (`count`) |
+//! Behind the guard of all doors a call passes `web` (is it gRPC at all, gRPC-Web, pages that may call), then `gate`
+//! (who may call), which also sees to it that one message comes in time (`hurry`), and that how the call ends is
+//! counted (`count`).
 //!
 //! The services are `crore.v1.Jobs`, `Work` and `Admin`, [`lakh`], `grpc.health.v1.Health`, which anybody may ask, and
 //! `grpc.reflection`, in both versions that tools speak.
@@ -33,7 +33,7 @@ use tower::{Service, ServiceExt};
 use crate::{Doors, Origin, Scope, lakh};
 
 pub(crate) use fault::{failed, invalid};
-pub(crate) use gate::{is_grpc, told, unimplemented};
+pub(crate) use gate::{is_grpc, refused, unimplemented};
 pub(crate) use stream::{Looking, Sessions};
 
 /// How this door is set up.

@@ -113,7 +113,7 @@ impl Front {
         if let Err(fault) = house.guard.check(&request, self.local) {
             house.metrics.turned_away("guard");
             let refused = match grpc::is_grpc(request.headers()) {
-                true => grpc::told(fault),
+                true => grpc::refused(request.headers(), fault),
                 false => fault.into_response(),
             };
             journal::write(request.method(), request.uri(), &refused, Duration::ZERO);

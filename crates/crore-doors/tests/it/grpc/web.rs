@@ -187,6 +187,7 @@ async fn no_other_page_is_let_in_and_none_past_grpc() {
             let headers = [kind, ("origin", origin), ("access-control-request-method", "POST")];
             let heard = line.send(request(&server, method, PUSH, &headers, framed(&one()))).await;
             assert_eq!(heard.grpc(), Some(7), "{origin} {method}: {heard:?}");
+            assert_eq!(heard.header("content-type"), Some(kind.1));
             assert_eq!(heard.header("access-control-allow-origin"), None);
         }
     }
