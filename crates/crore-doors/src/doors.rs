@@ -236,7 +236,7 @@ pub(crate) fn door_of(route: &str) -> &'static str {
 
 /// Whether this is where gRPC is called.
 pub(crate) fn is_grpc(path: &str) -> bool {
-    const SERVICES: [&str; 3] = ["/crore.v1.", "/grpc.health.", "/grpc.reflection."];
+    const SERVICES: [&str; 4] = ["/crore.v1.", "/grpc.health.", "/grpc.reflection.", "/lakh."];
     SERVICES.iter().any(|service| path.starts_with(service))
 }
 

@@ -23,7 +23,7 @@ use super::patient::Patient;
 use super::under_way::{Coming, UnderWay};
 
 /// After this long an answer takes long.
-const LONG: Duration = Duration::from_millis(100);
+const LONG: Duration = Duration::from_millis(10);
 
 /// What the library reads in place of a request that it has forgotten.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
