@@ -166,23 +166,21 @@ impl Inner {
     /// job is before it is taken, so no more are taken at once than fit if each is as large as it may be;
     /// but one always is.
     async fn claim(&self, ask: &Fetch) -> Result<(Vec<Job>, bool), Error> {
-        let (mut took, mut bytes) = (Vec::new(), 0);
-        while took.len() < ask.n && bytes < self.caps.fetch_bytes {
-            let n = self.fitting(bytes).min(ask.n - took.len());
-            let jobs = match self.claim_some(ask, n).await {
-                Ok(jobs) => jobs,
-                Err(error) if took.is_empty() => return Err(error),
-                // What was taken is handed out; who asks next is told.
-                Err(_) => break,
-            };
-            let were_all = jobs.len() < n;
-            bytes += jobs.iter().map(|job| job.spec.payload.bytes.len()).sum::<usize>();
-            took.extend(jobs);
-            if were_all {
-                return Ok((took, false));
+        let mut n = self.fitting(0).min(ask.n);
+        let mut took = self.claim_some(ask, n).await?;
+        let mut came = took.len();
+        while came == n && took.len() < ask.n {
+            let bytes = took.iter().map(|job| job.spec.payload.bytes.len()).sum();
+            if bytes >= self.caps.fetch_bytes {
+                break;
             }
+            n = self.fitting(bytes).min(ask.n - took.len());
+            // What was taken is handed out; who asks next is told of what went wrong.
+            let Ok(jobs) = self.claim_some(ask, n).await else { break };
+            came = jobs.len();
+            took.extend(jobs);
         }
-        Ok((took, true))
+        Ok((took, came == n))
     }
 
     /// How many jobs fit where there are so many bytes already. A store elsewhere is asked for some at a
