@@ -4,7 +4,7 @@
 //! (who may call), which also sees to it that one message comes in time (`hurry`), and that how the call ends is
 //! counted (`count`).
 //!
-//! The services are `crore.v1.Jobs`, `Work` and `Admin`, [`lakh`], `grpc.health.v1.Health`, which anybody may ask, and
+//! The services are `crore.v1.Jobs`, `Work` and `Admin`, `lakh.Lakh`, `grpc.health.v1.Health`, which anybody may ask, and
 //! `grpc.reflection`, in both versions that tools speak.
 
 mod admin;
