@@ -167,8 +167,8 @@ impl Inner {
             // There frames are short, and files are left early.
             Needs::Room(_) | Needs::Reserve(_) if state.full.is_some() => return None,
             Needs::Room(bytes) | Needs::Reserve(bytes) => {
-                // The first files are small.
-                let least = state.local.records().size_here() / 32;
+                // The first files are small, and one that grew is large.
+                let least = state.local.records().size_here().min(self.options.segment_bytes) / 32;
                 bytes.clamp(least, self.most_in_a_slice())
             }
         };
