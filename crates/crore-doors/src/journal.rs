@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::response::Response;
 use crore_core::Code;
-use http::{Method, Uri};
+use http::Method;
 use tracing::Level;
 
 use crate::access::{Who, redacted};
@@ -39,12 +39,12 @@ pub(crate) fn by(response: &mut Response, who: &Who) {
 }
 
 /// Writes down what was answered to a request.
-pub(crate) fn write(method: &Method, uri: &Uri, response: &Response, took: Duration) {
-    let is_failed = is_failed(response) && uri.path() != "/readyz";
+pub(crate) fn write(method: &Method, path: &str, response: &Response, took: Duration) {
+    let is_failed = is_failed(response) && path != "/readyz";
     if !is_failed && !is_wordy() {
         return;
     }
-    let path: String = redacted(uri.path()).chars().take(LONGEST).collect();
+    let path: String = redacted(path).chars().take(LONGEST).collect();
     let status = answered(response);
     let ms = (took.as_secs_f64() * 10_000.0).round() / 10.0;
     let by = response.extensions().get::<By>().map_or("unknown", |By(who)| who);

@@ -116,7 +116,7 @@ impl Front {
                 true => grpc::refused(request.headers(), fault),
                 false => fault.into_response(),
             };
-            journal::write(request.method(), request.uri(), &refused, Duration::ZERO);
+            journal::write(request.method(), request.uri().path(), &refused, Duration::ZERO);
             return Either::Right(ready(Ok(refused)));
         }
         request.extensions_mut().insert(ConnectInfo(self.peer));

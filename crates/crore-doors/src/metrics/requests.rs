@@ -84,7 +84,8 @@ pub(crate) async fn measure(
     next: Next,
 ) -> Response {
     let begun = Instant::now();
-    let (verb, uri) = (request.method().clone(), request.uri().clone());
+    // Not the address itself, which holds on to all that was read of the request.
+    let (verb, path) = (request.method().clone(), Box::<str>::from(request.uri().path()));
     let method = word(&verb);
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let response = next.run(request).await;
@@ -99,7 +100,7 @@ pub(crate) async fn measure(
     let Route { route, .. } = took;
     let answered = Answered { door, method, route, status: response.status().as_u16() };
     requests.answered.get_or_create(&answered).inc();
-    journal::write(&verb, &uri, &response, elapsed);
+    journal::write(&verb, &path, &response, elapsed);
     response
 }
 

@@ -111,6 +111,8 @@ async fn a_worker_keeps_its_job_while_the_server_is_killed_and_started_again() {
     let working = tokio::spawn(worker.run());
     let id = client.push(kept("long")).await.expect("pushed");
     timeout(SOON, begun.notified()).await.expect("it runs");
+    // That it was handed over is on the disk with the next thing that is waited for.
+    client.push(Job::new("other")).await.expect("pushed");
     server.signal("KILL");
     drop(server);
     let server = Server::start_at(dir.path(), address);
