@@ -65,6 +65,14 @@ impl Fetch {
         }
     }
 
+    /// Which queue a job is of, where the first one comes first.
+    fn place(&self, job: &Job) -> Option<usize> {
+        match self.order {
+            Order::Strict => self.queues.iter().position(|queue| *queue == job.spec.queue),
+            Order::Merged => None,
+        }
+    }
+
     fn claim(&self, n: usize) -> Claim {
         let Self { queues, kinds, order, worker, .. } = self.clone();
         Claim { queues, kinds, n, order, worker }
@@ -179,6 +187,10 @@ impl Inner {
             let Ok(jobs) = self.claim_some(ask, n).await else { break };
             came = jobs.len();
             took.extend(jobs);
+        }
+        if took.len() > self.fitting(0) {
+            // What became due between two of them belongs before what came later.
+            took.sort_by_key(|job| (ask.place(job), job.spec.priority, job.live.due, job.id));
         }
         Ok((took, came == n))
     }
