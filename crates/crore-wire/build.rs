@@ -11,6 +11,14 @@ const FILES: &[&str] = &[
     "crore/v1/work.proto",
     "crore/v1/admin.proto",
     "lakh.proto",
+    "jobworkerp/data/common.proto",
+    "jobworkerp/data/worker.proto",
+    "jobworkerp/data/job.proto",
+    "jobworkerp/data/job_result.proto",
+    "jobworkerp/service/common.proto",
+    "jobworkerp/service/worker.proto",
+    "jobworkerp/service/job.proto",
+    "jobworkerp/service/job_result.proto",
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,6 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .bytes(".crore.v1")
         .btree_map(".")
         .build_transport(false)
+        // What takes far more memory than it has bytes is not read.
+        .codec_path("crate::grpc::Codec")
         .compile_fds(descriptors)?;
     Ok(())
 }

@@ -28,15 +28,25 @@ pub fn built() -> Result<PathBuf, String> {
     }
 }
 
-/// Whether no source is newer than what was built from it, as cargo's own list of them says.
+/// Whether no source of the workspace is newer than what was built from it. Cargo's own list of them is only written where
+/// the server is what was asked for, and not where it is built for tests.
 fn is_fresh(server: &Path) -> Option<bool> {
-    let built = changed(server)?;
-    let list = fs::read_to_string(server.with_extension("d")).ok()?;
-    let (_, sources) = list.split_once(": ")?;
-    let newer = |source: &str| changed(Path::new(source)).is_none_or(|changed| changed > built);
-    Some(!sources.split_whitespace().any(newer))
+    let built = fs::metadata(server).ok()?.modified().ok()?;
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
+    for room in fs::read_dir(crates).ok()?.flatten() {
+        let parts = ["src", "proto", "build.rs", "Cargo.toml"].map(|part| room.path().join(part));
+        if parts.iter().any(|part| is_newer(part, built)) {
+            return Some(false);
+        }
+    }
+    Some(true)
 }
 
-fn changed(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).ok()?.modified().ok()
+/// Whether a file, or one below a folder, was changed later.
+fn is_newer(path: &Path, than: SystemTime) -> bool {
+    let Ok(found) = fs::metadata(path) else { return false };
+    if !found.is_dir() {
+        return found.modified().is_ok_and(|changed| changed > than);
+    }
+    fs::read_dir(path).into_iter().flatten().flatten().any(|entry| is_newer(&entry.path(), than))
 }

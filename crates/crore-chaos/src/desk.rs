@@ -19,6 +19,8 @@ use crate::pause::instant;
 
 /// The server, in the history.
 pub(crate) const NODE: &str = "server";
+/// How a question ends that no job has answered, of those who are posted jobs without asking.
+pub(crate) const UNANSWERED: &str = "nothing was posted";
 /// Of so many jobs callers know the numbers, to look at them and to meddle.
 const KNOWN: usize = 500;
 
@@ -30,6 +32,8 @@ pub(crate) struct Desk {
     may_give_up: bool,
     /// How many answers were heard.
     heard: watch::Sender<u64>,
+    /// Whether there is a server.
+    serves: watch::Sender<bool>,
     inner: Mutex<Inner>,
 }
 
@@ -76,9 +80,9 @@ impl Desk {
     pub(crate) fn new(harm: Harm) -> Self {
         let start = instant();
         let now = move || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let heard = watch::Sender::new(0);
+        let (heard, serves) = (watch::Sender::new(0), watch::Sender::new(false));
         let may_give_up = matches!(harm, Harm::Power | Harm::PowerExt4 | Harm::Full | Harm::Fill);
-        Self { recorder: Recorder::new(now), may_give_up, heard, inner: Mutex::default() }
+        Self { recorder: Recorder::new(now), may_give_up, heard, serves, inner: Mutex::default() }
     }
 
     /// A call was answered.
@@ -93,6 +97,18 @@ impl Desk {
         let enough = *heard.borrow() + more;
         // Either way it is over now.
         let _ = timeout(at_most, heard.wait_for(|heard| *heard >= enough)).await;
+    }
+
+    /// A server is there, or not any more.
+    pub(crate) fn serves(&self, serves: bool) {
+        self.serves.send_replace(serves);
+    }
+
+    /// Does nothing for a while: as long as there is a server that could suffer from it.
+    pub(crate) async fn rest(&self, span: Duration) {
+        let mut serves = self.serves.subscribe();
+        // Either way it is over now.
+        let _ = timeout(span, serves.wait_for(|serves| !serves)).await;
     }
 
     /// The number of the next job that is pushed.

@@ -13,9 +13,11 @@ use crate::pause::wall;
 use crate::posted::QUEUE;
 
 /// The queues that callers use.
-pub(crate) const QUEUES: [&str; 3] = ["a", "b", "c"];
+pub(crate) const QUEUES: [&str; 4] = ["a", "b", "c", "d"];
+/// The queues from which streams are served, besides other callers.
+pub(crate) const STREAMED: [&str; 2] = ["d", "c"];
 /// The kind of most jobs, and the one of which only few run at a time.
-const KINDS: [&str; 2] = ["plain", "narrow"];
+pub(crate) const KINDS: [&str; 2] = ["plain", "narrow"];
 /// The limit on the second kind: its name, its text, and how many may run at a time.
 pub(crate) const LIMIT: (&str, &str, u32) = ("narrow", r#"where kind = "narrow" concurrency 2"#, 2);
 /// The limit on all jobs that are posted.
@@ -83,6 +85,15 @@ impl Draft {
             _ => When::Now,
         };
         Self { seq, job, named: None }
+    }
+
+    /// A job for those who come and go, with a lease that nobody waits for.
+    pub(crate) fn patient(dice: &mut Dice, seq: u64, lease: Span) -> Self {
+        let payload = payload(dice, seq, Format::Json);
+        let mut spec = Spec::new(name(STREAMED[0]), name(KINDS[0]), payload);
+        spec.lease = Some(lease);
+        spec.lapse = Lapse::Crash { quarantine: None };
+        Self { seq, job: spec.into(), named: None }
     }
 
     /// The same, in a push that has a name.

@@ -43,6 +43,22 @@ pub(crate) async fn settle(caller: &mut Caller) -> Result<(), String> {
     }
 }
 
+/// Waits until others have brought every job to its end. The error says what hangs.
+pub(crate) async fn until_ended(caller: &mut Caller, at_most: Duration) -> Result<(), String> {
+    let start = instant();
+    loop {
+        caller.client.connect().await.map_err(|_| "the server went away by itself".to_owned())?;
+        let counts = counts(caller).await?;
+        if counts.iter().all(|count| count.state.has_ended()) {
+            return Ok(());
+        }
+        if start.elapsed() > at_most {
+            return Err(format!("jobs never end, though workers wait: {counts:?}"));
+        }
+        pause(Duration::from_millis(50)).await;
+    }
+}
+
 /// Those push workers that the server does not know any more, though it said that it does.
 pub(crate) async fn forgotten(
     caller: &mut Caller,

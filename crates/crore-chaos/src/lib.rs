@@ -17,8 +17,10 @@
 //! binary    where the built server is                      desk      what callers share, and the recorder
 //! dump      an offline look into the store                 tally     every job accounted for
 //! verdict   what was broken, with the events of the job    pause     time, in one place
-//! posted    push workers, whom the server calls
+//! posted    push workers, whom the server calls             streamed  workers with a stream of gRPC
 //! ```
+//!
+//! A **crowd** is another thing: nothing is done to the server, and a hundred workers come and go.
 //!
 //! A seed gives the same jobs, the same deeds and the same moments of harm; how the threads of a real
 //! server interleave with them is not in anybody's hand.
@@ -29,6 +31,7 @@ mod asked;
 pub mod binary;
 mod client;
 mod clock;
+mod crowd;
 mod desk;
 mod draft;
 mod dump;
@@ -41,10 +44,12 @@ mod pusher;
 mod round;
 mod run;
 mod server;
+mod streamed;
 mod tally;
 mod verdict;
 mod worker;
 
+pub use crowd::{Crowd, crowd};
 pub use harm::Harm;
 pub use run::{Failed, Plan, run};
 pub use tally::Tally;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand};
-use crore_chaos::{Failed, Harm, Plan, Tally, binary, judge, run};
+use crore_chaos::{Crowd, Failed, Harm, Plan, Tally, binary, crowd, judge, run};
 use crore_testkit::Dice;
 use crore_testkit::history::{History, Rules};
 use crore_wire::words::Period;
@@ -45,6 +45,8 @@ enum What {
     Clock(Options),
     /// All of these, by turns
     All(Options),
+    /// Let many workers with streams come and go, and do nothing to the server
+    Crowd(Coming),
     /// Judge a history that was kept
     Check {
         /// The file: JSON lines
@@ -74,6 +76,25 @@ struct Options {
     keep: bool,
 }
 
+#[derive(Debug, Args)]
+struct Coming {
+    /// How many workers
+    #[arg(long, default_value_t = 100)]
+    workers: usize,
+    /// For how long
+    #[arg(long = "for", value_name = "SPAN", default_value = "60s")]
+    time: Period,
+    /// Where chance comes from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The server's binary; the one that was built with this program, unless told otherwise
+    #[arg(long, value_name = "PATH")]
+    server: Option<PathBuf>,
+    /// Keep the data of a run that fails, with its history
+    #[arg(long)]
+    keep: bool,
+}
+
 fn main() -> ExitCode {
     let done = match Cli::parse().what {
         What::Kill(options) => harm(&[Harm::Kill], &options),
@@ -84,6 +105,7 @@ fn main() -> ExitCode {
         What::Fill(options) => harm(&[Harm::Fill], &options),
         What::Clock(options) => harm(&[Harm::Clock], &options),
         What::All(options) => harm(&Harm::ALL.map(|(_, harm)| harm), &options),
+        What::Crowd(coming) => come_and_go(coming),
         What::Check { history } => check(&history),
     };
     match done {
@@ -138,6 +160,15 @@ fn harm(harms: &[Harm], options: &Options) -> Result<(), String> {
             Ok(())
         }
     }
+}
+
+/// Lets a crowd come and go.
+fn come_and_go(coming: Coming) -> Result<(), String> {
+    let Coming { workers, time: Period(time), seed, server, keep } = coming;
+    let server = server.map_or_else(binary::built, Ok)?;
+    let tally = crowd(&Crowd { workers, time: time.into(), seed, server, keep });
+    println!("{}", tally.map_err(|failed| failed.to_string())?);
+    Ok(())
 }
 
 /// When it is enough.

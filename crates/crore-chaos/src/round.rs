@@ -23,6 +23,7 @@ use crate::posted::Crew;
 use crate::pusher::push_on;
 use crate::run::Failed;
 use crate::server::{Launch, Server};
+use crate::streamed::{Manner, Streamers};
 use crate::worker::work_on;
 
 /// How many push and meddle.
@@ -45,6 +46,7 @@ pub(crate) struct Stage {
     pub(crate) clock: Option<Clock>,
     pub(crate) launch: Launch,
     pub(crate) crew: Crew,
+    pub(crate) streamers: Streamers,
     pub(crate) is_full: bool,
     /// Whether the limit is known to be there.
     pub(crate) is_limited: bool,
@@ -62,6 +64,7 @@ impl Stage {
         let mut callers = self.callers(&server);
         self.load().await;
         let hurt = self.hurt(server).await?;
+        self.desk.serves(false);
         while let Some(ended) = callers.join_next().await {
             ended.map_err(|error| Failed::broken(format!("a caller fell over: {error}")))?;
         }
@@ -100,6 +103,7 @@ impl Stage {
     fn start(&self) -> Result<Server, Failed> {
         let server = Server::start(&self.launch, self.clock.as_ref()).map_err(Failed::broken)?;
         self.desk.recorder.node(NODE, Node::Opened);
+        self.desk.serves(true);
         Ok(server)
     }
 
@@ -112,6 +116,7 @@ impl Stage {
             callers.spawn(work_on(self.caller(server, "worker", n), self.dice.another()));
         }
         self.speak(server, &mut callers);
+        self.streamers.begin(server.address, &mut callers);
         callers
     }
 
@@ -175,10 +180,12 @@ impl Stage {
             self.set_clock(behind)?;
         }
         self.crew.reform();
+        self.streamers.behave(Manner::Well).await;
         self.crew.begin()?;
         let server = self.start()?;
         let mut workers = JoinSet::new();
         self.speak(&server, &mut workers);
+        self.streamers.begin(server.address, &mut workers);
         let mut caller = self.caller(&server, "honest", 0);
         let forgotten = forgotten(&mut caller, &self.crew.known()).await.map_err(Failed::broken)?;
         if !forgotten.is_empty() {
@@ -188,6 +195,7 @@ impl Stage {
         settle(&mut caller).await.map_err(Failed::broken)?;
         caller.client.hang_up();
         let hurt = drain(server).await?;
+        self.desk.serves(false);
         while workers.join_next().await.is_some() {}
         self.crew.end().await;
         Ok(self.write_down(&hurt)?)

@@ -18,11 +18,12 @@ use crate::place::Place;
 use crate::posted::Crew;
 use crate::round::Stage;
 use crate::server::Launch;
+use crate::streamed::Streamers;
 use crate::tally::Tally;
 use crate::verdict::{Broken, judge, tolerant};
 
 /// The size of segments: so small that rolling and compaction are at work all the time.
-const SEGMENT_BYTES: u64 = 512 << 10;
+pub(crate) const SEGMENT_BYTES: u64 = 512 << 10;
 /// How much may wait for the disk: an eighth of a segment, as it is by default.
 const BUFFER_BYTES: u64 = SEGMENT_BYTES / 8;
 
@@ -112,11 +113,13 @@ fn stage(plan: &Plan, place: &Arc<Place>) -> Result<Stage, Error> {
     let (program, data) = (plan.server.clone(), place.data().to_owned());
     let (desk, mut dice) = (Arc::new(Desk::new(plan.harm)), Dice(plan.seed));
     let crew = Crew::new(&desk, &mut dice)?;
+    let streamers = Streamers::new(&desk, &mut dice);
     Ok(Stage {
         harm: plan.harm,
         dice,
         desk,
         crew,
+        streamers,
         place: Arc::clone(place),
         clock: plan.harm.clock(place)?,
         launch: Launch { program, data, log, set },
@@ -125,7 +128,7 @@ fn stage(plan: &Plan, place: &Arc<Place>) -> Result<Stage, Error> {
     })
 }
 
-fn verdict(desk: &Desk, rules: &Rules) -> Result<Tally, Broken> {
+pub(crate) fn verdict(desk: &Desk, rules: &Rules) -> Result<Tally, Broken> {
     let tally = judge(&desk.recorder.history(), rules)?;
     let wrong = desk.all_wrong();
     match wrong.first() {
@@ -135,7 +138,7 @@ fn verdict(desk: &Desk, rules: &Rules) -> Result<Tally, Broken> {
 }
 
 /// Leaves everything where somebody can look at it.
-fn kept(broken: Broken, place: Arc<Place>, desk: &Desk) -> Broken {
+pub(crate) fn kept(broken: Broken, place: Arc<Place>, desk: &Desk) -> Broken {
     let Some(place) = Arc::into_inner(place) else { return broken };
     let home = place.keep();
     let history = home.join("history.jsonl");

@@ -7,9 +7,9 @@ use std::ops::AddAssign;
 use crore_core::{Code, JobId, State};
 use crore_testkit::history::answer::{Pushed, Reported};
 use crore_testkit::history::check::Report;
-use crore_testkit::history::{Answer, Fault, History, Node, Op, What};
+use crore_testkit::history::{Answer, Fault, History, LEFT, Node, Op, What};
 
-use crate::posted::UNANSWERED;
+use crate::desk::UNANSWERED;
 
 /// How much was asked, told and found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct Tally {
     pub deliveries: u64,
     /// Of these, those that were posted to push workers.
     pub posted: u64,
+    /// Those that were sent on streams.
+    pub streamed: u64,
     /// Reports that counted.
     pub accepted: u64,
     /// Reports that did not count, because another came first or the lease had ended.
@@ -70,10 +72,12 @@ impl Tally {
                 What::Invoke { op, .. } => tally.asked(op),
                 What::Ok { r, .. } => {
                     tally.told(r, &mut stored);
-                    tally.posted += u64::from(event.p.starts_with("posted-") && is_fetched(r));
+                    let to = |who: &str| u64::from(event.p.starts_with(who) && is_fetched(r));
+                    tally.posted += to("posted-");
+                    tally.streamed += to("streamed-");
                 }
                 What::Fail { .. } => tally.refused += 1,
-                What::Info { why, .. } if why == UNANSWERED => {}
+                What::Info { why, .. } if why == UNANSWERED || why == LEFT => {}
                 What::Info { why, .. } => {
                     tally.unknown += 1;
                     tally.given_up += u64::from(why.contains(Code::Poisoned.as_str()));
@@ -153,6 +157,7 @@ impl AddAssign for Tally {
         self.doubled += other.doubled;
         self.deliveries += other.deliveries;
         self.posted += other.posted;
+        self.streamed += other.streamed;
         self.accepted += other.accepted;
         self.stale += other.stale;
         self.refused += other.refused;
@@ -167,7 +172,7 @@ impl AddAssign for Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rounds, pushed, acknowledged, found, done, dead, cancelled, .. } = self;
-        let Self { gone, lost, doubled, deliveries, posted, accepted, stale, .. } = self;
+        let Self { gone, lost, doubled, deliveries, posted, streamed, accepted, stale, .. } = self;
         let Self { refused, unknown, given_up, kills, cuts, stops, .. } = self;
         writeln!(f, "{rounds} rounds: {kills} kills, {cuts} power cuts, {stops} orderly stops")?;
         writeln!(
@@ -177,7 +182,8 @@ impl fmt::Display for Tally {
         )?;
         writeln!(
             f,
-            "{deliveries} deliveries, {posted} of them to push workers, {accepted} reports accepted and {stale} stale; \
+            "{deliveries} deliveries, {posted} of them to push workers and {streamed} on streams; \
+             {accepted} reports accepted and {stale} stale; \
              {refused} calls refused, {unknown} of unknown fate, and of these {found} jobs turned up"
         )?;
         if *given_up > 0 {

@@ -40,6 +40,11 @@ impl Builder {
 
     /// Connects.
     pub async fn connect(self) -> Result<Client, Error> {
+        let (endpoint, shows) = self.endpoint()?;
+        Ok(Client::on(endpoint.connect().await?, shows))
+    }
+
+    fn endpoint(self) -> Result<(Endpoint, Shows), Error> {
         let endpoint = Endpoint::from_shared(self.address.clone())
             .map_err(|error| Error::Malformed(format!("`{}`: {error}", self.address)))?
             .connect_timeout(Duration::from_secs(10))
@@ -56,9 +61,7 @@ impl Builder {
         };
         let token = self.token.map(|token| format!("Bearer {token}").parse()).transpose();
         let token = token.map_err(|_| Error::Malformed("the token is none".to_owned()))?;
-        let channel = endpoint.connect().await?;
-        let line = InterceptedService::new(channel, Shows(token.map(Arc::new)));
-        Ok(Client { pusher: Arc::new(Pusher::start(line.clone())), line })
+        Ok((endpoint, Shows(token.map(Arc::new))))
     }
 }
 
@@ -86,6 +89,11 @@ pub struct Client {
 }
 
 impl Client {
+    fn on(channel: Channel, shows: Shows) -> Self {
+        let line = InterceptedService::new(channel, shows);
+        Self { pusher: Arc::new(Pusher::start(line.clone())), line }
+    }
+
     /// Connects to `http://host:port`, or `https://…`.
     pub async fn connect(address: impl Into<String>) -> Result<Self, Error> {
         Self::builder(address).connect().await

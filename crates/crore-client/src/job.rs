@@ -123,6 +123,12 @@ impl Job {
         self
     }
 
+    /// Whether it is kept when it is done, for people to look at; as its queue's settings say, unless told otherwise.
+    pub fn retain(mut self, retain: v1::Retain) -> Self {
+        self.0.retain = retain.into();
+        self
+    }
+
     /// A free mark.
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.0.labels.insert(name.into(), value.into());

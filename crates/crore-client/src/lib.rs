@@ -51,4 +51,4 @@ pub use crore_core::JobId;
 pub use crore_wire::grpc::v1;
 pub use error::{Error, Problem};
 pub use job::Job;
-pub use worker::{Delivery, Outcome, Reply, Stop, Worker};
+pub use worker::{Delivery, Outcome, Reply, Says, Stop, Way, Worker};

@@ -59,7 +59,7 @@ codes! {
     TimeoutRange = "timeout-range",
     /// A retry policy has a number outside its range.
     RetryRange = "retry-range",
-    /// There are too many labels, or one is too long or contains a control character.
+    /// There are too many labels, one is too long or contains a control character, or its name begins with `crore.`, as those do that are the server's own.
     LabelRange = "label-range",
     /// A job waits for more jobs and groups than the cap.
     TooManyDependencies = "too-many-dependencies",
@@ -103,6 +103,10 @@ codes! {
     TooMany = "too-many",
     /// A URL leads to an address or a port that this server may not call.
     OutboundDenied = "outbound-denied",
+    /// A handler names a runner that does not exist; the message lists those that do.
+    RunnerUnknown = "runner-unknown",
+    /// A handler needs a runner, a program, an image or an address that the operator does not allow; the message says what would allow it.
+    RunnerForbidden = "runner-forbidden",
     /// What was waited for has not happened yet; ask again.
     NotYet = "not-yet",
     /// The host that a request is addressed to is not a name of this server; the message says which setting adds one.

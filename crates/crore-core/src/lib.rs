@@ -8,6 +8,7 @@
 pub mod caps;
 pub mod code;
 pub mod group;
+pub mod handler;
 pub mod id;
 pub mod job;
 pub mod limit;
@@ -22,6 +23,7 @@ pub mod unique;
 
 pub use caps::Caps;
 pub use code::{Code, Invalid};
+pub use handler::Handler;
 pub use id::{Delivery, GroupId, JobId, Revision};
 pub use job::{Job, Live, Seen, Spec, State};
 pub use name::Name;

@@ -10,6 +10,9 @@ use crate::job::{Keep, Needs, Spec, When};
 use crate::time::{Span, Time};
 use crate::unique::Hold;
 
+/// What the names of labels begin with that are crore's own.
+pub const OWN_LABELS: &str = "crore.";
+
 /// A job that is not stored yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewJob {
@@ -21,6 +24,33 @@ pub struct NewJob {
     pub group: Option<GroupRef>,
     /// What it waits for.
     pub after: Vec<After>,
+    /// What its pusher has left unsaid, so that the handler of its kind may say it.
+    #[serde(default, skip_serializing_if = "Unsaid::is_nothing")]
+    pub unsaid: Unsaid,
+}
+
+/// What the pusher of a job has left unsaid: then its handler's word counts, if there is one, and
+/// otherwise what stands in the spec.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of its own that was left out")]
+pub struct Unsaid {
+    /// Where it waits.
+    pub queue: bool,
+    /// How it is retried.
+    pub retry: bool,
+    /// How long it may take.
+    pub timeout: bool,
+    /// What becomes of its result.
+    pub keep: bool,
+}
+
+impl Unsaid {
+    /// All of it.
+    pub const ALL: Self = Self { queue: true, retry: true, timeout: true, keep: true };
+
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A group, stored or in the same batch.
@@ -84,7 +114,7 @@ impl From<Vec<NewJob>> for Batch {
 
 impl From<Spec> for NewJob {
     fn from(spec: Spec) -> Self {
-        Self { spec, due: When::Now, group: None, after: Vec::new() }
+        Self { spec, due: When::Now, group: None, after: Vec::new(), unsaid: Unsaid::default() }
     }
 }
 
@@ -142,6 +172,19 @@ impl Batch {
 }
 
 impl NewJob {
+    /// Checks a job that somebody brings: every field, and that he says nothing that is crore's own to say.
+    pub fn check_brought(&self, caps: &Caps, now: Time) -> Result<(), Invalid> {
+        self.check(caps, now)?;
+        match self.spec.labels.keys().find(|name| name.starts_with(OWN_LABELS)) {
+            None => Ok(()),
+            Some(name) => {
+                let name = excerpt(name);
+                let message = format!("label `{name}`: names with `{OWN_LABELS}` are crore's own");
+                Err(Invalid::new(Code::LabelRange, "labels", message))
+            }
+        }
+    }
+
     /// Checks every field against the caps. `now` is only needed for how far ahead a job is due.
     pub fn check(&self, caps: &Caps, now: Time) -> Result<(), Invalid> {
         self.check_times(caps, now)?;
@@ -201,8 +244,10 @@ impl NewJob {
             check_key("trace", trace, caps.trace_bytes)?;
         }
         let labels = &self.spec.labels;
-        if labels.len() > caps.labels {
-            let message = format!("{} labels, at most {} are allowed", labels.len(), caps.labels);
+        // What crore adds of its own takes nobody's room.
+        let n = labels.keys().filter(|name| !name.starts_with(OWN_LABELS)).count();
+        if n > caps.labels {
+            let message = format!("{n} labels, at most {} are allowed", caps.labels);
             return Err(Invalid::new(Code::LabelRange, "labels", message));
         }
         for (name, value) in labels {
@@ -235,7 +280,13 @@ fn check_key(field: &str, key: &str, max_bytes: usize) -> Result<(), Invalid> {
     Ok(())
 }
 
-fn within(code: Code, field: &str, span: Span, min: Span, max: Span) -> Result<(), Invalid> {
+pub(crate) fn within(
+    code: Code,
+    field: &str,
+    span: Span,
+    min: Span,
+    max: Span,
+) -> Result<(), Invalid> {
     if span < min || span > max {
         let message = format!("`{span:?}` lies outside {min:?} to {max:?}");
         return Err(Invalid::new(code, field, message));
@@ -267,6 +318,23 @@ mod tests {
 
     fn is(code: Code, field: &str) -> Option<(Code, String)> {
         Some((code, field.to_owned()))
+    }
+
+    #[test]
+    fn labels_of_our_own_are_refused_where_somebody_brings_them_and_take_no_room() {
+        let labelled = |names: Vec<String>| {
+            let mut job = job();
+            job.spec.labels = names.into_iter().map(|name| (name, String::new())).collect();
+            job
+        };
+        let (caps, own) = (Caps::default(), format!("{OWN_LABELS}x"));
+        let brought = |job: &NewJob| job.check_brought(&caps, NOW).map_err(|bad| bad.field);
+        assert_eq!(brought(&labelled(vec!["crore".to_owned()])), Ok(()));
+        assert_eq!(brought(&labelled(vec![own.clone()])), Err("labels".to_owned()));
+        let many = (0..caps.labels).map(|n| n.to_string()).chain([own]);
+        assert_eq!(labelled(many.collect()).check(&caps, NOW), Ok(()));
+        let too_many = (0..=caps.labels).map(|n| n.to_string());
+        assert!(labelled(too_many.collect()).check(&caps, NOW).is_err());
     }
 
     #[test]

@@ -1,24 +1,29 @@
 //! What every door shares.
 
+use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use axum::middleware::from_fn_with_state;
 use crore::Engine;
 use crore::watch::Watch as _;
-use crore_core::{Job, Span};
+use crore_core::{Handler, Invalid, Job, Span};
+use crore_outbound::{self as outbound, Outbound};
+use crore_wire::grpc::v1;
 use crore_wire::words::{Period, Size};
+use futures_util::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
+use tonic::Status;
 
 use crate::access::{self, Access};
+use crate::around::around;
 use crate::audit::Audit;
 use crate::grpc::{self, Sessions};
 use crate::jobber;
+use crate::jobworkerp;
 use crate::lightjq::{self, push};
 use crate::listen::Served;
 use crate::metrics::{self, Metrics};
-use crate::outbound::{self, Outbound};
 use crate::sight::Sight;
 use crate::telemetry;
 
@@ -40,6 +45,8 @@ pub struct Options {
     pub lightjq: lightjq::Options,
     /// Jobber.
     pub jobber: jobber::Options,
+    /// jobworkerp.
+    pub jobworkerp: jobworkerp::Options,
     /// What may be called.
     pub outbound: outbound::Options,
     /// How callers are known.
@@ -58,6 +65,7 @@ impl Default for Options {
             grpc: grpc::Options::default(),
             lightjq: lightjq::Options::default(),
             jobber: jobber::Options::default(),
+            jobworkerp: jobworkerp::Options::default(),
             outbound: outbound::Options::default(),
             access: access::Options::default(),
             backups: None,
@@ -81,11 +89,23 @@ struct Shared {
     push_workers: push::Handle,
     sessions: Sessions,
     sight: Arc<Sight>,
+    handlers: OnceLock<Checks>,
+}
+
+/// Whoever knows the runners says whether a handler can be had.
+struct Checks(Box<Check>);
+
+type Check = dyn Fn(&Handler) -> Result<(), Invalid> + Send + Sync;
+
+impl fmt::Debug for Checks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Checks")
+    }
 }
 
 impl Doors {
     /// The doors that are served on the one port.
-    pub const NAMES: &[&str] = &["grpc", "http", "jobber", "lakh", "lightjq"];
+    pub const NAMES: &[&str] = &["grpc", "http", "jobber", "jobworkerp", "lakh", "lightjq"];
 
     /// Doors to an engine, without an audit log.
     pub fn new(engine: Engine, options: Options) -> Self {
@@ -116,6 +136,7 @@ impl Doors {
             push_workers,
             sessions,
             sight,
+            handlers: OnceLock::new(),
         }))
     }
 
@@ -124,7 +145,7 @@ impl Doors {
         let ancestors = lightjq::router(self).merge(jobber::router(self));
         let ours = crate::http::router(self).merge(grpc::router(self));
         let router = crate::http::with_fallbacks(ours.merge(ancestors));
-        router.layer(from_fn_with_state(self.metrics().clone(), metrics::measure))
+        router.layer(around(self.metrics().clone(), metrics::measure))
     }
 
     /// The loop that gives jobs to push workers: to be run until the doors are [closing](Doors::closing).
@@ -148,6 +169,15 @@ impl Doors {
         Served::counted(self.router(), self.metrics().clone(), origins)
     }
 
+    /// The stream of a worker in this very process, that of the runners, as its answers to what that says. Nobody else
+    /// can reach it, so there is no token to show.
+    pub fn work<S>(&self, says: S) -> impl Stream<Item = Result<v1::ServerSays, Status>> + use<S>
+    where
+        S: Stream<Item = v1::WorkerSays> + Unpin,
+    {
+        grpc::Session::new(self.clone(), says.map(Ok))
+    }
+
     /// From now on spans are made of what happens to jobs, for whoever sends them on; `None`: they are made already.
     pub fn trace(&self, options: telemetry::Options) -> Option<telemetry::Spans> {
         self.0.sight.trace(options)
@@ -157,6 +187,20 @@ impl Doors {
     /// its push otherwise.
     pub fn trace_of(&self, job: &Job) -> Option<String> {
         self.0.sight.trace_of(job)
+    }
+
+    /// From now on handlers are checked by whoever knows the runners: that there is such a one, that it is
+    /// allowed, and that it understands its settings. Only the first who asks for it is heard.
+    pub fn check_handlers(
+        &self,
+        check: impl Fn(&Handler) -> Result<(), Invalid> + Send + Sync + 'static,
+    ) {
+        let _ = self.0.handlers.set(Checks(Box::new(check)));
+    }
+
+    /// Whether a handler can be had.
+    pub(crate) fn check_handler(&self, handler: &Handler) -> Result<(), Invalid> {
+        self.0.handlers.get().map_or(Ok(()), |Checks(check)| check(handler))
     }
 
     /// Everything that is counted.
@@ -228,6 +272,7 @@ pub(crate) fn door_of(route: &str) -> &'static str {
         _ if route.starts_with("/job/") => "lightjq",
         "/jobs" | "/jobber/queue" => "jobber",
         _ if route.starts_with("/lakh.") => "lakh",
+        _ if route.starts_with("/jobworkerp.") => "jobworkerp",
         _ if is_grpc(route) => "grpc",
         _ if route.starts_with("/v1/") || OURS.contains(&route) => "http",
         _ => "none",
@@ -236,7 +281,8 @@ pub(crate) fn door_of(route: &str) -> &'static str {
 
 /// Whether this is where gRPC is called.
 pub(crate) fn is_grpc(path: &str) -> bool {
-    const SERVICES: [&str; 4] = ["/crore.v1.", "/grpc.health.", "/grpc.reflection.", "/lakh."];
+    const SERVICES: [&str; 5] =
+        ["/crore.v1.", "/grpc.health.", "/grpc.reflection.", "/jobworkerp.", "/lakh."];
     SERVICES.iter().any(|service| path.starts_with(service))
 }
 

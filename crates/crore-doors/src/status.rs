@@ -35,9 +35,10 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::Malformed
         | Code::FieldUnknown
         | Code::OutboundDenied
+        | Code::RunnerUnknown
         | Code::CursorInvalid => StatusCode::BAD_REQUEST,
         Code::TokenNeeded => StatusCode::UNAUTHORIZED,
-        Code::ScopeMissing | Code::CrossSite => StatusCode::FORBIDDEN,
+        Code::ScopeMissing | Code::CrossSite | Code::RunnerForbidden => StatusCode::FORBIDDEN,
         Code::HostUnknown => StatusCode::MISDIRECTED_REQUEST,
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -61,51 +62,23 @@ pub(crate) fn answered(response: &Response) -> u16 {
     fault.map_or(response.status().as_u16(), |fault| fault.problem().status)
 }
 
-/// What a code is in gRPC.
-pub(crate) const fn grpc(code: Code) -> tonic::Code {
-    match code {
-        Code::NameEmpty
-        | Code::NameTooLong
-        | Code::NameControl
-        | Code::KeyEmpty
-        | Code::KeyTooLong
-        | Code::KeyControl
-        | Code::PayloadMalformed
-        | Code::BatchReference
-        | Code::TimeRange
-        | Code::LeaseRange
-        | Code::TimeoutRange
-        | Code::RetryRange
-        | Code::LabelRange
-        | Code::TooManyDependencies
-        | Code::CountRange
-        | Code::ScheduleSyntax
-        | Code::ScheduleNever
-        | Code::ScheduleTooOften
-        | Code::ZoneUnknown
-        | Code::LimitSyntax
-        | Code::LimitTooLong
-        | Code::LimitTooDeep
-        | Code::LimitRange
-        | Code::Malformed
-        | Code::FieldUnknown
-        | Code::OutboundDenied
-        | Code::NotAcceptable
-        | Code::MediaType
-        | Code::CursorInvalid => tonic::Code::InvalidArgument,
-        Code::TokenNeeded => tonic::Code::Unauthenticated,
-        Code::ScopeMissing | Code::CrossSite | Code::HostUnknown => tonic::Code::PermissionDenied,
-        Code::NotFound => tonic::Code::NotFound,
-        Code::MethodNotAllowed => tonic::Code::Unimplemented,
-        Code::TooSlow | Code::NotYet => tonic::Code::DeadlineExceeded,
-        Code::Refused => tonic::Code::FailedPrecondition,
-        Code::KeyReused => tonic::Code::AlreadyExists,
-        Code::PayloadTooLarge
-        | Code::BatchTooLarge
-        | Code::BodyTooLarge
-        | Code::TooMany
-        | Code::Full => tonic::Code::ResourceExhausted,
-        Code::Stopping | Code::Unavailable => tonic::Code::Unavailable,
-        Code::Foreign | Code::Corrupt | Code::Poisoned => tonic::Code::Internal,
+/// What a code is in gRPC: what it is in HTTP, in the words of gRPC.
+pub(crate) fn grpc(code: Code) -> tonic::Code {
+    if code == Code::KeyReused {
+        return tonic::Code::AlreadyExists;
+    }
+    match status(code) {
+        StatusCode::UNAUTHORIZED => tonic::Code::Unauthenticated,
+        StatusCode::FORBIDDEN | StatusCode::MISDIRECTED_REQUEST => tonic::Code::PermissionDenied,
+        StatusCode::NOT_FOUND => tonic::Code::NotFound,
+        StatusCode::METHOD_NOT_ALLOWED => tonic::Code::Unimplemented,
+        StatusCode::REQUEST_TIMEOUT => tonic::Code::DeadlineExceeded,
+        StatusCode::CONFLICT => tonic::Code::FailedPrecondition,
+        StatusCode::PAYLOAD_TOO_LARGE
+        | StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::INSUFFICIENT_STORAGE => tonic::Code::ResourceExhausted,
+        StatusCode::SERVICE_UNAVAILABLE => tonic::Code::Unavailable,
+        status if status.is_server_error() => tonic::Code::Internal,
+        _ => tonic::Code::InvalidArgument,
     }
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::{job, limit, queue, schedule, token};
+use crate::commands::{bench, handler, job, limit, queue, schedule, token};
+use crate::config::secret::Secret;
 use crate::config::{Flags, Given};
 use crate::environment;
 use crate::out::Format;
@@ -20,6 +21,13 @@ Examples:
 
 Exit codes: 0 all is well, 1 it failed, 2 it was not said right, 3 there is no such thing,
 4 something is in the way, 5 the server cannot be reached.";
+
+const WORKER_EXAMPLES: &str = "\
+Examples:
+  crore worker --allow-runner command --channel gpu=1    run jobs of the queue gpu here, one at a time
+  crore worker ls                                        list the workers of the server
+
+TERM or Ctrl-C lets jobs finish first; a second one leaves at once.";
 
 /// A job queue in one binary: programs push jobs, workers fetch them, and none is lost.
 #[derive(Debug, Parser)]
@@ -81,12 +89,22 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: token::Command,
     },
-    /// Look at workers
-    Worker {
+    /// Say how jobs of a kind are run by crore itself
+    Handler {
         #[command(flatten)]
         remote: Remote,
         #[command(subcommand)]
-        command: WorkerCommand,
+        command: handler::Command,
+    },
+    /// Run jobs of a server that is elsewhere, as their handlers say; or look at workers
+    #[command(after_help = WORKER_EXAMPLES)]
+    Worker {
+        #[command(flatten)]
+        remote: Remote,
+        #[command(flatten)]
+        hosting: Box<Hosting>,
+        #[command(subcommand)]
+        command: Option<WorkerCommand>,
     },
     /// What happened in the last hours
     Stats {
@@ -101,6 +119,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         remote: Remote,
     },
+    /// Put load on a server, and say how much it takes, how fast, and at what cost
+    Bench(Box<bench::Args>),
     /// Copy a store, whole and checked: that of a running server, or a directory
     #[command(
         after_help = "Examples:\n  crore backup --name nightly-1        a running server makes it, below its store.backups\n  crore backup crore-data copy         no server has crore-data open"
@@ -129,6 +149,12 @@ pub(crate) enum Command {
         /// The directory of the store; no server may have it open. Copy it first
         #[arg(default_value = "crore-data")]
         data: PathBuf,
+    },
+    /// Be the child process of a plugin
+    #[command(name = crate::runners::PLUGIN_HOST, hide = true)]
+    PluginHost {
+        /// The library
+        library: PathBuf,
     },
     /// Print completions for a shell
     #[command(after_help = "For bash: crore completions bash > /etc/bash_completion.d/crore")]
@@ -180,6 +206,15 @@ pub(crate) struct Settings {
     /// An extra listener for programs of another queue: jobber=3000, lakh=50051, lightjq=6400
     #[arg(long, value_name = "NAME=PORT", value_parser = pair)]
     door: Vec<(String, String)>,
+    #[command(flatten)]
+    runners: RunnerFlags,
+    /// Run no jobs: hosts elsewhere do
+    #[arg(long)]
+    no_runners: bool,
+    /// Read the environment of jobworkerp, and its .env file in the current directory; each variable is told with our
+    /// own name for it
+    #[arg(long)]
+    pub(crate) jobworkerp_env: bool,
     /// How long workers may still finish when crore is told to stop [default: 25s]
     #[arg(long, value_name = "SPAN")]
     drain_for: Option<String>,
@@ -198,6 +233,77 @@ pub(crate) struct Settings {
     /// Any other key of the configuration, as caps.payload=4MiB
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     set: Vec<(String, String)>,
+}
+
+/// What jobs are run with.
+#[derive(Debug, Clone, Default, Args)]
+struct RunnerFlags {
+    /// Allow a runner that reaches this machine: command, docker, plugin; may be given several times
+    #[arg(long, value_name = "NAME")]
+    allow_runner: Vec<String>,
+    /// How many jobs of a queue run at a time here [default: default=the number of processors]; may be given several
+    /// times
+    #[arg(long, value_name = "QUEUE=N", value_parser = pair)]
+    channel: Vec<(String, String)>,
+}
+
+impl RunnerFlags {
+    fn put(&self, flags: &mut Flags) {
+        if !self.allow_runner.is_empty() {
+            let allow = Given::Many(self.allow_runner.clone());
+            flags.push(("runners.allow".to_owned(), allow, "--allow-runner"));
+        }
+        for (queue, n) in &self.channel {
+            flags.push((format!("channels.{queue}"), Given::One(n.clone()), "--channel"));
+        }
+    }
+}
+
+/// How a host of runners is to run, as flags. Each is a key of the configuration.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Hosting {
+    /// A TOML file; crore.toml in the current directory is read if it is there
+    #[arg(long, value_name = "FILE", env = environment::CONFIG)]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    runners: RunnerFlags,
+    /// What people call this host [default: a random name]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) name: Option<String>,
+    /// How long jobs may still run when it is told to stop [default: 25s]
+    #[arg(long, value_name = "SPAN")]
+    drain_for: Option<String>,
+    /// How much to write: error, warn, info, debug, trace [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// Any other key of the configuration, as runners.programs=/usr/bin/*
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    set: Vec<(String, String)>,
+}
+
+impl Hosting {
+    /// What the flags say, as keys of the configuration.
+    pub(crate) fn flags(&self) -> Flags {
+        let mut flags = Flags::new();
+        for (key, value) in &self.set {
+            flags.push((key.clone(), Given::One(value.clone()), "--set"));
+        }
+        self.runners.put(&mut flags);
+        let texts = [
+            ("listen.drain-for", &self.drain_for, "--drain-for"),
+            ("log.level", &self.log_level, "--log-level"),
+        ];
+        put_texts(&texts, &mut flags);
+        flags
+    }
+}
+
+/// Keys that are given as they are.
+fn put_texts(texts: &[(&str, &Option<String>, &'static str)], flags: &mut Flags) {
+    for (key, text, flag) in texts {
+        let given = (*text).clone().map(Given::One);
+        flags.extend(given.map(|given| ((*key).to_owned(), given, *flag)));
+    }
 }
 
 /// `NAME=VALUE`.
@@ -229,9 +335,10 @@ impl Settings {
             ("log.format", &self.log_format, "--log-format"),
             ("log.dir", &self.log_dir, "--log-dir"),
         ];
-        for (key, text, flag) in texts {
-            let given = text.clone().map(Given::One);
-            flags.extend(given.map(|given| (key.to_owned(), given, flag)));
+        put_texts(&texts, &mut flags);
+        self.runners.put(&mut flags);
+        if self.no_runners {
+            flags.push(("runners.run".to_owned(), Given::One("false".to_owned()), "--no-runners"));
         }
         let on = [
             ("store.memory", self.memory, "--memory"),
@@ -263,6 +370,16 @@ pub(crate) struct Remote {
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "table")]
     #[arg(display_order = 900)]
     pub(crate) output: Format,
+}
+
+impl Remote {
+    /// The token to show: from the file, or the environment.
+    pub(crate) fn token(&self) -> anyhow::Result<Option<Secret>> {
+        match &self.token_file {
+            Some(path) => Ok(Some(Secret::from_file(path)?)),
+            None => Ok(environment::read(environment::TOKEN).map(Secret::new)),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -106,7 +106,8 @@ pub(crate) async fn drain(
         Ok(0) => tracing::info!("no job is running"),
         Ok(n) => tracing::warn!(
             jobs = n,
-            "jobs are still with their workers, who may report them to the next server"
+            "jobs are still running: workers elsewhere may report theirs to the next server, and those that crore \
+             runs by itself are run again"
         ),
         Err(error) => tracing::error!(%error, "cannot tell whether jobs are running"),
     }

@@ -47,6 +47,12 @@ impl Out {
         writeln!(self.stdout, "{line}")
     }
 
+    /// Bytes, as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stdout.write_all(bytes)?;
+        self.stdout.flush()
+    }
+
     /// What was done, in words; programs see it as a field.
     pub(crate) fn did(&mut self, what: &str) -> io::Result<()> {
         match self.format {
@@ -146,6 +152,9 @@ fn pad(mut table: Table) -> Table {
 fn cell(value: &Value, widest: usize) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
+        Value::Array(items) if items.iter().all(Value::is_string) => {
+            items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+        }
         value => value.to_string(),
     };
     let harmless = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
@@ -168,6 +177,12 @@ mod tests {
         let text = table(&[("ID", "/id"), ("QUEUE", "/at/queue")], &rows).to_string();
         let lines: Vec<_> = text.lines().map(str::trim_end).collect();
         assert_eq!(lines, ["ID  QUEUE", "1   mail", "20  -"]);
+    }
+
+    #[test]
+    fn names_in_a_cell_are_told_as_people_do() {
+        assert_eq!(cell(&json!(["mail", "sms"]), 60), "mail, sms");
+        assert_eq!(cell(&json!([1, "a"]), 60), "[1,\"a\"]");
     }
 
     #[test]

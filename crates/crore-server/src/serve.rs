@@ -24,15 +24,23 @@ use crate::cli::Settings;
 use crate::config::{self, Config, Flags};
 use crate::drain::{self, Closing, Signals, Told};
 use crate::exit::{Failure, Why};
-use crate::{logs, telemetry, welcome};
+use crate::{jobworkerp, logs, runners, telemetry, welcome};
 
 /// How long what nobody waits for may take to end.
 const LEAVE_WITHIN: Duration = Duration::from_millis(100);
 
 /// Runs a server until it is told to stop.
 pub(crate) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let config = understood(settings.config.as_deref(), settings.flags())?;
+    let said = if settings.jobworkerp_env {
+        jobworkerp::load()?;
+        jobworkerp::said()
+    } else {
+        Vec::new()
+    };
+    let flags = [jobworkerp::flags(&said), settings.flags()].concat();
+    let config = understood(settings.config.as_deref(), flags)?;
     let _logs = logs::start(&config)?;
+    jobworkerp::tell(&said);
     let engine = open(&config)?;
     let runtime = runtime()?;
     let served = runtime.block_on(serve(&engine, &config, welcome::serve));
@@ -123,6 +131,29 @@ pub(crate) async fn serve(
     let exporter = telemetry::start(&config.telemetry, &doors)?;
     let (pushing, until) = (doors.push_workers(), doors.clone());
     tokio::spawn(async move { pushing.run(until.closing()).await });
+    let data = (!config.store.memory).then_some(config.store.data.as_path());
+    let runners = runners::all(config, doors.options().outbound.clone(), data)?;
+    let knows = match config.runners.run {
+        true => Arc::clone(&runners),
+        false => runners::elsewhere(doors.options().outbound.clone()),
+    };
+    doors.check_handlers(move |handler| knows.check(handler));
+    let prepared = crore_doors::jobworkerp::prepare(&doors).await;
+    prepared.map_err(|fault| {
+        let problem = fault.problem();
+        let what = problem.field.as_deref().unwrap_or_default();
+        Failure::new(
+            Why::Usage,
+            format!("the Slack worker of jobworkerp: {what}: {}", problem.detail),
+        )
+    })?;
+    for kind in engine.unreadable_handlers().await? {
+        tracing::warn!(%kind, "its handler cannot be read, so nobody runs its jobs: set it anew, or remove it");
+    }
+    if config.runners.run {
+        let (doors, config) = (doors.clone(), config.clone());
+        tokio::spawn(async move { runners::within(doors, runners, &config).await });
+    }
     let closing = Closing::new();
     let mut listeners = JoinSet::new();
     for one in bound {
@@ -173,7 +204,7 @@ async fn look_again(tls: Option<&Tls>) {
 }
 
 /// The certificates of the authorities in a file.
-fn trusted(path: Option<&Path>) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+pub(crate) fn trusted(path: Option<&Path>) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let Some(path) = path else { return Ok(Vec::new()) };
     let wrong = |why: String| {
         Failure::new(Why::Usage, format!("`outbound.ca`: `{}` {why}", path.display()))

@@ -11,8 +11,13 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
 
+use crate::eventually::poll;
 use crate::{Error, Package};
+
+/// How long somebody else may have a copy of a mount.
+const FREE_WITHIN: Duration = Duration::from_secs(30);
 
 /// `$1` is the directory of everything. The inner mount goes first.
 const CLEAR_AWAY: &str = r#"
@@ -59,6 +64,7 @@ impl Mounts {
             .args(["-c", CLEAR_AWAY, "crore-mounts"])
             .arg(&home)
             .stdin(Stdio::piped())
+            .stdout(Stdio::null())
             .process_group(0)
             .spawn()
             .map_err(|error| Error::Failed(format!("no shell: {error}")))?;
@@ -120,13 +126,23 @@ impl Mounts {
         run(command("mount").args(["-o", "loop"]).arg(self.image()).arg(self.inner()))
     }
 
-    /// Unmounts the inner file system; nobody may have a file of it open.
+    /// Unmounts the inner file system; nobody may have a file of it open. Whoever made a mount namespace of his own
+    /// meanwhile has a copy of the mount, and as long as he has, the file system is the one that was cut off: that is
+    /// waited for.
     ///
     /// # Errors
     ///
     /// What the system says.
     pub fn unmount(&self) -> Result<(), String> {
-        run(command("umount").arg(self.inner()))
+        run(command("umount").arg(self.inner()))?;
+        let device = || told(command("losetup").arg("--associated").arg(self.image()));
+        poll(FREE_WITHIN, || {
+            device().map_or_else(Err, |device| match device.as_str() {
+                "" => Ok(()),
+                _ => Err(device),
+            })
+        })
+        .map_err(|device| format!("somebody has a copy of the mount: {device}"))
     }
 
     /// Everything that the inner file system has not put on its disk is gone, and it takes nothing
@@ -161,14 +177,19 @@ impl Drop for Mounts {
 /// Programs of the system lie where a user's path does not always lead.
 fn command(program: &str) -> Command {
     let mut command = Command::new(program);
-    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").stdout(Stdio::null());
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
     command
 }
 
 fn run(command: &mut Command) -> Result<(), String> {
+    told(command).map(drop)
+}
+
+/// What it prints.
+fn told(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(format!("{command:?}: {}: {}", output.status, said.trim()))

@@ -227,7 +227,7 @@ impl Inner {
             let mut spec: Spec = (*job.spec).clone();
             spec.queue = other.queue.clone().unwrap_or(spec.queue);
             spec.priority = other.priority.unwrap_or(spec.priority);
-            self.fill_in(&mut spec);
+            spec.limits = self.limits.keys(&spec);
             Arc::new(spec)
         });
         Event::Edit(Edit { spec, due: other.due })

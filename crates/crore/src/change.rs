@@ -48,8 +48,9 @@ impl Inner {
             return Ok(vec![decided]);
         }
         let mut answers: Vec<Option<Decided>> = vec![None; asked.len()];
-        let mut jobs: Vec<Option<Job>> = asked.iter().map(|(which, _)| self.known(which)).collect();
-        for attempt in 0..TRIES {
+        let mut jobs = self.running.take_all(asked.iter().map(|(which, _)| which));
+        let mut at_hand: Vec<bool> = jobs.iter().map(Option::is_some).collect();
+        for _ in 0..TRIES {
             self.look(&asked, &answers, &mut jobs).await?;
             let (mut made, mut decided) = (Vec::with_capacity(asked.len()), HashSet::new());
             for (place, (_, event)) in asked.iter().enumerate() {
@@ -64,15 +65,16 @@ impl Inner {
                 if decided.contains(&job.id) {
                     continue;
                 }
-                match decide(&job, event, self.dice()) {
+                let dice = self.dice();
+                match decide(&job, event, dice) {
                     Ok(change) => {
+                        let again = |event: &Event| decide(&job, event, dice);
+                        let change = self.followed(&job, event, change, again);
                         decided.insert(job.id);
                         made.push(Made { place, job, change });
                     }
-                    // What is at hand may be old; what the store says is not.
-                    Err(_) if attempt == 0 && self.running.get(job.id).is_some() => {
-                        self.running.forget(job.id);
-                    }
+                    // What was at hand may be old; what the store says is not.
+                    Err(_) if std::mem::take(&mut at_hand[place]) => self.running.forget(job.id),
                     Err(refusal) => answers[place] = Some(Decided::No(refusal)),
                 }
             }
@@ -94,18 +96,13 @@ impl Inner {
     ) -> Result<Option<Decided>, Error> {
         let [(Which::Id(id), event)] = asked else { return Ok(None) };
         let Some(job) = self.running.take(*id) else { return Ok(None) };
-        let Ok(change) = decide(&job, event, self.dice()) else { return Ok(None) };
+        let dice = self.dice();
+        let Ok(change) = decide(&job, event, dice) else { return Ok(None) };
+        let change = self.followed(&job, event, change, |event| decide(&job, event, dice));
         let mut answer = [None];
         self.write(vec![Made { place: 0, job, change }], &mut answer).await?;
         let [decided] = answer;
         Ok(decided)
-    }
-
-    fn known(&self, which: &Which) -> Option<Job> {
-        match which {
-            Which::Id(id) => self.running.get(*id),
-            Which::Client(_) => None,
-        }
     }
 
     /// Looks for the jobs that are not at hand.

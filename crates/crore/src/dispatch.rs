@@ -141,11 +141,8 @@ impl Waiters {
                 list.retain(|place| is_waiting(*place, &self.by_id));
             }
             // Who looked in vain has waited longer than those who came meanwhile.
-            let behind = match list.back() {
-                Some(last) if last.id > id => list.iter().position(|place| place.id > id),
-                _ => None,
-            };
-            list.insert(behind.unwrap_or(list.len()), Place { id, turn });
+            let at = list.partition_point(|place| place.id <= id);
+            list.insert(at, Place { id, turn });
         }
     }
 

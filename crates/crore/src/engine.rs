@@ -15,6 +15,7 @@ use crore_store::{Ailment, Durability, Memory, Store, SystemClock};
 use crate::dispatch::Dispatch;
 use crate::error::Error;
 use crate::events::{Events, Listener};
+use crate::handlers::Handlers;
 use crate::hold::Holds;
 use crate::limits::Limits;
 use crate::results::Results;
@@ -87,6 +88,7 @@ pub(crate) struct Inner {
     pub(crate) holds: Holds,
     pub(crate) results: Results,
     pub(crate) limits: Limits,
+    pub(crate) handlers: Handlers,
     pub(crate) watch: OnceLock<Arc<dyn Watch>>,
     dice: AtomicU64,
     pub(crate) is_quiet: AtomicBool,
@@ -182,6 +184,7 @@ impl Engine {
             holds: Holds::default(),
             results: Results::default(),
             limits: Limits::default(),
+            handlers: Handlers::default(),
             watch: OnceLock::new(),
             dice: AtomicU64::new(seed),
             is_quiet: AtomicBool::new(false),

@@ -1,7 +1,9 @@
 //! Fetch: the next jobs, now or as soon as there are any.
 
-use std::future::poll_fn;
-use std::pin::pin;
+use std::future::{pending, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use crore_core::{Code, Invalid, Job, Name, Span, Time};
@@ -27,6 +29,9 @@ pub struct Fetch {
     pub queues: Vec<Name>,
     /// Only these kinds; `None`: any.
     pub kinds: Option<Vec<Name>>,
+    /// Only jobs are wanted whose kind has a handler, whichever these are at the time, of one of these
+    /// runners (of any, if the list is empty); `kinds` is not looked at then.
+    pub handled: Option<Vec<Name>>,
     /// At most so many.
     pub n: usize,
     /// How several queues are merged.
@@ -41,7 +46,7 @@ impl Fetch {
     /// One job of a queue, if there is one now.
     pub fn new(queue: Name, worker: Name) -> Self {
         let (queues, order) = (vec![queue], Order::Merged);
-        Self { queues, kinds: None, n: 1, order, worker, wait: Span::ZERO }
+        Self { queues, kinds: None, handled: None, n: 1, order, worker, wait: Span::ZERO }
     }
 
     fn check(&self, most: usize) -> Result<(), Invalid> {
@@ -115,24 +120,82 @@ impl Engine {
         self.inner.fetch(&ask).await
     }
 
+    /// The same for somebody who may leave: when `leaves` is over the fetch ends, but not before it has
+    /// what is being taken for it. So nothing waits for the end of a lease that nobody has heard of.
+    pub async fn fetch_unless(
+        &self,
+        ask: Fetch,
+        leaves: impl Future<Output = ()>,
+    ) -> Result<Vec<Job>, Error> {
+        self.inner.fetch_until(&ask, || false, leaves).await
+    }
+
     /// How many fetches wait for a job.
     pub fn waiting(&self) -> usize {
         self.inner.dispatch.waiting()
     }
 }
 
+/// Why somebody who waits looks up.
+enum Woken {
+    /// There may be jobs.
+    Rung,
+    /// It is time.
+    Late,
+    /// He leaves.
+    Left,
+}
+
 impl Inner {
     pub(crate) async fn fetch(&self, ask: &Fetch) -> Result<Vec<Job>, Error> {
-        self.fetch_until(ask, || false).await
+        self.fetch_until(ask, || false, pending()).await
     }
 
-    /// Fetches, and gives up when woken while there is a reason to.
+    /// Fetches, and gives up when woken while there is a reason to, or when it waits and its caller leaves.
     pub(crate) async fn fetch_until(
         &self,
         ask: &Fetch,
         gives_up: impl Fn() -> bool,
+        leaves: impl Future<Output = ()>,
     ) -> Result<Vec<Job>, Error> {
         ask.check(self.caps.fetch)?;
+        let (mut leaves, has_left) = (pin!(leaves), AtomicBool::new(false));
+        let mut leaves = poll_fn(|context| {
+            if has_left.load(Ordering::Relaxed) || leaves.as_mut().poll(context).is_ready() {
+                has_left.store(true, Ordering::Relaxed);
+                return Poll::Ready(());
+            }
+            Poll::Pending
+        });
+        let Some(runners) = &ask.handled else {
+            return self.fetch_these(ask, gives_up, &mut leaves).await;
+        };
+        let ends_at = self.now().after(ask.wait);
+        loop {
+            self.sure_handlers().await?;
+            let book = self.handlers.book();
+            let is_run = |runner: &Name| runners.is_empty() || runners.contains(runner);
+            let kinds = Some(book.kinds(is_run));
+            let ask = Fetch { kinds, wait: ends_at.since(self.now()), ..ask.clone() };
+            let are_same = || Arc::ptr_eq(&book, &self.handlers.book()) && self.handlers.are_sure();
+            let is_changed = || !are_same();
+            let stops = || gives_up() || is_changed();
+            let jobs = self.fetch_these(&ask, stops, &mut leaves).await?;
+            let has_left = has_left.load(Ordering::Relaxed);
+            let is_over = ask.wait.is_zero() || has_left || self.is_quiet() || gives_up();
+            if !jobs.is_empty() || is_over || !is_changed() {
+                return Ok(jobs);
+            }
+        }
+    }
+
+    /// Fetches jobs of the kinds that are named.
+    async fn fetch_these(
+        &self,
+        ask: &Fetch,
+        gives_up: impl Fn() -> bool,
+        leaves: &mut (impl Future<Output = ()> + Unpin),
+    ) -> Result<Vec<Job>, Error> {
         let (jobs, _) = self.claim(ask).await?;
         if !jobs.is_empty() || ask.wait.is_zero() {
             return Ok(jobs);
@@ -152,20 +215,30 @@ impl Inner {
                 return Ok(jobs);
             }
             drop(jobs);
-            if !self.woken(&ticket, ends_at).await && self.now() >= ends_at {
-                return Ok(Vec::new());
+            match self.woken(&ticket, ends_at, leaves).await {
+                Woken::Rung => {}
+                Woken::Late if self.now() < ends_at => {}
+                Woken::Late | Woken::Left => return Ok(Vec::new()),
             }
         }
     }
 
-    /// Waits for a wake-up or a time, and says whether it was a wake-up.
-    async fn woken(&self, ticket: &Ticket<'_>, until: Time) -> bool {
+    /// Waits for a wake-up, a time, or that its caller leaves.
+    async fn woken(
+        &self,
+        ticket: &Ticket<'_>,
+        until: Time,
+        leaves: &mut (impl Future<Output = ()> + Unpin),
+    ) -> Woken {
         let mut sleep = pin!(self.timers.sleep_until(until));
         poll_fn(|context| {
-            if ticket.poll_woken(context).is_ready() {
-                return Poll::Ready(true);
+            if Pin::new(&mut *leaves).poll(context).is_ready() {
+                return Poll::Ready(Woken::Left);
             }
-            sleep.as_mut().poll(context).map(|()| false)
+            if ticket.poll_woken(context).is_ready() {
+                return Poll::Ready(Woken::Rung);
+            }
+            sleep.as_mut().poll(context).map(|()| Woken::Late)
         })
         .await
     }
@@ -174,9 +247,9 @@ impl Inner {
     /// job is before it is taken, so no more are taken at once than fit if each is as large as it may be;
     /// but one always is.
     async fn claim(&self, ask: &Fetch) -> Result<(Vec<Job>, bool), Error> {
-        let mut n = self.fitting(0).min(ask.n);
-        let mut took = self.claim_some(ask, n).await?;
-        let mut came = took.len();
+        let first = self.fitting(0).min(ask.n);
+        let mut took = self.claim_some(ask, first).await?;
+        let (mut n, mut came) = (first, took.len());
         while came == n && took.len() < ask.n {
             let bytes = took.iter().map(|job| job.spec.payload.bytes.len()).sum();
             if bytes >= self.caps.fetch_bytes {
@@ -188,7 +261,7 @@ impl Inner {
             came = jobs.len();
             took.extend(jobs);
         }
-        if took.len() > self.fitting(0) {
+        if took.len() > first {
             // What became due between two of them belongs before what came later.
             took.sort_by_key(|job| (ask.place(job), job.spec.priority, job.live.due, job.id));
         }
@@ -204,7 +277,7 @@ impl Inner {
 
     /// Some of what is there now. If a limit lets more through later, one of those who wait is woken then.
     async fn claim_some(&self, ask: &Fetch, n: usize) -> Result<Vec<Job>, Error> {
-        if self.is_quiet() {
+        if self.is_quiet() || ask.kinds.as_ref().is_some_and(Vec::is_empty) {
             return Ok(Vec::new());
         }
         // Whoever leaves now may have been given jobs, and their leases have to end.

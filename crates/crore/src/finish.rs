@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crore_core::machine::{Again, Event, Outcome, Refusal, Report, decide};
-use crore_core::{Batch, Delivery, Job, JobId, NewJob, Payload, Span, State};
+use crore_core::{Batch, Caps, Delivery, Job, JobId, NewJob, Payload, Span, State, Time};
 use crore_store::jobs::Which;
 
 use crate::change::Decided;
@@ -114,18 +114,20 @@ impl Inner {
             Outcome::Snooze(span) => *span = self.at_most(*span),
             Outcome::Cancel | Outcome::Interrupted => {}
         }
-        self.check_follow_ups("on-done", &mut report.on_done)?;
-        self.check_follow_ups("on-dead", &mut report.on_dead)
+        let check = NewJob::check_brought;
+        self.check_follow_ups("on-done", &mut report.on_done, check)?;
+        self.check_follow_ups("on-dead", &mut report.on_dead, check)
     }
 
     fn at_most(&self, span: Span) -> Span {
         span.min(self.caps.max_ahead)
     }
 
-    fn check_follow_ups(
+    pub(crate) fn check_follow_ups(
         &self,
         field: &str,
         jobs: &mut Vec<NewJob>,
+        check: impl Fn(&NewJob, &Caps, Time) -> Result<(), crore_core::Invalid>,
     ) -> Result<(), crore_core::Invalid> {
         if jobs.is_empty() {
             return Ok(());
@@ -135,9 +137,9 @@ impl Inner {
         batch.check(&self.caps).map_err(|invalid| invalid.inside(field))?;
         *jobs = batch.jobs;
         for (place, job) in jobs.iter_mut().enumerate() {
-            let checked = job.check(&self.caps, now);
+            let checked = check(job, &self.caps, now);
             checked.map_err(|invalid| invalid.inside(&format!("{field}[{place}]")))?;
-            self.fill_in(&mut job.spec);
+            self.fill_in(job);
         }
         Ok(())
     }
@@ -161,12 +163,44 @@ fn finished(decided: Decided) -> Finished {
     }
 }
 
-/// One delivery of a fire-and-forget job was handed over.
 impl Engine {
     /// A job without a lease was handed to its worker, and is done with that.
     pub async fn handed_over(&self, id: JobId, delivery: Delivery) -> Result<Finished, Error> {
-        let asked = vec![(Which::Id(id), Event::HandedOver(delivery))];
-        let mut decided = self.inner.change(asked, decide).await?;
-        Ok(decided.pop().map_or(Finished::NotFound, finished))
+        let mut finished = self.inner.handed_over(std::iter::once((id, delivery))).await?;
+        Ok(finished.pop().unwrap_or(Finished::NotFound))
+    }
+
+    /// Jobs that were fetched are about to be handed to a worker: those without a lease are done with that, all in
+    /// one write. Gives those that he may have: what is another's by now is left out. So is, after an error of the
+    /// store, what has no lease; if that leaves nothing, the error is given.
+    pub async fn hand_over(&self, mut jobs: Vec<Job>) -> Result<Vec<Job>, Error> {
+        let free = jobs.iter().filter(|job| job.spec.lease.is_none());
+        let free: Vec<_> = free.map(|job| (job.id, job.live.delivery)).collect();
+        if free.is_empty() {
+            return Ok(jobs);
+        }
+        let (finished, error) = match self.inner.handed_over(free.into_iter()).await {
+            Ok(finished) => (finished, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let mut finished = finished.iter();
+        jobs.retain(|job| {
+            job.spec.lease.is_some() || matches!(finished.next(), Some(Finished::Yes { .. }))
+        });
+        match error {
+            Some(error) if jobs.is_empty() => Err(error),
+            _ => Ok(jobs),
+        }
+    }
+}
+
+impl Inner {
+    async fn handed_over(
+        &self,
+        held: impl Iterator<Item = (JobId, Delivery)>,
+    ) -> Result<Vec<Finished>, Error> {
+        let event = |(id, delivery)| (Which::Id(id), Event::HandedOver(delivery));
+        let decided = self.change(held.map(event).collect(), decide).await?;
+        Ok(decided.into_iter().map(finished).collect())
     }
 }

@@ -71,6 +71,7 @@
 //! | wait for a result, or hear everything | [`Engine::wait`], [`Engine::listen`] |
 //! | count and trace everything | [`Engine::watch`] |
 //! | let the clock push | [`Engine::set_schedule`] |
+//! | say how jobs of a kind are run, and what follows | [`Engine::set_handler`] |
 //! | hold a rate or a concurrency | [`Engine::set_limit`] |
 //! | cancel, retry, delete, change | [`Engine::act`], [`Engine::act_on_all`] |
 //! | copy it while it is used | [`Engine::backup`] |
@@ -91,6 +92,7 @@ pub mod events;
 pub mod explain;
 pub mod fetch;
 pub mod finish;
+pub mod handlers;
 mod hold;
 mod holders;
 mod leases;

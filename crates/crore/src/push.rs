@@ -65,16 +65,23 @@ impl Inner {
         }
         batch.check(&self.caps)?;
         self.sure_limits().await?;
+        self.sure_handlers().await?;
         let now = self.now();
-        let (mut batch, kept) = Kept::of(batch, |job| job.check(&self.caps, now));
+        let (mut batch, kept) = Kept::of(batch, |job| job.check_brought(&self.caps, now));
         let limits = self.limits.all();
         for job in &mut batch.jobs {
-            self.fill_in(&mut job.spec);
+            self.fill_in(job);
         }
         let seen = self.is_seen();
         let names: Vec<_> = if seen { batch.jobs.iter().map(names).collect() } else { Vec::new() };
         let dues = Dues::of(&batch.jobs, now);
-        let doubt = Doubt::new(|| self.expect(dues));
+        let doubt = Doubt::new(|| {
+            self.expect(dues);
+            // Who does not know what was stored looks through everything.
+            if !Arc::ptr_eq(&limits, &self.limits.all()) {
+                self.sweep_anew();
+            }
+        });
         let stored = self.store.push(batch).await?.into_inner();
         doubt.over();
         self.expect(dues);
@@ -91,8 +98,9 @@ impl Inner {
     }
 
     /// What a job needs before a store sees it, besides what its pusher said.
-    pub(crate) fn fill_in(&self, spec: &mut Spec) {
-        spec.limits = self.limits.keys(spec);
+    pub(crate) fn fill_in(&self, job: &mut NewJob) {
+        self.fill_in_from_handler(job);
+        job.spec.limits = self.limits.keys(&job.spec);
     }
 
     /// Jobs were stored, by a push that began and ended at these times. Their names are not needed if

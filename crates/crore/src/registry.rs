@@ -1,4 +1,4 @@
-//! Handlers and workers: who can do what, and who is there.
+//! Workers: who is there.
 
 use std::sync::Arc;
 
@@ -9,22 +9,6 @@ use crate::engine::Engine;
 use crate::error::Error;
 
 impl Engine {
-    /// Sets the handler of a kind; the engine keeps what it says and does not look into it.
-    pub async fn set_handler(&self, kind: Name, says: impl Into<Arc<str>>) -> Result<(), Error> {
-        let says = self.checked("handler", says.into())?;
-        self.inner.define(Define::set(kind, Value::Handler(says))).await.map(drop)
-    }
-
-    /// Removes the handler of a kind, if there is one.
-    pub async fn remove_handler(&self, kind: Name) -> Result<(), Error> {
-        self.inner.define(Define::remove(Table::Handlers, kind)).await.map(drop)
-    }
-
-    /// All handlers, by kind.
-    pub async fn handlers(&self) -> Result<Vec<Entry>, Error> {
-        self.inner.entries(Table::Handlers).await
-    }
-
     /// A worker is there, and will say so again within the span; otherwise it is forgotten.
     pub async fn set_worker(
         &self,

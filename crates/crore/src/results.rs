@@ -187,12 +187,31 @@ impl Engine {
     /// # }
     /// ```
     pub async fn wait(&self, id: JobId, at_most: Span) -> Result<Option<Ended>, Error> {
-        self.inner.wait(id, at_most).await
+        let Some(ended) = self.ended(id, at_most).await? else { return Ok(None) };
+        let result = self.take_result(id).await?;
+        Ok(Some(Ended { result, ..ended }))
+    }
+
+    /// Waits until a job has ended, at most so long, and leaves its result where it is; `None`: it has
+    /// not. Whoever may have to leave earlier waits here and [takes the result](Self::take_result)
+    /// afterwards: a [wait](Self::wait) that is dropped while it takes has taken for nobody.
+    pub async fn ended(&self, id: JobId, at_most: Span) -> Result<Option<Ended>, Error> {
+        self.inner.ended(id, at_most).await
+    }
+
+    /// How many wait for a job to end.
+    pub fn awaiting(&self) -> usize {
+        self.inner.results.lock().by_job.values().map(Vec::len).sum()
+    }
+
+    /// The result of a job, if it has ended and there is one; one that can be read once is taken away.
+    pub async fn take_result(&self, id: JobId) -> Result<Option<Payload>, Error> {
+        self.inner.take_result(id).await
     }
 }
 
 impl Inner {
-    async fn wait(&self, id: JobId, at_most: Span) -> Result<Option<Ended>, Error> {
+    async fn ended(&self, id: JobId, at_most: Span) -> Result<Option<Ended>, Error> {
         let ends_at = self.now().after(at_most);
         let place = self.results.enter(id);
         // Whoever ends it from here on tells this place.
@@ -202,27 +221,20 @@ impl Inner {
             let told = place.told().ok_or_else(|| Error::NotFound { what: format!("job {id}") });
             return told.map(Some);
         };
-        let ended = if job.live.state.has_ended() {
-            Ended::now(&job)
-        } else {
-            let mut sleep = pin!(self.timers.sleep_until(ends_at));
-            let ended = poll_fn(|context| {
-                if let Poll::Ready(ended) = place.poll(context) {
-                    return Poll::Ready(Some(ended));
-                }
-                sleep.as_mut().poll(context).map(|()| None)
-            });
-            match ended.await {
-                Some(ended) => ended?,
-                None => return Ok(None),
+        if job.live.state.has_ended() {
+            return Ok(Some(Ended::now(&job)));
+        }
+        let mut sleep = pin!(self.timers.sleep_until(ends_at));
+        poll_fn(|context| {
+            if let Poll::Ready(ended) = place.poll(context) {
+                return Poll::Ready(ended.map(Some));
             }
-        };
-        let result = self.read_result(id).await?;
-        Ok(Some(Ended { result, ..ended }))
+            sleep.as_mut().poll(context).map(|()| Ok(None))
+        })
+        .await
     }
 
-    /// The result of a job, if there is one; one that can be read once is taken away.
-    async fn read_result(&self, id: JobId) -> Result<Option<Payload>, Error> {
+    async fn take_result(&self, id: JobId) -> Result<Option<Payload>, Error> {
         let Some(job) = self.store.get(vec![id.into()]).await?.pop().flatten() else {
             return Ok(None);
         };

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crore_core::id::ById;
 use crore_core::{Delivery, Job, JobId, Time};
+use crore_store::jobs::Which;
 
 use crate::timers::NEVER;
 
@@ -27,6 +28,16 @@ struct Jobs {
 fn end_of(job: &Job) -> Option<(Time, JobId, Delivery)> {
     let timeout = job.spec.timeout?;
     Some((job.live.started_at.after(timeout), job.id, job.live.delivery))
+}
+
+impl Jobs {
+    fn take(&mut self, id: JobId) -> Option<Job> {
+        match self.by_id.entry(id) {
+            Entry::Occupied(job) if job.get().spec.timeout.is_none() => Some(job.remove()),
+            Entry::Occupied(job) => Some(job.get().clone()),
+            Entry::Vacant(_) => None,
+        }
+    }
 }
 
 impl Running {
@@ -50,19 +61,21 @@ impl Running {
         first
     }
 
-    /// A job as it was handed out.
-    pub(crate) fn get(&self, id: JobId) -> Option<Job> {
-        self.lock().by_id.get(&id).cloned()
-    }
-
     /// A job as it was handed out, for whoever is about to change it: it need not be at hand any more,
     /// unless it may take too long.
     pub(crate) fn take(&self, id: JobId) -> Option<Job> {
-        match self.lock().by_id.entry(id) {
-            Entry::Occupied(job) if job.get().spec.timeout.is_none() => Some(job.remove()),
-            Entry::Occupied(job) => Some(job.get().clone()),
-            Entry::Vacant(_) => None,
-        }
+        self.lock().take(id)
+    }
+
+    /// The same of many.
+    pub(crate) fn take_all<'a>(&self, which: impl Iterator<Item = &'a Which>) -> Vec<Option<Job>> {
+        let mut running = self.lock();
+        which
+            .map(|which| match which {
+                Which::Id(id) => running.take(*id),
+                Which::Client(_) => None,
+            })
+            .collect()
     }
 
     /// A job is not as it was handed out any more; if it still runs, its run may still take too long.

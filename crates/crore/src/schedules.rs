@@ -8,6 +8,7 @@ use crore_store::registry::{Define, Definition, Entry, Guard, Schedule, Table, V
 use crate::doubt::Doubt;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
+use crate::handlers::is_nobodys;
 use crate::upkeep::Duty;
 
 impl Engine {
@@ -39,9 +40,10 @@ impl Engine {
         missed: Missed,
         job: NewJob,
     ) -> Result<(), Error> {
+        is_nobodys(&name)?;
         let inner = &self.inner;
         let now = inner.now();
-        job.check(&inner.caps, now).map_err(|invalid| invalid.inside("job"))?;
+        job.check_brought(&inner.caps, now).map_err(|invalid| invalid.inside("job"))?;
         check_references(&job)?;
         if timing.next_after(now).is_none() {
             let message = format!("`{timing}` never fires again");
@@ -66,6 +68,7 @@ impl Engine {
 
     /// Removes a schedule, if it is there. What it has pushed stays.
     pub async fn remove_schedule(&self, name: Name) -> Result<(), Error> {
+        is_nobodys(&name)?;
         self.inner.define(Define::remove(Table::Schedules, name)).await.map(drop)
     }
 
@@ -102,7 +105,7 @@ impl Engine {
 }
 
 impl Inner {
-    async fn schedule(&self, name: &Name) -> Result<Option<(Schedule, Entry)>, Error> {
+    pub(crate) async fn schedule(&self, name: &Name) -> Result<Option<(Schedule, Entry)>, Error> {
         let entry = self.entry(Table::Schedules, name).await?;
         Ok(entry.and_then(|entry| match entry.value.clone() {
             Value::Schedule(schedule) => Some((*schedule, entry)),

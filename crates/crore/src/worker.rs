@@ -1,7 +1,7 @@
 //! A worker: jobs of some queues run here, several at a time, until it is told to stop.
 
 use std::fmt::Display;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -154,14 +154,14 @@ impl Worker<'_> {
     fn ask(&self) -> Result<Fetch, Error> {
         let (queues, order) = (self.queues.clone()?, self.order);
         let worker = Name::new("worker", "library")?;
-        Ok(Fetch { queues, kinds: None, n: 1, order, worker, wait: WAIT })
+        Ok(Fetch { queues, kinds: None, handled: None, n: 1, order, worker, wait: WAIT })
     }
 
     /// The next job; `None`: the worker is to stop.
     async fn next(&self, ask: &Fetch) -> Result<Option<Job>, Error> {
         while !self.stop.is_stopped() {
             let inner = &self.engine.inner;
-            match inner.fetch_until(ask, || self.stop.is_stopped()).await {
+            match inner.fetch_until(ask, || self.stop.is_stopped(), pending()).await {
                 Ok(mut jobs) => {
                     if let Some(job) = jobs.pop() {
                         return Ok(Some(job));

@@ -15,15 +15,19 @@ const BENCHES: &[Bench] = &[
     Bench { name: "log", package: "crore-store", target: ["--example", "bench_log"] },
     Bench { name: "engine", package: "crore", target: ["--example", "bench_engine"] },
     Bench { name: "http", package: "crore-server", target: ["--example", "bench_http"] },
+    Bench { name: "grpc", package: "crore-server", target: ["--example", "bench_grpc"] },
+    Bench { name: "runners", package: "crore-server", target: ["--example", "bench_runners"] },
+    Bench { name: "peers", package: "crore-peers", target: ["--bin", "crore-peers"] },
 ];
 
-/// The server that some of them start, built before.
+/// The packages whose benchmarks start the server, which is built before.
+const START_SERVER: [&str; 2] = ["crore-server", "crore-peers"];
 const SERVER: [&str; 6] = ["build", "--release", "-p", "crore-server", "--bin", "crore"];
 
 /// Runs the benchmark that `args` names, with the arguments that follow.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     let run = cargo_args(args)?;
-    if run.contains(&"crore-server") {
+    if START_SERVER.iter().any(|package| run.contains(package)) {
         command::cargo_here(&SERVER)?;
     }
     command::cargo_here(&run)

@@ -49,7 +49,7 @@ const SERVERS: &[&str] = &["--postgres", "--redis-cluster", "--redis", "--mariad
 /// in `RUSTFLAGS`, which would build every dependency a second time.
 #[rustfmt::skip]
 const STEPS: &[Step] = &[
-    Step { name: "set-up", when: Only(Full),  work: Call(|| testservers(&["--xfs", "--faketime", "--prometheus", "--sslscan", "--pypi", "--npm", "--install"])) },
+    Step { name: "set-up", when: Only(Full),  work: Call(|| testservers(&["--xfs", "--faketime", "--prometheus", "--sslscan", "--docker", "--pypi", "--npm", "--install"])) },
     Step { name: "fmt",    when: Always,      work: Cargo(&["fmt", "--all", "--check"]) },
     Step { name: "clippy", when: Always,      work: Cargo(&["clippy", "--workspace", "--features", FEATURES, "--all-targets", "--", "-D", "warnings"]) },
     Step { name: "layers", when: Always,      work: Call(layers::run) },

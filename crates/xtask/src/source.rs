@@ -12,17 +12,20 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Whether this is product code: under `crates/*/src`, and not a module of tests by its name.
+    /// Whether this is product code: under `src` of a crate, and not a module of tests by its name.
     pub(crate) fn is_product(&self) -> bool {
         let mut parts = self.path.split('/').skip(2);
         parts.next() == Some("src") && parts.all(|part| part != "tests" && part != "tests.rs")
     }
 }
 
-/// Every Rust file under `crates/`, sorted by path.
+/// The folders that crates lie in.
+const FOLDERS: [&str; 2] = ["bench", "crates"];
+
+/// Every Rust file of the workspace's crates, sorted by path.
 pub(crate) fn all(root: &Path) -> Result<Vec<Source>, String> {
     let mut found = Vec::new();
-    collect(root, "crates", &mut found)?;
+    FOLDERS.iter().try_for_each(|folder| collect(root, folder, &mut found))?;
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
@@ -55,6 +58,7 @@ mod tests {
         let sources = all(&crate::command::root()).expect("readable");
         let this = sources.iter().find(|source| source.path == "crates/xtask/src/source.rs");
         assert!(this.is_some_and(|source| source.text.contains("this_file_is_found")));
+        assert!(sources.iter().any(|source| source.path == "bench/peers/src/main.rs"));
     }
 
     #[test]

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use crore_testkit::{Dice, Error};
 use tokio::task::JoinSet;
 
-pub(crate) use self::place::UNANSWERED;
 use self::place::Worker;
 use self::shift::Shift;
 use crate::asked::Caller;

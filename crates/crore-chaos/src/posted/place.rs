@@ -10,15 +10,12 @@ use crore_testkit::{Dice, Error};
 
 use super::QUEUE;
 use super::report::Due;
-use crate::desk::Desk;
+use crate::desk::{Desk, UNANSWERED};
 use crate::draft::name;
 
 /// What a push worker is given it has not asked for. In the history it always asks, for so many more jobs than it takes
 /// that one of its questions is older than anything that the server may be about to post.
 const QUESTIONS: usize = 16;
-
-/// How a question ends that no job has answered.
-pub(crate) const UNANSWERED: &str = "nothing was posted";
 
 /// A push worker.
 pub(crate) struct Worker {

@@ -6,7 +6,7 @@ mod lies;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use crore_chaos::{Failed, Harm, Plan, Tally, binary, run};
+use crore_chaos::{Crowd, Failed, Harm, Plan, Tally, binary, crowd, run};
 use crore_testkit::or_skip;
 
 /// The server, built once.
@@ -27,10 +27,11 @@ fn survives(harm: Harm, rounds: u32, seed: u64) -> Option<Tally> {
     let tally = or_skip(tally)?;
     println!("{tally}");
     let least = u64::from(rounds);
-    let Tally { acknowledged, deliveries, posted, accepted, unknown, .. } = tally;
+    let Tally { acknowledged, deliveries, posted, streamed, accepted, unknown, .. } = tally;
     assert!(acknowledged > 2 * least && deliveries > 2 * least, "too little: {tally:?}");
     assert!(accepted > 2 * least && unknown > 0, "too little: {tally:?}");
     assert!(posted > least / 4, "too little was posted: {tally:?}");
+    assert!(streamed > least / 4, "too little was streamed: {tally:?}");
     assert_eq!((tally.lost, tally.doubled), (0, 0));
     Some(tally)
 }
@@ -42,6 +43,17 @@ fn reports_go_on_when_the_disk_is_filled_by_others() {
         let Some(tally) = survives(Harm::Fill, 20, seed) else { return };
         assert_eq!(tally.given_up, 0, "seed {seed}");
     }
+}
+
+/// The full minute is `crore-chaos crowd`.
+#[test]
+fn every_job_ends_once_though_a_hundred_workers_come_and_go() {
+    let time = std::time::Duration::from_secs(6);
+    let tally = crowd(&Crowd { workers: 100, time, seed: 1, server: SERVER.clone(), keep: true });
+    let tally = tally.unwrap_or_else(|failed| panic!("{failed}"));
+    println!("{tally}");
+    assert!(tally.acknowledged > 200 && tally.streamed >= tally.done, "too little: {tally:?}");
+    assert!(tally.streamed > tally.acknowledged, "nobody left anything behind: {tally:?}");
 }
 
 /// A thousand kills and a hundred power cuts, in parts that run side by side.

@@ -129,6 +129,11 @@ impl Outcome {
         Self::new(report::Outcome::Failed(v1::Failed { error, never, ..v1::Failed::default() }))
     }
 
+    /// It went badly, and everything that can be said about that.
+    pub fn failure(failed: v1::Failed) -> Self {
+        Self::new(report::Outcome::Failed(failed))
+    }
+
     /// Not yet: it is to run again after this, at no cost in attempts.
     pub fn snooze(span: Duration) -> Self {
         let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);

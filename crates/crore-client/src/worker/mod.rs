@@ -3,6 +3,7 @@
 mod delivery;
 mod running;
 mod session;
+mod way;
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -12,14 +13,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crore_wire::grpc::v1;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 
 pub use delivery::{Delivery, Outcome, Reply};
+pub use way::{Says, Way};
 
+use crate::Error;
 use crate::backoff::Backoff;
-use crate::{Client, Error};
 use running::Running;
+use session::{Stopping, Times};
 
 /// How long running jobs may take when a worker stops.
 const GRACE: Duration = Duration::from_secs(30);
@@ -30,10 +34,12 @@ type Handler = Arc<dyn Fn(Delivery) -> Handling + Send + Sync>;
 /// Runs jobs of a server, as many at a time as it has slots.
 #[must_use = "a worker does nothing until it is run"]
 pub struct Worker {
-    client: Client,
+    way: Way,
     hello: v1::Hello,
     handlers: HashMap<String, Handler>,
-    grace: Duration,
+    /// What runs every kind.
+    any: Option<Handler>,
+    times: Times,
     stop: Stop,
 }
 
@@ -57,12 +63,13 @@ impl Stop {
 
 impl Worker {
     /// A worker with one slot, a fresh incarnation, and the queues that are named after its kinds.
-    pub fn new(client: &Client) -> Self {
+    pub fn new(way: impl Into<Way>) -> Self {
         let incarnation =
             format!("{:016x}{:016x}", getrandom::u64().unwrap_or_default(), std::process::id());
         let hello = v1::Hello { slots: 1, incarnation, ..v1::Hello::default() };
-        let (client, stop) = (client.clone(), Stop::default());
-        Self { client, hello, handlers: HashMap::new(), grace: GRACE, stop }
+        let (way, stop) = (way.into(), Stop::default());
+        let times = Times { grace: GRACE, ending: Duration::ZERO };
+        Self { way, hello, handlers: HashMap::new(), any: None, times, stop }
     }
 
     /// Takes jobs from this queue; from those named after its kinds, if none is said.
@@ -97,7 +104,14 @@ impl Worker {
 
     /// How long running jobs may take when the worker stops; 30 s unless told otherwise.
     pub fn grace(mut self, grace: Duration) -> Self {
-        self.grace = grace;
+        self.times.grace = grace;
+        self
+    }
+
+    /// How long it may then take to end, once it was asked to by its token; not at all, unless told otherwise. What
+    /// has not ended by then is handed back all the same.
+    pub fn ending(mut self, ending: Duration) -> Self {
+        self.times.ending = ending;
         self
     }
 
@@ -132,6 +146,20 @@ impl Worker {
         self
     }
 
+    /// Runs every job of its queues whose kind has a handler on the server of one of these runners, whichever these are
+    /// at the time; what the handler says comes [with the job](v1::Delivered::handler). This is how runners get their
+    /// jobs: there are no kinds besides.
+    pub fn run_handlers<F, R>(mut self, runners: Vec<String>, run: F) -> Self
+    where
+        F: Fn(Delivery) -> R + Send + Sync + 'static,
+        R: Future<Output = Outcome> + Send + 'static,
+    {
+        self.hello.runs_handlers = true;
+        self.hello.runners = runners;
+        self.any = Some(Arc::new(move |delivery| -> Handling { Box::pin(run(delivery)) }));
+        self
+    }
+
     /// Stops it from elsewhere.
     pub fn stopper(&self) -> Stop {
         self.stop.clone()
@@ -145,7 +173,9 @@ impl Worker {
 
     /// The same, until `shutdown` comes.
     pub async fn run_until(mut self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        self.hello.kinds = self.handlers.keys().cloned().collect();
+        if self.any.is_none() {
+            self.hello.kinds = self.handlers.keys().cloned().collect();
+        }
         if self.hello.queues.is_empty() {
             self.hello.queues = self.hello.kinds.clone();
         }
@@ -160,27 +190,40 @@ impl Worker {
 
     async fn run_here(self) -> Result<(), Error> {
         let mut backoff = Backoff::new();
-        let mut running = Running::new(self.handlers);
+        let mut running = Running::new(self.handlers, self.any);
+        let mut stopping = Stopping::new(self.times);
         loop {
             let hello = v1::Hello { held: running.held(), ..self.hello.clone() };
             let ended = session::run(
-                self.client.work(),
+                &self.way,
                 hello,
                 &mut running,
-                (&self.stop.0, self.grace),
+                (&self.stop.0, &mut stopping),
                 &mut backoff,
             );
-            match ended.await {
+            let error = match ended.await {
                 Ok(()) => return Ok(()),
                 Err(Error::Refused(problem)) => return Err(Error::Refused(problem)),
-                Err(error) if self.stop.0.is_cancelled() && running.is_idle() => {
+                Err(error) => error,
+            };
+            if self.stop.0.is_cancelled() {
+                stopping.begin();
+                if running.is_idle() {
                     tracing::debug!(%error, "the connection broke while the worker stopped");
                     return Ok(());
                 }
-                Err(error) => {
-                    tracing::warn!(%error, "the connection broke; trying again");
-                    tokio::time::sleep_until(tokio::time::Instant::now() + backoff.next()).await;
+                if stopping.is_over() {
+                    // Nobody is there to hand them back to; their leases end.
+                    running.stop_all();
+                    return Err(error);
                 }
+            }
+            tracing::warn!(%error, "the connection broke; trying again");
+            let again = Instant::now() + backoff.next();
+            tokio::select! {
+                () = sleep_until(again) => {}
+                () = self.stop.0.cancelled(), if !stopping.has_begun() => {}
+                () = stopping.over() => {}
             }
         }
     }

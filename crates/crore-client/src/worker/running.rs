@@ -24,6 +24,7 @@ type Number = u64;
 /// What a worker is at.
 pub(super) struct Running {
     handlers: HashMap<String, Handler>,
+    any: Option<Handler>,
     jobs: HashMap<Number, (u64, CancellationToken)>,
     /// Reports that were not answered yet, and are said again on another connection.
     unanswered: HashMap<Number, v1::Report>,
@@ -32,9 +33,9 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn new(handlers: HashMap<String, Handler>) -> Self {
+    pub(super) fn new(handlers: HashMap<String, Handler>, any: Option<Handler>) -> Self {
         let (events, says) = mpsc::unbounded_channel();
-        Self { handlers, jobs: HashMap::new(), unanswered: HashMap::new(), events, says }
+        Self { handlers, any, jobs: HashMap::new(), unanswered: HashMap::new(), events, says }
     }
 
     /// Whether nothing runs and nothing waits for an answer.
@@ -55,16 +56,15 @@ impl Running {
         let cancel = CancellationToken::new();
         self.jobs.insert(number, (id, cancel.clone()));
         let events = self.events.clone();
-        let handler = self.handlers.get(&job.kind).cloned();
+        let handler = self.any.as_ref().or_else(|| self.handlers.get(&job.kind)).cloned();
         let delivery = Delivery::new(job, cancel.clone(), events.clone());
         tokio::spawn(async move {
             // A handler that panics has failed, and takes nobody with it.
-            let over = Over { id, number, events };
-            let outcome = match handler {
+            let mut over = Over { id, number, events, outcome: None };
+            over.outcome = Some(match handler {
                 Some(handler) => run(&handler, delivery, &cancel).await,
                 None => Outcome::interrupted(),
-            };
-            over.say(outcome);
+            });
         });
     }
 
@@ -76,10 +76,18 @@ impl Running {
 
     /// A report was answered.
     pub(super) fn answered(&mut self, finished: &v1::Finished) {
-        self.unanswered.remove(&finished.delivery);
-        if finished.verdict() != v1::Verdict::Finished {
-            let (id, verdict) = (finished.id, finished.verdict());
-            tracing::warn!(id, ?verdict, problem = ?finished.problem, "a report does not count");
+        let said = self.unanswered.remove(&finished.delivery);
+        if finished.verdict() == v1::Verdict::Finished {
+            return;
+        }
+        let (id, verdict) = (finished.id, finished.verdict());
+        tracing::warn!(id, ?verdict, problem = ?finished.problem, "a report does not count");
+        if verdict == v1::Verdict::Refused
+            && let Some(less) = said.and_then(|said| less_than(&said, finished))
+        {
+            // The job is still this worker's, and would be for ever: it has failed, of that.
+            self.jobs.insert(less.delivery, (less.id, CancellationToken::new()));
+            let _ = self.events.send(Event::Over(less));
         }
     }
 
@@ -106,6 +114,11 @@ impl Running {
         self.jobs.contains_key(&report.delivery)
     }
 
+    /// Everything that runs is asked to stop.
+    pub(super) fn stop_all(&self) {
+        self.jobs.values().for_each(|(_, cancel)| cancel.cancel());
+    }
+
     /// Hands everything back that runs.
     pub(super) fn interrupt(&mut self) -> Vec<v1::Report> {
         let jobs = std::mem::take(&mut self.jobs);
@@ -125,6 +138,22 @@ impl Running {
     pub(super) fn unanswered(&self) -> Vec<v1::Report> {
         self.unanswered.values().cloned().collect()
     }
+}
+
+/// What is reported instead of something that was refused: a failure, in words alone; `None`: it was no more than that.
+fn less_than(said: &v1::Report, refused: &v1::Finished) -> Option<v1::Report> {
+    if let Some(v1::report::Outcome::Failed(v1::Failed { detail: None, .. })) = &said.outcome
+        && said.on_done.is_empty()
+        && said.on_dead.is_empty()
+    {
+        return None;
+    }
+    let why = refused
+        .problem
+        .as_ref()
+        .map_or_else(String::new, |problem| format!(": {}: {}", problem.field, problem.message));
+    let outcome = Outcome::dead(format!("what was reported was refused{why}"));
+    Some(report(said.id, said.delivery, outcome))
 }
 
 fn report(id: u64, delivery: Number, outcome: Outcome) -> v1::Report {
@@ -150,18 +179,15 @@ struct Over {
     id: u64,
     number: Number,
     events: mpsc::UnboundedSender<Event>,
-}
-
-impl Over {
-    fn say(self, outcome: Outcome) {
-        let _ = self.events.send(Event::Over(report(self.id, self.number, outcome)));
-        std::mem::forget(self);
-    }
+    /// `None`: its handler panicked.
+    outcome: Option<Outcome>,
 }
 
 impl Drop for Over {
     fn drop(&mut self) {
-        let panicked = Outcome::failed("the handler panicked");
-        let _ = self.events.send(Event::Over(report(self.id, self.number, panicked)));
+        let outcome = self.outcome.take();
+        let outcome = outcome.unwrap_or_else(|| Outcome::failed("the handler panicked"));
+        // Nobody waits for it when the worker is gone.
+        let _ = self.events.send(Event::Over(report(self.id, self.number, outcome)));
     }
 }

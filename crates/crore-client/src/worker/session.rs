@@ -1,60 +1,46 @@
 //! One connection of a worker.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::future::pending;
 use std::time::Duration;
 
 use crore_wire::grpc::v1;
-use crore_wire::grpc::v1::work_client::WorkClient;
-use futures_util::Stream;
-use tokio::sync::mpsc;
+use futures_util::StreamExt;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::running::{Event, Running};
+use super::way::{Says, Way};
 use crate::Error;
 use crate::backoff::Backoff;
-use crate::client::Line;
 
 /// How many things are said in one message.
 const AT_ONCE: usize = 1000;
 
-/// What is said, as a stream.
-struct Says(mpsc::UnboundedReceiver<v1::WorkerSays>);
-
-impl Stream for Says {
-    type Item = v1::WorkerSays;
-
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<v1::WorkerSays>> {
-        self.0.poll_recv(context)
-    }
-}
-
 /// Works on one connection until it breaks, or the worker is stopped and has nothing left to do.
 pub(super) async fn run(
-    mut client: WorkClient<Line>,
+    way: &Way,
     hello: v1::Hello,
     running: &mut Running,
-    (stop, grace): (&CancellationToken, Duration),
+    (stop, stopping): (&CancellationToken, &mut Stopping),
     backoff: &mut Backoff,
 ) -> Result<(), Error> {
-    let (says, to_say) = mpsc::unbounded_channel();
+    let (says, to_say) = Says::new();
     let say = |message| says.send(message).map_err(|_| Error::Unknown);
     say(v1::WorkerSays { hello: Some(hello), ..v1::WorkerSays::default() })?;
-    let mut hears = client.stream(Says(to_say)).await?.into_inner();
-    let mut stopped: Option<Instant> = None;
+    let mut hears = way.open(to_say).await?;
+    if stopping.has_begun() {
+        say(v1::WorkerSays { drain: true, ..v1::WorkerSays::default() })?;
+    }
     let mut events = Vec::with_capacity(AT_ONCE);
     let mut is_welcome = false;
     loop {
-        if stopped.is_some() && running.is_idle() {
+        if stopping.has_begun() && running.is_idle() {
             return Ok(());
         }
         tokio::select! {
-            heard = hears.message() => {
-                let heard = heard?.ok_or(Error::Unknown)?;
+            heard = hears.next() => {
+                let heard = heard.ok_or(Error::Unknown)??;
                 if let Some(welcome) = &heard.welcome {
                     backoff.reset();
                     is_welcome = true;
@@ -69,18 +55,27 @@ pub(super) async fn run(
                 running.stop(&heard.stop);
                 heard.jobs.into_iter().for_each(|job| running.begin(job));
             }
-            n = running.says.recv_many(&mut events, AT_ONCE), if is_welcome && n_any(&events) => {
-                if n > 0 {
-                    say(gathered(running, &mut events))?;
+            // It has a sender of its own, so that there is always another one to come.
+            _ = running.says.recv_many(&mut events, AT_ONCE), if is_welcome => {
+                // Short jobs that came together end together, and are reported in one message.
+                yield_now().await;
+                while events.len() < AT_ONCE && let Ok(event) = running.says.try_recv() {
+                    events.push(event);
                 }
+                say(gathered(running, &mut events))?;
             }
-            () = stop.cancelled(), if stopped.is_none() => {
-                stopped = Some(Instant::now() + grace);
+            () = stop.cancelled(), if !stopping.has_begun() => {
+                stopping.begin();
                 say(v1::WorkerSays { drain: true, ..v1::WorkerSays::default() })?;
             }
-            () = sleep_until(stopped.unwrap_or_else(Instant::now)), if stopped.is_some_and(|at| at > Instant::now()) => {}
+            () = stopping.next() => {}
         }
-        if stopped.is_some_and(|at| at <= Instant::now()) {
+        let now = Instant::now();
+        if stopping.finish_by.is_some_and(|at| at <= now) && stopping.end_by.is_none() {
+            running.stop_all();
+            stopping.end_by = Some(now + stopping.times.ending);
+        }
+        if stopping.end_by.is_some_and(|at| at <= now) {
             let finish = running.interrupt();
             if !finish.is_empty() {
                 say(v1::WorkerSays { finish, ..v1::WorkerSays::default() })?;
@@ -89,9 +84,62 @@ pub(super) async fn run(
     }
 }
 
-/// What was gathered is said before more is.
-fn n_any(events: &[Event]) -> bool {
-    events.is_empty()
+/// How long what runs may go on when the worker is told to stop, and how long it may then take to end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    pub(super) grace: Duration,
+    pub(super) ending: Duration,
+}
+
+/// How far a stop has come; it goes on when the connection breaks.
+#[derive(Debug)]
+pub(super) struct Stopping {
+    times: Times,
+    /// What runs may finish until then.
+    finish_by: Option<Instant>,
+    /// It was asked to stop, and may end until then; then it is handed back.
+    end_by: Option<Instant>,
+}
+
+impl Stopping {
+    pub(super) const fn new(times: Times) -> Self {
+        Self { times, finish_by: None, end_by: None }
+    }
+
+    pub(super) const fn has_begun(&self) -> bool {
+        self.finish_by.is_some()
+    }
+
+    /// The worker is told to stop; to be told twice changes nothing.
+    pub(super) fn begin(&mut self) {
+        self.finish_by.get_or_insert_with(|| Instant::now() + self.times.grace);
+    }
+
+    /// When nothing is waited for any more.
+    fn over_at(&self) -> Option<Instant> {
+        self.end_by.or_else(|| Some(self.finish_by? + self.times.ending))
+    }
+
+    /// Whether all the time for it is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.over_at().is_some_and(|at| at <= Instant::now())
+    }
+
+    /// Comes when it is.
+    pub(super) async fn over(&self) {
+        match self.over_at() {
+            Some(at) => sleep_until(at).await,
+            None => pending().await,
+        }
+    }
+
+    /// Comes when there is something to do.
+    async fn next(&self) {
+        match self.end_by.or(self.finish_by).filter(|at| *at > Instant::now()) {
+            Some(at) => sleep_until(at).await,
+            None => pending().await,
+        }
+    }
 }
 
 /// What running jobs have said, in one message.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::ConnectInfo;
 use crore_core::Name;
 use http::header::AUTHORIZATION;
-use http::{HeaderValue, Method, Request, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, Uri};
 
 /// The name in the certificate that the other end of a connection has shown, put into each request by
 /// the accept loop.
@@ -18,7 +18,7 @@ pub(crate) struct Certificate(pub(crate) Arc<str>);
 const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
 
 /// The header by which a call is found again in logs.
-pub(crate) const REQUEST_ID: &str = "x-request-id";
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What is known of a call before it is served: where it comes from, what it brings to show, and what it
 /// asks for.
@@ -44,7 +44,8 @@ impl Caller {
             peer: extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer),
             certificate: extensions.get().cloned(),
             shown: (shown.next(), shown.next()),
-            is_forwarded: FORWARDED.iter().any(|name| headers.contains_key(*name)),
+            // A request has a handful of headers: to look at each is quicker than to look for four.
+            is_forwarded: headers.keys().any(|name| FORWARDED.contains(&name.as_str())),
             method: request.method().clone(),
             uri: request.uri().clone(),
             request_id: headers.get(REQUEST_ID).cloned(),

@@ -6,9 +6,10 @@ use crore::events::Heard;
 use crore::store::registry::{Entry, Value};
 use crore::store::views;
 use crore_core::schedule::Timing;
-use crore_core::{Code, Invalid, Name, State, Time, limit};
+use crore_core::{Code, Handler, Invalid, Name, State, Time, limit};
 use crore_wire::Format;
 use crore_wire::api::events::WhichEvents;
+use crore_wire::api::handlers::SetHandler;
 use crore_wire::api::words::Missed;
 use crore_wire::api::{Labels, act as api};
 use crore_wire::grpc::v1::{self, act_request, admin_server};
@@ -21,7 +22,8 @@ use super::fault::{failed, invalid, missing};
 use crate::Doors;
 use crate::audit::About;
 use crate::http::{
-    Far, Hearing, about, asked, far, next_at, shown_limit, shown_worker, told_event,
+    Far, Hearing, about, all_workers, asked, far, next_at, set_handler, shown_handler, shown_limit,
+    told_event,
 };
 
 /// The service.
@@ -108,13 +110,45 @@ impl admin_server::Admin for Service {
         done(format!("limit {name}"), self.0.engine().remove_limit(name).await)
     }
 
+    async fn list_handlers(&self, _: Request<v1::Nothing>) -> Answer<v1::Handlers> {
+        let all = self.0.engine().handlers().await.map_err(failed)?;
+        let shown = all.iter().map(|(kind, known)| handler(&self.0, kind, &known.handler));
+        let unreadable = self.0.engine().unreadable_handlers().await.map_err(failed)?;
+        let unreadable = unreadable.iter().map(ToString::to_string).collect();
+        Ok(Response::new(v1::Handlers { handlers: shown.collect(), unreadable }))
+    }
+
+    async fn set_handler(&self, request: Request<v1::Handler>) -> Answer<v1::Handler> {
+        let ask = request.into_inner();
+        let kind = name("kind", &ask.kind)?;
+        let says: SetHandler = Format::Json.decode(ask.handler.as_bytes()).map_err(invalid)?;
+        let set = set_handler(&self.0, &kind, says).await?;
+        let mut response = Response::new(handler(&self.0, &kind, &set));
+        response.extensions_mut().insert(About(format!("handler {kind}")));
+        Ok(response)
+    }
+
+    async fn delete_handler(&self, request: Request<v1::Named>) -> Answer<v1::Nothing> {
+        let kind = name("name", &request.into_inner().name)?;
+        done(format!("handler {kind}"), self.0.engine().remove_handler(kind).await)
+    }
+
     async fn list_workers(&self, _: Request<v1::Nothing>) -> Answer<v1::Workers> {
-        let entries = self.0.engine().workers().await.map_err(failed)?;
-        let workers = entries.iter().filter_map(|entry| shown_worker(Format::Json, entry));
-        let workers = workers.map(|shown| v1::Worker {
+        let workers = all_workers(&self.0, Format::Json).await.map_err(failed)?;
+        let workers = workers.into_iter().map(|shown| v1::Worker {
             name: shown.name,
             about: String::from_utf8_lossy(shown.about.bytes()).into_owned(),
             until_ms: shown.until.map(|until| until.0.as_millis()),
+            stream: shown.stream.map(|stream| v1::WorkerStream {
+                incarnation: stream.incarnation,
+                version: stream.version.unwrap_or_default(),
+                queues: stream.queues,
+                kinds: stream.kinds,
+                slots: stream.slots as u32,
+                running: stream.running as u32,
+                since_ms: stream.since.0.as_millis(),
+                heard_ms: stream.heard.0.as_millis(),
+            }),
         });
         Ok(Response::new(v1::Workers { workers: workers.collect() }))
     }
@@ -179,6 +213,13 @@ fn outside(outer: &str, mut invalid: Invalid) -> Invalid {
     let field = invalid.field.strip_prefix(outer).unwrap_or(&invalid.field);
     invalid.field = field.strip_prefix('.').unwrap_or(field).to_owned();
     invalid
+}
+
+/// A handler, as it is shown.
+fn handler(doors: &Doors, kind: &Name, known: &Handler) -> v1::Handler {
+    let shown = shown_handler(doors, kind, known, Format::Json);
+    let handler = String::from_utf8_lossy(&Format::Json.encode(&shown)).into_owned();
+    v1::Handler { kind: kind.to_string(), handler }
 }
 
 fn schedule(doors: &Doors, entry: &Entry) -> Option<v1::Schedule> {

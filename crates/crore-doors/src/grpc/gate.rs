@@ -1,7 +1,6 @@
 //! Who may call, and what is answered where there is nothing to call.
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::extract::Request;
 use axum::response::Response;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
@@ -11,6 +10,7 @@ use super::hurry::hurried;
 use super::web::is_web;
 use super::{Needs, count};
 use crate::Doors;
+use crate::around::Next;
 use crate::http::{Fault, Gate, admit_any};
 use crate::telemetry::Context;
 
@@ -29,11 +29,7 @@ pub(super) struct Entry {
 }
 
 /// Admits a call, or says why not in a status. How it ends is counted either way.
-pub(super) async fn admit(
-    State(entry): State<Entry>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn admit(entry: Entry, mut request: Request, next: Next) -> Response {
     if let Some(context) = Context::of(request.headers()) {
         request.extensions_mut().insert(context);
     }
@@ -42,7 +38,7 @@ pub(super) async fn admit(
     let request = hurried(call, doors.options().body_time, request);
     let response = match needs {
         Needs::Nothing => next.run(request).await,
-        Needs::Any => admit_any(State(doors), request, next).await,
+        Needs::Any => admit_any(doors, request, next).await,
         Needs::One(scope) => Gate { doors, scope }.pass(request, next).await,
     };
     let said = response.extensions();

@@ -13,13 +13,15 @@ use crore_core::{Batch, Invalid, Job, JobId, Name, Span, Time};
 use crore_wire::api::job::{Show, Which};
 use crore_wire::api::push::{DOOR, Took};
 use crore_wire::grpc::v1::{self, change_request, job_ref, jobs_server};
-use futures_util::stream::{FuturesOrdered, Stream, StreamExt};
+use futures_util::stream::{Stream, StreamExt};
+use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::fault::{failed, invalid, missing};
+use super::under_way::UnderWay;
 use crate::Doors;
 use crate::audit::About;
-use crate::http::{Fault, acted, ended, find, told, trace, unacceptable};
+use crate::http::{Fault, Key, acted, ended, find, keyed, told, trace, unacceptable};
 use crate::telemetry::Context;
 
 /// The service.
@@ -43,7 +45,7 @@ impl jobs_server::Jobs for Service {
             doors: self.0.clone(),
             context,
             comes: Some(request.into_inner()),
-            under_way: FuturesOrdered::new(),
+            under_way: UnderWay::new(),
         }))
     }
 
@@ -168,12 +170,17 @@ fn context<T>(request: &Request<T>) -> Option<Arc<str>> {
 
 async fn push(
     doors: Doors,
-    ask: v1::PushRequest,
+    mut ask: v1::PushRequest,
     context: Option<Arc<str>>,
 ) -> Result<v1::PushResponse, Status> {
-    let tag = ask.tag;
-    let (batch, faults) = read(ask, context.as_ref()).map_err(invalid)?;
-    let pushes = doors.engine().push_all(batch).await.map_err(failed)?;
+    let tag = std::mem::take(&mut ask.tag);
+    let key = match ask.idempotency_key.as_str() {
+        "" => None,
+        key => Some(Key::new("idempotency_key", key).map_err(invalid)?),
+    };
+    let said = key.as_ref().map(|_| ask.encode_to_vec()).unwrap_or_default();
+    let (batch, faults) = read(ask, context.as_ref(), key.as_ref()).map_err(invalid)?;
+    let pushes = keyed(&doors, &said, key.as_ref(), batch).await?;
     Ok(v1::PushResponse { tag, ..answer(pushes, faults) })
 }
 
@@ -182,15 +189,21 @@ type Faults = Vec<(usize, Invalid)>;
 
 /// Reads the jobs of a batch one by one. One that cannot be read stands in the batch as one that no check
 /// lets through, so that each keeps its place and whoever refers to it is told.
-fn read(ask: v1::PushRequest, context: Option<&Arc<str>>) -> Result<(Batch, Faults), Invalid> {
+fn read(
+    ask: v1::PushRequest,
+    context: Option<&Arc<str>>,
+    key: Option<&Key>,
+) -> Result<(Batch, Faults), Invalid> {
     let groups = ask.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
     let (mut jobs, mut faults) = (Vec::with_capacity(ask.jobs.len()), Faults::new());
     for (n, job) in ask.jobs.into_iter().enumerate() {
-        jobs.push(match job.read() {
-            Ok(mut job) => {
-                trace(&mut job.spec, context);
-                job
-            }
+        let read = job.read().and_then(|mut job| {
+            trace(&mut job.spec, context);
+            key.map_or(Ok(()), |key| key.mark(n, &mut job.spec))?;
+            Ok(job)
+        });
+        jobs.push(match read {
+            Ok(job) => job,
             Err(invalid) => {
                 faults.push((n, invalid.inside(&format!("jobs[{n}]"))));
                 unacceptable()?
@@ -223,25 +236,20 @@ pub(super) fn pushed(place: usize, taken: Taken) -> v1::Pushed {
     }
 }
 
-/// How many batches of one stream may be on their way to the disk.
-const MOST_UNDER_WAY: usize = 64;
-
-type Pushed = Pin<Box<dyn Future<Output = Result<v1::PushResponse, Status>> + Send>>;
-
 /// A stream of batches: each is pushed as soon as it is here, and answered when it is on the disk.
 pub(super) struct Pushing {
     doors: Doors,
     context: Option<Arc<str>>,
     /// `None`: there will be nothing more.
     comes: Option<Streaming<v1::PushRequest>>,
-    under_way: FuturesOrdered<Pushed>,
+    under_way: UnderWay<Result<v1::PushResponse, Status>>,
 }
 
 impl Stream for Pushing {
     type Item = Result<v1::PushResponse, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, waking: &mut Waking<'_>) -> Poll<Option<Self::Item>> {
-        while self.under_way.len() < MOST_UNDER_WAY
+        while self.under_way.has_room()
             && let Some(comes) = &mut self.comes
             && let Poll::Ready(came) = comes.poll_next_unpin(waking)
         {
@@ -249,22 +257,22 @@ impl Stream for Pushing {
                 Some(Ok(ask)) if self.doors.engine().is_stopping() => {
                     drop(ask);
                     self.comes = None;
-                    let stopping = async { Err(failed(crore::Error::Stopping)) };
-                    self.under_way.push_back(Box::pin(stopping));
+                    self.under_way.push(0, async { Err(failed(crore::Error::Stopping)) });
                 }
                 Some(Ok(ask)) => {
+                    let bytes = ask.encoded_len();
                     let pushed = push(self.doors.clone(), ask, self.context.clone());
-                    self.under_way.push_back(Box::pin(pushed));
+                    self.under_way.push(bytes, pushed);
                 }
                 // What came before is answered all the same.
                 Some(Err(status)) => {
                     self.comes = None;
-                    self.under_way.push_back(Box::pin(async { Err(status) }));
+                    self.under_way.push(0, async { Err(status) });
                 }
                 None => self.comes = None,
             }
         }
-        match self.under_way.poll_next_unpin(waking) {
+        match self.under_way.poll_next(waking) {
             Poll::Ready(None) if self.comes.is_some() => Poll::Pending,
             polled => polled,
         }

@@ -4,8 +4,8 @@
 //! (who may call), which also sees to it that one message comes in time (`hurry`), and that how the call ends is
 //! counted (`count`).
 //!
-//! The services are `crore.v1.Jobs`, `Work` and `Admin`, `lakh.Lakh`, `grpc.health.v1.Health`, which anybody may ask, and
-//! `grpc.reflection`, in both versions that tools speak.
+//! The services are `crore.v1.Jobs`, `Work` and `Admin`, `lakh.Lakh`, the five of `jobworkerp.service`,
+//! `grpc.health.v1.Health`, which anybody may ask, and `grpc.reflection`, in both versions that tools speak.
 
 mod admin;
 mod count;
@@ -15,13 +15,13 @@ mod health;
 mod hurry;
 mod jobs;
 mod stream;
+mod under_way;
 mod web;
 mod work;
 
 use std::convert::Infallible;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
 use crore_wire::grpc::DESCRIPTORS;
 use crore_wire::grpc::v1::admin_server::AdminServer;
 use crore_wire::grpc::v1::jobs_server::JobsServer;
@@ -30,11 +30,12 @@ use serde::{Deserialize, Serialize};
 use tonic_health::pb::health_server::HealthServer;
 use tower::{Service, ServiceExt};
 
-use crate::{Doors, Origin, Scope, lakh};
+use crate::around::around;
+use crate::{Doors, Origin, Scope, jobworkerp, lakh};
 
-pub(crate) use fault::{failed, invalid};
+pub(crate) use fault::{aborted, as_named, failed, invalid, taken};
 pub(crate) use gate::{is_grpc, refused, unimplemented};
-pub(crate) use stream::{Looking, Sessions};
+pub(crate) use stream::{Looking, Session, Sessions};
 
 /// How this door is set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,12 +97,39 @@ const CALLS: &[(&str, Needs)] = &[
     ("/crore.v1.Admin/ListLimits",     READ),
     ("/crore.v1.Admin/SetLimit",       DEFINE),
     ("/crore.v1.Admin/DeleteLimit",    DEFINE),
+    ("/crore.v1.Admin/ListHandlers",   READ),
+    ("/crore.v1.Admin/SetHandler",     DEFINE),
+    ("/crore.v1.Admin/DeleteHandler",  DEFINE),
     ("/crore.v1.Admin/ListWorkers",    READ),
     ("/crore.v1.Admin/ActOnAll",       OPERATE),
     ("/crore.v1.Admin/Listen",         READ),
     ("/lakh.Lakh/Work",                PUSH),
     ("/lakh.Lakh/Join",                WORK),
     ("/lakh.Lakh/GetDeadJobs",         READ),
+    ("/jobworkerp.service.WorkerService/Create",                DEFINE),
+    ("/jobworkerp.service.WorkerService/Update",                DEFINE),
+    ("/jobworkerp.service.WorkerService/Delete",                DEFINE),
+    ("/jobworkerp.service.WorkerService/Find",                  READ),
+    ("/jobworkerp.service.WorkerService/FindByName",            READ),
+    ("/jobworkerp.service.WorkerService/FindList",              READ),
+    ("/jobworkerp.service.WorkerService/Count",                 READ),
+    ("/jobworkerp.service.JobService/Enqueue",                  PUSH),
+    ("/jobworkerp.service.JobService/Delete",                   OPERATE),
+    ("/jobworkerp.service.JobService/Find",                     READ),
+    ("/jobworkerp.service.JobService/FindList",                 READ),
+    ("/jobworkerp.service.JobService/FindListByWorkerId",       READ),
+    ("/jobworkerp.service.JobService/Count",                    READ),
+    ("/jobworkerp.service.JobStatusService/Find",               READ),
+    ("/jobworkerp.service.JobStatusService/FindAll",            READ),
+    ("/jobworkerp.service.JobRestoreService/Restore",           OPERATE),
+    ("/jobworkerp.service.JobRestoreService/FindAll",           READ),
+    ("/jobworkerp.service.JobResultService/Delete",             OPERATE),
+    ("/jobworkerp.service.JobResultService/Find",               READ),
+    ("/jobworkerp.service.JobResultService/FindList",           READ),
+    ("/jobworkerp.service.JobResultService/FindListByJobId",    READ),
+    ("/jobworkerp.service.JobResultService/FindListByWorkerId", READ),
+    ("/jobworkerp.service.JobResultService/Listen",             PUSH),
+    ("/jobworkerp.service.JobResultService/Count",              READ),
     ("/grpc.health.v1.Health/Check",   Needs::Nothing),
     ("/grpc.health.v1.Health/Watch",   Needs::Nothing),
     ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",      Needs::Any),
@@ -121,13 +149,18 @@ fn service_of(path: &str) -> Option<&str> {
 pub(crate) fn router(doors: &Doors) -> Router {
     let most = usize::try_from(doors.options().max_body.0).unwrap_or(usize::MAX);
     let jobs = JobsServer::new(jobs::Service(doors.clone())).max_decoding_message_size(most);
-    let work = WorkServer::new(work::Service(doors.clone())).max_decoding_message_size(most);
     let admin = AdminServer::new(admin::Service(doors.clone())).max_decoding_message_size(most);
     let health = HealthServer::new(health::Service(doors.clone()));
+    let theirs = jobworkerp::Services::new(doors, most);
     let mut router = calls(doors, "crore.v1.Jobs", &jobs)
-        .merge(calls(doors, "crore.v1.Work", &work))
+        .merge(calls(doors, "crore.v1.Work", &work(doors)))
         .merge(calls(doors, "crore.v1.Admin", &admin))
         .merge(calls(doors, "lakh.Lakh", &lakh::service(doors, most)))
+        .merge(calls(doors, "jobworkerp.service.WorkerService", &theirs.worker))
+        .merge(calls(doors, "jobworkerp.service.JobService", &theirs.job))
+        .merge(calls(doors, "jobworkerp.service.JobStatusService", &theirs.status))
+        .merge(calls(doors, "jobworkerp.service.JobRestoreService", &theirs.restore))
+        .merge(calls(doors, "jobworkerp.service.JobResultService", &theirs.result))
         .merge(calls(doors, "grpc.health.v1.Health", &health));
     if doors.options().grpc.reflection {
         let told = || {
@@ -142,7 +175,13 @@ pub(crate) fn router(doors: &Doors) -> Router {
                 .merge(calls(doors, "grpc.reflection.v1alpha.ServerReflection", &old));
         }
     }
-    router.route_layer(from_fn_with_state(doors.clone(), web::meet))
+    router.route_layer(around(doors.clone(), web::meet))
+}
+
+/// What workers call.
+fn work(doors: &Doors) -> WorkServer<work::Service> {
+    let most = usize::try_from(doors.options().max_body.0).unwrap_or(usize::MAX);
+    WorkServer::new(work::Service(doors.clone())).max_decoding_message_size(most)
 }
 
 /// The calls of a service, each with what it needs.
@@ -163,7 +202,7 @@ where
         let entry = gate::Entry { doors: doors.clone(), call: path, needs: *needs };
         let service = service.clone().map_response(fault::noted);
         let route = Router::new().route_service(path, service);
-        router.merge(route.route_layer(from_fn_with_state(entry, gate::admit)))
+        router.merge(route.route_layer(around(entry, gate::admit)))
     })
 }
 
@@ -177,7 +216,7 @@ mod tests {
     fn every_call_of_our_services_is_in_the_table() {
         let pool = prost_types::FileDescriptorSet::decode(DESCRIPTORS);
         let files = pool.expect("good descriptors").file;
-        let is_ours = |package: &str| ["crore.v1", "lakh"].contains(&package);
+        let is_ours = |package: &str| ["crore.v1", "lakh", "jobworkerp.service"].contains(&package);
         let ours = files.iter().filter(|file| is_ours(file.package()));
         let services = ours.flat_map(|file| file.service.iter().map(|one| (file.package(), one)));
         let calls = services.flat_map(|(package, service)| {

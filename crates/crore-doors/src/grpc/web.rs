@@ -4,8 +4,7 @@
 use std::convert::Infallible;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use crore_core::Code;
 use http::header::{
@@ -18,6 +17,7 @@ use tonic_web::GrpcWebLayer;
 use tower::{Layer, ServiceExt, service_fn};
 
 use crate::Doors;
+use crate::around::Next;
 use crate::http::Fault;
 
 /// What a page may read of an answer, besides its body.
@@ -32,7 +32,7 @@ pub(super) fn is_web(headers: &HeaderMap) -> bool {
 }
 
 /// Lets calls in, and tells browsers of pages that may call. Pages that may not are turned away before they come here.
-pub(super) async fn meet(State(doors): State<Doors>, request: Request, next: Next) -> Response {
+pub(super) async fn meet(doors: Doors, request: Request, next: Next) -> Response {
     let Some(origin) = request.headers().get(ORIGIN).cloned() else {
         return translate(request, next).await;
     };

@@ -24,9 +24,12 @@ type Answer<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl work_server::Work for Service {
-    type StreamStream = Session;
+    type StreamStream = Session<Streaming<v1::WorkerSays>>;
 
-    async fn stream(&self, request: Request<Streaming<v1::WorkerSays>>) -> Answer<Session> {
+    async fn stream(
+        &self,
+        request: Request<Streaming<v1::WorkerSays>>,
+    ) -> Answer<Self::StreamStream> {
         Ok(Response::new(Session::new(self.0.clone(), request.into_inner())))
     }
 
@@ -40,11 +43,7 @@ impl work_server::Work for Service {
             ..wanted(&ask.queues, &ask.kinds, ask.strict, worker).map_err(invalid)?
         };
         let jobs = self.0.engine().fetch(fetch).await.map_err(failed)?;
-        for job in jobs.iter().filter(|job| job.spec.lease.is_none()) {
-            // Such a job is done when it is handed over, which is now.
-            let handed_over = self.0.engine().handed_over(job.id, job.live.delivery).await;
-            handed_over.map_err(failed)?;
-        }
+        let jobs = self.0.engine().hand_over(jobs).await.map_err(failed)?;
         let jobs = jobs.iter().map(|job| delivered(&self.0, job)).collect();
         Ok(Response::new(v1::FetchResponse { jobs }))
     }
@@ -83,6 +82,7 @@ pub(super) fn wanted(
     Ok(Fetch {
         queues: names("queues", queues)?,
         kinds: (!kinds.is_empty()).then(|| names("kinds", kinds)).transpose()?,
+        handled: None,
         n: 1,
         order: if strict { Order::Strict } else { Order::Merged },
         worker: Name::new("worker", worker)?,
@@ -93,6 +93,32 @@ pub(super) fn wanted(
 /// A job, as it is handed over.
 pub(super) fn delivered(doors: &Doors, job: &Job) -> v1::Delivered {
     v1::Delivered::of(job, doors.trace_of(job))
+}
+
+/// What was last told of how jobs are run: the next one is mostly of the same handler.
+#[derive(Debug, Default)]
+pub(super) struct Told(Option<(Name, v1::Handled)>);
+
+impl Told {
+    /// How a job is to be run; `None`: its handler is gone since it was fetched.
+    pub(super) fn handled(&mut self, doors: &Doors, job: &Job) -> Option<v1::Handled> {
+        let (kind, known) = doors.engine().handler_of(job)?;
+        // Whoever runs jobs keeps runners by kind: one that waited under an old name has none of those.
+        let is_pooled = known.handler.pooled && kind == job.spec.kind;
+        if let Some((last, told)) = &self.0
+            && (last, told.revision) == (&kind, known.revision.0)
+        {
+            return Some(v1::Handled { pooled: is_pooled, ..told.clone() });
+        }
+        let told = v1::Handled {
+            revision: known.revision.0,
+            runner: known.handler.runner.to_string(),
+            settings: serde_json::Value::Object(known.handler.settings.clone()).to_string(),
+            pooled: is_pooled,
+        };
+        self.0 = Some((kind, told.clone()));
+        Some(told)
+    }
 }
 
 /// Reports, each on its own: one that breaks a rule is refused alone.

@@ -1,12 +1,12 @@
 //! The one function through which every call passes.
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 
 use super::fault::{Fault, in_format};
 use super::wants::Wants;
 use crate::access::{Caller, Denied, Who};
+use crate::around::Next;
 use crate::audit::{Entry, Pending};
 use crate::journal;
 use crate::scope::is_audited;
@@ -21,7 +21,7 @@ pub(crate) struct Gate {
 }
 
 /// Admits a call, or says why not; whatever goes wrong behind it is said in the caller's encoding.
-pub(super) async fn admit(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+pub(super) async fn admit(gate: Gate, request: Request, next: Next) -> Response {
     let wants = match Wants::of(request.headers()) {
         Ok(wants) => wants,
         Err(fault) => return fault.into_response(),
@@ -30,11 +30,7 @@ pub(super) async fn admit(State(gate): State<Gate>, request: Request, next: Next
 }
 
 /// Admits a call that any scope is enough for.
-pub(crate) async fn admit_any(
-    State(doors): State<Doors>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub(crate) async fn admit_any(doors: Doors, request: Request, next: Next) -> Response {
     let caller = Caller::of(&request);
     match doors.access().admit(&caller, None).await {
         Ok(who) => leave((who, None), next.run(request).await).await,

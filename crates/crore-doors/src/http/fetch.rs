@@ -34,10 +34,7 @@ pub(super) async fn fetch(
     if let Some(lease) = lease {
         extend(&doors, &mut jobs, lease).await?;
     }
-    for job in jobs.iter().filter(|job| job.spec.lease.is_none()) {
-        // Such a job is done when it is handed over, which is now.
-        doors.engine().handed_over(job.id, job.live.delivery).await?;
-    }
+    let jobs = doors.engine().hand_over(jobs).await?;
     let delivered = |job| Delivered { trace: doors.trace_of(job), ..Delivered::of(job, reply.0) };
     Ok(reply.ok(&Fetched { jobs: jobs.iter().map(delivered).collect() }))
 }
@@ -46,6 +43,7 @@ fn read(doors: &Doors, ask: api::Fetch) -> Result<crore::fetch::Fetch, Fault> {
     Ok(crore::fetch::Fetch {
         queues: names("queues", &ask.queues)?,
         kinds: ask.kinds.map(|kinds| names("kinds", &kinds)).transpose()?,
+        handled: None,
         n: ask.n.unwrap_or(1),
         order: match ask.order {
             api::Order::Merged => Order::Merged,

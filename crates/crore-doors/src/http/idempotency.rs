@@ -19,6 +19,8 @@ use http::HeaderMap;
 use super::fault::Fault;
 
 const HEADER: &str = "idempotency-key";
+/// What stands for a header that has other characters.
+const NOT_ASCII: &str = "\u{fffd}";
 /// A unique key has 256 bytes, and the place in the batch is said behind ours.
 const MOST_BYTES: usize = 200;
 const HELD_FOR: Span = Span::from_secs(24 * 60 * 60);
@@ -27,27 +29,34 @@ const TURNS: usize = 1024;
 
 /// A key that a caller gave to a push.
 #[derive(Debug, Clone)]
-pub(super) struct Key(String);
+pub(crate) struct Key(String);
 
 impl Key {
     /// The key that the headers name, if they name one.
     pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Fault> {
         let Some(value) = headers.get(HEADER) else { return Ok(None) };
-        let wrong = |code, why: &str| Err(Invalid::new(code, "Idempotency-Key", why).into());
-        match value.to_str() {
-            Ok("") => wrong(Code::KeyEmpty, "a key must not be empty"),
-            Ok(text) if text.len() > MOST_BYTES => {
+        Ok(Some(Self::new("Idempotency-Key", value.to_str().unwrap_or(NOT_ASCII))?))
+    }
+
+    /// The key that stands in a field.
+    pub(crate) fn new(field: &str, text: &str) -> Result<Self, Invalid> {
+        let wrong = |code, why: &str| Err(Invalid::new(code, field, why));
+        match text {
+            "" => wrong(Code::KeyEmpty, "a key must not be empty"),
+            text if text.len() > MOST_BYTES => {
                 wrong(Code::KeyTooLong, "at most 200 bytes are allowed")
             }
-            Ok(text) => Ok(Some(Self(text.to_owned()))),
-            Err(_) => wrong(Code::KeyControl, "only ASCII characters are allowed"),
+            text if text.chars().any(|c| !c.is_ascii() || (c.is_ascii_control() && c != '\t')) => {
+                wrong(Code::KeyControl, "only ASCII characters are allowed")
+            }
+            text => Ok(Self(text.to_owned())),
         }
     }
 
     /// Makes a job the only one at its place under this key, if it has no key of its own.
-    pub(super) fn mark(&self, place: usize, spec: &mut Spec) -> Result<(), Invalid> {
+    pub(crate) fn mark(&self, place: usize, spec: &mut Spec) -> Result<(), Invalid> {
         if spec.unique.is_some() {
-            let why = "a job that is pushed under an `Idempotency-Key` is unique by that: give it one of the two";
+            let why = "a job that is pushed under an idempotency key is unique by that: give it one of the two";
             return Err(Invalid::new(Code::Malformed, "unique", why));
         }
         let key = self.at(place).into();

@@ -11,6 +11,7 @@ mod fault;
 mod fetch;
 mod finish;
 mod groups;
+mod handlers;
 mod health;
 mod idempotency;
 mod info;
@@ -30,7 +31,6 @@ mod wants;
 mod workers;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use crore_core::Code;
 use http::HeaderMap;
@@ -38,6 +38,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use crate::Doors;
+use crate::around::around;
 use crate::scope::Scope;
 
 pub(crate) use act::{acted, asked};
@@ -47,18 +48,19 @@ pub(crate) use events::{Far, Hearing, far, seat, told as told_event};
 pub use fault::Fault;
 pub(crate) use fault::in_format;
 pub(crate) use fetch::{count, names};
+pub(crate) use handlers::{define as set_handler, shown as shown_handler};
 pub(crate) use health::health_of;
-pub(crate) use idempotency::Memory as Keys;
+pub(crate) use idempotency::{Key, Memory as Keys};
 pub(crate) use info::about;
 pub(crate) use jobs::find;
 pub(crate) use limits::shown as shown_limit;
 pub(crate) use openapi::needs;
-pub(crate) use push::{told, trace, unacceptable};
+pub(crate) use push::{keyed, told, trace, unacceptable};
 pub(crate) use query::{Query, Segment};
 pub(crate) use results::ended;
 pub(crate) use schedules::next_at;
 pub(crate) use wants::{Reply, content_type};
-pub(crate) use workers::shown as shown_worker;
+pub(crate) use workers::all as all_workers;
 
 /// Every call of the API, with the scope that it needs. There is no other way in.
 #[rustfmt::skip]
@@ -67,7 +69,7 @@ fn table(doors: &Doors) -> OpenApiRouter<Doors> {
     let row = |scope, (schemas, mut paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
         needs(&mut paths, scope);
         let gate = Gate { doors: doors.clone(), scope };
-        (schemas, paths, methods.route_layer(from_fn_with_state(gate, admit::admit)))
+        (schemas, paths, methods.route_layer(around(gate, admit::admit)))
     };
     OpenApiRouter::with_openapi(openapi::base())
         .routes(row(Push,    routes!(push::push)))
@@ -102,6 +104,10 @@ fn table(doors: &Doors) -> OpenApiRouter<Doors> {
         .routes(row(Read,    routes!(limits::get)))
         .routes(row(Define,  routes!(limits::set)))
         .routes(row(Define,  routes!(limits::delete)))
+        .routes(row(Read,    routes!(handlers::list)))
+        .routes(row(Read,    routes!(handlers::get)))
+        .routes(row(Define,  routes!(handlers::set)))
+        .routes(row(Define,  routes!(handlers::delete)))
         .routes(row(Read,    routes!(groups::get)))
         .routes(row(Push,    routes!(groups::seal)))
         .routes(row(Read,    routes!(workers::list)))
@@ -131,10 +137,7 @@ pub(crate) fn router(doors: &Doors) -> Router {
     let description = get(move || std::future::ready(openapi::answer(document.clone())));
     router
         .with_state(doors.clone())
-        .route(
-            "/openapi.json",
-            description.route_layer(from_fn_with_state(doors.clone(), admit_any)),
-        )
+        .route("/openapi.json", description.route_layer(around(doors.clone(), admit_any)))
         .route("/docs", get(docs::page))
         .route("/docs/page.js", get(docs::script))
         .route("/docs/page.css", get(docs::style))

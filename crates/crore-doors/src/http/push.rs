@@ -62,7 +62,7 @@ pub(super) async fn push(
             let mut job = job.read(sent.format)?;
             trace(&mut job.spec, Context::carried(&sent.headers).as_ref());
             key.as_ref().map_or(Ok(()), |key| key.mark(0, &mut job.spec))?;
-            let pushes = keyed(&doors, &sent, key.as_ref(), job.into()).await?;
+            let pushes = keyed(&doors, &sent.bytes, key.as_ref(), job.into()).await?;
             let taken = pushes.jobs.into_iter().next();
             match taken {
                 Some(Taken::Invalid(mut invalid)) => {
@@ -79,7 +79,7 @@ pub(super) async fn push(
         }
         api::Push::Many(jobs) => {
             let (batch, faults) = read(jobs, &sent, key.as_ref())?;
-            let pushes = keyed(&doors, &sent, key.as_ref(), batch).await?;
+            let pushes = keyed(&doors, &sent.bytes, key.as_ref(), batch).await?;
             Ok(many(reply, pushes, faults))
         }
     }
@@ -154,15 +154,15 @@ pub(crate) fn trace(spec: &mut Spec, context: Option<&Arc<str>>) {
 }
 
 /// Pushes a batch, under a key if there is one.
-async fn keyed(
+pub(crate) async fn keyed(
     doors: &Doors,
-    sent: &Sent,
+    said: &[u8],
     key: Option<&Key>,
     batch: Batch,
 ) -> Result<Pushes, Fault> {
     let Some(key) = key else { return Ok(doors.engine().push_all(batch).await?) };
     let memory = doors.keys();
-    let digest = memory.digest(&sent.bytes);
+    let digest = memory.digest(said);
     let _turn = memory.turn(key).await;
     memory.check(key, digest)?;
     key.ask_for(doors.engine(), &batch).await?;

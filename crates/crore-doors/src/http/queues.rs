@@ -159,6 +159,8 @@ pub(super) async fn drain(
     Query(ask): Query<Wait>,
 ) -> Result<Response, Fault> {
     let queue = queue.name("queue")?;
+    // Whoever is answered knows that: it does not depend on who is faster below.
+    doors.engine().pause(queue.clone()).await?;
     let drained = tokio::select! {
         drained = doors.engine().drain(queue, doors.at_most(ask.wait)) => drained?,
         () = doors.closing() => false,

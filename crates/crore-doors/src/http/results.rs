@@ -50,7 +50,6 @@ pub(super) async fn result(
     }))
 }
 
-/// Where a job stands, without its result.
 /// How a job ended, now or within a while.
 ///
 /// A server that drains waits for nobody's end, but what has ended it says, and a result that can be read
@@ -60,16 +59,20 @@ pub(crate) async fn ended(
     id: JobId,
     wait: Span,
 ) -> Result<Option<crore::Ended>, Fault> {
-    let ended = doors.engine().wait(id, Span::ZERO).await?;
-    if ended.is_some() {
-        return Ok(ended);
-    }
-    tokio::select! {
-        ended = doors.engine().wait(id, wait) => Ok(ended?),
-        () = doors.closing() => Ok(None),
-    }
+    let engine = doors.engine();
+    let ended = match engine.ended(id, Span::ZERO).await? {
+        Some(ended) => Some(ended),
+        None => tokio::select! {
+            ended = engine.ended(id, wait) => ended?,
+            () = doors.closing() => None,
+        },
+    };
+    let Some(ended) = ended else { return Ok(None) };
+    let result = engine.take_result(id).await?;
+    Ok(Some(crore::Ended { result, ..ended }))
 }
 
+/// Where a job stands, without its result.
 async fn look(doors: &Doors, reply: Reply, id: JobId) -> Result<Response, Fault> {
     let job = doors.engine().get(id).await?;
     let state = job.ok_or_else(|| Fault::missing(format!("job {id}")))?.live.state;

@@ -23,18 +23,37 @@ const WITHIN: Span = Span::from_secs(60);
     responses((status = 200, description = "The workers, by name.", body = Workers)),
 )]
 pub(super) async fn list(State(doors): State<Doors>, reply: Reply) -> Result<Response, Fault> {
-    let entries = doors.engine().workers().await?;
-    let workers = entries.iter().filter_map(|entry| shown(reply.0, entry)).collect();
+    let workers = all(&doors, reply.0).await?;
     Ok(reply.ok(&Workers { workers }))
 }
 
-/// A worker, as it is shown.
-pub(crate) fn shown(format: Format, entry: &Entry) -> Option<Worker> {
+/// Those who say that they are there, and those who have a stream to this server.
+pub(crate) async fn all(doors: &Doors, format: Format) -> Result<Vec<Worker>, crore::Error> {
+    let entries = doors.engine().workers().await?;
+    let streams = doors.sessions().present().into_iter().map(|(name, stream, until)| Worker {
+        name,
+        about: Raw::null(format),
+        until: until.map(Moment),
+        stream: Some(stream),
+    });
+    let mut all: Vec<_> = entries.iter().filter_map(|entry| shown(format, entry)).collect();
+    all.extend(streams);
+    let place = |worker: &Worker| {
+        let incarnation = worker.stream.as_ref().map(|stream| stream.incarnation.clone());
+        (worker.name.clone(), incarnation)
+    };
+    all.sort_by_cached_key(place);
+    Ok(all)
+}
+
+/// A worker that says that it is there, as it is shown.
+fn shown(format: Format, entry: &Entry) -> Option<Worker> {
     let Value::Worker(says) = &entry.value else { return None };
     // Workers of other doors say what they like; what is no JSON is a text.
     let about = Raw::new(Format::Json, says.as_bytes()).convert(format);
     let about = about.unwrap_or_else(|| Raw::new(format, format.encode(&says)));
-    Some(Worker { name: entry.name.to_string(), about, until: entry.expires_at.map(Moment) })
+    let (name, until) = (entry.name.to_string(), entry.expires_at.map(Moment));
+    Some(Worker { name, about, until, stream: None })
 }
 
 /// A worker says that it is there, and will say so again in time.

@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use crore::push::Taken;
@@ -33,6 +32,7 @@ use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 
+use crate::around::{Next, around};
 use crate::http::{Gate, collect};
 use crate::telemetry::Context;
 use crate::{Doors, Scope};
@@ -59,11 +59,11 @@ pub fn router(doors: &Doors) -> Router {
     Router::new()
         .route("/jobber/queue", post(queue))
         .route("/jobs", post(jobs))
-        .route_layer(from_fn_with_state(gate, admit))
+        .route_layer(around(gate, admit))
         .with_state(doors.clone())
 }
 
-async fn admit(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+async fn admit(gate: Gate, request: Request, next: Next) -> Response {
     // That the server stops is said by the queue itself, in the words of this door.
     gate.pass_on(request, next).await
 }

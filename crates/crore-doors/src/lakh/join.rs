@@ -104,7 +104,15 @@ impl Joined {
         let until = doors.clone();
         Ok(Self(Some(Box::new(Join {
             doors,
-            ask: Fetch { queues, kinds: None, n: 1, order: Order::Merged, worker, wait: LOOK },
+            ask: Fetch {
+                queues,
+                kinds: None,
+                handled: None,
+                n: 1,
+                order: Order::Merged,
+                worker,
+                wait: LOOK,
+            },
             hand,
             reports: Some(reports),
             over,
@@ -218,8 +226,8 @@ impl Join {
             None if self.doors.is_closing() || engine.is_stopping() => return Poll::Pending,
             None => {
                 let wait = if self.ask.n == 1 { LOOK } else { Span::ZERO };
-                let (engine, ask) = (engine.clone(), Fetch { wait, ..self.ask.clone() });
-                self.fetching.insert(Looking::new(async move { engine.fetch(ask).await }))
+                let ask = Fetch { wait, ..self.ask.clone() };
+                self.fetching.insert(Looking::new(engine, ask))
             }
         };
         let jobs = ready!(fetching.poll_unpin(context));
@@ -250,13 +258,13 @@ impl Join {
             }
         };
         // A look that is under way may have found something; it ends before anything is given back to be found.
-        let looking = fetching.map(|fetching| timeout(LAST_LOOK, fetching));
+        let looking = fetching.map(Looking::end);
         let ((), found) = tokio::join!(heard, OptionFuture::from(looking));
         while let Some((key, delivery)) = handing.next().await {
             hand.held().drop_one(&key, delivery);
         }
         let now = Instant::now();
-        if let Some(Ok(Ok(jobs))) = found {
+        if let Some(Ok(jobs)) = found {
             jobs.iter().for_each(|job| hand.held().take(job, now));
         }
         let (sent, unsent): (Vec<_>, Vec<_>) =

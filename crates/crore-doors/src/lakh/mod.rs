@@ -31,7 +31,7 @@ use tonic::{Request, Response, Status, Streaming};
 use self::join::Joined;
 use self::names::Names;
 use crate::Doors;
-use crate::grpc::invalid;
+use crate::grpc::{failed, invalid};
 use crate::telemetry::Context;
 
 /// The calls of Lakh, which take messages of at most so many bytes.
@@ -54,7 +54,7 @@ impl Lakh for Service {
         let work = work::Work { doors: self.0.clone(), names, context };
         // What has arrived is taken also if the producer goes away.
         let taken = tokio::spawn(work.take(request.into_inner())).await;
-        taken.map_err(|error| Status::internal(error.to_string()))??;
+        taken.map_err(|_| failed(crore::Error::Stopping))??;
         Ok(Response::new(()))
     }
 

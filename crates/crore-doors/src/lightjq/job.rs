@@ -1,5 +1,6 @@
 //! `/job`: pushing, looking, waiting, taking back.
 
+use ::http::{HeaderMap, Method, StatusCode};
 use axum::extract::State;
 use axum::response::Response;
 use crore::act::{Act, Acted};
@@ -7,13 +8,12 @@ use crore::push::Taken;
 use crore_core::machine::Refusal;
 use crore_core::{Code, Delivery, Job, JobId, NewJob, Payload, Span, Spec};
 use crore_wire::Format;
-use http::{HeaderMap, Method, StatusCode};
 
 use super::body::{Answers, Read};
 use super::translate::{self, QUEUE};
 use super::words::{self, Pushed};
 use crate::Doors;
-use crate::http::{Fault, Query, Reply, Segment};
+use crate::http::{self, Fault, Query, Reply, Segment};
 use crate::telemetry::Context;
 
 /// How long a caller waits who does not say how long, in seconds.
@@ -95,10 +95,7 @@ pub(super) async fn polling(
 /// Waits until a job has ended, and gives how; its result is taken with that.
 async fn ended(doors: &Doors, answers: Answers, id: JobId, wait: Span) -> Result<Response, Fault> {
     let late = || Fault::new(Code::NotYet, format!("job {id} has not ended yet"));
-    let ended = tokio::select! {
-        ended = doors.engine().wait(id, wait) => ended?.ok_or_else(late)?,
-        () = doors.closing() => return Err(late()),
-    };
+    let ended = http::ended(doors, id, wait).await?.ok_or_else(late)?;
     let job = doors.engine().get(id).await?.ok_or_else(|| missing(id))?;
     Ok(said(answers, &job, ended.result.as_ref()))
 }

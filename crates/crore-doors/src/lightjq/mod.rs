@@ -23,8 +23,7 @@ mod words;
 mod worker;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::extract::Request;
 use axum::response::Response;
 use crore_core::Span;
 use crore_wire::words::Period;
@@ -35,6 +34,7 @@ use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
+use crate::around::{Next, around};
 use crate::http::{Gate, in_format, needs};
 use crate::{Doors, Scope};
 
@@ -69,7 +69,7 @@ fn table(doors: &Doors) -> OpenApiRouter<Doors> {
     let row = |scope, (schemas, mut paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
         needs(&mut paths, scope);
         let gate = Gate { doors: doors.clone(), scope };
-        (schemas, paths, methods.route_layer(from_fn_with_state(gate, admit)))
+        (schemas, paths, methods.route_layer(around(gate, admit)))
     };
     OpenApiRouter::new()
         .routes(row(Push,    routes!(job::push)))
@@ -94,7 +94,7 @@ pub(crate) fn describe(doors: &Doors, api: &mut OpenApi) {
 }
 
 /// Admits a call, or says why not; whatever goes wrong behind it is said in the caller's encoding.
-async fn admit(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+async fn admit(gate: Gate, request: Request, next: Next) -> Response {
     let format = body::of_answer(request.headers());
     in_format(format, gate.pass(request, next).await)
 }

@@ -6,6 +6,7 @@ use axum::extract::{ConnectInfo, State};
 use axum::response::Response;
 use crore_core::code::excerpt;
 use crore_core::{Code, Invalid, Name};
+use crore_outbound::{Failed, Target};
 use http::{HeaderMap, StatusCode};
 
 use super::body::Read;
@@ -13,7 +14,6 @@ use super::push::registered::Registered;
 use super::words;
 use crate::Doors;
 use crate::http::{Fault, Reply};
-use crate::outbound::{Failed, Target};
 
 /// How a worker says who it is.
 const HEADER: &str = "worker-id";

@@ -90,6 +90,9 @@ where
             _ = &mut connection => return,
             turn = life.turn() => match turn {
                 Turn::End => Pin::new(&mut connection).graceful_shutdown(),
+                // The streams that were there live on: not every worker comes back when its own is cut. One whose
+                // other end is gone does not answer pings.
+                Turn::Late => {}
                 Turn::Leave => return,
             },
         }

@@ -46,7 +46,7 @@ where
                 () = io.gone() => return,
                 turn = life.turn() => match turn {
                     Turn::End => {}
-                    Turn::Leave => return,
+                    Turn::Late | Turn::Leave => return,
                 },
             }
         };
@@ -79,7 +79,7 @@ where
             }) => break,
             turn = life.turn() => match turn {
                 Turn::End => Pin::new(&mut connection).graceful_shutdown(),
-                Turn::Leave => return None,
+                Turn::Late | Turn::Leave => return None,
             },
         }
     }

@@ -22,6 +22,8 @@ pub(super) struct Life {
 pub(super) enum Turn {
     /// It ends when the request that is under way is answered.
     End,
+    /// It was told so as long ago as a connection may live.
+    Late,
     /// It ends now.
     Leave,
 }
@@ -39,15 +41,15 @@ impl Life {
 
     /// Comes when the connection is too old or the server stops, and again when it has not ended since.
     pub(super) async fn turn(&mut self) -> Turn {
-        let leaves = tokio::select! {
-            () = self.over.as_mut() => self.is_ending,
-            changed = self.phase.changed() => changed.is_err() || *self.phase.borrow() == Phase::Over,
+        let turn = tokio::select! {
+            () = self.over.as_mut() => if self.is_ending { Turn::Late } else { Turn::End },
+            changed = self.phase.changed() => match changed.is_err() || *self.phase.borrow() == Phase::Over {
+                true => Turn::Leave,
+                false => Turn::End,
+            },
         };
-        if leaves {
-            return Turn::Leave;
-        }
         self.is_ending = true;
         self.over.as_mut().reset(Instant::now() + self.max_age);
-        Turn::End
+        turn
     }
 }

@@ -10,6 +10,7 @@
 
 mod classic;
 mod now;
+mod process;
 mod queues;
 mod requests;
 mod table;
@@ -26,6 +27,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use now::Now;
 pub(crate) use now::word;
+pub use process::Process;
 use queues::Queues;
 use requests::Requests;
 pub(crate) use requests::measure;

@@ -14,6 +14,7 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
+use super::process::Process;
 use super::queues::{OTHERS, Queues, seconds};
 use super::table::sentence;
 
@@ -29,6 +30,7 @@ pub(super) struct Now {
     waiting: u64,
     vitals: Option<Vitals>,
     faults: [(&'static str, bool); 3],
+    process: Option<Process>,
 }
 
 impl Now {
@@ -65,6 +67,7 @@ impl Now {
             }
         }
         seen.vitals = engine.vitals();
+        seen.process = Process::own();
         let ailment = engine.ailment();
         seen.faults = [
             ("poisoned", ailment == Some(Ailment::Poisoned)),
@@ -140,11 +143,21 @@ impl Collector for Now {
         gauge(encoder, "crore_store_faults", faults)?;
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         gauge(encoder, "crore_build_info", [(version, 1_i64)])?;
+        if let Some(process) = self.process {
+            encode_process(encoder, process)?;
+        }
         match &self.vitals {
             Some(vitals) => encode_vitals(encoder, vitals),
             None => Ok(()),
         }
     }
+}
+
+fn encode_process(encoder: &mut DescriptorEncoder<'_>, process: Process) -> fmt::Result {
+    let name = "process_cpu_seconds";
+    let cpu = encoder.encode_descriptor(name, &sentence(name), None, MetricType::Counter)?;
+    ConstCounter::new(process.cpu_seconds).encode(cpu)?;
+    alone(encoder, "process_resident_memory_bytes", process.resident_bytes)
 }
 
 fn encode_vitals(encoder: &mut DescriptorEncoder<'_>, vitals: &Vitals) -> fmt::Result {

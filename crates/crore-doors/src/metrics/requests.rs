@@ -1,7 +1,6 @@
 //! Requests, and how long their answers took.
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::{MatchedPath, Request};
 use axum::response::Response;
 use http::Method;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -11,6 +10,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use tokio::time::Instant;
 
 use super::Metrics;
+use crate::around::Next;
 use crate::doors::door_of;
 use crate::http::Fault;
 use crate::journal;
@@ -78,11 +78,7 @@ impl Requests {
 }
 
 /// Counts a request, and how long its answer took, and writes it down where that is wanted.
-pub(crate) async fn measure(
-    State(metrics): State<Metrics>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub(crate) async fn measure(metrics: Metrics, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     // Not the address itself, which holds on to all that was read of the request.
     let (verb, path) = (request.method().clone(), Box::<str>::from(request.uri().path()));

@@ -46,6 +46,8 @@ pub const METRICS: &[Row] = &[
     row("crore_connections_accepted_total", "counter", &[], "Connections that were accepted"),
     row("crore_spans_total", "counter", &["outcome"], "Spans of traces that were sent, or dropped because their receiver is down or too slow"),
     row("crore_build_info", "gauge", &["version"], "1, for the version that runs"),
+    row("process_cpu_seconds_total", "counter", &[], "Seconds of processor time that this process has taken; on Linux"),
+    row("process_resident_memory_bytes", "gauge", &[], "Bytes of memory that this process takes up; on Linux"),
 ];
 
 /// What a metric means; `name` may be without the `_total` of a counter.

@@ -64,6 +64,10 @@ const NEEDS: &[(&str, Scope)] = &[
     ("getLimit", Scope::Read),
     ("setLimit", Scope::Define),
     ("deleteLimit", Scope::Define),
+    ("listHandlers", Scope::Read),
+    ("getHandler", Scope::Read),
+    ("setHandler", Scope::Define),
+    ("deleteHandler", Scope::Define),
     ("getGroup", Scope::Read),
     ("sealGroup", Scope::Push),
     ("listWorkers", Scope::Read),
@@ -104,6 +108,7 @@ impl Call {
             .replace("{id}", "1")
             .replace("{job_id}", "1")
             .replace("{name}", "x")
+            .replace("{kind}", "x")
             .replace("{queue}", "x");
         assert!(!path.contains('{'), "{path}");
         send(to, n, &request(&self.method, &path, to, lines)).await

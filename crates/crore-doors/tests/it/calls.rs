@@ -1,5 +1,6 @@
 //! Each call of the native API, in both encodings.
 
+use crore_core::{Name, NewJob, Payload, Spec};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -52,6 +53,22 @@ async fn a_job_is_pushed_fetched_renewed_and_finished() {
         assert_eq!(result.status, StatusCode::OK);
         assert_eq!((&result.body["result"], &result.body["state"]), (&json!([7]), &json!("done")));
     }
+}
+
+#[tokio::test]
+async fn a_job_without_a_lease_is_done_when_it_is_fetched() {
+    let server = Server::start().await;
+    let name = || Name::new("queue", "free").expect("a name");
+    let leased = Spec::new(name(), name(), Payload::json("7"));
+    let free = Spec { lease: None, ..leased.clone() };
+    let batch: Vec<NewJob> = [free.clone(), leased, free].map(NewJob::from).into();
+    server.engine.push_all(batch.into()).await.expect("pushed");
+    let ask = json!({"queues": ["free"], "n": 10});
+    let fetched = server.post(Speaks::Json, "/v1/fetch", &ask).await;
+    let ids: Vec<_> = fetched.body["jobs"].as_array().expect("jobs").iter().collect();
+    assert_eq!(ids.len(), 3);
+    let queue = server.get(Speaks::Json, "/v1/queues/free").await;
+    assert_eq!(queue.body["counts"], json!({"done": 2, "running": 1}));
 }
 
 #[tokio::test]
@@ -262,6 +279,19 @@ async fn queues_are_paused_resumed_drained_and_set() {
         server
             .post(speaks, "/v1/jobs/act", &json!({"act": "delete", "filter": {"all": true}}))
             .await;
+    }
+}
+
+#[tokio::test]
+async fn a_queue_that_is_drained_while_the_server_drains_is_paused() {
+    let server = Server::start().await;
+    server.doors.close();
+    for n in 0..20 {
+        let path = format!("/v1/queues/q{n}/drain?wait=1s");
+        let drained = server.call(Speaks::Json, Method::POST, &path, None).await;
+        assert_eq!(drained.status, StatusCode::OK);
+        let queue = server.get(Speaks::Json, &format!("/v1/queues/q{n}")).await;
+        assert_eq!(queue.body["paused"], true, "q{n}: {drained:?}");
     }
 }
 

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use crore::Engine;
+use crore::core::machine::Outcome;
+use crore::core::{Encoding, Name, Payload};
+use crore::fetch::Fetch;
+use crore::finish::Finish;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -88,6 +93,34 @@ async fn a_result_comes_to_those_who_wait_for_it_and_once_if_so_said() {
         assert_eq!((again.get("result"), &again["state"]), (None, &json!("done")));
     }
     assert_eq!(server.get(Speaks::Json, "/v1/jobs/4711/result").await.problem().0, 404);
+}
+
+#[tokio::test]
+async fn a_result_that_comes_while_the_doors_close_is_heard_or_left_where_it_is() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for round in 0..10 {
+        let engine = Engine::open(dir.path().join(round.to_string())).expect("opened");
+        let server = Server::start_on(engine, <_>::default(), <_>::default()).await;
+        let job = json!({"kind": "sum", "keep_result": "1h", "read_once": true});
+        let pushed = server.post(Speaks::Json, "/v1/jobs", &job).await.body;
+        let at = format!("/v1/jobs/{}/result", pushed["id"].as_str().expect("an id"));
+        let work = async {
+            let [queue, worker] = ["sum", "w"].map(|name| Name::new("name", name).expect("a name"));
+            let jobs = server.engine.fetch(Fetch::new(queue, worker)).await.expect("fetched");
+            eventually(async || server.engine.awaiting() == 1).await;
+            let result = Some(Payload::new(Encoding::Json, *b"6"));
+            let done = Finish::of(&jobs[0], Outcome::Done { result });
+            server.engine.finish(done).await.expect("reported");
+            // Whoever waits for it is taking it now.
+            server.doors.close();
+        };
+        let waiting = format!("{at}?wait=30s");
+        let (heard, ()) = tokio::join!(server.get(Speaks::Json, &waiting), work);
+        let left = server.get(Speaks::Json, &at).await.body;
+        let results: Vec<_> =
+            [&heard.body, &left].iter().filter_map(|said| said.get("result")).collect();
+        assert_eq!(results, [6], "round {round}: {} and then {left}", heard.body);
+    }
 }
 
 /// A stream of events, line by line.

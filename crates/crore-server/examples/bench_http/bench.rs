@@ -39,12 +39,12 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// Works in a directory of its own below this one, and removes it at the end.
-    pub(crate) fn new(below: &Path, scale: Scale) -> Self {
-        let place = Place::new(below, "http");
+    pub(crate) fn new(below: &Path, scale: Scale, name: &str) -> Self {
+        let place = Place::new(below, name);
         let mut report = Report { facts: machine::facts(place.dir()), ..Report::default() };
         report.facts.extend([
             "durability: synced before the answer".to_owned(),
-            format!("jobs: {PAYLOAD_BYTES}-byte payloads in JSON; clients on the same machine"),
+            format!("jobs: {PAYLOAD_BYTES}-byte payloads; clients on the same machine"),
             format!("runs: {}, alternated; medians", scale.runs),
         ]);
         Self { place, scale, report }

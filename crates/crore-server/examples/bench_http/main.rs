@@ -13,9 +13,11 @@ mod bare;
 mod bench;
 mod client;
 mod idle;
+mod picked;
 mod pickup;
 mod push;
 mod server;
+mod synced;
 
 #[path = "../../../crore-store/examples/bench_log/args.rs"]
 mod args;
@@ -51,7 +53,8 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(code) => return code,
     };
-    let mut bench = Bench::new(&args.dir(), if args.quick { Scale::QUICK } else { Scale::FULL });
+    let mut bench =
+        Bench::new(&args.dir(), if args.quick { Scale::QUICK } else { Scale::FULL }, "http");
     for (name, measure) in PARTS.into_iter().filter(|(name, _)| args.wants(name)) {
         bench.place.progress(name);
         measure(&mut bench);

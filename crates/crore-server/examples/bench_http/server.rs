@@ -19,9 +19,14 @@ pub(crate) struct Server {
 impl Server {
     /// The server that was built, on a fresh store.
     pub(crate) fn crore(place: &Place) -> Self {
+        Self::crore_with(place, &[])
+    }
+
+    /// The same, told more.
+    pub(crate) fn crore_with(place: &Place, more: &[&str]) -> Self {
         let mut command = Command::new(build_dir().join("crore"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(place.fresh("data"));
-        command.current_dir(place.dir());
+        command.args(more).current_dir(place.dir());
         Self::start(command)
     }
 

@@ -19,7 +19,6 @@ use tokio::time::{Instant, timeout};
 use super::tls::{self, Tls};
 use crate::cli::Remote;
 use crate::config::secret::Secret;
-use crate::environment;
 use crate::exit::{Failure, Why};
 
 /// How long a connection may take.
@@ -58,10 +57,7 @@ impl Client {
             true => Some(Tls::new(&host, remote.ca.as_deref())?),
             false => None,
         };
-        let token = match &remote.token_file {
-            Some(path) => Some(Secret::from_file(path)?),
-            None => environment::read(environment::TOKEN).map(Secret::new),
-        };
+        let token = remote.token()?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         Ok(Self {
             url,
@@ -195,7 +191,8 @@ pub(crate) fn parts(url: &str) -> anyhow::Result<Parts> {
     Ok(Parts { is_https, authority: format!("{host}:{port}"), host, prefix })
 }
 
-async fn connect(
+/// Connects to a server.
+pub(crate) async fn connect(
     authority: &str,
     tls: Option<&Tls>,
     url: &str,
@@ -248,6 +245,12 @@ fn read(status: StatusCode, body: &[u8]) -> anyhow::Result<String> {
     if status.is_success() {
         return String::from_utf8(body.to_vec()).context("the answer is not text");
     }
+    let (why, message) = problem(status, body);
+    Err(Failure::new(why, message).into())
+}
+
+/// What an answer that is no success means, and what it says.
+pub(crate) fn problem(status: StatusCode, body: &[u8]) -> (Why, String) {
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let part = |name: &str| problem.get(name).and_then(Value::as_str);
     let mut message = match (part("field"), part("detail")) {
@@ -264,7 +267,7 @@ fn read(status: StatusCode, body: &[u8]) -> anyhow::Result<String> {
         400 | 413 | 415 | 422 => Why::Usage,
         _ => Why::Failed,
     };
-    Err(Failure::new(why, message).into())
+    (why, message)
 }
 
 /// A name as a part of a path: whatever is in it stays in it.

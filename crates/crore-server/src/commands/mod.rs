@@ -1,8 +1,10 @@
 //! What the commands do, a file each.
 
+pub(crate) mod bench;
 pub(crate) mod client;
 mod completions;
 mod config;
+pub(crate) mod handler;
 mod info;
 pub(crate) mod job;
 pub(crate) mod limit;
@@ -34,9 +36,14 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Schedule { remote, command } => schedule::run(Call::new(&remote)?, command),
         Command::Limit { remote, command } => limit::run(Call::new(&remote)?, command),
         Command::Token { remote, command } => token::run(&remote, command),
-        Command::Worker { remote, command } => worker::run(Call::new(&remote)?, &command),
+        Command::Handler { remote, command } => handler::run(Call::new(&remote)?, command),
+        Command::Worker { remote, command: Some(command), .. } => {
+            worker::look(Call::new(&remote)?, &command)
+        }
+        Command::Worker { remote, hosting, command: None } => worker::run(&remote, &hosting),
         Command::Stats { remote, minutes } => stats::run(Call::new(&remote)?, minutes),
         Command::Info { remote } => info::run(Call::new(&remote)?),
+        Command::Bench(args) => bench::run(&args),
         Command::Backup { remote, name: Some(name), .. } => {
             store::backup_running(Call::new(&remote)?, &name)
         }
@@ -45,6 +52,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Verify { data } => store::verify(&data),
         Command::Repair { data } => store::repair(&data),
+        Command::PluginHost { library } => Ok(crore_plugin_host::main(&library)),
         Command::Completions { shell } => completions::run(shell),
     }
 }

@@ -7,6 +7,7 @@ use super::Config;
 use super::raw::Raw;
 use super::section::Section;
 use super::sections::store::Store;
+use super::setting::Size;
 use crate::bind::twin;
 
 /// Notes every value that cannot be, or does not go with another.
@@ -15,6 +16,7 @@ pub(super) fn check(config: &Config, raw: &mut Raw) {
     ports(config, raw);
     tls(config, raw);
     caps(config, raw);
+    runners(config, raw);
     if !(1..=u64::from(u16::MAX)).contains(&config.lightjq.worker_port) {
         raw.clash("lightjq.worker-port", "a port is 1 to 65535".to_owned());
     }
@@ -83,6 +85,42 @@ fn tls(config: &Config, raw: &mut Raw) {
     }
     if tls.client_ca.is_some() && tls.certificate.is_none() {
         raw.clash("tls.client-ca", "it is of no use without `tls.certificate`".to_owned());
+    }
+}
+
+/// How the address of a Docker engine may begin.
+const ENGINES: [&str; 3] = ["unix://", "tcp://", "http://"];
+
+/// The least memory of a container, in bytes.
+const LEAST_MEMORY: u64 = 6 << 20;
+
+fn runners(config: &Config, raw: &mut Raw) {
+    let runners = &config.runners;
+    if runners.plugins.is_none() && runners.allowed().iter().any(|name| name == "plugin") {
+        raw.clash("runners.allow", "say where plugins lie: `runners.plugins`".to_owned());
+    }
+    let is_address = |text: &String| ENGINES.iter().any(|start| text.starts_with(start));
+    if runners.docker.as_ref().is_some_and(|text| !is_address(text)) {
+        let message = "it must begin with `unix://`, `tcp://` or `http://`".to_owned();
+        raw.clash("runners.docker", message);
+    }
+    if runners.container_memory.is_some_and(|memory| memory.0 < LEAST_MEMORY) {
+        raw.clash("runners.container-memory", "no engine gives less than 6MiB".to_owned());
+    }
+    let spans = [
+        ("runners.plugin-start", runners.plugin_start),
+        ("runners.plugin-grace", runners.plugin_grace),
+        ("runners.max-grace", runners.max_grace),
+    ];
+    let sizes = [
+        ("runners.plugin-memory", runners.plugin_memory),
+        ("runners.max-output", Some(runners.max_output)),
+        ("runners.command-memory", runners.command_memory),
+    ];
+    let zeros = spans.iter().filter(|(_, span)| span.is_zero()).map(|(key, _)| *key);
+    let empty = sizes.iter().filter(|(_, size)| *size == Some(Size(0))).map(|(key, _)| *key);
+    for key in zeros.chain(empty) {
+        raw.clash(key, "it cannot be zero".to_owned());
     }
 }
 

@@ -19,15 +19,16 @@ use std::path::{Path, PathBuf};
 pub(crate) use raw::{Raw, Source};
 pub(crate) use sections::doors::DoorName;
 pub(crate) use sections::log::{Format, Rotate};
+pub(crate) use sections::runners::{Count, Variables};
 pub(crate) use sections::store::Durability;
 pub(crate) use sections::telemetry::{Protocol, Telemetry};
-pub(crate) use setting::Given;
+pub(crate) use setting::{Given, Size};
 
 use fault::Faults;
 use section::{Info, Key, Section};
 use sections::{
-    access, audit, caps, doors, grpc, http, jobber, lightjq, listen, log, outbound, retention,
-    store, tls,
+    access, audit, caps, doors, grpc, http, jobber, jobworkerp, lightjq, listen, log, outbound,
+    retention, runners, store, tls,
 };
 
 use crate::environment;
@@ -71,6 +72,10 @@ join! {
     lightjq: lightjq::Lightjq,
     /// Jobber.
     jobber: jobber::Jobber,
+    /// jobworkerp.
+    jobworkerp: jobworkerp::Jobworkerp,
+    /// What it runs jobs with.
+    runners: runners::Runners,
     /// Whom it may call.
     outbound: outbound::Outbound,
     /// What it writes about itself.
@@ -92,6 +97,7 @@ impl Config {
             grpc: self.grpc.options(),
             lightjq: self.lightjq.options(self.listen.drain_for),
             jobber: self.jobber.options(),
+            jobworkerp: self.jobworkerp.options(),
             outbound: self.outbound.options(listens),
             access: self.access.options(self.listen.insecure),
             backups: self.store.backups.clone(),

@@ -42,12 +42,31 @@ impl Raw {
             self.values.insert(path.to_owned(), (given, source));
             return;
         }
+        if let (Some(channel), Given::One(n)) = (path.strip_prefix("channels."), &given) {
+            self.add_channel(format!("{channel}={n}"), source);
+            return;
+        }
         let known: Vec<String> = match path.split_once('.') {
             Some(_) => keys().map(Key::path).collect(),
             None => INFOS.iter().map(|info| info.name.to_owned()).collect(),
         };
         let hint = did_you_mean(path, &known);
         self.wrong(path, Some(&given), source, format!("there is no such key{hint}"));
+    }
+
+    /// One more channel, of a section whose keys are names that somebody has chosen. Of two with the same name
+    /// the later one counts.
+    fn add_channel(&mut self, channel: String, source: Source) {
+        let (given, at) = self
+            .values
+            .entry("runners.channels".to_owned())
+            .or_insert_with(|| (Given::Many(Vec::new()), source.clone()));
+        let mut all = match given {
+            Given::One(text) => text.split(',').map(|one| one.trim().to_owned()).collect(),
+            Given::Many(texts) => std::mem::take(texts),
+        };
+        all.push(channel);
+        (*given, *at) = (Given::Many(all), source);
     }
 
     /// Notes that something is wrong.

@@ -8,7 +8,13 @@ use super::setting::Shape;
 
 /// The schema, as it is printed.
 pub(crate) fn schema() -> Value {
+    let channels = json!({
+        "description": "The queues whose jobs are run here, and how many of each at a time: `runners.channels`.",
+        "type": "object",
+        "additionalProperties": { "type": "integer", "minimum": 1, "maximum": 10_000 },
+    });
     let sections = INFOS.iter().map(|info| (info.name.to_owned(), section(info)));
+    let sections = sections.chain([("channels".to_owned(), channels)]);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "crore.toml",
@@ -45,6 +51,7 @@ fn shape(shape: Shape) -> Value {
         Shape::Flag => json!({ "type": "boolean" }),
         Shape::Number => json!({ "type": "integer", "minimum": 0 }),
         Shape::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+        Shape::Decimal => json!({ "type": "number", "exclusiveMinimum": 0 }),
         Shape::Text => json!({ "type": "string" }),
         Shape::Span => json!({ "type": "string", "pattern": "^([0-9]+(d|h|m|s|ms))+$" }),
         Shape::Size => json!({ "type": "string", "pattern": "^[0-9]+([KMG]iB|[KMG]?B)?$" }),
@@ -73,7 +80,9 @@ pub(super) fn typed(shape: Shape, text: &str) -> Value {
             let number = text.replace('_', "").parse::<u64>();
             number.map_or_else(|_| text.into(), Value::from)
         }
-        Shape::Share => text.parse::<f64>().map_or_else(|_| text.into(), Value::from),
+        Shape::Share | Shape::Decimal => {
+            text.parse::<f64>().map_or_else(|_| text.into(), Value::from)
+        }
         Shape::Text
         | Shape::Span
         | Shape::Size

@@ -39,6 +39,8 @@ pub(crate) enum Shape {
     Number,
     /// A number from 0 to 1.
     Share,
+    /// A number that may have a part behind the point.
+    Decimal,
     Text,
     /// A number and a unit: `30s`.
     Span,
@@ -115,6 +117,33 @@ impl Setting for PathBuf {
             "" => Err("a path cannot be empty".to_owned()),
             path => Ok(path.into()),
         }
+    }
+}
+
+impl Setting for String {
+    const SHAPE: Shape = Shape::Text;
+
+    fn read(given: &Given) -> Result<Self, String> {
+        given.one().map(str::to_owned)
+    }
+}
+
+/// Some texts; in one text they stand with commas between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Texts(pub(crate) Vec<String>);
+
+impl Setting for Texts {
+    const SHAPE: Shape = Shape::Texts;
+
+    fn read(given: &Given) -> Result<Self, String> {
+        let texts: Vec<&str> = match given {
+            Given::One(text) => text.split(',').map(str::trim).collect(),
+            Given::Many(texts) => texts.iter().map(String::as_str).collect(),
+        };
+        if texts.contains(&"") {
+            return Err("an empty text means nothing".to_owned());
+        }
+        Ok(Self(texts.into_iter().map(str::to_owned).collect()))
     }
 }
 

@@ -53,6 +53,34 @@ async fn a_job_runs_and_gives_its_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn operators_see_a_worker_while_it_is_there() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--no-runners"]);
+    let client = connect(&server).await;
+    let worker = Worker::new(&client).slots(4).handle("wait", async |_job| Outcome::json(&()));
+    let stop = worker.stopper();
+    let working = tokio::spawn(worker.run());
+    let id = client.push(kept("wait")).await.expect("pushed");
+    ended(&client, id).await;
+    let ls = || server.run(&["worker", "ls"]).good();
+    let table = ls();
+    println!("{table}");
+    for part in ["SLOTS", "RUNNING", "HEARD", " wait ", " 4 "] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    assert_eq!(table.lines().count(), 2, "{table}");
+    let listed = server.run(&["worker", "ls", "-o", "json"]).good();
+    let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
+    let stream = &listed[0]["stream"];
+    assert_eq!((&stream["kinds"][0], &stream["running"]), (&"wait".into(), &0.into()));
+    assert!(stream["incarnation"].as_str().is_some_and(|text| !text.is_empty()), "{stream}");
+    stop.stop();
+    working.await.expect("no panic").expect("ended well");
+    crore_testkit::eventually(SOON, || (!ls().contains("wait")).then_some(()));
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refused_push_names_the_field_and_does_not_harm_the_others() {
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
@@ -126,6 +154,30 @@ async fn a_worker_keeps_its_job_while_the_server_is_killed_and_started_again() {
     stop.stop();
     working.await.expect("no panic").expect("ended well");
     server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_whose_server_is_gone_ends_when_its_time_to_stop_is_over() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    let client = connect(&server).await;
+    let begun = Arc::new(Notify::new());
+    let worker = {
+        let begun = Arc::clone(&begun);
+        Worker::new(&client).grace(Duration::from_millis(100)).handle("long", move |_| {
+            begun.notify_one();
+            std::future::pending::<Result<(), Error>>()
+        })
+    };
+    let stop = worker.stopper();
+    let working = tokio::spawn(worker.run());
+    client.push(Job::new("long")).await.expect("pushed");
+    timeout(SOON, begun.notified()).await.expect("it runs");
+    server.signal("KILL");
+    drop(server);
+    stop.stop();
+    let ended = timeout(SOON, working).await.expect("it ends").expect("no panic");
+    assert!(ended.is_err(), "it could not hand its job back");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -228,3 +228,53 @@ fn a_server_that_is_not_there_is_named() {
     assert!(ran.err.contains("http://127.0.0.1:1 cannot be reached"), "{}", ran.err);
     assert_eq!(run(dir.path(), &["info", "--server", "gopher://x"]).code, Some(2));
 }
+
+#[test]
+fn a_job_that_has_no_error_is_told_without_one() {
+    let dir = dir();
+    let server = server(dir.path());
+    server.run(&["job", "push", "mail"]).good();
+    let ready = server.run(&["job", "result", "1", "--for", "0s"]);
+    assert_eq!((ready.code, ready.err.as_str()), (Some(1), "error: job 1 is ready\n"));
+    server.run(&["job", "cancel", "1"]).good();
+    let cancelled = server.run(&["job", "result", "1"]);
+    assert_eq!((cancelled.code, cancelled.err.as_str()), (Some(1), "error: job 1 is cancelled\n"));
+    server.stop();
+}
+
+#[test]
+fn a_handler_that_is_not_there_cannot_be_removed_and_a_kind_is_not_empty() {
+    let dir = dir();
+    let server = server(dir.path());
+    let gone = server.run(&["handler", "rm", "nosuch"]);
+    assert_eq!(gone.code, Some(3), "{gone:?}");
+    assert!(gone.err.contains("`nosuch` have no handler"), "{}", gone.err);
+    for arguments in [&["set", "", "http", "{}"] as &[_], &["get", ""], &["rm", ""]] {
+        let ran = server.run(&[&["handler"], arguments].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (Some(2), "error: a kind cannot be empty\n"));
+    }
+    server.stop();
+}
+
+#[test]
+fn whoever_sets_a_handler_is_told_what_he_may_not_have_meant() {
+    let dir = dir();
+    let server = server(dir.path());
+    let settings = r#"{"url": "https://example.com/", "method": "GET"}"#;
+    for _ in 0..3 {
+        server.run(&["job", "push", "fetch", "--queue", "early"]).good();
+    }
+    let set = |more: &[&str]| {
+        let ran = server.run(&[&["handler", "set", "fetch", "http", settings], more].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.err
+    };
+    let told = set(&["--next", "fetch", "--next", "typo", "--on-failure", "typo"]);
+    let lines: Vec<_> = told.lines().collect();
+    assert_eq!(lines.len(), 2, "{told}");
+    assert!(lines[0].contains("there is no handler `typo` yet"), "{told}");
+    assert!(lines[1].contains("3 jobs of this kind wait in the queue `early`"), "{told}");
+    assert!(lines[1].contains("crore job edit ID --queue default"), "{told}");
+    assert_eq!(set(&["--queue", "early"]), "");
+    server.stop();
+}

@@ -66,3 +66,32 @@ fn the_schema_is_one_and_knows_every_section() {
         assert!(sections.contains_key(name), "{name}");
     }
 }
+
+#[test]
+fn runners_that_may_not_be_meant_are_refused_with_what_may_be() {
+    let dir = dir();
+    let refused: &[(&[&str], &str)] = &[
+        (&["--allow-runner", "comand"], "did you mean `command`?"),
+        (
+            &["--allow-runner", "wasm"],
+            "`wasm` is no runner that needs leave, as command, docker, plugin do",
+        ),
+        (&["--allow-runner", "http"], "the runner `http` needs no leave"),
+        (&["--allow-runner", "plugin"], "say where plugins lie: `runners.plugins`"),
+        (&["--set", "runners.docker=/var/run/docker.sock"], "it must begin with `unix://`"),
+        (&["--set", "runners.plugins=nowhere"], "`runners.plugins`: `nowhere` is no directory"),
+    ];
+    for command in ["serve", "worker"] {
+        let more: &[&str] = if command == "serve" { &["--listen", "127.0.0.1:0"] } else { &[] };
+        for (flags, told) in refused {
+            let ran = run(dir.path(), &[&[command], more, flags].concat());
+            assert_eq!(ran.code, Some(2), "{ran:?}");
+            assert!(ran.err.contains(told), "{}", ran.err);
+        }
+    }
+    // What only the disk knows is not looked at here.
+    run(dir.path(), &["config", "check", "--set", "runners.plugins=nowhere"]).good();
+    for docker in ["unix:///run/docker.sock", "tcp://docker:2375", "http://docker:2375"] {
+        run(dir.path(), &["config", "check", "--set", &format!("runners.docker={docker}")]).good();
+    }
+}

@@ -104,7 +104,7 @@ fn a_worker_that_takes_too_long_keeps_its_job_over_the_restart() {
     let job = fetch(&server);
     server.signal("INT");
     assert!(server.ended().success());
-    assert!(server.wrote().contains("still with their workers"), "{}", server.wrote());
+    assert!(server.wrote().contains("may report theirs to the next server"), "{}", server.wrote());
 
     let server = Server::start(dir.path(), &[]);
     assert_eq!(

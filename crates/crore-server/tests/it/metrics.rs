@@ -101,6 +101,8 @@ fn the_page_counts_what_has_happened() {
     is(&format!("crore_http_requests_total{pushes}"), 6.0);
     let least = |name: &str| samples.get(name).copied().unwrap_or_default();
     assert!(least("crore_store_commit_seconds_count") >= 1.0, "{text}");
+    assert!(least("process_cpu_seconds_total") > 0.0, "{text}");
+    assert!(least("process_resident_memory_bytes") > 1e6, "{text}");
     assert!(least("crore_store_disk_bytes") > 0.0 && least("crore_connections") >= 1.0, "{text}");
     server.stop_soon();
 }

@@ -108,6 +108,7 @@ macro_rules! conformance_jobs_list {
                 a_rate_lets_through_its_burst_and_then_its_pace
                 a_quiet_time_earns_no_more_than_the_burst
                 a_rate_that_is_made_faster_forgets_what_it_cannot_owe
+                a_rate_that_was_not_asked_for_want_of_permits_forgets_nothing
                 a_rate_is_asked_before_the_limits_after_it
                 the_next_time_is_said_only_when_less_was_given
                 a_job_runs_only_if_all_its_limits_allow

@@ -68,6 +68,8 @@ impl Inner {
         if log.next.is_some() && !log.make_way(room) {
             // The commit that is being gathered is the last one in its file.
             self.tell_committer(&mut state, Waits::Yes);
+            drop(state);
+            self.breathe(how);
             return Ok(true);
         }
         let over = state.move_slice(compaction, slice);

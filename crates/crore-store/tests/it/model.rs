@@ -134,7 +134,7 @@ fn a_count_that_is_wrong_is_found_out_by_the_look_at_everything() {
         }
     }
     let message = failure(|| check_store(300, 40, liar::<Miscounts>));
-    is_short(&message, 4, "counts");
+    is_short(&message, 6, "counts");
 }
 
 #[test]

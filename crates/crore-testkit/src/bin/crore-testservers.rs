@@ -16,7 +16,7 @@ use crore_testkit::{
 
 const USAGE: &str = "\
 usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis-cluster] [--xfs] [--faketime]
-                         [--prometheus] [--sslscan] [--pypi] [--npm] [-- CMD ARGS…]
+                         [--prometheus] [--sslscan] [--docker] [--pypi] [--npm] [-- CMD ARGS…]
 
   --install        first install what is missing (Debian, root)
   --postgres       start PostgreSQL, set CRORE_TEST_POSTGRES to its URL
@@ -26,6 +26,7 @@ usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis
   --xfs            with --install, the tools of tests that cut the power of a file system
   --prometheus     with --install, what reads metrics
   --sslscan        with --install, what tries everything that TLS should not be
+  --docker         with --install, the engine of tests that run containers
   --pypi           with --install, the programs in Python that tests speak to
   --npm            with --install, Node and the programs for it that tests speak to
   --faketime       with --install, the library of tests that set a server's clock
@@ -133,6 +134,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
                 asked.tools.extend([Package::Node, Package::Npm]);
             }
             ("--sslscan", _) => asked.tools.push(Package::Sslscan),
+            ("--docker", _) => asked.tools.extend([Package::Docker, Package::Busybox]),
             ("--faketime", _) => asked.tools.push(Package::FakeTime),
             ("--", _) => asked.command = words.by_ref().collect(),
             _ => return Err(format!("`{word}` is not an option; a command comes after `--`")),

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Answer, Fault, Node, Op};
 
+/// How a fetch ends (in `info`) whose caller was seen to leave before he was told what he was given: as a stream that
+/// is over. It may be given back since then, and not only when its lease is over.
+pub const LEFT: &str = "its caller has left";
+
 /// One line of a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {

@@ -36,7 +36,7 @@ mod record;
 
 pub use answer::Answer;
 pub use check::{Report, Rules, check};
-pub use event::{Event, History, What};
+pub use event::{Event, History, LEFT, What};
 pub use hash::Hash;
 pub use node::{Fault, Node};
 pub use op::Op;

@@ -57,6 +57,8 @@ impl MariaDb {
             args: programs.chain(options.iter().map(ToString::to_string)).collect(),
             stop: Stop::Kill,
             bus: Bus::None,
+            below: None,
+            socket: None,
         };
         Ok(Self { process: Process::start(&launch, probe)? })
     }

@@ -4,15 +4,16 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+pub(crate) mod docker;
 pub(crate) mod mariadb;
 pub(crate) mod package;
-mod port;
+pub(crate) mod port;
 pub(crate) mod postgres;
 mod process;
 pub(crate) mod redis;
 pub(crate) mod redis_cluster;
 
-pub use process::Process;
+pub use process::{Launch, Process};
 
 use crate::environment;
 

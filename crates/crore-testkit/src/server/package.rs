@@ -19,6 +19,10 @@ pub enum Package {
     Prometheus,
     /// `sslscan`, which tries everything that TLS should not be.
     Sslscan,
+    /// `docker.io`, an engine that runs containers.
+    Docker,
+    /// `busybox-static`, all that a container needs in one file.
+    Busybox,
     /// `util-linux`, for `setsid` and `setpriv`.
     UtilLinux,
     /// `xfsprogs`, for XFS and for `xfs_io`, which cuts any file system off from its disk.
@@ -29,6 +33,13 @@ pub enum Package {
     Npm,
     /// `libfaketime`, which shows a program another time than the machine's.
     FakeTime,
+    /// Any other, for a server that the testkit does not know.
+    Other {
+        /// Its name.
+        name: &'static str,
+        /// What has to be there of it: programs that are looked for, or paths.
+        programs: &'static [&'static str],
+    },
 }
 
 impl Package {
@@ -40,11 +51,14 @@ impl Package {
             Self::Redis => "redis-server",
             Self::Prometheus => "prometheus",
             Self::Sslscan => "sslscan",
+            Self::Docker => "docker.io",
+            Self::Busybox => "busybox-static",
             Self::UtilLinux => "util-linux",
             Self::Xfs => "xfsprogs",
             Self::Node => "nodejs",
             Self::Npm => "npm",
             Self::FakeTime => "libfaketime",
+            Self::Other { name, .. } => name,
         }
     }
 
@@ -73,11 +87,14 @@ impl Package {
             Self::Redis => &["redis-server", "redis-cli"],
             Self::Prometheus => &["prometheus", "promtool"],
             Self::Sslscan => &["sslscan"],
-            Self::UtilLinux => &["setsid", "setpriv"],
+            Self::Docker => &["dockerd", "docker", "containerd", "runc"],
+            Self::Busybox => &["busybox"],
+            Self::UtilLinux => &["setsid", "setpriv", "unshare"],
             Self::Xfs => &["mkfs.xfs", "xfs_io"],
             Self::Node => &["node"],
             Self::Npm => &["npm"],
             Self::FakeTime => &[FAKETIME],
+            Self::Other { programs, .. } => programs,
         }
     }
 
@@ -99,10 +116,13 @@ impl Package {
             | Self::Redis
             | Self::Prometheus
             | Self::Sslscan
+            | Self::Docker
+            | Self::Busybox
             | Self::UtilLinux
             | Self::Node
             | Self::Npm
-            | Self::Xfs => Vec::new(),
+            | Self::Xfs
+            | Self::Other { .. } => Vec::new(),
         };
         own.into_iter().chain(path).chain(system).collect()
     }
@@ -180,5 +200,13 @@ mod tests {
     #[test]
     fn programs_are_found_in_the_system_places() {
         assert!(Package::UtilLinux.find("sh").is_ok_and(|path| path.is_absolute()));
+    }
+
+    #[test]
+    fn any_package_can_be_asked_for_by_its_programs_or_their_paths() {
+        let dash = Package::Other { name: "dash", programs: &["sh", "/bin/sh"] };
+        assert!(dash.is_installed() && dash.name() == "dash");
+        let none = Package::Other { name: "none", programs: &["/no/such/program"] };
+        assert!(!none.is_installed());
     }
 }

@@ -37,6 +37,16 @@ pub(super) fn free(bus: Bus) -> Result<u16, Error> {
     Err(Error::Failed(format!("no free port on loopback in {TRIES} tries")))
 }
 
+/// A port of 127.0.0.1 for a server that needs more than the one that it is given: free now, and given
+/// to nobody else in this process.
+///
+/// # Errors
+///
+/// [`Error::Failed`] if none was found.
+pub fn free_port() -> Result<u16, Error> {
+    free(Bus::None)
+}
+
 /// Random, so that processes that start together do not all try the same port first. A hasher's
 /// keys are the only randomness of std.
 fn any() -> u16 {

@@ -50,6 +50,8 @@ impl Postgres {
             args: programs.chain(options.iter().map(ToString::to_string)).collect(),
             stop: Stop::Quit,
             bus: Bus::None,
+            below: None,
+            socket: None,
         };
         Ok(Self { process: Process::start(&launch, probe)? })
     }

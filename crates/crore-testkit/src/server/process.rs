@@ -6,9 +6,10 @@
 //! closes it too. Either way the same lines of shell stop the server and remove its directory.
 
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
@@ -36,17 +37,57 @@ pub(super) enum Stop {
     /// PostgreSQL's immediate shutdown. A killed one leaves its shared memory segment behind, and
     /// the kernel has only a few thousand.
     Quit,
+    /// What a server gives back when it is asked to end. One that has not after five seconds is
+    /// killed.
+    Term,
+}
+
+impl Stop {
+    fn signal(self) -> &'static str {
+        match self {
+            Self::Kill => "KILL",
+            Self::Quit => "QUIT",
+            Self::Term => "TERM",
+        }
+    }
 }
 
 /// How to start a server: a shell script that is run in the server's directory with the port as
-/// `$1` and `args` from `$2` on, and that ends in `exec` of the server.
+/// `$1` and `args` from `$2` on, and that ends in `exec` of the server. Its environment is ours no
+/// more than its `PATH`.
 #[derive(Debug)]
-pub(super) struct Launch<'a> {
+pub struct Launch<'a> {
     pub(super) name: &'a str,
     pub(super) script: &'a str,
     pub(super) args: Vec<String>,
     pub(super) stop: Stop,
     pub(super) bus: Bus,
+    pub(super) below: Option<&'a Path>,
+    /// A socket in its directory that it listens on, instead of the port.
+    pub(super) socket: Option<&'static str>,
+}
+
+impl<'a> Launch<'a> {
+    /// A server that owns nothing outside its directory, and is killed when it is not needed any more.
+    pub fn new(name: &'a str, script: &'a str) -> Self {
+        let (args, stop, bus) = (Vec::new(), Stop::Kill, Bus::None);
+        Self { name, script, args, stop, bus, below: None, socket: None }
+    }
+
+    /// What the script gets from `$2` on.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Makes the server's directory in this one and not among the temporary files, which may be in
+    /// memory. It then runs as who we are: nobody else need be let in there.
+    #[must_use]
+    pub fn below(mut self, dir: &'a Path) -> Self {
+        self.below = Some(dir);
+        self
+    }
 }
 
 /// A running server: stopped, and its directory removed, when this is dropped or when the process
@@ -87,14 +128,18 @@ impl Process {
 
     /// Starts a server and waits until `probe` finds it ready. A probe must make sure that it
     /// talks to this very process: on a port that was taken meanwhile, another one may answer.
-    pub(super) fn start(
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`] if it does not come up.
+    pub fn start(
         launch: &Launch<'_>,
         probe: impl Fn(&Self) -> Result<(), String>,
     ) -> Result<Self, Error> {
         let mut tries = 1;
         loop {
             let started = Self::spawn(launch)?;
-            match started.wait_until_ready(&probe) {
+            match started.wait_until_ready(launch, &probe) {
                 Ok(()) => return Ok(started),
                 Err(_) if tries < PORT_TRIES && started.log().contains(PORT_TAKEN) => tries += 1,
                 Err(error) => return Err(error),
@@ -105,11 +150,11 @@ impl Process {
     fn spawn(launch: &Launch<'_>) -> Result<Self, Error> {
         Package::UtilLinux.require()?;
         let port = port::free(launch.bus)?;
-        let (dir, user) = private_dir(launch.name)?;
+        let (dir, user) = private_dir(launch.name, launch.below)?;
         let mut supervisor = command("/bin/sh")
             .args(["-c", include_str!("supervisor.sh"), "crore-supervisor"])
             .arg(&dir)
-            .arg(if launch.stop == Stop::Quit { "QUIT" } else { "KILL" })
+            .arg(launch.stop.signal())
             .args(user)
             .args(["/bin/sh", "-c", launch.script, launch.name, &port.to_string()])
             .args(&launch.args)
@@ -128,17 +173,27 @@ impl Process {
         Ok(process)
     }
 
-    fn wait_until_ready(&self, probe: impl Fn(&Self) -> Result<(), String>) -> Result<(), Error> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+    fn wait_until_ready(
+        &self,
+        launch: &Launch<'_>,
+        probe: impl Fn(&Self) -> Result<(), String>,
+    ) -> Result<(), Error> {
         let ready = poll(START_LIMIT, || {
             if !self.is_running() {
                 return Ok(Err(self.failed("it ended")));
             }
-            TcpStream::connect_timeout(&address, Duration::from_secs(1))
-                .map_err(|error| error.to_string())?;
+            self.connect(launch.socket).map_err(|error| error.to_string())?;
             probe(self).map(Ok)
         });
         ready.unwrap_or_else(|seen| Err(self.failed(&format!("not ready in time: {seen}"))))
+    }
+
+    fn connect(&self, socket: Option<&str>) -> io::Result<()> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        match socket {
+            Some(name) => UnixStream::connect(self.dir.join(name)).map(drop),
+            None => TcpStream::connect_timeout(&address, Duration::from_secs(1)).map(drop),
+        }
     }
 
     /// An error that ends with what the server said last.
@@ -164,21 +219,21 @@ impl Drop for Process {
 }
 
 /// A new directory that only the server's user may enter, and the `setpriv` options to become that
-/// user: `nobody` if we are root, else who we are.
-fn private_dir(name: &str) -> Result<(PathBuf, Vec<String>), Error> {
+/// user: who we are, but among the temporary files `nobody` if we are root.
+fn private_dir(name: &str, below: Option<&Path>) -> Result<(PathBuf, Vec<String>), Error> {
     let made = tempfile::Builder::new()
         .prefix(&format!("crore-{name}-"))
         .permissions(Permissions::from_mode(0o700))
-        .tempdir();
+        .tempdir_in(below.unwrap_or(&std::env::temp_dir()));
     let settled = made.and_then(|dir| {
-        let owner = fs::metadata(dir.path())?.uid();
-        if owner == 0 {
+        let as_root = below.is_none() && fs::metadata(dir.path())?.uid() == 0;
+        if as_root {
             chown(dir.path(), Some(NOBODY), Some(NOBODY))?;
         }
-        Ok((owner == 0, fs::canonicalize(dir.path())?, dir))
+        Ok((as_root, fs::canonicalize(dir.path())?, dir))
     });
-    let (as_root, path, dir) =
-        settled.map_err(|error| Error::io("a temp dir could not be made", &error))?;
+    let (as_root, path, dir) = settled
+        .map_err(|error| Error::io("the directory of a server could not be made", &error))?;
     // The supervisor removes it from now on.
     _ = dir.keep();
     let user = format!("--reuid={NOBODY} --regid={NOBODY} --clear-groups");

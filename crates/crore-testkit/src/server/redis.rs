@@ -60,6 +60,8 @@ impl Redis {
             args: [program.display().to_string()].into_iter().chain(options).collect(),
             stop: Stop::Kill,
             bus: if role == Role::Node { Bus::Redis } else { Bus::None },
+            below: None,
+            socket: None,
         };
         Ok(Self { process: Process::start(&launch, probe)? })
     }

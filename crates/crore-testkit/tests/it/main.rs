@@ -1,5 +1,6 @@
 //! The testkit against real servers: they work, and nothing of them stays behind.
 
+mod disks;
 mod gone;
 mod holder;
 mod servers;

@@ -1,7 +1,12 @@
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-use crore_testkit::{Durability, MariaDb, Postgres, Redis, RedisCluster, or_skip, unique_name};
+use crore_testkit::{
+    Docker, Durability, Launch, MariaDb, Package, Postgres, Process, Redis, RedisCluster, or_skip,
+    unique_name,
+};
 
 use crate::gone::Traces;
 
@@ -55,6 +60,27 @@ fn redis_answers_and_is_gone_when_dropped() {
 }
 
 #[test]
+fn any_server_can_be_started_below_a_directory_and_is_gone_when_dropped() {
+    let Some(()) = or_skip(Package::Redis.require()) else { return };
+    let below = tempfile::tempdir().expect("a directory");
+    let script = r#"exec redis-server --port "$1" --bind 127.0.0.1 --save '' --pidfile "$PWD/$2""#;
+    let launch = Launch::new("mine", script).args(["written"]).below(below.path());
+    let is_ready = |process: &Process| {
+        let written = std::fs::read_to_string(process.dir().join("written"));
+        let pid = written.map_err(|error| error.to_string())?;
+        if pid.trim() == process.pid().to_string() { Ok(()) } else { Err(pid) }
+    };
+    let server = Process::start(&launch, is_ready).expect("started");
+    let canonical = below.path().canonicalize().expect("it is there");
+    assert_eq!(server.dir().parent(), Some(&*canonical));
+    let owner = |path: &Path| std::fs::metadata(path).expect("it is there").uid();
+    assert_eq!(owner(server.dir()), owner(below.path()), "it runs as who we are");
+    let traces = Traces::of(&server);
+    drop(server);
+    traces.assert_gone();
+}
+
+#[test]
 fn a_durable_redis_syncs_every_write() {
     let Some(redis) = or_skip(Redis::start_with(Durability::Durable)) else { return };
     let policy = redis.command(&["CONFIG", "GET", "appendfsync"]).expect("an answer");
@@ -86,4 +112,28 @@ fn servers_that_start_together_get_ports_of_their_own() {
     ports.sort_unstable();
     ports.dedup();
     assert_eq!(ports.len(), servers.len());
+}
+
+#[test]
+fn docker_runs_a_container_and_is_gone_with_all_of_them_when_dropped() {
+    let Some(docker) = or_skip(Docker::start()) else { return };
+    let said = docker.command(&["run", "--rm", Docker::IMAGE, "echo", "hello"]);
+    assert_eq!(said.expect("it runs"), "hello");
+    let forever = ["run", "--detach", "--memory=32m", Docker::IMAGE, "sleep", "987654"];
+    docker.command(&forever).expect("it runs");
+    assert_eq!(docker.command(&["ps", "--quiet"]).expect("a list").lines().count(), 1);
+    assert_eq!(sleepers(), 1);
+    let traces = Traces::of(docker.process());
+    drop(docker);
+    traces.assert_gone();
+    assert_eq!(sleepers(), 0);
+}
+
+/// Containers are processes of this machine, too.
+fn sleepers() -> usize {
+    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+    let is_one = |path: &Path| {
+        std::fs::read(path.join("cmdline")).is_ok_and(|words| words == b"sleep\x00987654\0")
+    };
+    processes.filter(|process| is_one(&process.path())).count()
 }

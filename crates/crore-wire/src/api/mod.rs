@@ -7,6 +7,7 @@ pub mod events;
 pub mod fetch;
 pub mod finish;
 pub mod groups;
+pub mod handlers;
 pub mod info;
 pub mod job;
 pub mod limits;

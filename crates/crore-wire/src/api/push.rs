@@ -109,7 +109,7 @@ pub struct NewJob {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub after: Vec<After>,
-    /// Free marks.
+    /// Free marks. Names that begin with `crore.` are the server's own, and are refused.
     #[serde(default, skip_serializing_if = "is_none")]
     pub labels: Labels,
     /// Trace context, carried to its run: a `traceparent`, and after a space the `tracestate`, if there is one.
@@ -221,6 +221,12 @@ impl NewJob {
     /// The job that is meant, in the words of the rules.
     pub fn read(self, format: Format) -> Result<push::NewJob, Invalid> {
         let kind = Name::new("kind", &self.kind)?;
+        let unsaid = push::Unsaid {
+            queue: self.queue.is_none(),
+            retry: self.retry.is_none(),
+            timeout: self.timeout.is_none(),
+            keep: self.keep_result.is_none(),
+        };
         let queue = match &self.queue {
             Some(queue) => Name::new("queue", queue)?,
             None => kind.clone(),
@@ -258,7 +264,7 @@ impl NewJob {
         let due = when(self.due, self.delay)?.unwrap_or_default();
         let group = self.group.map(GroupRef::read).transpose()?;
         let after = self.after.into_iter().enumerate().map(|(n, after)| after.read(n));
-        Ok(push::NewJob { spec, due, group, after: after.collect::<Result<_, _>>()? })
+        Ok(push::NewJob { spec, due, group, after: after.collect::<Result<_, _>>()?, unsaid })
     }
 
     /// A job as it would be pushed, in a body of this format.

@@ -1,6 +1,6 @@
 //! Words that stand for one of a few things, and what they mean to the rules.
 
-use crore_core::{job, schedule, unique};
+use crore_core::{handler, job, schedule, unique};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -29,6 +29,22 @@ macro_rules! words {
 }
 
 words! {
+    /// Who waits for a result.
+    AnswerTo = handler::Answer {
+        /// Nobody.
+        None,
+        /// Whoever pushes the job.
+        Push,
+        /// Whoever asks for it afterwards.
+        Listen,
+    }
+    /// What a job that follows another is given.
+    Gives = handler::Gives {
+        /// One job for each item that came out, with that item.
+        Items,
+        /// One job, with an object about the job that has ended.
+        Summary,
+    }
     /// Where a job stands.
     State = job::State {
         /// Held until other jobs or groups have ended.

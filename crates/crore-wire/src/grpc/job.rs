@@ -28,6 +28,7 @@ impl v1::Delivered {
             timeout_ms: spec.timeout.map_or(0, millis),
             labels: spec.labels.clone(),
             trace: trace.unwrap_or_default(),
+            handler: None,
         }
     }
 }

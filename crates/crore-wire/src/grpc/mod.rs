@@ -1,5 +1,6 @@
 //! gRPC: the messages and services of `proto/`, and what they mean to the rules.
 
+mod codec;
 mod job;
 mod push;
 mod report;
@@ -27,13 +28,33 @@ pub mod lakh {
     tonic::include_proto!("lakh");
 }
 
+/// jobworkerp.
+pub mod jobworkerp {
+    /// What its messages are about.
+    pub mod data {
+        tonic::include_proto!("jobworkerp.data");
+    }
+
+    /// Its calls.
+    #[expect(
+        unused_qualifications,
+        clippy::allow_attributes,
+        clippy::allow_attributes_without_reason,
+        reason = "it is made from the files under `proto`"
+    )]
+    pub mod service {
+        tonic::include_proto!("jobworkerp.service");
+    }
+}
+
 /// All files, as reflection tells them.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 use crore_core::{Invalid, Span, Time};
 use prost::Message;
 
-pub use words::{read_word, word};
+pub use codec::{Bounded, Codec, unreadable};
+pub use words::{field, read_word, word};
 
 /// What stands in the details of a status: `google.rpc.Status`.
 #[derive(Clone, PartialEq, Message)]
@@ -62,7 +83,7 @@ impl From<&Invalid> for v1::Problem {
     fn from(invalid: &Invalid) -> Self {
         Self {
             code: invalid.code.as_str().to_owned(),
-            field: invalid.field.clone(),
+            field: field(&invalid.field),
             message: invalid.message.clone(),
         }
     }

@@ -13,6 +13,12 @@ impl v1::NewJob {
     /// The job that is meant, in the words of the rules.
     pub fn read(self) -> Result<push::NewJob, Invalid> {
         let kind = Name::new("kind", &self.kind)?;
+        let unsaid = push::Unsaid {
+            queue: self.queue.is_empty(),
+            retry: self.retry.is_none(),
+            timeout: self.timeout_ms.is_none(),
+            keep: self.keep_result_ms.is_none(),
+        };
         let queue = match self.queue.as_str() {
             "" => kind.clone(),
             queue => Name::new("queue", queue)?,
@@ -44,7 +50,7 @@ impl v1::NewJob {
         };
         let group = self.group.map(v1::GroupRef::read).transpose()?;
         let after = self.after.into_iter().enumerate().map(|(n, after)| after.read(n));
-        Ok(push::NewJob { spec, due, group, after: after.collect::<Result<_, _>>()? })
+        Ok(push::NewJob { spec, due, group, after: after.collect::<Result<_, _>>()?, unsaid })
     }
 
     /// A job as it would be pushed.

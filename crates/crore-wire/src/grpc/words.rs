@@ -22,6 +22,34 @@ pub fn read_word<T: DeserializeOwned>(field: &str, word: &str) -> Result<T, Inva
         .map_err(|error| Invalid::new(Code::Malformed, field, error.to_string()))
 }
 
+/// What the rules call a field, and what it is called in the messages.
+const FIELDS: &[(&str, &str)] = &[
+    ("lease", "lease_ms"),
+    ("timeout", "timeout_ms"),
+    // Whichever of the two was said.
+    ("due", "when"),
+    ("keep", "keep_result_ms"),
+    ("unique.window", "unique.window_ms"),
+    ("retry.max-interval", "retry.max_interval_ms"),
+    ("retry.backoff.every", "retry.base_ms"),
+    ("retry.backoff.step", "retry.base_ms"),
+    ("retry.backoff.base", "retry.base_ms"),
+    ("retry.backoff.factor", "retry.factor"),
+];
+
+/// The name of a field in the messages; `jobs[3].lease` is `jobs[3].lease_ms`.
+pub fn field(of_rules: &str) -> String {
+    let ends = |(ours, _): &&(&str, &str)| {
+        of_rules.strip_suffix(ours).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    match FIELDS.iter().find(ends) {
+        Some((ours, theirs)) => {
+            format!("{}{theirs}", of_rules.strip_suffix(ours).unwrap_or_default())
+        }
+        None => of_rules.replace('-', "_"),
+    }
+}
+
 /// Reads a number that stands for a word; 0, which says nothing, is `usual`.
 macro_rules! words {
     ($($name:ident = $core:path, $field:literal, usual $usual:ident { $($word:ident = $means:ident,)+ })+) => {$(
@@ -111,6 +139,18 @@ impl v1::State {
 mod tests {
     use super::*;
     use crate::api::words::Missed;
+
+    #[test]
+    fn fields_are_called_as_in_the_messages_wherever_they_stand() {
+        assert_eq!(field("lease"), "lease_ms");
+        assert_eq!(field("jobs[3].lease"), "jobs[3].lease_ms");
+        assert_eq!(field("on_done[0].retry.backoff.step"), "on_done[0].retry.base_ms");
+        assert_eq!(field("jobs[0].unique.window"), "jobs[0].unique.window_ms");
+        assert_eq!(field("jobs[0].client-id"), "jobs[0].client_id");
+        for same in ["release", "jobs[0].kind", "retry.jitter", "due_ms", ""] {
+            assert_eq!(field(same), same);
+        }
+    }
 
     #[test]
     fn a_word_comes_back_and_a_number_that_is_none_is_refused_by_name() {

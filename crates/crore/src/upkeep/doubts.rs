@@ -37,7 +37,9 @@ impl Inner {
     /// These jobs may have been changed: the store is asked at an instant, and whoever needs to know is
     /// told what it says.
     pub(crate) fn in_doubt<'a>(&self, jobs: impl Iterator<Item = &'a Job>, at: Time) {
+        let mut ids = Vec::new();
         for job in jobs {
+            ids.push(job.id);
             self.running.forget(job.id);
             let mut doubts = self.duties.doubts.lock();
             let is_asked = self.events.is_heard() || self.results.is_waited_for(job.id);
@@ -45,6 +47,9 @@ impl Inner {
                 doubts.insert(job.id, (job.spec.queue.clone(), job.spec.kind.clone()));
             }
         }
+        self.relimit_at(ids.into_iter(), at);
+        // It may wait for others, and be due later than they end.
+        self.expect_held();
         for duty in [Duty::Doubts, Duty::Promote, Duty::Rescue] {
             self.want(duty, at);
         }

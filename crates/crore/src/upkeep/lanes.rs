@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crore_core::machine::{Edit, Event, decide};
@@ -6,6 +7,7 @@ use crore_store::jobs::Which;
 use crore_store::views::{Cursor, Query};
 
 use super::Duty;
+use crate::doubt::Doubt;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::timers::NEVER;
@@ -25,11 +27,11 @@ pub(crate) struct Sweeps {
     /// How many sweeps were begun.
     last: u64,
     /// Jobs that came to wait with limits that are not those of now.
-    strays: Vec<JobId>,
+    strays: BTreeSet<JobId>,
 }
 
 impl Sweeps {
-    const fn next_at(&self, now: Time) -> Time {
+    fn next_at(&self, now: Time) -> Time {
         if self.sweep.is_some() || !self.strays.is_empty() { now } else { NEVER }
     }
 }
@@ -59,20 +61,27 @@ impl Inner {
 
     /// These jobs may have come to wait with limits that are not those of now.
     pub(crate) fn relimit(&self, ids: impl Iterator<Item = JobId>) {
+        self.relimit_at(ids, self.now());
+    }
+
+    /// The same of jobs that may only be looked at from an instant on.
+    pub(crate) fn relimit_at(&self, ids: impl Iterator<Item = JobId>, at: Time) {
         self.sweeps().strays.extend(ids);
-        self.want(Duty::Lanes, self.now());
+        self.want(Duty::Lanes, at);
     }
 
     /// Brings the next waiting jobs under the limits as they are now; gives when to go on.
     pub(super) async fn lanes_once(&self) -> Result<Time, Error> {
         let (sweep, strays) = {
             let mut sweeps = self.sweeps();
-            let some = sweeps.strays.len().min(AT_ONCE);
-            (sweeps.sweep, sweeps.strays.drain(..some).collect::<Vec<_>>())
+            let some = std::iter::from_fn(|| sweeps.strays.pop_first()).take(AT_ONCE);
+            let some: Vec<JobId> = some.collect();
+            (sweeps.sweep, some)
         };
         if !strays.is_empty() {
-            let relimited = self.relimit_now(&strays).await;
-            relimited.inspect_err(|_| self.sweeps().strays.extend(strays))?;
+            let undone = Doubt::new(|| self.sweeps().strays.extend(&strays));
+            self.relimit_now(&strays).await?;
+            undone.over();
         }
         let Some(sweep) = sweep else { return Ok(self.sweeps().next_at(self.now())) };
         let next = self.sweep_on(sweep).await?;

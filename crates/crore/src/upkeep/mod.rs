@@ -157,6 +157,7 @@ impl Inner {
     /// What has to be done once, when the engine is made.
     pub(crate) async fn wake_up(&self) -> Result<(), Error> {
         self.load_limits().await?;
+        self.load_handlers().await?;
         self.look_for_held().await?;
         self.look_for_running().await?;
         let now = self.now();

@@ -4,6 +4,7 @@ use crore_core::{NewJob, State, Time};
 use crore_store::views::Query;
 
 use super::Duty;
+use crate::doubt::Doubt;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::timers::NEVER;
@@ -38,8 +39,9 @@ impl Inner {
         let promoted = self.store.promote(AT_ONCE).await?;
         // Put down before the look: who comes to wait after it puts the mark up again.
         if self.duties.are_dues_held.swap(false, Ordering::AcqRel) {
-            let looked = self.look_for_held().await;
-            looked.inspect_err(|_| self.expect_held())?;
+            let unseen = Doubt::new(|| self.expect_held());
+            self.look_for_held().await?;
+            unseen.over();
         }
         Ok(promoted.next_at.unwrap_or(NEVER))
     }

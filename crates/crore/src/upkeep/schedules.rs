@@ -5,6 +5,7 @@ use crore_store::jobs::{Applied, Write};
 use crore_store::registry::{Entry, Schedule, Table, Value};
 
 use super::Dues;
+use crate::doubt::Doubt;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::push::names;
@@ -35,7 +36,7 @@ impl Inner {
         }
         let job = |tick: &Time| {
             let mut job: NewJob = schedule.job.clone();
-            self.fill_in(&mut job.spec);
+            self.fill_in(&mut job);
             job.due = match job.due {
                 When::After(span) => When::At(tick.after(span)),
                 _ => When::At(*tick),
@@ -50,8 +51,10 @@ impl Inner {
             cursor: due.cursor,
             push,
         };
-        // Stale: another node was faster, and has pushed them.
+        let doubt = Doubt::new(|| self.expect(dues));
         let applied = self.store.apply(vec![write]).await?.into_inner();
+        doubt.over();
+        // Stale: another node was faster, and has pushed them.
         if let Some(Applied::Yes(pushed)) = applied.first() {
             self.expect(dues);
             self.tell_pushed((now, now), pushed, &names);

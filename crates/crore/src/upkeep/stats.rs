@@ -5,6 +5,7 @@ use crore_core::{Name, Span, Time};
 use crore_store::views::Note;
 
 use super::Duty;
+use crate::doubt::Doubt;
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::timers::NEVER;
@@ -47,11 +48,10 @@ impl Inner {
             let series = Name::new("series", what).ok()?;
             Some(Note::Stat { series, n: *n })
         };
-        let noted = self.store.note(counts.iter().filter_map(stat).collect()).await;
-        if let Err(error) = noted {
-            counts.into_iter().for_each(|(what, n)| self.keep_count(what, n));
-            return Err(error.into());
-        }
+        let unwritten =
+            Doubt::new(|| counts.iter().for_each(|(what, n)| self.keep_count(what, *n)));
+        self.store.note(counts.iter().filter_map(stat).collect()).await?;
+        unwritten.over();
         Ok(())
     }
 

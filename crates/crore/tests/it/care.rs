@@ -1,7 +1,9 @@
 //! What is due later becomes ready, whoever made it so, and whether or not he waited for the answer.
 
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use crore::act::Act;
@@ -135,17 +137,17 @@ fn who_waits_for_a_job_is_told_although_its_reporter_is_gone() {
     assert!(wait.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     by_hand.begin(by_hand.engine.finish(Finish::of(&fetched, Outcome::Done { result: None })));
     by_hand.keep_up();
-    assert!(woken.0.load(std::sync::atomic::Ordering::Relaxed), "upkeep has looked, and tells him");
+    assert!(woken.0.load(Ordering::Relaxed), "upkeep has looked, and tells him");
     let ended = by_hand.run(wait).expect("no error").expect("it has ended");
     assert_eq!(ended.state, Some(State::Done));
 }
 
 #[derive(Debug, Default)]
-struct Flag(std::sync::atomic::AtomicBool);
+struct Flag(AtomicBool);
 
 impl std::task::Wake for Flag {
     fn wake(self: Arc<Self>) {
-        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -210,4 +212,47 @@ fn upkeep_that_is_left_in_the_middle_is_done_the_next_time() {
     by_hand.keep_up();
     let job = by_hand.run(by_hand.engine.get(fetched.id)).expect("no error").expect("it is there");
     assert_ne!(job.live.state, State::Running, "its lease was taken back");
+}
+
+/// Somebody who waits for a job, and whether he has left.
+fn waits(engine: &Engine, left: &Arc<AtomicBool>) -> impl Future<Output = Vec<Job>> {
+    let (engine, left) = (engine.clone(), Arc::clone(left));
+    async move {
+        let ask = Fetch { wait: SECOND, ..Fetch::new(name("q"), name("w")) };
+        let leaves = poll_fn(|_| match left.load(Ordering::Relaxed) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        });
+        engine.fetch_unless(ask, leaves).await.expect("fetched")
+    }
+}
+
+#[test]
+fn who_leaves_while_he_waits_is_given_nothing_and_holds_up_nobody() {
+    let here = ByHand::new();
+    let left = Arc::new(AtomicBool::new(false));
+    let mut waiting = pin!(waits(&here.engine, &left));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(waiting.as_mut().poll(&mut context).is_pending());
+    assert_eq!(here.engine.waiting(), 1);
+    left.store(true, Ordering::Relaxed);
+    assert_eq!(waiting.as_mut().poll(&mut context), Poll::Ready(Vec::new()));
+    assert_eq!(here.engine.waiting(), 0);
+    let ids = here.push(vec![job(When::Now)]);
+    assert_eq!(here.fetch().map(|job| job.id), ids.first().copied());
+}
+
+#[test]
+fn who_leaves_while_a_job_is_taken_for_him_is_given_it() {
+    let here = ByHand::new();
+    let left = Arc::new(AtomicBool::new(false));
+    let batch = Batch { groups: Vec::new(), jobs: vec![job(When::Now)] };
+    let mut pushing = pin!(here.engine.push_all(batch));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(pushing.as_mut().poll(&mut context).is_pending(), "it waits for a commit");
+    // The job is his when its push is on the disk.
+    let mut waiting = pin!(waits(&here.engine, &left));
+    assert!(waiting.as_mut().poll(&mut context).is_pending());
+    left.store(true, Ordering::Relaxed);
+    assert_eq!(here.run(waiting).len(), 1);
 }

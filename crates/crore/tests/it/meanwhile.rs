@@ -78,6 +78,28 @@ fn a_job_that_is_pushed_while_a_limit_is_set_is_brought_under_it() {
 }
 
 #[test]
+fn a_job_whose_pusher_does_not_hear_of_it_while_a_limit_is_set_is_brought_under_it() {
+    for is_dropped in [true, false] {
+        let (scene, sick) = Sick::scene();
+        sick.hold(Verb::Push);
+        let mut push = Task::waiting(scene.engine.push_all(job("q").into()));
+        let limit = Limit::parse("concurrency 0").expect("a limit");
+        block_on(scene.engine.set_limit(name("l"), limit)).expect("set");
+        scene.settle();
+        if is_dropped {
+            sick.mute_once(Verb::Push);
+        } else {
+            sick.forget_once(Verb::Push);
+        }
+        sick.release(Verb::Push);
+        assert_eq!(push.poll().is_none(), is_dropped, "it is stored, and that is not answered");
+        drop(push);
+        scene.settle();
+        assert_eq!(scene.try_fetch("q"), None);
+    }
+}
+
+#[test]
 fn limits_that_were_read_before_a_change_do_not_take_the_place_of_those_read_after() {
     let (scene, sick) = Sick::scene();
     let engine = scene.engine.clone();

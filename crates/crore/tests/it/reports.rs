@@ -8,13 +8,15 @@ use crore::core::machine::{Again, Outcome, Refusal, Report};
 use crore::core::push::{After, AfterRef};
 use crore::core::retry::Retry;
 use crore::core::{Code, Delivery, Encoding, Job, JobId, Payload, Span, State};
+use crore::fetch::Fetch;
 use crore::finish::{Finish, Finished};
 use crore::push::Taken;
 use crore::store::jobs::{Renew, Renewed};
-use crore::{Error, block_on};
+use crore::store::{Memory, SystemClock};
+use crore::{Engine, Error, Options, block_on};
 
 use crate::scene::{
-    DAY, HOUR, LEASE, MINUTE, SECOND, Scene, Task, job, name, on_both, spec, wait_for,
+    DAY, HOUR, LEASE, MINUTE, SECOND, Scene, Task, ask, job, name, on_both, spec, wait_for,
 };
 
 const DONE: Outcome = Outcome::Done { result: None };
@@ -376,6 +378,22 @@ fn a_result_to_be_read_once_is_read_once() {
 }
 
 #[test]
+fn whoever_waits_for_an_end_alone_may_leave_at_any_time_and_takes_nothing() {
+    on_both(|scene| {
+        let id = scene.push(crore::core::Spec { keep: Keep::Once(HOUR), ..spec("q") });
+        let leaves = Task::waiting(scene.engine.ended(id, HOUR));
+        let mut stays = Task::waiting(scene.engine.ended(id, HOUR));
+        scene.finish(&scene.fetch("q"), result("r"));
+        drop(leaves);
+        let ended = stays.poll_if_woken().expect("told").expect("no error").expect("ended");
+        assert_eq!((ended.state, ended.result), (Some(State::Done), None));
+        let take = || block_on(scene.engine.take_result(id)).expect("no error");
+        assert_eq!(&*take().expect("a result").bytes, b"r");
+        assert_eq!(take(), None);
+    });
+}
+
+#[test]
 fn a_result_that_is_kept_for_a_time_is_read_until_then() {
     on_both(|scene| {
         let id = scene.push(crore::core::Spec { keep: Keep::For(MINUTE), ..spec("q") });
@@ -516,19 +534,37 @@ fn whoever_fetches_and_vanishes_loses_no_job() {
 }
 
 #[test]
-fn handlers_and_workers_are_kept_as_they_are_said_and_no_longer_than_a_payload() {
+fn workers_are_kept_as_they_are_said_and_no_longer_than_a_payload() {
     on_both(|scene| {
         let engine = &scene.engine;
-        block_on(engine.set_handler(name("mail"), "by post")).expect("set");
         block_on(engine.set_worker(name("w1"), "here", MINUTE)).expect("set");
-        assert_eq!(block_on(engine.handlers()).expect("handlers").len(), 1);
         assert_eq!(block_on(engine.workers()).expect("workers").len(), 1);
         scene.pass(MINUTE);
         assert_eq!(block_on(engine.workers()).expect("workers").len(), 0, "it fell silent");
-        block_on(engine.remove_handler(name("mail"))).expect("removed");
-        assert_eq!(block_on(engine.handlers()).expect("handlers").len(), 0);
         let long = "x".repeat((1 << 20) + 1);
-        let refused = block_on(engine.set_handler(name("mail"), long));
-        assert!(matches!(refused, Err(Error::Invalid(invalid)) if invalid.field == "handler"));
+        let refused = block_on(engine.set_worker(name("w1"), long, MINUTE));
+        assert!(matches!(refused, Err(Error::Invalid(invalid)) if invalid.field == "worker"));
     });
+}
+
+#[test]
+fn reports_that_come_together_count_though_another_engine_has_handed_their_job_out_since() {
+    let clock = Arc::new(SystemClock);
+    let store = Arc::new(Memory::new(clock.clone()));
+    let [here, there] = [0, 1].map(|_| {
+        Engine::on(Arc::<Memory>::clone(&store), clock.clone(), Options::default()).expect("made")
+    });
+    let fetch = |engine: &Engine, n| block_on(engine.fetch(Fetch { n, ..ask("q") })).expect("jobs");
+    for _ in 0..2 {
+        here.push("q", "x").wait().expect("pushed");
+    }
+    let first = fetch(&here, 2);
+    assert_eq!(first.len(), 2);
+    // Their worker is gone, as the other engine knows; what is at hand here is old from now on.
+    let gone = first.iter().map(|job| (job.id, job.live.delivery)).collect();
+    block_on(there.lapse(gone)).expect("given back");
+    let again = fetch(&there, 2);
+    let done = |job| Finish::of(job, DONE);
+    let finished = block_on(here.finish_all(again.iter().map(done).collect())).expect("heard");
+    assert!(finished.iter().all(|one| matches!(one, Finished::Yes { .. })), "{finished:?}");
 }

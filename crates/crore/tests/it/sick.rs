@@ -19,6 +19,7 @@ use crore::store::{Memory, SystemClock};
 use crore::{Engine, Options, Work, block_on};
 use crore_testkit::eventually;
 
+use crate::handlers::handler;
 use crate::scene::{
     HOUR, LEASE, MINUTE, SECOND, Scene, Task, ask, code, job, jobs, name, spec, wait_for,
 };
@@ -71,8 +72,7 @@ fn an_engine_on_a_poisoned_store_says_so_at_every_call() {
         code(engine.set_limit(name("l"), limit)),
         code(engine.remove_limit(name("l"))),
         code(engine.limits()),
-        code(engine.set_handler(name("k"), "")),
-        code(engine.handlers()),
+        code(engine.set_handler(name("k"), handler())),
         code(engine.set_worker(name("w"), "", HOUR)),
         code(engine.workers()),
         code(async { engine.pop("q", async |_: &Work<'_>| Ok::<_, String>(())).await }),

@@ -40,7 +40,7 @@ pub(super) enum Place {
 pub(super) const TESTS_ONLY: &str = "crore-testkit";
 
 /// The crates that are no part of the product either, and may use that one in every build.
-pub(super) const FOR_DEVELOPERS: &[&str] = &["crore-chaos"];
+pub(super) const FOR_DEVELOPERS: &[&str] = &["crore-chaos", "crore-peers"];
 
 /// Crates that a room otherwise keeps out and may use behind a feature that no build of the product
 /// switches on: the conformance suite brings its own runtime.
@@ -56,12 +56,16 @@ pub(super) const ROOMS: &[Room] = &[
     Room { name: "crore-remote",  uses: &["crore-core", "crore-store", "crore", TESTS_ONLY], shuns: &[PROTOCOLS] },
     Room { name: "crore-wire",    uses: &["crore-core"], shuns: &[DRIVERS, RUNTIMES] },
     Room { name: "crore-client",  uses: &["crore-core", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
-    Room { name: "crore-runner",  uses: &["crore-core", "crore", TESTS_ONLY], shuns: &[DRIVERS] },
-    Room { name: "crore-doors",   uses: &["crore-core", "crore", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
+    Room { name: "crore-outbound", uses: &["crore-core", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
+    Room { name: "crore-plugin",  uses: &[], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES, CHANCE] },
+    Room { name: "crore-plugin-host", uses: &["crore-plugin", TESTS_ONLY], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES, CHANCE] },
+    Room { name: "crore-runner",  uses: &["crore-core", "crore-wire", "crore-client", "crore-outbound", "crore-plugin-host", TESTS_ONLY], shuns: &[DRIVERS] },
+    Room { name: "crore-doors",   uses: &["crore-core", "crore", "crore-wire", "crore-outbound", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-ui",      uses: &["crore-core", "crore", TESTS_ONLY], shuns: &[DRIVERS] },
-    Room { name: "crore-server",  uses: &["crore-core", "crore-store", "crore-remote", "crore", "crore-runner", "crore-wire", "crore-client", "crore-doors", "crore-ui", TESTS_ONLY], shuns: &[DRIVERS] },
+    Room { name: "crore-server",  uses: &["crore-core", "crore-store", "crore-remote", "crore", "crore-plugin-host", "crore-runner", "crore-wire", "crore-client", "crore-outbound", "crore-doors", "crore-ui", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-testkit", uses: &["crore-core"], shuns: &[DRIVERS, PROTOCOLS] },
     Room { name: "crore-chaos",   uses: &["crore-core", "crore-store", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
+    Room { name: "crore-peers",   uses: &["crore-client", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "xtask",         uses: &[], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES] },
 ];
 

@@ -7,11 +7,16 @@ use crore_core::{Code, Invalid, Span};
 use crore_wire::grpc::v1;
 
 use super::super::work::wanted;
+use crate::http::names;
 
 /// The most jobs that one worker runs at a time.
 const MOST_SLOTS: u32 = 10_000;
 /// The longest incarnation.
 const INCARNATION_BYTES: usize = 64;
+/// So much of a version is shown.
+const VERSION_CHARS: usize = 64;
+/// The most sorts of runners that one worker brings.
+const MOST_RUNNERS: usize = 100;
 /// How long a look for jobs lasts: it is begun anew then.
 const LOOK: Span = Span::from_secs(3600);
 
@@ -24,6 +29,8 @@ pub(super) struct Hello {
     pub(super) slots: usize,
     /// The deliveries that it says it has.
     pub(super) held: Vec<v1::Held>,
+    /// The version of its program, for people.
+    pub(super) version: String,
 }
 
 /// So many slots, if that can be.
@@ -59,7 +66,17 @@ impl Hello {
                 }
                 invalid
             })?;
-        let ask = Fetch { wait: LOOK, ..ask };
-        Ok(Self { incarnation: said.incarnation.into(), ask, slots, held: said.held })
+        if said.runs_handlers && !said.kinds.is_empty() {
+            let why = "has to be empty where `runs_handlers` is said";
+            return Err(Invalid::new(Code::Malformed, "kinds", why));
+        }
+        if said.runners.len() > MOST_RUNNERS {
+            let why = format!("{} at once, at most {MOST_RUNNERS} are allowed", said.runners.len());
+            return Err(Invalid::new(Code::CountRange, "runners", why));
+        }
+        let runners = said.runs_handlers.then(|| names("runners", &said.runners)).transpose()?;
+        let ask = Fetch { wait: LOOK, handled: runners, ..ask };
+        let version = said.version.chars().take(VERSION_CHARS).collect();
+        Ok(Self { incarnation: said.incarnation.into(), ask, slots, held: said.held, version })
     }
 }

@@ -8,14 +8,22 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crore::Error;
+use crore::fetch::Fetch;
+use crore::{Engine, Error};
 use crore_core::Job;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 type Found = Result<Vec<Job>, Error>;
 
-/// A look for jobs. To drop it ends it.
-pub(crate) enum Looking {
+/// A look for jobs. To drop it ends it; what it finds in that moment waits for the end of its lease.
+pub(crate) struct Looking {
+    place: Place,
+    /// Dropped, it ends the look in good order.
+    leaves: Option<oneshot::Sender<()>>,
+}
+
+enum Place {
     /// It was not looked at yet.
     Here(Pin<Box<dyn Future<Output = Found> + Send>>),
     /// It has to wait.
@@ -23,8 +31,17 @@ pub(crate) enum Looking {
 }
 
 impl Looking {
-    pub(crate) fn new(looking: impl Future<Output = Found> + Send + 'static) -> Self {
-        Self::Here(Box::pin(looking))
+    pub(crate) fn new(engine: &Engine, ask: Fetch) -> Self {
+        let (engine, (leaves, left)) = (engine.clone(), oneshot::channel());
+        // Nothing is ever said to whoever looks but that it is over.
+        let looking = async move { engine.fetch_unless(ask, async { drop(left.await) }).await };
+        Self { place: Place::Here(Box::pin(looking)), leaves: Some(leaves) }
+    }
+
+    /// Ends it: what is being taken comes, and nothing else.
+    pub(crate) async fn end(mut self) -> Found {
+        self.leaves = None;
+        self.await
     }
 }
 
@@ -32,17 +49,17 @@ impl Future for Looking {
     type Output = Found;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Found> {
-        if let Self::Here(looking) = &mut *self {
+        if let Place::Here(looking) = &mut self.place {
             if let Poll::Ready(found) = looking.as_mut().poll(context) {
                 return Poll::Ready(found);
             }
             let looking = std::mem::replace(looking, Box::pin(std::future::pending()));
-            *self = Self::There(tokio::spawn(looking));
+            self.place = Place::There(tokio::spawn(looking));
         }
-        match &mut *self {
-            Self::Here(_) => Poll::Pending,
+        match &mut self.place {
+            Place::Here(_) => Poll::Pending,
             // One that was ended, or that panicked, has found nothing.
-            Self::There(task) => {
+            Place::There(task) => {
                 Pin::new(task).poll(context).map(|found| found.unwrap_or(Ok(Vec::new())))
             }
         }
@@ -51,7 +68,7 @@ impl Future for Looking {
 
 impl Drop for Looking {
     fn drop(&mut self) {
-        if let Self::There(task) = self {
+        if let Place::There(task) = &self.place {
             task.abort();
         }
     }

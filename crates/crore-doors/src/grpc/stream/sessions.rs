@@ -7,13 +7,15 @@ use std::time::Duration;
 use crore::Engine;
 use crore::watch::Changed;
 use crore_core::job::Ended;
-use crore_core::{JobId, State};
+use crore_core::{Span, State, Time};
+use crore_wire::api::workers::WorkerStream;
 use tokio::time::{Instant, sleep_until};
 
-use super::desk::{Desk, Hold, Notice};
+use super::desk::{Desk, Notice};
 
 /// How long the jobs of a broken stream wait for their worker.
-pub(super) const GRACE: Duration = Duration::from_millis(500);
+pub(super) const GRACE_MS: u64 = 500;
+const GRACE: Duration = Duration::from_millis(GRACE_MS);
 
 /// All workers with a stream, by their incarnation. Cloning gives another handle to the same.
 #[derive(Debug, Clone, Default)]
@@ -24,28 +26,26 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A worker is here: what it had before, if it was.
-    pub(super) fn enter(
-        &self,
-        incarnation: &Arc<str>,
-        desk: &Arc<Desk>,
-    ) -> Option<HashMap<JobId, Hold>> {
-        let before = self.lock().insert(Arc::clone(incarnation), Arc::clone(desk))?;
-        before.replace();
-        Some(before.clear())
+    /// A worker is here: what it had before, if it was, lies on its new desk.
+    pub(super) fn enter(&self, incarnation: &Arc<str>, desk: &Arc<Desk>) {
+        let before = self.lock().insert(Arc::clone(incarnation), Arc::clone(desk));
+        if let Some(before) = before {
+            desk.hold(before.clear());
+            // What comes to the old one from now on nobody will ever ask for.
+            before.replace();
+        }
     }
 
     /// A stream has ended. If its worker does not come back in time, its jobs are given to others.
     pub(super) fn leave(&self, engine: Engine, incarnation: Arc<str>, desk: Arc<Desk>) {
-        if desk.is_replaced() {
-            return;
-        }
         if desk.len() == 0 {
             return self.forget(&incarnation, &desk);
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let sessions = self.clone();
-        let until = Instant::now() + GRACE;
+        let grace = if desk.is_replaced() { Duration::ZERO } else { GRACE };
+        desk.left(engine.now().after(Span::from_millis(GRACE_MS)));
+        let until = Instant::now() + grace;
         runtime.spawn(async move {
             sleep_until(until).await;
             sessions.forget(&incarnation, &desk);
@@ -62,6 +62,15 @@ impl Sessions {
         if sessions.get(incarnation).is_some_and(|now| Arc::ptr_eq(now, desk)) {
             sessions.remove(incarnation);
         }
+    }
+
+    /// All of them, by name, each with when it is forgotten if its stream is over.
+    pub(crate) fn present(&self) -> Vec<(String, WorkerStream, Option<Time>)> {
+        let sessions = self.lock();
+        let present = sessions.iter().map(|(incarnation, desk)| {
+            (desk.worker.to_string(), desk.shown(incarnation), desk.until())
+        });
+        present.collect()
     }
 
     /// Something became of a job: if it runs with a stream, its worker may have to know.

@@ -6,11 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use crore_core::Code;
 use crore_core::machine::{Again, Outcome};
+use crore_outbound::Failed;
 use http::header::RETRY_AFTER;
 use http::{Response, StatusCode};
 
 use crate::lightjq::{body, translate};
-use crate::outbound::Failed;
 
 /// How long a worker is left alone that says that it is busy, unless it says how long itself.
 const BUSY_FOR: Duration = Duration::from_secs(1);

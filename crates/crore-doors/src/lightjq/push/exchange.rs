@@ -2,13 +2,13 @@
 
 use crore::store::SystemClock;
 use crore_core::{Clock, Job};
+use crore_outbound::{Outbound, Target};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use super::answer::{self, Answer};
 use super::sign::{Secret, signatures};
 use crate::lightjq::translate;
 use crate::lightjq::words::{Report, WorkerJob};
-use crate::outbound::{Outbound, Target};
 
 /// Where below its URL a worker takes jobs.
 const PATH: &str = "worker-job";

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crore::Engine;
 use crore::store::registry::Value;
 use crore_core::{Delivery, JobId, Name, Span};
+use crore_outbound::Outbound;
 use tokio::sync::Notify;
 
 use super::options::Options;
 use super::registered::Registered;
 use super::roster::{Patience, Roster};
-use crate::outbound::Outbound;
 use crate::sight::Sight;
 
 /// How many workers there may be.
@@ -71,7 +71,9 @@ impl Handle {
         self.shared.engine.set_worker(id.clone(), worker.to_text()?, FOR_EVER).await?;
         let former = {
             let mut roster = self.shared.roster();
-            let former = roster.called_at(&worker.target);
+            let mut former = roster.called_at(&worker.target);
+            // The loop may have read of it before we heard that it is kept.
+            former.retain(|one| *one != id);
             for id in &former {
                 roster.leave(id);
             }
@@ -120,5 +122,27 @@ pub(super) fn ours(value: &Value) -> Option<Registered> {
     match value {
         Value::Worker(text) => Registered::from_text(text),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crore_outbound::Target;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_worker_that_was_read_before_its_registration_was_heard_stays() {
+        let engine = Engine::memory();
+        let handle =
+            Handle::new(engine.clone(), Outbound::new(Default::default()), Options::default());
+        let target = Target::parse("url", "http://worker:8080").expect("good");
+        let worker = Registered { name: "w".to_owned(), target, max_jobs: 1 };
+        let id = Name::new("worker", "one").expect("a name");
+        handle.shared.roster().join(id.clone(), worker.clone());
+        assert!(handle.join(id.clone(), worker).await.expect("joined"));
+        let workers = engine.workers().await.expect("read");
+        assert_eq!(workers.iter().map(|entry| &entry.name).collect::<Vec<_>>(), [&id]);
+        assert!(handle.shared.roster().get(&id).is_some());
     }
 }

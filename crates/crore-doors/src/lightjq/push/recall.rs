@@ -1,11 +1,12 @@
 //! Who is there and what they have, as the store knows it: others change it too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crore::store::registry::Entry;
 use crore::store::views::Query;
 use crore_core::job::DEFAULT_LEASE;
-use crore_core::{Delivery, Job, JobId, Name, State};
+use crore_core::{Delivery, Job, JobId, Name, State, Time};
 use tokio::time::Instant;
 
 use super::handle::{Shared, ours};
@@ -23,9 +24,7 @@ impl Shared {
     /// or went meanwhile, so that what was read may be old.
     pub(super) async fn refresh(&self) -> Result<bool, crore::Error> {
         let before = self.roster().changes();
-        let entries = self.engine.workers().await?.into_iter();
-        let workers: Vec<(Name, Registered)> =
-            entries.filter_map(|entry| Some((entry.name, ours(&entry.value)?))).collect();
+        let (workers, former) = latest(self.engine.workers().await?);
         let is_new = {
             let mut roster = self.roster();
             if roster.changes() != before {
@@ -36,6 +35,9 @@ impl Shared {
             workers.into_iter().for_each(|(id, worker)| roster.join(id, worker));
             is_new
         };
+        for id in former {
+            self.engine.remove_worker(id).await?;
+        }
         if is_new {
             self.recall().await?;
         }
@@ -108,6 +110,27 @@ impl Shared {
         let at_most = now + refresh.min(look);
         roster.next_at(now).map_or(at_most, |at| at.min(at_most))
     }
+}
+
+/// The workers of this door, and those in whose place others are: of two that are called at one URL the later
+/// counts. Whoever registered it before may not have heard of that, or has left before the former one was removed.
+fn latest(entries: Vec<Entry>) -> (Vec<(Name, Registered)>, Vec<Name>) {
+    let mut by_url: BTreeMap<String, (Option<Time>, Name, Registered)> = BTreeMap::new();
+    let mut former = Vec::new();
+    for Entry { name, value, expires_at, .. } in entries {
+        let Some(worker) = ours(&value) else { continue };
+        let url = worker.target.to_string();
+        match by_url.get(&url) {
+            // All end equally long after they began; of two that began in one millisecond every server takes the same,
+            // the last by name.
+            Some((other, ..)) if *other > expires_at => former.push(name),
+            _ => {
+                let other = by_url.insert(url, (expires_at, name, worker));
+                former.extend(other.map(|(_, name, _)| name));
+            }
+        }
+    }
+    (by_url.into_values().map(|(_, name, worker)| (name, worker)).collect(), former)
 }
 
 /// When a job that is handed over now has come to its end, one way or another.

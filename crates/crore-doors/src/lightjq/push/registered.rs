@@ -1,9 +1,8 @@
 //! A push worker as it is kept in the registry, so that a restart does not forget it.
 
 use crore_core::Invalid;
+use crore_outbound::Target;
 use serde::{Deserialize, Serialize};
-
-use crate::outbound::Target;
 
 /// Which of the workers in the registry are ours.
 const DOOR: &str = "lightjq";

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crore_core::{Delivery, JobId, Name};
+use crore_outbound::Target;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::registered::Registered;
-use crate::outbound::Target;
 
 /// How many jobs are taken for one worker in one go.
 const AT_ONCE: u32 = 100;

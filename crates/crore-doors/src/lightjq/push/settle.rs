@@ -7,6 +7,7 @@ use crore::finish::Finish;
 use crore_core::job::DEFAULT_LEASE;
 use crore_core::machine::{Again, Outcome};
 use crore_core::{Job, Name};
+use crore_outbound::Target;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
@@ -14,7 +15,6 @@ use super::answer::Answer;
 use super::exchange;
 use super::handle::Shared;
 use super::roster::Standing;
-use crate::outbound::Target;
 
 impl Shared {
     /// Tells a worker a job, and sees to what it answers; or until that is over for another reason.

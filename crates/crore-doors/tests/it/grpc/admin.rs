@@ -116,6 +116,43 @@ async fn workers_are_listed_with_what_they_say() {
 }
 
 #[tokio::test]
+async fn a_worker_with_a_stream_is_listed_while_it_is_there() {
+    let server = Server::start().await;
+    let named = v1::Hello {
+        name: "ada".to_owned(),
+        version: "1.2".to_owned(),
+        kinds: vec!["mail".to_owned()],
+        ..hello("mail", 3, "one")
+    };
+    let mut worker = Worker::start(&server, named).await;
+    push(&server, "mail", 1).await;
+    worker.jobs().await;
+    let list = async || {
+        let workers = admin(&server).await.list_workers(v1::Nothing {}).await;
+        workers.expect("told").into_inner().workers
+    };
+    let listed = list().await;
+    assert_eq!((listed.len(), listed[0].name.as_str(), listed[0].until_ms), (1, "ada", None));
+    let stream = listed[0].stream.clone().expect("a stream");
+    assert_eq!((stream.incarnation.as_str(), stream.version.as_str()), ("one", "1.2"));
+    assert_eq!((stream.queues, stream.kinds), (vec!["mail".to_owned()], vec!["mail".to_owned()]));
+    assert_eq!((stream.slots, stream.running), (3, 1));
+    assert!(stream.since_ms > 0 && stream.heard_ms >= stream.since_ms);
+    let says = v1::WorkerSays { slots: Some(5), ..v1::WorkerSays::default() };
+    worker.says.send(says).await.expect("said");
+    while list().await[0].stream.as_ref().is_some_and(|stream| stream.slots != 5) {}
+    drop(worker);
+    // It may come back for a moment, and then it is forgotten.
+    let mut seen_to_leave = false;
+    loop {
+        let listed = list().await;
+        let Some(worker) = listed.first() else { break };
+        seen_to_leave |= worker.until_ms.is_some();
+    }
+    assert!(seen_to_leave);
+}
+
+#[tokio::test]
 async fn an_act_on_all_says_how_far_it_is_and_does_no_more_than_was_asked() {
     let server = Server::start().await;
     for n in [1000, 1000, 500] {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crore_doors::{Options, listen};
 use crore_wire::grpc::v1;
+use crore_wire::grpc::v1::work_client::WorkClient;
 use crore_wire::words::Size;
 use http::Version;
 use tokio::sync::mpsc;
@@ -20,6 +21,66 @@ fn one() -> v1::PushRequest {
     v1::PushRequest { jobs: vec![job("mail")], ..v1::PushRequest::default() }
 }
 
+#[tokio::test]
+async fn a_message_that_would_take_far_more_memory_than_it_has_bytes_is_refused_unread() {
+    let server = Server::start().await;
+    let mut line = Line::open(&server, Version::HTTP_2).await;
+    // Empty jobs and empty reports.
+    for (path, field) in [(PUSH, "jobs"), ("/crore.v1.Work/Finish", "jobs")] {
+        let bytes = frame(0, &[0x0a, 0].repeat(1 << 20));
+        let heard = line.send(request(&server, "POST", path, &GRPC, bytes)).await;
+        assert_eq!(heard.grpc(), Some(Code::ResourceExhausted as i32), "{heard:?}");
+        let message = heard.header("grpc-message").unwrap_or_default();
+        assert!(message.starts_with(&format!("{field}:")), "{heard:?}");
+    }
+    let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
+    let finish = vec![v1::Report::default(); 1 << 20];
+    worker.says.send(v1::WorkerSays { finish, ..v1::WorkerSays::default() }).await.expect("said");
+    let status = worker.hears.message().await.expect_err("it is over");
+    assert_eq!(
+        (status.code(), problem(&status).field.as_str()),
+        (Code::ResourceExhausted, "finish")
+    );
+    assert_eq!(stored(&server).await, 0);
+    push(&server, "mail", 1).await;
+}
+
+#[tokio::test]
+async fn what_breaks_a_rule_is_named_as_in_the_messages() {
+    let server = Server::start().await;
+    let retry = |retry| v1::NewJob { retry: Some(retry), ..job("mail") };
+    let (usual, long) = (v1::Retry::default(), Some(u64::MAX));
+    let constant = v1::Backoff::Constant.into();
+    let window = v1::Unique { key: "k".to_owned(), window_ms: Some(0), ..v1::Unique::default() };
+    let due = v1::new_job::When::DueMs(i64::MAX);
+    let delay = v1::new_job::When::DelayMs(u64::MAX);
+    let rows = [
+        ("kind", job("")),
+        ("queue", v1::NewJob { queue: "a\0".to_owned(), ..job("mail") }),
+        ("payload", v1::NewJob { payload: Some("{".into()), ..job("mail") }),
+        ("lease_ms", v1::NewJob { lease_ms: Some(1), ..job("mail") }),
+        ("timeout_ms", v1::NewJob { timeout_ms: long, ..job("mail") }),
+        ("when", v1::NewJob { when: Some(due), ..job("mail") }),
+        ("when", v1::NewJob { when: Some(delay), ..job("mail") }),
+        ("keep_result_ms", v1::NewJob { keep_result_ms: Some(0), ..job("mail") }),
+        ("unique.window_ms", v1::NewJob { unique: Some(window), ..job("mail") }),
+        ("unique.key", v1::NewJob { unique: Some(v1::Unique::default()), ..job("mail") }),
+        ("client_id", v1::NewJob { client_id: "x".repeat(257), ..job("mail") }),
+        ("retry.max_attempts", retry(v1::Retry { max_attempts: Some(1001), ..usual })),
+        ("retry.max_interval_ms", retry(v1::Retry { max_interval_ms: long, ..usual })),
+        ("retry.jitter", retry(v1::Retry { jitter: Some(101), ..usual })),
+        ("retry.base_ms", retry(v1::Retry { backoff: constant, base_ms: long, ..usual })),
+        ("retry.factor", retry(v1::Retry { factor: Some(0.5), ..usual })),
+    ];
+    let (fields, jobs_): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+    let ask = v1::PushRequest { jobs: jobs_, ..v1::PushRequest::default() };
+    let answers = jobs(&server).await.push(ask).await.expect("answered").into_inner().jobs;
+    for (n, (field, answer)) in fields.iter().zip(answers).enumerate() {
+        let problem = answer.problem.expect(field);
+        assert_eq!(problem.field, format!("jobs[{n}].{field}"), "{problem:?}");
+    }
+}
+
 /// How many jobs there are.
 async fn stored(server: &Server) -> u64 {
     server.engine.counts(None).await.expect("counted").iter().map(|count| count.n).sum()
@@ -29,38 +90,43 @@ async fn stored(server: &Server) -> u64 {
 async fn bytes_that_are_no_message_are_refused_and_the_connection_goes_on() {
     let server = Server::start().await;
     let mut line = Line::open(&server, Version::HTTP_2).await;
-    let internal = Code::Internal as i32;
+    let unreadable = Code::InvalidArgument as i32;
     let nested = |n: usize| [vec![0x0b; n], vec![0x0c; n]].concat();
     let rows: &[(&str, Vec<u8>, &[i32])] = &[
-        ("nothing at all", Vec::new(), &[internal]),
-        ("half a length", vec![0, 0, 0], &[internal]),
-        ("fewer bytes than said", [&frame(0, b"1234567")[..5], b"123"].concat(), &[internal]),
-        ("a flag that is none", frame(2, &[]), &[internal]),
-        ("compressed by nothing", frame(1, &[]), &[internal]),
+        ("nothing at all", Vec::new(), &[unreadable]),
+        ("half a length", vec![0, 0, 0], &[unreadable]),
+        ("fewer bytes than said", [&frame(0, b"1234567")[..5], b"123"].concat(), &[unreadable]),
+        ("a flag that is none", frame(2, &[]), &[unreadable]),
+        ("compressed by nothing", frame(1, &[]), &[unreadable]),
         ("4 GiB", vec![0, 0xff, 0xff, 0xff, 0xff], &[Code::OutOfRange as i32]),
         (
             "a varint without end",
             frame(0, &[0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
-            &[internal],
+            &[unreadable],
         ),
         (
             "2^63 bytes",
             frame(0, &[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]),
-            &[internal],
+            &[unreadable],
         ),
-        ("a field that is cut off", frame(0, &[0x0a, 5, 1]), &[internal]),
-        ("wire type 7", frame(0, &[0x0f]), &[internal]),
-        ("field 0", frame(0, &[0x02, 0]), &[internal]),
-        ("a group without end", frame(0, &[0x7b]), &[internal]),
-        ("a group's end without its start", frame(0, &[0x7c]), &[internal]),
-        ("groups 200 deep", frame(0, &nested(200)), &[internal]),
-        ("a text that is no UTF-8", frame(0, &[0x0a, 4, 0x0a, 2, 0xff, 0xfe]), &[internal]),
-        ("a number where a message is due", frame(0, &[0x08, 1]), &[internal]),
+        ("a field that is cut off", frame(0, &[0x0a, 5, 1]), &[unreadable]),
+        ("wire type 7", frame(0, &[0x0f]), &[unreadable]),
+        ("field 0", frame(0, &[0x02, 0]), &[unreadable]),
+        ("a group without end", frame(0, &[0x7b]), &[unreadable]),
+        ("a group's end without its start", frame(0, &[0x7c]), &[unreadable]),
+        ("groups 200 deep", frame(0, &nested(200)), &[unreadable]),
+        ("a text that is no UTF-8", frame(0, &[0x0a, 4, 0x0a, 2, 0xff, 0xfe]), &[unreadable]),
+        ("a number where a message is due", frame(0, &[0x08, 1]), &[unreadable]),
     ];
     for (what, bytes, expected) in rows {
         let heard = line.send(request(&server, "POST", PUSH, &GRPC, bytes.clone())).await;
         assert_eq!(heard.status, 200, "{what}");
         assert!(heard.grpc().is_some_and(|code| expected.contains(&code)), "{what}: {heard:?}");
+        if *expected == [unreadable] {
+            let said = heard.problem().expect("details");
+            assert_eq!(said.code, "malformed", "{what}");
+            assert!(said.message.starts_with("the message cannot be read: "), "{said:?}");
+        }
     }
     assert_eq!(stored(&server).await, 0);
     // What is not known is let be, as protobuf has it.
@@ -147,8 +213,8 @@ async fn numbers_that_stand_for_nothing_are_refused_by_name() {
         }),
         ("lease", v1::NewJob { lease_ms: Some(0), ..job("mail") }),
         ("lease", v1::NewJob { lease_ms: Some(u64::MAX), ..job("mail") }),
-        ("due", v1::NewJob { when: Some(v1::new_job::When::DueMs(i64::MAX)), ..job("mail") }),
-        ("due", v1::NewJob { when: Some(v1::new_job::When::DelayMs(u64::MAX)), ..job("mail") }),
+        ("when", v1::NewJob { when: Some(v1::new_job::When::DueMs(i64::MAX)), ..job("mail") }),
+        ("when", v1::NewJob { when: Some(v1::new_job::When::DelayMs(u64::MAX)), ..job("mail") }),
         ("retry.max", {
             let retry = v1::Retry { max_attempts: Some(u32::MAX), ..v1::Retry::default() };
             v1::NewJob { retry: Some(retry), ..job("mail") }
@@ -196,7 +262,7 @@ async fn slots_of_none_and_of_too_many_end_a_stream_and_its_jobs_go_back() {
 async fn a_stream_that_never_says_hello_is_ended() {
     let server = Server::start().await;
     let (_says, to_say) = mpsc::channel(1);
-    let mut client = v1::work_client::WorkClient::new(connect(&server).await);
+    let mut client = WorkClient::new(connect(&server).await);
     let mut hears = client.stream(Said(to_say)).await.expect("a stream").into_inner();
     // From here on, time passes when nothing else happens.
     tokio::time::pause();
@@ -221,7 +287,7 @@ async fn a_second_hello_and_a_first_word_that_is_none_end_a_stream() {
         (status.code(), problem(&status).code.as_str()),
         (Code::FailedPrecondition, "refused")
     );
-    let mut client = v1::work_client::WorkClient::new(connect(&server).await);
+    let mut client = WorkClient::new(connect(&server).await);
     let stream = futures_util::stream::iter([v1::WorkerSays::default()]);
     let mut hears = client.stream(stream).await.expect("a stream").into_inner();
     let status = hears.message().await.expect_err("refused");
@@ -234,7 +300,7 @@ async fn reports_about_strangers_deliveries_change_nothing() {
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
     push(&server, "mail", 1).await;
     let mine = worker.jobs().await.remove(0);
-    let mut work = v1::work_client::WorkClient::new(connect(&server).await);
+    let mut work = WorkClient::new(connect(&server).await);
     let done = |id, delivery| v1::Report {
         id,
         delivery,

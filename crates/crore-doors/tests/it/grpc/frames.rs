@@ -1,6 +1,7 @@
 //! Calls as bytes: what no client library would send, and what comes back.
 
 use bytes::Bytes;
+use crore_wire::grpc::{RpcStatus, v1};
 use http::{HeaderMap, Request, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -13,32 +14,40 @@ use crate::server::Server;
 
 /// What came back.
 #[derive(Debug)]
-pub(super) struct Heard {
-    pub(super) status: u16,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+pub(crate) struct Heard {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
     trailers: HeaderMap,
 }
 
 impl Heard {
     /// The status of gRPC, wherever it stands.
-    pub(super) fn grpc(&self) -> Option<i32> {
+    pub(crate) fn grpc(&self) -> Option<i32> {
         let said = self.trailers.get("grpc-status").or_else(|| self.headers.get("grpc-status"))?;
         said.to_str().ok()?.parse().ok()
     }
 
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    /// What its details say.
+    pub(crate) fn problem(&self) -> Option<v1::Problem> {
+        let said = tonic::Status::from_header_map(&self.trailers)
+            .or_else(|| tonic::Status::from_header_map(&self.headers))?;
+        let details = RpcStatus::decode(said.details()).ok()?;
+        v1::Problem::decode(&*details.details.first()?.value).ok()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 }
 
 /// A message, framed.
-pub(super) fn framed(message: &impl Message) -> Vec<u8> {
+pub(crate) fn framed(message: &impl Message) -> Vec<u8> {
     frame(0, &message.encode_to_vec())
 }
 
 /// Bytes behind a flag and their length.
-pub(super) fn frame(flag: u8, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(flag: u8, bytes: &[u8]) -> Vec<u8> {
     let mut frame = vec![flag];
     frame.extend((bytes.len() as u32).to_be_bytes());
     frame.extend(bytes);
@@ -46,7 +55,7 @@ pub(super) fn frame(flag: u8, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// A request to some path, with these headers.
-pub(super) fn request(
+pub(crate) fn request(
     server: &Server,
     method: &str,
     path: &str,
@@ -62,13 +71,13 @@ pub(super) fn request(
 }
 
 /// A connection that takes any request.
-pub(super) enum Line {
+pub(crate) enum Line {
     One(hyper::client::conn::http1::SendRequest<Full<Bytes>>, String),
     Two(hyper::client::conn::http2::SendRequest<Full<Bytes>>),
 }
 
 impl Line {
-    pub(super) async fn open(server: &Server, version: Version) -> Self {
+    pub(crate) async fn open(server: &Server, version: Version) -> Self {
         let io = TokioIo::new(server.connect().await);
         if version == Version::HTTP_2 {
             let executor = TokioExecutor::new();
@@ -83,13 +92,13 @@ impl Line {
     }
 
     /// Begins a call, and gives its status if it ends with that.
-    pub(super) async fn begin(&mut self, request: Request<Full<Bytes>>) -> Option<i32> {
+    pub(crate) async fn begin(&mut self, request: Request<Full<Bytes>>) -> Option<i32> {
         let response = self.request(request).await;
         let said = response.headers().get("grpc-status")?;
         said.to_str().ok()?.parse().ok()
     }
 
-    pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> Heard {
+    pub(crate) async fn send(&mut self, request: Request<Full<Bytes>>) -> Heard {
         let (parts, body) = self.request(request).await.into_parts();
         let body = body.collect().await.expect("a whole answer");
         let trailers = body.trailers().cloned().unwrap_or_default();
@@ -114,20 +123,20 @@ impl Line {
 }
 
 /// A connection in frames of HTTP/2.
-pub(super) struct Frames(TcpStream);
+pub(crate) struct Frames(TcpStream);
 
-pub(super) const DATA: u8 = 0;
-pub(super) const HEADERS: u8 = 1;
-pub(super) const RST_STREAM: u8 = 3;
-pub(super) const SETTINGS: u8 = 4;
-pub(super) const GOAWAY: u8 = 7;
-pub(super) const CONTINUATION: u8 = 9;
-pub(super) const END_HEADERS: u8 = 4;
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
+pub(crate) const RST_STREAM: u8 = 3;
+pub(crate) const SETTINGS: u8 = 4;
+pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const CONTINUATION: u8 = 9;
+pub(crate) const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
 
 impl Frames {
     /// Connects, with these settings.
-    pub(super) async fn open(server: &Server, settings: &[(u16, u32)]) -> Self {
+    pub(crate) async fn open(server: &Server, settings: &[(u16, u32)]) -> Self {
         let mut stream = server.connect().await;
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("written");
         let mut frames = Self(stream);
@@ -138,7 +147,7 @@ impl Frames {
         frames
     }
 
-    pub(super) async fn write(
+    pub(crate) async fn write(
         &mut self,
         kind: u8,
         flags: u8,
@@ -153,7 +162,7 @@ impl Frames {
     }
 
     /// The next frame: its sort, its stream and its bytes; `None`: the connection is over.
-    pub(super) async fn read(&mut self) -> Option<(u8, u32, Vec<u8>)> {
+    pub(crate) async fn read(&mut self) -> Option<(u8, u32, Vec<u8>)> {
         loop {
             let mut head = [0; 9];
             self.0.read_exact(&mut head).await.ok()?;
@@ -170,7 +179,7 @@ impl Frames {
     }
 
     /// What a server says that closes a connection: the code in its last word, if it says one.
-    pub(super) async fn goodbye(&mut self) -> Option<u32> {
+    pub(crate) async fn goodbye(&mut self) -> Option<u32> {
         let mut code = None;
         while let Some((kind, _, bytes)) = self.read().await {
             if kind == GOAWAY {
@@ -184,7 +193,7 @@ impl Frames {
 }
 
 /// The head of a call, as it stands in a frame, with nothing compressed.
-pub(super) fn head(server: &Server, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn head(server: &Server, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let authority = server.address.to_string();
     let mut lines = vec![
         (":method", "POST"),

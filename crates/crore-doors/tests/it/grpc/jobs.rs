@@ -2,13 +2,66 @@
 
 use crore_wire::grpc::v1;
 use crore_wire::grpc::v1::job_ref::Which;
-use tonic::Code;
+use futures_util::StreamExt;
+use tonic::{Code, Status};
 
 use super::{connect, job, jobs, problem, push};
 use crate::server::Server;
 
 fn by_id(id: u64) -> v1::JobRef {
     v1::JobRef { which: Some(Which::Id(id)) }
+}
+
+/// A push under a key: the answer, or why there is none.
+async fn keyed(server: &Server, key: &str, kinds: &[&str]) -> Result<v1::PushResponse, Status> {
+    let jobs_ = kinds.iter().map(|kind| job(kind)).collect();
+    let idempotency_key = key.to_owned();
+    let ask = v1::PushRequest { jobs: jobs_, idempotency_key, ..v1::PushRequest::default() };
+    Ok(jobs(server).await.push(ask).await?.into_inner())
+}
+
+#[tokio::test]
+async fn a_push_that_is_said_twice_under_one_key_is_one_push() {
+    let server = Server::start().await;
+    let first = keyed(&server, "k-1", &["a", "b"]).await.expect("pushed");
+    assert!(first.jobs.iter().all(|job| job.id > 0 && !job.duplicate));
+    let again = keyed(&server, "k-1", &["a", "b"]).await.expect("said again");
+    assert_eq!(again, first);
+    let other = keyed(&server, "k-2", &["a", "b"]).await.expect("pushed");
+    assert_ne!(other.jobs[0].id, first.jobs[0].id);
+    for kinds in [&["a"][..], &["a", "c"], &["a", "b", "c"]] {
+        let reused = keyed(&server, "k-1", kinds).await.expect_err("it was used for another");
+        assert_eq!((reused.code(), &*problem(&reused).code), (Code::AlreadyExists, "key-reused"));
+    }
+    for bad in ["x".repeat(201), "\u{e4}".to_owned(), "a\nb".to_owned()] {
+        let bad = keyed(&server, &bad, &["a"]).await.expect_err("no key");
+        let field = problem(&bad).field;
+        assert_eq!((bad.code(), &*field), (Code::InvalidArgument, "idempotency_key"));
+    }
+    let counts = server.engine.counts(None).await.expect("counted");
+    assert_eq!(counts.iter().map(|count| count.n).sum::<u64>(), 4);
+}
+
+#[tokio::test]
+async fn on_a_stream_each_batch_has_a_key_of_its_own_and_a_job_has_one_of_the_two() {
+    let server = Server::start().await;
+    let batch = |tag: u64, key: &str| v1::PushRequest {
+        jobs: vec![job("a")],
+        tag,
+        idempotency_key: key.to_owned(),
+        ..v1::PushRequest::default()
+    };
+    let mut unique = batch(4, "k");
+    unique.jobs[0].unique = Some(v1::Unique { key: "u".to_owned(), ..v1::Unique::default() });
+    let said = [batch(1, "x"), batch(2, "x"), batch(3, "y"), unique];
+    let answers = jobs(&server).await.push_stream(futures_util::stream::iter(said)).await;
+    let answers: Vec<_> = answers.expect("a stream").into_inner().collect().await;
+    let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect("answered")).collect();
+    let ids: Vec<_> = answers.iter().map(|answer| (answer.tag, answer.jobs[0].id)).collect();
+    assert_eq!((ids[0].0, ids[1].0), (1, 2));
+    assert!(ids[0].1 == ids[1].1 && ids[0].1 != ids[2].1, "{ids:?}");
+    let refused = answers[3].jobs[0].problem.as_ref().expect("it has two keys");
+    assert_eq!(refused.field, "jobs[0].unique");
 }
 
 #[tokio::test]

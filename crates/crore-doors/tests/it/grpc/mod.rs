@@ -3,7 +3,7 @@
 mod access;
 mod admin;
 mod bad;
-mod frames;
+pub(crate) mod frames;
 mod jobs;
 mod rough;
 mod stream;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crore_core::Span;
+use crore::store::views::Query;
+use crore_core::{Encoding, Name, NewJob, Payload, Span, Spec, State};
 use crore_doors::{Options, listen};
 use crore_wire::grpc::v1;
 use crore_wire::words::Period;
@@ -115,8 +116,7 @@ async fn what_a_worker_does_not_read_is_given_to_another_when_its_lease_ends() {
     assert_eq!(pushed.refused, 0);
     let running = async || {
         let counts = server.engine.counts(None).await.expect("counted");
-        let is_running =
-            |one: &&crore::store::views::Count| one.state == crore_core::State::Running;
+        let is_running = |one: &&crore::store::views::Count| one.state == State::Running;
         counts.iter().filter(is_running).map(|one| one.n).sum::<u64>()
     };
     eventually(async || running().await == 3).await;
@@ -129,6 +129,36 @@ async fn what_a_worker_does_not_read_is_given_to_another_when_its_lease_ends() {
     assert_eq!(running().await, 0);
     drop((frames, other));
     goes_on(&server).await;
+}
+
+#[tokio::test]
+async fn what_was_not_sent_to_a_worker_that_leaves_is_given_to_others_as_if_it_never_had_it() {
+    for lease in [None, Some(Span::from_secs(600))] {
+        let server = Server::start().await;
+        let (window, payload) = ((4, 200), Payload::new(Encoding::Bytes, vec![1; 600_000]));
+        let mut frames = Frames::open(&server, &[window]).await;
+        frames.write(HEADERS, END_HEADERS, 1, &head(&server, STREAM, &[])).await.expect("written");
+        let name = Name::new("queue", "mail").expect("a name");
+        let spec = Spec { lease, ..Spec::new(name.clone(), name, payload) };
+        let batch: Vec<NewJob> = vec![spec.into(); 7];
+        server.engine.push_all(batch.into()).await.expect("pushed");
+        let hello = Some(hello("mail", 7, "deaf"));
+        let says = v1::WorkerSays { hello, ..v1::WorkerSays::default() };
+        frames.write(DATA, 0, 1, &framed(&says)).await.expect("written");
+        // Two of them are more than one message takes, and few messages are asked for.
+        let jobs = async |state| {
+            let query = Query { state, queue: None, kind: None, after: None, n: 10 };
+            server.engine.list(query).await.expect("listed").jobs
+        };
+        eventually(async || jobs(State::Ready).await.is_empty()).await;
+        drop(frames);
+        eventually(async || jobs(State::Running).await.is_empty()).await;
+        let (ready, done) = (jobs(State::Ready).await, jobs(State::Done).await);
+        assert_eq!(ready.len() + done.len(), 7);
+        assert_eq!(done.is_empty(), lease.is_some(), "what was sent is done where that is enough");
+        let unharmed = ready.iter().filter(|job| job.live.crashes == 0).count();
+        assert!((1..7).contains(&unharmed), "{ready:?}");
+    }
 }
 
 #[tokio::test]
@@ -226,5 +256,5 @@ async fn a_stream_that_ends_in_the_middle_of_a_message_gives_its_jobs_back() {
 
 async fn running(server: &Server, id: u64) -> bool {
     let job = server.engine.get(crore_core::JobId(id)).await.expect("seen").expect("there");
-    job.live.state == crore_core::State::Running
+    job.live.state == State::Running
 }

@@ -1,10 +1,17 @@
 //! Workers with a stream.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crore_core::{JobId, State};
+use crore::Engine;
+use crore::store::Memory;
+use crore_core::{JobId, Span, State};
+use crore_doors::{Options, listen};
+use crore_testkit::FakeClock;
 use crore_wire::grpc::v1;
 use crore_wire::grpc::v1::work_client::WorkClient;
+use crore_wire::words::Period;
+use futures_util::StreamExt;
 use tokio::time::{Instant, timeout, timeout_at};
 use tonic::Code;
 
@@ -140,6 +147,53 @@ async fn leases_live_as_long_as_the_stream() {
 }
 
 #[tokio::test]
+async fn leases_that_a_worker_brings_along_live_as_long_as_its_stream() {
+    let server = Server::start().await;
+    let short = v1::NewJob { lease_ms: Some(1000), ..super::job("mail") };
+    let ask = v1::PushRequest { jobs: vec![short], ..v1::PushRequest::default() };
+    super::jobs(&server).await.push(ask).await.expect("pushed");
+    let ask = v1::FetchRequest {
+        queues: vec!["mail".into()],
+        n: 1,
+        worker: "one".into(),
+        ..v1::FetchRequest::default()
+    };
+    let mut work = WorkClient::new(connect(&server).await);
+    let job = work.fetch(ask).await.expect("fetched").into_inner().jobs.remove(0);
+    let held = v1::Held { id: job.id, delivery: job.delivery };
+    let with_it = v1::Hello { held: vec![held], ..hello("mail", 1, "one") };
+    let mut worker = Worker::start(&server, with_it).await;
+    assert_eq!(worker.welcome.kept, [held]);
+    let end = Instant::now() + 2 * A_SECOND;
+    while let Ok(said) = timeout_at(end, worker.hear()).await {
+        assert_eq!(said, v1::ServerSays::default(), "nothing becomes of it");
+    }
+    let finished = worker.done(&[job]).await;
+    assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
+}
+
+#[tokio::test]
+async fn a_worker_that_is_given_a_job_again_is_told_that_its_first_delivery_is_lost() {
+    let clock = Arc::new(FakeClock::default());
+    let store = Arc::new(Memory::new(clock.clone()));
+    let engine = Engine::over(store, clock.clone(), crore::Options::default()).expect("an engine");
+    let server = Server::start_on(engine, Options::default(), listen::Options::default()).await;
+    let mut worker = Worker::start(&server, hello("mail", 2, "one")).await;
+    push(&server, "mail", 1).await;
+    let first = worker.jobs().await.remove(0);
+    clock.advance(Span::from_secs(60));
+    server.engine.upkeep_once().await.expect("taken back");
+    let (mut lost, mut again) = (Vec::new(), Vec::new());
+    while lost.is_empty() || again.is_empty() {
+        let said = timeout(5 * A_SECOND, worker.hear()).await.expect("it is told of both");
+        lost.extend(said.lost);
+        again.extend(said.jobs);
+    }
+    assert_eq!(lost, [v1::Held { id: first.id, delivery: first.delivery }]);
+    assert!(again.len() == 1 && again[0].id == first.id && again[0].delivery > first.delivery);
+}
+
+#[tokio::test]
 async fn a_server_that_drains_says_so_and_takes_reports() {
     let server = Server::start().await;
     let mut worker = Worker::start(&server, hello("mail", 2, "one")).await;
@@ -192,6 +246,31 @@ async fn reports_about_what_it_does_not_have_are_stale_and_the_stream_lives() {
 }
 
 #[tokio::test]
+async fn reports_are_answered_in_their_order_also_those_that_do_not_count() {
+    let server = Server::start().await;
+    let mut worker = Worker::start(&server, hello("mail", 3, "one")).await;
+    push(&server, "mail", 3).await;
+    let mut jobs = worker.jobs().await;
+    while jobs.len() < 3 {
+        jobs.extend(worker.jobs().await);
+    }
+    let strange = v1::Delivered { delivery: 7, ..jobs[0].clone() };
+    let said = [&jobs[0], &strange, &jobs[1], &jobs[0], &jobs[2], &strange];
+    let finished = worker.done(&said.map(v1::Delivered::clone)).await;
+    let heard: Vec<_> = finished.iter().map(|one| (one.id, one.delivery)).collect();
+    assert_eq!(heard, said.map(|job| (job.id, job.delivery)));
+    let verdicts: Vec<_> = finished.iter().map(v1::Finished::verdict).collect();
+    let (yes, no) = (v1::Verdict::Finished, v1::Verdict::Stale);
+    assert_eq!(verdicts, [yes, no, yes, no, yes, no]);
+    // Also those of one message after those of another.
+    let again = [vec![strange.clone()], vec![jobs[1].clone(), strange]];
+    for jobs in again {
+        let finished = worker.done(&jobs).await;
+        assert!(finished.iter().all(|one| one.verdict() == no), "{finished:?}");
+    }
+}
+
+#[tokio::test]
 async fn equal_workers_get_equal_shares() {
     let server = Server::start().await;
     let shares = (0..4).map(|n| {
@@ -232,4 +311,46 @@ async fn equal_workers_get_equal_shares() {
     let (shares, ()) = tokio::join!(futures_util::future::join_all(shares), pushing);
     assert_eq!(shares.iter().sum::<usize>(), 2000);
     assert!(shares.iter().all(|share| (300..700).contains(share)), "{shares:?}");
+}
+
+#[tokio::test]
+async fn a_stream_outlives_the_age_of_its_connection_and_new_calls_go_elsewhere() {
+    let max_age = Period(Span::from_millis(100));
+    let listening = listen::Options { max_age, ..listen::Options::default() };
+    let server = Server::start_with(Options::default(), listening).await;
+    let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
+    // Told to go at the first age, and late at the second.
+    let end = Instant::now() + 5 * Duration::from_millis(100);
+    while let Ok(said) = timeout_at(end, worker.hear()).await {
+        assert_eq!(said, v1::ServerSays::default(), "nothing is said about that");
+    }
+    push(&server, "mail", 1).await;
+    let jobs = worker.jobs().await;
+    assert_eq!(worker.done(&jobs).await[0].verdict(), v1::Verdict::Finished);
+}
+
+#[tokio::test]
+async fn a_flood_of_notes_keeps_nothing_that_comes_after_it() {
+    let server = Server::start().await;
+    let hello = v1::WorkerSays { hello: Some(hello("mail", 1, "one")), ..Default::default() };
+    let note = v1::Note { id: 7, delivery: 7, text: "on my way".to_owned(), ..Default::default() };
+    let note = v1::WorkerSays { notes: vec![note], ..Default::default() };
+    let outcome = Some(v1::report::Outcome::Done(v1::Done::default()));
+    let report = v1::Report { id: 7, delivery: 7, outcome, ..Default::default() };
+    let last = v1::WorkerSays { finish: vec![report], ..Default::default() };
+    // All in one go, more than may be under way, and then nothing that would wake anybody.
+    let said = std::iter::once(hello).chain(std::iter::repeat_n(note, 500)).chain([last]);
+    let said = futures_util::stream::iter(said).chain(futures_util::stream::pending());
+    let mut work = WorkClient::new(connect(&server).await);
+    let mut hears = work.stream(said).await.expect("a stream").into_inner();
+    let answered = async {
+        loop {
+            let said = hears.message().await.expect("a message").expect("it goes on");
+            if let Some(finished) = said.finished.first() {
+                return finished.verdict();
+            }
+        }
+    };
+    let verdict = timeout(5 * A_SECOND, answered).await.expect("it is read to its end");
+    assert_eq!(verdict, v1::Verdict::Stale);
 }

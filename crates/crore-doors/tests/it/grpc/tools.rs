@@ -14,12 +14,17 @@ use super::{connect, problem};
 use crate::access::token;
 use crate::server::Server;
 
-const SERVICES: [&str; 6] = [
+const SERVICES: [&str; 11] = [
     "crore.v1.Admin",
     "crore.v1.Jobs",
     "crore.v1.Work",
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection",
+    "jobworkerp.service.JobRestoreService",
+    "jobworkerp.service.JobResultService",
+    "jobworkerp.service.JobService",
+    "jobworkerp.service.JobStatusService",
+    "jobworkerp.service.WorkerService",
     "lakh.Lakh",
 ];
 

@@ -12,7 +12,8 @@ local function reserve()
     local free = math.max(E.concurrency - call('ZCARD', HELD), 0)
     if free < n then n, why = free, 'held' end
   end
-  if E.interval then
+  -- Where no permit is left the rate is not asked, and stays as it is.
+  if E.interval and n > 0 then
     local now = math.min(NOW * 1000, NOW_MAX)
     local base = math.min(math.max(tonumber(call('GET', TAT) or '0'), now), now + E.full)
     local room = math.floor((now + E.full - base) / E.interval)

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use clap::Args;
 use crore_wire::words::Period;
 use serde_json::{Value, json};
@@ -103,6 +104,56 @@ pub(crate) fn ls(mut call: Call, ls: &Ls) -> anyhow::Result<ExitCode> {
 const WAIT: u64 = 30_000;
 
 pub(crate) fn wait(mut call: Call, id: &str, at_most: &str) -> anyhow::Result<ExitCode> {
+    let (text, mut answer) = ended(&mut call, id, at_most)?;
+    let is_done = answer.get("state") == Some(&json!("done"));
+    match call.out.format() {
+        Format::Table => {
+            let read = bytes(&answer).and_then(|bytes| String::from_utf8(bytes).ok());
+            if let (Some(text), Value::Object(fields)) = (read, &mut answer) {
+                fields.retain(|name, _| name != "result_base64" && name != "encoding");
+                fields.insert("result".to_owned(), text.trim_end().into());
+            }
+            call.out.one(&answer, &["id", "ended", "state", "result", "error"])?;
+        }
+        Format::Json | Format::Jsonl => call.out.line(&text)?,
+    }
+    Ok(if is_done { ExitCode::SUCCESS } else { Why::Failed.into() })
+}
+
+/// Writes what a job gave, as it is.
+pub(crate) fn result(mut call: Call, id: &str, at_most: &str) -> anyhow::Result<ExitCode> {
+    let (_, answer) = ended(&mut call, id, at_most)?;
+    let text = |name: &str| answer.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let given =
+        bytes(&answer).or_else(|| answer.get("result").map(|json| format!("{json}\n").into()));
+    match (text("state").as_str(), given) {
+        ("done", Some(given)) => {
+            call.out.bytes(&given)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ("done", None) => {
+            let why = format!("job {id} gave nothing, or that is not kept; see `--keep-result`");
+            Err(Failure::new(Why::NotFound, why).into())
+        }
+        ("", _) => Err(Failure::new(Why::Failed, format!("job {id} has not ended")).into()),
+        (state, _) => {
+            let why = match text("error").as_str() {
+                "" => format!("job {id} is {state}"),
+                error => format!("job {id} is {state}: {error}"),
+            };
+            Err(Failure::new(Why::Failed, why).into())
+        }
+    }
+}
+
+/// A result that is not JSON.
+fn bytes(answer: &Value) -> Option<Vec<u8>> {
+    let text = answer.get("result_base64")?.as_str()?;
+    BASE64_STANDARD.decode(text).ok()
+}
+
+/// How a job ended, or that it has not in this time: as it was said, and understood.
+fn ended(call: &mut Call, id: &str, at_most: &str) -> anyhow::Result<(String, Value)> {
     let at_most: Period = at_most.parse().map_err(|wrong| Failure::new(Why::Usage, wrong))?;
     let mut left = at_most.0.as_millis();
     loop {
@@ -111,15 +162,9 @@ pub(crate) fn wait(mut call: Call, id: &str, at_most: &str) -> anyhow::Result<Ex
         let text = call.client.get_text(&with_query(&format!("{}/result", path(id)), &query))?;
         let answer: Value = serde_json::from_str(&text)?;
         left -= some;
-        if answer.get("ended") != Some(&Value::Bool(true)) && left > 0 {
-            continue;
+        if answer.get("ended") == Some(&Value::Bool(true)) || left == 0 {
+            return Ok((text, answer));
         }
-        match call.out.format() {
-            Format::Table => call.out.one(&answer, &["id", "ended", "state", "result", "error"])?,
-            Format::Json | Format::Jsonl => call.out.line(&text)?,
-        }
-        let is_done = answer.get("state") == Some(&json!("done"));
-        return Ok(if is_done { ExitCode::SUCCESS } else { Why::Failed.into() });
     }
 }
 

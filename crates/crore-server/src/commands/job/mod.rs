@@ -1,4 +1,4 @@
-//! `crore job`: push, get, ls, wait, retry, cancel, edit, rm.
+//! `crore job`: push, get, ls, wait, result, retry, cancel, edit, rm.
 
 mod act;
 mod lines;
@@ -55,6 +55,17 @@ pub(crate) enum Command {
         #[arg(long, value_name = "SPAN", default_value = "24h")]
         r#for: String,
     },
+    /// Write what a job gave, as it is
+    #[command(
+        after_help = "Ends with 0 if there is something, with 3 if it gave nothing or that is not kept, and with 1 if it has failed or not ended."
+    )]
+    Result {
+        /// Its id
+        id: String,
+        /// How long to wait for its end
+        #[arg(long, value_name = "SPAN", default_value = "0s")]
+        r#for: String,
+    },
     /// Run jobs again, or now
     #[command(after_help = ACT_EXAMPLES)]
     Retry(act::Which),
@@ -74,6 +85,7 @@ pub(crate) fn run(call: Call, command: Command) -> anyhow::Result<ExitCode> {
         Command::Get { id, notes, why } => look::get(call, &id, notes, why),
         Command::Ls(ls) => look::ls(call, &ls),
         Command::Wait { id, r#for } => look::wait(call, &id, &r#for),
+        Command::Result { id, r#for } => look::result(call, &id, &r#for),
         Command::Retry(which) => act::run(call, "retry", which),
         Command::Cancel(which) => act::run(call, "cancel", which),
         Command::Edit(edit) => act::edit(call, edit),

@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crore_core::Span;
-use crore_doors::outbound;
+use crore_outbound as outbound;
 use crore_wire::words::{self, Period};
 
 use crate::config::section::section;

@@ -128,6 +128,25 @@ pub(in super::super) async fn a_rate_that_is_made_faster_forgets_what_it_cannot_
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[1..]);
 }
 
+/// Where no permit is left the rate is not asked: a faster one that came and went meanwhile has changed nothing.
+pub(in super::super) async fn a_rate_that_was_not_asked_for_want_of_permits_forgets_nothing(
+    s: &Few,
+) {
+    s.define_limit("x", "rate 1/1m burst 2").await;
+    let pushed = s.push_all(limited(3)).await;
+    assert_eq!(s.claim_ids(&["q"], 1).await, pushed[..1]);
+    s.define_limit("x", "rate 1/1s burst 1 concurrency 1").await;
+    assert_eq!(s.claim_ids(&["q"], 9).await, [], "one is running");
+    s.define_limit("x", "rate 1/1m burst 2").await;
+    assert_eq!(s.claim_ids(&["q"], 9).await, pushed[1..2]);
+    s.pass(SECOND);
+    assert_eq!(
+        s.claim_ids(&["q"], 9).await,
+        [],
+        "two of two are used up, and a minute has not passed"
+    );
+}
+
 /// The same if the concurrency in the way is another limit's: buckets are asked in the order of keys.
 pub(in super::super) async fn a_rate_is_asked_before_the_limits_after_it(s: &Few) {
     s.define_limit("y", "concurrency 1").await;

@@ -8,7 +8,7 @@ use super::op::{Back, GroupPick, Pick, Plan};
 use super::words;
 use crate::registry::Table;
 use crore_core::job::Spec;
-use crore_core::push::{After, AfterRef, GroupRef, NewJob};
+use crore_core::push::{After, AfterRef, GroupRef, NewJob, Unsaid};
 
 /// Numbers of a store in the order in which they were first seen.
 ///
@@ -84,6 +84,7 @@ impl Known {
                     Some(After { on: self.pick_thing(*pick, place, groups)?, needs: *needs })
                 })
                 .collect(),
+            unsaid: Unsaid::default(),
         };
         plans.iter().enumerate().map(job).collect()
     }

@@ -6,8 +6,8 @@
 //! A job is *certainly ready* from the answer to its push (due now, without limits, waiting for
 //! nothing), or from the answer to a report that handed it back, until the beginning of whatever may
 //! have taken or changed it: a fetch that got it, anything wanted by hand, or a fetch of which nobody
-//! knows what it took; the last only if a crash may have forgotten that, or enough time has passed for
-//! that lease to lapse, before the job was seen again. Not while its queue may have been paused. A job that becomes due later, is retried
+//! knows what it took; the last only if a crash may have forgotten that, enough time has passed for
+//! that lease to lapse, or its caller was seen to leave, before the job was seen again. Not while its queue may have been paused. A job that becomes due later, is retried
 //! or limited is ready when nobody can say: such deliveries are counted as not judged.
 
 use std::collections::BTreeMap;
@@ -213,6 +213,7 @@ fn taken<'h>(
         next.is_none_or(|next| {
             next.ended.fast.saturating_sub(unseen.fast) >= lease
                 || facts.memory.crashed_between(*unseen, next.ended)
+                || facts.left_by(&source.item.queue, begun, next.ended)
         })
     });
     let unseen = unseen.map_or(u64::MAX, |unseen| unseen.i);

@@ -191,7 +191,7 @@ impl Front for Engaged {
 
     fn fetch(&self, ask: Claim, wait: Span) -> Answer<'_, Vec<Job>> {
         let Claim { queues, kinds, n, order, worker } = ask;
-        let fetch = Fetch { queues, kinds, n, order, worker, wait };
+        let fetch = Fetch { queues, kinds, handled: None, n, order, worker, wait };
         self.judged(async move { self.engine.fetch(fetch).await.map_err(plain) })
     }
 

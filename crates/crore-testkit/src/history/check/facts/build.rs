@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crore_core::JobId;
+use crore_core::{JobId, Span};
 
-use super::call::{Call, Moment, Took};
+use super::call::{Call, End, Moment, Took};
 use super::definitions::Definitions;
 use super::job::{Filed, Grant, Job, Looked, Notice, Renewal, Taking, Wanted};
 use super::source::Sources;
 use super::timeline::Timeline;
-use super::{Facts, Unseen};
+use super::{Facts, Unseen, nanos};
 use crate::history::answer::{Changed, Renewed, Reported};
 use crate::history::check::report::Findings;
 use crate::history::check::rules::{Durability, Rules};
@@ -38,6 +38,7 @@ impl<'h> Facts<'h> {
             reused: 0,
             end: Moment { i: last.i + 1, ..last },
             unseen: HashMap::new(),
+            left: HashMap::new(),
             per_queue: HashMap::new(),
         };
         facts.sort();
@@ -49,7 +50,8 @@ impl<'h> Facts<'h> {
             self.sources.note(place, call);
             self.definitions.note(call);
             note_job(&mut self.jobs, call);
-            note_unseen(&mut self.unseen, call, &self.memory.crashes);
+            note_unseen(&mut self.unseen, call, &self.calls, &self.memory.crashes);
+            note_left(&mut self.left, call);
         }
         if let Some((dump, _)) = self.dump {
             for stored in &dump.jobs {
@@ -166,11 +168,23 @@ fn note_job<'h>(jobs: &mut BTreeMap<JobId, Job<'h>>, call: &Call<'h>) {
     }
 }
 
-/// A fetch that ended in `info` may have taken something until then, and one without an end until
-/// the next crash.
+/// Somebody who fetched was seen to leave.
+fn note_left<'h>(left: &mut HashMap<&'h crore_core::Name, BTreeSet<u64>>, call: &Call<'h>) {
+    let (Op::Fetch { queues, .. }, End::Left(at)) = (call.op, call.end) else { return };
+    for queue in queues {
+        left.entry(queue).or_default().insert(at.i);
+    }
+}
+
+/// How long a server may take to notice that somebody has left.
+const NOTICED: Span = Span::from_secs(1);
+
+/// A fetch that ended in `info` may have taken something until then, one whose caller has left until
+/// the server has noticed, and one without an end until the next crash.
 fn note_unseen<'h>(
     unseen: &mut HashMap<&'h crore_core::Name, Vec<Unseen>>,
     call: &Call<'h>,
+    calls: &[Call<'h>],
     crashes: &[super::memory::Crash],
 ) {
     let Op::Fetch { queues, .. } = call.op else { return };
@@ -178,7 +192,15 @@ fn note_unseen<'h>(
         return;
     }
     let crash = || crashes.iter().map(|crash| crash.at).find(|at| call.begun.is_before(at));
-    let over = call.ended().or_else(crash).map_or(u64::MAX, |at| at.i);
+    let noticed = |left: Moment| {
+        let later = calls.partition_point(|call| call.begun.t <= left.t + nanos(NOTICED));
+        calls.get(later).map(|call| call.begun)
+    };
+    let over = match call.end {
+        End::Left(at) => noticed(at).into_iter().chain(crash()).min_by_key(|at| at.i),
+        _ => call.ended().or_else(crash),
+    };
+    let over = over.map_or(u64::MAX, |at| at.i);
     for queue in queues {
         let before = unseen.entry(queue).or_default();
         let all_over = before.last().map_or(over, |last| last.all_over.max(over));

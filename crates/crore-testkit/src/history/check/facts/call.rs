@@ -39,9 +39,15 @@ pub(crate) enum Took {
 /// How a call ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum End<'h> {
-    Ok { at: Moment, now: Option<Time>, r: &'h Answer },
+    Ok {
+        at: Moment,
+        now: Option<Time>,
+        r: &'h Answer,
+    },
     Fail(Moment),
     Info(Moment),
+    /// Unknown as well, and its caller was seen to leave.
+    Left(Moment),
     Open,
 }
 
@@ -59,7 +65,7 @@ impl<'h> Call<'h> {
     /// When its end was recorded, whatever it was.
     pub(crate) const fn ended(&self) -> Option<Moment> {
         match self.end {
-            End::Ok { at, .. } | End::Fail(at) | End::Info(at) => Some(at),
+            End::Ok { at, .. } | End::Fail(at) | End::Info(at) | End::Left(at) => Some(at),
             End::Open => None,
         }
     }
@@ -68,7 +74,7 @@ impl<'h> Call<'h> {
     pub(crate) const fn answer(&self) -> Option<(&'h Answer, Moment)> {
         match self.end {
             End::Ok { at, r, .. } => Some((r, at)),
-            End::Fail(_) | End::Info(_) | End::Open => None,
+            End::Fail(_) | End::Info(_) | End::Left(_) | End::Open => None,
         }
     }
 
@@ -76,13 +82,13 @@ impl<'h> Call<'h> {
     pub(crate) const fn now(&self) -> Option<Time> {
         match self.end {
             End::Ok { now, .. } => now,
-            End::Fail(_) | End::Info(_) | End::Open => None,
+            End::Fail(_) | End::Info(_) | End::Left(_) | End::Open => None,
         }
     }
 
     /// Whether nobody knows what became of it.
     pub(crate) const fn is_unknown(&self) -> bool {
-        matches!(self.end, End::Info(_) | End::Open)
+        matches!(self.end, End::Info(_) | End::Left(_) | End::Open)
     }
 
     /// Whether it had its effect.

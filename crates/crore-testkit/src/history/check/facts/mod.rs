@@ -9,7 +9,7 @@ pub(crate) mod memory;
 pub(crate) mod source;
 mod timeline;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crore_core::{JobId, Name};
 
@@ -71,6 +71,8 @@ pub(crate) struct Facts<'h> {
     /// After everything.
     pub(crate) end: Moment,
     unseen: HashMap<&'h Name, Vec<Unseen>>,
+    /// The events at which somebody who fetched from a queue was seen to leave.
+    left: HashMap<&'h Name, BTreeSet<u64>>,
     per_queue: HashMap<&'h Name, u64>,
 }
 
@@ -87,10 +89,26 @@ impl<'h> Facts<'h> {
 
     /// The first moment from `since` on at which an unseen fetch may have taken a job of a queue.
     pub(crate) fn unseen_fetch(&self, queue: &Name, since: Moment) -> Option<Moment> {
+        let from = self.first_unseen(queue, since)?;
+        Some(if from.is_before(&since) { since } else { from })
+    }
+
+    /// When the first unseen fetch began that was not over at `since`. They are in the order of their
+    /// beginnings, so it is the first that was not over.
+    fn first_unseen(&self, queue: &Name, since: Moment) -> Option<Moment> {
         let all = self.unseen.get(queue)?;
-        // They are in the order of their beginnings, so the first that was not over is the answer.
-        let fetch = all.get(all.partition_point(|fetch| fetch.all_over <= since.i))?;
-        Some(if fetch.from.is_before(&since) { since } else { fetch.from })
+        Some(all.get(all.partition_point(|fetch| fetch.all_over <= since.i))?.from)
+    }
+
+    /// Whether somebody was seen to leave by `to` whose fetch may have taken a job since `since`: it
+    /// may have been given back before its lease was over. He may have left before, because a server
+    /// notices that later than he does.
+    pub(crate) fn left_by(&self, queue: &Name, since: Moment, to: Moment) -> bool {
+        let (Some(left), Some(from)) = (self.left.get(queue), self.first_unseen(queue, since))
+        else {
+            return false;
+        };
+        from.i < to.i && left.range(from.i..to.i).next().is_some()
     }
 
     pub(crate) fn jobs_of_queue(&self, queue: &Name) -> u64 {

@@ -6,7 +6,7 @@ use super::call::{Call, End, Moment};
 use super::memory::{Crash, Damage, Memory};
 use super::{Mark, Marked};
 use crate::history::node::Dump;
-use crate::history::{Answer, Event, Fault, History, Node, Op, What};
+use crate::history::{Answer, Event, Fault, History, LEFT, Node, Op, What};
 
 /// What the first pass gives.
 #[derive(Debug, Default)]
@@ -68,6 +68,7 @@ impl<'h> Timeline<'h> {
             }
             What::Ok { n, now, r } => self.close(*n, at, End::Ok { at, now: *now, r }),
             What::Fail { n, .. } => self.close(*n, at, End::Fail(at)),
+            What::Info { n, why } if why == LEFT => self.close(*n, at, End::Left(at)),
             What::Info { n, .. } => self.close(*n, at, End::Info(at)),
             What::Fault { fault } => self.fault(&event.p, at, fault),
             What::Node { node } => self.node(&event.p, at, node),

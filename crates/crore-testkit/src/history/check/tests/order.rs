@@ -100,6 +100,27 @@ fn an_unseen_fetch_may_have_taken_it() {
 }
 
 #[test]
+fn an_unseen_fetch_may_have_given_it_back_if_its_caller_was_seen_to_leave() {
+    let mut tape = three();
+    let n = tape.begin_fetch();
+    tape.fetch(vec![grant(1, 2, 1)]);
+    tape.left(n);
+    tape.fetch(vec![urgent(3)]);
+    tape.is_fine();
+}
+
+#[test]
+fn a_server_may_hand_out_a_job_to_one_who_has_left() {
+    let mut tape = Tape::new();
+    let n = tape.begin_fetch();
+    tape.left(n);
+    tape.push_all(&[1, 2, 3]);
+    tape.fetch(vec![grant(2, 2, 1)]);
+    tape.fetch(vec![grant(1, 3, 1)]);
+    tape.is_fine();
+}
+
+#[test]
 fn i8_an_unseen_fetch_did_not_take_what_comes_before_its_lease_lapses() {
     let mut tape = three();
     let n = tape.begin_fetch();

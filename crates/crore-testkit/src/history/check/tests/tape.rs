@@ -12,7 +12,7 @@ use crate::history::answer::{Changed, Count, Granted, Look, Pushed, Renewed, Rep
 use crate::history::check::{Promise, Report, Rules, check};
 use crate::history::node::{Dump, Stored};
 use crate::history::op::{Again, Entry, Item, Lease, Meaning, Outcome, Want, When};
-use crate::history::{Answer, Event, Fault, Hash, History, Node, Op, What};
+use crate::history::{Answer, Event, Fault, Hash, History, LEFT, Node, Op, What};
 
 pub(super) const SECOND: Span = Span::from_secs(1);
 pub(super) const LEASE: Span = Span::from_secs(10);
@@ -152,6 +152,10 @@ impl Tape {
 
     pub(super) fn info(&mut self, n: u64) {
         self.write("c", What::Info { n, why: "reset".to_owned() });
+    }
+
+    pub(super) fn left(&mut self, n: u64) {
+        self.write("c", What::Info { n, why: LEFT.to_owned() });
     }
 
     pub(super) fn fail(&mut self, n: u64) {

@@ -1,0 +1,32 @@
+//! Our own client on the built server, without peers.
+
+use std::sync::Arc;
+
+use crate::crore::{self, Crore};
+use crate::ledger::{Ledger, Plan};
+use crate::peer::{ALL, Peer};
+
+#[expect(unreachable_pub, reason = "it is public where it lives")]
+#[path = "../../../crates/crore-chaos/src/binary.rs"]
+mod binary;
+
+#[test]
+fn every_job_that_goes_through_the_built_server_is_accounted_for() {
+    let program = binary::built().expect("a server");
+    let dir = tempfile::tempdir().expect("a directory");
+    for setting in Crore.settings().expect("settings") {
+        let server = crore::start(&program, &setting, dir.path()).expect("started");
+        let ledger = Arc::new(Ledger::new(Plan::PickUp(20)));
+        let left = Crore.drive(&setting, server.port(), &ledger).expect("driven");
+        let (account, _, times) = ledger.close(left);
+        assert!(account.is_balanced(), "{}: {account:?}", setting.name);
+        assert_eq!((account.finished, account.doubled, times.len()), (20, 0, 20));
+    }
+}
+
+#[test]
+fn names_of_peers_are_different() {
+    let mut names = ALL.map(Peer::name);
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+}

@@ -1,0 +1,178 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::id::{Delivery, JobId, Revision};
+use crate::job::Live;
+
+fn name(text: &str) -> Name {
+    Name::new("name", text).expect("a good name")
+}
+
+fn handler() -> Handler {
+    Handler::new(name("command"), Map::new())
+}
+
+fn job(kind: &str, labels: &[(&str, &str)]) -> Job {
+    let mut spec = Spec::new(name("q"), name(kind), Payload::json("1"));
+    spec.priority = 7;
+    spec.labels = labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+    let live = Live {
+        state: State::Running,
+        stop: false,
+        counted: false,
+        broken: false,
+        waits: 0,
+        delivery: Delivery(1),
+        revision: Revision(1),
+        attempt: 1,
+        crashes: 0,
+        pushed_at: Time::from_millis(10_000),
+        due: Time::from_millis(10_000),
+        started_at: Time::from_millis(11_000),
+        lease_until: Time::from_millis(41_000),
+        ended_at: None,
+        worker: None,
+        why: None,
+        history: Vec::new(),
+        result: None,
+    };
+    Job { id: JobId(3), spec: Arc::new(spec), live }
+}
+
+#[test]
+fn a_follower_has_the_timeout_of_the_one_before_only_if_it_says_so_and_has_none() {
+    let second = Span::from_secs(1);
+    let mut first = job("k", &[]);
+    Arc::make_mut(&mut first.spec).timeout = Some(second);
+    let result = Payload::json("1");
+    let followed = |next: Handler| {
+        let known: BTreeMap<Name, Handler> = [(name("a"), next)].into();
+        let handler = Handler { next: vec![follow("a", Gives::Items)], ..handler() };
+        let end = End::Done(Some(&result));
+        handler.follow_ups(&first, end, Time::from_millis(0), |kind| known.get(kind)).remove(0)
+    };
+    assert_eq!(followed(handler()).spec.timeout, None);
+    let inherits = Handler { inherits_timeout: true, ..handler() };
+    assert_eq!(followed(inherits.clone()).spec.timeout, Some(second));
+    let own = Handler { timeout: Some(Span::from_secs(9)), ..inherits };
+    assert_eq!(followed(own).spec.timeout, Some(Span::from_secs(9)));
+}
+
+#[test]
+fn handlers_that_were_stored_before_read_as_they_were() {
+    let plain = handler();
+    let text = plain.to_text();
+    assert!(!text.contains("labels") && !text.contains("inherits"), "{text}");
+    assert_eq!(Handler::from_text(&text), Some(plain.clone()));
+    let labels = [("door".to_owned(), "x".to_owned())].into();
+    let marked = Handler { inherits_timeout: true, labels, ..plain };
+    assert_eq!(Handler::from_text(&marked.to_text()), Some(marked));
+}
+
+#[test]
+fn empty_items_are_items_and_are_not_passed_on() {
+    let bytes =
+        |items: Vec<Payload>| items.iter().map(|one| one.bytes.to_vec()).collect::<Vec<_>>();
+    let result = joined(&[b"one", b""]);
+    assert_eq!(bytes(all_items(&result)), [b"one".to_vec(), Vec::new()]);
+    assert_eq!(bytes(items(&result)), [b"one".to_vec()]);
+}
+
+fn follow(kind: &str, gives: Gives) -> Follow {
+    Follow { kind: name(kind), gives }
+}
+
+#[test]
+fn each_item_that_is_not_empty_becomes_a_job_of_each_handler_that_is_known() {
+    let next = [follow("a", Gives::Items), follow("gone", Gives::Items)].to_vec();
+    let known: BTreeMap<Name, Handler> = [(name("a"), handler())].into();
+    let result = joined(&[b"one", b"", b"\xff"]);
+    let handler = Handler { next, ..handler() };
+    let end = End::Done(Some(&result));
+    let jobs =
+        handler.follow_ups(&job("k", &[]), end, Time::from_millis(0), |kind| known.get(kind));
+    let told: Vec<_> = jobs.iter().map(|job| (&*job.spec.payload.bytes, &job.spec.kind)).collect();
+    assert_eq!(told, [(&b"one"[..], &name("a")), (&b"\xff"[..], &name("a"))]);
+    assert!(jobs.iter().all(|job| job.spec.priority == 7 && job.spec.queue == name("default")));
+}
+
+#[test]
+fn a_result_that_is_no_list_of_binaries_is_one_item() {
+    let plain = Payload::new(Encoding::Text, &b"hello"[..]);
+    assert_eq!(items(&plain), std::slice::from_ref(&plain));
+    let texts = Payload::new(Encoding::Msgpack, &[0x92, 0xa1, b'a', 0xa1, b'b'][..]);
+    assert_eq!(items(&texts), std::slice::from_ref(&texts));
+    assert!(items(&Payload::new(Encoding::Text, &b""[..])).is_empty());
+}
+
+#[test]
+fn who_follows_a_dead_job_is_told_why() {
+    let on_failure = vec![follow("a", Gives::Summary)];
+    let known: BTreeMap<Name, Handler> = [(name("a"), handler())].into();
+    let handler = Handler { on_failure, next: vec![follow("a", Gives::Items)], ..handler() };
+    let now = Time::from_millis(12_000);
+    let jobs = handler.follow_ups(&job("k", &[]), End::Dead("no"), now, |kind| known.get(kind));
+    let told: Vec<Value> = jobs
+        .iter()
+        .map(|job| serde_json::from_slice(&job.spec.payload.bytes).expect("JSON"))
+        .collect();
+    let expected = serde_json::json!([{
+        "job": "3", "kind": "k", "state": "dead", "output": "", "error": "no", "attempt": 1,
+        "scheduled_at": 10_000, "started_at": 11_000, "ended_at": 12_000,
+    }]);
+    assert_eq!(Value::from(told), expected);
+}
+
+#[test]
+fn the_next_run_keeps_its_phase_however_late_the_last_one_ended() {
+    let handler = Handler { every: Some(Span::from_secs(3)), ..handler() };
+    let due = |job: &Job, now| {
+        let jobs =
+            handler.follow_ups(job, End::Done(None), Time::from_millis(now), |_| None::<&Handler>);
+        let [next] = &jobs[..] else { panic!("{jobs:?}") };
+        (next.due, next.spec.labels[PHASE].clone())
+    };
+    let at = |millis| When::At(Time::from_millis(millis));
+    // From when it was pushed, unless it is said otherwise.
+    assert_eq!(due(&job("k", &[]), 11_500), (at(13_000), "10000".into()));
+    assert_eq!(due(&job("k", &[]), 13_000), (at(16_000), "10000".into()));
+    assert_eq!(due(&job("k", &[(PHASE, "1000")]), 500_500), (at(502_000), "1000".into()));
+    // One that ran early is due when it was to run.
+    assert_eq!(due(&job("k", &[(PHASE, "900000")]), 500_500), (at(900_000), "900000".into()));
+}
+
+#[test]
+fn a_handler_says_only_what_was_left_unsaid() {
+    let mut handler = handler();
+    handler.timeout = Some(Span::from_secs(9));
+    handler.results.success = true;
+    let mut spec = (*job("k", &[]).spec).clone();
+    handler.fill_in(&mut spec, Unsaid { timeout: true, ..Unsaid::default() });
+    assert_eq!((spec.timeout, spec.keep), (handler.timeout, Keep::Discard));
+    assert_eq!(spec.queue, name("q"));
+    handler.fill_in(&mut spec, Unsaid::ALL);
+    assert_eq!((spec.queue, spec.keep), (name("default"), Keep::For(KEEP_RESULT)));
+}
+
+#[test]
+fn what_is_out_of_range_is_refused_by_name() {
+    let caps = Caps::default();
+    let mut cases = [handler(), handler(), handler(), handler()];
+    cases[0].timeout = Some(Span::ZERO);
+    cases[1].every = Some(Span::from_millis(1));
+    cases[2].next = vec![follow("a", Gives::Items); MAX_FOLLOWS + 1];
+    cases[3].settings.insert("x".into(), "x".repeat(caps.payload_bytes).into());
+    let fields = cases.map(|handler| handler.check(&caps).expect_err("too much").field);
+    assert_eq!(fields, ["timeout", "every", "next", "settings"]);
+    assert_eq!(handler().check(&caps), Ok(()));
+}
+
+#[test]
+fn what_is_stored_reads_back() {
+    let mut handler = handler();
+    handler.next = vec![follow("a", Gives::Summary)];
+    handler.settings.insert("program".into(), "ls".into());
+    handler.every = Some(Span::from_secs(3));
+    assert_eq!(Handler::from_text(&handler.to_text()), Some(handler));
+    assert_eq!(Handler::from_text("by post"), None);
+}

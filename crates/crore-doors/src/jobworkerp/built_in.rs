@@ -1,0 +1,62 @@
+//! Worker −1, which tells Slack what became of jobs. It is found by its number, but is in no list.
+
+use crore_core::handler::BUILT_IN;
+use crore_core::{Handler, Name};
+use crore_wire::grpc::jobworkerp::data::{
+    QueueType, ResponseType, RetryPolicy, RetryType, RunnerType, Worker, WorkerData,
+};
+
+use super::workers::{BUILT_IN_ID, worker_id};
+use super::{links, policy};
+use crate::Doors;
+use crate::http::Fault;
+
+/// Its name.
+pub(super) const NAME: &str = "__SLACK_NOTIFICATION_WORKER__";
+/// What it does, in the words of jobworkerp.
+const OPERATION: &str = "SlackResultNotificationRunner";
+
+const POLICY: RetryPolicy = RetryPolicy {
+    r#type: RetryType::Exponential as i32,
+    interval: 1000,
+    max_interval: 20_000,
+    max_retry: 3,
+    basis: 2.0,
+};
+
+pub(super) fn name() -> Option<Name> {
+    Name::new("name", NAME).ok()
+}
+
+/// The worker, as it is said.
+pub(super) fn worker() -> Worker {
+    let data = WorkerData {
+        name: NAME.to_owned(),
+        r#type: RunnerType::Builtin.into(),
+        operation: OPERATION.to_owned(),
+        retry_policy: Some(POLICY),
+        queue_type: QueueType::Redis.into(),
+        response_type: ResponseType::NoResult.into(),
+        ..WorkerData::default()
+    };
+    Worker { id: worker_id(BUILT_IN_ID), data: Some(data) }
+}
+
+/// Sees to it that what the server brings along is as its options say: to be called when it starts, once it knows the
+/// runners. What cannot be had is refused, and says why.
+pub async fn prepare(doors: &Doors) -> Result<(), Fault> {
+    let name = Name::new("name", NAME)?;
+    let engine = doors.engine();
+    match &doors.options().jobworkerp.slack {
+        Some(slack) => {
+            let runner = Name::new("runner", "slack")?;
+            let retry = policy::read(Some(&POLICY))?;
+            let new = Handler::new(runner, slack.settings.clone());
+            let handler = Handler { id: BUILT_IN, retry, ..new };
+            doors.check_handler(&handler)?;
+            engine.set_handler(name, handler).await?;
+        }
+        None => drop(engine.remove_handler(name).await?),
+    }
+    Ok(links::relink(doors).await?)
+}

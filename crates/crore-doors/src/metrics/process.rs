@@ -1,0 +1,68 @@
+//! What this process has cost so far, as Linux tells it.
+
+use std::fs;
+
+/// How many of the ticks in which Linux tells processor time make a second: by its interface, on every
+/// machine.
+const TICKS: f64 = 100.0;
+
+/// What a process has cost so far.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Process {
+    /// Seconds of processor time, its own and the kernel's on its behalf, to the hundredth.
+    pub cpu_seconds: f64,
+    /// Bytes of memory that it takes up.
+    pub resident_bytes: u64,
+}
+
+impl Process {
+    /// Looks at this process. `None`: the system does not tell.
+    pub fn own() -> Option<Self> {
+        let stat = fs::read_to_string("/proc/self/stat").ok()?;
+        let status = fs::read_to_string("/proc/self/status").ok()?;
+        Some(Self { cpu_seconds: cpu_seconds(&stat)?, resident_bytes: resident_bytes(&status)? })
+    }
+}
+
+/// From `/proc/PID/stat`: the 14th and the 15th field. The second is a name in brackets, in which anything may
+/// stand.
+fn cpu_seconds(stat: &str) -> Option<f64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / TICKS)
+}
+
+/// From `/proc/PID/status`: `VmRSS:  1234 kB`, which are KiB.
+fn resident_bytes(status: &str) -> Option<u64> {
+    let said = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    said.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_its_own_and_the_kernels_whatever_the_program_is_called() {
+        let stat = "12 (a) b (c) S 1 12 12 0 -1 4194304 100 0 0 0 250 50 9 9 20 0 4 0 100 1 2";
+        assert_eq!(cpu_seconds(stat), Some(3.0));
+        assert_eq!(cpu_seconds("12 (a) S 1"), None);
+        assert_eq!(cpu_seconds(""), None);
+    }
+
+    #[test]
+    fn memory_is_told_in_bytes() {
+        assert_eq!(
+            resident_bytes("Name:\tcrore\nVmRSS:\t    1024 kB\nThreads:\t3\n"),
+            Some(1 << 20)
+        );
+        assert_eq!(resident_bytes("Name:\tkthreadd\n"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_takes_up_memory() {
+        let own = Process::own().expect("Linux tells");
+        assert!(own.resident_bytes > 1 << 20 && own.cpu_seconds >= 0.0, "{own:?}");
+    }
+}

@@ -1,0 +1,92 @@
+//! Handlers as they are shown, and labels that nobody but the server may say.
+
+use std::sync::Arc;
+
+use crore::Engine;
+use crore::store::registry::{Define, Value};
+use crore::store::{Memory, Registry};
+use crore_core::handler::BUILT_IN;
+use crore_core::{Handler, Name};
+use crore_doors::{Options, listen};
+use crore_testkit::FakeClock;
+use crore_wire::grpc::v1;
+use crore_wire::grpc::v1::admin_client::AdminClient;
+use crore_wire::grpc::v1::jobs_client::JobsClient;
+use http::{Method, StatusCode};
+use serde_json::{Map, json};
+
+use crate::grpc::connect;
+use crate::server::{Server, Speaks};
+
+fn name(text: &str) -> Name {
+    Name::new("name", text).expect("a good name")
+}
+
+#[tokio::test]
+async fn a_handler_that_the_server_brings_along_has_no_number() {
+    let server = Server::start().await;
+    let brought = Handler { id: BUILT_IN, ..Handler::new(name("slack"), Map::new()) };
+    server.engine.set_handler(name("brought"), brought).await.expect("set");
+    let other = Handler::new(name("command"), Map::new());
+    server.engine.set_handler(name("other"), other).await.expect("set");
+    for speaks in Speaks::BOTH {
+        let all = server.get(speaks, "/v1/handlers").await.body;
+        assert_eq!(all["handlers"][0]["kind"], "brought");
+        assert_eq!(
+            (all["handlers"][0].get("id"), all["handlers"][1]["id"].as_u64()),
+            (None, Some(1))
+        );
+        assert_eq!(all.get("unreadable"), None);
+        let one = server.get(speaks, "/v1/handlers/brought").await.body;
+        assert_eq!((one.get("id"), &one["runner"]), (None, &json!("slack")));
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_cannot_be_read_is_shown_as_such_and_can_be_set_anew() {
+    let clock = Arc::new(FakeClock::default());
+    let store = Arc::new(Memory::new(clock.clone()));
+    let newer = |kind: &str| Define::set(name(kind), Value::Handler("by post".into()));
+    store.define(vec![newer("a"), newer("b")]).await.expect("stored").into_inner();
+    let engine = Engine::over(store, clock, crore::Options::default()).expect("an engine");
+    let server = Server::start_on(engine, Options::default(), listen::Options::default()).await;
+    for speaks in Speaks::BOTH {
+        let all = server.get(speaks, "/v1/handlers").await.body;
+        assert_eq!((&all["handlers"], &all["unreadable"]), (&json!([]), &json!(["a", "b"])));
+        let refused = server.get(speaks, "/v1/handlers/a").await;
+        assert_eq!(refused.problem(), (409, "refused", None), "{refused:?}");
+    }
+    let mut admin = AdminClient::new(connect(&server).await);
+    let all = admin.list_handlers(v1::Nothing {}).await.expect("asked").into_inner();
+    assert_eq!((all.handlers.len(), all.unreadable), (0, vec!["a".to_owned(), "b".to_owned()]));
+    let set = json!({"runner": "command", "settings": {"program": "ls"}});
+    let shown = server.call(Speaks::Json, Method::PUT, "/v1/handlers/a", Some(&set)).await;
+    assert_eq!((shown.status, &shown.body["id"]), (StatusCode::OK, &json!(1)));
+    let gone = server.call(Speaks::Json, Method::DELETE, "/v1/handlers/b", None).await;
+    assert_eq!(gone.status, StatusCode::NO_CONTENT);
+    let all = server.get(Speaks::Json, "/v1/handlers").await.body;
+    assert_eq!((all["handlers"][0]["kind"].as_str(), all.get("unreadable")), (Some("a"), None));
+}
+
+#[tokio::test]
+async fn labels_of_the_servers_own_are_refused_whoever_says_them() {
+    let server = Server::start().await;
+    let bad = json!({"kind": "k", "labels": {"crore.phase": "99999999999999"}});
+    for speaks in Speaks::BOTH {
+        let refused = server.post(speaks, "/v1/jobs", &bad).await;
+        assert_eq!(refused.problem(), (400, "label-range", Some("labels")), "{refused:?}");
+        let schedule = json!({"timing": "every 1h", "job": bad});
+        let at = "/v1/schedules/nightly";
+        let refused = server.call(speaks, Method::PUT, at, Some(&schedule)).await;
+        assert_eq!(refused.problem(), (400, "label-range", Some("job.labels")));
+    }
+    let mut jobs = JobsClient::new(connect(&server).await);
+    let labels = [("crore.handler".to_owned(), "1".to_owned())].into();
+    let job = v1::NewJob { kind: "k".to_owned(), labels, ..v1::NewJob::default() };
+    let push = v1::PushRequest { jobs: vec![job], ..v1::PushRequest::default() };
+    let pushed = jobs.push(push).await.expect("asked").into_inner().jobs.remove(0);
+    let problem = pushed.problem.expect("it is refused");
+    assert_eq!((problem.code.as_str(), problem.field.as_str()), ("label-range", "jobs[0].labels"));
+    let counts = server.engine.counts(None).await.expect("counted");
+    assert!(counts.is_empty(), "{counts:?}");
+}

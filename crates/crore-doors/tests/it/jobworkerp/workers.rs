@@ -1,0 +1,353 @@
+//! Workers: what they may be, and how they read back.
+
+use crore_core::handler::{Answer, BUILT_IN, Gives};
+use crore_core::{Code as Ours, Invalid, Span};
+use crore_doors::{Options, jobworkerp};
+use crore_wire::grpc::jobworkerp::data::{
+    QueueType, ResponseType, RetryPolicy, RetryType, RunnerType, Worker, WorkerId,
+};
+use crore_wire::grpc::jobworkerp::service::{
+    CountCondition, CreateWorkerRequest, WorkerNameRequest,
+};
+use serde_json::{Value, json};
+use tonic::Code;
+
+use super::{Stage, all, command, direct, name, numbers, object, part, policy, problem};
+
+const NONE: RetryPolicy =
+    RetryPolicy { r#type: 0, interval: 0, max_interval: 0, max_retry: 0, basis: 2.0 };
+
+#[tokio::test]
+async fn a_worker_that_says_little_has_the_defaults_and_numbers_count_up() {
+    let stage = Stage::start().await;
+    assert_eq!(stage.create(command("a")).await, 1);
+    assert_eq!(stage.create(command("b")).await, 2);
+    let data = stage.worker(1).await.expect("it is there");
+    assert_eq!((data.name.as_str(), data.operation.as_str()), ("a", "ls"));
+    assert_eq!((data.r#type(), data.queue_type()), (RunnerType::Command, QueueType::Rdb));
+    assert_eq!((data.retry_policy, data.periodic_interval), (Some(NONE), 0));
+    assert_eq!((data.channel, data.response_type), (None, ResponseType::NoResult as i32));
+    assert_eq!((data.store_success, data.store_failure, data.use_static), (false, false, false));
+    assert!(data.next_workers.is_empty());
+    let known = stage.server.engine.handler(&name("a")).await.expect("asked").expect("there");
+    assert_eq!(known.handler.id, 1);
+    assert!(known.handler.retry.is_last(1), "no policy is one attempt");
+}
+
+#[tokio::test]
+async fn every_field_of_a_worker_reads_back() {
+    let stage = Stage::start().await;
+    let said = CreateWorkerRequest {
+        r#type: RunnerType::GrpcUnary.into(),
+        operation: r#"{ "url": "http://localhost:9000", "path":"a.B/C" }"#.to_owned(),
+        retry_policy: Some(RetryPolicy {
+            r#type: RetryType::Linear.into(),
+            ..policy().expect("one")
+        }),
+        periodic_interval: Some(1001),
+        channel: Some("gpu".to_owned()),
+        queue_type: Some(QueueType::Hybrid.into()),
+        response_type: Some(ResponseType::ListenAfter.into()),
+        store_success: Some(true),
+        store_failure: Some(true),
+        next_workers: [7, -1, 8].into_iter().map(|value| WorkerId { value }).collect(),
+        use_static: Some(true),
+        ..command("all of it")
+    };
+    let id = stage.create(said.clone()).await;
+    let data = stage.worker(id).await.expect("it is there");
+    assert_eq!((data.name, data.r#type), (said.name, said.r#type));
+    assert_eq!((data.operation, data.retry_policy), (said.operation, said.retry_policy));
+    assert_eq!(
+        (Some(data.periodic_interval), data.channel),
+        (said.periodic_interval, said.channel)
+    );
+    assert_eq!(
+        (Some(data.queue_type), Some(data.response_type)),
+        (said.queue_type, said.response_type)
+    );
+    assert!(data.store_success && data.store_failure && data.use_static);
+    assert_eq!(data.next_workers, said.next_workers);
+    let known = stage.server.engine.handler(&name("all of it")).await.expect("asked");
+    let handler = known.expect("it is there").handler;
+    let settings = json!({"url": "http://localhost:9000", "method": "a.B/C", "payload": "bytes"});
+    assert_eq!(
+        (handler.runner.as_str(), Value::from(handler.settings.clone())),
+        ("grpc", settings)
+    );
+    assert_eq!((handler.queue.as_str(), handler.every), ("gpu", Some(Span::from_millis(1001))));
+    assert_eq!((handler.results.answer, handler.pooled), (Answer::Listen, true));
+}
+
+#[tokio::test]
+async fn a_channel_that_is_the_default_is_none_and_a_strange_queue_type_is_the_default() {
+    let stage = Stage::start().await;
+    for (n, channel) in ["__default_job_channel__", "default", ""].into_iter().enumerate() {
+        let channel = Some(channel.to_owned());
+        let queue_type = Some(77);
+        let worker = CreateWorkerRequest { channel, queue_type, ..command(&n.to_string()) };
+        let data = stage.worker(stage.create(worker).await).await.expect("it is there");
+        assert_eq!((data.channel, data.queue_type), (None, QueueType::Rdb as i32));
+    }
+}
+
+#[tokio::test]
+async fn every_bad_worker_is_refused_by_name_and_none_is_there() {
+    let stage = Stage::start().await;
+    let retry =
+        |policy: RetryPolicy| CreateWorkerRequest { retry_policy: Some(policy), ..command("a") };
+    let good = policy().expect("one");
+    let sort = |sort: RunnerType, operation: &str| CreateWorkerRequest {
+        r#type: sort.into(),
+        operation: operation.to_owned(),
+        ..command("a")
+    };
+    for (worker, code, field) in [
+        (command(""), "name-empty", "name"),
+        (command(&"x".repeat(256)), "name-too-long", "name"),
+        (command("a\0b"), "name-control", "name"),
+        (command("__SLACK_NOTIFICATION_WORKER__"), "malformed", "name"),
+        (
+            CreateWorkerRequest { periodic_interval: Some(2000), ..direct("a") },
+            "malformed",
+            "periodic_interval",
+        ),
+        (
+            CreateWorkerRequest { periodic_interval: Some(1000), ..command("a") },
+            "malformed",
+            "periodic_interval",
+        ),
+        (
+            CreateWorkerRequest { periodic_interval: Some(1), ..command("a") },
+            "malformed",
+            "periodic_interval",
+        ),
+        (CreateWorkerRequest { r#type: 9, ..command("a") }, "malformed", "type"),
+        (
+            CreateWorkerRequest { response_type: Some(9), ..command("a") },
+            "malformed",
+            "response_type",
+        ),
+        (
+            CreateWorkerRequest { channel: Some("a\nb".to_owned()), ..command("a") },
+            "name-control",
+            "channel",
+        ),
+        (retry(RetryPolicy { basis: 0.5, ..good }), "retry-range", "retry_policy.basis"),
+        (retry(RetryPolicy { basis: 0.0, r#type: 0, ..good }), "retry-range", "retry_policy.basis"),
+        (retry(RetryPolicy { basis: f32::NAN, ..good }), "retry-range", "retry_policy.basis"),
+        (retry(RetryPolicy { basis: 1e30, ..good }), "retry-range", "retry_policy.basis"),
+        (retry(RetryPolicy { r#type: 4, ..good }), "retry-range", "retry_policy.type"),
+        (
+            retry(RetryPolicy { max_retry: u32::MAX, ..good }),
+            "retry-range",
+            "retry_policy.max_retry",
+        ),
+        (retry(RetryPolicy { interval: u32::MAX, ..good }), "retry-range", "retry_policy.interval"),
+        (
+            retry(RetryPolicy { max_interval: u32::MAX, ..good }),
+            "retry-range",
+            "retry_policy.max_interval",
+        ),
+        (sort(RunnerType::Command, ""), "malformed", "operation"),
+        (sort(RunnerType::Request, "not a url"), "malformed", "operation"),
+        (sort(RunnerType::GrpcUnary, "{}"), "malformed", "operation"),
+        (sort(RunnerType::Docker, "busybox"), "malformed", "operation"),
+        (sort(RunnerType::Builtin, "x"), "malformed", "type"),
+        (
+            CreateWorkerRequest { next_workers: vec![WorkerId { value: 1 }; 101], ..command("a") },
+            "count-range",
+            "next_workers",
+        ),
+    ] {
+        let refused = match stage.try_create(worker.clone()).await {
+            Ok(id) => panic!("{field}: {id}"),
+            Err(status) => problem(&status),
+        };
+        assert_eq!(
+            refused,
+            (Code::InvalidArgument, code.to_owned(), field.to_owned()),
+            "{worker:?}"
+        );
+    }
+    assert!(all(stage.workers.clone().find_list(part(None, None)).await).await.is_empty());
+}
+
+#[tokio::test]
+async fn what_the_storage_forbade_there_is_good_here() {
+    let stage = Stage::start().await;
+    let answers = [ResponseType::NoResult, ResponseType::Direct, ResponseType::ListenAfter];
+    for queue in [QueueType::Redis, QueueType::Rdb, QueueType::Hybrid] {
+        for answer in answers {
+            let worker = CreateWorkerRequest {
+                queue_type: Some(queue.into()),
+                response_type: Some(answer.into()),
+                ..command(&format!("{queue:?} {answer:?}"))
+            };
+            let data = stage.worker(stage.create(worker).await).await.expect("it is there");
+            assert_eq!((data.queue_type(), data.response_type()), (queue, answer));
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_knows_the_runners_is_asked_and_heard_in_the_words_of_jobworkerp() {
+    let stage = Stage::start().await;
+    stage.server.doors.check_handlers(|handler| match handler.settings["program"].as_str() {
+        Some("ls") => Ok(()),
+        _ => {
+            let why = "`rm` is not allowed: `runners.command.programs`";
+            Err(Invalid::new(Ours::RunnerForbidden, "settings.program", why))
+        }
+    });
+    stage.create(command("a")).await;
+    let worker = CreateWorkerRequest { operation: "rm".to_owned(), ..command("b") };
+    let refused = stage.try_create(worker).await.expect_err("not allowed");
+    let told = (Code::PermissionDenied, "runner-forbidden".to_owned(), "operation".to_owned());
+    assert_eq!(problem(&refused), told);
+    let mut data = stage.worker(1).await.expect("it is there");
+    data.operation = "rm".to_owned();
+    let update = Worker { id: Some(WorkerId { value: 1 }), data: Some(data) };
+    let refused = stage.workers.clone().update(update).await.expect_err("not allowed");
+    assert_eq!(problem(&refused), told);
+}
+
+#[tokio::test]
+async fn a_name_is_there_once_and_free_again_after_its_worker() {
+    let stage = Stage::start().await;
+    stage.create(command("a")).await;
+    let refused = stage.try_create(command("a")).await.expect_err("twice");
+    let told = (Code::AlreadyExists, "refused".to_owned(), "name".to_owned());
+    assert_eq!(problem(&refused), told);
+    let delete = async |value| {
+        let deleted = stage.workers.clone().delete(WorkerId { value }).await;
+        deleted.expect("asked").into_inner().is_success
+    };
+    assert!(delete(1).await);
+    assert!(!delete(1).await && !delete(99).await && !delete(-1).await && !delete(0).await);
+    assert_eq!(stage.worker(1).await, None);
+    assert_eq!(stage.create(command("a")).await, 2, "numbers are not used again");
+}
+
+#[tokio::test]
+async fn what_was_not_found_is_found_as_soon_as_it_is_there() {
+    let stage = Stage::start().await;
+    let by_name = async |name: &str| {
+        let ask = WorkerNameRequest { name: name.to_owned() };
+        stage.workers.clone().find_by_name(ask).await.expect("asked").into_inner().data
+    };
+    assert_eq!((stage.worker(1).await, by_name("a").await, by_name("").await), (None, None, None));
+    stage.create(command("a")).await;
+    let found = by_name("a").await.expect("at once");
+    assert_eq!(found.data, stage.worker(1).await);
+    // A handler of the native API is a worker too.
+    let settings = object(&json!({"program": "date"}));
+    let handler = crore_core::Handler::new(name("command"), settings);
+    stage.server.engine.set_handler(name("native"), handler).await.expect("set");
+    let data = stage.worker(2).await.expect("at once");
+    assert_eq!((data.operation.as_str(), data.retry_policy.expect("one").max_retry), ("date", 19));
+}
+
+#[tokio::test]
+async fn lists_are_newest_first_and_in_parts() {
+    let stage = Stage::start().await;
+    for name in ["c", "a", "b"] {
+        stage.create(command(name)).await;
+    }
+    let list = async |limit, offset| {
+        numbers(&all(stage.workers.clone().find_list(part(limit, offset)).await).await)
+    };
+    assert_eq!(list(None, None).await, [3, 2, 1]);
+    assert_eq!(list(Some(2), None).await, [3, 2]);
+    assert_eq!(list(Some(2), Some(2)).await, [1]);
+    assert_eq!(list(Some(0), None).await, [0_i64; 0]);
+    assert_eq!(list(None, Some(i64::MAX)).await, [0_i64; 0]);
+    let count = stage.workers.clone().count(CountCondition {}).await.expect("counted");
+    assert_eq!(count.into_inner().total, 3);
+    for (limit, offset, field) in [(Some(-1), None, "limit"), (None, Some(-1), "offset")] {
+        let refused = stage.workers.clone().find_list(part(limit, offset)).await;
+        let (code, _, named) = problem(&refused.expect_err("below zero"));
+        assert_eq!((code, named.as_str()), (Code::InvalidArgument, field));
+    }
+}
+
+#[tokio::test]
+async fn an_update_says_all_of_a_worker_anew_and_its_number_stays() {
+    let stage = Stage::start().await;
+    stage.create(command("a")).await;
+    stage.create(command("b")).await;
+    let update = async |id: Option<i64>, data| {
+        let id = id.map(|value| WorkerId { value });
+        let updated = stage.workers.clone().update(Worker { id, data }).await;
+        updated.map(|updated| updated.into_inner().is_success)
+    };
+    let mut data = stage.worker(1).await.expect("it is there");
+    data.operation = "date".to_owned();
+    data.channel = Some("gpu".to_owned());
+    assert!(update(Some(1), Some(data.clone())).await.expect("updated"));
+    assert_eq!(stage.worker(1).await, Some(data.clone()));
+    data.name = "another".to_owned();
+    assert!(update(Some(1), Some(data.clone())).await.expect("renamed"));
+    assert_eq!(stage.worker(1).await, Some(data.clone()));
+    assert_eq!(stage.server.engine.handlers().await.expect("asked").len(), 2);
+    data.name = "b".to_owned();
+    let refused = update(Some(1), Some(data.clone())).await.expect_err("it is another's");
+    assert_eq!(refused.code(), Code::AlreadyExists);
+    let refused = update(None, Some(data.clone())).await.expect_err("which?");
+    assert_eq!(refused.code(), Code::NotFound);
+    assert!(!update(Some(1), None).await.expect("nothing to do"));
+    assert!(update(Some(99), Some(data.clone())).await.expect("as there"));
+    data.name = String::new();
+    let refused = update(Some(1), Some(data)).await.expect_err("no name");
+    assert_eq!(refused.code(), Code::InvalidArgument);
+}
+
+fn with_slack(on_success: bool, on_failure: bool) -> Options {
+    let settings = object(&json!({"channel": "#jobs"}));
+    let slack = Some(jobworkerp::Slack { settings, on_success, on_failure });
+    let jobworkerp = jobworkerp::Options { slack, ..jobworkerp::Options::default() };
+    Options { jobworkerp, ..Options::default() }
+}
+
+#[tokio::test]
+async fn the_built_in_worker_is_found_by_its_number_and_is_in_no_list() {
+    for options in [Options::default(), with_slack(true, true)] {
+        let stage = Stage::with(options).await;
+        jobworkerp::prepare(&stage.server.doors).await.expect("prepared");
+        let data = stage.worker(-1).await.expect("it is always there");
+        assert_eq!(data.name, "__SLACK_NOTIFICATION_WORKER__");
+        assert_eq!(data.operation, "SlackResultNotificationRunner");
+        assert_eq!((data.r#type(), data.queue_type()), (RunnerType::Builtin, QueueType::Redis));
+        let policy = data.retry_policy.expect("one");
+        assert_eq!((policy.interval, policy.max_interval, policy.max_retry), (1000, 20_000, 3));
+        assert!(all(stage.workers.clone().find_list(part(None, None)).await).await.is_empty());
+        let ask = WorkerNameRequest { name: data.name };
+        let found = stage.workers.clone().find_by_name(ask).await.expect("asked");
+        assert_eq!(found.into_inner().data, None);
+        let count = stage.workers.clone().count(CountCondition {}).await.expect("counted");
+        assert_eq!(count.into_inner().total, 0);
+        assert_eq!(stage.create(command("a")).await, 1, "it takes no number");
+    }
+}
+
+#[tokio::test]
+async fn who_names_the_built_in_worker_is_followed_by_it_as_the_operator_says() {
+    for (on_success, on_failure) in [(true, false), (false, true), (true, true), (false, false)] {
+        let stage = Stage::with(with_slack(on_success, on_failure)).await;
+        jobworkerp::prepare(&stage.server.doors).await.expect("prepared");
+        let next_workers = vec![WorkerId { value: -1 }];
+        let id = stage.create(CreateWorkerRequest { next_workers, ..command("a") }).await;
+        let all = stage.server.engine.handlers().await.expect("asked");
+        let handler = &all[&name("a")].handler;
+        let slack = &all[&name("__SLACK_NOTIFICATION_WORKER__")].handler;
+        assert_eq!((slack.runner.as_str(), slack.id), ("slack", BUILT_IN));
+        assert_eq!(slack.settings, object(&json!({"channel": "#jobs"})));
+        assert_eq!(
+            (handler.next.len(), handler.on_failure.len()),
+            (on_success.into(), on_failure.into())
+        );
+        assert!(handler.next.iter().all(|follow| follow.gives == Gives::Summary));
+        let data = stage.worker(id).await.expect("it is there");
+        assert_eq!(data.next_workers, [WorkerId { value: -1 }]);
+    }
+}

@@ -1,0 +1,255 @@
+//! Push workers come and go: who may register and where he is called, and what a worker or a server that starts
+//! again, leaves or stops means for jobs that are under way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use crore::Engine;
+use crore::finish::Finish;
+use crore_core::machine::Outcome;
+use crore_core::{Name, Span, State};
+use crore_doors::Options;
+use crore_doors::lightjq::push;
+use crore_outbound::{self as outbound, Addresses, Outbound, Resolve};
+use crore_wire::words::Period;
+use http::Method;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::{job, plain, ready};
+use crate::peer::{Peer, Speaks};
+use crate::place::{Place, eventually};
+
+#[tokio::test]
+async fn a_worker_cannot_register_what_may_not_be_called() {
+    let place = Place::start().await;
+    let own = format!("http://{}", place.address());
+    for url in [
+        "http://169.254.169.254/latest/meta-data",
+        "http://10.0.0.1:8080",
+        "http://[fe80::1]:8080",
+        "http://0.0.0.0:8080",
+        "http://192.168.1.1",
+        "file:///etc/passwd",
+        "http://user@127.0.0.1:8080",
+        "http://127.0.0.1:22",
+        "http://no-such-host.invalid",
+        &own,
+    ] {
+        let body = json!({"name": "w", "max_jobs": 1, "url": url});
+        let refused = place.post("/worker", body).await;
+        assert_eq!(refused.status, 400, "{url}");
+        let problem = refused.body();
+        assert_eq!(
+            (&problem["code"], &problem["field"]),
+            (&json!("outbound-denied"), &json!("url"))
+        );
+    }
+    for (body, field) in [
+        (json!({"max_jobs": 1}), "name"),
+        (json!({"name": "", "max_jobs": 1}), "name"),
+        (json!({"name": "w"}), "max_jobs"),
+        (json!({"name": "w", "max_jobs": 0}), "max_jobs"),
+        (json!({"name": "w", "max_jobs": -1}), "max_jobs"),
+        (json!({"name": "w", "max_jobs": 1, "port": 70000}), "port"),
+        (json!({"name": "w", "max_jobs": 1, "host": "a b"}), "url"),
+    ] {
+        let refused = place.post("/worker", body).await;
+        assert_eq!((refused.status, &refused.body()["field"]), (400, &json!(field)));
+    }
+    assert_eq!(place.engine.workers().await.expect("an answer"), []);
+}
+
+#[tokio::test]
+async fn a_worker_without_a_url_is_called_where_it_calls_from() {
+    let peer = Peer::start(ready()).await;
+    let port = peer.port();
+    let place = Place::on(Engine::memory(), |options| options.lightjq.worker_port = port).await;
+    for body in
+        [json!({"name": "w", "max_jobs": 1}), json!({"name": "w", "max_jobs": 1, "port": port})]
+    {
+        let joined = place.post("/worker", body).await;
+        assert_eq!(joined.status, 201, "{:?}", joined.body());
+        let worker = joined.body()["worker_id"].as_str().expect("an id").to_owned();
+        let id = place.push(job("mail")).await;
+        assert_eq!(place.until(&id, "done").await["worker_id"], json!(worker));
+        let left = place.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
+        assert_eq!(left.status, 204);
+        let again = place.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
+        assert_eq!(again.status, 404);
+    }
+    let nameless = place.delete("/worker").await;
+    assert_eq!((nameless.status, &nameless.body()["field"]), (400, &json!("worker_id")));
+}
+
+#[tokio::test]
+async fn a_restart_forgets_neither_workers_nor_who_has_what() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let status = Arc::new(AtomicU16::new(202));
+    let says = Arc::clone(&status);
+    let peer = Peer::start(Speaks::by(move |_, _| plain(says.load(Ordering::SeqCst)))).await;
+    let place = Place::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
+    let worker = place.join(&peer.url(), 1).await;
+    let job = json!({"name": "mail", "argument": {}, "keep_result": true});
+    let (first, second) = (place.push(job.clone()).await, place.push(job).await);
+    peer.until_called(1).await;
+    place.until(&first, "running").await;
+    place.stop().await;
+    status.store(200, Ordering::SeqCst);
+    let engine = eventually(|| async { Engine::open(dir.path()) }).await;
+    let place = Place::on(engine, |_| {}).await;
+    // Its one place is still taken, and its report is still its own.
+    assert_eq!(place.status(&first).await["status"], "running");
+    assert_eq!(place.status(&second).await["status"], "queued");
+    let report = json!({"job_id": first, "type": "success", "result": "late"});
+    assert_eq!(place.done(&worker, report).await, 204);
+    assert_eq!(place.status(&first).await["result"], "late");
+    assert_eq!(place.until(&second, "done").await["worker_id"], json!(worker));
+    assert_eq!(peer.calls(), 2);
+}
+
+#[tokio::test]
+async fn a_stop_takes_nothing_new_and_waits_for_what_is_under_way() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let place = Place::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
+    let peer = Peer::start(ready()).await;
+    place.join(&peer.url(), 3).await;
+    let mut ids = Vec::new();
+    for _ in 0..50 {
+        ids.push(place.push(job("mail")).await);
+    }
+    place.stop().await;
+    let called = peer.calls();
+    let engine = eventually(|| async { Engine::open(dir.path()) }).await;
+    let place = Place::on(engine, |_| {}).await;
+    for id in &ids {
+        assert_eq!(place.until(id, "done").await["retry_count"], 0);
+    }
+    assert_eq!(peer.calls(), ids.len(), "none twice, and none lost; {called} before the stop");
+}
+
+#[tokio::test]
+async fn a_worker_that_leaves_may_still_answer_and_is_given_no_more() {
+    let place = Place::start().await;
+    let gate = Arc::new(Semaphore::new(0));
+    let peer = Peer::start(ready().when_let(&gate)).await;
+    let worker = place.join(&peer.url(), 1).await;
+    let keep = json!({"name": "mail", "argument": {}, "keep_result": true});
+    let (first, second) = (place.push(keep.clone()).await, place.push(keep).await);
+    peer.until_called(1).await;
+    let left = place.ask(Method::DELETE, "/worker", &[("worker-id", &worker)], None).await;
+    assert_eq!(left.status, 204);
+    gate.add_permits(2);
+    assert_eq!(place.until(&first, "done").await["result"], "ok");
+    assert_eq!(place.status(&second).await["status"], "queued");
+    assert_eq!(peer.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_worker_that_starts_again_takes_the_place_of_its_former_self() {
+    let place = Place::start().await;
+    let peer = Peer::start(Speaks::status(202)).await;
+    let former = place.join(&peer.url(), 1).await;
+    let (lost, next) = (place.push(job("mail")).await, place.push(job("mail")).await);
+    peer.until_called(1).await;
+    let worker = place.join(&format!("{}/", peer.url()), 1).await;
+    let workers = place.engine.workers().await.expect("an answer");
+    let names: Vec<&str> = workers.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names, [worker.as_str()]);
+    // What it has forgotten is ended by its timeout; everything else goes by its new id.
+    peer.until_called(2).await;
+    assert_eq!(place.until(&next, "running").await["worker_id"], json!(worker));
+    assert_eq!(place.status(&lost).await["worker_id"], json!(former));
+    assert_eq!(place.done(&worker, json!({"job_id": next, "type": "success"})).await, 204);
+}
+
+#[tokio::test]
+async fn of_two_registrations_of_one_worker_the_later_counts_whoever_heard_of_which() {
+    let engine = Engine::memory();
+    let often = |options: &mut Options| {
+        options.lightjq.workers.refresh_every = Period(Span::from_millis(100));
+    };
+    let (first, second) =
+        (Place::on(engine.clone(), often).await, Place::on(engine.clone(), often).await);
+    let peer = Peer::start(Speaks::status(202)).await;
+    // What one of the two has registered the other has not read yet.
+    first.join(&peer.url(), 1).await;
+    let joined_at = engine.now();
+    eventually(|| async { engine.now() > joined_at }).await;
+    let worker = second.join(&peer.url(), 1).await;
+    eventually(|| async {
+        let workers = engine.workers().await.expect("an answer");
+        workers.iter().map(|entry| entry.name.as_str()).eq([worker.as_str()])
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stop_hears_the_answers_that_are_on_their_way() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let place = Place::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
+    let gate = Arc::new(Semaphore::new(0));
+    let peer = Peer::start(ready().when_let(&gate)).await;
+    place.join(&peer.url(), 1).await;
+    let id = place.push(json!({"name": "mail", "argument": {}, "keep_result": true})).await;
+    peer.until_called(1).await;
+    let ((), ()) = tokio::join!(place.stop(), async { gate.add_permits(1) });
+    let engine = eventually(|| async { Engine::open(dir.path()) }).await;
+    let place = Place::on(engine, |_| {}).await;
+    let done = place.status(&id).await;
+    assert_eq!((&done["status"], &done["result"]), (&json!("done"), &json!("ok")));
+    assert_eq!(peer.calls(), 1);
+}
+
+/// A name that may be called when its worker registers, and stands for a cloud's metadata afterwards.
+#[derive(Debug, Default)]
+struct Turncoat(std::sync::atomic::AtomicUsize);
+
+impl Resolve for Turncoat {
+    fn resolve(&self, _: &str, port: u16) -> Addresses {
+        let is_first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
+        let ip = if is_first { [127, 0, 0, 1] } else { [169, 254, 169, 254] };
+        Box::pin(async move { Ok(vec![(ip, port).into()]) })
+    }
+}
+
+#[tokio::test]
+async fn a_worker_whose_name_leads_elsewhere_later_is_not_called_and_the_job_is_kept() {
+    let peer = Peer::start(Speaks::status(202)).await;
+    let allow = vec!["127.0.0.0/8".parse().expect("good")];
+    let options = outbound::Options { allow, ..outbound::Options::default() };
+    let outbound = Outbound::with_resolver(options, Arc::new(Turncoat::default()));
+    let engine = Engine::memory();
+    let workers = push::Options { rest: Period(Span::from_millis(20)), ..push::Options::default() };
+    let about = json!({
+        "door": "lightjq", "name": "w", "url": format!("http://rebinding.example:{}", peer.port()),
+        "max_jobs": 1,
+    });
+    let id = Name::new("worker", "w1").expect("good");
+    engine.set_worker(id, about.to_string(), Span::from_secs(60)).await.expect("registered");
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let pushed = engine.push("lightjq", "hello").kind("mail").attempts(1).await;
+        ids.push(pushed.expect("pushed"));
+    }
+    let service = push::Service::new(&push::Handle::new(engine.clone(), outbound, workers));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(service.run(async { drop(stopped.await) }));
+    let first = engine.get(ids[0]).await.expect("an answer").expect("there");
+    assert_eq!(first.live.attempt, 0);
+    peer.until_called(1).await;
+    let job = engine.get(ids[0]).await.expect("an answer").expect("there");
+    engine.finish(Finish::of(&job, Outcome::Done { result: None })).await.expect("an answer");
+    let lines = eventually(|| async {
+        let lines = engine.notes(ids[1]).await.expect("an answer").lines;
+        if lines.len() > 1 { Ok(lines) } else { Err(lines) }
+    })
+    .await;
+    assert!(lines[0].1.contains("outbound-denied") && lines[0].1.contains("169.254.169.254"));
+    engine.quiet();
+    stop.send(()).expect("it runs");
+    running.await.expect("it ends");
+    let kept = engine.get(ids[1]).await.expect("an answer").expect("there");
+    assert_eq!((kept.live.state, kept.live.attempt), (State::Ready, 0));
+    assert_eq!(peer.calls(), 1);
+}

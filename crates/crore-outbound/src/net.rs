@@ -1,0 +1,133 @@
+//! A range of addresses, and what an operator allows.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The addresses that begin with the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Net {
+    first: IpAddr,
+    bits: u8,
+}
+
+impl Net {
+    /// The addresses that share the first `bits` bits with this one.
+    pub const fn new(first: IpAddr, bits: u8) -> Self {
+        Self { first, bits }
+    }
+
+    /// Whether an address is one of them.
+    pub fn holds(&self, ip: IpAddr) -> bool {
+        match (self.first, ip) {
+            (IpAddr::V4(first), IpAddr::V4(ip)) => {
+                same(first.to_bits().into(), ip.to_bits().into(), 32, self.bits)
+            }
+            (IpAddr::V6(first), IpAddr::V6(ip)) => {
+                same(first.to_bits(), ip.to_bits(), 128, self.bits)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether two numbers of `width` bits begin with the same `bits` bits.
+const fn same(a: u128, b: u128, width: u8, bits: u8) -> bool {
+    let rest = width.saturating_sub(bits) as u32;
+    match (a ^ b).checked_shr(rest) {
+        Some(different) => different == 0,
+        None => true,
+    }
+}
+
+/// Something that crore may call although it is not public: a range (`10.1.0.0/16`), an address, or
+/// whatever a host name stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Allow {
+    /// Addresses.
+    Net(Net),
+    /// A host by its name, in lower case.
+    Host(String),
+}
+
+impl FromStr for Allow {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (first, bits) = match text.split_once('/') {
+            Some((first, bits)) => (first, Some(bits)),
+            None => (text, None),
+        };
+        let most = |ip: IpAddr| if ip.is_ipv4() { 32 } else { 128 };
+        match (first.parse::<IpAddr>(), bits.map(str::parse::<u8>)) {
+            (Ok(ip), None) => Ok(Self::Net(Net::new(ip, most(ip)))),
+            (Ok(ip), Some(Ok(bits))) if bits <= most(ip) => Ok(Self::Net(Net::new(ip, bits))),
+            (Err(_), None) if is_host(text) => Ok(Self::Host(text.to_ascii_lowercase())),
+            _ => Err(format!("`{text}` is no range, address or host: `10.1.0.0/16`, `build.lan`")),
+        }
+    }
+}
+
+/// Whether a text can be the name of a host.
+pub(crate) fn is_host(text: &str) -> bool {
+    let part = |part: &str| {
+        (1..=63).contains(&part.len())
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    text.len() <= 253 && text.strip_suffix('.').unwrap_or(text).split('.').all(part)
+}
+
+impl TryFrom<String> for Allow {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Allow> for String {
+    fn from(allow: Allow) -> Self {
+        allow.to_string()
+    }
+}
+
+impl fmt::Display for Allow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Net(Net { first, bits }) => write!(f, "{first}/{bits}"),
+            Self::Host(host) => f.write_str(host),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_holds_what_begins_alike() {
+        let holds = |net: &str, ip: &str| match net.parse() {
+            Ok(Allow::Net(net)) => net.holds(ip.parse().expect("an address")),
+            other => panic!("{net}: {other:?}"),
+        };
+        assert!(holds("10.1.0.0/16", "10.1.255.255") && !holds("10.1.0.0/16", "10.2.0.0"));
+        assert!(holds("10.1.2.3", "10.1.2.3") && !holds("10.1.2.3", "10.1.2.2"));
+        assert!(holds("0.0.0.0/0", "255.1.2.3") && !holds("0.0.0.0/0", "::1"));
+        assert!(holds("fd00::/8", "fd12::1") && !holds("fd00::/8", "fc00::1"));
+        assert!(holds("::/0", "ffff::") && !holds("::1/128", "::2"));
+    }
+
+    #[test]
+    fn what_is_allowed_is_read_as_it_is_written() {
+        for text in ["10.1.0.0/16", "fd00::/8", "build.lan", "localhost"] {
+            assert_eq!(text.parse::<Allow>().map(String::from), Ok(text.to_owned()));
+        }
+        assert_eq!("Build.LAN".parse(), Ok(Allow::Host("build.lan".to_owned())));
+        for bad in ["", "10.1.0.0/33", "10.1.0.0/x", "a b", "a/8", "http://a", "::/129", "a..b"] {
+            assert!(bad.parse::<Allow>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! A URL with its whole path and its query, for callers that keep to more than a host.
+//!
+//! Only one reading is possible: whom it names is taken apart by [`Target`], steps up and down are
+//! taken out of its path, and what a browser would mend is refused.
+
+use std::fmt;
+
+use crore_core::{Code, Invalid};
+use http::uri::{PathAndQuery, Uri};
+
+use crate::target::Target;
+
+/// Whom to call, under which path, and with which query. What is shown of it leaves the query out,
+/// where people put their keys.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Url {
+    target: Target,
+    /// Begins with `/`, and has no `.` and `..` in it.
+    path: String,
+    query: Option<String>,
+}
+
+impl Url {
+    /// Takes a URL apart; `field` is what an error is about.
+    pub fn parse(field: &str, text: &str) -> Result<Self, Invalid> {
+        check(field, text)?;
+        let after = text.find("://").map_or(0, |at| at + 3);
+        let rest = text.get(after..).unwrap_or_default();
+        let end = rest.find(['/', '?']).map_or(text.len(), |at| after + at);
+        let (origin, rest) = text.split_at_checked(end).unwrap_or((text, ""));
+        let target = Target::parse(field, origin)?;
+        Self { target, path: "/".to_owned(), query: None }.with_rest(field, rest)
+    }
+
+    /// Where a reference leads that stands at this URL: `next`, `/from/the/start`, `?a=b`, or another
+    /// URL. The last part of a path that has no `/` at its end is left, as in browsers.
+    pub fn join(&self, field: &str, reference: &str) -> Result<Self, Invalid> {
+        check(field, reference)?;
+        let scheme = if self.target.tls { "https" } else { "http" };
+        if reference.starts_with("//") {
+            return Self::parse(field, &format!("{scheme}:{reference}"));
+        }
+        if has_scheme(reference) {
+            return Self::parse(field, reference);
+        }
+        if reference.is_empty() {
+            return Ok(self.clone());
+        }
+        if reference.starts_with('/') {
+            return self.clone().with_rest(field, reference);
+        }
+        if reference.starts_with('?') {
+            return self.clone().with_rest(field, &format!("{}{reference}", self.path));
+        }
+        let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        self.clone().with_rest(field, &format!("{folder}/{reference}"))
+    }
+
+    fn with_rest(self, field: &str, rest: &str) -> Result<Self, Invalid> {
+        let (path, query) = match rest.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_owned())),
+            None => (rest, None),
+        };
+        let url = Self { target: self.target, path: without_steps(path), query };
+        match url.path_and_query() {
+            Ok(_) => Ok(url),
+            Err(_) => Err(wrong(field, "has a path or a query that cannot be sent")),
+        }
+    }
+
+    /// With one more pair in its query, whatever is in it.
+    pub fn add(&mut self, name: &str, value: &str) {
+        let query = self.query.take().unwrap_or_default();
+        let mut pairs = form_urlencoded::Serializer::for_suffix(query, 0);
+        self.query = Some(pairs.append_pair(name, value).finish());
+    }
+
+    /// Whether it is called by TLS.
+    pub const fn is_tls(&self) -> bool {
+        self.target.tls
+    }
+
+    /// The host, in lower case, as it was written otherwise.
+    pub fn host(&self) -> String {
+        self.target.host.to_ascii_lowercase()
+    }
+
+    /// The port, also where it goes without saying.
+    pub const fn port(&self) -> u16 {
+        self.target.port
+    }
+
+    /// The path, from its `/`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Scheme, host and port alone.
+    pub fn origin(&self) -> String {
+        let (scheme, usual) = if self.target.tls { ("https", 443) } else { ("http", 80) };
+        let host = self.host();
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        match self.target.port {
+            port if port == usual => format!("{scheme}://{host}"),
+            port => format!("{scheme}://{host}:{port}"),
+        }
+    }
+
+    /// The same host by another path.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        self.origin() == other.origin()
+    }
+
+    /// What is sent.
+    pub fn to_uri(&self) -> Result<Uri, Invalid> {
+        let cannot = || wrong("url", "cannot be sent");
+        let path = self.path_and_query().map_err(|_| cannot())?;
+        let mut parts = self.origin().parse::<Uri>().map_err(|_| cannot())?.into_parts();
+        parts.path_and_query = Some(path);
+        Uri::from_parts(parts).map_err(|_| cannot())
+    }
+
+    fn path_and_query(&self) -> Result<PathAndQuery, http::uri::InvalidUri> {
+        match &self.query {
+            Some(query) => format!("{}?{query}", self.path).parse(),
+            None => self.path.parse(),
+        }
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.origin(), self.path)
+    }
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Url({self})")
+    }
+}
+
+fn wrong(field: &str, why: &str) -> Invalid {
+    Invalid::new(Code::OutboundDenied, field, format!("url {why}"))
+}
+
+fn check(field: &str, text: &str) -> Result<(), Invalid> {
+    if text.len() > 8192 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(wrong(field, "is too long, or not in plain ASCII"));
+    }
+    if text.contains(['\\', '#']) {
+        return Err(wrong(field, "has a `\\` or a `#` in it"));
+    }
+    Ok(())
+}
+
+/// Whether a reference begins with a scheme, of whatever sort.
+fn has_scheme(reference: &str) -> bool {
+    let start = reference.split(['/', '?']).next().unwrap_or_default();
+    start.contains(':')
+}
+
+/// A path that says where it leads: `/a/./b/../c` is `/a/c`. A dot may be written as `%2e`.
+fn without_steps(path: &str) -> String {
+    let mut segments = Vec::new();
+    let mut parts = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
+    while let Some(part) = parts.next() {
+        let plain = part.replace("%2e", ".").replace("%2E", ".");
+        let step = match plain.as_str() {
+            "." => true,
+            ".." => {
+                segments.pop();
+                true
+            }
+            _ => false,
+        };
+        if !step {
+            segments.push(part);
+        } else if parts.peek().is_none() {
+            segments.push("");
+        }
+    }
+    format!("/{}", segments.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse("url", text).expect(text)
+    }
+
+    fn sent(url: &Url) -> String {
+        url.to_uri().expect("it was checked").to_string()
+    }
+
+    #[test]
+    fn a_url_is_sent_as_it_was_written_and_shown_without_its_query() {
+        for (text, as_sent, shown) in [
+            ("http://worker", "http://worker/", "http://worker/"),
+            ("https://Worker:443/a/?k=v&k=w", "https://worker/a/?k=v&k=w", "https://worker/a/"),
+            ("http://[::1]:8080/@me", "http://[::1]:8080/@me", "http://[::1]:8080/@me"),
+            ("http://worker?a=b", "http://worker/?a=b", "http://worker/"),
+            (
+                "http://worker:8080/a/../b/%2e%2E/./c/.",
+                "http://worker:8080/c/",
+                "http://worker:8080/c/",
+            ),
+            ("http://worker/../../etc", "http://worker/etc", "http://worker/etc"),
+        ] {
+            let url = url(text);
+            assert_eq!((sent(&url), url.to_string()), (as_sent.to_owned(), shown.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_is_refused_and_the_field_named() {
+        for bad in [
+            "",
+            "worker:8080/a",
+            "/worker",
+            "file:///etc/passwd",
+            "gopher://worker",
+            "unix:/run/docker.sock",
+            "http://user@allowed@evil/",
+            "http://user:secret@worker/",
+            "http://allowed#@evil",
+            "http://evil\\@allowed",
+            "http://worker:22/",
+            "http://worker:/",
+            "http://wörker/",
+            "http://worker/a\r\nHost: evil",
+            "http://wor ker/",
+            "http://worker/\0",
+            "http://worker/?a=\"<\n",
+            "http://?a",
+        ] {
+            let error = Url::parse("settings.url", bad).expect_err(bad);
+            let said = (error.code, error.field.as_str());
+            assert_eq!(said, (Code::OutboundDenied, "settings.url"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_reference_leads_where_a_browser_would_go() {
+        let base = url("http://worker:8080/a/b?x=1");
+        for (reference, leads) in [
+            ("", "http://worker:8080/a/b?x=1"),
+            ("c", "http://worker:8080/a/c"),
+            ("c/", "http://worker:8080/a/c/"),
+            ("../c?y=2", "http://worker:8080/c?y=2"),
+            ("/c", "http://worker:8080/c"),
+            ("?y=2", "http://worker:8080/a/b?y=2"),
+            ("//other/c", "http://other/c"),
+            ("https://other/c", "https://other/c"),
+            ("../../../../c", "http://worker:8080/c"),
+        ] {
+            let joined = base.join("path", reference).expect(reference);
+            assert_eq!(sent(&joined), leads, "{reference}");
+            assert_eq!(joined.is_beside(&base), !leads.contains("other"), "{reference}");
+        }
+        assert_eq!(
+            sent(&url("http://worker/a/").join("path", "c").expect("good")),
+            "http://worker/a/c"
+        );
+        for bad in
+            ["javascript:alert(1)", "file:/etc", "a\\b", "a b", "//u@h/", "/a\r\nb", "http:c"]
+        {
+            assert!(base.join("path", bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn pairs_are_added_to_a_query_whatever_is_in_them() {
+        let (mut some, mut none) = (url("http://worker/a?x=1"), url("http://worker"));
+        some.add("key", "a b&c=d");
+        some.add("ü", "");
+        assert_eq!(sent(&some), "http://worker/a?x=1&key=a+b%26c%3Dd&%C3%BC=");
+        none.add("a", "b");
+        assert_eq!(sent(&none), "http://worker/?a=b");
+        assert!(!format!("{none:?}{none}").contains('b'), "a query is not shown");
+    }
+}

@@ -1,0 +1,71 @@
+//! Brings a runner of its own: jobs of the kind `greet` are greeted, with the settings of their
+//! handler.
+//!
+//! `cargo run -p crore-runner --example own_runner`
+
+use crore_core::{Delivery, Encoding, Invalid, JobId, Name, Payload};
+use crore_runner::{
+    Context, Failure, Maker, Making, Output, Recipe, Runner, Runners, Running, Task, read,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// What a handler may set; `read` refuses everything else.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Greeting {
+    word: String,
+}
+
+impl Runner for Greeting {
+    fn run<'a>(&'a self, task: &'a Task, context: &'a Context) -> Running<'a> {
+        Box::pin(async move {
+            let name = std::str::from_utf8(&task.payload.bytes).map_err(Failure::fatal)?;
+            context.line(format!("greeting {name}"));
+            Ok(Output::bytes(format!("{}, {name}!", self.word)))
+        })
+    }
+}
+
+/// The sort of runner: it makes greetings from settings.
+#[derive(Debug)]
+struct Greetings;
+
+impl Maker for Greetings {
+    fn name(&self) -> &'static str {
+        "greeting"
+    }
+
+    fn needs_leave(&self) -> bool {
+        false
+    }
+
+    fn check(&self, settings: &Value) -> Result<(), Invalid> {
+        read::<Greeting>(settings).map(drop)
+    }
+
+    fn make<'a>(&'a self, settings: &'a Value) -> Making<'a> {
+        Box::pin(async move { Ok(Box::new(read::<Greeting>(settings)?) as Box<dyn Runner>) })
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let runners = Runners::new().with(Greetings);
+    let settings = r#"{ "word": "Hello" }"#;
+    let recipe = Recipe { revision: 1, runner: "greeting", settings, pool: None };
+    let task = Task {
+        job: JobId(1),
+        delivery: Delivery(1),
+        kind: Name::new("kind", "greet")?,
+        attempt: 1,
+        payload: Payload::new(Encoding::Text, *b"world"),
+        timeout: None,
+        trace: None,
+    };
+    let context = Context::new(CancellationToken::new(), |said| println!("{said:?}"));
+    let output = runners.run(recipe, &task, &context).await?;
+    println!("{}", String::from_utf8_lossy(&output.items[0].bytes));
+    Ok(())
+}

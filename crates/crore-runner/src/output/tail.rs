@@ -1,0 +1,70 @@
+//! The end of what was printed, for a failure to tell.
+
+use crate::mask::Masks;
+
+/// How much of the end of the standard error a failure is told with.
+const MAX_TAIL: usize = 4096;
+
+/// The end of a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    bytes: Vec<u8>,
+    /// Beyond the tail itself, so much as a secret may reach over its cut.
+    spare: usize,
+    is_cut: bool,
+}
+
+impl Tail {
+    pub(crate) fn new(masks: &Masks) -> Self {
+        Self { spare: masks.longest(), ..Self::default() }
+    }
+
+    pub(crate) fn take(&mut self, read: &[u8]) {
+        let most = MAX_TAIL + self.spare;
+        let read = &read[read.len().saturating_sub(most)..];
+        self.bytes.extend_from_slice(read);
+        if self.bytes.len() > most {
+            self.bytes.drain(..self.bytes.len() - most);
+            self.is_cut = true;
+        }
+    }
+
+    /// As text, without secrets.
+    pub(crate) fn text(&self, masks: &Masks) -> String {
+        let text = masks.apply(&String::from_utf8_lossy(&self.bytes));
+        // At the cut there may be the end of a secret, which nothing would mask.
+        let from = if self.is_cut { self.spare } else { 0 };
+        let from = from.max(text.len().saturating_sub(MAX_TAIL)).min(text.len());
+        text[text.ceil_char_boundary(from)..].to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_is_the_last_four_kibibytes() {
+        let masks = Masks::default();
+        let mut tail = Tail::new(&masks);
+        tail.take(b"first");
+        assert_eq!(tail.text(&masks), "first");
+        tail.take(&vec![b'x'; 100_000]);
+        tail.take(b"last");
+        assert_eq!(tail.text(&masks), format!("{}last", "x".repeat(4092)));
+    }
+
+    #[test]
+    fn no_part_of_a_secret_stands_at_the_cut_of_a_tail() {
+        let mut masks = Masks::default();
+        masks.add("0123456789");
+        for filler in 4080..4110 {
+            let mut tail = Tail::new(&masks);
+            tail.take(&vec![b'x'; 10_000]);
+            tail.take(b"0123456789");
+            tail.take(&vec![b'y'; filler]);
+            let text = tail.text(&masks);
+            assert!(!text.contains(|c: char| c.is_ascii_digit()), "{filler}: {}", &text[..20]);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What an operator allows: programs, images, addresses, written with `*` for any run of characters.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A text in which `*` stands for any run of characters, also for none and also over a `/`. Nothing
+/// else is special, and the whole value is matched: `/usr/bin/*` does not allow `/opt/usr/bin/x`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(String);
+
+/// A pattern that has no characters, which would match nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a pattern must not be empty; `*` matches everything")]
+pub struct EmptyPattern;
+
+impl FromStr for Pattern {
+    type Err = EmptyPattern;
+
+    fn from_str(text: &str) -> Result<Self, EmptyPattern> {
+        if text.is_empty() { Err(EmptyPattern) } else { Ok(Self(text.to_owned())) }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Pattern {
+    /// Whether it matches all of `value`. It takes at most the product of both lengths in steps.
+    pub fn matches(&self, value: &str) -> bool {
+        let (pattern, value) = (self.0.as_bytes(), value.as_bytes());
+        let (mut at, mut seen) = (0, 0);
+        // Where the last star stands, and how much of the value it has taken: it takes one more
+        // whenever what follows it does not fit.
+        let mut star = None;
+        while seen < value.len() {
+            if pattern.get(at) == Some(&b'*') {
+                star = Some((at, seen));
+                at += 1;
+            } else if pattern.get(at) == Some(&value[seen]) {
+                at += 1;
+                seen += 1;
+            } else if let Some((stands, taken)) = star {
+                star = Some((stands, taken + 1));
+                at = stands + 1;
+                seen = taken + 1;
+            } else {
+                return false;
+            }
+        }
+        pattern[at..].iter().all(|byte| *byte == b'*')
+    }
+}
+
+/// Patterns of which one must match; where there are none, everything is allowed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Patterns(Vec<Pattern>);
+
+impl Patterns {
+    /// Whether `value` is allowed.
+    pub fn allows(&self, value: &str) -> bool {
+        self.0.is_empty() || self.0.iter().any(|pattern| pattern.matches(value))
+    }
+
+    /// Whether there are none, so that everything is allowed.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Patterns {
+    /// With more of them.
+    #[must_use]
+    pub fn and(mut self, more: impl IntoIterator<Item = Pattern>) -> Self {
+        self.0.extend(more);
+        self
+    }
+}
+
+impl FromIterator<Pattern> for Patterns {
+    fn from_iter<I: IntoIterator<Item = Pattern>>(patterns: I) -> Self {
+        Self(patterns.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        text.parse().expect("a pattern")
+    }
+
+    #[test]
+    fn a_star_is_any_run_and_all_else_is_itself() {
+        let cases = [
+            ("*", "", true),
+            ("*", "/usr/bin/ls", true),
+            ("/usr/bin/*", "/usr/bin/ls", true),
+            ("/usr/bin/*", "/opt/usr/bin/ls", false),
+            ("/usr/bin/ls", "/usr/bin/lsof", false),
+            ("*/ls", "/usr/bin/ls", true),
+            ("a*b*c", "abbbc", true),
+            ("a*b*c", "abcb", false),
+            ("a**c", "ac", true),
+            ("a.c", "abc", false),
+            ("a?c", "abc", false),
+            ("[ab]", "a", false),
+            ("LS", "ls", false),
+            ("*é", "café", true),
+            ("a*", "", false),
+        ];
+        for (text, value, expected) in cases {
+            assert_eq!(pattern(text).matches(value), expected, "`{text}` and `{value}`");
+        }
+    }
+
+    #[test]
+    fn many_stars_take_no_more_than_the_product_of_the_lengths() {
+        let text = "a*".repeat(200) + "b";
+        assert!(!pattern(&text).matches(&"a".repeat(20_000)));
+    }
+
+    #[test]
+    fn no_patterns_allow_everything_and_some_allow_what_one_of_them_matches() {
+        assert!(Patterns::default().allows("anything"));
+        let some: Patterns = ["/bin/*", "/usr/bin/env"].map(pattern).into_iter().collect();
+        assert!(some.allows("/bin/ls") && some.allows("/usr/bin/env"));
+        assert!(!some.allows("/usr/bin/ls") && !some.allows(""));
+    }
+
+    #[test]
+    fn an_empty_pattern_is_refused() {
+        assert_eq!("".parse::<Pattern>(), Err(EmptyPattern));
+    }
+}

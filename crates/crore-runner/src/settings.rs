@@ -1,0 +1,51 @@
+//! Settings of a handler, read strictly.
+
+use crore_core::{Code, Invalid};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Reads settings into a structure that refuses unknown fields; an error names its field, as
+/// `settings.env.PATH`.
+pub fn read<T: DeserializeOwned>(settings: &Value) -> Result<T, Invalid> {
+    // Where a mistake is, is only looked for when there is one.
+    if let Ok(read) = T::deserialize(settings) {
+        return Ok(read);
+    }
+    serde_path_to_error::deserialize(settings).map_err(|error| {
+        let path = error.path().to_string();
+        let field = if path == "." { "settings".to_owned() } else { format!("settings.{path}") };
+        let message = error.inner().to_string();
+        let is_unknown = message.starts_with("unknown field");
+        let code = if is_unknown { Code::FieldUnknown } else { Code::Malformed };
+        Invalid::new(code, field, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Some {
+        env: BTreeMap<String, String>,
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_field() {
+        let cases = [
+            (json!({ "env": { "A": 1 } }), "settings.env.A", Code::Malformed),
+            (json!({ "env": {}, "evn": 1 }), "settings.evn", Code::FieldUnknown),
+            (json!(3), "settings", Code::Malformed),
+        ];
+        for (settings, field, code) in cases {
+            let invalid = read::<Some>(&settings).map(|read| read.env).expect_err("it is wrong");
+            assert_eq!((&*invalid.field, invalid.code), (field, code), "{invalid}");
+        }
+    }
+}

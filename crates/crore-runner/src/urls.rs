@@ -1,0 +1,126 @@
+//! Which URLs an operator lets runners call.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crore_outbound::Url;
+
+use crate::pattern::Pattern;
+
+/// A URL with `*` for any run of characters: `https://*.example.com/hooks/*`. Scheme, host and path
+/// are matched each for itself, so that no path is taken for a host; without a path it is every path,
+/// and a query is not looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UrlPattern {
+    scheme: Pattern,
+    host: Pattern,
+    path: Pattern,
+}
+
+/// A text that is no pattern of URLs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no pattern of URLs such as `https://*.example.com/hooks/*`, or `*`")]
+pub struct NoUrlPattern(String);
+
+impl FromStr for UrlPattern {
+    type Err = NoUrlPattern;
+
+    fn from_str(text: &str) -> Result<Self, NoUrlPattern> {
+        let wrong = || NoUrlPattern(text.to_owned());
+        let pattern = |part: &str| part.parse::<Pattern>().map_err(|_| wrong());
+        if text == "*" {
+            return Ok(Self { scheme: pattern("*")?, host: pattern("*")?, path: pattern("*")? });
+        }
+        let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+        let path = rest.find('/').unwrap_or(rest.len());
+        let (host, path) = rest.split_at(path);
+        if !matches!(scheme, "http" | "https" | "*") || text.contains(['?', '#', '@', '\\']) {
+            return Err(wrong());
+        }
+        let path = if path.is_empty() { "*" } else { path };
+        let host = host.to_ascii_lowercase();
+        Ok(Self { scheme: pattern(scheme)?, host: pattern(&host)?, path: pattern(path)? })
+    }
+}
+
+impl fmt::Display for UrlPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.to_string();
+        write!(f, "{}://{}{}", self.scheme, self.host, if path == "*" { "/*" } else { &path })
+    }
+}
+
+impl UrlPattern {
+    fn matches(&self, url: &Url) -> bool {
+        let origin = url.origin();
+        let Some((scheme, host)) = origin.split_once("://") else {
+            return false;
+        };
+        // A port that goes without saying may be said in the pattern all the same.
+        let is_host =
+            self.host.matches(host) || self.host.matches(&format!("{host}:{}", url.port()));
+        self.scheme.matches(scheme) && is_host && self.path.matches(url.path())
+    }
+}
+
+/// Patterns of which one must match; where there are none, every URL is allowed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Urls(Vec<UrlPattern>);
+
+impl FromIterator<UrlPattern> for Urls {
+    fn from_iter<I: IntoIterator<Item = UrlPattern>>(patterns: I) -> Self {
+        Self(patterns.into_iter().collect())
+    }
+}
+
+impl Urls {
+    /// Whether `url` is allowed.
+    pub fn allows(&self, url: &Url) -> bool {
+        self.0.is_empty() || self.0.iter().any(|pattern| pattern.matches(url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(pattern: &str, url: &str) -> bool {
+        let pattern: UrlPattern = pattern.parse().expect(pattern);
+        Urls::from_iter([pattern]).allows(&Url::parse("url", url).expect(url))
+    }
+
+    #[test]
+    fn a_star_stays_in_its_part_of_the_url() {
+        for (pattern, url, expected) in [
+            ("*", "https://a.example.com/b", true),
+            ("https://*.example.com/*", "https://a.example.com/b?c", true),
+            ("https://*.example.com/*", "https://evil.net/x.example.com/b", false),
+            ("https://*.example.com", "https://a.example.com/b", true),
+            ("https://example.com/hooks/*", "https://EXAMPLE.com/hooks/1", true),
+            ("https://example.com/hooks/*", "https://example.com/hooks/../admin", false),
+            ("https://example.com/hooks/*", "https://example.com/hooks/%2e%2e/admin", false),
+            ("https://example.com/*", "http://example.com/", false),
+            ("*://example.com/*", "http://example.com/", true),
+            ("https://example.com/*", "https://example.com:8443/", false),
+            ("https://example.com:8443/*", "https://example.com:8443/", true),
+            ("https://example.com:443/*", "https://example.com/", true),
+            ("http://*:8080", "http://10.1.2.3:8080/a", true),
+        ] {
+            assert_eq!(allows(pattern, url), expected, "`{pattern}` and `{url}`");
+        }
+        assert!(Urls::default().allows(&Url::parse("url", "http://anybody/").expect("good")));
+    }
+
+    #[test]
+    fn what_would_match_nothing_is_no_pattern() {
+        for bad in
+            ["", "example.com", "ftp://example.com", "https://", "https://a?b=*", "https://u@a"]
+        {
+            assert!(bad.parse::<UrlPattern>().is_err(), "{bad}");
+        }
+        for good in ["https://a.example/*", "*://*/*"] {
+            let read = good.parse::<UrlPattern>().expect(good);
+            assert_eq!(read.to_string(), good);
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Commands, with real processes.
+
+mod ends;
+mod gone;
+mod hosts;
+mod input;
+mod many;
+mod output;
+mod processes;

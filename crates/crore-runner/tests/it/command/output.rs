@@ -1,0 +1,141 @@
+//! What comes out of commands.
+
+use std::time::Duration;
+
+use crore_core::Encoding;
+use crore_runner::Class;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::processes::{is_alive, status, zombies};
+use crate::given::{Ear, command, run, task, text};
+
+fn script(text: &str) -> Value {
+    json!({ "program": text, "shell": true })
+}
+
+#[tokio::test]
+async fn both_streams_are_lines_of_the_log_while_it_runs() {
+    let ear = Ear::default();
+    let runner =
+        command(&script("echo one; echo two >&2; printf three; read line; echo $line")).await;
+    let (task, context) = (task(b"four\n"), ear.context());
+    let output = runner.run(&task, &context).await.expect("it went well");
+    assert_eq!(text(&output), "one\nthreefour\n");
+    let mut lines = ear.lines();
+    lines.sort();
+    assert_eq!(lines, ["one", "threefour", "two"]);
+}
+
+#[tokio::test]
+async fn the_standard_error_follows_the_output_where_it_is_asked_for() {
+    let settings = json!({ "program": "echo e >&2; echo o", "shell": true, "stderr": "result" });
+    assert_eq!(text(&run(&settings, b"").await.expect("it went well")), "o\ne\n");
+    let failing = json!({ "program": "echo e >&2; exit 1", "shell": true, "stderr": "result" });
+    assert_eq!(run(&failing, b"").await.expect_err("exit code 1").error, "exit code 1: e");
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_kept_and_shown_as_well_as_can_be() {
+    let ear = Ear::default();
+    let runner = command(&script("printf 'a\\377b\\n'; printf '\\376\\n' >&2; exit $1")).await;
+    let output = runner.run(&task(b""), &ear.context()).await.expect("it went well");
+    assert_eq!(&output.items[0].bytes[..], b"a\xffb\n");
+    assert_eq!(output.items[0].encoding, Encoding::Bytes);
+    let mut lines = ear.lines();
+    lines.sort();
+    assert_eq!(lines, ["a\u{fffd}b", "\u{fffd}"]);
+    let failure =
+        run(&script("printf '\\376\\n' >&2; exit 1"), b"").await.expect_err("exit code 1");
+    assert_eq!(failure.detail["stderr"], "\u{fffd}\n");
+}
+
+#[tokio::test]
+async fn more_output_than_is_allowed_ends_the_command() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("pid");
+    let settings = json!({
+        "program": "echo $$ >$FILE; exec cat /dev/zero",
+        "shell": true,
+        "env": { "FILE": &file },
+        "max_output": "2KiB",
+    });
+    let failure = run(&settings, b"").await.expect_err("too much");
+    assert_eq!(failure.error, "more output than `2KiB`, which is `settings.max_output`");
+    assert_eq!(failure.class, Class::Other);
+    let pid = std::fs::read_to_string(file).expect("it was written");
+    let pid = pid.trim().parse().expect("a process");
+    assert!(!is_alive(pid));
+    let settings =
+        json!({ "program": "head", "args": ["-c", "2048", "/dev/zero"], "max_output": "2KiB" });
+    assert_eq!(run(&settings, b"").await.expect("it fits").items[0].bytes.len(), 2048);
+    let both = "head -c 1500 /dev/zero; head -c 1500 /dev/zero >&2";
+    let both = json!({ "program": both, "shell": true, "max_output": "2KiB", "stderr": "result" });
+    assert!(run(&both, b"").await.is_err());
+}
+
+#[tokio::test]
+async fn a_gibibyte_of_output_takes_no_memory() {
+    let before = status("VmHWM");
+    for (text, is_ok) in [
+        ("head -c 1G /dev/zero", false),
+        ("head -c 1G /dev/zero >&2", true),
+        ("yes 'a line of a log' | head -c 1G >&2", true),
+    ] {
+        let ear = Ear::default();
+        let ran = command(&script(text)).await.run(&task(b""), &ear.context()).await;
+        assert_eq!(ran.is_ok(), is_ok, "{text}: {ran:?}");
+        let said: usize = ear.lines().iter().map(String::len).sum();
+        assert!(said < 16 << 20, "{text}: {said} bytes were said");
+    }
+    let grown = status("VmHWM") - before;
+    assert!(grown < 64 << 10, "{grown} KiB");
+}
+
+#[tokio::test]
+async fn it_may_close_its_output_and_go_on() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("file");
+    let settings = json!({
+        "program": "echo first; exec >&- 2>&-; sleep 0.2; echo done >$FILE",
+        "shell": true,
+        "env": { "FILE": &file },
+    });
+    assert_eq!(text(&run(&settings, b"").await.expect("it went well")), "first\n");
+    assert_eq!(std::fs::read_to_string(file).expect("it was written"), "done\n");
+}
+
+#[tokio::test]
+async fn it_need_not_read_what_it_is_given() {
+    let payload = vec![b'x'; 1 << 20];
+    for text in ["true", "exec <&-; sleep 0.1", "sleep 0.1", "head -c 10 >/dev/null"] {
+        let ran = timeout(Duration::from_secs(20), run(&script(text), &payload)).await;
+        ran.expect("it ends").expect("it went well");
+    }
+    assert_eq!(zombies(), 0);
+}
+
+#[tokio::test]
+async fn secrets_are_in_no_error_and_in_no_line() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("secret");
+    std::fs::write(&file, "hush-hush\n").expect("written");
+    let settings = json!({
+        "program": "echo out $TOKEN; echo err $TOKEN >&2; exit 1",
+        "shell": true,
+        "env": { "TOKEN": format!("file:{}", file.display()) },
+    });
+    let ear = Ear::default();
+    let runner = command(&settings).await;
+    let failure = runner.run(&task(b""), &ear.context()).await.expect_err("exit code 1");
+    assert_eq!(failure.error, "exit code 1: err ***");
+    assert_eq!(failure.detail["stderr"], "err ***\n");
+    let mut lines = ear.lines();
+    lines.sort();
+    assert_eq!(lines, ["err ***", "out ***"]);
+    assert!(!format!("{runner:?} {failure:?}").contains("hush"));
+    std::fs::remove_file(&file).expect("it was there");
+    let failure = runner.run(&task(b""), &ear.context()).await.expect_err("no secret");
+    let expected = format!("the secret `file:{}` cannot be read: entity not found", file.display());
+    assert_eq!((failure.error, failure.class), (expected, Class::Fatal));
+}

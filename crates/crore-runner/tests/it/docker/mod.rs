@@ -1,0 +1,7 @@
+//! Containers, by a real engine.
+
+mod engine;
+mod life;
+mod pull;
+mod refused;
+mod stop;

@@ -1,0 +1,87 @@
+//! What an engine does not do, or nobody does.
+
+use std::os::unix::net::UnixListener;
+
+use crore_core::Code;
+use crore_runner::docker::{Docker, Options};
+use crore_runner::{Class, Maker, Runner};
+use serde_json::json;
+
+use super::engine::{Engine, with_image};
+use crate::run::run;
+
+#[tokio::test]
+async fn where_no_engine_answers_the_address_is_named() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let deaf = dir.path().join("deaf.sock");
+    drop(UnixListener::bind(&deaf).expect("a socket"));
+    let missing = "unix:///no/such/docker.sock".to_owned();
+    for address in [missing, format!("unix://{}", deaf.display()), "tcp://127.0.0.1:1".to_owned()] {
+        let options = Options { address: address.clone(), ..Options::default() };
+        let maker = Docker::new(options);
+        assert!(maker.needs_leave() && maker.name() == "docker");
+        let runner = maker.make(&with_image(json!({}))).await.expect("nobody was asked yet");
+        let failure = run(&*runner, "").await.expect_err("nobody answers");
+        let start = format!("no container engine answers at `{address}`: ");
+        assert!(failure.error.starts_with(&start), "{failure}");
+        assert_eq!(failure.class, Class::Fatal);
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_comes_later_is_found_then() {
+    let Some(engine) = Engine::start() else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let later = dir.path().join("later.sock");
+    let options = Options { address: format!("unix://{}", later.display()), ..Options::default() };
+    let runner = Docker::new(options).make(&with_image(json!({ "cmd": ["true"] }))).await;
+    let runner = runner.expect("settings");
+    run(&*runner, "").await.expect_err("nobody answers");
+    let real = engine.docker.process().dir().join("docker.sock");
+    std::os::unix::fs::symlink(real, later).expect("linked");
+    run(&*runner, "").await.expect("it is there now");
+}
+
+#[tokio::test]
+async fn an_image_that_is_not_there_or_not_allowed_is_told() {
+    let Some(mut engine) = Engine::start() else { return };
+    let runner = async |engine: &Engine, settings| -> Box<dyn Runner> {
+        Docker::new(engine.options.clone()).make(&settings).await.expect("settings")
+    };
+    let never = runner(&engine, json!({ "image": "no-such-image", "pull": "never" })).await;
+    let failure = run(&*never, "").await.expect_err("it is not there");
+    assert_eq!(failure.error, "the image `no-such-image` is not there");
+    assert_eq!(failure.class, Class::Fatal);
+
+    // There is no network here, so that what is asked for does not come, now.
+    for pull in ["missing", "always"] {
+        let settings = json!({ "image": "localhost:1/no-such-image", "pull": pull });
+        let failure = run(&*runner(&engine, settings).await, "").await.expect_err("not there");
+        let start = "the image `localhost:1/no-such-image` was not pulled: ";
+        assert!(failure.error.starts_with(start), "{failure}");
+        assert_eq!(failure.class, Class::Again);
+    }
+
+    engine.options.images = ["alpine:*".parse().expect("a pattern")].into_iter().collect();
+    let maker = Docker::new(engine.options.clone());
+    let invalid = maker.check(&with_image(json!({}))).expect_err("not allowed");
+    assert_eq!((&*invalid.field, invalid.code), ("settings.image", Code::RunnerForbidden));
+    let failure = maker.make(&with_image(json!({}))).await.map(drop).expect_err("not allowed");
+    assert_eq!(failure.class, Class::Fatal);
+    engine.assert_nothing_left();
+}
+
+#[tokio::test]
+async fn what_an_engine_refuses_is_told_and_not_tried_again() {
+    let Some(mut engine) = Engine::start() else { return };
+    let failure = engine.shell("true", json!({ "memory": "1KiB" })).await.expect_err("too little");
+    assert!(failure.error.contains("memory limit"), "{failure}");
+    assert_eq!((failure.class, &failure.detail["status"]), (Class::Fatal, &json!(400)));
+    let other = engine.shell("true", json!({ "platform": "linux/riscv64", "pull": "never" })).await;
+    let failure = other.expect_err("it has none such");
+    assert_eq!(failure.class, Class::Fatal, "{failure}");
+    engine.options.networks = true;
+    let failure = engine.shell("true", json!({ "network": "no-such" })).await.expect_err("none");
+    assert!(failure.error.contains("network no-such not found"), "{failure}");
+    engine.assert_nothing_left();
+}

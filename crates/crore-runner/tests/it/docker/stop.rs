@@ -1,0 +1,118 @@
+//! Containers that are to stop, and runs that are dropped.
+
+use std::time::Duration;
+
+use crore_runner::{Class, Runner};
+use crore_testkit::eventually;
+use serde_json::{Value, json};
+
+use super::engine::Engine;
+use crate::run::{Around, task};
+
+fn waits(script: &str, grace: &str) -> Value {
+    json!({ "cmd": ["sh", "-c", script], "grace": grace })
+}
+
+/// Runs until it says `ready`, and then cancels it; gives the class of the failure and the lines.
+async fn cancel(runner: &dyn Runner) -> (Class, Vec<String>) {
+    let around = Around::new();
+    let task = task("");
+    let stop = async {
+        around.line("ready").await;
+        around.stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(runner.run(&task, &around.context), stop);
+    (ended.expect_err("it was to stop").class, around.lines())
+}
+
+#[tokio::test]
+async fn a_cancel_lets_a_container_end_and_removes_it() {
+    let Some(engine) = Engine::start() else { return };
+    let script = "trap 'echo bye; exit' TERM; echo ready; while :; do sleep 0.05; done";
+    let runner = engine.runner(waits(script, "20s")).await;
+    let (class, lines) = cancel(&*runner).await;
+    assert_eq!((class, lines), (Class::Stopped, vec!["ready".to_owned(), "bye".to_owned()]));
+    engine.assert_nothing_left();
+}
+
+#[tokio::test]
+async fn who_ignores_a_cancel_is_killed_after_the_grace_and_removed() {
+    let Some(engine) = Engine::start() else { return };
+    let script = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
+    let runner = engine.runner(waits(script, "300ms")).await;
+    assert_eq!(cancel(&*runner).await.0, Class::Stopped);
+    engine.assert_nothing_left();
+}
+
+#[tokio::test]
+async fn a_run_that_is_to_stop_before_it_begins_makes_no_container() {
+    let Some(engine) = Engine::start() else { return };
+    let runner = engine.runner(waits("echo ready", "1s")).await;
+    let around = Around::new();
+    around.stop.cancel();
+    let failure = runner.run(&task(""), &around.context).await.expect_err("stopped");
+    assert_eq!((failure.class, around.lines()), (Class::Stopped, Vec::new()));
+    engine.assert_nothing_left();
+}
+
+/// What hosts do when a job's time is over.
+#[tokio::test]
+async fn a_run_that_is_dropped_removes_its_container_wherever_it_is() {
+    let Some(engine) = Engine::start() else { return };
+    let runner = engine.runner(waits("echo ready; sleep 1000", "1s")).await;
+    let around = Around::new();
+    let task = task("");
+    tokio::select! {
+        _ = runner.run(&task, &around.context) => panic!("it takes long"),
+        _ = around.line("ready") => {}
+    }
+    let nothing = || engine.containers().is_empty();
+    eventually(Duration::from_secs(20), nothing);
+    for millis in [0, 1, 3, 10, 30, 100, 300] {
+        let run = runner.run(&task, &around.context);
+        let ended = tokio::time::timeout(Duration::from_millis(millis), run).await;
+        assert!(ended.is_err(), "it takes long");
+    }
+    // Whether an engine has heard of a container that is being made is not ours to know at once.
+    tokio::task::spawn_blocking(move || {
+        eventually(Duration::from_secs(20), || engine.containers().is_empty());
+        engine.docker.command(&["info"]).expect("it is in good health");
+        eventually(Duration::from_secs(20), || engine.containers().is_empty());
+    })
+    .await
+    .expect("nothing is left");
+}
+
+#[test]
+fn a_runtime_that_ends_takes_its_containers_along() {
+    let Some(engine) = Engine::start() else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let around = Around::new();
+    let heard = around.clone();
+    let runner = runtime.block_on(engine.runner(waits("echo ready; sleep 1000", "1s")));
+    runtime.spawn(async move { runner.run(&task(""), &around.context).await });
+    runtime.block_on(heard.line("ready"));
+    assert_eq!(engine.containers().len(), 1);
+    assert!(engine.containers()[0].contains("crore.job=7"), "{:?}", engine.containers());
+    drop(runtime);
+    eventually(Duration::from_secs(20), || engine.containers().is_empty());
+}
+
+#[tokio::test]
+async fn an_engine_that_goes_away_costs_the_job_and_it_is_tried_again() {
+    let Some(engine) = Engine::start() else { return };
+    let runner = engine.runner(waits("echo ready; sleep 1000", "1s")).await;
+    let around = Around::new();
+    let task = task("");
+    let kill = async {
+        around.line("ready").await;
+        let pid = engine.docker.process().pid().to_string();
+        let killed = std::process::Command::new("kill").args(["-KILL", &pid]).status();
+        assert!(killed.expect("kill runs").success());
+    };
+    let (ended, ()) = tokio::join!(runner.run(&task, &around.context), kill);
+    let failure = ended.expect_err("there is nobody left to run it");
+    assert!(failure.error.starts_with("the container could not be run: "), "{failure}");
+    assert_eq!(failure.class, Class::Again);
+}

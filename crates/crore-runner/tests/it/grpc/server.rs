@@ -1,0 +1,257 @@
+//! A server of gRPC that answers as a test wants, and says of itself what it is.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::future::pending;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message;
+use prost_reflect::DescriptorPool;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tonic_reflection::server::Builder;
+use tower::Service;
+
+/// What the server is: a till that takes money, in a file that needs two others.
+const FILES: [(&str, &str); 2] = [
+    (
+        "money.proto",
+        r#"syntax = "proto3"; package shop; message Money { int64 cents = 1; string currency = 2; }"#,
+    ),
+    (
+        "shop.proto",
+        r#"syntax = "proto3"; package shop;
+        import "money.proto";
+        import "google/protobuf/timestamp.proto";
+        message Payment { string by = 1; Money amount = 2; google.protobuf.Timestamp at = 3; }
+        message Receipt { uint64 number = 1; Money amount = 2; repeated string lines = 3; }
+        service Till {
+            rpc Pay(Payment) returns (Receipt);
+            rpc PayMany(stream Payment) returns (Receipt);
+            rpc Watch(Payment) returns (stream Receipt);
+        }"#,
+    ),
+];
+
+/// All messages, as the server knows them.
+pub(crate) fn pool() -> DescriptorPool {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (name, text) in FILES {
+        std::fs::write(dir.path().join(name), text).expect("written");
+    }
+    let files = protox::compile(["shop.proto"], [dir.path()]).expect("good files");
+    DescriptorPool::from_file_descriptor_set(files).expect("they fit")
+}
+
+/// One call, as it arrived.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) message: Bytes,
+}
+
+/// What is answered.
+#[derive(Debug, Clone)]
+pub(crate) enum Says {
+    Message(Bytes),
+    Status(i32, String),
+    /// These frames as they are, and no trailers.
+    Raw(Bytes),
+    /// Nothing, ever.
+    Nothing,
+}
+
+/// In which versions the server says what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reflects {
+    V1,
+    V1Alpha,
+    Not,
+}
+
+type Answers = Arc<dyn Fn(&Call) -> Says + Send + Sync>;
+type Body = UnsyncBoxBody<Bytes, tonic::Status>;
+
+/// A server on a port of loopback; dropped, it is gone with all its connections.
+pub(crate) struct Server {
+    address: SocketAddr,
+    scheme: &'static str,
+    seen: Arc<Seen>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Seen {
+    calls: Mutex<Vec<Call>>,
+    connections: AtomicUsize,
+    /// Calls that were given up before they were answered.
+    given_up: AtomicUsize,
+    questions: AtomicUsize,
+}
+
+impl Server {
+    pub(crate) async fn start(
+        reflects: Reflects,
+        answers: impl Fn(&Call) -> Says + Send + Sync + 'static,
+    ) -> Self {
+        Self::start_at(([127, 0, 0, 1], 0).into(), None, reflects, Arc::new(answers)).await
+    }
+
+    pub(crate) async fn start_at(
+        address: SocketAddr,
+        tls: Option<TlsAcceptor>,
+        reflects: Reflects,
+        answers: Answers,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let seen = Arc::new(Seen::default());
+        let sees = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            let mut connections = tokio::task::JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                sees.connections.fetch_add(1, Ordering::SeqCst);
+                let (sees, answers) = (Arc::clone(&sees), Arc::clone(&answers));
+                let service = service_fn(move |request| {
+                    serve(request, reflects, Arc::clone(&sees), Arc::clone(&answers))
+                });
+                let tls = tls.clone();
+                connections.spawn(async move {
+                    let server = http2::Builder::new(TokioExecutor::new());
+                    // Whoever hangs up in the middle has nobody to tell.
+                    let _ = match tls {
+                        Some(tls) => match tls.accept(stream).await {
+                            Ok(stream) => {
+                                server.serve_connection(TokioIo::new(stream), service).await
+                            }
+                            Err(_) => return,
+                        },
+                        None => server.serve_connection(TokioIo::new(stream), service).await,
+                    };
+                });
+            }
+        });
+        Self { address, scheme, seen, task }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("{}://{}", self.scheme, self.address)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        self.seen.calls.lock().expect("no panic").clone()
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.seen.connections.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn given_up(&self) -> usize {
+        self.seen.given_up.load(Ordering::SeqCst)
+    }
+
+    /// How often it was asked what it is.
+    pub(crate) fn questions(&self) -> usize {
+        self.seen.questions.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(
+    request: Request<Incoming>,
+    reflects: Reflects,
+    seen: Arc<Seen>,
+    answers: Answers,
+) -> Result<Response<Body>, Infallible> {
+    let is_about = |package: &str| request.uri().path().starts_with(package);
+    let about = || {
+        seen.questions.fetch_add(1, Ordering::SeqCst);
+        Builder::configure().register_encoded_file_descriptor_set(described())
+    };
+    if is_about("/grpc.reflection.v1.") && reflects == Reflects::V1 {
+        let mut service = about().build_v1().expect("good files");
+        return service.call(request).await.map(|answer| answer.map(BodyExt::boxed_unsync));
+    }
+    if is_about("/grpc.reflection.v1alpha.") && reflects == Reflects::V1Alpha {
+        let mut service = about().build_v1alpha().expect("good files");
+        return service.call(request).await.map(|answer| answer.map(BodyExt::boxed_unsync));
+    }
+    if is_about("/grpc.reflection.") {
+        return Ok(answer(Says::Status(12, String::new())));
+    }
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.expect("a whole question").to_bytes();
+    // One byte of flags, four of the length.
+    let message = body.slice(5..);
+    let call = Call { path: head.uri.path().to_owned(), headers: head.headers, message };
+    seen.calls.lock().expect("no panic").push(call.clone());
+    let says = answers(&call);
+    if let Says::Nothing = says {
+        let _counts = GivenUp(seen);
+        pending::<()>().await;
+    }
+    Ok(answer(says))
+}
+
+/// Counts when it is dropped, as the future is that it stands in.
+struct GivenUp(Arc<Seen>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.given_up.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn described() -> &'static [u8] {
+    static BYTES: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+    BYTES.get_or_init(|| {
+        let files = pool().file_descriptor_protos().cloned().collect();
+        prost_types::FileDescriptorSet { file: files }.encode_to_vec()
+    })
+}
+
+pub(crate) fn framed(message: &[u8]) -> Bytes {
+    let mut frame = BytesMut::new();
+    frame.put_u8(0);
+    frame.put_u32(u32::try_from(message.len()).expect("small"));
+    frame.put_slice(message);
+    frame.freeze()
+}
+
+fn answer(says: Says) -> Response<Body> {
+    let mut trailers = HeaderMap::new();
+    let (data, status, text) = match says {
+        Says::Message(message) => (Some(framed(&message)), Some(0), String::new()),
+        Says::Status(status, text) => (None, Some(status), text),
+        Says::Raw(bytes) => (Some(bytes), None, String::new()),
+        Says::Nothing => unreachable!("it is waited for"),
+    };
+    if let Some(status) = status {
+        trailers.insert("grpc-status", status.into());
+        trailers.insert("grpc-message", HeaderValue::from_str(&text).expect("plain"));
+    }
+    let frames = [data.map(Frame::data), status.map(|_| Frame::trailers(trailers))];
+    let frames = frames.into_iter().flatten().map(Ok);
+    let body = StreamBody::new(futures_util::stream::iter(frames)).boxed_unsync();
+    Response::builder().header("content-type", "application/grpc").body(body).expect("good")
+}

@@ -1,0 +1,105 @@
+//! Redirects are followed if a handler wants it, and each is a call like any other.
+
+use crore_core::Payload;
+use crore_runner::{Class, Failure, Output};
+use serde_json::json;
+
+use super::{http, said, settings};
+use crate::peer::{Peer, Speaks, response};
+use crate::stage::{Trap, run, task};
+
+async fn follow(url: &str, redirects: u8) -> Result<Output, Failure> {
+    let settings = settings(
+        url,
+        json!({ "redirects": redirects, "headers": { "x-key": "hush", "accept": "text/plain" } }),
+    );
+    run(&http(), &settings, &task(Payload::json("1"))).await
+}
+
+#[tokio::test]
+async fn they_are_not_followed_unless_a_handler_says_so() {
+    let trap = Trap::at([127, 0, 0, 1]);
+    for status in [301, 302, 303, 307, 308] {
+        let location = format!("http://127.0.0.1:{}/", trap.port());
+        let peer = Peer::start(Speaks::redirect(status, &location)).await;
+        let failure = follow(&peer.url(), 0).await.expect_err("no success");
+        assert_eq!((failure.class, &failure.detail["status"]), (Class::Other, &json!(status)));
+    }
+    assert!(trap.saw_nothing());
+}
+
+#[tokio::test]
+async fn the_next_call_has_the_method_that_the_status_means() {
+    for (status, method, body) in [
+        (301, "GET", ""),
+        (302, "GET", ""),
+        (303, "GET", ""),
+        (307, "POST", "1"),
+        (308, "POST", "1"),
+    ] {
+        let peer = Peer::start(Speaks::by(move |n, _| {
+            let answer = if n == 0 {
+                response(status).header("location", "next?a=b#part")
+            } else {
+                response(204)
+            };
+            Some(answer.body("".into()).expect("good"))
+        }));
+        let peer = peer.await;
+        follow(&format!("{}/a/b", peer.url()), 1).await.expect("a success");
+        let call = peer.call(1);
+        let asked = (call.method.as_str(), call.uri.to_string());
+        assert_eq!(asked, (method, "/a/next?a=b".to_owned()), "{status}");
+        assert_eq!(
+            (&call.body[..], said(&call, "x-key")),
+            (body.as_bytes(), vec!["hush".to_owned()])
+        );
+    }
+}
+
+#[tokio::test]
+async fn somebody_else_is_told_no_secrets() {
+    let other = Peer::start(Speaks::status(204)).await;
+    let peer = Peer::start(Speaks::redirect(307, &other.url())).await;
+    follow(&peer.url(), 1).await.expect("a success");
+    let call = other.call(0);
+    assert!(said(&call, "x-key").is_empty() && said(&call, "idempotency-key").is_empty());
+    assert_eq!(said(&call, "accept"), ["text/plain"]);
+}
+
+#[tokio::test]
+async fn none_leads_to_what_may_not_be_called() {
+    let trap = Trap::at([127, 0, 0, 2]);
+    let inner = format!("http://127.0.0.2:{}/", trap.port());
+    for location in [
+        "http://169.254.169.254/latest/meta-data",
+        "//169.254.169.254/latest",
+        "http://[::ffff:169.254.169.254]/",
+        &inner,
+        "http://127.0.0.1:22/",
+        "http://user@127.0.0.1/",
+        "file:///etc/passwd",
+        "gopher://127.0.0.1:6379/_FLUSHALL",
+    ] {
+        for status in [302, 307] {
+            let peer = Peer::start(Speaks::redirect(status, location)).await;
+            let failure = follow(&peer.url(), 5).await.expect_err(location);
+            assert_eq!(failure.class, Class::Fatal, "{location}: {failure}");
+            assert!(failure.error.starts_with("outbound-denied: "), "{location}: {failure}");
+            assert_eq!(peer.calls(), 1);
+        }
+    }
+    assert!(trap.saw_nothing());
+}
+
+#[tokio::test]
+async fn they_come_to_an_end() {
+    let peer = Peer::start(Speaks::redirect(302, "/again")).await;
+    let failure = follow(&peer.url(), 10).await.expect_err("there is no end");
+    assert_eq!((failure.class, &failure.detail["status"]), (Class::Other, &json!(302)));
+    assert_eq!(peer.calls(), 11);
+    // And without a place to go to they are answers.
+    let peer = Peer::start(Speaks::status(302)).await;
+    assert!(follow(&peer.url(), 10).await.is_err());
+    assert_eq!(peer.calls(), 1);
+}

@@ -1,0 +1,123 @@
+//! What plugins do well.
+
+use std::time::Duration;
+
+use crore_core::Encoding;
+use crore_runner::plugin::Plugins;
+use crore_runner::{Class, Maker};
+use crore_testkit::eventually_async;
+use serde_json::json;
+
+use super::workshop::{Workshop, root};
+use crate::run::{Around, run, task, texts};
+
+#[tokio::test]
+async fn the_examples_in_c_and_in_rust_say_hello_by_their_files_and_by_their_names() {
+    let workshop = Workshop::new();
+    workshop.compile(&root().join("sdks/plugin/examples/hello.c"), "hello_c.so", &[]);
+    workshop.rust_example();
+    for name in ["hello_c", "HelloC", "hello", "libhello", "HelloRust"] {
+        let runner = workshop.make(name).await.expect("it is there");
+        let around = Around::new();
+        let output = runner.run(&task("world"), &around.context).await.expect("it greets");
+        assert_eq!(texts(&output), ["hello, world"], "{name}");
+        assert_eq!(around.lines(), ["about to greet"], "{name}");
+    }
+    let runner = workshop.make("hello").await.expect("it is there");
+    let failure = run(&*runner, b"\xff").await.expect_err("no text");
+    assert_eq!(failure.class, Class::Fatal);
+    assert!(failure.error.contains("invalid utf-8"), "{failure}");
+}
+
+#[tokio::test]
+async fn none_or_many_items_come_out_and_text_is_told_from_bytes() {
+    let workshop = Workshop::odd(&[]);
+    let runner = workshop.runner().await;
+    assert_eq!(run(&*runner, "none").await.expect("none").items, []);
+    let items = run(&*runner, "three").await.expect("three").items;
+    let items: Vec<_> = items.iter().map(|item| (item.encoding, &item.bytes[..])).collect();
+    let expected =
+        [(Encoding::Text, &b"one"[..]), (Encoding::Text, b""), (Encoding::Bytes, b"\xff\0")];
+    assert_eq!(items, expected);
+}
+
+#[tokio::test]
+async fn an_instance_is_kept_from_job_to_job_and_freed_when_it_is_let_go() {
+    let mut workshop = Workshop::odd(&[]);
+    let destroyed = workshop.path().join("destroyed");
+    let place = destroyed.display().to_string();
+    workshop.options.env.insert("ODD_DESTROYED".to_owned(), place);
+    let runner = workshop.runner().await;
+    for n in 1..=100 {
+        let output = run(&*runner, "count").await.expect("it runs");
+        assert_eq!(texts(&output), [format!("run {n}")]);
+    }
+    assert!(!destroyed.exists());
+    drop(runner);
+    let sleep = async |pause| drop(tokio::time::timeout(pause, std::future::pending::<()>()).await);
+    eventually_async(Duration::from_secs(10), sleep, async || destroyed.exists()).await;
+}
+
+#[tokio::test]
+async fn what_a_plugin_says_of_its_failure_decides_what_becomes_of_the_job() {
+    let workshop = Workshop::odd(&[]);
+    let runner = workshop.runner().await;
+    let cases = [
+        ("again", Class::Again, "it said so"),
+        ("other", Class::Other, "it said so"),
+        ("fatal", Class::Fatal, "it said so"),
+        ("strange", Class::Other, "it said so"),
+        ("silent", Class::Other, "the plugin failed and did not say why"),
+    ];
+    for (argument, class, error) in cases {
+        let failure = run(&*runner, argument).await.expect_err("it fails");
+        assert_eq!((failure.class, &*failure.error), (class, error), "{argument}");
+    }
+    assert_eq!(texts(&run(&*runner, "").await.expect("the same child")), ["run 6"]);
+}
+
+#[tokio::test]
+async fn what_a_plugin_prints_is_its_log_and_breaks_nothing() {
+    let workshop = Workshop::odd(&[]);
+    let runner = workshop.runner().await;
+    let around = Around::new();
+    let output = runner.run(&task("print"), &around.context).await.expect("it runs");
+    assert_eq!(texts(&output), ["run 1"]);
+    let mut lines = around.lines();
+    lines.sort();
+    assert_eq!(lines, ["to standard error", "to standard output", "without an end-1"]);
+
+    let around = Around::new();
+    let output = runner.run(&task("print-much"), &around.context).await.expect("it runs");
+    assert_eq!(texts(&output), ["run 2"]);
+    let lines = around.lines();
+    assert_eq!((lines.len(), &*lines[4999]), (5000, "line 4999 of what is printed"));
+}
+
+#[tokio::test]
+async fn a_large_argument_and_a_large_result_go_through() {
+    let workshop = Workshop::odd(&[]);
+    let settings = json!({ "plugin": "odd", "max_output": "64MiB" });
+    let maker = Plugins::new(workshop.options.clone());
+    let runner = maker.make(&settings).await.expect("it can be loaded");
+    assert_eq!(texts(&run(&*runner, vec![b'x'; 8 << 20]).await.expect("it runs")), ["run 1"]);
+    let output = run(&*runner, "large").await.expect("as large as is allowed");
+    assert_eq!(output.items[0].bytes.len(), 64 << 20);
+}
+
+#[tokio::test]
+async fn nothing_of_the_servers_environment_reaches_a_plugin() {
+    let workshop = Workshop::odd(&[]);
+    let runner = workshop.runner().await;
+    let around = Around::new();
+    let task = task("hang");
+    let running = runner.run(&task, &around.context);
+    let look = async {
+        let pid = around.line("pid ").await;
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).expect("it runs");
+        around.stop.cancel();
+        environment
+    };
+    let (_, environment) = tokio::join!(running, look);
+    assert_eq!(environment, b"");
+}

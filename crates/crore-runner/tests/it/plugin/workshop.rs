@@ -1,0 +1,96 @@
+//! Where plugins are built.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crore_core::Span;
+use crore_runner::plugin::{Options, Plugins};
+use crore_runner::{Failure, Maker, Runner};
+use crore_testkit::{Package, install_missing};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// A folder of plugins, and how they are run.
+#[derive(Debug)]
+pub(super) struct Workshop {
+    dir: TempDir,
+    pub(super) options: Options,
+}
+
+impl Workshop {
+    pub(super) fn new() -> Self {
+        install_missing(&[Package::Other { name: "gcc", programs: &["cc"] }]).expect("a compiler");
+        let dir = tempfile::tempdir().expect("a folder");
+        let host = cargo_built(&["-p", "crore-plugin-host", "--bin", "crore-plugin-host"]);
+        let mut options = Options::new(dir.path(), host, &[]);
+        options.grace = Span::from_millis(300);
+        Self { dir, options }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Compiles a plugin in C.
+    pub(super) fn compile(&self, source: &Path, name: &str, flags: &[&str]) -> PathBuf {
+        let built = self.path().join(name);
+        let sdk = root().join("sdks/plugin");
+        let status = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O2", "-w", "-I"])
+            .arg(sdk)
+            .args(flags)
+            .arg("-o")
+            .arg(&built)
+            .arg(source)
+            .status();
+        assert!(status.expect("cc runs").success());
+        built
+    }
+
+    /// Compiles the plugin that does what its argument says.
+    pub(super) fn odd(flags: &[&str]) -> Self {
+        let workshop = Self::new();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/plugin/odd.c");
+        workshop.compile(&source, "odd.so", flags);
+        workshop
+    }
+
+    /// The example in Rust.
+    pub(super) fn rust_example(&self) {
+        let built = cargo_built(&["-p", "crore-plugin", "--example", "hello"]);
+        fs::copy(built, self.path().join("libhello.so")).expect("copied");
+    }
+
+    pub(super) async fn make(&self, plugin: &str) -> Result<Box<dyn Runner>, Failure> {
+        let settings = json!({ "plugin": plugin });
+        Plugins::new(self.options.clone()).make(&settings).await
+    }
+
+    /// A runner of the plugin that does what its argument says.
+    pub(super) async fn runner(&self) -> Box<dyn Runner> {
+        self.make("odd").await.expect("it can be loaded")
+    }
+}
+
+pub(super) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Builds something and says where it is.
+fn cargo_built(what: &[&str]) -> PathBuf {
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "-q", "--message-format=json"])
+        .args(what)
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut messages =
+        said.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let built = messages.rfind(|message| message["reason"] == "compiler-artifact");
+    let built = built.expect("it built something");
+    let file = built["executable"].as_str().or_else(|| built["filenames"][0].as_str());
+    PathBuf::from(file.expect("a file"))
+}

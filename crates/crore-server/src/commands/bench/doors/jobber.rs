@@ -1,0 +1,24 @@
+//! Jobber: one job a call. Its workers use the native API.
+
+use bytes::Bytes;
+
+use super::super::load::Producer;
+use super::super::payload::Template;
+use super::http::JSON;
+
+pub(super) async fn push(producer: &mut Producer) -> anyhow::Result<()> {
+    let load = producer.load.clone();
+    let before = format!("{{\"type\":\"{}\",\"payload\":\"", load.name);
+    // Of which the payload is the text with its quotes.
+    let size = load.plan.payload - 2 + before.len() + 2;
+    let template = Template::new(before.as_bytes(), b"\"}", size);
+    let mut connection = load.line.http(JSON).await?;
+    load.until_all_are_ready().await;
+    while let Some(batch) = load.source.next().await {
+        let mut body = Vec::with_capacity(template.len());
+        template.write(batch.numbers.start, batch.begun, &mut body);
+        connection.post("/jobber/queue", Bytes::from(body)).await?;
+        producer.pushed(&batch);
+    }
+    Ok(())
+}

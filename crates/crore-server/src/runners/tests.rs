@@ -1,0 +1,116 @@
+use super::*;
+use crate::config::{self, Given, Raw, Source};
+
+fn said(keys: &[(&str, &str)]) -> Result<Config, String> {
+    let mut raw = Raw::default();
+    for (key, value) in keys {
+        let key = format!("runners.{key}");
+        raw.put(&key, Given::One((*value).to_owned()), Source::Flag("--set"));
+    }
+    config::understand(&mut raw).map_err(|faults| faults.to_string())
+}
+
+#[test]
+fn unless_told_otherwise_all_is_as_the_runners_have_it() {
+    let config = said(&[]).expect("the defaults");
+    let (ours, theirs) = (commands(&config), command::Options::default());
+    assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+    let data = Path::new("data");
+    let ours = containers(&config, Some(data));
+    let theirs = docker::Options { hosts: Some(data.join("hosts")), ..Default::default() };
+    assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+    let ours = plugins(&config, data).expect("we are somewhere");
+    let theirs = plugin::Options::new(data, ours.host.clone(), &[PLUGIN_HOST]);
+    assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+}
+
+#[test]
+fn what_is_said_is_what_the_runners_are_told() {
+    let config = said(&[
+        ("max-output", "2MiB"),
+        ("max-grace", "3s"),
+        ("container-memory", "64MiB"),
+        ("container-cpus", "1.5"),
+        ("container-pids", "7"),
+        ("state", "/var/lib/crore/hosts"),
+        ("command-memory", "1GiB"),
+        ("command-cpu-seconds", "60"),
+        ("command-open-files", "100"),
+        ("command-processes", "200"),
+        ("command-file-size", "0B"),
+        ("plugin-memory", "1GiB"),
+        ("plugin-grace", "2s"),
+        ("plugin-start", "1m"),
+        ("plugin-env", "A=b=c,PATH,CRORE_NO_SUCH,EMPTY="),
+    ]);
+    let config = config.expect("all is good");
+    let docker = containers(&config, None);
+    let limits =
+        docker::Limits { memory: Some(words::Size(64 << 20)), cpus: Some(1.5), pids: Some(7) };
+    assert_eq!((docker.limits, docker.max_output), (limits, 2 << 20));
+    assert_eq!(docker.max_grace, Span::from_secs(3));
+    assert_eq!(docker.hosts, Some("/var/lib/crore/hosts".into()));
+    let command = commands(&config);
+    let limits = command::Limits {
+        cpu_seconds: Some(60),
+        memory: Some(words::Size(1 << 30)),
+        open_files: Some(100),
+        processes: Some(200),
+        file_size: Some(words::Size(0)),
+    };
+    assert_eq!((command.limits, command.max_output), (limits, 2 << 20));
+    let plugin = plugins(&config, Path::new("/")).expect("we are somewhere");
+    assert_eq!((plugin.memory, plugin.grace), (Some(1 << 30), Span::from_secs(2)));
+    assert_eq!(plugin.start_timeout, Span::from_secs(60));
+    let path = environment::read("PATH").expect("there is always a PATH");
+    let env = [("A", "b=c"), ("EMPTY", ""), ("PATH", &path)];
+    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(plugin.env, env.into_iter().collect());
+}
+
+#[test]
+fn what_cannot_be_is_told_with_its_key() {
+    let cases = [
+        ("max-output", "0B", "cannot be zero"),
+        ("max-grace", "0s", "cannot be zero"),
+        ("container-memory", "5MiB", "6MiB"),
+        ("container-memory", "much", "write a number and a unit"),
+        ("container-cpus", "0", "as in `2` or `0.5`"),
+        ("container-cpus", "two", "as in `2` or `0.5`"),
+        ("container-cpus", "NaN", "as in `2` or `0.5`"),
+        ("container-pids", "0", "from 1 on"),
+        ("container-pids", "1.5", "from 1 on"),
+        ("command-memory", "0B", "cannot be zero"),
+        ("command-open-files", "-1", "from 1 on"),
+        ("plugin-memory", "0B", "cannot be zero"),
+        ("plugin-grace", "0s", "cannot be zero"),
+        ("plugin-start", "soon", "as in `30s`"),
+        ("plugin-env", "A=b,A=c", "`A` is said twice"),
+        ("plugin-env", "=b", "`=b` is neither NAME=VALUE nor the name"),
+        ("plugin-env", "A B", "`A B` is neither"),
+        ("state", "", "cannot be empty"),
+    ];
+    for (key, value, why) in cases {
+        let told = said(&[(key, value)]).expect_err("it cannot be");
+        let line = format!("--set: runners.{key} = `{value}`: ");
+        assert!(told.contains(&line) && told.contains(why), "{key} {value}: {told}");
+    }
+}
+
+#[test]
+fn a_front_without_runners_leaves_caps_to_the_hosts() {
+    let config = said(&[]).expect("the defaults");
+    let front = elsewhere(config.outbound.options(Vec::new()));
+    let much = serde_json::json!({ "max_output": "1GiB", "grace": "1h" });
+    for (runner, key, value) in [("command", "program", "ls"), ("docker", "image", "busybox")] {
+        let mut settings = much.as_object().expect("an object").clone();
+        settings.insert(key.to_owned(), value.into());
+        let runner = Name::new("runner", runner).expect("a name");
+        let handler = crore_core::Handler::new(runner, settings);
+        front.check(&handler).expect("it is for others to say");
+        let here = all(&config, config.outbound.options(Vec::new()), None).expect("all runners");
+        let here = Runners::clone(&here).allow("command").allow("docker");
+        let told = here.check(&handler).expect_err("too much").to_string();
+        assert!(told.contains("`runners.max-"), "{told}");
+    }
+}

@@ -1,0 +1,123 @@
+//! Containers of hosts that are killed: on the built binary, with a real engine.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use crore_testkit::{Docker, Package, eventually, install_missing, or_skip};
+use serde_json::json;
+
+use crate::binary::{LONG, Server, crore, dir};
+
+/// One, or a loud skip where there can be none.
+fn engine() -> Option<Docker> {
+    if let Err(error) = install_missing(&[Package::Docker, Package::Busybox]) {
+        eprintln!("{error}");
+    }
+    or_skip(Docker::start())
+}
+
+/// The containers that run jobs of a kind, each with its identity.
+fn containers(engine: &Docker, kind: &str) -> Vec<String> {
+    let format = "{{.ID}} {{.Command}}";
+    let listed = engine.command(&["ps", "--all", "--no-trunc", "--format", format]);
+    let listed = listed.expect("a list");
+    let of_kind = listed.lines().filter(|line| line.contains(kind));
+    of_kind.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+/// The one container of a kind, as soon as it is there.
+fn one(engine: &Docker, kind: &str) -> String {
+    eventually(LONG, || containers(engine, kind).pop())
+}
+
+/// Waits until a container is not there any more.
+#[track_caller]
+fn gone(engine: &Docker, kind: &str, id: &str) {
+    eventually(LONG, || match containers(engine, kind) {
+        all if all.iter().any(|one| one == id) => Err(all),
+        _ => Ok(()),
+    });
+}
+
+/// A host elsewhere, for one queue.
+struct Host(Child);
+
+impl Host {
+    fn start(dir: &Path, server: &Server, engine: &str, queue: &str) -> Self {
+        let (url, channel) = (server.url(), format!("{queue}=1"));
+        let address = format!("runners.docker={engine}");
+        let arguments = ["worker", "--server", &url, "--channel", &channel, "--set", &address];
+        let more = ["--allow-runner", "docker", "--set", "runners.state=hosts"];
+        let mut command = crore(dir, &[&arguments[..], &more].concat());
+        Self(command.stderr(Stdio::null()).spawn().expect("started"))
+    }
+
+    /// As `kill -9` does it.
+    fn kill(mut self) {
+        self.0.kill().expect("killed");
+        self.0.wait().expect("gone");
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_a_killed_host_has_left_the_next_one_removes_and_nothing_of_hosts_that_live() {
+    let Some(engine) = engine() else { return };
+    let dir = dir();
+    let address = engine.address();
+    let docker = format!("runners.docker={address}");
+    let serve = ["--allow-runner", "docker", "--set", &docker];
+    let server = Server::start(dir.path(), &serve);
+    // The server runs one, a host elsewhere another, and a third host shares the directory of that one.
+    let handler = |kind: &str, queue: &str| {
+        let cmd = ["sh", "-c", &format!("echo {kind}; sleep 600")];
+        let settings = json!({ "image": Docker::IMAGE, "cmd": cmd, "grace": "100ms" });
+        let handler = json!({ "runner": "docker", "queue": queue, "settings": settings });
+        let (status, answer) = server.call("PUT", &format!("/v1/handlers/{kind}"), Some(&handler));
+        assert_eq!(status, 200, "{answer}");
+        server.post("/v1/jobs", &json!({ "kind": kind }));
+    };
+    handler("within", "default");
+    handler("first", "one");
+    handler("second", "two");
+    let first = Host::start(dir.path(), &server, &address, "one");
+    let second = Host::start(dir.path(), &server, &address, "two");
+    let of_server = one(&engine, "within");
+    let (of_first, of_second) = (one(&engine, "first"), one(&engine, "second"));
+    let stranger = engine.command(&["run", "--detach", Docker::IMAGE, "sleep", "600"]);
+    let stranger = stranger.expect("it runs");
+
+    first.kill();
+    assert_eq!(one(&engine, "first"), of_first, "nobody was left to remove it");
+    // By another way to the same engine.
+    let way = dir.path().join("way.sock");
+    std::os::unix::fs::symlink(engine.process().dir().join("docker.sock"), &way).expect("linked");
+    let address = format!("unix://{}", way.display());
+    let again = Host::start(dir.path(), &server, &address, "one");
+    gone(&engine, "first", &of_first);
+    // What was run there is run again, and what others run stays.
+    let of_again = one(&engine, "first");
+    assert_eq!((one(&engine, "within"), one(&engine, "second")), (of_server.clone(), of_second));
+
+    let port = server.address;
+    server.signal("KILL");
+    drop(server);
+    assert_eq!(one(&engine, "within"), of_server);
+    let listen = port.to_string();
+    let server =
+        Server::start_with(dir.path(), "serve", &[&serve[..], &["--listen", &listen]].concat());
+    server.until_written("removed what a host has left that is gone");
+    gone(&engine, "within", &of_server);
+    assert_eq!(one(&engine, "first"), of_again, "its host lives");
+    let running = engine.command(&["inspect", "--format", "{{.State.Running}}", &stranger]);
+    assert_eq!(running.expect("it is there").trim(), "true", "it is none of crore's");
+    again.kill();
+    second.kill();
+    server.stop_soon();
+}

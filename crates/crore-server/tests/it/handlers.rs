@@ -1,0 +1,451 @@
+//! Jobs that crore runs by itself: on the built binary, with real programs.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use crore_testkit::eventually;
+use serde_json::{Value, json};
+
+use crate::binary::{LONG, Server, crore, dir};
+
+const COMMANDS: &[&str] = &["--allow-runner", "command"];
+
+fn set(server: &Server, kind: &str, handler: &Value) {
+    let (status, answer) = server.call("PUT", &format!("/v1/handlers/{kind}"), Some(handler));
+    assert_eq!(status, 200, "{answer}");
+}
+
+/// A handler whose jobs are scripts of a shell.
+fn shell(script: &str) -> Value {
+    json!({
+        "runner": "command",
+        "settings": { "program": script, "shell": true },
+        "results": { "success": true, "failure": true },
+        "retry": { "max_attempts": 3, "backoff": "constant", "base": "10ms", "jitter": 0 },
+    })
+}
+
+fn push(server: &Server, kind: &str, payload: &Value) -> String {
+    let pushed = server.post("/v1/jobs", &json!({ "kind": kind, "payload": payload }));
+    pushed["id"].as_str().expect("an id").to_owned()
+}
+
+fn ended(server: &Server, id: &str) -> Value {
+    let answer = server.get(&format!("/v1/jobs/{id}/result?wait=20s"));
+    assert_eq!(answer["ended"], true, "{answer}");
+    answer
+}
+
+fn output(server: &Server, id: &str) -> String {
+    let ran = server.run(&["job", "result", id, "--for", "20s"]);
+    ran.good()
+}
+
+fn start(dir: &Path, more: &[&str]) -> Server {
+    Server::start(dir, &[COMMANDS, &["--set", "runners.shell=true"], more].concat())
+}
+
+/// Whether a process with this in its arguments is there.
+fn is_there(mark: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").expect("a list").flatten();
+    processes.into_iter().any(|process| {
+        let arguments = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        arguments.windows(mark.len()).any(|part| part == mark.as_bytes())
+    })
+}
+
+/// A host elsewhere.
+struct Host(Child);
+
+impl Host {
+    fn start(dir: &Path, server: &Server, more: &[&str]) -> Self {
+        let url = server.url();
+        let common = ["worker", "--server", &url, "--set", "runners.shell=true"];
+        let mut command = crore(dir, &[&common, COMMANDS, more].concat());
+        Self(command.stderr(Stdio::null()).spawn().expect("started"))
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_newcomer_has_a_command_run_and_reads_what_it_printed() {
+    let dir = dir();
+    let server = Server::start(dir.path(), COMMANDS);
+    let settings = r#"{"program": "echo", "args": ["hello"], "payload": "args"}"#;
+    server.run(&["handler", "set", "hello", "command", settings, "--keep-result", "1h"]).good();
+    server.run(&["job", "push", "hello", r#"["world"]"#]).good();
+    assert_eq!(output(&server, "1"), "hello world\n");
+    let waited = server.run(&["job", "wait", "1"]).good();
+    assert!(waited.contains("hello world"), "{waited}");
+    let notes = server.run(&["job", "get", "1", "--notes"]).good();
+    assert!(notes.contains("hello world"), "{notes}");
+    let listed = server.run(&["handler", "ls"]).good();
+    assert!(listed.contains("hello") && listed.contains("command"), "{listed}");
+    server.run(&["handler", "rm", "hello"]).good();
+    assert_eq!(server.run(&["handler", "get", "hello"]).code, Some(3));
+    server.stop();
+}
+
+#[test]
+fn what_is_not_allowed_is_refused_with_what_would_allow_it() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    let refused = server.run(&["handler", "set", "a", "command", r#"{"program": "ls"}"#]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("--allow-runner command"), "{}", refused.err);
+    let unknown = server.run(&["handler", "set", "a", "comand", "{}"]);
+    assert!(
+        unknown.err.contains("there are command, docker, grpc, http, slack"),
+        "{}",
+        unknown.err
+    );
+    server.stop();
+
+    let server = Server::start(
+        dir.path(),
+        &["--allow-runner", "command", "--set", "runners.programs=/usr/bin/*"],
+    );
+    let bad = [
+        (
+            json!({ "runner": "command", "settings": { "program": "/etc/passwd" } }),
+            "runner-forbidden",
+        ),
+        (json!({ "runner": "command", "settings": { "progam": "ls" } }), "field-unknown"),
+        (json!({ "runner": "command", "settings": [] }), "malformed"),
+        (
+            json!({ "runner": "command", "settings": { "program": "ls" }, "timeout": "0s" }),
+            "timeout-range",
+        ),
+        (
+            json!({ "runner": "command", "settings": { "program": "ls" }, "evry": "1s" }),
+            "field-unknown",
+        ),
+    ];
+    for (handler, code) in bad {
+        let (status, problem) = server.call("PUT", "/v1/handlers/a", Some(&handler));
+        assert!((400..500).contains(&status), "{status} {problem}");
+        assert_eq!(problem["code"], code, "{handler} {problem}");
+    }
+    assert_eq!(server.get("/v1/handlers")["handlers"], json!([]));
+    server.stop();
+}
+
+#[test]
+fn what_comes_out_goes_on_to_the_next_and_who_is_to_hear_of_a_death_does() {
+    let dir = dir();
+    let server = start(dir.path(), &[]);
+    let mut first = shell("printf 'a\\nb\\nc\\n'");
+    first["next"] = json!([{ "kind": "count" }]);
+    set(&server, "first", &first);
+    set(&server, "count", &shell("wc -l"));
+    let mut dies = shell("echo oh no >&2; exit 7");
+    dies["on_failure"] = json!([{ "kind": "heard", "gives": "summary" }]);
+    set(&server, "dies", &dies);
+    set(&server, "heard", &shell("cat"));
+
+    push(&server, "first", &Value::Null);
+    let dead = push(&server, "dies", &Value::Null);
+    let job = |kind: &str| {
+        eventually(LONG, || {
+            let jobs = server.get(&format!("/v1/jobs?kind={kind}&state=done"));
+            jobs["jobs"][0]["id"].as_str().map(str::to_owned)
+        })
+    };
+    assert_eq!(output(&server, &job("count")).trim(), "3");
+    let told: Value = serde_json::from_str(&output(&server, &job("heard"))).expect("JSON");
+    assert_eq!(
+        (&told["job"], &told["kind"], &told["state"]),
+        (&json!(dead), &json!("dies"), &json!("dead"))
+    );
+    assert!(told["error"].as_str().is_some_and(|error| error.contains("oh no")), "{told}");
+    let end = ended(&server, &dead);
+    assert_eq!((&end["state"], &end["result"]["exit_code"]), (&json!("dead"), &json!(7)), "{end}");
+    assert_eq!(end["result"]["class"], "again");
+    assert_eq!(server.get(&format!("/v1/jobs/{dead}"))["attempt"], 3);
+    server.stop();
+}
+
+#[test]
+fn a_handler_that_is_set_later_runs_what_waits_and_a_slow_channel_keeps_nobody_waiting() {
+    let dir = dir();
+    let server = start(dir.path(), &["--channel", "default=1", "--channel", "slow=1"]);
+    let waiting = server.post("/v1/jobs", &json!({ "kind": "later", "queue": "default" }));
+    let mut slow = shell("sleep 600");
+    slow["queue"] = "slow".into();
+    set(&server, "slow", &slow);
+    let held = push(&server, "slow", &Value::Null);
+    eventually(LONG, || {
+        (server.get(&format!("/v1/jobs/{held}"))["state"] == "running").then_some(())
+    });
+    set(&server, "later", &shell("echo now"));
+    assert_eq!(ended(&server, waiting["id"].as_str().expect("an id"))["state"], "done");
+    // Whoever cancels it has it stopped.
+    server.run(&["job", "cancel", &held]).good();
+    assert_eq!(ended(&server, &held)["state"], "cancelled");
+    server.stop();
+}
+
+#[test]
+fn a_run_whose_time_is_over_is_ended_with_all_that_it_began() {
+    let dir = dir();
+    let server = start(dir.path(), &[]);
+    let mark = format!("600.{}1", std::process::id());
+    let mut slow = shell(&format!("sleep {mark} & sleep {mark}"));
+    slow["timeout"] = "300ms".into();
+    slow["settings"]["grace"] = "100ms".into();
+    set(&server, "slow", &slow);
+    let id = push(&server, "slow", &Value::Null);
+    let end = ended(&server, &id);
+    assert_eq!((&end["state"], &end["error"]), (&json!("dead"), &json!("timed out")), "{end}");
+    let job = server.get(&format!("/v1/jobs/{id}"));
+    assert_eq!(job["history"].as_array().map(Vec::len), Some(3), "{job}");
+    eventually(LONG, || (!is_there(&mark)).then_some(()));
+    server.stop();
+}
+
+#[test]
+fn a_thousand_commands_run_eight_at_a_time_and_each_once() {
+    let dir = dir();
+    let server = start(dir.path(), &["--channel", "default=8"]);
+    let marks = tempfile::tempdir().expect("a directory");
+    set(
+        &server,
+        "touch",
+        &json!({
+            "runner": "command",
+            "settings": { "program": "mkdir", "payload": "args", "dir": marks.path() },
+        }),
+    );
+    for hundred in 0..10 {
+        let jobs: Vec<_> = (0..100)
+            .map(|n| json!({ "kind": "touch", "payload": [format!("{hundred}-{n}")] }))
+            .collect();
+        server.post("/v1/jobs", &json!({ "jobs": jobs }));
+    }
+    let made = || std::fs::read_dir(marks.path()).expect("a list").count();
+    eventually(LONG * 6, || (made() == 1000).then_some(()));
+    let done = || {
+        let counts = server.get("/v1/counts?queue=default");
+        let all = counts["counts"].as_array().expect("a list").clone();
+        all.iter().find(|count| count["state"] == "done").and_then(|count| count["n"].as_u64())
+    };
+    // `mkdir` fails the second time: so each ran once, and well.
+    eventually(LONG, || (done() == Some(1000)).then_some(()));
+    assert_eq!(server.get("/v1/jobs?state=dead")["jobs"], json!([]));
+    server.stop();
+}
+
+#[test]
+fn a_host_elsewhere_runs_what_the_front_does_not_and_finishes_when_it_is_told_to_stop() {
+    let dir = dir();
+    let server = start(dir.path(), &["--no-runners"]);
+    set(&server, "a", &shell("sleep 0.3; echo done"));
+    let id = push(&server, "a", &Value::Null);
+    let workers = || server.get("/v1/workers")["workers"].as_array().map_or(0, Vec::len);
+    assert_eq!(workers(), 0, "the front alone runs nothing");
+    let mut host = Host::start(dir.path(), &server, &["--name", "far"]);
+    assert_eq!(output(&server, &id), "done\n");
+    assert_eq!(server.get(&format!("/v1/jobs/{id}"))["history"][0]["worker"], "far/default");
+    let id = push(&server, "a", &Value::Null);
+    eventually(LONG, || {
+        (server.get(&format!("/v1/jobs/{id}"))["state"] == "running").then_some(())
+    });
+    let pid = host.0.id().to_string();
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-s", "TERM", &pid])
+            .status()
+            .expect("kill")
+            .success()
+    );
+    assert!(host.0.wait().expect("ended").success());
+    assert_eq!(output(&server, &id), "done\n");
+    assert_eq!(server.get(&format!("/v1/jobs/{id}"))["attempt"], 1);
+    server.stop();
+}
+
+#[test]
+fn jobs_of_a_host_that_is_killed_are_run_by_another_and_nothing_of_it_is_left() {
+    let dir = dir();
+    let server = start(dir.path(), &["--no-runners"]);
+    let mark = format!("600.{}2", std::process::id());
+    // The first time it hangs, and then it does not.
+    let script = format!("if mkdir once; then sleep {mark}; fi; echo there");
+    let mut handler = shell(&script);
+    handler["settings"]["dir"] = dir.path().to_str().into();
+    set(&server, "a", &handler);
+    let id = push(&server, "a", &Value::Null);
+    let mut first = Host::start(dir.path(), &server, &[]);
+    eventually(LONG, || is_there(&mark).then_some(()));
+    first.0.kill().expect("killed");
+    first.0.wait().expect("ended");
+    let _second = Host::start(dir.path(), &server, &[]);
+    // Its lease is longer than this waits.
+    assert_eq!(output(&server, &id), "there\n");
+    assert_eq!(server.get(&format!("/v1/jobs/{id}"))["attempt"], 1, "it costs no attempt");
+    eventually(LONG, || (!is_there(&mark)).then_some(()));
+    server.stop();
+}
+
+#[test]
+fn a_server_that_is_killed_leaves_no_process_and_runs_its_jobs_when_it_is_back() {
+    let dir = dir();
+    let mut server = start(dir.path(), &[]);
+    let mark = format!("600.{}3", std::process::id());
+    let mut handler = shell(&format!("if mkdir once; then sleep {mark}; fi; echo there"));
+    handler["settings"]["dir"] = dir.path().to_str().into();
+    set(&server, "a", &handler);
+    let pushed = server.post("/v1/jobs", &json!({ "kind": "a", "lease": "1s" }));
+    let id = pushed["id"].as_str().expect("an id").to_owned();
+    eventually(LONG, || is_there(&mark).then_some(()));
+    server.signal("KILL");
+    server.ended();
+    eventually(LONG, || (!is_there(&mark)).then_some(()));
+    let server = start(dir.path(), &[]);
+    assert_eq!(output(&server, &id), "there\n");
+    server.stop();
+}
+
+#[test]
+fn every_job_is_done_though_the_server_is_killed_again_and_again_while_its_runners_run() {
+    let dir = dir();
+    let marks = tempfile::tempdir().expect("a directory");
+    let mark = format!("0.2{}4", std::process::id());
+    let mut server = start(dir.path(), &["--channel", "default=4"]);
+    let mut handler = shell(&format!("echo >> \"$CRORE_JOB\"; sleep {mark}; echo done"));
+    handler["settings"]["dir"] = marks.path().to_str().into();
+    handler["next"] = json!([{ "kind": "after" }]);
+    set(&server, "a", &handler);
+    set(&server, "after", &shell("cat"));
+    let jobs: Vec<_> =
+        (0..40).map(|_| json!({ "kind": "a", "lease": "1s", "max_crashes": null })).collect();
+    server.post("/v1/jobs", &json!({ "jobs": jobs }));
+    let runs = || std::fs::read_dir(marks.path()).expect("a list").count();
+    for round in 1..=5 {
+        eventually(LONG, || (runs() >= 4 * round).then_some(()));
+        server.signal("KILL");
+        server.ended();
+        eventually(LONG, || (!is_there(&mark)).then_some(()));
+        server = start(dir.path(), &["--channel", "default=4"]);
+    }
+    let n = |kind: &str, state: &str| {
+        let counts = server.get("/v1/counts?queue=default")["counts"].clone();
+        let of = |count: &&Value| count["kind"] == kind && count["state"] == state;
+        counts
+            .as_array()
+            .and_then(|all| all.iter().find(of))
+            .map_or(0, |it| it["n"].as_u64().unwrap_or(0))
+    };
+    eventually(LONG * 3, || (n("after", "done") == 40).then_some(()));
+    // What follows is pushed in the write that makes a job done: so there is one for each, and no more.
+    assert_eq!((n("a", "done"), n("after", "done"), runs()), (40, 40, 40));
+    assert_eq!(server.get("/v1/jobs?state=dead")["jobs"], json!([]));
+    server.stop();
+}
+
+#[test]
+fn a_server_that_is_told_to_stop_lets_its_own_runners_finish() {
+    let dir = dir();
+    let mut server = start(dir.path(), &[]);
+    set(&server, "a", &shell("sleep 0.5; echo done"));
+    let id = push(&server, "a", &Value::Null);
+    eventually(LONG, || {
+        (server.get(&format!("/v1/jobs/{id}"))["state"] == "running").then_some(())
+    });
+    server.signal("TERM");
+    assert!(server.ended().success());
+    let server = start(dir.path(), &["--no-runners"]);
+    assert_eq!(output(&server, &id), "done\n");
+    assert_eq!(server.get(&format!("/v1/jobs/{id}"))["attempt"], 1);
+    server.stop();
+}
+
+#[test]
+fn a_result_that_is_too_large_fails_its_job_and_frees_its_slot() {
+    let dir = dir();
+    let server = start(dir.path(), &["--channel", "default=1"]);
+    let mut large = shell("head -c 3000000 /dev/zero | tr '\\0' x");
+    large["settings"]["max_output"] = "16MiB".into();
+    set(&server, "large", &large);
+    set(&server, "small", &shell("echo here"));
+    let id = push(&server, "large", &Value::Null);
+    let end = ended(&server, &id);
+    assert_eq!(end["state"], "dead", "{end}");
+    assert!(end["error"].as_str().is_some_and(|error| error.contains("result")), "{end}");
+    let id = push(&server, "small", &Value::Null);
+    assert_eq!(output(&server, &id), "here\n");
+    server.stop();
+}
+
+#[test]
+fn what_runs_when_the_time_of_a_stop_is_over_may_clean_up_and_is_handed_back() {
+    let dir = dir();
+    let mut server = start(dir.path(), &["--drain-for", "2s"]);
+    let mut slow = shell(
+        "trap 'sleep 0.3; touch cleaned; exit 1' TERM; touch begun; while :; do sleep 0.05; done",
+    );
+    slow["settings"]["dir"] = dir.path().to_str().into();
+    slow["settings"]["grace"] = "5s".into();
+    set(&server, "slow", &slow);
+    let id = push(&server, "slow", &Value::Null);
+    eventually(LONG, || dir.path().join("begun").exists().then_some(()));
+    server.signal("TERM");
+    assert!(server.ended().success());
+    assert!(dir.path().join("cleaned").exists());
+    let server = start(dir.path(), &["--no-runners"]);
+    let job = server.get(&format!("/v1/jobs/{id}"));
+    assert_eq!((&job["state"], &job["attempt"]), (&json!("ready"), &json!(0)), "{job}");
+    assert_eq!(job["history"][0]["ended"], "interrupted", "{job}");
+    server.stop();
+}
+
+#[test]
+fn the_front_alone_takes_handlers_that_hosts_allow_and_a_host_takes_only_what_it_may_run() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--no-runners"]);
+    set(&server, "a", &shell("echo far"));
+    let wrong = json!({ "runner": "command", "settings": { "progam": "ls" } });
+    assert_eq!(server.call("PUT", "/v1/handlers/b", Some(&wrong)).0, 400);
+    let mut command = crore(dir.path(), &["worker", "--server", &server.url()]);
+    let _may_not = Host(command.stderr(Stdio::null()).spawn().expect("started"));
+    eventually(LONG, || {
+        (server.get("/v1/workers")["workers"].as_array().map(Vec::len) == Some(1)).then_some(())
+    });
+    let ids: Vec<_> = (0..5).map(|_| push(&server, "a", &Value::Null)).collect();
+    let _may = Host::start(dir.path(), &server, &[]);
+    for id in ids {
+        assert_eq!(output(&server, &id), "far\n");
+    }
+    server.stop();
+}
+
+#[test]
+fn channels_may_be_a_section_of_the_file_and_faults_are_told() {
+    let dir = dir();
+    std::fs::write(dir.path().join("crore.toml"), "[channels]\ndefault = 3\ngpu = 1\n")
+        .expect("written");
+    let server = Server::start(dir.path(), &["--channel", "gpu=2"]);
+    let slots = |queue: &str| {
+        eventually(LONG, || {
+            let workers = server.get("/v1/workers")["workers"].clone();
+            let of = |worker: &&Value| worker["stream"]["queues"][0] == queue;
+            workers.as_array()?.iter().find(of)?["stream"]["slots"].as_u64()
+        })
+    };
+    assert_eq!((slots("default"), slots("gpu")), (3, 2));
+    server.stop();
+    std::fs::write(dir.path().join("crore.toml"), "[channels]\ngpu = 0\n").expect("written");
+    let checked = crate::binary::run(dir.path(), &["config", "check"]);
+    assert_eq!(checked.code, Some(2), "{checked:?}");
+    assert!(
+        checked.err.contains("gpu=0") && checked.err.contains("crore.toml:2"),
+        "{}",
+        checked.err
+    );
+}

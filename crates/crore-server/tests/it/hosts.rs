@@ -1,0 +1,171 @@
+//! Hosts of runners: `crore worker`, with a server that is there, or not yet; and the server itself.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crore_testkit::eventually;
+use serde_json::json;
+
+use crate::binary::{LONG, Server, crore, dir};
+
+const COMMANDS: &[&str] = &["--allow-runner", "command"];
+
+/// A host elsewhere, whose log goes to a file.
+struct Host {
+    child: Child,
+    log: tempfile::NamedTempFile,
+}
+
+impl Host {
+    fn start(dir: &Path, url: &str, more: &[&str]) -> Self {
+        let log = tempfile::NamedTempFile::new().expect("a file");
+        let arguments = [&["worker", "--server", url], COMMANDS, more].concat();
+        let mut command = crore(dir, &arguments);
+        command.stderr(Stdio::from(log.reopen().expect("the file")));
+        Self { child: command.spawn().expect("started"), log }
+    }
+
+    fn wrote(&self) -> String {
+        std::fs::read_to_string(self.log.path()).expect("read")
+    }
+
+    /// How often its log says something.
+    fn times(&self, what: &str) -> usize {
+        self.wrote().matches(what).count()
+    }
+
+    #[track_caller]
+    fn until_written(&self, what: &str) {
+        eventually(LONG, || match self.wrote() {
+            text if text.contains(what) => Ok(()),
+            text => Err(text),
+        });
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("kill runs");
+        assert!(sent.success());
+    }
+
+    /// The code that it ended with.
+    fn ended(&mut self) -> Option<i32> {
+        eventually(LONG, || self.child.try_wait().expect("a child")).code()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_host_serves_the_channels_that_are_named_and_the_usual_one_if_none_is() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--no-runners"]);
+    let queues = |host: &str| {
+        let workers = server.get("/v1/workers")["workers"].as_array().cloned().unwrap_or_default();
+        let of = |name: &str| name.strip_prefix(host)?.strip_prefix('/').map(str::to_owned);
+        let names = workers.iter().filter_map(|worker| of(worker["name"].as_str()?));
+        names.collect::<Vec<_>>()
+    };
+    let host = Host::start(dir.path(), &server.url(), &["--name", "one", "--channel", "gpu=1"]);
+    host.until_written("channels=\"gpu=1\" allowed_runners=\"command\"");
+    eventually(LONG, || (!queues("one").is_empty()).then_some(()));
+    let usual = Host::start(dir.path(), &server.url(), &["--name", "two"]);
+    eventually(LONG, || (queues("two") == ["default"]).then_some(()));
+    assert_eq!(queues("one"), ["gpu"]);
+    drop((host, usual));
+    server.stop();
+}
+
+#[test]
+fn a_host_that_is_told_twice_to_stop_leaves_at_once() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--no-runners", "--allow-runner", "command"]);
+    let handler =
+        json!({ "runner": "command", "settings": { "program": "sleep", "args": ["600"] } });
+    server.call("PUT", "/v1/handlers/slow", Some(&handler));
+    let mut host = Host::start(dir.path(), &server.url(), &["--drain-for", "10m"]);
+    let id = server.post("/v1/jobs", &json!({ "kind": "slow" }))["id"].clone();
+    let id = id.as_str().expect("an id");
+    eventually(LONG, || {
+        (server.get(&format!("/v1/jobs/{id}"))["state"] == "running").then_some(())
+    });
+    host.signal("TERM");
+    host.until_written("told to stop: letting jobs finish");
+    host.signal("INT");
+    assert_eq!(host.ended(), Some(1), "{}", host.wrote());
+    assert!(host.wrote().contains("told again to stop"), "{}", host.wrote());
+    server.stop_soon();
+}
+
+#[test]
+fn a_host_waits_for_a_server_that_is_not_there_yet_and_says_so_each_time() {
+    let dir = dir();
+    let address = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let url = format!("http://{address}");
+    let mut host = Host::start(dir.path(), &url, &["--name", "early"]);
+    eventually(LONG, || (host.times("cannot be reached; trying again") >= 2).then_some(()));
+    let server = Server::start_at(dir.path(), address);
+    eventually(LONG, || {
+        let workers = server.get("/v1/workers")["workers"].to_string();
+        workers.contains("early/default").then_some(())
+    });
+    host.signal("TERM");
+    assert_eq!(host.ended(), Some(0), "{}", host.wrote());
+    server.stop();
+
+    // One that has not found it yet is told to stop as well.
+    let mut host = Host::start(dir.path(), &url, &[]);
+    host.until_written("trying again");
+    host.signal("TERM");
+    assert_eq!(host.ended(), Some(0), "{}", host.wrote());
+}
+
+#[test]
+fn a_host_that_is_refused_does_not_try_again() {
+    let dir = dir();
+    let write = |name: &str, text: String| {
+        std::fs::write(dir.path().join(name), text).expect("written");
+    };
+    for name in ["ca", "other"] {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("good");
+        write(&format!("{name}.pem"), params.self_signed(&key).expect("a certificate").pem());
+        write(&format!("{name}.key"), key.serialize_pem());
+    }
+    let tls = ["--set", "tls.certificate=other.pem", "--set", "tls.key=other.key"];
+    let server = Server::start(dir.path(), &[&["--memory"], &tls[..]].concat());
+    let url = format!("https://{}", server.address);
+    let mut host = Host::start(dir.path(), &url, &["--ca", "ca.pem"]);
+    assert_eq!(host.ended(), Some(5), "{}", host.wrote());
+    assert!(host.wrote().contains("certificate"), "{}", host.wrote());
+    assert_eq!(host.times("trying again"), 0, "{}", host.wrote());
+    server.stop();
+
+    let server = Server::start(dir.path(), &[]);
+    // It speaks no TLS, and never will.
+    let url = format!("https://{}", server.address);
+    let mut host = Host::start(dir.path(), &url, &["--ca", "ca.pem"]);
+    assert_eq!(host.ended(), Some(5), "{}", host.wrote());
+    assert_eq!(host.times("trying again"), 0, "{}", host.wrote());
+    server.run(&["token", "create", "ops", "--preset", "admin"]).good();
+    let mut host = Host::start(dir.path(), &server.url(), &[]);
+    assert_eq!(host.ended(), Some(1), "{}", host.wrote());
+    assert_eq!(host.times("trying again"), 0, "{}", host.wrote());
+    assert!(host.wrote().contains("token"), "{}", host.wrote());
+    server.stop();
+}
+
+#[test]
+fn a_server_says_in_its_log_what_it_runs_jobs_with() {
+    let dir = dir();
+    let more = ["--memory", "--channel", "default=3", "--channel", "gpu=1"];
+    let server = Server::start(dir.path(), &more);
+    server.until_written("channels=\"default=3 gpu=1\" allowed_runners=\"none\"");
+    server.stop();
+}

@@ -1,0 +1,81 @@
+//! jobworkerp, as its own clients use it: grpcio with nothing but reflection, and real commands.
+
+use std::process::Command;
+
+use crore_testkit::{Pypi, eventually, or_skip};
+use serde_json::{Value, json};
+
+use crate::binary::{LONG, Ran, Server, crore, dir};
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/jobworkerp/ran.py");
+const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crore-doors/tests/it/jobworkerp");
+
+#[test]
+fn the_calls_of_the_readme_run_real_commands() {
+    let Some(programs) = or_skip(Pypi::Grpc.programs()) else { return };
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--allow-runner", "command"]);
+    let mut python = Command::new(programs.join("python"));
+    python.arg(SCRIPT).arg(server.address.to_string()).env("PYTHONPATH", CLIENT);
+    let said = Ran::of(python.output().expect("it runs")).good();
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(said["ids"], json!([1, 2, 3, 4, 5]));
+    assert_eq!(said["direct"]["status"], "SUCCESS");
+    assert!(
+        said["direct"]["items"][0].as_str().is_some_and(|text| text.contains("etc\n")),
+        "{said}"
+    );
+    assert_eq!(said["listened"], json!(["SUCCESS", "SUCCESS"]));
+    let text = r#"timeout error: "timeout: 1000ms""#;
+    assert_eq!(said["late"], json!({ "status": "MAX_RETRY", "items": [text] }));
+    assert_eq!(said["texts"], json!([text]));
+    let tried: Vec<i64> =
+        said["tried"].as_array().expect("a list").iter().filter_map(Value::as_i64).collect();
+    assert_eq!(tried.len(), 3, "{tried:?}");
+    for (after, wanted) in tried.iter().zip([1000, 2000, 4000]) {
+        assert!((wanted..wanted + 500).contains(after), "{tried:?}");
+    }
+    // What `echo` says is what `wc` is asked about.
+    let counted = eventually(LONG, || {
+        let jobs = server.get("/v1/jobs?kind=count&state=done");
+        jobs["jobs"][0]["id"].as_str().map(str::to_owned)
+    });
+    let counted = server.run(&["job", "result", &counted]).good();
+    assert!(counted.trim_end().ends_with("/etc/hostname"), "{counted}");
+    let second = |job: &Value| {
+        let id = job["id"].as_str().expect("an id");
+        let job = server.get(&format!("/v1/jobs/{id}"));
+        let at = job["due"].as_str().expect("a time").to_owned();
+        at.parse::<jiff::Timestamp>().expect("a time").as_second()
+    };
+    // The first was due long ago, and ran at once; all that follow keep its phase.
+    let next = eventually(LONG, || {
+        let jobs = server.get("/v1/jobs?kind=date&state=scheduled");
+        jobs["jobs"].as_array()?.first().cloned()
+    });
+    assert_eq!(second(&next) % 3, 1);
+    server.stop_soon();
+}
+
+#[test]
+fn its_environment_and_its_file_are_read_and_told_in_our_words() {
+    let dir = dir();
+    let file = "WORKER_DEFAULT_CONCURRENCY=3\nWORKER_CHANNELS=gpu\nWORKER_CHANNEL_CONCURRENCIES=2\nLOG_LEVEL=debug\n";
+    std::fs::write(dir.path().join(".env"), file).expect("written");
+    let server = Server::start(dir.path(), &["--jobworkerp-env"]);
+    server.until_written("WORKER_DEFAULT_CONCURRENCY=3: channels.default = 3");
+    let slots = |queue: &str| {
+        eventually(LONG, || {
+            let workers = server.get("/v1/workers")["workers"].clone();
+            let of = |worker: &&Value| worker["stream"]["queues"][0] == queue;
+            workers.as_array()?.iter().find(of)?["stream"]["slots"].as_u64()
+        })
+    };
+    assert_eq!((slots("default"), slots("gpu")), (3, 2));
+    server.stop();
+    std::fs::write(dir.path().join(".env"), "WORKER_CHANNELS\n").expect("written");
+    let output = crore(dir.path(), &["serve", "--jobworkerp-env"]).output().expect("it runs");
+    let ran = Ran::of(output);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("`.env`: line 1"), "{}", ran.err);
+}

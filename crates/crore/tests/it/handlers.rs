@@ -1,0 +1,366 @@
+//! Handlers: what they say about jobs that are pushed, who is given them, and what follows.
+
+use crore::block_on;
+use crore::core::handler::{BUILT_IN, Follow, Gives, HANDLER, PHASE, Planned, joined};
+use crore::core::job::{Keep, When};
+use crore::core::machine::{Again, Outcome};
+use crore::core::push::Unsaid;
+use crore::core::unique::{Hold, Unique};
+use crore::core::{Encoding, Handler, Job, NewJob, Payload, Spec, State, Time};
+use crore::fetch::Fetch;
+use crore::store::views::Query;
+
+use crate::scene::{HOUR, SECOND, Scene, Task, ask, name, on_both};
+
+pub(crate) fn handler() -> Handler {
+    Handler::new(name("command"), [("program".to_owned(), "ls".into())].into_iter().collect())
+}
+
+fn set(scene: &Scene, kind: &str, handler: Handler) -> u64 {
+    block_on(scene.engine.set_handler(name(kind), handler)).expect("set")
+}
+
+fn unsaid(kind: &str) -> NewJob {
+    let spec = Spec::new(name(kind), name(kind), Payload::json("1"));
+    NewJob { unsaid: Unsaid::ALL, ..spec.into() }
+}
+
+fn handled(queue: &str) -> Fetch {
+    Fetch { handled: Some(Vec::new()), n: 10, ..ask(queue) }
+}
+
+fn fetch_handled(scene: &Scene) -> Vec<Job> {
+    block_on(scene.engine.fetch(handled("default"))).expect("fetched")
+}
+
+fn follow(kind: &str) -> Follow {
+    Follow { kind: name(kind), gives: Gives::Items }
+}
+
+fn give(scene: &Scene, job: &Job, result: Payload) {
+    scene.finish(job, Outcome::Done { result: Some(result) });
+}
+
+fn die(scene: &Scene, job: &Job) {
+    let failed = Outcome::Failed { error: "no".into(), detail: None, again: Again::Never };
+    scene.finish(job, failed);
+}
+
+#[test]
+fn numbers_count_up_and_are_never_used_again() {
+    on_both(|scene| {
+        assert_eq!([set(scene, "a", handler()), set(scene, "b", handler())], [1, 2]);
+        assert_eq!(set(scene, "a", handler()), 1, "the same one");
+        let remove = |kind| block_on(scene.engine.remove_handler(name(kind))).expect("removed");
+        assert_eq!((remove("b"), remove("b")), (true, false));
+        let scene = scene.restarted();
+        assert_eq!(set(&scene, "b", handler()), 3);
+        let add = |kind| block_on(scene.engine.add_handler(name(kind), handler())).expect("added");
+        assert_eq!((add("b"), add("c")), (None, Some(4)));
+        let all = block_on(scene.engine.handlers()).expect("handlers");
+        let ids: Vec<_> = all.iter().map(|(kind, it)| (kind.to_string(), it.handler.id)).collect();
+        assert_eq!(ids, [("a".into(), 1), ("b".into(), 3), ("c".into(), 4)]);
+    });
+}
+
+#[test]
+fn what_is_built_in_is_not_counted_and_keeps_its_number() {
+    on_both(|scene| {
+        let built_in = || Handler { id: BUILT_IN, ..handler() };
+        assert_eq!(set(scene, "in", built_in()), BUILT_IN);
+        assert_eq!(set(scene, "a", handler()), 1);
+        assert_eq!(set(scene, "in", handler()), BUILT_IN, "the same one");
+        assert_eq!(set(&scene.restarted(), "b", handler()), 2);
+    });
+}
+
+#[test]
+fn a_job_says_which_handler_it_was_pushed_for() {
+    on_both(|scene| {
+        set(scene, "b", handler());
+        let number = set(scene, "a", Handler { next: vec![follow("b")], ..handler() });
+        let id = scene.push(unsaid("a"));
+        assert_eq!(scene.get(id).spec.labels[HANDLER], number.to_string());
+        let job = fetch_handled(scene).remove(0);
+        give(scene, &job, Payload::json("1"));
+        let next = fetch_handled(scene).remove(0);
+        assert_eq!(next.spec.labels[HANDLER], "1", "so does one that follows");
+        let other = scene.push(Spec::new(name("q"), name("nobody's"), Payload::json("1")));
+        assert!(scene.get(other).spec.labels.is_empty());
+    });
+}
+
+#[test]
+fn a_handler_says_what_the_pusher_left_unsaid() {
+    on_both(|scene| {
+        let mut handler = handler();
+        handler.timeout = Some(SECOND);
+        handler.retry.max_attempts = Some(2);
+        handler.results.success = true;
+        set(scene, "k", handler);
+        let id = scene.push(unsaid("k"));
+        let said = Spec::new(name("q"), name("k"), Payload::json("1"));
+        let other = scene.push(said);
+        let spec = scene.get(id).spec;
+        assert_eq!((&spec.queue, spec.timeout), (&name("default"), Some(SECOND)));
+        assert_eq!(spec.retry.max_attempts, Some(2));
+        assert!(matches!(spec.keep, Keep::For(_)));
+        let spec = scene.get(other).spec;
+        assert_eq!((&spec.queue, spec.timeout, spec.keep), (&name("q"), None, Keep::Discard));
+    });
+}
+
+#[test]
+fn a_change_of_handlers_reaches_whoever_waits_at_once() {
+    on_both(|scene| {
+        scene.push(Spec::new(name("default"), name("k"), Payload::json("1")));
+        let ask = Fetch { wait: HOUR, ..handled("default") };
+        let mut waits = Task::waiting(scene.engine.fetch(ask));
+        set(scene, "other", handler());
+        assert!(waits.poll_if_woken().is_none(), "nothing for it");
+        set(scene, "k", handler());
+        let jobs = waits.poll_if_woken().expect("it was woken").expect("fetched");
+        assert_eq!(jobs.len(), 1);
+        block_on(scene.engine.remove_handler(name("k"))).expect("removed");
+        scene.push(Spec::new(name("default"), name("k"), Payload::json("1")));
+        assert_eq!(fetch_handled(scene), []);
+        scene.push(Spec::new(name("default"), name("other"), Payload::json("1")));
+        assert_eq!(fetch_handled(scene).len(), 1);
+    });
+}
+
+#[test]
+fn whoever_waits_for_other_kinds_is_woken_past_one_who_waits_for_handlers() {
+    let scene = Scene::memory();
+    set(&scene, "k", handler());
+    let hour = |ask| Fetch { wait: HOUR, ..ask };
+    let _handled = Task::waiting(scene.engine.fetch(hour(handled("default"))));
+    let kinds = Some(vec![name("other")]);
+    let mut plain = Task::waiting(scene.engine.fetch(hour(Fetch { kinds, ..ask("default") })));
+    scene.push(Spec::new(name("default"), name("other"), Payload::json("1")));
+    assert!(plain.poll_if_woken().is_some());
+}
+
+#[test]
+fn what_comes_out_is_given_to_the_next_in_the_same_write() {
+    on_both(|scene| {
+        set(scene, "b", Handler { timeout: Some(SECOND), ..handler() });
+        set(scene, "a", Handler { next: vec![follow("b"), follow("nobody")], ..handler() });
+        let id =
+            scene.push(NewJob { spec: Spec { priority: -3, ..unsaid("a").spec }, ..unsaid("a") });
+        let job = fetch_handled(scene).remove(0);
+        give(scene, &job, joined(&[b"one", b"", b"two"]));
+        let jobs = fetch_handled(scene);
+        let told: Vec<_> = jobs.iter().map(|job| &*job.spec.payload.bytes).collect();
+        assert_eq!(told, [b"one", b"two"]);
+        for (n, job) in (0..).zip(&jobs) {
+            assert_eq!((job.spec.parent, job.spec.priority), (Some((id, n)), -3));
+            assert_eq!((&job.spec.kind, job.spec.timeout), (&name("b"), Some(SECOND)));
+        }
+    });
+}
+
+#[test]
+fn who_is_to_hear_of_a_death_hears_of_every_sort() {
+    on_both(|scene| {
+        let mut tries = handler();
+        tries.on_failure = vec![Follow { kind: name("tell"), gives: Gives::Summary }];
+        tries.retry.max_attempts = Some(1);
+        tries.timeout = Some(SECOND);
+        set(scene, "a", tries);
+        set(scene, "tell", handler());
+        scene.push(unsaid("a"));
+        scene.push(unsaid("a"));
+        let jobs = fetch_handled(scene);
+        die(scene, &jobs[0]);
+        scene.pass(SECOND);
+        let told = fetch_handled(scene);
+        let texts: Vec<_> =
+            told.iter().map(|job| String::from_utf8_lossy(&job.spec.payload.bytes)).collect();
+        assert_eq!(texts.len(), 2);
+        assert!(texts[0].contains(r#""error":"no""#), "{}", texts[0]);
+        assert!(texts[1].contains(r#""error":"timed out""#), "{}", texts[1]);
+        // A death that is looked at again is no second one.
+        scene.act(jobs[0].id, &crore::act::Act::Delete);
+        assert_eq!(fetch_handled(scene), []);
+    });
+}
+
+#[test]
+fn a_run_that_is_retried_by_hand_has_no_second_next_one() {
+    on_both(|scene| {
+        set(scene, "a", Handler { every: Some(SECOND), ..handler() });
+        let first = scene.push(unsaid("a"));
+        let mut dead = first;
+        for _ in 0..3 {
+            let job = fetch_handled(scene).pop().expect("a run");
+            die(scene, &job);
+            for id in [first, dead] {
+                scene.act(id, &crore::act::Act::Retry);
+                fetch_handled(scene).iter().for_each(|again| die(scene, again));
+            }
+            dead = job.id;
+            scene.pass(SECOND);
+        }
+        assert_eq!(fetch_handled(scene).len(), 1);
+    });
+}
+
+#[test]
+fn a_key_that_outlives_its_job_ends_no_chain() {
+    for hold in [Hold::Window, Hold::UntilSuccess, Hold::UntilStart] {
+        let scene = Scene::memory();
+        set(&scene, "a", Handler { every: Some(SECOND), ..handler() });
+        let mut first = unsaid("a");
+        first.spec.unique = Some(Unique { key: "once".into(), hold, window: Some(HOUR) });
+        scene.push(first);
+        for _ in 0..3 {
+            let job = fetch_handled(&scene).pop().expect("a run");
+            die(&scene, &job);
+            scene.pass(SECOND);
+        }
+    }
+}
+
+#[test]
+fn a_host_is_given_what_its_runners_run_and_nothing_else() {
+    on_both(|scene| {
+        set(scene, "a", handler());
+        set(scene, "b", Handler { runner: name("http"), ..handler() });
+        scene.push(unsaid("a"));
+        scene.push(unsaid("b"));
+        let by = |runner: &str| {
+            let ask = Fetch { handled: Some(vec![name(runner)]), ..handled("default") };
+            let jobs = block_on(scene.engine.fetch(ask)).expect("fetched");
+            jobs.into_iter().map(|job| job.spec.kind.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (by("docker"), by("http"), by("command")),
+            (vec![], vec!["b".into()], vec!["a".into()])
+        );
+    });
+}
+
+#[test]
+fn the_schedule_of_a_handler_is_changed_through_the_handler_alone() {
+    let scene = Scene::memory();
+    let removed = block_on(scene.engine.remove_schedule(name("handler:a")));
+    assert!(matches!(removed, Err(crore::Error::Refused { .. })), "{removed:?}");
+}
+
+#[test]
+fn much_that_came_out_is_cut_in_a_summary() {
+    let scene = Scene::memory();
+    set(&scene, "b", handler());
+    let next = vec![Follow { kind: name("b"), gives: Gives::Summary }];
+    set(&scene, "a", Handler { next, ..handler() });
+    scene.push(unsaid("a"));
+    let job = fetch_handled(&scene).remove(0);
+    give(&scene, &job, Payload::new(Encoding::Text, "\u{7}\u{fc}".repeat(300_000).into_bytes()));
+    let told = fetch_handled(&scene).pop().expect("it was told");
+    assert!(told.spec.payload.bytes.len() < scene.engine.caps().payload_bytes);
+}
+
+#[test]
+fn what_cannot_be_passed_on_is_a_failure_of_the_job() {
+    let scene = Scene::memory();
+    set(&scene, "b", handler());
+    set(&scene, "a", Handler { next: vec![follow("b")], ..handler() });
+    let id = scene.push(unsaid("a"));
+    let job = fetch_handled(&scene).remove(0);
+    let items = vec![&b"x"[..]; scene.engine.caps().batch_jobs + 1];
+    give(&scene, &job, joined(&items));
+    let job = scene.get(id);
+    assert_eq!(job.live.state, State::Dead);
+    let error = job.live.history[0].error.clone().unwrap_or_default();
+    assert!(error.starts_with("what it gave cannot be passed on: "), "{error}");
+    assert_eq!(fetch_handled(&scene), []);
+}
+
+#[test]
+fn a_job_that_repeats_keeps_its_phase_and_its_key_whatever_becomes_of_its_runs() {
+    on_both(|scene| {
+        scene.pass(SECOND.times(1000));
+        set(scene, "a", Handler { every: Some(SECOND.times(3)), ..handler() });
+        let mut first = unsaid("a");
+        first.due = When::At(Time::from_millis(1000));
+        let unique = Unique { key: "once".into(), hold: Hold::UntilEnd, window: None };
+        first.spec.unique = Some(unique);
+        scene.push(first);
+        let mut last = None;
+        for round in 0..4 {
+            let job = fetch_handled(scene).pop().expect("a run");
+            assert_ne!(Some(job.id), last, "a job of its own");
+            last = Some(job.id);
+            assert_eq!(job.spec.labels[PHASE], "1000");
+            assert_eq!(&*job.spec.payload.bytes, b"1");
+            scene.pass(SECOND.times(4));
+            match round % 2 {
+                0 => give(scene, &job, Payload::new(Encoding::Text, &b"x"[..])),
+                _ => die(scene, &job),
+            }
+            assert_eq!(fetch_handled(scene), [], "it is not yet due");
+            scene.pass(SECOND.times(3));
+        }
+        let job = fetch_handled(scene).pop().expect("a run");
+        assert_eq!(job.live.due.as_millis() % 3000, 1000);
+        // A run that is retried by hand has had its next one.
+        let query = Query { state: State::Dead, queue: None, kind: None, after: None, n: 1 };
+        let dead = block_on(scene.engine.list(query)).expect("listed").jobs[0].id;
+        scene.act(dead, &crore::act::Act::Retry);
+        let retried = fetch_handled(scene).pop().expect("a run");
+        give(scene, &retried, Payload::new(Encoding::Text, &b"x"[..]));
+        scene.pass(SECOND.times(3));
+        assert_eq!(fetch_handled(scene), [], "the one that runs is the only one");
+        // Who cancels a run ends it all.
+        scene.act(job.id, &crore::act::Act::Cancel);
+        scene.finish(&job, Outcome::Cancel);
+        scene.pass(HOUR);
+        assert_eq!(fetch_handled(scene), []);
+    });
+}
+
+#[test]
+fn a_schedule_leaves_to_the_handler_what_it_does_not_say() {
+    let scene = Scene::memory();
+    set(&scene, "a", handler());
+    let timing = crore::core::schedule::Timing::parse("timing", "every 5s").expect("good");
+    let missed = crore::core::schedule::Missed::Once;
+    let set = scene.engine.set_schedule(name("s"), timing, missed, unsaid("a"));
+    block_on(set).expect("set");
+    scene.pass(SECOND.times(5));
+    assert_eq!(fetch_handled(&scene).len(), 1);
+}
+
+#[test]
+fn a_handler_may_have_a_schedule_which_comes_and_goes_with_it() {
+    on_both(|scene| {
+        let timing = crore::core::schedule::Timing::parse("timing", "every 5s").expect("good");
+        let missed = crore::core::schedule::Missed::Once;
+        let planned = Planned { timing, missed, payload: serde_json::json!({ "a": 1 }) };
+        let with = Handler { schedule: Some(planned), ..handler() };
+        set(scene, "a", with.clone());
+        scene.pass(SECOND.times(4));
+        // To say the same again does not put it off.
+        set(scene, "a", with);
+        scene.pass(SECOND);
+        let [job] = &fetch_handled(scene)[..] else { panic!("one job") };
+        assert_eq!(&*job.spec.payload.bytes, br#"{"a":1}"#);
+        set(scene, "a", handler());
+        scene.pass(SECOND.times(20));
+        assert_eq!(fetch_handled(scene), []);
+        assert_eq!(block_on(scene.engine.schedules()).expect("schedules").len(), 0);
+    });
+}
+
+#[test]
+fn what_is_no_handler_is_refused_by_its_field() {
+    let scene = Scene::memory();
+    let mut bad = handler();
+    bad.timeout = Some(crore::core::Span::ZERO);
+    for (kind, handler, field) in [("a", bad, "timeout"), ("crore.handlers", handler(), "kind")] {
+        let refused = block_on(scene.engine.set_handler(name(kind), handler));
+        let Err(crore::Error::Invalid(invalid)) = refused else { panic!("{refused:?}") };
+        assert_eq!(invalid.field, field);
+    }
+}
