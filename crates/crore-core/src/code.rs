@@ -43,6 +43,8 @@ codes! {
     KeyTooLong = "key-too-long",
     /// A key (unique key, client id, trace context) contains a control character.
     KeyControl = "key-control",
+    /// A unique key begins with `crore.`, as only those of crore itself may.
+    KeyReserved = "key-reserved",
     /// A payload or result is larger than the cap.
     PayloadTooLarge = "payload-too-large",
     /// A payload or result is not what its encoding says, or is nested too deep.

@@ -10,8 +10,8 @@ use crate::job::{Keep, Needs, Spec, When};
 use crate::time::{Span, Time};
 use crate::unique::Hold;
 
-/// What the names of labels begin with that are crore's own.
-pub const OWN_LABELS: &str = "crore.";
+/// What labels and unique keys begin with that are crore's own.
+pub const OWN: &str = "crore.";
 
 /// A job that is not stored yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -175,14 +175,15 @@ impl NewJob {
     /// Checks a job that somebody brings: every field, and that he says nothing that is crore's own to say.
     pub fn check_brought(&self, caps: &Caps, now: Time) -> Result<(), Invalid> {
         self.check(caps, now)?;
-        match self.spec.labels.keys().find(|name| name.starts_with(OWN_LABELS)) {
-            None => Ok(()),
-            Some(name) => {
-                let name = excerpt(name);
-                let message = format!("label `{name}`: names with `{OWN_LABELS}` are crore's own");
-                Err(Invalid::new(Code::LabelRange, "labels", message))
-            }
+        if let Some(name) = self.spec.labels.keys().find(|name| name.starts_with(OWN)) {
+            let message = format!("label `{}`: names with `{OWN}` are crore's own", excerpt(name));
+            return Err(Invalid::new(Code::LabelRange, "labels", message));
         }
+        if self.spec.unique.as_ref().is_some_and(|unique| unique.key.starts_with(OWN)) {
+            let message = format!("keys that begin with `{OWN}` are crore's own");
+            return Err(Invalid::new(Code::KeyReserved, "unique.key", message));
+        }
+        Ok(())
     }
 
     /// Checks every field against the caps. `now` is only needed for how far ahead a job is due.
@@ -245,7 +246,7 @@ impl NewJob {
         }
         let labels = &self.spec.labels;
         // What crore adds of its own takes nobody's room.
-        let n = labels.keys().filter(|name| !name.starts_with(OWN_LABELS)).count();
+        let n = labels.keys().filter(|name| !name.starts_with(OWN)).count();
         if n > caps.labels {
             let message = format!("{n} labels, at most {} are allowed", caps.labels);
             return Err(Invalid::new(Code::LabelRange, "labels", message));
@@ -327,7 +328,7 @@ mod tests {
             job.spec.labels = names.into_iter().map(|name| (name, String::new())).collect();
             job
         };
-        let (caps, own) = (Caps::default(), format!("{OWN_LABELS}x"));
+        let (caps, own) = (Caps::default(), format!("{OWN}x"));
         let brought = |job: &NewJob| job.check_brought(&caps, NOW).map_err(|bad| bad.field);
         assert_eq!(brought(&labelled(vec!["crore".to_owned()])), Ok(()));
         assert_eq!(brought(&labelled(vec![own.clone()])), Err("labels".to_owned()));
@@ -335,6 +336,20 @@ mod tests {
         assert_eq!(labelled(many.collect()).check(&caps, NOW), Ok(()));
         let too_many = (0..=caps.labels).map(|n| n.to_string());
         assert!(labelled(too_many.collect()).check(&caps, NOW).is_err());
+    }
+
+    #[test]
+    fn a_unique_key_of_our_own_is_refused_where_somebody_brings_it() {
+        let caps = Caps::default();
+        for (key, expected) in
+            [("crore", None), ("crore.chain:1", is(Code::KeyReserved, "unique.key"))]
+        {
+            let mut job = job();
+            job.spec.unique = Some(Unique { key: key.into(), hold: Hold::UntilEnd, window: None });
+            let brought = job.check_brought(&caps, NOW).err().map(|bad| (bad.code, bad.field));
+            assert_eq!(brought, expected);
+            assert_eq!(job.check(&caps, NOW), Ok(()), "crore itself may");
+        }
     }
 
     #[test]

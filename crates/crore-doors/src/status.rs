@@ -15,6 +15,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::KeyEmpty
         | Code::KeyTooLong
         | Code::KeyControl
+        | Code::KeyReserved
         | Code::PayloadMalformed
         | Code::BatchReference
         | Code::TimeRange

@@ -82,6 +82,7 @@ fn bad_fields() -> Vec<(Value, u16, &'static str, &'static str)> {
         (json!({"read_once": true}), 400, "malformed", "read_once"),
         (json!({"unique": {"key": ""}}), 400, "key-empty", "unique.key"),
         (json!({"unique": {"key": long(257)}}), 400, "key-too-long", "unique.key"),
+        (json!({"unique": {"key": "crore.chain:1"}}), 400, "key-reserved", "unique.key"),
         (json!({"unique": {"key": "k", "hold": "window"}}), 400, "time-range", "unique.window"),
         (json!({"unique": {"key": "k", "window": "0s"}}), 400, "time-range", "unique.window"),
         (json!({"unique": {}}), 400, "malformed", "unique.key"),

@@ -49,11 +49,12 @@ pub(super) struct Pipes {
 }
 
 impl Leader {
-    /// Starts it, in a process group of its own. This blocks until the program runs.
+    /// Starts it, in a process group of its own. This blocks until the program runs, or was let through the gate with
+    /// its limits.
     pub(super) fn start(
         command: &mut Command,
         mark: Mark,
-        limits: Limits,
+        gate: Option<Limits>,
         grace: Duration,
     ) -> io::Result<(Self, Pipes)> {
         guard::post();
@@ -78,7 +79,7 @@ impl Leader {
         };
         let process = Process { child, handle, tree, started, _listed: listed };
         let leader = Self { process: Some(process), grace, is_last: false };
-        if !limits.is_none() {
+        if let Some(limits) = gate {
             limits.set(pid)?;
         }
         Ok((leader, pipes))

@@ -14,11 +14,12 @@ use tokio::time::timeout;
 use super::arguments::arguments;
 use super::environment::Environment;
 use super::leader::{Leader, Pipes};
-use super::limits::GATE;
+use super::limits::{GATE, Limits};
 use super::mark::Mark;
 use super::options::Options;
 use super::settings::{Give, Settings};
 use super::streams::{Keep, feed, read};
+use super::tree::is_reaper;
 use super::{program, report};
 use crate::context::Context;
 use crate::mask::Masks;
@@ -85,7 +86,8 @@ async fn start(
         let args = arguments(&settings, &task.payload)?;
         let (program, args) = program_and_args(&settings, &options, args)?;
         let not_started = |error| report::not_started(&error, &program, &settings);
-        let mut command = command(&settings, &program, args).map_err(not_started)?;
+        let gate = gate(settings.limits);
+        let mut command = command(&program, args, gate).map_err(not_started)?;
         command.env_clear().envs(&environment.variables);
         let is_fed = settings.payload == Give::Stdin && !task.payload.bytes.is_empty();
         command.stdin(if is_fed { Stdio::piped() } else { Stdio::null() });
@@ -95,7 +97,7 @@ async fn start(
         }
         let grace = Duration::from(settings.grace.0);
         let (leader, pipes) =
-            Leader::start(&mut command, mark, settings.limits, grace).map_err(not_started)?;
+            Leader::start(&mut command, mark, gate, grace).map_err(not_started)?;
         Ok(Started { leader, pipes, masks: environment.masks })
     });
     started.await.unwrap_or_else(|error| Err(Failure::other(format!("the start failed: {error}"))))
@@ -113,10 +115,21 @@ fn program_and_args(
     Ok((PathBuf::from("/bin/sh"), script.into_iter().chain(args).collect()))
 }
 
+/// The limits that a program waits for at the [`GATE`], if it does. It also waits where the host is the parent of all
+/// orphans: what it starts is marked then, all of it, and nobody else waits for those that end.
+fn gate(limits: Limits) -> Option<Limits> {
+    let marks_all = || is_reaper() && Path::new(GATE[0]).exists();
+    (!limits.is_none() || marks_all()).then_some(limits)
+}
+
 /// The program itself, or the gate at which it is given its limits. What is wrong with a program
 /// behind a gate the system would not tell.
-fn command(settings: &Settings, program: &Path, args: Vec<String>) -> io::Result<process::Command> {
-    if settings.limits.is_none() {
+fn command(
+    program: &Path,
+    args: Vec<String>,
+    gate: Option<Limits>,
+) -> io::Result<process::Command> {
+    if gate.is_none() {
         let mut command = process::Command::new(program);
         command.args(args);
         return Ok(command);

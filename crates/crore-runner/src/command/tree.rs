@@ -16,8 +16,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, child_subreaper, getpid, kill_process_group,
-    pidfd_open, pidfd_send_signal, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, child_subreaper, getpid, kill_process,
+    kill_process_group, pidfd_open, pidfd_send_signal, waitid,
 };
 
 use super::mark::Mark;
@@ -98,6 +98,10 @@ impl Tree {
     /// Kills all of it, the leader too, and waits until it is gone: until two looks in a row have
     /// found nothing, as one alone may just miss who forks and ends.
     pub(super) fn kill(&self, reach: Reach) {
+        // By itself, as it may have gone to another group. What it has left is an orphan once it is dead.
+        let _ = kill_process(self.leader, Signal::KILL);
+        self.signal_group(Signal::KILL);
+        let _ = waitid(WaitId::Pid(self.leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
         let mut quiet = 0;
         for _ in 0..MAX_ROUNDS {
             let found = self.find(reach);
@@ -194,7 +198,7 @@ fn waits_for(pid: i32, how: WaitIdOptions) -> bool {
 }
 
 /// Whether orphans become children of this process.
-fn is_reaper() -> bool {
+pub(super) fn is_reaper() -> bool {
     getpid() == Pid::INIT || child_subreaper().is_ok_and(|is_one| is_one.is_some())
 }
 

@@ -3,7 +3,7 @@
 use crore::block_on;
 use crore::core::handler::{HANDLER, MAX_FORMERLY};
 use crore::core::machine::{Outcome, Report};
-use crore::core::push::OWN_LABELS;
+use crore::core::push::OWN;
 use crore::core::schedule::{Missed, Timing};
 use crore::core::{Code, Handler, NewJob, Payload, Spec, State};
 use crore::fetch::Fetch;
@@ -121,7 +121,7 @@ fn labelled(label: &str) -> NewJob {
 #[test]
 fn labels_of_our_own_are_refused_from_whoever_brings_a_job() {
     on_both(|scene| {
-        let own = format!("{OWN_LABELS}phase");
+        let own = format!("{OWN}phase");
         let taken = scene.push_all(vec![labelled("phase"), labelled(&own)]);
         let [Taken::New(_), Taken::Invalid(invalid)] = &taken[..] else { panic!("{taken:?}") };
         assert_eq!((invalid.code, invalid.field.as_str()), (Code::LabelRange, "jobs[1].labels"));

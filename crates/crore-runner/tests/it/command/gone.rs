@@ -92,6 +92,32 @@ async fn no_daemon_stays() {
 }
 
 #[tokio::test]
+async fn those_that_end_at_once_are_waited_for_by_a_host_that_is_the_parent_of_all_orphans() {
+    set_child_subreaper(Some(Pid::INIT)).expect("anybody may");
+    // They drop all that they could be known by, and are gone before anybody has looked.
+    let script = "for i in 1 2 3 4 5 6 7 8; do (env -i setsid true &); done";
+    for _ in 0..20 {
+        let settings = json!({ "program": script, "shell": true });
+        timeout(SOON, run(&settings, b"")).await.expect("it ends").expect("it went well");
+        assert_eq!(zombies(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_leader_that_left_its_group_is_ended_too() {
+    let script = "setpgrp(0, getpgrp(getppid)); $| = 1; $SIG{TERM} = 'IGNORE'; print qq(ready\\n); sleep 1000";
+    let settings = json!({ "program": "perl", "args": ["-e", script], "grace": "50ms" });
+    let (ear, runner) = (Ear::default(), command(&settings).await);
+    let (task, context) = (task(b""), ear.context());
+    let stop = async {
+        ear.hear("ready").await;
+        ear.stop.cancel();
+    };
+    let ran = timeout(SOON, async { tokio::join!(runner.run(&task, &context), stop) }).await;
+    assert_eq!(ran.expect("it ends").0.expect_err("it was stopped").class, Class::Stopped);
+}
+
+#[tokio::test]
 async fn what_is_stopped_is_asked_to_end_and_may_tidy_up() {
     let script = "trap 'echo tidied; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
     let ear = Ear::default();
