@@ -269,7 +269,7 @@ impl Handler {
         &self,
         job: &Job,
         end: End<'_>,
-        now: Time,
+        (now, most): (Time, usize),
         known: impl Fn(&Name) -> Option<&'a Self>,
     ) -> Vec<NewJob> {
         let follows = match end {
@@ -280,6 +280,9 @@ impl Handler {
         for follow in follows {
             let Some(handler) = known(&follow.kind) else { continue };
             for payload in payloads(job, end, now, follow.gives) {
+                if jobs.len() > most {
+                    return jobs;
+                }
                 let mut spec = handler.job(follow.kind.clone(), payload);
                 spec.priority = job.spec.priority;
                 if handler.inherits_timeout && handler.timeout.is_none() {

@@ -10,6 +10,11 @@ use crore_plugin::abi::{self, Buffer, Outcome, Surroundings};
 use crate::frame::{Answer, Class};
 use crate::library::Functions;
 
+unsafe extern "C" {
+    /// Where the C library keeps its standard output.
+    static stdout: *mut libc::FILE;
+}
+
 /// Bytes of an error's text that are passed on.
 const MOST_TEXT: u64 = 4 << 10;
 
@@ -66,9 +71,9 @@ impl Instance {
         let answer = unsafe { read(word, &outcome, max_output) };
         // SAFETY: everything was copied out, and it is freed once.
         unsafe { (self.functions.free_result)(&mut outcome) };
-        // SAFETY: it flushes all streams of the C library, and may be called at any time. What was
-        // printed during a run is heard before its answer.
-        unsafe { libc::fflush(std::ptr::null_mut()) };
+        // SAFETY: the C library's own stream, which is there as long as the process. What was printed during a run is
+        // heard before its answer. Not all streams: that would wait for a thread that reads from one.
+        unsafe { libc::fflush(stdout) };
         answer
     }
 

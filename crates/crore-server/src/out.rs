@@ -131,7 +131,7 @@ fn table(columns: &[Column], rows: &[Value]) -> Table {
     table.set_header(columns.iter().map(|(head, _)| *head));
     for row in rows {
         let cells = columns.iter().map(|(_, pointer)| match row.pointer(pointer) {
-            Some(value) if !is_empty(value) => cell(value, WIDEST),
+            Some(value) if !is_empty(value) => cell(&listed(value), WIDEST),
             _ => "-".to_owned(),
         });
         table.add_row(cells);
@@ -147,14 +147,21 @@ fn pad(mut table: Table) -> Table {
     table
 }
 
+/// Names in a column are read without their brackets.
+fn listed(value: &Value) -> Value {
+    match value {
+        Value::Array(items) if items.iter().all(Value::is_string) => {
+            items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ").into()
+        }
+        value => value.clone(),
+    }
+}
+
 /// A value in a cell. What workers and pushers wrote may hold anything: nothing of it may steer the
 /// terminal.
 fn cell(value: &Value, widest: usize) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
-        Value::Array(items) if items.iter().all(Value::is_string) => {
-            items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
-        }
         value => value.to_string(),
     };
     let harmless = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
@@ -181,7 +188,8 @@ mod tests {
 
     #[test]
     fn names_in_a_cell_are_told_as_people_do() {
-        assert_eq!(cell(&json!(["mail", "sms"]), 60), "mail, sms");
+        assert_eq!(cell(&listed(&json!(["mail", "sms"])), 60), "mail, sms");
+        assert_eq!(cell(&json!(["mail", "sms"]), 60), "[\"mail\",\"sms\"]");
         assert_eq!(cell(&json!([1, "a"]), 60), "[1,\"a\"]");
     }
 

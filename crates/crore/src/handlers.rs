@@ -131,8 +131,9 @@ impl Engine {
     }
 
     /// Gives a handler another kind, and says anew what it is; `false`: it was changed meanwhile, or
-    /// the other kind has a handler. Jobs of its old kind that wait are still its own, in the same write: they
-    /// are run by it, unless they were pushed for another handler that has the old kind by then.
+    /// the other kind has a handler. Jobs of its old kind that wait are still its own: they
+    /// are run by it, unless they were pushed for another handler that has the old kind by then. It is two writes: a
+    /// server that is killed between them leaves the handler under both kinds, with one number.
     pub async fn rename_handler(
         &self,
         (from, revision): (Name, Revision),
@@ -321,8 +322,13 @@ impl Inner {
         let Some((_, known)) = book.of_kind(&job.spec.kind) else { return };
         known.handler.fill_in(&mut job.spec, job.unsaid);
         job.spec.labels.insert(HANDLER.to_owned(), known.handler.id.to_string());
-        if let (Some(_), When::At(due)) = (known.handler.every, job.due) {
-            let phase = || due.as_millis().to_string();
+        let first = match job.due {
+            When::Now | When::Keep => None,
+            When::After(span) => Some(self.now().after(span)),
+            When::At(due) => Some(due),
+        };
+        if let (Some(_), Some(first)) = (known.handler.every, first) {
+            let phase = || first.as_millis().to_string();
             job.spec.labels.entry(PHASE.to_owned()).or_insert_with(phase);
         }
     }

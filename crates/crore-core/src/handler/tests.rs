@@ -49,7 +49,9 @@ fn a_follower_has_the_timeout_of_the_one_before_only_if_it_says_so_and_has_none(
         let known: BTreeMap<Name, Handler> = [(name("a"), next)].into();
         let handler = Handler { next: vec![follow("a", Gives::Items)], ..handler() };
         let end = End::Done(Some(&result));
-        handler.follow_ups(&first, end, Time::from_millis(0), |kind| known.get(kind)).remove(0)
+        handler
+            .follow_ups(&first, end, (Time::from_millis(0), 1000), |kind| known.get(kind))
+            .remove(0)
     };
     assert_eq!(followed(handler()).spec.timeout, None);
     let inherits = Handler { inherits_timeout: true, ..handler() };
@@ -89,11 +91,24 @@ fn each_item_that_is_not_empty_becomes_a_job_of_each_handler_that_is_known() {
     let result = joined(&[b"one", b"", b"\xff"]);
     let handler = Handler { next, ..handler() };
     let end = End::Done(Some(&result));
-    let jobs =
-        handler.follow_ups(&job("k", &[]), end, Time::from_millis(0), |kind| known.get(kind));
+    let jobs = handler
+        .follow_ups(&job("k", &[]), end, (Time::from_millis(0), 1000), |kind| known.get(kind));
     let told: Vec<_> = jobs.iter().map(|job| (&*job.spec.payload.bytes, &job.spec.kind)).collect();
     assert_eq!(told, [(&b"one"[..], &name("a")), (&b"\xff"[..], &name("a"))]);
     assert!(jobs.iter().all(|job| job.spec.priority == 7 && job.spec.queue == name("default")));
+}
+
+#[test]
+fn no_more_jobs_are_made_than_show_that_there_are_too_many() {
+    let next = [follow("a", Gives::Items), follow("b", Gives::Items)].to_vec();
+    let known: BTreeMap<Name, Handler> = [(name("a"), handler()), (name("b"), handler())].into();
+    let result = joined(&[&b"x"[..]; 100]);
+    let (handler, end) = (Handler { next, ..handler() }, End::Done(Some(&result)));
+    let made = |most| {
+        let lookup = |kind: &Name| known.get(kind);
+        handler.follow_ups(&job("k", &[]), end, (Time::from_millis(0), most), lookup).len()
+    };
+    assert_eq!((made(10), made(99), made(200)), (11, 100, 200));
 }
 
 #[test]
@@ -111,7 +126,8 @@ fn who_follows_a_dead_job_is_told_why() {
     let known: BTreeMap<Name, Handler> = [(name("a"), handler())].into();
     let handler = Handler { on_failure, next: vec![follow("a", Gives::Items)], ..handler() };
     let now = Time::from_millis(12_000);
-    let jobs = handler.follow_ups(&job("k", &[]), End::Dead("no"), now, |kind| known.get(kind));
+    let jobs =
+        handler.follow_ups(&job("k", &[]), End::Dead("no"), (now, 1000), |kind| known.get(kind));
     let told: Vec<Value> = jobs
         .iter()
         .map(|job| serde_json::from_slice(&job.spec.payload.bytes).expect("JSON"))
@@ -127,8 +143,8 @@ fn who_follows_a_dead_job_is_told_why() {
 fn the_next_run_keeps_its_phase_however_late_the_last_one_ended() {
     let handler = Handler { every: Some(Span::from_secs(3)), ..handler() };
     let due = |job: &Job, now| {
-        let jobs =
-            handler.follow_ups(job, End::Done(None), Time::from_millis(now), |_| None::<&Handler>);
+        let jobs = handler
+            .follow_ups(job, End::Done(None), (Time::from_millis(now), 1000), |_| None::<&Handler>);
         let [next] = &jobs[..] else { panic!("{jobs:?}") };
         (next.due, next.spec.labels[PHASE].clone())
     };

@@ -112,7 +112,7 @@ fn read(ask: &JobRequest, kind: &Name, handler: &Handler, caps: &Caps) -> Result
     Ok(NewJob { due, ..spec.into() })
 }
 
-/// How long a run may take: 0 is without end, and so is what is longer than anything that could be told apart from it.
+/// How long a run may take: 0 is without end, and what is longer than the cap is the cap.
 fn timeout(said: Option<u64>, caps: &Caps) -> Option<Span> {
     match said {
         None => Some(TIMEOUT.min(caps.max_timeout)),

@@ -220,7 +220,7 @@ async fn numbers(
     let (mut ids, mut after) = (Vec::new(), None);
     loop {
         let (queue, kind) = (Some(queue.clone()), Some(kind.clone()));
-        let query = Query { state, queue, kind, after, n: doors.engine().caps().page };
+        let query = Query { state, queue, kind, after, n: AT_ONCE };
         let page = doors.engine().list(query).await?;
         ids.extend(page.jobs.iter().map(|job| job.id));
         after = page.next;

@@ -99,8 +99,14 @@ impl Service {
 async fn to_its_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, Status>> + Send + 'static,
 ) -> Result<T, Status> {
-    let done = tokio::spawn(work).await;
-    done.unwrap_or_else(|_| Err(Status::internal("what was to be done has panicked")))
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends.
+            Err(_) => Err(failed(crore::Error::Stopping)),
+        },
+    }
 }
 
 /// Says anew what a worker is.

@@ -109,6 +109,11 @@ impl Settings {
                     format!("`{name}` would get round the programs that `runners.programs` allows");
                 return Err(Invalid::new(Code::RunnerForbidden, field, message));
             }
+            // The shell at the gate of limits may be one that takes these for commands.
+            if name.starts_with("BASH_") || ["ENV", "SHELLOPTS", "PS4"].contains(&name.as_str()) {
+                let message = format!("`{name}` would tell the shell that sets limits what to run");
+                return Err(Invalid::new(Code::RunnerForbidden, field, message));
+            }
             if !value.is_reference() && value.resolve().is_ok_and(|text| text.contains('\0')) {
                 return Err(Invalid::new(Code::Malformed, field, "contains a zero byte"));
             }
@@ -194,6 +199,10 @@ mod tests {
             (
                 json!({ "program": "ls", "env": { "LD_PRELOAD": "/tmp/x" } }),
                 "settings.env.LD_PRELOAD",
+            ),
+            (
+                json!({ "program": "ls", "env": { "BASH_FUNC_kill%%": "() { id; }" } }),
+                "settings.env.BASH_FUNC_kill%%",
             ),
         ];
         for (settings, field) in cases {

@@ -13,6 +13,9 @@ use super::registry::Registry;
 use crate::output::{Stderr, Success, grace, max_output};
 use crate::secret::Secret;
 
+/// What an engine gives at the least.
+const LEAST_MEMORY: u64 = 6 << 20;
+
 /// The settings of a handler whose jobs are containers.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -133,7 +136,8 @@ impl Settings {
         if network == "none" {
             return Ok(());
         }
-        if network == "host" || network.starts_with("container:") || network.is_empty() {
+        // A name has neither: with them engines are asked for the network of others, or of a path.
+        if network == "host" || network.is_empty() || self.network.contains([':', '/']) {
             let message = format!("`{network}` is no network that a container may have here");
             return forbidden("network", message);
         }
@@ -151,6 +155,10 @@ impl Settings {
         let most = &options.limits;
         if self.cpus.is_some_and(|cpus| !(0.001..=1e6).contains(&cpus)) {
             return malformed("cpus", "it is no number of processors".to_owned());
+        }
+        // None means all that there is, to an engine.
+        if self.memory.is_some_and(|memory| memory.0 < LEAST_MEMORY) {
+            return malformed("memory", "no engine gives less than 6MiB".to_owned());
         }
         if self.pids == Some(0) {
             return malformed("pids", "it is no number of processes".to_owned());
@@ -239,6 +247,8 @@ mod tests {
             (json!({ "image": "evil/alpine:3" }), "settings.image", forbidden),
             (with(json!({ "network": "host" })), "settings.network", forbidden),
             (with(json!({ "network": "container:x" })), "settings.network", forbidden),
+            (with(json!({ "network": "ns:/proc/1/ns/net" })), "settings.network", forbidden),
+            (with(json!({ "memory": "0" })), "settings.memory", Code::Malformed),
             (with(json!({ "network": "bridge" })), "settings.network", forbidden),
             (with(json!({ "memory": "65MiB" })), "settings.memory", forbidden),
             (with(json!({ "cpus": 2.5 })), "settings.cpus", forbidden),

@@ -6,6 +6,8 @@ mod reflect;
 mod settings;
 mod status;
 
+use std::io;
+
 use bytes::Bytes;
 use crore_core::{Encoding, Invalid, Span};
 use http::header::USER_AGENT;
@@ -115,7 +117,7 @@ impl Caller {
                 })?;
                 let message = from_json(method, task)?;
                 let answer = self.ask(message, headers, time).await.map_err(failed)?;
-                to_json(method, answer)
+                to_json(method, answer, self.plan.max_answer.0)
             }
         }
     }
@@ -145,7 +147,7 @@ fn from_json(method: &MethodDescriptor, task: &Task) -> Result<Bytes, Failure> {
 }
 
 /// What an answer says, in JSON.
-fn to_json(method: &MethodDescriptor, answer: Bytes) -> Result<Output, Failure> {
+fn to_json(method: &MethodDescriptor, answer: Bytes, most: u64) -> Result<Output, Failure> {
     let wrong = |why: String| {
         let output = method.output();
         let error = format!("the answer is no `{}`: {why}", output.full_name());
@@ -153,6 +155,33 @@ fn to_json(method: &MethodDescriptor, answer: Bytes) -> Result<Output, Failure> 
     };
     let message = DynamicMessage::decode(method.output(), answer);
     let message = message.map_err(|error| wrong(error.to_string()))?;
-    let json = serde_json::to_vec(&message).map_err(|error| wrong(error.to_string()))?;
+    // The other end has chosen the names too, so that there is no telling how long it is.
+    let most = usize::try_from(most.saturating_mul(MORE_IN_JSON)).unwrap_or(usize::MAX);
+    let mut json = Bounded { bytes: Vec::new(), most };
+    serde_json::to_writer(&mut json, &message).map_err(|error| wrong(error.to_string()))?;
+    let json = json.bytes;
     Ok(Output { items: vec![Item { encoding: Encoding::Json, bytes: json.into() }] })
+}
+
+/// How many times longer than its bytes an answer may be in JSON.
+const MORE_IN_JSON: u64 = 8;
+
+/// Bytes, up to so many.
+struct Bounded {
+    bytes: Vec<u8>,
+    most: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        if more.len() > self.most - self.bytes.len() {
+            return Err(io::Error::other("in JSON it is too large"));
+        }
+        self.bytes.extend_from_slice(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

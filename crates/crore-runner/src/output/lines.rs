@@ -27,6 +27,8 @@ pub(crate) struct Lines<'a> {
     line: Vec<u8>,
     /// Whether the rest of this line is left out.
     is_cut: bool,
+    /// Whether what comes next goes on with a line whose beginning was left out.
+    is_inside: bool,
     left_out: usize,
     budget: usize,
     filled: Instant,
@@ -35,7 +37,9 @@ pub(crate) struct Lines<'a> {
 impl<'a> Lines<'a> {
     pub(crate) fn new(context: &'a Context, masks: &'a Masks) -> Self {
         let (budget, filled) = (BURST, Instant::now());
-        Self { context, masks, line: Vec::new(), is_cut: false, left_out: 0, budget, filled }
+        let (is_cut, is_inside) = (false, false);
+        let (line, left_out) = (Vec::new(), 0);
+        Self { context, masks, line, is_cut, is_inside, left_out, budget, filled }
     }
 
     /// Takes what was read, and says what is whole.
@@ -48,6 +52,11 @@ impl<'a> Lines<'a> {
             let (part, rest) = read.split_at(next_line(read));
             read = rest;
             let is_whole = part.ends_with(b"\n");
+            // It may begin with the end of a secret, which nothing would mask.
+            if self.is_inside {
+                self.leave_out(part);
+                continue;
+            }
             self.add(part.strip_suffix(b"\n").unwrap_or(part));
             if is_whole {
                 self.say();
@@ -97,6 +106,8 @@ impl<'a> Lines<'a> {
     fn leave_out(&mut self, read: &[u8]) {
         self.left_out += self.line.len() + read.len();
         self.line.clear();
+        self.is_cut = false;
+        self.is_inside = !read.ends_with(b"\n");
     }
 
     fn has_budget(&mut self) -> bool {
@@ -169,6 +180,28 @@ mod tests {
             assert!(lines[0].len() <= MAX_LINE + '…'.len_utf8());
             assert!(!lines[0].contains("ve"), "{n}: {}", &lines[0][MAX_LINE - 20..]);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_part_of_a_secret_is_said_after_a_flood_that_ended_within_it() {
+        let mut masks = Masks::default();
+        masks.add("very-secret");
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let ear = Arc::clone(&heard);
+        let context = Context::new(CancellationToken::new(), move |said| {
+            if let Said::Line(line) = said {
+                ear.lock().expect("one thread").push(line);
+            }
+        });
+        let mut lines = Lines::new(&context, &masks);
+        lines.take(&b"0123456789\n".repeat(100_000));
+        lines.take(b"very-");
+        tokio::time::advance(std::time::Duration::from_secs(2)).await;
+        lines.take(b"secret\nnext\n");
+        lines.end();
+        let heard = heard.lock().expect("one thread");
+        assert!(!heard.iter().any(|line| line.contains("secret")), "{:?}", heard.last());
+        assert_eq!(heard.last().map(String::as_str), Some("next"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -21,7 +21,9 @@ impl Tail {
 
     pub(crate) fn take(&mut self, read: &[u8]) {
         let most = MAX_TAIL + self.spare;
-        let read = &read[read.len().saturating_sub(most)..];
+        let skipped = read.len().saturating_sub(most);
+        let read = &read[skipped..];
+        self.is_cut |= skipped > 0;
         self.bytes.extend_from_slice(read);
         if self.bytes.len() > most {
             self.bytes.drain(..self.bytes.len() - most);
@@ -65,6 +67,18 @@ mod tests {
             tail.take(&vec![b'y'; filler]);
             let text = tail.text(&masks);
             assert!(!text.contains(|c: char| c.is_ascii_digit()), "{filler}: {}", &text[..20]);
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_secret_stands_at_the_cut_of_what_came_at_once() {
+        let mut masks = Masks::default();
+        masks.add("0123456789");
+        for odd in 0..11 {
+            let mut tail = Tail::new(&masks);
+            tail.take(format!("{}{}", "0123456789\n".repeat(1000), "y".repeat(odd)).as_bytes());
+            let text = tail.text(&masks);
+            assert!(!text.contains(|c: char| c.is_ascii_digit()), "{odd}: {text}");
         }
     }
 }

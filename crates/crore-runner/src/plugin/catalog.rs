@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Options;
 use super::child::Child;
-use crate::runner::Failure;
+use crate::runner::{Class, Failure};
 
 /// Whoever may write there may have his code run.
 const OTHERS_MAY_WRITE: u32 = 0o022;
@@ -69,6 +69,10 @@ impl Catalog {
             Ok(child) => Some(child.name().to_owned()),
             Err(failure) => {
                 tracing::warn!(library = %path.display(), "not used as a plugin: {failure}");
+                // What may go better the next time is asked again then.
+                if failure.class == Class::Again {
+                    return None;
+                }
                 None
             }
         };

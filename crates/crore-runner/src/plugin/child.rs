@@ -106,7 +106,14 @@ impl Child {
     pub(super) async fn start(library: &Path, options: &Options) -> Result<Self, Failure> {
         let host = options.host.display();
         let mut child = Self::spawn(library, options).map_err(|error| {
-            Failure::fatal(format!("`{host}`, which runs plugins, cannot be started: {error}"))
+            let message = format!("`{host}`, which runs plugins, cannot be started: {error}");
+            match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
+                    Failure::fatal(message)
+                }
+                // The machine may have more to give later.
+                _ => Failure::again(message),
+            }
         })?;
         let limit = Duration::from_millis(options.start_timeout.as_millis());
         let library = library.display();

@@ -48,8 +48,8 @@ impl Ended {
         let told = told?;
         let (first, rest) = told.trim_start().split_once('\n').unwrap_or((told.trim(), ""));
         // What does not fit into the title stands whole below it.
-        let is_long = first.chars().nth(TITLE).is_some();
         let title = escaped(first.trim_end(), TITLE);
+        let is_long = title.len() < escaped(first.trim_end(), usize::MAX).len();
         let field =
             |title: &str, value: String| json!({ "title": title, "value": value, "short": true });
         let time = |title: &str, millis: Option<i64>| {
@@ -149,6 +149,9 @@ mod tests {
         assert_eq!((title.as_str(), text.len()), ("one", 38_000));
         let (_, title, text) = told(json!({ "output": long })).expect("told");
         assert_eq!((title.len(), text.len()), (250, 38_000));
+        let grown = format!("{}{}end", "x".repeat(230), "<".repeat(10));
+        let (_, title, text) = told(json!({ "output": grown })).expect("told");
+        assert!(!title.ends_with("end") && text.ends_with("end"), "{title} {text}");
         assert_eq!((escaped("a&b", 5).as_str(), escaped("a&b", 6).as_str()), ("a", "a&amp;"));
     }
 

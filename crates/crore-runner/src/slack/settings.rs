@@ -50,17 +50,20 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn read(settings: &Value, reach: &Reach) -> Result<Self, Invalid> {
         let said: Settings = read(settings)?;
-        let missing = |field: &str, message: &str| {
+        let wrong = |field: &str, message: &str| {
             Err(Invalid::new(Code::Malformed, format!("settings.{field}"), message))
         };
+        if said.timeout.is_some_and(|time| time.0.is_zero()) {
+            return wrong("timeout", "`0s` is no time to answer in");
+        }
         let place = match (said.webhook, said.token, said.channel) {
             (Some(_), Some(_), _) => {
-                return missing("webhook", "there is a `token` too; take one of them");
+                return wrong("webhook", "there is a `token` too; take one of them");
             }
-            (Some(_), None, Some(_)) => return missing("channel", "is chosen by the webhook"),
+            (Some(_), None, Some(_)) => return wrong("channel", "is chosen by the webhook"),
             (Some(webhook), None, None) => {
                 if said.api.is_some() {
-                    return missing("api", "is for a `token`, not for a webhook");
+                    return wrong("api", "is for a `token`, not for a webhook");
                 }
                 if !webhook.is_reference() {
                     let text = webhook.resolve().unwrap_or_default();
@@ -72,9 +75,9 @@ impl Plan {
                 let url = called("settings.api", said.api.as_deref().unwrap_or(API), reach)?;
                 Place::Api { url, token, channel }
             }
-            (None, Some(_), _) => return missing("channel", "a `token` needs a `channel`"),
+            (None, Some(_), _) => return wrong("channel", "a `token` needs a `channel`"),
             (None, None, _) => {
-                return missing("webhook", "there must be a `webhook`, or a `token`");
+                return wrong("webhook", "there must be a `webhook`, or a `token`");
             }
         };
         Ok(Self {

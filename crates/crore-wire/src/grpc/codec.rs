@@ -47,8 +47,12 @@ const REPORT: &[Field] = &[
     field(8, "on_done", size_of::<v1::NewJob>(), NEW_JOB),
     field(9, "on_dead", size_of::<v1::NewJob>(), NEW_JOB),
 ];
-const HELLO: &[Field] =
-    &[field(1, "queues", TEXT, &[]), field(2, "kinds", TEXT, &[]), field(8, "held", HELD, &[])];
+const HELLO: &[Field] = &[
+    field(1, "queues", TEXT, &[]),
+    field(2, "kinds", TEXT, &[]),
+    field(8, "held", HELD, &[]),
+    field(10, "runners", TEXT, &[]),
+];
 
 const PUSH: &[Field] = &[field(1, "jobs", size_of::<v1::NewJob>(), NEW_JOB)];
 const SAYS: &[Field] = &[
@@ -235,6 +239,7 @@ mod tests {
             ("on_done", inside(0x12, many(&[0x42, 0])), SAYS),
             ("notes", many(&[0x1a, 0]), SAYS),
             ("held", inside(0x0a, many(&[0x42, 0])), SAYS),
+            ("runners", inside(0x0a, many(&[0x52, 0])), SAYS),
             ("hello", many(&[0x0a, 0]), SAYS),
             ("queues", many(&[0x0a, 0]), FETCH),
             ("jobs", many(&[0x0a, 0]), RENEW),

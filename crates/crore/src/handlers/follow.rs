@@ -13,7 +13,8 @@ use crate::engine::Inner;
 
 impl Inner {
     /// A decision, and what the handler of the job's kind says is to follow, in the same write. What
-    /// follows and cannot be pushed is a failure of the job: nothing is dropped in silence.
+    /// follows and cannot be pushed is a failure of the job: nothing is dropped in silence, unless the job was done
+    /// when it was handed over, and cannot fail any more.
     pub(crate) fn followed(
         &self,
         job: &Job,
@@ -26,11 +27,12 @@ impl Inner {
         let Some(end) = end(job, event, &change) else { return change };
         let lookup = |kind: &Name| book.of_kind(kind).map(|(_, known)| &*known.handler);
         let called = called(job, kind);
-        let mut jobs = known.handler.follow_ups(&called, end, self.now(), lookup);
+        let most = self.caps.batch_jobs;
+        let mut jobs = known.handler.follow_ups(&called, end, (self.now(), most), lookup);
         match (self.check_follow_ups("next", &mut jobs, NewJob::check), end) {
             (Ok(()), _) => joined(change, jobs),
             (Err(invalid), End::Done(_)) => {
-                let failed = refused(event, &invalid);
+                let Some(failed) = refused(event, &invalid) else { return change };
                 let Ok(change) = decide(&failed) else { return change };
                 self.followed(job, &failed, change, decide)
             }
@@ -73,15 +75,15 @@ fn end<'a>(job: &Job, event: &'a Event, change: &'a Change) -> Option<End<'a>> {
     }
 }
 
-/// The report of a job whose follow-ups were refused.
-fn refused(event: &Event, invalid: &Invalid) -> Event {
+/// The report of a job whose follow-ups were refused; `None`: it was done when it was handed over, and cannot fail.
+fn refused(event: &Event, invalid: &Invalid) -> Option<Event> {
     let error = format!("what it gave cannot be passed on: {invalid}").into();
     let failed = Outcome::Failed { error, detail: None, again: Again::Never };
     match event {
         Event::Finished { delivery, .. } => {
-            Event::Finished { delivery: *delivery, report: failed.into() }
+            Some(Event::Finished { delivery: *delivery, report: failed.into() })
         }
-        other => other.clone(),
+        _ => None,
     }
 }
 

@@ -18,6 +18,7 @@ impl Inner {
     /// Pushes the jobs of all ticks that are due; gives when the next one is.
     pub(super) async fn schedules_once(&self) -> Result<Time, Error> {
         self.sure_limits().await?;
+        self.sure_handlers().await?;
         let now = self.now();
         let mut next_at = NEVER;
         for entry in self.entries(Table::Schedules).await? {
@@ -36,11 +37,11 @@ impl Inner {
         }
         let job = |tick: &Time| {
             let mut job: NewJob = schedule.job.clone();
-            self.fill_in(&mut job);
             job.due = match job.due {
                 When::After(span) => When::At(tick.after(span)),
                 _ => When::At(*tick),
             };
+            self.fill_in(&mut job);
             job
         };
         let push: Vec<NewJob> = due.fire.iter().map(job).collect();

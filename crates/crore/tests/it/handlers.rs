@@ -278,6 +278,52 @@ fn what_cannot_be_passed_on_is_a_failure_of_the_job() {
 }
 
 #[test]
+fn a_job_that_is_done_when_handed_over_is_so_though_what_follows_is_too_much() {
+    let scene = Scene::memory();
+    let mut options = crore::Options::default();
+    options.caps.batch_jobs = 1;
+    let clock = std::sync::Arc::new(scene.clock.clone());
+    let engine = crore::Engine::over(scene.store.clone(), clock, options).expect("an engine");
+    let summary = |kind| Follow { kind: name(kind), gives: Gives::Summary };
+    let next = vec![summary("a"), summary("b")];
+    for (kind, handler) in
+        [("a", handler()), ("b", handler()), ("k", Handler { next, ..handler() })]
+    {
+        block_on(engine.set_handler(name(kind), handler)).expect("set");
+    }
+    let spec = Spec { lease: None, ..Spec::new(name("default"), name("k"), Payload::json("1")) };
+    let job = NewJob { unsaid: Unsaid::default(), ..spec.into() };
+    block_on(engine.push_all(job.into())).expect("pushed");
+    let jobs = block_on(engine.fetch(ask("default"))).expect("fetched");
+    let id = jobs[0].id;
+    assert_eq!(block_on(engine.hand_over(jobs)).expect("handed over").len(), 1);
+    assert!(
+        block_on(engine.get(id)).expect("asked").is_none_or(|job| job.live.state == State::Done)
+    );
+    assert!(block_on(engine.fetch(ask("default"))).expect("fetched").is_empty());
+}
+
+#[test]
+fn a_job_that_was_pushed_with_a_delay_repeats_from_when_it_was_first_due() {
+    on_both(|scene| {
+        scene.pass(SECOND.times(1000));
+        set(scene, "a", Handler { every: Some(SECOND.times(10)), ..handler() });
+        let mut first = unsaid("a");
+        first.due = When::After(SECOND.times(3));
+        scene.push(first);
+        let due = scene.now().after(SECOND.times(3));
+        scene.pass(SECOND.times(3));
+        let job = fetch_handled(scene).pop().expect("a run");
+        assert_eq!(job.spec.labels[PHASE], due.as_millis().to_string());
+        give(scene, &job, Payload::new(Encoding::Text, &b"x"[..]));
+        scene.pass(SECOND.times(9));
+        assert!(fetch_handled(scene).is_empty(), "it is not due before ten seconds");
+        scene.pass(SECOND);
+        assert_eq!(fetch_handled(scene).len(), 1);
+    });
+}
+
+#[test]
 fn a_job_that_repeats_keeps_its_phase_and_its_key_whatever_becomes_of_its_runs() {
     on_both(|scene| {
         scene.pass(SECOND.times(1000));
