@@ -13,9 +13,6 @@ use super::registry::Registry;
 use crate::output::{Stderr, Success, grace, max_output};
 use crate::secret::Secret;
 
-/// What an engine gives at the least.
-const LEAST_MEMORY: u64 = 6 << 20;
-
 /// The settings of a handler whose jobs are containers.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -157,8 +154,8 @@ impl Settings {
             return malformed("cpus", "it is no number of processors".to_owned());
         }
         // None means all that there is, to an engine.
-        if self.memory.is_some_and(|memory| memory.0 < LEAST_MEMORY) {
-            return malformed("memory", "no engine gives less than 6MiB".to_owned());
+        if self.memory == Some(Size(0)) {
+            return malformed("memory", "it is no amount of memory".to_owned());
         }
         if self.pids == Some(0) {
             return malformed("pids", "it is no number of processes".to_owned());
