@@ -276,6 +276,18 @@ mod tests {
     }
 
     #[test]
+    fn where_networks_are_allowed_no_container_has_the_machines_or_anothers() {
+        let options = Options { networks: true, ..options() };
+        let is_good = |network: &str| {
+            Settings::read(&json!({ "image": "alpine:3", "network": network }), &options).is_ok()
+        };
+        assert!(is_good("bridge") && is_good("none"));
+        for network in ["host", "", "container:x", "ns:/proc/1/ns/net"] {
+            assert!(!is_good(network), "{network}");
+        }
+    }
+
+    #[test]
     fn what_is_usual_is_less_where_the_operator_grants_less() {
         let max_grace = Span::from_secs(2);
         let options = Options { max_output: 512 << 10, max_grace, ..Options::default() };
