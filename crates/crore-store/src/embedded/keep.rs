@@ -48,12 +48,19 @@ pub(crate) struct Keeper {
 
 impl Inner {
     /// Does one piece of work; says whether there was any.
+    ///
+    /// An error ends the store before this returns, as an error of the committer does: no commit that
+    /// begins after the disk has failed the keeper is acknowledged (I23).
     pub(crate) fn keep_once(&self, how: Busy) -> Result<bool, Error> {
         let mut keeper = self.keeper.lock().map_err(|_| Error::Poisoned)?;
+        self.keep(&mut keeper, how).inspect_err(|error| self.poison(&whole(error)))
+    }
+
+    fn keep(&self, keeper: &mut Keeper, how: Busy) -> Result<bool, Error> {
         Ok(self.make_ready()?
-            || self.make_reserve(&keeper)?
+            || self.make_reserve(keeper)?
             || self.give_back(how)?
-            || self.compact(&mut keeper, how)?
+            || self.compact(keeper, how)?
             || self.write_hint(how)?)
     }
 
@@ -78,10 +85,7 @@ impl Inner {
         let _fuse = Fuse(self);
         let mut how = Busy::Yes;
         loop {
-            let did = match self.keep_once(how) {
-                Ok(did) => did,
-                Err(error) => return self.poison(&whole(&error)),
-            };
+            let Ok(did) = self.keep_once(how) else { return };
             how = Busy::Yes;
             let Ok(mut state) = self.lock() else { return };
             if state.stopping {

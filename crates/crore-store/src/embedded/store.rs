@@ -105,7 +105,8 @@ impl Embedded {
     }
 
     /// Does one piece of what nobody waits for: makes a file ready, moves what is left in an old one,
-    /// gives one up, writes a hint. Says whether there was anything to do.
+    /// gives one up, writes a hint. Says whether there was anything to do. An error is the end of the
+    /// store.
     pub fn keep_once(&self) -> Result<bool, Error> {
         self.inner.keep_once(Busy::No)
     }

@@ -44,7 +44,7 @@ struct Told {
     begun: usize,
     ids: Vec<JobId>,
     deliveries: Vec<u64>,
-    /// Whether a commit has failed.
+    /// Whether the committer or the keeper has failed.
     failed: bool,
 }
 
@@ -105,7 +105,7 @@ impl Told {
             match said {
                 Err(error) => failed = Err(error),
                 Ok(said) => {
-                    assert!(!self.failed, "step {nth} is answered after a commit has failed");
+                    assert!(!self.failed, "step {nth} is answered after the committer or the keeper has failed");
                     if *waited {
                         self.answered = self.answered.max(*nth + 1);
                         self.ids.extend(said.ids);
@@ -122,12 +122,18 @@ impl Told {
     fn work(&mut self, store: &Embedded) -> Result<(), Error> {
         self.commit(store)?;
         for _ in 0..6 {
-            if !store.keep_once()? {
+            if !self.keep(store)? {
                 return Ok(());
             }
             self.commit(store)?;
         }
         Ok(())
+    }
+
+    fn keep(&mut self, store: &Embedded) -> Result<bool, Error> {
+        let kept = store.keep_once();
+        self.failed |= kept.is_err();
+        kept
     }
 
     fn commit(&mut self, store: &Embedded) -> Result<(), Error> {
@@ -136,8 +142,8 @@ impl Told {
         committed.map(|_| ())
     }
 
-    /// After a failure: if a commit has failed nothing is answered any more, and otherwise what is
-    /// answered is there.
+    /// After a failure: if the committer or the keeper has failed nothing is answered any more, and
+    /// otherwise what is answered is there.
     fn goes_on(&mut self, store: &Embedded) {
         if self.failed {
             let pushed = run(store, store.push(job("after the failure").into()));
