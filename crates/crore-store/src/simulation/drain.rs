@@ -10,6 +10,7 @@ use crore_testkit::history::answer::{Granted, Reported};
 use crore_testkit::history::op::{self, Want};
 use crore_testkit::history::{Answer, Node, Op};
 
+use super::faults::TIDY;
 use super::life::{End, NODE};
 use super::pusher::{self, told};
 use super::scene::{Link, name};
@@ -66,6 +67,8 @@ impl World<'_> {
         if self.node.is_none() {
             self.open();
         }
+        // There is room again, which a store learns by trying: its keeper does so each second.
+        self.keep_on(TIDY);
     }
 
     /// What is under way comes to its end.

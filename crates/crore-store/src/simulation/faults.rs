@@ -13,7 +13,7 @@ use crate::embedded::disk::sim::{Call, Failure, Fault as DiskFault, Then};
 /// How many differences are named; where there are more, they have one cause.
 const DIFFERENCES: usize = 4;
 /// So many turns and there is nothing left to tidy up, mostly.
-const TIDY: usize = 40;
+pub(super) const TIDY: usize = 40;
 const HOUR: Span = Span::from_secs(3600);
 
 impl World<'_> {

@@ -68,7 +68,7 @@ pub(super) struct Known {
     pub(super) asleep: BTreeMap<u64, Sleeper>,
     /// Unique keys of pushes that are under way.
     pub(super) keys_under_way: Vec<Arc<str>>,
-    /// The latest time that the store has told.
+    /// The latest time that the store has told, or that the clock had shown before it jumped.
     pub(super) now: Time,
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::Arguments;
 
 /// How many of the last lines are kept to be shown.
-const TAIL: usize = 60;
+const TAIL: usize = 100000;
 
 /// The trace of a run. Two runs of one seed must have the same hash: if not, something that was not
 /// drawn from the seed had a say.

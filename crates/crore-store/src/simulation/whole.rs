@@ -131,15 +131,21 @@ impl Whole {
     }
 
     /// How this differs from another, in words; empty if it does not. A front extends leases when it
-    /// is opened, so that those may differ.
+    /// is opened, so that those may differ. So may a result whose time was over for one of the two: the
+    /// log remembers time with each commit, so that a store which only showed something since, and is
+    /// opened with its clock put back, is as far back as its last commit.
     pub(super) fn differences(&self, other: &Self, has_front: bool) -> Vec<String> {
-        let same = |one: Option<&Job>, other: Option<&Job>| match (one, other) {
-            (Some(one), Some(other)) if has_front => {
-                let mut one = one.clone();
-                one.live.lease_until = other.live.lease_until;
-                one == *other
+        let now = self.now.max(other.now);
+        let timeless = |job: &Job| {
+            let mut job = job.clone();
+            job.live.result.take_if(|kept| kept.until <= now);
+            if has_front {
+                job.live.lease_until = Time::ZERO;
             }
-            (one, other) => one == other,
+            job
+        };
+        let same = |one: Option<&Job>, other: Option<&Job>| {
+            one == other || one.map(timeless) == other.map(timeless)
         };
         let ids = self.jobs.keys().chain(other.jobs.keys());
         let mut ids: Vec<&JobId> = ids.collect();

@@ -19,6 +19,11 @@ use super::watch::Told;
 use super::{admin, pusher, upkeep, worker};
 use crate::embedded::disk::sim::SimDisk;
 
+/// After so many turns without a commit and without a wake-up, nothing will move any more.
+const IDLE_TURNS: u32 = 10;
+/// A day of ticks, each of which pushes a job that is fetched and reported, takes a few thousand turns.
+const MOST_TURNS: u32 = 1_000_000;
+
 pub(super) type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A run in progress.
@@ -284,14 +289,19 @@ impl<'a> World<'a> {
         self.under_way.retain_mut(|one| !is_over(&mut one.task, &one.woken));
     }
 
-    /// Does an operation to its end, whatever commits that takes. `false` if it has none.
+    /// Does an operation to its end, whatever commits that takes. `false` if it has none: nothing was
+    /// committed and nobody woke it for some turns, or it took more turns than any honest one.
     pub(super) fn complete(&mut self, mut task: Task) -> bool {
         let woken = Woken::new();
-        for _ in 0..1000 {
+        let mut idle = 0;
+        for _ in 0..MOST_TURNS {
             if is_over(&mut task, &woken) {
                 return true;
             }
-            self.commit();
+            idle = if self.commit() || woken.is_set() { 0 } else { idle + 1 };
+            if idle == IDLE_TURNS {
+                return false;
+            }
         }
         false
     }

@@ -105,7 +105,10 @@ impl Told {
             match said {
                 Err(error) => failed = Err(error),
                 Ok(said) => {
-                    assert!(!self.failed, "step {nth} is answered after the committer or the keeper has failed");
+                    assert!(
+                        !self.failed,
+                        "step {nth} is answered after the committer or the keeper has failed"
+                    );
                     if *waited {
                         self.answered = self.answered.max(*nth + 1);
                         self.ids.extend(said.ids);

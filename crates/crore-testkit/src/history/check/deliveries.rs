@@ -4,7 +4,7 @@
 //! is revived by hand or a crash may have forgotten a delivery. A failure that counts costs exactly one; a hand-back, a snooze and a crash of
 //! the worker cost none.
 
-use crore_core::job::Lapse;
+use crore_core::job::{Lapse, Reports};
 
 use super::facts::{Facts, Filed, Grant, Job, Source, Took};
 use super::report::Findings;
@@ -57,7 +57,10 @@ fn bounds(facts: &Facts<'_>, job: &Job<'_>, source: &Source<'_>, findings: &mut 
 
 /// Whether a delivery before this one may have been answered to nobody, and have cost an attempt.
 fn may_have_run_unseen(facts: &Facts<'_>, source: &Source<'_>, before: &Grant<'_>) -> bool {
-    let costs = !matches!(source.item.lapse, Lapse::Crash { .. }) || source.item.timeout.is_some();
+    // Where any delivery may report, an older one that fails late also ends one that nobody heard of.
+    let costs = !matches!(source.item.lapse, Lapse::Crash { .. })
+        || source.item.timeout.is_some()
+        || source.item.reports == Reports::Any;
     let queues = [&source.item.queue, &before.granted.queue];
     let unseen = |queue| facts.unseen_fetch(queue, source.begun);
     costs && queues.into_iter().filter_map(unseen).any(|at| at.is_before(&before.ended))

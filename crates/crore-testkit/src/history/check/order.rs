@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use crore_core::{JobId, Name, Time};
 
 use super::facts::definitions::Table;
-use super::facts::{Call, Facts, Grant, Job, Moment, Source, Took, nanos};
+use super::facts::{Call, Facts, Filed, Grant, Job, Moment, Source, Took, nanos};
 use super::report::{Counters, Findings};
 use crate::history::answer::Granted;
 use crate::history::op::{Meaning, Outcome, When};
@@ -171,10 +171,17 @@ fn second_wait<'h>(
         filed.delivery == Some(grant.delivery()) && *filed.outcome == Outcome::Interrupted
     })?;
     let from = back.accepted().filter(|at| facts.holds(*at, facts.end))?;
+    // Where any delivery may report, the success of an older one also ends a job that waits.
+    let is_late = |filed: &Filed<'h>| {
+        let is_open = filed.ended.is_none_or(|ended| back.begun.is_before(&ended));
+        facts.any_delivery(job) && (is_open || filed.took == Took::Perhaps)
+    };
+    let may_end =
+        |filed: &Filed<'h>| is_late(filed) || filed.delivery.is_none_or(|d| d >= grant.delivery());
     let others = job.reports.iter().any(|filed| {
         filed.took != Took::No
             && filed.begun.i != back.begun.i
-            && filed.delivery.is_none_or(|delivery| delivery >= grant.delivery())
+            && may_end(filed)
             && filed.begun.is_before(&from)
     });
     if !is_plain(source) || others || job.meddled(source.begun, from, |_| true) {

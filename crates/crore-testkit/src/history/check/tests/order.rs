@@ -1,11 +1,12 @@
 //! I8: order.
 
+use crore_core::job::Reports;
 use crore_core::{Span, Time};
 
 use super::tape::{DONE, LEASE, Tape, due, grant, item, limited, name};
-use crate::history::Op;
-use crate::history::answer::{Changed, Granted};
+use crate::history::answer::{Changed, Granted, Reported};
 use crate::history::op::{Item, Meaning, Outcome, Queue, Want, When};
+use crate::history::{Answer, Op};
 
 /// Jobs 1 to 3, of which 2 is the most urgent.
 fn three() -> Tape {
@@ -60,6 +61,37 @@ fn i8_what_is_handed_back_keeps_its_place() {
     tape.fetch(vec![grant(1, 2, 1)]);
     tape.fetch(vec![urgent(3)]);
     tape.breaks(8);
+}
+
+/// Job 2 is handed out twice, since a lapse came between. The second delivery hands it back while the
+/// success of the first is under way, and jobs after it are handed out.
+fn an_older_delivery_succeeds_late(reports: Reports) -> Tape {
+    let mut tape = Tape::new();
+    tape.push(item(1));
+    tape.push(Item { priority: -1, reports, ..item(2) });
+    tape.push(item(3));
+    tape.fetch(vec![urgent(1)]);
+    tape.pass(LEASE);
+    tape.fetch(vec![urgent(2)]);
+    let late = tape.begin_report(2, 1, DONE);
+    tape.report(2, 2, Outcome::Interrupted);
+    tape.fetch(vec![grant(1, 3, 1)]);
+    match reports {
+        Reports::Any => tape.accepted(late),
+        Reports::Fenced => tape.ok(late, Answer::Reported(Reported::Stale)),
+    }
+    tape.fetch(vec![grant(3, 4, 1)]);
+    tape
+}
+
+#[test]
+fn where_any_delivery_reports_a_late_success_may_have_ended_a_job_that_was_handed_back() {
+    an_older_delivery_succeeds_late(Reports::Any).is_fine();
+}
+
+#[test]
+fn i8_where_reports_are_fenced_a_late_success_ends_nothing() {
+    an_older_delivery_succeeds_late(Reports::Fenced).breaks(8);
 }
 
 #[test]
