@@ -119,7 +119,7 @@ impl<R: Records> Local<R> {
         self.lanes.woken()
     }
 
-    fn load(&self, id: JobId) -> Result<Option<Record>, Error> {
+    pub(crate) fn load(&self, id: JobId) -> Result<Option<Record>, Error> {
         self.records.load(id)
     }
 

@@ -99,7 +99,10 @@ pub(super) async fn change(link: &Link, id: JobId, want: Want) {
     };
     let call = link.call(Op::Admin { id, want: want.clone() });
     let verdict = match &link.front {
-        Some(front) => front.want(id, want).await.map(|fate| Verdict::of(fate, None)),
+        Some(front) => {
+            let before = link.peek(id);
+            front.want(id, want).await.map(|fate| Verdict::of(fate, before))
+        }
         None => have_it(link, id, &want).await,
     };
     answer(link, call, deed, verdict);
@@ -163,8 +166,10 @@ async fn take(link: &Link, id: JobId) {
     let call = link.call(Op::TakeResult { id });
     if let Some(front) = &link.front {
         let at_most = patience(&mut link.scene());
+        let state = link.peek(id).map(|(state, _)| state);
+        link.scene().did(Deed::Take, state);
         return match link.result(&**front, id, at_most).await {
-            Ok(result) => call.ok(None, Answer::Result(result.as_ref().map(Hash::of))),
+            Ok(result) => drop(call.ok(None, Answer::Result(result.as_ref().map(Hash::of)))),
             Err(error) => call.failed(&error),
         };
     }
@@ -223,7 +228,10 @@ async fn seal(link: &Link) {
 async fn count(link: &Link) {
     let call = link.call(Op::Counts);
     match link.store.counts(None).await {
-        Ok(counts) => call.ok(None, Answer::Counts(counts.into_iter().map(counted).collect())),
+        Ok(counts) => {
+            let counts = counts.into_iter().map(counted).collect();
+            call.ok(None, Answer::Counts(counts));
+        }
         Err(error) => call.failed(&error),
     }
 }

@@ -50,7 +50,8 @@ impl World<'_> {
         if link.front.is_none() {
             return;
         }
-        self.set_out(Caller::Drain, Box::pin(worker::fetch_patiently(link.clone())));
+        let gone = link.gone();
+        self.set_out(Caller::Drain, Box::pin(worker::fetch_patiently(link.clone())), gone);
         self.run("a push for him who waits", pusher::push_one(link));
         for _ in 0..100 {
             if self.under_way.is_empty() {

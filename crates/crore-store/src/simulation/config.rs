@@ -1,8 +1,11 @@
 //! What a run is like: drawn from its seed before anything else, so that features and faults are
 //! now and then all off, all on, and in every mixture. A fixed mixture would find less.
 
+use std::collections::BTreeSet;
+
 use crore_core::Span;
 
+use super::coverage::Fault;
 use super::dice::Dice;
 
 const SECOND: Span = Span::from_secs(1);
@@ -12,8 +15,14 @@ const SECOND: Span = Span::from_secs(1);
 pub struct Config {
     /// The seed that all of this, and the run itself, follows from.
     pub seed: u64,
+    /// How the run's numbers follow from its seed.
+    pub generation: Generation,
     /// How many steps are made before the faults are healed.
     pub steps: u32,
+    /// The last step that is made; all of them, unless the run is shrunk.
+    pub last_step: u32,
+    /// Steps that are left out, by which a failing run is shrunk.
+    pub skip: BTreeSet<u32>,
     /// How many callers of each sort there are.
     pub callers: Callers,
     /// What the pushed jobs are like.
@@ -24,6 +33,18 @@ pub struct Config {
     pub store: Setup,
     /// What goes wrong, and how often.
     pub faults: Faults,
+}
+
+/// How the numbers of a run follow from its seed. A seed that failed once is kept with its generation,
+/// so that it goes on to mean the same run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Generation {
+    /// One stream of numbers from the first step to the last. Without the faults that were added later.
+    First,
+    /// A stream of numbers for each step and purpose, so that a step that is left out changes no number
+    /// of another.
+    #[default]
+    Second,
 }
 
 /// How many callers of each sort there are.
@@ -161,19 +182,37 @@ pub struct Faults {
     pub double_report: u32,
     /// A worker never reports what it holds.
     pub silence: u32,
-    /// An answer does not arrive.
+    /// A caller leaves before its answer, and what it asked for is dropped.
     pub lost_answer: u32,
+    /// The power goes in the middle of a commit or of tidying up, and many sectors of one sync window
+    /// are torn.
+    pub torn_sectors: u32,
+    /// The clock stands still for a while.
+    pub clock_still: u32,
+    /// A caller leaves, and its answer arrives later.
+    pub late_answer: u32,
+    /// A sync fails and the next one succeeds, and the store is asked for more all the while.
+    pub sync_once: u32,
 }
 
 impl Config {
-    /// The configuration that follows from a seed.
+    /// The configuration that follows from a seed, in the newest generation.
     pub fn draw(seed: u64) -> Self {
+        Self::draw_as(seed, Generation::default())
+    }
+
+    /// The configuration that follows from a seed in a generation.
+    pub fn draw_as(seed: u64, generation: Generation) -> Self {
         // Apart from the run's own numbers, so that a new field here leaves those as they were.
         let mut dice = Dice::new(seed ^ 0x00c0_ffee);
         let dice = &mut dice;
+        let steps = dice.from(120, 320) as u32;
         let mut config = Self {
             seed,
-            steps: dice.from(120, 320) as u32,
+            generation,
+            steps,
+            last_step: steps,
+            skip: BTreeSet::new(),
             callers: Callers::draw(dice),
             jobs: Jobs::draw(dice),
             hands: Hands::draw(dice),
@@ -182,10 +221,49 @@ impl Config {
         };
         // Drawn apart as well: what was drawn before this was there is drawn again.
         config.hands.programs = half(&mut Dice::new(seed ^ 0x00fa_cade));
+        if generation != Generation::First {
+            config.faults.draw_later(&mut Dice::new(seed ^ 0x0bad_cafe));
+        }
         if config.store.durability != Durability::Always {
             config.faults = config.faults.without_power_cuts();
         }
         config
+    }
+
+    /// What the run has, in a few words: only what is there.
+    pub fn summary(&self) -> String {
+        let Callers { pushers, workers, admins, keepers, depth, .. } = self.callers;
+        let mut parts = vec![format!(
+            "{pushers} pushers, {workers} workers, {admins} admins, {keepers} keepers"
+        )];
+        let jobs = &self.jobs;
+        let features = [
+            ("several at once per caller", depth > 1),
+            ("priorities", jobs.priorities),
+            ("delays", jobs.delays),
+            ("jobs without a lease", jobs.fire_and_forget),
+            ("unique keys", jobs.keys.is_some()),
+            ("groups", jobs.groups),
+            ("dependencies", jobs.waits),
+            ("limits", jobs.limits),
+            ("follow-ups", jobs.follow_ups),
+            ("results", jobs.results),
+            ("reports of any delivery", jobs.unfenced),
+            ("jobs removed when done", jobs.vanish),
+        ];
+        parts.extend(features.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned()));
+        let faults = self.faults.odds().into_iter().filter(|(_, odds)| *odds > 0);
+        parts.extend(faults.map(|(fault, odds)| format!("{fault:?} {odds}‰")));
+        parts.push(format!(
+            "{} attempts, leases of {:?}, {:?}",
+            jobs.attempts, jobs.lease, self.store
+        ));
+        parts.join("; ")
+    }
+
+    /// Whether the clock always shows how much time has passed.
+    pub const fn has_steady_clock(&self) -> bool {
+        self.faults.clock_back == 0 && self.faults.clock_still == 0
     }
 }
 
@@ -292,12 +370,77 @@ impl Faults {
             double_report: often(30),
             silence: often(20),
             lost_answer: often(30),
+            ..Self::default()
         }
+    }
+
+    /// Draws the faults that the first generation did not have.
+    fn draw_later(&mut self, dice: &mut Dice) {
+        let mut often =
+            |most: u32| if half(dice) { dice.from(1, u64::from(most)) as u32 } else { 0 };
+        if *self == Self::default() {
+            return;
+        }
+        self.torn_sectors = often(15);
+        self.clock_still = often(8);
+        self.late_answer = often(30);
+        self.sync_once = often(8);
+    }
+
+    /// How often each fault comes, in the order in which they are drawn. A fault that workers draw by
+    /// themselves is not among them.
+    pub const fn odds(&self) -> [(Fault, u32); 17] {
+        [
+            (Fault::Kill, self.kill),
+            (Fault::PowerCut, self.power_cut),
+            (Fault::CutInside, self.cut_inside),
+            (Fault::KillUnheard, self.kill_unheard),
+            (Fault::SyncError, self.sync_error),
+            (Fault::WriteError, self.write_error),
+            (Fault::Full, self.full),
+            (Fault::ClockBack, self.clock_back),
+            (Fault::ClockForward, self.clock_forward),
+            (Fault::WorkerCrash, self.worker_crash),
+            (Fault::WorkerStall, self.worker_stall),
+            (Fault::Silence, self.silence),
+            (Fault::LostAnswer, self.lost_answer),
+            (Fault::TornSectors, self.torn_sectors),
+            (Fault::ClockStill, self.clock_still),
+            (Fault::LateAnswer, self.late_answer),
+            (Fault::SyncOnce, self.sync_once),
+        ]
+    }
+
+    /// The same without one of them.
+    pub fn without(mut self, fault: Fault) -> Self {
+        let odds = match fault {
+            Fault::Nothing => return self,
+            Fault::Kill => &mut self.kill,
+            Fault::PowerCut => &mut self.power_cut,
+            Fault::CutInside => &mut self.cut_inside,
+            Fault::KillUnheard => &mut self.kill_unheard,
+            Fault::SyncError => &mut self.sync_error,
+            Fault::WriteError => &mut self.write_error,
+            Fault::Full => &mut self.full,
+            Fault::ClockBack => &mut self.clock_back,
+            Fault::ClockForward => &mut self.clock_forward,
+            Fault::WorkerCrash => &mut self.worker_crash,
+            Fault::WorkerStall => &mut self.worker_stall,
+            Fault::DoubleReport => &mut self.double_report,
+            Fault::Silence => &mut self.silence,
+            Fault::LostAnswer => &mut self.lost_answer,
+            Fault::TornSectors => &mut self.torn_sectors,
+            Fault::ClockStill => &mut self.clock_still,
+            Fault::LateAnswer => &mut self.late_answer,
+            Fault::SyncOnce => &mut self.sync_once,
+        };
+        *odds = 0;
+        self
     }
 
     /// The same without what takes back what was written and not synced.
     fn without_power_cuts(self) -> Self {
-        Self { power_cut: 0, cut_inside: 0, sync_error: 0, ..self }
+        Self { power_cut: 0, cut_inside: 0, sync_error: 0, torn_sectors: 0, sync_once: 0, ..self }
     }
 
     /// The same without what a store that forgets everything cannot survive.
@@ -310,6 +453,8 @@ impl Faults {
             sync_error: 0,
             write_error: 0,
             full: 0,
+            torn_sectors: 0,
+            sync_once: 0,
             ..self
         }
     }

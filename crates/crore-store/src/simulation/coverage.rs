@@ -44,10 +44,35 @@ pub enum Fault {
     DoubleReport,
     Silence,
     LostAnswer,
+    TornSectors,
+    ClockStill,
+    LateAnswer,
+    SyncOnce,
 }
 
 impl Fault {
-    const COUNT: usize = 15;
+    /// All of them.
+    pub const ALL: [Self; 19] = [
+        Self::Nothing,
+        Self::Kill,
+        Self::PowerCut,
+        Self::CutInside,
+        Self::KillUnheard,
+        Self::SyncError,
+        Self::WriteError,
+        Self::Full,
+        Self::ClockBack,
+        Self::ClockForward,
+        Self::WorkerCrash,
+        Self::WorkerStall,
+        Self::DoubleReport,
+        Self::Silence,
+        Self::LostAnswer,
+        Self::TornSectors,
+        Self::ClockStill,
+        Self::LateAnswer,
+        Self::SyncOnce,
+    ];
 }
 
 /// What has to happen now and then in many runs, since these are the moments in which stores go
@@ -161,9 +186,52 @@ impl Coverage {
     /// How many cells of (deed, state, fault) were hit, and how many could have been: every fault,
     /// for each deed and state that ever met.
     pub fn cells(&self) -> (usize, usize) {
+        (self.cells.len(), self.rows().len() * Fault::ALL.len())
+    }
+
+    /// Each deed and state that ever met.
+    fn rows(&self) -> Vec<(Deed, Option<State>)> {
         let mut met: Vec<_> = self.cells.keys().map(|(deed, state, _)| (*deed, *state)).collect();
         met.dedup();
-        (self.cells.len(), met.len() * Fault::COUNT)
+        met
+    }
+
+    /// A table of (deed and state) by fault, with a dot where nothing was ever reached, and those cells
+    /// by name.
+    pub fn table(&self) -> String {
+        let mut text = format!("{:<19}", "");
+        for fault in Fault::ALL {
+            text += &format!(" {:>7.7}", format!("{fault:?}"));
+        }
+        let mut missing = Vec::new();
+        for (deed, state) in self.rows() {
+            let row = row_name(deed, state);
+            text += &format!("\n{row:<19}");
+            for fault in Fault::ALL {
+                let n = self.cells.get(&(deed, state, fault));
+                text += &n.map_or_else(|| format!(" {:>7}", "."), |n| format!(" {n:>7}"));
+                if n.is_none() {
+                    missing.push(format!("{row} × {fault:?}"));
+                }
+            }
+        }
+        let (hit, all) = self.cells();
+        text += &format!("\n{hit} of {all} cells reached; never reached: ");
+        text + &if missing.is_empty() { "none".to_owned() } else { missing.join(", ") }
+    }
+
+    /// The cells that were reached, by name.
+    pub fn named_cells(&self) -> impl Iterator<Item = (String, u64)> + '_ {
+        self.cells.iter().map(|((deed, state, fault), n)| {
+            (format!("{} × {fault:?}", row_name(*deed, *state)), *n)
+        })
+    }
+
+    /// How often each of the moments was met.
+    pub fn moments(&self) -> impl Iterator<Item = (Sometimes, u64)> + '_ {
+        Sometimes::ALL
+            .into_iter()
+            .map(|what| (what, self.sometimes.get(&what).copied().unwrap_or_default()))
     }
 }
 
@@ -177,12 +245,12 @@ impl fmt::Display for Coverage {
         )?;
         let (hit, all) = self.cells();
         writeln!(f, "{hit} of {all} cells (deed × state of its job × fault)")?;
-        for what in Sometimes::ALL {
-            let n = self.sometimes.get(&what).copied().unwrap_or_default();
-            writeln!(f, "{n:>9}  {what:?}")?;
-        }
-        Ok(())
+        self.moments().try_for_each(|(what, n)| writeln!(f, "{n:>9}  {what:?}"))
     }
+}
+
+fn row_name(deed: Deed, state: Option<State>) -> String {
+    state.map_or_else(|| format!("{deed:?} -"), |state| format!("{deed:?} {state:?}"))
 }
 
 #[cfg(test)]
@@ -195,11 +263,21 @@ mod tests {
         coverage.hit(Deed::Push, None, Fault::Nothing);
         coverage.hit(Deed::Push, None, Fault::Kill);
         coverage.hit(Deed::Report, Some(State::Running), Fault::Kill);
-        assert_eq!(coverage.cells(), (3, 30));
+        assert_eq!(coverage.cells(), (3, 2 * Fault::ALL.len()));
         let mut sum = Coverage::default();
         sum.add(&coverage);
         sum.add(&coverage);
-        assert_eq!(sum.cells(), (3, 30));
+        assert_eq!(sum.cells(), coverage.cells());
+    }
+
+    #[test]
+    fn the_table_names_what_was_never_reached() {
+        let mut coverage = Coverage::default();
+        coverage.hit(Deed::Report, Some(State::Running), Fault::Kill);
+        let table = coverage.table();
+        assert!(table.contains("1 of 19 cells reached"), "{table}");
+        assert!(table.contains("Report Running × SyncOnce"), "{table}");
+        assert!(!table.contains("Report Running × Kill,"), "{table}");
     }
 
     #[test]

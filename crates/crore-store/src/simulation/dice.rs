@@ -11,6 +11,13 @@ impl Dice {
         Self(seed)
     }
 
+    /// Numbers of one step of a run for one purpose: no other step and no other purpose has a say.
+    pub const fn of_step(seed: u64, step: u32, purpose: u64) -> Self {
+        let mut mixed =
+            Self(seed ^ ((step as u64) << 32) ^ purpose.wrapping_mul(0xd6e8_feb8_6659_fd93));
+        Self(mixed.roll())
+    }
+
     /// 64 random bits.
     pub const fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

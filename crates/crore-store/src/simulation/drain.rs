@@ -58,6 +58,7 @@ impl World<'_> {
     }
 
     fn heal(&mut self) {
+        self.scene().still_until = 0;
         self.free();
         self.disk.heal();
         if self.failed || self.scene().gave_up {
@@ -228,7 +229,7 @@ pub(super) async fn work_off(link: Link) {
             let call = link.call(Op::Report { id, delivery, outcome, on_done, on_dead });
             let report = Report::from(Outcome::Done { result: None });
             match settle(&link, id, Some(job), &Event::Finished { delivery, report }).await {
-                Ok(verdict) => call.ok(None, Answer::Reported(reported(verdict))),
+                Ok(verdict) => drop(call.ok(None, Answer::Reported(reported(verdict)))),
                 Err(error) => call.failed(&error),
             }
         }

@@ -3,7 +3,7 @@
 use crore_core::{Clock, Span};
 use crore_testkit::history::Fault as Injected;
 
-use super::config::{Durability, Faults};
+use super::config::{Durability, Generation};
 use super::coverage::{Fault, Sometimes};
 use super::life::{End, NODE};
 use super::whole::Whole;
@@ -14,6 +14,8 @@ use crate::embedded::disk::sim::{Call, Failure, Fault as DiskFault, Then};
 const DIFFERENCES: usize = 4;
 /// So many turns and there is nothing left to tidy up, mostly.
 pub(super) const TIDY: usize = 40;
+/// How many faults the first generation draws.
+const FIRST_ODDS: usize = 13;
 const HOUR: Span = Span::from_secs(3600);
 
 impl World<'_> {
@@ -33,13 +35,20 @@ impl World<'_> {
         match fault {
             Fault::Kill => self.crash(End::Kill),
             Fault::PowerCut => self.crash(End::PowerCut),
-            Fault::CutInside => self.cut_inside(),
+            Fault::CutInside => self.cut_inside(End::PowerCut),
+            Fault::TornSectors => self.cut_inside(End::Torn),
             Fault::KillUnheard => self.kill_unheard(),
-            Fault::SyncError => self.fail(Call::Sync),
-            Fault::WriteError => self.fail(Call::Write),
+            Fault::SyncError | Fault::WriteError => {
+                let call = if fault == Fault::SyncError { Call::Sync } else { Call::Write };
+                let then = self.scene().dice.choose([Then::Once, Then::FromThenOn]);
+                self.fail(call, then);
+            }
+            Fault::SyncOnce => self.fail_once(),
             Fault::Full => self.fill(),
             Fault::ClockBack | Fault::ClockForward => self.jump(fault),
+            Fault::ClockStill => self.stop_clock(),
             Fault::LostAnswer => drop(self.lose_answer()),
+            Fault::LateAnswer => self.leave(),
             Fault::WorkerCrash | Fault::WorkerStall | Fault::Silence => self.hurt_worker(fault),
             Fault::DoubleReport | Fault::Nothing => {}
         }
@@ -53,43 +62,14 @@ impl World<'_> {
 
     fn draw_fault(&self) -> Option<Fault> {
         let mut scene = self.scene();
-        let Faults {
-            kill,
-            power_cut,
-            cut_inside,
-            kill_unheard,
-            sync_error,
-            write_error,
-            full,
-            clock_back,
-            clock_forward,
-            worker_crash,
-            worker_stall,
-            // Drawn by the workers themselves.
-            double_report: _,
-            silence,
-            lost_answer,
-        } = scene.config.faults;
-        let odds = [
-            (Fault::Kill, kill),
-            (Fault::PowerCut, power_cut),
-            (Fault::CutInside, cut_inside),
-            (Fault::KillUnheard, kill_unheard),
-            (Fault::SyncError, sync_error),
-            (Fault::WriteError, write_error),
-            (Fault::Full, full),
-            (Fault::ClockBack, clock_back),
-            (Fault::ClockForward, clock_forward),
-            (Fault::WorkerCrash, worker_crash),
-            (Fault::WorkerStall, worker_stall),
-            (Fault::Silence, silence),
-            (Fault::LostAnswer, lost_answer),
-        ];
-        odds.into_iter().find(|(_, odds)| scene.dice.in_thousand(*odds)).map(|(fault, _)| fault)
+        let is_first = scene.config.generation == Generation::First;
+        let odds = scene.config.faults.odds();
+        let odds = odds.get(..if is_first { FIRST_ODDS } else { odds.len() }).unwrap_or_default();
+        odds.iter().find(|(_, odds)| scene.dice.in_thousand(*odds)).map(|(fault, _)| *fault)
     }
 
     /// The power goes at some call to the disk during a commit, or while the keeper tidies up.
-    fn cut_inside(&mut self) {
+    fn cut_inside(&mut self, how: End) {
         if self.node.is_none() {
             return;
         }
@@ -111,7 +91,7 @@ impl World<'_> {
         if wrote > 0 && self.disk.count(Call::Sync) - syncs <= 1 {
             self.scene().happened(Sometimes::CutBetweenWriteAndSync);
         }
-        self.end(End::PowerCut);
+        self.end(how);
     }
 
     /// The process dies after a sync, before anybody is told.
@@ -170,9 +150,8 @@ impl World<'_> {
 
     /// The next call of this kind fails. From then on the store must not say yes to any write, until
     /// it is opened anew.
-    fn fail(&mut self, kind: Call) {
+    fn fail(&mut self, kind: Call, then: Then) {
         let before = self.disk.count(kind);
-        let then = self.scene().dice.choose([Then::Once, Then::FromThenOn]);
         let error = Failure::Eio;
         self.disk.fail(DiskFault::AfterCalls { n: 0, kind, error, then });
         self.commit();
@@ -185,6 +164,24 @@ impl World<'_> {
             self.disk.heal();
         }
         self.poll_all();
+    }
+
+    /// The next sync fails, the ones after it succeed, and callers go on for a while as if nothing had
+    /// been.
+    fn fail_once(&mut self) {
+        self.fail(Call::Sync, Then::Once);
+        if self.failed {
+            let mut scene = self.scene();
+            let until = scene.step + scene.dice.from(2, 15) as u32;
+            drop(scene);
+            self.lingers_until = until;
+        }
+    }
+
+    /// The clock stands still for a while.
+    fn stop_clock(&self) {
+        let mut scene = self.scene();
+        scene.still_until = scene.step + scene.dice.from(2, 40) as u32;
     }
 
     /// There is little room left, for a while.

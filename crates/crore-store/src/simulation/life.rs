@@ -21,6 +21,8 @@ pub(super) enum End {
     Kill,
     /// The power goes; what was not synced may be lost.
     PowerCut,
+    /// The power goes, and tears many of the sectors that were being written.
+    Torn,
 }
 
 impl World<'_> {
@@ -76,6 +78,7 @@ impl World<'_> {
         let (disk, fault) = match how {
             End::Kill => (self.disk.kill(), Injected::Crash),
             End::PowerCut => (self.disk.crash(seed), Injected::PowerCut),
+            End::Torn => (self.disk.tear(seed), Injected::PowerCut),
         };
         {
             let mut scene = self.scene();
@@ -88,6 +91,7 @@ impl World<'_> {
         self.disk = disk;
         self.node = None;
         self.failed = false;
+        self.lingers_until = 0;
         // Nobody hears of these any more.
         self.under_way.clear();
     }

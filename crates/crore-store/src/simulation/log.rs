@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crore_core::{Clock, Span};
+use crore_core::{Clock, JobId, Span, State};
 
 use super::config::{self, Config};
 use super::subject::{Loops, Running, Subject};
@@ -44,5 +44,11 @@ impl Loops for Embedded {
 
     fn keep_once(&self) -> Result<bool, Error> {
         Self::keep_once(self)
+    }
+
+    fn peek(&self, id: JobId) -> Option<(State, bool)> {
+        let state = self.inner().lock().ok()?;
+        let live = state.local.load(id).ok()??.job.live;
+        Some((live.state, live.stop))
     }
 }

@@ -13,6 +13,8 @@
 //! asleep   whether somebody waits there for what has come
 //! faults   what goes wrong
 //! drain    the end: healed, emptied, opened anew, written down
+//! shrink   a failing run made smaller; failure: shown to a person
+//! sweep    many seeds on all cores
 //! ```
 
 mod admin;
@@ -21,6 +23,7 @@ mod config;
 mod coverage;
 mod dice;
 mod drain;
+mod failure;
 mod faults;
 mod front;
 mod life;
@@ -29,7 +32,9 @@ mod pusher;
 mod run;
 mod scene;
 mod settle;
+mod shrink;
 mod subject;
+mod sweep;
 mod trace;
 mod upkeep;
 mod watch;
@@ -38,11 +43,14 @@ mod worker;
 mod world;
 
 pub use admin::meaning;
-pub use config::{Callers, Config, Durability, Faults, Hands, Jobs, Setup};
+pub use config::{Callers, Config, Durability, Faults, Generation, Hands, Jobs, Setup};
 pub use coverage::{Coverage, Deed, Fault, Sometimes};
 pub use dice::Dice;
+pub use failure::Failure;
 pub use front::{Fate, Front, Ran};
 pub use log::OnLog;
-pub use run::{Failure, Report, first_failing_seed, run, run_twice};
+pub use run::{Report, first_failing_seed, run, run_as, run_twice, run_twice_as};
+pub use shrink::shrink;
 pub use subject::{InMemory, Loops, Running, Subject};
+pub use sweep::{Sweep, Swept};
 pub use trace::Trace;

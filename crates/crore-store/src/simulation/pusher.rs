@@ -45,9 +45,11 @@ async fn push_this(link: Link, batch: Batch) {
     match answer {
         Ok(pushes) => {
             let mut scene = link.scene();
-            let open = pushes.groups.iter().zip(&opened).filter(|(_, new)| new.open);
-            scene.known.groups.extend(open.map(|(id, _)| *id));
-            pushes.jobs.iter().for_each(|pushed| scene.pushed(*pushed));
+            if !link.is_gone() {
+                let open = pushes.groups.iter().zip(&opened).filter(|(_, new)| new.open);
+                scene.known.groups.extend(open.map(|(id, _)| *id));
+                pushes.jobs.iter().for_each(|pushed| scene.pushed(*pushed));
+            }
             scene.did(Deed::Push, None);
             drop(scene);
             let items = pushes.jobs.iter().copied().map(told).collect();

@@ -1,7 +1,6 @@
 //! One run from one seed, and what came of it.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -10,8 +9,10 @@ use crore_testkit::FakeClock;
 use crore_testkit::history::check::{self, Rules, Violation};
 use crore_testkit::history::{Answer, Hash, History, Node, Op, What};
 
-use super::config::{Config, Durability};
+use super::config::{Config, Durability, Generation};
 use super::coverage::{Coverage, Sometimes};
+use super::failure::Failure;
+use super::scene::Purpose;
 use super::subject::Subject;
 use super::world::World;
 
@@ -24,47 +25,17 @@ pub struct Report {
     pub trace: u64,
 }
 
-/// What came of a run in which something was not.
-#[derive(Debug, Clone)]
-pub struct Failure {
-    /// What the run was like.
-    pub config: Config,
-    /// What makes it again.
-    pub again: String,
-    /// What must not be, in words.
-    pub violations: Vec<String>,
-    /// The last that happened.
-    pub tail: Vec<String>,
-    /// All that callers did and were told.
-    pub history: History,
-}
-
-/// How many violations of one run are shown; the others mostly follow from these.
-const SHOWN: usize = 10;
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {} fails; again: {}", self.config.seed, self.again)?;
-        writeln!(f, "{:#?}", self.config)?;
-        writeln!(f, "the last that happened (step, milliseconds, who):")?;
-        self.tail.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
-        writeln!(f, "violations:")?;
-        let mut shown = self.violations.iter().take(SHOWN);
-        shown.try_for_each(|violation| writeln!(f, "  {violation}"))?;
-        match self.violations.len().saturating_sub(SHOWN) {
-            0 => Ok(()),
-            more => writeln!(f, "  and {more} more"),
-        }
-    }
-}
-
 /// Makes the run of a seed.
 pub fn run(seed: u64, subject: &mut dyn Subject) -> Result<Report, Box<Failure>> {
-    let mut config = Config::draw(seed);
+    run_as(Config::draw(seed), subject)
+}
+
+/// Makes the run of a configuration.
+pub fn run_as(mut config: Config, subject: &mut dyn Subject) -> Result<Report, Box<Failure>> {
     if !subject.survives() {
         config.faults = config.faults.without_crashes();
     }
-    let (drawn, again) = (config.clone(), subject.again(seed));
+    let (drawn, again) = (config.clone(), again(subject, &config));
     let mut world = World::new(config, subject);
     let scene = Rc::clone(&world.scene);
     let panic = catch_unwind(AssertUnwindSafe(|| make(&mut world))).err();
@@ -78,8 +49,8 @@ pub fn run(seed: u64, subject: &mut dyn Subject) -> Result<Report, Box<Failure>>
         None => violations.extend(judge(&history, &drawn)),
     }
     if !violations.is_empty() {
-        let tail = scene.trace.tail();
-        return Err(Box::new(Failure { config: drawn, again, violations, tail, history }));
+        let trace = scene.trace.take_lines();
+        return Err(Box::new(Failure { config: drawn, again, violations, trace, history }));
     }
     let mut coverage = std::mem::take(&mut scene.coverage);
     coverage.runs = 1;
@@ -90,34 +61,52 @@ pub fn run(seed: u64, subject: &mut dyn Subject) -> Result<Report, Box<Failure>>
     Ok(Report { coverage, trace: scene.trace.hash() })
 }
 
+/// The command that makes a run again.
+fn again(subject: &dyn Subject, config: &Config) -> String {
+    let generation = match config.generation {
+        Generation::First => " --generation 1",
+        Generation::Second => "",
+    };
+    format!("{} --seed {}{generation}", subject.again(), config.seed)
+}
+
 fn make(world: &mut World<'_>) {
-    let steps = world.scene().config.steps;
+    let (last, skip) = {
+        let scene = world.scene();
+        (scene.config.last_step, scene.config.skip.clone())
+    };
     world.open();
     world.set_limits();
-    for _ in 0..steps {
-        world.step();
+    for step in (1..=last).filter(|step| !skip.contains(step)) {
+        world.step(step);
         // What is wrong once is only the more confusing the longer it goes on.
         if !world.scene().wrongs.is_empty() {
             return;
         }
     }
+    world.scene().draws_for(Purpose::End);
     world.finish();
 }
 
 /// Makes the run of a seed twice, and compares the traces.
-pub fn run_twice<S: Subject>(
-    seed: u64,
+pub fn run_twice<S: Subject>(seed: u64, make: impl FnMut() -> S) -> Result<Report, Box<Failure>> {
+    run_twice_as(&Config::draw(seed), make)
+}
+
+/// Makes the run of a configuration twice, and compares the traces.
+pub fn run_twice_as<S: Subject>(
+    config: &Config,
     mut make: impl FnMut() -> S,
 ) -> Result<Report, Box<Failure>> {
-    let again = make().again(seed);
-    let first = run(seed, &mut make())?;
-    let second = run(seed, &mut make())?;
+    let first = run_as(config.clone(), &mut make())?;
+    let second = run_as(config.clone(), &mut make())?;
     if first.trace == second.trace {
         return Ok(first);
     }
     let violations = vec!["two runs of the same seed differ".to_owned()];
-    let (tail, history) = (Vec::new(), History::default());
-    Err(Box::new(Failure { config: Config::draw(seed), again, violations, tail, history }))
+    let (again, config) = (again(&make(), config), config.clone());
+    let (trace, history) = (Vec::new(), History::default());
+    Err(Box::new(Failure { config, again, violations, trace, history }))
 }
 
 /// The first seed of a range whose run fails, and how.
@@ -140,8 +129,8 @@ fn judge(history: &History, config: &Config) -> Vec<String> {
         // Their runs have no power cuts.
         Durability::Interval | Durability::None => check::Durability::D1,
     };
-    // A store's time stands still when its clock is put back.
-    let epoch = (config.faults.clock_back == 0).then_some(FakeClock::START);
+    // A store's time stands still when its clock is put back, or does.
+    let epoch = config.has_steady_clock().then_some(FakeClock::START);
     let report = check::check(history, &Rules { durability, epoch, ..Rules::default() });
     report.violations.iter().map(|violation| shown(history, violation)).collect()
 }

@@ -1,6 +1,6 @@
 //! What all callers of a run share: the clock, chance, the history, and what they have heard.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,19 +9,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crore_core::limit::{Limit, LimitKey, keys_for};
 use crore_core::{Delivery, GroupId, Job, JobId, Name, Span, Spec, State, Time};
 use crore_testkit::FakeClock;
-use crore_testkit::history::{Answer, Op, Pending, Recorder};
+use crore_testkit::history::{Answer, Fault as Injected, Op, Pending, Recorder};
 
-use super::config::Config;
+use super::config::{Config, Generation};
 use super::coverage::{Coverage, Deed, Fault, Sometimes};
 use super::dice::Dice;
 use super::front::{Front, Sleeper};
-use super::subject::Running;
+use super::life::NODE;
+use super::subject::{Loops, Running};
 use super::trace::Trace;
 use crate::jobs::Pushed;
 use crate::{Error, Store};
 
 /// After so many steps a fault does not count as the one during which something happened.
 const FRESH: u32 = 20;
+
+/// What numbers are drawn for: each purpose has its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Fault = 1,
+    Act = 2,
+    End = 3,
+}
 
 /// What all callers of a run share.
 #[derive(Debug)]
@@ -42,6 +51,8 @@ pub(super) struct Scene {
     /// Whether the store has said that it gave up.
     pub(super) gave_up: bool,
     pub(super) step: u32,
+    /// The clock stands still until this step.
+    pub(super) still_until: u32,
     /// How many things were numbered: payloads, for one.
     pub(super) seq: u64,
     /// Time as the recorder sees it: without the jumps of the clock, which it is told of.
@@ -103,16 +114,29 @@ impl Scene {
             wrongs: Vec::new(),
             gave_up: false,
             step: 0,
+            still_until: 0,
             seq: 0,
             elapsed,
             fault: (Fault::Nothing, 0),
         }
     }
 
-    /// Time passes.
+    /// Time passes. A clock that stands still is, for the checker, one that is put back as fast.
     pub(super) fn advance(&mut self, span: Span) {
-        self.clock.advance(span);
         self.elapsed.fetch_add(span.as_millis(), Ordering::Relaxed);
+        if self.step >= self.still_until {
+            self.clock.advance(span);
+        } else if span > Span::ZERO {
+            let by = -i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+            self.recorder.fault(NODE, Injected::ClockJump { by });
+        }
+    }
+
+    /// From now on numbers are drawn for this. In the first generation all have the same ones.
+    pub(super) fn draws_for(&mut self, purpose: Purpose) {
+        if self.config.generation != Generation::First {
+            self.dice = Dice::of_step(self.config.seed, self.step, purpose as u64);
+        }
     }
 
     /// Milliseconds since the run began.
@@ -226,12 +250,31 @@ pub(super) struct Link {
     pub(super) store: Arc<dyn Store>,
     pub(super) front: Option<Arc<dyn Front>>,
     pub(super) who: Arc<str>,
+    loops: Arc<dyn Loops>,
+    /// Whether the caller has left, though what it asked for goes on.
+    gone: Rc<Cell<bool>>,
 }
 
 impl Link {
     pub(super) fn new(scene: &Rc<RefCell<Scene>>, node: &Running, who: &str) -> Self {
-        let Running { store, front, .. } = node.clone();
-        Self { scene: Rc::clone(scene), store, front, who: who.into() }
+        let Running { store, front, loops } = node.clone();
+        let (scene, gone) = (Rc::clone(scene), Rc::default());
+        Self { scene, store, front, who: who.into(), loops, gone }
+    }
+
+    /// By which the caller can be made to leave.
+    pub(super) fn gone(&self) -> Rc<Cell<bool>> {
+        Rc::clone(&self.gone)
+    }
+
+    /// Whether the caller has left, and hears no answer.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.get()
+    }
+
+    /// The state of a job at this moment, and whether it was asked to stop; for the coverage alone.
+    pub(super) fn peek(&self, id: JobId) -> Option<(State, bool)> {
+        self.loops.peek(id)
     }
 
     /// What all share; never to be held while waiting.
@@ -269,13 +312,19 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// It was answered.
-    pub(super) fn ok(mut self, now: Option<Time>, answer: Answer) {
-        let Some(pending) = self.pending.take() else { return };
+    /// It was answered. Says whether its caller was still there to hear it.
+    pub(super) fn ok(mut self, now: Option<Time>, answer: Answer) -> bool {
+        let Some(pending) = self.pending.take() else { return false };
         let mut scene = self.link.scene();
+        if self.link.gone.get() {
+            scene.say(&self.link.who, format_args!("-> (has left) {answer:?}"));
+            scene.recorder.info(pending, "the caller has left");
+            return false;
+        }
         scene.say(&self.link.who, format_args!("-> {answer:?}"));
         scene.hear(now.unwrap_or_default());
         scene.recorder.ok(pending, now, answer);
+        true
     }
 
     /// It was not: whether it took effect is open, unless the store was full or refused it.

@@ -43,7 +43,7 @@ impl Verdict {
             (before.map(|(state, _)| state), before.is_some_and(|(_, was)| was));
         match fate {
             Fate::Yes { asked, pushed } => Self::Applied { before, was_asked, asked, pushed },
-            Fate::No => Self::Refused(None),
+            Fate::No => Self::Refused(before),
             Fate::NotFound => Self::Unknown,
         }
     }
@@ -57,7 +57,7 @@ pub(super) async fn settle(
     event: &Event,
 ) -> Result<Verdict, Error> {
     if let Some(front) = &link.front {
-        let before = kept.as_ref().map(|job| (job.live.state, job.live.stop));
+        let before = link.peek(id);
         return Ok(Verdict::of(front.tell(id, event.clone()).await?, before));
     }
     for _ in 0..TRIES {

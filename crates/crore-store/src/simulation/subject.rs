@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crore_core::Clock;
+use crore_core::{Clock, JobId, State};
 use crore_testkit::history::Recorder;
 
 use super::config::Config;
@@ -29,9 +29,9 @@ pub trait Subject: Debug {
         false
     }
 
-    /// What makes the run of a seed again.
-    fn again(&self, seed: u64) -> String {
-        format!("cargo xtask sim --seed {seed}")
+    /// The command that makes the run of a seed again, without the seed.
+    fn again(&self) -> &'static str {
+        "cargo xtask sim"
     }
 
     /// Where a front writes down what it does by itself: definitions and the ticks of schedules.
@@ -63,6 +63,12 @@ pub trait Loops: Debug + Send + Sync {
 
     /// Tidies up a little; whether there was anything to do.
     fn keep_once(&self) -> Result<bool, Error>;
+
+    /// The state of a job at this moment and whether it was asked to stop, if that can be told without
+    /// waiting.
+    fn peek(&self, _: JobId) -> Option<(State, bool)> {
+        None
+    }
 }
 
 /// The memory store, which has no loops, and must not crash.

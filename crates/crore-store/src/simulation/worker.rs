@@ -25,7 +25,9 @@ pub(super) async fn fetch(link: Link, worker: usize) {
     let call = link.call(Op::Fetch { queues, kinds, n, strict });
     match link.fetch(ask, wait).await {
         Ok((now, jobs)) => {
-            call.ok(now, Answer::Fetched(jobs.iter().map(Granted::of).collect()));
+            if !call.ok(now, Answer::Fetched(jobs.iter().map(Granted::of).collect())) {
+                return;
+            }
             jobs.iter().for_each(|job| take(&mut link.scene(), job, worker));
             for job in jobs {
                 if job.spec.lease.is_none() {
@@ -98,7 +100,7 @@ async fn hand_over(link: &Link, job: Job) {
     let (id, delivery) = (job.id, job.live.delivery);
     let call = link.call(Op::Notice { id, delivery: Some(delivery), what: Noticed::HandedOver });
     match settle(link, id, Some(job), &Event::HandedOver(delivery)).await {
-        Ok(verdict) => call.ok(None, Answer::Changed(changed(&verdict))),
+        Ok(verdict) => drop(call.ok(None, Answer::Changed(changed(&verdict)))),
         Err(error) => call.failed(&error),
     }
 }
@@ -130,7 +132,7 @@ pub(super) async fn report(link: Link, job: Job) {
     match settle(&link, id, Some(job), &Event::Finished { delivery, report }).await {
         Ok(verdict) => {
             note_cover(&mut link.scene(), &verdict, lease_until);
-            let told = reported(&mut link.scene(), verdict);
+            let told = reported(&link, verdict);
             call.ok(None, Answer::Reported(told));
         }
         Err(error) => call.failed(&error),
@@ -161,10 +163,12 @@ fn note_cover(scene: &mut Scene, verdict: &Verdict, lease_until: crore_core::Tim
     }
 }
 
-fn reported(scene: &mut Scene, verdict: Verdict) -> Reported {
+fn reported(link: &Link, verdict: Verdict) -> Reported {
     match verdict {
         Verdict::Applied { pushed, .. } => {
-            pushed.iter().for_each(|pushed| scene.pushed(*pushed));
+            if !link.is_gone() {
+                pushed.iter().for_each(|pushed| link.scene().pushed(*pushed));
+            }
             Reported::Accepted(pushed.into_iter().map(told).collect())
         }
         Verdict::Refused(_) => Reported::Stale,

@@ -1,6 +1,6 @@
 //! The event loop: one thread, a clock and a disk in its hand, and every step drawn from the seed.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crore_core::{Clock, Span};
 use super::config::Config;
 use super::coverage::Sometimes;
 use super::life::End;
-use super::scene::{Link, Scene};
+use super::scene::{Link, Purpose, Scene};
 use super::subject::{Running, Subject};
 use super::watch::Told;
 use super::{admin, pusher, upkeep, worker};
@@ -36,6 +36,8 @@ pub(super) struct World<'a> {
     pub(super) under_way: Vec<UnderWay>,
     /// The disk is full until this step.
     pub(super) full_until: Option<u32>,
+    /// A store that has given up is left to its callers until this step.
+    pub(super) lingers_until: u32,
     /// Whether the disk has failed the open store, so that it may give up.
     pub(super) failed: bool,
     /// What the store was told by its disk.
@@ -47,6 +49,8 @@ pub(super) struct UnderWay {
     caller: Caller,
     task: Task,
     woken: Arc<Woken>,
+    /// Set when the caller leaves and the operation goes on.
+    gone: Rc<Cell<bool>>,
 }
 
 /// Whether a task was woken since it was last let go on. One that was not is left alone: whoever
@@ -110,23 +114,34 @@ impl<'a> World<'a> {
         subject.write_into(&scene.recorder);
         let scene = Rc::new(RefCell::new(scene));
         let (node, under_way, told) = (None, Vec::new(), Arc::default());
-        Self { scene, subject, disk, node, under_way, full_until: None, failed: false, told }
+        Self {
+            scene,
+            subject,
+            disk,
+            node,
+            under_way,
+            full_until: None,
+            lingers_until: 0,
+            failed: false,
+            told,
+        }
     }
 
     pub(super) fn scene(&self) -> RefMut<'_, Scene> {
         self.scene.borrow_mut()
     }
 
-    /// One step.
-    pub(super) fn step(&mut self) {
+    /// One step, of this number.
+    pub(super) fn step(&mut self, step: u32) {
         {
             let mut scene = self.scene();
-            scene.step += 1;
+            scene.step = step;
+            scene.draws_for(Purpose::Fault);
             let pace = scene.config.store.pace.as_millis();
             let on = scene.dice.from(0, pace / 10);
             scene.advance(Span::from_millis(on));
         }
-        if self.scene().gave_up {
+        if self.scene().gave_up && step >= self.lingers_until {
             self.scene().happened(Sometimes::GaveUp);
             if !self.failed {
                 self.scene().wrong("the store gave up, and its disk was well".to_owned());
@@ -134,6 +149,7 @@ impl<'a> World<'a> {
             self.end(End::Kill);
         }
         self.meet_fault();
+        self.scene().draws_for(Purpose::Act);
         if self.node.is_none() {
             self.open();
         }
@@ -195,6 +211,7 @@ impl<'a> World<'a> {
             return;
         }
         let Some(link) = self.link(caller) else { return };
+        let gone = link.gone();
         let task: Option<Task> = match caller {
             Caller::Pusher(_) => Some(Box::pin(pusher::push(link))),
             Caller::Admin(_) => Some(Box::pin(admin::act(link))),
@@ -203,13 +220,13 @@ impl<'a> World<'a> {
             Caller::Drain => None,
         };
         if let Some(task) = task {
-            self.set_out(caller, task);
+            self.set_out(caller, task, gone);
         }
     }
 
     /// A task begins.
-    pub(super) fn set_out(&mut self, caller: Caller, task: Task) {
-        self.under_way.push(UnderWay { caller, task, woken: Woken::new() });
+    pub(super) fn set_out(&mut self, caller: Caller, task: Task, gone: Rc<Cell<bool>>) {
+        self.under_way.push(UnderWay { caller, task, woken: Woken::new(), gone });
         self.poll(self.under_way.len() - 1);
     }
 
@@ -314,6 +331,18 @@ impl<'a> World<'a> {
         }
         drop(self.under_way.remove(place));
         true
+    }
+}
+
+impl World<'_> {
+    /// A caller leaves. Its operation goes on, and the answer arrives when nobody is there to hear it.
+    /// Not a caller of upkeep: nobody waits for those.
+    pub(super) fn leave(&self) {
+        let callers = self.under_way.iter().filter(|one| !matches!(one.caller, Caller::Keeper(_)));
+        let callers: Vec<_> = callers.map(|one| Rc::clone(&one.gone)).collect();
+        if let Some(gone) = self.scene().dice.pick(&callers) {
+            gone.set(true);
+        }
     }
 }
 

@@ -15,7 +15,8 @@ use crore_core::{Clock, Span};
 use crore_store::Error;
 use crore_store::embedded::disk::Disk;
 use crore_store::simulation::{
-    Config, Coverage, OnLog, Running, Sometimes, Subject, first_failing_seed, run_twice,
+    Config, Coverage, Generation, OnLog, Running, Sometimes, Subject, Sweep, first_failing_seed,
+    run_twice,
 };
 use crore_testkit::history::Recorder;
 
@@ -109,8 +110,8 @@ impl Subject for OnEngine {
         true
     }
 
-    fn again(&self, seed: u64) -> String {
-        format!("cargo xtask sim --engine --seed {seed}")
+    fn again(&self) -> &'static str {
+        "cargo xtask sim --engine"
     }
 
     fn write_into(&mut self, recorder: &Arc<Recorder>) {
@@ -165,7 +166,7 @@ the_engine_keeps_every_promise! {
     part_6: 5000..6000,
 }
 
-/// `cargo xtask sim --engine`: the seeds that the environment names, as `first..end`.
+/// `cargo xtask sim --engine`: the seeds that the environment names, as `first..end`, on all cores.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a tool says in the environment what it wants")]
 #[ignore = "runs the seeds in `CRORE_SIM_SEEDS`, for `cargo xtask sim --engine`"]
@@ -173,8 +174,24 @@ fn the_seeds_that_were_asked_for() {
     let asked = std::env::var("CRORE_SIM_SEEDS").expect("`CRORE_SIM_SEEDS` is `first..end`");
     let (first, end) = asked.split_once("..").expect("`first..end`");
     let seed = |text: &str| text.parse::<u64>().expect("a seed");
-    let coverage = all_well(seed(first)..seed(end));
-    assert_eq!(coverage.runs, seed(end) - seed(first));
+    let mut sweep = Sweep::over(seed(first)..seed(end));
+    if std::env::var("CRORE_SIM_GENERATION").is_ok_and(|generation| generation == "1") {
+        sweep.generation = Generation::First;
+    }
+    if sweep.seeds.end - sweep.seeds.start == 1 {
+        sweep.twice_every = 1;
+    }
+    let swept = sweep.run(|| OnEngine::new(Lie::Nothing), || false);
+    println!("{}", swept.coverage);
+    if std::env::var_os("CRORE_SIM_TABLE").is_some() {
+        println!("{}", swept.coverage.table());
+    }
+    if let Some(file) = std::env::var_os("CRORE_SIM_JSON") {
+        std::fs::write(file, swept.to_json().to_string()).expect("the file can be written");
+    }
+    let failing: Vec<_> = swept.failures.iter().map(|failure| &failure.again).collect();
+    assert!(failing.is_empty(), "{} seeds fail: {failing:#?}", failing.len());
+    assert_eq!(swept.coverage.runs, seed(end) - seed(first));
 }
 
 /// What failed once is run for ever. A line is a seed, and what it once found.

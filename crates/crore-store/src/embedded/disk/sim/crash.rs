@@ -19,6 +19,8 @@ pub(super) enum Style {
     Subset,
     /// Each file stopped at a moment of its own.
     Reordered,
+    /// Any sectors of any writes, many of them torn at either end. Drawn only on request.
+    Torn,
 }
 
 impl Style {
@@ -33,7 +35,7 @@ impl Style {
         match self {
             Self::Lost => true,
             Self::Kept => false,
-            Self::Prefix | Self::Subset | Self::Reordered => random.coin(),
+            Self::Prefix | Self::Subset | Self::Reordered | Self::Torn => random.coin(),
         }
     }
 }
@@ -65,6 +67,9 @@ impl Cut {
                 turns.push(u64::MAX);
                 let turn = random.pick(&turns).unwrap_or_default();
                 until(inode, turn, &mut left, random);
+            }
+            Style::Torn => {
+                inode.unsynced.iter().for_each(|write| write.tear_sectors(&mut left, random));
             }
             Style::Subset => {
                 for write in &inode.unsynced {

@@ -97,6 +97,28 @@ impl Unsynced {
         }
     }
 
+    /// Keeps a quarter of the sectors, loses a quarter, and tears the others: of each the first bytes are
+    /// kept, or the last.
+    pub(super) fn tear_sectors(&self, durable: &mut Arc<Vec<u8>>, random: &mut Random) {
+        let (mut at, mut rest) = (self.at, &*self.bytes);
+        while !rest.is_empty() {
+            let room = SECTOR_BYTES - at % SECTOR_BYTES;
+            let (sector, later) = rest.split_at(room.min(rest.len()));
+            let cut = random.up_to(sector.len());
+            let (start, kept) = match random.up_to(3) {
+                0 => (0, sector),
+                1 => (0, &[][..]),
+                2 => (0, sector.get(..cut).unwrap_or_default()),
+                _ => (cut, sector.get(cut..).unwrap_or_default()),
+            };
+            if !kept.is_empty() {
+                bytes::write(Arc::make_mut(durable), at.saturating_add(start), kept);
+            }
+            at = at.saturating_add(sector.len());
+            rest = later;
+        }
+    }
+
     /// One of the sectors that it covers.
     pub(super) fn any_sector(&self, random: &mut Random) -> usize {
         let from = self.at % SECTOR_BYTES;

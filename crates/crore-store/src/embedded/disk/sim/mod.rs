@@ -59,6 +59,12 @@ impl SimDisk {
         self.cut(style, random)
     }
 
+    /// What a power cut leaves that tears many of the sectors that were not synced; otherwise as
+    /// [`SimDisk::crash`].
+    pub fn tear(&self, seed: u64) -> Self {
+        self.cut(Style::Torn, Random::new(seed))
+    }
+
     fn cut(&self, style: Style, random: Random) -> Self {
         let mut state = self.state();
         state.off = true;

@@ -1,0 +1,122 @@
+//! A run that failed, so that a person can read it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crore_testkit::history::History;
+
+use super::config::Config;
+
+/// A run in which something was wrong.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// What the run was like.
+    pub config: Config,
+    /// The command that makes it again.
+    pub again: String,
+    /// What must not be, in words.
+    pub violations: Vec<String>,
+    /// All that happened.
+    pub trace: Vec<String>,
+    /// All that callers did and were told.
+    pub history: History,
+}
+
+/// How many violations of one run are shown; the others mostly follow from these.
+const VIOLATIONS: usize = 3;
+/// How many lines of the trace are shown.
+const LINES: usize = 60;
+/// How much of a line is shown.
+const WIDTH: usize = 260;
+
+impl Failure {
+    /// What sort of failure it is: a run that is shrunk has to go on to fail in this way.
+    pub fn sort(&self) -> String {
+        let first = self.violations.first().map(String::as_str).unwrap_or_default();
+        let sort = first.split_once(':').map_or(first, |(sort, _)| sort);
+        if sort.starts_with('I') {
+            return sort.to_owned();
+        }
+        sort.chars().filter(|c| c.is_alphabetic() || *c == ' ').collect()
+    }
+
+    /// The lines of the trace that matter: all of them if there are few. Otherwise those about the jobs of
+    /// the violations, and the life of the store.
+    fn telling_lines(&self) -> Vec<&str> {
+        let lines: Vec<&str> = self.trace.iter().map(String::as_str).collect();
+        if lines.len() <= LINES {
+            return lines;
+        }
+        let jobs: BTreeSet<u64> = self.violations.iter().flat_map(|text| jobs_in(text)).collect();
+        let tells = |line: &&str| {
+            let is_life = ["fault:", "ends:", "store: opened", "WRONG"];
+            is_life.iter().any(|word| line.contains(word))
+                || jobs_in(line).any(|id| jobs.contains(&id))
+        };
+        let telling: Vec<&str> = lines.into_iter().filter(tells).collect();
+        telling.get(telling.len().saturating_sub(LINES)..).unwrap_or_default().to_vec()
+    }
+}
+
+/// The jobs that a text names, as `#7` or as `job 7`.
+fn jobs_in(text: &str) -> impl Iterator<Item = u64> + '_ {
+    let after = |mark: &'static str| text.split(mark).skip(1).filter_map(leading_number);
+    after("#").chain(after("job "))
+}
+
+fn leading_number(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text.get(..digits)?.parse().ok()
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{} …", line.get(..end).unwrap_or(line)),
+        None => line.to_owned(),
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Config { seed, steps, last_step, skip, .. } = &self.config;
+        let made = *last_step as usize - skip.range(..=last_step).count();
+        writeln!(f, "seed {seed} fails; again: {}", self.again)?;
+        writeln!(f, "{made} of {steps} steps are enough, with {}", self.config.summary())?;
+        let lines = self.telling_lines();
+        writeln!(f, "{} of {} lines (step, milliseconds, who):", lines.len(), self.trace.len())?;
+        lines.into_iter().try_for_each(|line| writeln!(f, "  {}", cut(line)))?;
+        writeln!(f, "violations:")?;
+        let mut shown = self.violations.iter().take(VIOLATIONS).flat_map(|text| text.lines());
+        shown.try_for_each(|line| writeln!(f, "  {}", cut(line)))?;
+        match self.violations.len().saturating_sub(VIOLATIONS) {
+            0 => Ok(()),
+            more => writeln!(f, "  and {more} more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(violation: &str, trace: Vec<String>) -> Failure {
+        let (config, again) = (Config::draw(1), String::new());
+        let violations = vec![violation.to_owned()];
+        Failure { config, again, violations, trace, history: History::default() }
+    }
+
+    #[test]
+    fn a_sort_is_the_promise_or_the_words_without_numbers() {
+        assert_eq!(failure("I8: ready since 39", Vec::new()).sort(), "I8");
+        let left = |n| failure(&format!("after {n} rounds jobs are left"), Vec::new()).sort();
+        assert_eq!(left(60), left(7));
+    }
+
+    #[test]
+    fn of_a_long_trace_the_lines_about_the_job_are_shown() {
+        let mut trace: Vec<String> = (0..100).map(|n| format!("w1: report #{n}")).collect();
+        trace.push("fault: Kill".to_owned());
+        let failure = failure("I8: passed over [job 7]", trace);
+        assert_eq!(failure.telling_lines(), ["w1: report #7", "fault: Kill"]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Many seeds, on all cores.
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::config::{Config, Generation};
+use super::coverage::Coverage;
+use super::failure::Failure;
+use super::run::{run_as, run_twice_as};
+use super::shrink::shrink;
+use super::subject::Subject;
+
+/// Which seeds are run, and how.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    /// The seeds.
+    pub seeds: Range<u64>,
+    /// How their numbers are drawn.
+    pub generation: Generation,
+    /// Each so-many-th seed is run twice, to see that nothing but the seed has a say.
+    pub twice_every: u64,
+    /// After so many failing seeds there is enough to look at.
+    pub enough: usize,
+}
+
+/// What came of many seeds.
+#[derive(Debug, Default)]
+pub struct Swept {
+    /// What those that passed have reached.
+    pub coverage: Coverage,
+    /// Those that failed, shrunk.
+    pub failures: Vec<Failure>,
+}
+
+impl Sweep {
+    /// These seeds, in the newest generation.
+    pub const fn over(seeds: Range<u64>) -> Self {
+        Self { seeds, generation: Generation::Second, twice_every: 10, enough: 40 }
+    }
+
+    /// Runs the seeds on all cores until all are run, too many have failed, or `is_enough` says so. Each
+    /// failure is shrunk and shown as it is found.
+    pub fn run<S: Subject>(
+        &self,
+        make: impl Fn() -> S + Sync,
+        is_enough: impl Fn() -> bool + Sync,
+    ) -> Swept {
+        let (next, swept) = (AtomicU64::new(self.seeds.start), Mutex::<Swept>::default());
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while !is_enough()
+                        && self.one(next.fetch_add(1, Ordering::Relaxed), &make, &swept)
+                    {
+                    }
+                });
+            }
+        });
+        swept.into_inner().unwrap_or_default()
+    }
+
+    /// Runs one seed; says whether there is more to do.
+    fn one<S: Subject>(&self, seed: u64, make: &impl Fn() -> S, swept: &Mutex<Swept>) -> bool {
+        let is_over = |swept: &Swept| swept.failures.len() >= self.enough;
+        if seed >= self.seeds.end || swept.lock().map_or(true, |swept| is_over(&swept)) {
+            return false;
+        }
+        let config = Config::draw_as(seed, self.generation);
+        let report = match seed.is_multiple_of(self.twice_every) {
+            true => run_twice_as(&config, make),
+            false => run_as(config, &mut make()),
+        };
+        let report = report.map_err(|failure| shrink(*failure, make));
+        if let Err(failure) = &report {
+            println!("{failure}");
+        }
+        let Ok(mut swept) = swept.lock() else { return false };
+        match report {
+            Ok(report) => swept.coverage.add(&report.coverage),
+            Err(failure) => swept.failures.push(failure),
+        }
+        true
+    }
+}
+
+impl Swept {
+    /// All of it for a program: counts, failing seeds, cells and moments.
+    pub fn to_json(&self) -> serde_json::Value {
+        let failures = self.failures.iter().map(|failure| {
+            let (seed, sort, again) = (failure.config.seed, failure.sort(), &failure.again);
+            serde_json::json!({ "seed": seed, "violation": sort, "again": again })
+        });
+        let named = |(what, n)| (format!("{what:?}"), n);
+        let Coverage { runs, steps, events, faults, millis, .. } = self.coverage;
+        let (reached, all) = self.coverage.cells();
+        serde_json::json!({
+            "runs": runs, "steps": steps, "events": events, "faults": faults, "simulated_ms": millis,
+            "cells_reached": reached, "cells_possible": all,
+            "failures": failures.collect::<Vec<_>>(),
+            "moments": self.coverage.moments().map(named).collect::<std::collections::BTreeMap<_, u64>>(),
+            "cells": self.coverage.named_cells().collect::<std::collections::BTreeMap<_, _>>(),
+        })
+    }
+}
