@@ -230,6 +230,26 @@ impl Config {
         config
     }
 
+    /// The runs of seeds that are kept because they failed once. A line is `GENERATION/SEED` and what it
+    /// found; one that begins with `#` says something to the reader.
+    ///
+    /// # Panics
+    /// At a line that is neither.
+    #[expect(clippy::panic, reason = "for tests, whose own files these are")]
+    pub fn kept(text: &str) -> Vec<Self> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let read = |line: &str| {
+            let (generation, seed) = line.split_whitespace().next()?.split_once('/')?;
+            let generation = match generation {
+                "1" => Generation::First,
+                "2" => Generation::Second,
+                _ => return None,
+            };
+            Some(Self::draw_as(seed.parse().ok()?, generation))
+        };
+        lines.map(|line| read(line).unwrap_or_else(|| panic!("`{line}` names no seed"))).collect()
+    }
+
     /// What the run has, in a few words: only what is there.
     pub fn summary(&self) -> String {
         let Callers { pushers, workers, admins, keepers, depth, .. } = self.callers;

@@ -52,5 +52,5 @@ pub use log::OnLog;
 pub use run::{Report, first_failing_seed, run, run_as, run_twice, run_twice_as};
 pub use shrink::shrink;
 pub use subject::{InMemory, Loops, Running, Subject};
-pub use sweep::{Sweep, Swept};
+pub use sweep::{Sweep, Swept, fresh_seed};
 pub use trace::Trace;

@@ -1,5 +1,6 @@
 //! Many seeds, on all cores.
 
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,14 @@ pub struct Sweep {
     pub twice_every: u64,
     /// After so many failing seeds there is enough to look at.
     pub enough: usize,
+    /// How many seeds are run at a time; all cores, unless told otherwise.
+    pub threads: Option<usize>,
+}
+
+/// A seed that nobody has seen, with room for many after it.
+pub fn fresh_seed() -> u64 {
+    // The standard library draws the keys of its hash maps from the system's randomness.
+    RandomState::new().hash_one("seed") >> 24
 }
 
 /// What came of many seeds.
@@ -36,7 +45,7 @@ pub struct Swept {
 impl Sweep {
     /// These seeds, in the newest generation.
     pub const fn over(seeds: Range<u64>) -> Self {
-        Self { seeds, generation: Generation::Second, twice_every: 10, enough: 40 }
+        Self { seeds, generation: Generation::Second, twice_every: 10, enough: 40, threads: None }
     }
 
     /// Runs the seeds on all cores until all are run, too many have failed, or `is_enough` says so. Each
@@ -47,7 +56,8 @@ impl Sweep {
         is_enough: impl Fn() -> bool + Sync,
     ) -> Swept {
         let (next, swept) = (AtomicU64::new(self.seeds.start), Mutex::<Swept>::default());
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.unwrap_or_else(cores);
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
@@ -86,6 +96,16 @@ impl Sweep {
 }
 
 impl Swept {
+    /// Panics with the command for each seed that failed.
+    ///
+    /// # Panics
+    /// If a seed failed.
+    #[track_caller]
+    pub fn assert_well(&self) {
+        let failing: Vec<_> = self.failures.iter().map(|failure| &failure.again).collect();
+        assert!(failing.is_empty(), "{} seeds fail; again: {failing:#?}", failing.len());
+    }
+
     /// All of it for a program: counts, failing seeds, cells and moments.
     pub fn to_json(&self) -> serde_json::Value {
         let failures = self.failures.iter().map(|failure| {

@@ -4,12 +4,16 @@ mod journal;
 mod verbs;
 
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use crore_store::simulation::{
-    Coverage, InMemory, OnLog, Sometimes, Subject, first_failing_seed, run_twice,
+    Config, Coverage, InMemory, OnLog, Sometimes, Subject, Sweep, first_failing_seed, fresh_seed,
+    run_twice, run_twice_as, shrink,
 };
 
 use journal::{Journal, Lie};
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Runs seeds, each twice, to see that nothing but the seed has a say; the first that fails ends it.
 fn all_well<S: Subject>(seeds: Range<u64>, make: impl Fn() -> S) -> Coverage {
@@ -56,17 +60,42 @@ the_embedded_store_keeps_every_promise! {
     part_8: 1750..2000,
 }
 
-/// What failed once is run for ever. A line is a seed, and perhaps what it once found.
+/// What failed once is run for ever.
 #[test]
 fn seeds_that_failed_once_do_not_fail_again() {
-    let lines = include_str!("seeds.txt").lines();
-    let seeds = lines.filter_map(|line| line.split_whitespace().next()).filter(|word| *word != "#");
-    for seed in seeds {
-        let seed = seed.parse().unwrap_or_else(|_| panic!("`{seed}` is no seed"));
-        if let Err(failure) = run_twice(seed, || OnLog) {
+    for config in Config::kept(include_str!("seeds.txt")) {
+        if let Err(failure) = run_twice_as(&config, || OnLog) {
             panic!("{failure}");
         }
     }
+}
+
+/// A minute of seeds that nobody has seen. A failure prints the command that makes it again.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a minute of real time")]
+fn fresh_seeds_keep_every_promise() {
+    let (from, start) = (fresh_seed(), Instant::now());
+    println!("fresh seeds from {from}");
+    let sweep = Sweep { threads: Some(1), ..Sweep::over(from..u64::MAX) };
+    let swept = sweep.run(|| OnLog, || start.elapsed() >= MINUTE);
+    println!("{}", swept.coverage);
+    swept.assert_well();
+}
+
+/// A failing run is shown as the few steps that matter.
+#[test]
+fn a_failure_is_shrunk_to_what_matters() {
+    let make = || Journal::new(Lie::NeverSyncs);
+    let (_, failure) = first_failing_seed(0..300, make).expect("the lie is found");
+    let (sort, steps) = (failure.sort(), failure.config.last_step);
+    let shrunk = shrink(failure, make);
+    assert_eq!(shrunk.sort(), sort, "the same promise is broken");
+    let skipped = shrunk.config.skip.range(..=shrunk.config.last_step).count();
+    let left = shrunk.config.last_step as usize - skipped;
+    assert!(left <= 12 && left < steps as usize, "{left} of {steps} steps are left");
+    assert!(shrunk.config.faults.odds().iter().filter(|(_, odds)| *odds > 0).count() <= 2);
+    let text = shrunk.to_string();
+    assert!(text.lines().count() < 90, "{text}");
 }
 
 #[test]
