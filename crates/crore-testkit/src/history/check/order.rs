@@ -7,7 +7,7 @@
 //! nothing), or from the answer to a report that handed it back, until the beginning of whatever may
 //! have taken or changed it: a fetch that got it, anything wanted by hand, or a fetch of which nobody
 //! knows what it took; the last only if a crash may have forgotten that, enough time has passed for
-//! that lease to lapse, or its caller was seen to leave, before the job was seen again. Not while its queue may have been paused. A job that becomes due later, is retried
+//! that lease to lapse or that run to time out, or its caller was seen to leave, before the job was seen again. Not while its queue may have been paused. A job that becomes due later, is retried
 //! or limited is ready when nobody can say: such deliveries are counted as not judged.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use super::facts::definitions::Table;
 use super::facts::{Call, Facts, Filed, Grant, Job, Moment, Source, Took, nanos};
 use super::report::{Counters, Findings};
 use crate::history::answer::Granted;
-use crate::history::op::{Meaning, Outcome, When};
+use crate::history::op::{Item, Meaning, Outcome, When};
 use crate::history::{Answer, Op};
 
 type Key = (i32, Time, JobId);
@@ -215,10 +215,12 @@ fn taken<'h>(
     let reports = job.reports.iter().filter(|filed| from.is_before(&filed.begun));
     let reported = reports.map(|filed| filed.begun.i).min().unwrap_or(u64::MAX);
     let lost = if facts.keeps(source, from, facts.end) { u64::MAX } else { from.i };
-    let lease = source.item.lease.map_or(0, nanos);
+    // Whichever is over first gives the job to others: its lease, or the time that a run may take.
+    let Item { lease, timeout, .. } = source.item;
+    let held = lease.map_or(0, nanos).min(timeout.map_or(u64::MAX, nanos));
     let unseen = facts.unseen_fetch(&source.item.queue, begun).filter(|unseen| {
         next.is_none_or(|next| {
-            next.ended.fast.saturating_sub(unseen.fast) >= lease
+            next.ended.fast.saturating_sub(unseen.fast) >= held
                 || facts.memory.crashed_between(*unseen, next.ended)
                 || facts.left_by(&source.item.queue, begun, next.ended)
         })

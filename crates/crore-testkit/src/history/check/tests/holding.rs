@@ -1,6 +1,6 @@
 //! I5, I6, I15 and I16: who may hold a job.
 
-use crore_core::job::Lapse;
+use crore_core::job::{Lapse, Reports};
 use crore_core::{Span, State};
 
 use super::tape::{DONE, FAILED, LEASE, SECOND, Tape, grant, item, limited};
@@ -105,6 +105,35 @@ fn a_renewal_that_a_crash_forgot_does_not_count() {
     tape.pass(Span::from_secs(6));
     tape.fetch(vec![grant(1, 2, 1)]);
     tape.is_fine();
+}
+
+/// Job 1 is handed out, and perhaps by a fetch that nobody heard of as well. Its first holder reports a
+/// failure twice, and then it is handed out as attempt 3.
+fn failed_twice_by_its_first_holder(reports: Reports) -> Tape {
+    let mut tape = Tape::new();
+    tape.push(Item { reports, ..item(1) });
+    tape.fetch(vec![grant(1, 1, 1)]);
+    tape.report(1, 1, FAILED);
+    let n = tape.begin_fetch();
+    tape.info(n);
+    tape.pass(Span::from_secs(60));
+    match reports {
+        Reports::Any => tape.report(1, 1, FAILED),
+        Reports::Fenced => tape.stale(1, 1, FAILED),
+    }
+    tape.pass(Span::from_secs(60));
+    tape.fetch(vec![grant(1, 3, 3)]);
+    tape
+}
+
+#[test]
+fn where_any_delivery_reports_a_late_failure_may_have_ended_one_that_nobody_heard_of() {
+    failed_twice_by_its_first_holder(Reports::Any).is_fine();
+}
+
+#[test]
+fn i6_where_reports_are_fenced_a_late_failure_costs_nothing() {
+    failed_twice_by_its_first_holder(Reports::Fenced).breaks(6);
 }
 
 #[test]
@@ -352,7 +381,7 @@ fn a_cancelled_job_may_be_revived() {
 #[test]
 fn where_any_delivery_may_report_an_old_one_costs_the_current_one_an_attempt() {
     let mut tape = Tape::new();
-    tape.push(Item { reports: crore_core::job::Reports::Any, ..item(1) });
+    tape.push(Item { reports: Reports::Any, ..item(1) });
     tape.fetch(vec![grant(1, 1, 1)]);
     tape.pass(LEASE);
     tape.fetch(vec![grant(1, 2, 1)]);
@@ -367,7 +396,7 @@ fn where_any_delivery_may_report_an_old_one_costs_the_current_one_an_attempt() {
 #[test]
 fn where_any_delivery_may_report_the_answer_may_come_after_the_next_delivery() {
     let mut tape = Tape::new();
-    tape.push(Item { reports: crore_core::job::Reports::Any, ..item(1) });
+    tape.push(Item { reports: Reports::Any, ..item(1) });
     tape.fetch(vec![grant(1, 1, 1)]);
     let n = tape.begin_report(1, 1, FAILED);
     tape.pass(LEASE);

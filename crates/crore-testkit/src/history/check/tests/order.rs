@@ -131,6 +131,30 @@ fn an_unseen_fetch_may_have_taken_it() {
     tape.is_fine();
 }
 
+/// Job 2 may run for a second. A fetch that nobody heard of may have taken it; after `span` it is handed
+/// out again, and job 1 meanwhile.
+fn an_unseen_run_ends_after(span: Span) -> Tape {
+    let mut tape = Tape::new();
+    tape.push(item(1));
+    tape.push(Item { priority: -1, timeout: Some(Span::from_secs(1)), ..item(2) });
+    let n = tape.begin_fetch();
+    tape.info(n);
+    tape.fetch(vec![grant(1, 2, 1)]);
+    tape.pass(span);
+    tape.fetch(vec![Granted { attempt: 2, ..urgent(3) }]);
+    tape
+}
+
+#[test]
+fn a_run_that_nobody_heard_of_may_have_timed_out() {
+    an_unseen_run_ends_after(Span::from_secs(2)).is_fine();
+}
+
+#[test]
+fn i8_a_run_that_nobody_heard_of_times_out_no_earlier() {
+    an_unseen_run_ends_after(Span::from_millis(100)).breaks(8);
+}
+
 #[test]
 fn an_unseen_fetch_may_have_given_it_back_if_its_caller_was_seen_to_leave() {
     let mut tape = three();
