@@ -51,6 +51,15 @@ pub struct Crowd {
     pub keep: bool,
 }
 
+impl Crowd {
+    /// The command that lets the same crowd come and go.
+    pub fn command(&self) -> String {
+        let Self { workers, time, seed, .. } = self;
+        let ms = time.as_millis();
+        format!("cargo xtask chaos crowd --workers {workers} --for {ms}ms --seed {seed}")
+    }
+}
+
 /// Lets workers come and go for a while, and judges what became of the jobs: each has ended, and once.
 ///
 /// # Errors
@@ -71,7 +80,8 @@ pub fn crowd(plan: &Crowd) -> Result<Tally, Failed> {
         Err(here) => return Err(here),
     };
     judged.map_err(|broken| {
-        Failed::Broken(if plan.keep { kept(broken, place, &desk) } else { broken })
+        let broken = if plan.keep { kept(broken, place, &desk) } else { broken };
+        Failed::Broken(broken.repeated_by(&plan.command()))
     })
 }
 
@@ -81,6 +91,7 @@ async fn come_and_go(plan: &Crowd, place: &Place, desk: &Arc<Desk>) -> Result<()
         data: place.data().to_owned(),
         log: place.home().join("server.log"),
         set: vec![format!("store.segment={SEGMENT_BYTES}B"), "listen.drain-for=1s".to_owned()],
+        bug: None,
     };
     let server = Server::start(&launch, None).map_err(Failed::broken)?;
     desk.recorder.node(NODE, Node::Opened);

@@ -17,13 +17,14 @@
 //! binary    where the built server is                      desk      what callers share, and the recorder
 //! dump      an offline look into the store                 tally     every job accounted for
 //! verdict   what was broken, with the events of the job    pause     time, in one place
+//! drill     planted mistakes, each of which must be caught    seed      seeds that nobody has seen
 //! posted    push workers, whom the server calls             streamed  workers with a stream of gRPC
 //! ```
 //!
 //! A **crowd** is another thing: nothing is done to the server, and a hundred workers come and go.
 //!
 //! A seed gives the same jobs, the same deeds and the same moments of harm; how the threads of a real
-//! server interleave with them is not in anybody's hand.
+//! server interleave with them is not in anybody's hand. A failure prints the command that runs its plan again.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -34,6 +35,7 @@ mod clock;
 mod crowd;
 mod desk;
 mod draft;
+mod drill;
 mod dump;
 mod harm;
 mod honest;
@@ -43,6 +45,7 @@ mod posted;
 mod pusher;
 mod round;
 mod run;
+mod seed;
 mod server;
 mod streamed;
 mod tally;
@@ -50,7 +53,9 @@ mod verdict;
 mod worker;
 
 pub use crowd::{Crowd, crowd};
+pub use drill::drill;
 pub use harm::Harm;
 pub use run::{Failed, Plan, run};
+pub use seed::fresh_seed;
 pub use tally::Tally;
 pub use verdict::{Broken, judge};

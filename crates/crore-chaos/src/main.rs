@@ -1,15 +1,19 @@
 //! `crore-chaos`: harms a real server for as long as one likes.
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
+mod cli;
+
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::{Args, Parser, Subcommand};
-use crore_chaos::{Crowd, Failed, Harm, Plan, Tally, binary, crowd, judge, run};
+use clap::Parser;
+use crore_chaos::{Crowd, Failed, Harm, Tally, binary, crowd, drill, fresh_seed, judge, run};
 use crore_testkit::Dice;
 use crore_testkit::history::{History, Rules};
 use crore_wire::words::Period;
+
+use crate::cli::{Cli, Coming, Options, What};
 
 /// So many rounds are judged together: enough for jobs to live through many, few enough to be held in
 /// memory.
@@ -17,95 +21,17 @@ const TOGETHER: u32 = 50;
 /// The same where harms take turns.
 const EACH: u32 = 12;
 
-/// Harms a real crore server while many use it, and holds what they were told to the promises.
-///
-/// For developers of crore. Power cuts and full disks need root.
-#[derive(Debug, Parser)]
-#[command(name = "crore-chaos", version, arg_required_else_help = true)]
-struct Cli {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, Subcommand)]
-enum What {
-    /// Kill the server with -9
-    Kill(Options),
-    /// Stop the server for longer than leases last, let it go on, and kill it
-    Stop(Options),
-    /// Tell the server to stop, and let it drain
-    Drain(Options),
-    /// Cut the power of its disk, XFS or ext4 by turns: what was not synced is gone
-    Power(Options),
-    /// Start it on a full disk, make room again, and kill it in both states
-    Full(Options),
-    /// Fill its disk while it runs, as others do, make room again, and kill it in both states
-    Fill(Options),
-    /// Make its clock jump, for it alone, and kill it
-    Clock(Options),
-    /// All of these, by turns
-    All(Options),
-    /// Let many workers with streams come and go, and do nothing to the server
-    Crowd(Coming),
-    /// Judge a history that was kept
-    Check {
-        /// The file: JSON lines
-        history: PathBuf,
-    },
-}
-
-#[derive(Debug, Args)]
-struct Options {
-    /// How many servers are started and harmed [default: 100]
-    #[arg(long, conflicts_with = "time")]
-    rounds: Option<u32>,
-    /// For how long instead, as 90s or 2h
-    #[arg(long = "for", value_name = "SPAN")]
-    time: Option<Period>,
-    /// Where chance comes from
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// The server's binary; the one that was built with this program, unless told otherwise
-    #[arg(long, value_name = "PATH")]
-    server: Option<PathBuf>,
-    /// A key of the server's configuration; `store.durability=none` has to be found out
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
-    /// Keep the data of a run that fails, with its history
-    #[arg(long)]
-    keep: bool,
-}
-
-#[derive(Debug, Args)]
-struct Coming {
-    /// How many workers
-    #[arg(long, default_value_t = 100)]
-    workers: usize,
-    /// For how long
-    #[arg(long = "for", value_name = "SPAN", default_value = "60s")]
-    time: Period,
-    /// Where chance comes from
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// The server's binary; the one that was built with this program, unless told otherwise
-    #[arg(long, value_name = "PATH")]
-    server: Option<PathBuf>,
-    /// Keep the data of a run that fails, with its history
-    #[arg(long)]
-    keep: bool,
-}
-
 fn main() -> ExitCode {
     let done = match Cli::parse().what {
-        What::Kill(options) => harm(&[Harm::Kill], &options),
-        What::Stop(options) => harm(&[Harm::Stop], &options),
-        What::Drain(options) => harm(&[Harm::Drain], &options),
-        What::Power(options) => harm(&[Harm::Power, Harm::PowerExt4], &options),
-        What::Full(options) => harm(&[Harm::Full], &options),
-        What::Fill(options) => harm(&[Harm::Fill], &options),
-        What::Clock(options) => harm(&[Harm::Clock], &options),
-        What::All(options) => harm(&Harm::ALL.map(|(_, harm)| harm), &options),
+        What::Harm(wanted) => {
+            let (harms, options) = wanted.harms();
+            match options.plan_seed {
+                Some(seed) => repeat(&harms, seed, &options),
+                None => harm(&harms, &options),
+            }
+        }
         What::Crowd(coming) => come_and_go(coming),
+        What::Drill { seed } => find_bugs(seed),
         What::Check { history } => check(&history),
     };
     match done {
@@ -117,23 +43,35 @@ fn main() -> ExitCode {
     }
 }
 
+/// The seed that was given, or a fresh one; it is printed, as nobody else knows it.
+fn seed(given: Option<u64>) -> Result<u64, String> {
+    let seed = given.map_or_else(fresh_seed, Ok)?;
+    println!("seed {seed}");
+    Ok(seed)
+}
+
+/// Runs one plan.
+fn repeat(harms: &[Harm], seed: u64, options: &Options) -> Result<(), String> {
+    let [harm] = harms else {
+        return Err("`--plan-seed` runs one plan: name one harm".to_owned());
+    };
+    let rounds = options.rounds.unwrap_or(cli::ROUNDS);
+    let tally = run(&options.plan(*harm, rounds, seed)?).map_err(|failed| failed.to_string())?;
+    println!("{tally}");
+    Ok(())
+}
+
 /// Runs by turns until it is enough.
 fn harm(harms: &[Harm], options: &Options) -> Result<(), String> {
-    let server = match &options.server {
-        Some(server) => server.clone(),
-        None => binary::built()?,
-    };
     let until = Until::new(options);
     let together = if harms.len() > 1 { EACH } else { TOGETHER };
-    let (mut sum, mut dice, mut skipped) = (Tally::default(), Dice(options.seed), 0_u64);
+    let (mut sum, mut dice, mut skipped) = (Tally::default(), Dice(seed(options.seed)?), 0_u64);
     for harm in harms.iter().cycle() {
         let rounds = until.more(sum.rounds + skipped).min(together);
         if rounds == 0 {
             break;
         }
-        let (seed, set) = (dice.roll(), options.set.clone());
-        let (server, keep) = (server.clone(), options.keep);
-        match run(&Plan { harm: *harm, rounds, seed, server, set, keep }) {
+        match run(&options.plan(*harm, rounds, dice.roll())?) {
             Ok(tally) => {
                 sum += tally;
                 println!(
@@ -162,10 +100,16 @@ fn harm(harms: &[Harm], options: &Options) -> Result<(), String> {
     }
 }
 
+/// Shows that each planted mistake is caught.
+fn find_bugs(given: Option<u64>) -> Result<(), String> {
+    let server = binary::with_bugs()?;
+    drill(&server, seed(given)?, |line| println!("{line}"))
+}
+
 /// Lets a crowd come and go.
 fn come_and_go(coming: Coming) -> Result<(), String> {
-    let Coming { workers, time: Period(time), seed, server, keep } = coming;
-    let server = server.map_or_else(binary::built, Ok)?;
+    let Coming { workers, time: Period(time), seed: given, server, keep } = coming;
+    let (server, seed) = (server.map_or_else(binary::built, Ok)?, seed(given)?);
     let tally = crowd(&Crowd { workers, time: time.into(), seed, server, keep });
     println!("{}", tally.map_err(|failed| failed.to_string())?);
     Ok(())
@@ -182,7 +126,7 @@ impl Until {
     #[expect(clippy::disallowed_methods, reason = "a tool that runs for hours needs real time")]
     fn new(options: &Options) -> Self {
         let time = options.time.map(|Period(span)| Duration::from(span));
-        let rounds = options.rounds.unwrap_or(100);
+        let rounds = options.rounds.unwrap_or(cli::ROUNDS);
         let rounds = if time.is_some() { u64::MAX } else { u64::from(rounds) };
         Self { start: Instant::now(), rounds, time }
     }
@@ -196,7 +140,7 @@ impl Until {
     }
 }
 
-fn check(path: &std::path::Path) -> Result<(), String> {
+fn check(path: &Path) -> Result<(), String> {
     let history = History::load(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let rules = Rules { tolerance: crore_core::Span::from_millis(20), ..Rules::default() };
     let tally = judge(&history, &rules).map_err(|broken| broken.to_string())?;

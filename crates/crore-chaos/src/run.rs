@@ -42,6 +42,17 @@ pub struct Plan {
     pub set: Vec<String>,
     /// Whether the data of a run that fails is kept, with its history.
     pub keep: bool,
+    /// The planted mistake that a server with the feature `bug-drill` makes.
+    pub bug: Option<String>,
+}
+
+impl Plan {
+    /// The command that runs exactly this plan, on the server that it builds.
+    pub fn command(&self) -> String {
+        let Self { harm, rounds, seed, set, .. } = self;
+        let command = format!("cargo xtask chaos {harm} --rounds {rounds} --plan-seed {seed}");
+        set.iter().fold(command, |command, set| format!("{command} --set {set}"))
+    }
 }
 
 /// Why there is no tally.
@@ -85,6 +96,7 @@ pub fn run(plan: &Plan) -> Result<Tally, Failed> {
     let desk = Arc::clone(&stage.desk);
     drop(stage);
     let rules = Rules { epoch: Some(epoch), ..tolerant() };
+
     let failed = match done {
         Ok(()) => match verdict(&desk, &rules) {
             Ok(tally) => return Ok(Tally { rounds: u64::from(plan.rounds), ..tally }),
@@ -94,7 +106,8 @@ pub fn run(plan: &Plan) -> Result<Tally, Failed> {
         Err(here) => return Err(here),
     };
     let failed = failed.said_by(plan);
-    Err(Failed::Broken(if plan.keep { kept(failed, place, &desk) } else { failed }))
+    let failed = if plan.keep { kept(failed, place, &desk) } else { failed };
+    Err(Failed::Broken(failed.repeated_by(&plan.command())))
 }
 
 fn stage(plan: &Plan, place: &Arc<Place>) -> Result<Stage, Error> {
@@ -122,7 +135,7 @@ fn stage(plan: &Plan, place: &Arc<Place>) -> Result<Stage, Error> {
         streamers,
         place: Arc::clone(place),
         clock: plan.harm.clock(place)?,
-        launch: Launch { program, data, log, set },
+        launch: Launch { program, data, log, set, bug: plan.bug.clone() },
         is_full: false,
         is_limited: false,
     })

@@ -22,6 +22,8 @@ pub(crate) struct Launch {
     pub(crate) log: PathBuf,
     /// Keys of its configuration, as `KEY=VALUE`.
     pub(crate) set: Vec<String>,
+    /// The planted mistake that it makes, if it has any.
+    pub(crate) bug: Option<String>,
 }
 
 impl Launch {
@@ -37,6 +39,9 @@ impl Launch {
             command.args(["--set", set]);
         }
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").current_dir("/");
+        if let Some(bug) = &self.bug {
+            command.env("CRORE_BUG", bug);
+        }
         if let Some(clock) = clock {
             command.envs(clock.environment());
         }

@@ -64,7 +64,7 @@ impl Broken {
         Self { what: format!("round {round}: {}", self.what), ..self }
     }
 
-    /// In which run, so that one can try it again.
+    /// In which run.
     pub(crate) fn said_by(self, plan: &Plan) -> Self {
         let Plan { harm, rounds, seed, .. } = plan;
         let what = format!("{harm}, {rounds} rounds, seed {seed}: {}", self.what);
@@ -80,10 +80,24 @@ impl Broken {
         ))
     }
 
+    /// Which command runs it again; told last, where it is seen.
+    pub(crate) fn repeated_by(self, command: &str) -> Self {
+        self.but(&format!("repeat with: {command}"))
+    }
+
     /// Something to add.
     pub(crate) fn but(mut self, more: &str) -> Self {
         self.story.push(more.to_owned());
         self
+    }
+}
+
+impl Broken {
+    /// The first thing that was found, in one line.
+    pub(crate) fn first(&self) -> String {
+        let mut lines = self.what.lines();
+        let head = lines.next().unwrap_or_default();
+        lines.next().unwrap_or(head).trim().to_owned()
     }
 }
 

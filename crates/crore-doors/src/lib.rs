@@ -17,6 +17,7 @@
 pub mod access;
 mod around;
 pub mod audit;
+mod bug;
 mod doors;
 pub mod grpc;
 mod guard;

@@ -141,9 +141,10 @@ impl Stream {
 impl Worker {
     /// Takes what the server says.
     pub(super) fn hear(&mut self, stream: &mut Stream, said: v1::ServerSays) {
-        for one in said.finished {
-            self.finished(stream, &one);
+        for one in &said.finished {
+            self.finished(stream, one);
         }
+        self.never_both(&said);
         // What is lost makes room for what comes with it.
         let is = |lost: &v1::Held, own: &Doing| {
             lost.id == own.held.id.0 && lost.delivery == own.held.delivery.0
@@ -164,6 +165,18 @@ impl Worker {
             }
         }
         stream.drains |= said.drain;
+    }
+
+    /// No message gives a delivery and takes it away. A worker that takes what is lost first, to have room for what
+    /// comes with it, would keep that job for good, while the server gives its slot to another.
+    fn never_both(&self, said: &v1::ServerSays) {
+        let is_lost = |job: &&v1::Delivered| {
+            said.lost.iter().any(|lost| (lost.id, lost.delivery) == (job.id, job.delivery))
+        };
+        if let Some(v1::Delivered { id, delivery, .. }) = said.jobs.iter().find(is_lost) {
+            let what = format!("delivery {delivery} of job {id} is given and lost in one message");
+            self.desk.wrong(format!("{}: {what}", self.name));
+        }
     }
 
     /// When a job that came now is reported.

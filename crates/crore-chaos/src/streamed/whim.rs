@@ -89,6 +89,12 @@ impl Worker {
                     self.file(stream, deed, true).await;
                 }
             }
+            // Its connection breaks while it has jobs, and it comes back when their leases have ended, for most of them.
+            60..=89 if !stream.own.is_empty() => {
+                stream.tap.cut();
+                self.desk.rest(Duration::from_millis(60 + self.dice.below(240))).await;
+                return Some(Ending::Killed);
+            }
             _ => {}
         }
         None

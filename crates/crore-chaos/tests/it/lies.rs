@@ -16,6 +16,9 @@ fn found_out(plan: &Plan) -> Option<Vec<u8>> {
             Ok(_) => {}
             Err(Failed::Broken(broken)) => {
                 println!("{broken}");
+                let again = Plan { seed, ..plan.clone() }.command();
+                let last = broken.to_string().lines().last().map(str::to_owned);
+                assert_eq!(last, Some(format!("repeat with: {again}")));
                 return Some(broken.promises);
             }
             Err(Failed::Here(error)) => return or_skip(Err::<Vec<u8>, Error>(error)),

@@ -1,6 +1,7 @@
 //! Harm to the built server: so many rounds as a change must pass, and lies that must be found out.
 
 mod broken;
+mod fresh;
 mod lies;
 
 use std::path::PathBuf;
@@ -13,13 +14,15 @@ use crore_testkit::or_skip;
 static SERVER: LazyLock<PathBuf> = LazyLock::new(|| binary::built().expect("a server"));
 
 fn plan(harm: Harm, rounds: u32, seed: u64) -> Plan {
-    Plan { harm, rounds, seed, server: SERVER.clone(), set: Vec::new(), keep: true }
+    Plan { harm, rounds, seed, server: SERVER.clone(), set: Vec::new(), keep: true, bug: None }
 }
 
 /// Runs it, and makes sure that it saw something.
 #[track_caller]
 fn survives(harm: Harm, rounds: u32, seed: u64) -> Option<Tally> {
-    let tally = match run(&plan(harm, rounds, seed)) {
+    let plan = plan(harm, rounds, seed);
+    let command = plan.command();
+    let tally = match run(&plan) {
         Ok(tally) => Ok(tally),
         Err(Failed::Here(error)) => Err(error),
         Err(Failed::Broken(broken)) => panic!("{broken}"),
@@ -28,11 +31,11 @@ fn survives(harm: Harm, rounds: u32, seed: u64) -> Option<Tally> {
     println!("{tally}");
     let least = u64::from(rounds);
     let Tally { acknowledged, deliveries, posted, streamed, accepted, unknown, .. } = tally;
-    assert!(acknowledged > 2 * least && deliveries > 2 * least, "too little: {tally:?}");
-    assert!(accepted > 2 * least && unknown > 0, "too little: {tally:?}");
-    assert!(posted > least / 4, "too little was posted: {tally:?}");
-    assert!(streamed > least / 4, "too little was streamed: {tally:?}");
-    assert_eq!((tally.lost, tally.doubled), (0, 0));
+    assert!(acknowledged > 2 * least && deliveries > 2 * least, "too little: {tally:?}\n{command}");
+    assert!(accepted > 2 * least && unknown > 0, "too little: {tally:?}\n{command}");
+    assert!(posted > least / 4, "too little was posted: {tally:?}\n{command}");
+    assert!(streamed > least / 4, "too little was streamed: {tally:?}\n{command}");
+    assert_eq!((tally.lost, tally.doubled), (0, 0), "{command}");
     Some(tally)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crore::store::jobs::{Renew, Renewed};
 use crore::{Engine, Error};
 use crore_core::id::ById;
-use crore_core::{Delivery, JobId};
+use crore_core::{Delivery, JobId, Span};
 use crore_wire::grpc::v1;
 
 use super::at_work::renew;
@@ -13,6 +13,7 @@ use super::desk::{Desk, Hold};
 use super::hello::Hello;
 use super::sessions::GRACE_MS;
 use crate::Doors;
+use crate::bug::planted;
 
 /// A worker that was let in.
 pub(super) struct Entered {
@@ -53,6 +54,13 @@ async fn keep(
             Renewed::Until { until, .. } => {
                 let span = until.since(engine.now());
                 holds.insert(lease.id, Hold { delivery: lease.delivery, lease: span });
+                kept.push(held);
+            }
+            Renewed::Stale if planted!("bug-34") => {
+                holds.insert(
+                    lease.id,
+                    Hold { delivery: lease.delivery, lease: Span::from_secs(30) },
+                );
                 kept.push(held);
             }
             Renewed::Stale => lost.push(held),

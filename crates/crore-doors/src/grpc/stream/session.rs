@@ -3,6 +3,7 @@
 //! It is polled by the connection that it belongs to, or by the worker itself if that sits in the same process:
 //! whatever is ready goes into one message, so that a busy stream is woken once for many jobs.
 
+use std::collections::HashSet;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -121,6 +122,13 @@ impl<S: Stream<Item = Said> + Unpin> Session<S> {
         {
             return Poll::Ready(Some(Err(status)));
         }
+        // The ends of leases before jobs, so that a message never gives a delivery that is over.
+        work.poll_renewal(&self.doors, &mut says, context);
+        work.hear(&mut says, context);
+        if withdraw(&mut self.to_send, &mut says.lost) > 0 {
+            // There are slots for others.
+            context.waker().wake_by_ref();
+        }
         let (mut bytes, mut free) = (0, Vec::new());
         while bytes < MESSAGE_BYTES
             && let Some(job) = self.to_send.next()
@@ -136,8 +144,6 @@ impl<S: Stream<Item = Said> + Unpin> Session<S> {
             }
         }
         work.hand_over(&self.doors, free, context);
-        work.poll_renewal(&self.doors, &mut says, context);
-        work.hear(&mut says, context);
         if let Some(closing) = &mut work.closing
             && closing.as_mut().poll(context).is_ready()
         {
@@ -253,6 +259,24 @@ impl<S> Drop for Session<S> {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Withdraws jobs whose deliveries are lost before they were sent, and gives their number: the worker is neither given
+/// such a job nor told that it is lost. A worker that was told of both would keep the job, and the desk would not: the
+/// slot would be given twice.
+fn withdraw(to_send: &mut std::vec::IntoIter<Job>, lost: &mut Vec<v1::Held>) -> usize {
+    let unsent = to_send.len();
+    if unsent == 0 || lost.is_empty() {
+        return 0;
+    }
+    let held = |job: &Job| (job.id.0, job.live.delivery.0);
+    let is_lost: HashSet<_> = lost.iter().map(|lost| (lost.id, lost.delivery)).collect();
+    let (gone, left): (Vec<Job>, Vec<Job>) =
+        std::mem::take(to_send).partition(|job| is_lost.contains(&held(job)));
+    let gone: HashSet<_> = gone.iter().map(held).collect();
+    lost.retain(|lost| !gone.contains(&(lost.id, lost.delivery)));
+    *to_send = left.into_iter();
+    unsent - to_send.len()
 }
 
 /// Gives jobs to others that were taken for a worker and never sent to it: it has not so much as seen them.

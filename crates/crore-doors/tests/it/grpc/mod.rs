@@ -5,6 +5,7 @@ mod admin;
 mod bad;
 pub(crate) mod frames;
 mod jobs;
+mod lost;
 mod rough;
 mod stream;
 mod tools;

@@ -5,6 +5,9 @@
 //! seen to leave; all of that before g2 was answered. A crash excuses g2 only where it may have
 //! forgotten g1 (or the renewal): if something that was asked for after the answer to g1 was durable
 //! before the crash, so was g1.
+//!
+//! And a renewal of g1 is not granted if g2 was answered before the renewal was asked for, unless a
+//! crash may have forgotten g2.
 
 use super::facts::{Facts, Grant, Job, Moment};
 use super::report::Findings;
@@ -19,6 +22,28 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
                     both_hold(job, (first, second), findings);
                 }
             }
+        }
+        renewals(facts, job, findings);
+    }
+}
+
+/// Leases that were renewed though their jobs were others' by then.
+fn renewals(facts: &Facts<'_>, job: &Job<'_>, findings: &mut Findings) {
+    for renewal in job.renewals.iter().filter(|renewal| renewal.span.is_some()) {
+        let is_newer = |grant: &&Grant<'_>| {
+            grant.delivery() > renewal.delivery
+                && grant.ended.is_before(&renewal.begun)
+                && facts.recalls(grant.ended, renewal.ended)
+        };
+        if let Some(newer) = job.grants.iter().find(is_newer) {
+            let message = format!(
+                "the lease of {:?} was renewed at {}, though the job was handed out at {} as {:?}",
+                renewal.delivery,
+                renewal.ended.i,
+                newer.ended.i,
+                newer.delivery(),
+            );
+            findings.add(5, job.id, &[newer.ended.i, renewal.begun.i, renewal.ended.i], message);
         }
     }
 }

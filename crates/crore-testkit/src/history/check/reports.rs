@@ -5,12 +5,14 @@
 //!   was answered before the report was sent (unless a crash may have forgotten that delivery, and with
 //!   it the end of this one), and no delivery has two accepted reports;
 //! - the only report of the only delivery, sent and answered within its lease, is not stale;
+//! - nor is a report within a lease that was renewed, if no other report that counts may have come since the
+//!   asking for that renewal: the renewal says that the delivery holds the job, so no fetch has it;
 //! - what was reported is what is there: looks, takings and the dump show the state and the result of
 //!   the accepted report, and no job is done that nobody reported as done.
 
 use crore_core::State;
 
-use super::facts::{Ending, Facts, Filed, Job, Moment, Took};
+use super::facts::{Ending, Facts, Filed, Job, Moment, Renewal, Took, nanos};
 use super::integrity::was_reported;
 use super::leases::is_live;
 use super::report::Findings;
@@ -21,6 +23,7 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
         for (n, filed) in job.reports.iter().enumerate() {
             fenced(facts, job, filed, findings);
             alone(facts, job, filed, findings);
+            renewed(facts, job, filed, findings);
             for other in &job.reports[n + 1..] {
                 both_accepted(facts, job, (filed, other), findings);
             }
@@ -81,6 +84,62 @@ fn alone<'h>(facts: &Facts<'h>, job: &Job<'h>, filed: &Filed<'h>, findings: &mut
             format!("the only report, of {delivery:?} in its time, was stale at {}", at.i);
         findings.add(7, job.id, &[grant.ended.i, filed.begun.i, at.i], message);
     }
+}
+
+/// A report within a lease that was renewed counts.
+fn renewed<'h>(facts: &Facts<'h>, job: &Job<'h>, filed: &Filed<'h>, findings: &mut Findings) {
+    let (true, Some(at), Some(delivery)) = (filed.stale, filed.ended, filed.delivery) else {
+        return;
+    };
+    let has_timeout = facts.sources.of(job.id).is_none_or(|source| source.item.timeout.is_some());
+    let holds = |renewal: &&Renewal| {
+        let Some(span) = renewal.span else { return false };
+        let over = renewal.begun.fast.saturating_add(nanos(span));
+        renewal.delivery == delivery
+            && renewal.ended.is_before(&filed.begun)
+            && at.fast.saturating_add(facts.rules.slack()) < over
+            && facts.recalls(renewal.ended, at)
+            && !may_end(facts, job, (renewal, filed), at)
+    };
+    if has_timeout {
+        return;
+    }
+    if let Some(renewal) = job.renewals.iter().find(holds) {
+        let message = format!(
+            "the report of {delivery:?}, whose lease was renewed at {}, was stale at {}",
+            renewal.ended.i, at.i
+        );
+        findings.add(7, job.id, &[renewal.ended.i, filed.begun.i, at.i], message);
+    }
+}
+
+/// Whether a delivery may have ended between its renewal and the answer to a report of it. Where reports are fenced,
+/// those of other deliveries do not end it.
+fn may_end<'h>(
+    facts: &Facts<'h>,
+    job: &Job<'h>,
+    (renewal, filed): (&Renewal, &Filed<'h>),
+    at: Moment,
+) -> bool {
+    let any = facts.any_delivery(job);
+    let reported = job.reports.iter().any(|other| {
+        let same = other.delivery.is_none_or(|delivery| delivery == renewal.delivery);
+        let before = other.took == Took::Yes
+            && other.ended.is_some_and(|ended| ended.is_before(&renewal.begun));
+        other.begun.i != filed.begun.i
+            && other.took != Took::No
+            && (any || same)
+            && !before
+            && other.begun.is_before(&at)
+    });
+    let noticed = job.notices.iter().any(|notice| {
+        let same = notice.delivery.is_none_or(|delivery| delivery == renewal.delivery);
+        same && notice.took != Took::No && notice.begun.is_before(&at)
+    });
+    let refused = job.renewals.iter().any(|other| {
+        other.delivery == renewal.delivery && other.span.is_none() && other.begun.is_before(&at)
+    });
+    reported || noticed || refused || job.meddled(renewal.begun, at, |_| true)
 }
 
 fn both_accepted<'h>(

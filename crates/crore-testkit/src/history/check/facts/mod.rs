@@ -16,7 +16,7 @@ use crore_core::{JobId, Name};
 pub(crate) use self::call::{Call, Moment, Took};
 use self::definitions::Definitions;
 pub(crate) use self::ending::Ending;
-pub(crate) use self::job::{Filed, Grant, Job};
+pub(crate) use self::job::{Filed, Grant, Job, Renewal};
 use self::memory::Memory;
 use self::source::Sources;
 pub(crate) use self::source::{Fate, Origin, Source};

@@ -56,6 +56,33 @@ fn i7_an_old_delivery_is_fenced() {
     run(Reports::Any).is_fine();
 }
 
+/// Somebody else has fetched and left meanwhile, and may have anything but this job.
+fn renewed() -> Tape {
+    let mut tape = held(item(1));
+    tape.begin_fetch();
+    tape.renew(1, 1, Some(LEASE));
+    tape
+}
+
+#[test]
+fn i7_a_report_within_a_renewed_lease_counts() {
+    let mut tape = renewed();
+    tape.stale(1, 1, DONE);
+    tape.breaks(7);
+}
+
+#[test]
+fn a_report_after_a_renewed_lease_may_be_stale() {
+    let mut tape = renewed();
+    tape.pass(LEASE);
+    tape.stale(1, 1, DONE);
+    tape.is_fine();
+    let mut tape = renewed();
+    tape.begin_report(1, 1, DONE);
+    tape.stale(1, 1, DONE);
+    tape.is_fine();
+}
+
 #[test]
 fn i7_a_delivery_that_was_never_granted() {
     let mut tape = held(item(1));

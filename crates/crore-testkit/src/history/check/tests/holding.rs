@@ -36,6 +36,39 @@ fn i5_counts_renewals() {
 }
 
 #[test]
+fn i5_a_lease_is_not_renewed_when_the_job_is_anothers() {
+    let mut tape = held();
+    tape.pass(LEASE);
+    tape.pass(HALF);
+    tape.fetch(vec![grant(1, 2, 1)]);
+    tape.renew(1, 1, Some(LEASE));
+    tape.breaks(5);
+}
+
+#[test]
+fn a_renewal_of_the_older_lease_is_stale_and_of_the_newer_one_granted() {
+    let mut tape = held();
+    tape.pass(LEASE);
+    tape.pass(HALF);
+    tape.fetch(vec![grant(1, 2, 1)]);
+    tape.renew(1, 1, None);
+    tape.renew(1, 2, Some(LEASE));
+    tape.is_fine();
+}
+
+#[test]
+fn a_lease_may_be_renewed_when_a_crash_forgot_the_newer_one() {
+    let mut tape = held();
+    tape.push(item(2));
+    tape.pass(LEASE);
+    tape.pass(HALF);
+    tape.fetch(vec![grant(1, 2, 1)]);
+    tape.crash();
+    tape.renew(1, 1, Some(LEASE));
+    tape.is_fine();
+}
+
+#[test]
 fn i5_a_crash_does_not_excuse_what_was_durable() {
     let mut tape = held();
     tape.push(item(2));

@@ -1,0 +1,128 @@
+//! Deliveries whose leases end before their worker has heard of them: a server that was stopped for a while, or a worker
+//! that does not read, makes them. The stream is polled by the test itself, so that nothing happens between two polls
+//! but what the test does.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crore::Engine;
+use crore::store::Memory;
+use crore_core::{JobId, Span, State};
+use crore_doors::{Doors, Options};
+use crore_testkit::FakeClock;
+use crore_wire::grpc::v1;
+use futures_util::{FutureExt, Stream, StreamExt};
+use tokio::sync::mpsc;
+use tonic::Status;
+
+use super::{Said, hello};
+
+const A_MINUTE: Span = Span::from_secs(60);
+
+/// An engine on a clock of the test, and one stream of one worker.
+struct Scene {
+    clock: Arc<FakeClock>,
+    engine: Engine,
+    hears: Pin<Box<dyn Stream<Item = Result<v1::ServerSays, Status>> + Send>>,
+    /// The stream ends when the worker has nothing more to say.
+    _says: mpsc::Sender<v1::WorkerSays>,
+    /// What the worker has, as it was told.
+    own: Vec<v1::Held>,
+}
+
+impl Scene {
+    async fn new(slots: u32) -> Self {
+        let clock = Arc::new(FakeClock::default());
+        let store = Arc::new(Memory::new(clock.clone()));
+        let engine = Engine::over(store, clock.clone(), crore::Options::default());
+        let engine = engine.expect("an engine");
+        let doors = Doors::new(engine.clone(), Options::default());
+        let (says, to_say) = mpsc::channel(16);
+        let hello = Some(hello("mail", slots, "one"));
+        says.send(v1::WorkerSays { hello, ..v1::WorkerSays::default() }).await.expect("said");
+        let mut hears = Box::pin(doors.work(Said(to_say)));
+        let first = hears.next().await.expect("a message").expect("no error");
+        assert!(first.welcome.is_some(), "{first:?}");
+        Self { clock, engine, hears, _says: says, own: Vec::new() }
+    }
+
+    async fn push(&self, bytes: usize) -> JobId {
+        self.engine.push("mail", "x".repeat(bytes)).await.expect("pushed")
+    }
+
+    /// What the server says now, if it says anything: the worker takes it as workers do.
+    fn hear(&mut self) -> Option<v1::ServerSays> {
+        let said = self.hears.next().now_or_never()?;
+        let said = said.expect("it goes on").expect("no error");
+        self.own.retain(|own| !said.lost.contains(own));
+        let held = |job: &v1::Delivered| v1::Held { id: job.id, delivery: job.delivery };
+        self.own.extend(said.jobs.iter().map(held));
+        Some(said)
+    }
+
+    /// The server was stopped for longer than leases last.
+    async fn stopped(&self) {
+        self.clock.advance(A_MINUTE);
+        self.engine.upkeep_once().await.expect("taken back");
+        tokio::time::advance(Duration::from_secs(60)).await;
+    }
+
+    /// Everything that the server says until it has nothing more to say.
+    async fn until_quiet(&mut self, mut each: impl FnMut(&Self, &v1::ServerSays)) {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+            if let Some(said) = self.hear() {
+                each(self, &said);
+            }
+        }
+    }
+}
+
+fn both(said: &v1::ServerSays) -> bool {
+    let held = |job: &v1::Delivered| v1::Held { id: job.id, delivery: job.delivery };
+    said.jobs.iter().map(held).any(|job| said.lost.contains(&job))
+}
+
+/// The smallest history of a worker with more jobs than slots: the server takes B for a worker which has A, is stopped
+/// for longer than both leases last, and finds the end of both when it is about to send B.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_lost_before_it_is_sent_takes_no_slot_of_its_worker() {
+    let mut scene = Scene::new(2).await;
+    scene.push(10).await;
+    scene.until_quiet(|_, _| {}).await;
+    assert_eq!(scene.own.len(), 1, "A is with the worker");
+    let b = scene.push(10).await;
+    while scene.engine.get(b).await.expect("seen").expect("there").live.state != State::Running {
+        tokio::task::yield_now().await;
+    }
+    scene.stopped().await;
+    scene
+        .until_quiet(|scene, said| {
+            assert!(!both(said), "given and lost in one message: {said:?}");
+            assert!(scene.own.len() <= 2, "2 slots, and {:?}", scene.own);
+        })
+        .await;
+    assert_eq!(scene.own.len(), 2, "both are given to it again");
+}
+
+/// Three jobs are more than one message holds: the third is not sent when the lease of all three ends.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_lost_between_two_messages_is_not_sent() {
+    let mut scene = Scene::new(3).await;
+    for _ in 0..3 {
+        scene.push(600 << 10).await;
+    }
+    while scene.own.is_empty() {
+        tokio::task::yield_now().await;
+        scene.hear();
+    }
+    scene.stopped().await;
+    scene
+        .until_quiet(|scene, said| {
+            assert!(!both(said), "given and lost in one message");
+            assert!(scene.own.len() <= 3, "3 slots, and {:?}", scene.own);
+        })
+        .await;
+    assert_eq!(scene.own.len(), 3, "all are given to it again");
+}
