@@ -39,6 +39,17 @@ pub(crate) fn cargo_output(args: &[&str]) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|_| format!("{} printed no UTF-8", shown(args)))
 }
 
+/// What `git ARGS` prints in the root, without the end of its last line.
+pub(crate) fn git(args: &[&str]) -> Result<String, String> {
+    let output = Command::new("git").args(args).current_dir(root()).output();
+    let output = output.map_err(|error| format!("cannot run git: {error}"))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(format!("`git {}` failed: {why}", args.join(" ")));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+}
+
 /// Whether `cargo NAME` is installed.
 pub(crate) fn has_cargo_command(name: &str) -> bool {
     Command::new("cargo")

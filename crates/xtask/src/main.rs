@@ -6,6 +6,7 @@ mod command;
 mod layers;
 mod sim;
 mod sizes;
+mod soak;
 mod source;
 
 use std::process::ExitCode;
@@ -22,9 +23,12 @@ usage: cargo xtask COMMAND
                              one likes; without a name, the list of harms
   chaos NAME [--for SPAN]    the real server is killed, stopped, drained, cut off from power, filled, shown
                              wrong clocks, while many use it; without a name, the list of harms
-  sim --seeds N [--from S]   the simulator of the store over N seeds, with what they reached
-  sim --seed S               one seed, twice
-  sim --engine …             the same of the engine on the store, each seed twice";
+  sim --seeds N [--from S]   the simulator of the store over N seeds, with what they reached; --table prints
+                             operation × state × fault, --json FILE writes it for programs
+  sim --seed S               one seed, twice; a failure is shrunk; --generation 1 for seeds that were kept so
+  sim --engine …             the same of the engine on the store
+  soak [--for MINUTES]       1,000,000 seeds of the store, 300,000 of the engine and two hours of chaos; it
+                             goes on where its file under bench/results ends";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -48,6 +52,7 @@ fn dispatch(args: &[&str]) -> Result<(), String> {
         ["harm", rest @ ..] => harm(rest),
         ["chaos", rest @ ..] => chaos(rest),
         ["sim", rest @ ..] => sim::run(rest),
+        ["soak", rest @ ..] => soak::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

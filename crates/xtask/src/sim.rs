@@ -2,19 +2,23 @@
 
 use crate::command;
 
+const USAGE: &str = "\
+usage: sim [--engine] --seeds N [--from S] | --seed S, with --generation 1, --table, --json FILE";
+
 /// Runs the simulator with these arguments.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     match args {
         ["--engine", rest @ ..] => {
-            let seeds = seeds(rest).ok_or("usage: sim --engine --seeds N [--from S] | --seed S")?;
-            command::cargo_with(&ENGINE, &[("CRORE_SIM_SEEDS", &seeds)])
+            let environment = environment(rest).ok_or(USAGE)?;
+            let environment = environment.iter().map(|(key, value)| (*key, value.as_str()));
+            command::cargo_with(&ENGINE, &environment.collect::<Vec<_>>())
         }
         _ => command::cargo_here(&cargo_args(args)),
     }
 }
 
 /// The engine's simulator is one of its tests, which reads from its environment what it is to do.
-const ENGINE: [&str; 12] = [
+pub(crate) const ENGINE: [&str; 12] = [
     "test",
     "--release",
     "-q",
@@ -29,19 +33,34 @@ const ENGINE: [&str; 12] = [
     "sim::the_seeds_that_were_asked_for",
 ];
 
-fn seeds(args: &[&str]) -> Option<String> {
-    let number = |text: &str| text.parse::<u64>().ok();
-    let (from, n) = match args {
-        ["--seed", seed] => (number(seed)?, 1),
-        ["--seeds", n] => (0, number(n)?),
-        ["--seeds", n, "--from", from] => (number(from)?, number(n)?),
-        _ => return None,
-    };
-    Some(format!("{from}..{}", from.checked_add(n)?))
+/// What the test of the engine reads.
+fn environment(args: &[&str]) -> Option<Vec<(&'static str, String)>> {
+    let (mut from, mut seeds, mut found) = (0, None, Vec::new());
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let mut number = || args.next()?.parse::<u64>().ok();
+        match *arg {
+            "--seed" => (from, seeds) = (number()?, Some(1)),
+            "--seeds" => seeds = Some(number()?),
+            "--from" => from = number()?,
+            "--generation" => found.push(("CRORE_SIM_GENERATION", number()?.to_string())),
+            "--table" => found.push(("CRORE_SIM_TABLE", "1".to_owned())),
+            "--json" => found.push(("CRORE_SIM_JSON", absolute(args.next()?)?)),
+            _ => return None,
+        }
+    }
+    let end = from.checked_add(seeds?)?;
+    found.push(("CRORE_SIM_SEEDS", format!("{from}..{end}")));
+    Some(found)
+}
+
+/// A file as the test sees it, which runs in another directory.
+fn absolute(file: &str) -> Option<String> {
+    std::path::absolute(file).ok()?.to_str().map(str::to_owned)
 }
 
 /// A release build: seeds are what it is about.
-fn cargo_args<'a>(args: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn cargo_args<'a>(args: &[&'a str]) -> Vec<&'a str> {
     let run = ["run", "--release", "-q", "-p", "crore-store", "--features", "conformance"];
     let mut cargo = [&run[..], &["--example", "sim", "--"]].concat();
     cargo.extend_from_slice(args);
@@ -52,12 +71,25 @@ fn cargo_args<'a>(args: &[&'a str]) -> Vec<&'a str> {
 mod tests {
     use super::*;
 
+    fn seeds(args: &[&str]) -> Option<String> {
+        Some(environment(args)?.pop()?.1)
+    }
+
     #[test]
     fn the_seeds_of_the_engine_are_a_range() {
         assert_eq!(seeds(&["--seed", "608"]).as_deref(), Some("608..609"));
         assert_eq!(seeds(&["--seeds", "10"]).as_deref(), Some("0..10"));
         assert_eq!(seeds(&["--seeds", "10", "--from", "5"]).as_deref(), Some("5..15"));
         assert_eq!(seeds(&["--seeds", "many"]), None);
+        assert_eq!(seeds(&["--from", "5"]), None);
+    }
+
+    #[test]
+    fn what_else_is_asked_for_is_passed_on_to_the_engine() {
+        let found = environment(&["--seed", "7", "--generation", "1", "--table"]).expect("read");
+        let generation = ("CRORE_SIM_GENERATION", "1".to_owned());
+        assert!(found.contains(&generation) && found.len() == 3, "{found:?}");
+        assert_eq!(environment(&["--seed", "7", "--tabel"]), None);
     }
 
     #[test]
