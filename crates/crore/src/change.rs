@@ -136,7 +136,7 @@ impl Inner {
         made.iter_mut().for_each(|made| self.pass_trace_on(made));
         let writes = made.iter().map(|made| Write::Job(made.change.clone())).collect();
         let doubt = Doubt::new(|| self.in_doubt(made.iter().map(|made| &made.job), self.now()));
-        let begun_at = self.watch.get().map(|_| self.now());
+        let begun_at = self.now();
         let applied = self.writes.apply(writes).await;
         doubt.over();
         // A store that errs is left alone for a while.
@@ -152,8 +152,8 @@ impl Inner {
                 if state != Some(State::Running) {
                     self.running.ended(&made.job);
                 }
-                self.tell(&made, state, (begun_at.unwrap_or(now), now));
-                self.tell_follow_ups(&made.change, &pushed, now);
+                self.tell(&made, state, (begun_at, now));
+                self.tell_follow_ups(&made.change, &pushed, (begun_at, now));
                 let pushed = pushed.into_iter().map(taken).collect();
                 answers[made.place] = Some(Decided::Yes { state, pushed });
             }
@@ -182,7 +182,7 @@ impl Inner {
             // Its result was taken, and nothing else.
             return;
         }
-        self.tell_upkeep(job, change, state, now);
+        self.tell_upkeep(job, change, state, (begun_at, now));
         let breaks = |effect: &Effect| match effect {
             Effect::Settle(settled) => *settled == Settled::Gone,
             Effect::Tally(tally) => tally.lost,
@@ -215,17 +215,24 @@ impl Inner {
     }
 
     /// Tells upkeep of a job that waits now: when it is due, and if the limits have changed since it was
-    /// given its own.
-    fn tell_upkeep(&self, job: &Job, change: &Change, state: Option<State>, now: Time) {
+    /// given its own. The store has decided since the write began: a job that was due later by then may be
+    /// due by now, and is scheduled all the same.
+    fn tell_upkeep(
+        &self,
+        job: &Job,
+        change: &Change,
+        state: Option<State>,
+        (begun_at, now): (Time, Time),
+    ) {
         let Next::Live(next) = &change.next else { return };
         if next.state != NextState::Pending {
             return;
         }
-        let due = next.due.resolve(now, job.live.due);
-        match state {
-            Some(State::Scheduled) => self.want(Duty::Promote, due),
-            Some(State::Waiting) if due > now => self.expect_held(),
-            _ => {}
+        if next.due.resolve(begun_at, job.live.due) > begun_at {
+            match state {
+                Some(State::Waiting) => self.expect_held(),
+                _ => self.want(Duty::Promote, next.due.resolve(now, job.live.due)),
+            }
         }
         let spec = next.spec.as_ref().unwrap_or(&job.spec);
         if self.limits.keys(spec) != spec.limits {
@@ -233,10 +240,10 @@ impl Inner {
         }
     }
 
-    fn tell_follow_ups(&self, change: &Change, pushed: &[Pushed], now: Time) {
+    fn tell_follow_ups(&self, change: &Change, pushed: &[Pushed], (begun_at, now): (Time, Time)) {
         for effect in &change.effects {
             if let Effect::Push(jobs) = effect {
-                self.expect(Dues::of(jobs, now));
+                self.expect(Dues::of(jobs, begun_at));
                 let seen = self.is_seen();
                 let names: Vec<_> =
                     if seen { jobs.iter().map(names).collect() } else { Vec::new() };
