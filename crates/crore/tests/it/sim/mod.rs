@@ -1,122 +1,13 @@
 //! The whole engine in the simulator: the callers that try the stores speak to an engine, on a
 //! simulated clock and disk, through crashes; and the checker judges what they were told.
 
-mod desk;
-mod ear;
-mod front;
-mod scribe;
+mod subject;
 
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 
-use crore::{Engine, Options};
-use crore_core::{Clock, Span};
-use crore_store::Error;
-use crore_store::embedded::disk::Disk;
-use crore_store::simulation::{
-    Config, Coverage, OnLog, Running, Sometimes, Subject, first_failing_seed, run_twice,
-};
-use crore_testkit::history::Recorder;
+use crore_store::simulation::{Coverage, Sometimes, first_failing_seed, run_twice};
 
-use desk::Desk;
-use ear::Ear;
-use front::Engaged;
-use scribe::Scribe;
-
-/// What is said to be so, and is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lie {
-    /// Nothing.
-    Nothing,
-    /// That what is answered is durable.
-    AnswersAreDurable,
-    /// That any delivery's report is the current one's.
-    AnyDeliveryCounts,
-    /// That leases are extended.
-    RenewalsAreIgnored,
-    /// That there is nothing new.
-    NobodyIsWoken,
-    /// That nothing has happened, now and then.
-    EventsAreLost,
-    /// That something has happened which is not durable, now and then.
-    EventsComeEarly,
-}
-
-/// An engine on the embedded store, without threads.
-#[derive(Debug)]
-struct OnEngine {
-    lie: Lie,
-    recorder: Option<Arc<Recorder>>,
-    ticked: Arc<AtomicU64>,
-    /// How many engines there were.
-    opened: u64,
-}
-
-impl OnEngine {
-    fn new(lie: Lie) -> Self {
-        Self { lie, recorder: None, ticked: Arc::default(), opened: 0 }
-    }
-
-    fn options(&mut self, config: &Config) -> Options {
-        let mut options = Options::default();
-        // Leases that end within a run are what it is about.
-        options.caps.min_lease = Span::from_millis(1);
-        options.seed = Some(config.seed ^ self.opened);
-        self.opened += 1;
-        options
-    }
-}
-
-impl Subject for OnEngine {
-    fn open(
-        &mut self,
-        disk: Arc<dyn Disk>,
-        clock: Arc<dyn Clock>,
-        config: &Config,
-    ) -> Result<Running, Error> {
-        let mut store_config = config.clone();
-        if self.lie == Lie::AnswersAreDurable {
-            store_config.store.durability = crore_store::simulation::Durability::None;
-        }
-        let mut running = OnLog.open(disk, Arc::clone(&clock), &store_config)?;
-        let recorder = self.recorder.clone().expect("told before anything is opened");
-        let (store, ticked) = (Arc::clone(&running.store), Arc::clone(&self.ticked));
-        let (ear, lie) = (Arc::<Ear>::default(), self.lie);
-        let desk = Desk::new(Arc::clone(&recorder));
-        let scribe = Scribe {
-            store,
-            recorder,
-            ticked,
-            ear: Arc::clone(&ear),
-            desk: Arc::clone(&desk),
-            known: Mutex::default(),
-            lie,
-        };
-        let options = self.options(config);
-        let engine = Engine::over(Arc::new(scribe), Arc::clone(&clock), options);
-        let engine = engine.map_err(front::plain)?;
-        ear.listen(engine.listen());
-        running.front = Some(Arc::new(Engaged { engine, clock, ear, desk, lie }));
-        Ok(running)
-    }
-
-    fn survives(&self) -> bool {
-        true
-    }
-
-    fn has_front(&self) -> bool {
-        true
-    }
-
-    fn again(&self, seed: u64) -> String {
-        format!("cargo xtask sim --engine --seed {seed}")
-    }
-
-    fn write_into(&mut self, recorder: &Arc<Recorder>) {
-        self.recorder = Some(Arc::clone(recorder));
-    }
-}
+use subject::{Lie, OnEngine};
 
 /// Runs seeds, each twice, to see that nothing but the seed has a say; the first that fails ends it.
 fn all_well(seeds: impl IntoIterator<Item = u64>) -> Coverage {
