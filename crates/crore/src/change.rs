@@ -6,6 +6,7 @@ use crore_core::machine::{Change, Effect, Event, Next, NextState, Refusal, Settl
 use crore_core::{Job, State, Time};
 use crore_store::jobs::{Applied, Pushed, Which, Write};
 
+use crate::bug::planted;
 use crate::doubt::Doubt;
 use crate::engine::Inner;
 use crate::error::Error;
@@ -41,10 +42,10 @@ impl Inner {
     /// twice for one job is answered twice, in order.
     pub(crate) async fn change(
         &self,
-        asked: Vec<(Which, Event)>,
+        mut asked: Vec<(Which, Event)>,
         decide: impl Fn(&Job, &Event, u64) -> Result<Change, Refusal>,
     ) -> Result<Vec<Decided>, Error> {
-        if let Some(decided) = self.change_one(&asked, &decide).await? {
+        if let Some(decided) = self.change_one(&mut asked, &decide).await? {
             return Ok(vec![decided]);
         }
         let mut answers: Vec<Option<Decided>> = vec![None; asked.len()];
@@ -82,6 +83,9 @@ impl Inner {
             if answers.iter().all(Option::is_some) {
                 break;
             }
+            if planted!("bug-25") {
+                asked.iter_mut().for_each(|(_, event)| drop_follow_ups(event));
+            }
         }
         let stale = Decided::No(Refusal::Stale);
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(stale.clone())).collect())
@@ -91,7 +95,7 @@ impl Inner {
     /// `None`: the long way has to be taken, by a look into the store.
     async fn change_one(
         &self,
-        asked: &[(Which, Event)],
+        asked: &mut [(Which, Event)],
         decide: impl Fn(&Job, &Event, u64) -> Result<Change, Refusal>,
     ) -> Result<Option<Decided>, Error> {
         let [(Which::Id(id), event)] = asked else { return Ok(None) };
@@ -102,6 +106,9 @@ impl Inner {
         let mut answer = [None];
         self.write(vec![Made { place: 0, job, change }], &mut answer).await?;
         let [decided] = answer;
+        if planted!("bug-25") && decided.is_none() {
+            drop_follow_ups(event);
+        }
         Ok(decided)
     }
 
@@ -137,6 +144,9 @@ impl Inner {
         let writes = made.iter().map(|made| Write::Job(made.change.clone())).collect();
         let doubt = Doubt::new(|| self.in_doubt(made.iter().map(|made| &made.job), self.now()));
         let begun_at = self.now();
+        if planted!("bug-22") {
+            made.iter().for_each(|made| self.tell_early(made));
+        }
         let applied = self.writes.apply(writes).await;
         doubt.over();
         // A store that errs is left alone for a while.
@@ -214,6 +224,14 @@ impl Inner {
         }
     }
 
+    /// The mistake `bug-22`: callers that wait for a job hear of its end before the write.
+    fn tell_early(&self, Made { job, change, .. }: &Made) {
+        let state = state_after(job, change, self.now());
+        if state.is_none_or(State::has_ended) {
+            self.results.tell(job.id, || Ended::of(job, change, state));
+        }
+    }
+
     /// Tells upkeep of a job that waits now: when it is due, and if the limits have changed since it was
     /// given its own. The store has decided since the write began: a job that was due later by then may be
     /// due by now, and is scheduled all the same.
@@ -267,6 +285,14 @@ impl Inner {
             _ if failed() => self.count("failed", 1),
             _ => {}
         }
+    }
+}
+
+/// A part of the mistake `bug-25`: what a report brings is used up by the first decision.
+fn drop_follow_ups(event: &mut Event) {
+    if let Event::Finished { report, .. } = event {
+        report.on_done.clear();
+        report.on_dead.clear();
     }
 }
 
