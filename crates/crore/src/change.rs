@@ -6,6 +6,7 @@ use crore_core::machine::{Change, Effect, Event, Next, NextState, Refusal, Settl
 use crore_core::{Job, State, Time};
 use crore_store::jobs::{Applied, Pushed, Which, Write};
 
+use crate::bug::planted;
 use crate::doubt::Doubt;
 use crate::engine::Inner;
 use crate::error::Error;
@@ -41,10 +42,10 @@ impl Inner {
     /// twice for one job is answered twice, in order.
     pub(crate) async fn change(
         &self,
-        asked: Vec<(Which, Event)>,
+        mut asked: Vec<(Which, Event)>,
         decide: impl Fn(&Job, &Event, u64) -> Result<Change, Refusal>,
     ) -> Result<Vec<Decided>, Error> {
-        if let Some(decided) = self.change_one(&asked, &decide).await? {
+        if let Some(decided) = self.change_one(&mut asked, &decide).await? {
             return Ok(vec![decided]);
         }
         let mut answers: Vec<Option<Decided>> = vec![None; asked.len()];
@@ -82,6 +83,9 @@ impl Inner {
             if answers.iter().all(Option::is_some) {
                 break;
             }
+            if planted!("bug-25") {
+                asked.iter_mut().for_each(|(_, event)| drop_follow_ups(event));
+            }
         }
         let stale = Decided::No(Refusal::Stale);
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(stale.clone())).collect())
@@ -91,7 +95,7 @@ impl Inner {
     /// `None`: the long way has to be taken, by a look into the store.
     async fn change_one(
         &self,
-        asked: &[(Which, Event)],
+        asked: &mut [(Which, Event)],
         decide: impl Fn(&Job, &Event, u64) -> Result<Change, Refusal>,
     ) -> Result<Option<Decided>, Error> {
         let [(Which::Id(id), event)] = asked else { return Ok(None) };
@@ -102,6 +106,9 @@ impl Inner {
         let mut answer = [None];
         self.write(vec![Made { place: 0, job, change }], &mut answer).await?;
         let [decided] = answer;
+        if planted!("bug-25") && decided.is_none() {
+            drop_follow_ups(event);
+        }
         Ok(decided)
     }
 
@@ -136,7 +143,10 @@ impl Inner {
         made.iter_mut().for_each(|made| self.pass_trace_on(made));
         let writes = made.iter().map(|made| Write::Job(made.change.clone())).collect();
         let doubt = Doubt::new(|| self.in_doubt(made.iter().map(|made| &made.job), self.now()));
-        let begun_at = self.watch.get().map(|_| self.now());
+        let begun_at = self.now();
+        if planted!("bug-22") {
+            made.iter().for_each(|made| self.tell_early(made));
+        }
         let applied = self.writes.apply(writes).await;
         doubt.over();
         // A store that errs is left alone for a while.
@@ -152,8 +162,8 @@ impl Inner {
                 if state != Some(State::Running) {
                     self.running.ended(&made.job);
                 }
-                self.tell(&made, state, (begun_at.unwrap_or(now), now));
-                self.tell_follow_ups(&made.change, &pushed, now);
+                self.tell(&made, state, (begun_at, now));
+                self.tell_follow_ups(&made.change, &pushed, (begun_at, now));
                 let pushed = pushed.into_iter().map(taken).collect();
                 answers[made.place] = Some(Decided::Yes { state, pushed });
             }
@@ -182,7 +192,7 @@ impl Inner {
             // Its result was taken, and nothing else.
             return;
         }
-        self.tell_upkeep(job, change, state, now);
+        self.tell_upkeep(job, change, state, (begun_at, now));
         let breaks = |effect: &Effect| match effect {
             Effect::Settle(settled) => *settled == Settled::Gone,
             Effect::Tally(tally) => tally.lost,
@@ -214,18 +224,33 @@ impl Inner {
         }
     }
 
+    /// The mistake `bug-22`: callers that wait for a job hear of its end before the write.
+    fn tell_early(&self, Made { job, change, .. }: &Made) {
+        let state = state_after(job, change, self.now());
+        if state.is_none_or(State::has_ended) {
+            self.results.tell(job.id, || Ended::of(job, change, state));
+        }
+    }
+
     /// Tells upkeep of a job that waits now: when it is due, and if the limits have changed since it was
-    /// given its own.
-    fn tell_upkeep(&self, job: &Job, change: &Change, state: Option<State>, now: Time) {
+    /// given its own. The store has decided since the write began: a job that was due later by then may be
+    /// due by now, and is scheduled all the same.
+    fn tell_upkeep(
+        &self,
+        job: &Job,
+        change: &Change,
+        state: Option<State>,
+        (begun_at, now): (Time, Time),
+    ) {
         let Next::Live(next) = &change.next else { return };
         if next.state != NextState::Pending {
             return;
         }
-        let due = next.due.resolve(now, job.live.due);
-        match state {
-            Some(State::Scheduled) => self.want(Duty::Promote, due),
-            Some(State::Waiting) if due > now => self.expect_held(),
-            _ => {}
+        if next.due.resolve(begun_at, job.live.due) > begun_at {
+            match state {
+                Some(State::Waiting) => self.expect_held(),
+                _ => self.want(Duty::Promote, next.due.resolve(now, job.live.due)),
+            }
         }
         let spec = next.spec.as_ref().unwrap_or(&job.spec);
         if self.limits.keys(spec) != spec.limits {
@@ -233,10 +258,10 @@ impl Inner {
         }
     }
 
-    fn tell_follow_ups(&self, change: &Change, pushed: &[Pushed], now: Time) {
+    fn tell_follow_ups(&self, change: &Change, pushed: &[Pushed], (begun_at, now): (Time, Time)) {
         for effect in &change.effects {
             if let Effect::Push(jobs) = effect {
-                self.expect(Dues::of(jobs, now));
+                self.expect(Dues::of(jobs, begun_at));
                 let seen = self.is_seen();
                 let names: Vec<_> =
                     if seen { jobs.iter().map(names).collect() } else { Vec::new() };
@@ -260,6 +285,14 @@ impl Inner {
             _ if failed() => self.count("failed", 1),
             _ => {}
         }
+    }
+}
+
+/// A part of the mistake `bug-25`: what a report brings is used up by the first decision.
+fn drop_follow_ups(event: &mut Event) {
+    if let Event::Finished { report, .. } = event {
+        report.on_done.clear();
+        report.on_dead.clear();
     }
 }
 

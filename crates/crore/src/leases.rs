@@ -1,9 +1,11 @@
 //! Leases: whoever still works on a job says so in time.
 
+use crore_core::job::DEFAULT_LEASE;
 use crore_core::machine::{Event, decide};
 use crore_core::{Delivery, JobId, Span};
 use crore_store::jobs::{Renew, Renewed, Which};
 
+use crate::bug::planted;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::timers::NEVER;
@@ -17,7 +19,12 @@ impl Engine {
         let cap = |lease: Renew| Renew { span: lease.span.map(|span| span.min(longest)), ..lease };
         let leases = leases.into_iter().map(cap).collect();
         let renewed = self.inner.store.renew(leases).await;
-        let renewed = renewed.map_err(|error| self.inner.blame(error.into()))?;
+        let mut renewed = renewed.map_err(|error| self.inner.blame(error.into()))?;
+        if planted!("bug-24") {
+            let until = self.inner.now().after(DEFAULT_LEASE);
+            let stale = renewed.iter_mut().filter(|one| **one == Renewed::Stale);
+            stale.for_each(|one| *one = Renewed::Until { until, stop: false });
+        }
         self.inner.watch(&renewed);
         Ok(renewed)
     }

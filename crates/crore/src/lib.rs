@@ -83,6 +83,7 @@
 pub mod act;
 mod backup;
 mod block;
+mod bug;
 mod change;
 mod dispatch;
 mod doubt;

@@ -9,6 +9,7 @@ use crore_core::name::MAX_NAME;
 use crore_core::{Name, Revision};
 use crore_store::registry::{Define, Defined, Entry, Table, Value};
 
+use crate::bug::planted;
 use crate::doubt::Doubt;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
@@ -122,13 +123,18 @@ impl Inner {
         });
         let revision = self.define(define).await?;
         drop(sweep);
-        self.load_limits().await?;
+        if !planted!("bug-28") {
+            self.load_limits().await?;
+        }
         Ok(revision)
     }
 
     /// Reads the limits again if they may be others than those that are known.
     pub(crate) async fn sure_limits(&self) -> Result<(), Error> {
-        if self.limits.are_sure() { Ok(()) } else { self.load_limits().await }
+        if self.limits.are_sure() || planted!("bug-28") {
+            return Ok(());
+        }
+        self.load_limits().await
     }
 
     /// Reads the limits again.

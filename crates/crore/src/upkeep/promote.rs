@@ -36,12 +36,14 @@ impl Dues {
 impl Inner {
     /// Makes due jobs ready; gives when the next one is due.
     pub(super) async fn promote_once(&self) -> Result<Time, Error> {
-        let promoted = self.store.promote(AT_ONCE).await?;
+        let mut promoted = self.store.promote(AT_ONCE).await?;
         // Put down before the look: who comes to wait after it puts the mark up again.
         if self.duties.are_dues_held.swap(false, Ordering::AcqRel) {
             let unseen = Doubt::new(|| self.expect_held());
             self.look_for_held().await?;
             unseen.over();
+            // A job that was released before the mark was up again is counted only now.
+            promoted = self.store.promote(AT_ONCE).await?;
         }
         Ok(promoted.next_at.unwrap_or(NEVER))
     }

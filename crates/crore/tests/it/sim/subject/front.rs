@@ -15,14 +15,17 @@ use crore::store::registry::{Define, Definition, QueueSettings, Table, Value};
 use crore::store::simulation::{Fate, Front, Ran};
 use crore::store::{Answer, Error};
 use crore::{Engine, Work};
-use crore_core::machine::Event;
+use crore_core::machine::{self, Event};
 use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Payload, Span, State, Time};
 use crore_testkit::history::Hash;
 use crore_testkit::history::op::{Again, Outcome, Want};
 
 use super::Lie;
+use super::deadlines::Deadlines;
 use super::desk::{Desk, Doing};
 use super::ear::Ear;
+use super::interference::Interference;
+use super::sleepers::Sleepers;
 
 /// An engine, and the lie that it tells.
 #[derive(Debug)]
@@ -31,6 +34,9 @@ pub(super) struct Engaged {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ear: Arc<Ear>,
     pub(super) desk: Arc<Desk>,
+    pub(super) deadlines: Arc<Deadlines>,
+    pub(super) interference: Arc<Interference>,
+    pub(super) sleepers: Sleepers,
     pub(super) lie: Lie,
 }
 
@@ -123,7 +129,7 @@ impl Engaged {
 
     /// A call, after each step of which it is judged what a listener has heard.
     async fn judge<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let mut call = pin!(call);
+        let mut call = pin!(self.sleepers.watch(call));
         poll_fn(|context| {
             let polled = call.as_mut().poll(context);
             self.ear.judge(self.lie);
@@ -139,6 +145,25 @@ impl Engaged {
         Box::pin(self.judge(call))
     }
 
+    /// The same of a caller that may leave while it waits.
+    fn left<'a, T: Send + 'a>(
+        &'a self,
+        call: impl Future<Output = Result<T, Error>> + Send + 'a,
+    ) -> Answer<'a, T> {
+        let call = async move {
+            let mut call = pin!(call);
+            poll_fn(|context| match call.as_mut().poll(context) {
+                Poll::Pending => match self.interference.leave() {
+                    Some(error) => Poll::Ready(Err(error)),
+                    None => Poll::Pending,
+                },
+                ready @ Poll::Ready(_) => ready,
+            })
+            .await
+        };
+        Box::pin(self.judge(call))
+    }
+
     async fn finished(&self, id: JobId, event: Event) -> Result<Finished, Error> {
         match event {
             Event::Finished { mut delivery, report } => {
@@ -146,8 +171,19 @@ impl Engaged {
                     let job = self.engine.get(id).await.map_err(plain)?;
                     delivery = job.map(|job| job.live.delivery).or(delivery);
                 }
+                let brought = (report.on_done.len(), report.on_dead.len());
+                let is_done = matches!(report.outcome, machine::Outcome::Done { .. });
                 let finish = Finish { job: id.into(), delivery, report };
-                self.engine.finish(finish).await.map_err(plain)
+                let finished = self.engine.finish(finish).await.map_err(plain)?;
+                if let Finished::Yes { state, pushed } = &finished {
+                    let expected = match state {
+                        _ if is_done => brought.0,
+                        Some(State::Dead) => brought.1,
+                        _ => 0,
+                    };
+                    assert_eq!(pushed.len(), expected, "answered follow-ups of {id}, {state:?}");
+                }
+                Ok(finished)
             }
             Event::HandedOver(delivery) => {
                 self.engine.handed_over(id, delivery).await.map_err(plain)
@@ -182,7 +218,7 @@ impl Engaged {
 
 impl Front for Engaged {
     fn push(&self, batch: Batch) -> Answer<'_, Pushes> {
-        self.judged(async move {
+        self.left(async move {
             let pushes = self.engine.push_all(batch).await.map_err(plain)?;
             let crore::push::Pushes { now, groups, jobs } = pushes;
             Ok(Pushes { now, groups, jobs: all(jobs)? })
@@ -191,12 +227,16 @@ impl Front for Engaged {
 
     fn fetch(&self, ask: Claim, wait: Span) -> Answer<'_, Vec<Job>> {
         let Claim { queues, kinds, n, order, worker } = ask;
+        self.interference.meets(&worker);
         let fetch = Fetch { queues, kinds, handled: None, n, order, worker, wait };
-        self.judged(async move { self.engine.fetch(fetch).await.map_err(plain) })
+        self.left(async move {
+            let _sleeper = self.sleepers.begins(&fetch.queues, fetch.kinds.as_deref());
+            self.engine.fetch(fetch).await.map_err(plain)
+        })
     }
 
     fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
-        self.judged(async move { self.engine.renew(leases).await.map_err(plain) })
+        self.left(async move { self.engine.renew(leases).await.map_err(plain) })
     }
 
     fn tell(&self, id: JobId, event: Event) -> Answer<'_, Fate> {
@@ -251,11 +291,14 @@ impl Front for Engaged {
 
     fn result(&self, id: JobId, at_most: Span) -> Answer<'_, Option<Payload>> {
         self.judged(async move {
-            match self.engine.wait(id, at_most).await {
-                Ok(ended) => Ok(ended.and_then(|ended| ended.result)),
-                Err(crore::Error::NotFound { .. }) => Ok(None),
-                Err(error) => Err(plain(error)),
-            }
+            // `Engine::wait` in its two steps: the end has to be durable before the result is read.
+            let ended = match self.engine.ended(id, at_most).await {
+                Err(crore::Error::NotFound { .. }) => return Ok(None),
+                ended => ended.map_err(plain)?,
+            };
+            let Some(ended) = ended else { return Ok(None) };
+            self.ear.told_of_end(ended.id);
+            self.engine.take_result(id).await.map_err(plain)
         })
     }
 
@@ -279,10 +322,16 @@ impl Front for Engaged {
     }
 
     fn upkeep_at(&self) -> Time {
-        self.engine.upkeep_at()
+        let upkeep_at = self.engine.upkeep_at();
+        self.deadlines.check(upkeep_at);
+        if self.deadlines.is_quiet() {
+            self.sleepers.check();
+        }
+        upkeep_at
     }
 
     fn upkeep_once(&self) -> Answer<'_, ()> {
-        self.judged(async move { self.engine.upkeep_once().await.map_err(plain) })
+        let upkeep = async move { self.engine.upkeep_once().await.map_err(plain) };
+        self.judged(self.deadlines.upkeep(upkeep))
     }
 }

@@ -12,15 +12,17 @@ use crore::store::registry::{Define, Defined, Entry, Registry, Table};
 use crore::store::simulation::meaning;
 use crore::store::upkeep::{Lapses, Lead, Promoted, Pruned, Upkeep};
 use crore::store::views::{Count, JobNotes, Note, Page, Query, Step, Views};
-use crore::store::{Answer, Committed, Store, WakeHook};
+use crore::store::{Answer, Committed, Error, Store, WakeHook};
 use crore_core::group::Group;
 use crore_core::{Batch, Encoding, GroupId, Job, JobId, Name, NewJob, Payload, Span, Time};
 use crore_testkit::history::op::{self, Item, When};
 use crore_testkit::history::{self, Hash, Op, Pending, Recorder, answer};
 
 use super::Lie;
+use super::deadlines::{Asked, Deadlines};
 use super::desk::{self, Desk};
 use super::ear::Ear;
+use super::interference::Interference;
 
 /// Who the engine is, in the history.
 const WHO: &str = "engine";
@@ -32,6 +34,8 @@ pub(super) struct Scribe {
     pub(super) recorder: Arc<Recorder>,
     /// How many jobs came of ticks, in this process and those before.
     pub(super) ticked: Arc<AtomicU64>,
+    pub(super) deadlines: Arc<Deadlines>,
+    pub(super) interference: Arc<Interference>,
     pub(super) ear: Arc<Ear>,
     pub(super) desk: Arc<Desk>,
     /// The jobs that this engine has met.
@@ -40,6 +44,22 @@ pub(super) struct Scribe {
 }
 
 impl Scribe {
+    /// A call of the engine.
+    fn counted<'a, T: 'a>(
+        &'a self,
+        call: impl Future<Output = Result<T, Error>> + Send + 'a,
+    ) -> Answer<'a, T> {
+        Box::pin(self.deadlines.count(call))
+    }
+
+    /// An answer of the store to a look or a claim, perhaps late. Those to writes are not: the history's
+    /// checker takes a change that others have seen for one that is answered.
+    async fn late<T>(&self, call: Answer<'_, T>) -> Result<T, Error> {
+        let answer = call.await;
+        self.interference.delay().await;
+        answer
+    }
+
     /// The engine meets jobs, of which perhaps no caller has heard.
     fn met<'a>(&self, jobs: impl Iterator<Item = &'a Job>) {
         let mut known = self.known.lock().expect("no panic");
@@ -93,6 +113,15 @@ impl Scribe {
     }
 }
 
+/// What is in doubt until these writes are answered.
+fn changed(writes: &[Write]) -> Asked {
+    let ids = writes.iter().filter_map(|write| match write {
+        Write::Job(change) => Some(change.id),
+        _ => None,
+    });
+    Asked::Changes(ids.collect())
+}
+
 /// A write that was written down.
 enum Begun {
     Tick(Pending),
@@ -109,7 +138,7 @@ pub(super) const fn told(pushed: Pushed) -> answer::Pushed {
 
 impl Jobs for Scribe {
     fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
-        Box::pin(async move {
+        self.counted(async move {
             let pushes = self.store.push(batch).await?;
             self.ear.stored(&pushes.get().jobs, self.lie);
             Ok(pushes)
@@ -117,9 +146,11 @@ impl Jobs for Scribe {
     }
 
     fn claim(&self, ask: Claim) -> Answer<'_, Claimed> {
-        Box::pin(async move {
+        self.counted(async move {
             let call = self.desk.claims(&ask);
-            let claimed = self.store.claim(ask).await?;
+            let asked = self.deadlines.asks(Asked::Claim);
+            let claimed = self.late(self.store.claim(ask)).await?;
+            asked.heard();
             self.desk.claimed(call, &claimed);
             self.ear.started(&claimed.jobs, self.lie);
             Ok(claimed)
@@ -128,9 +159,9 @@ impl Jobs for Scribe {
 
     fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
         if self.lie != Lie::RenewalsAreIgnored {
-            return self.store.renew(leases);
+            return self.counted(self.store.renew(leases));
         }
-        Box::pin(async move {
+        self.counted(async move {
             let jobs = self.store.get(leases.iter().map(|lease| lease.id.into()).collect()).await?;
             let renewed = leases.iter().zip(jobs).map(|(lease, job)| match job {
                 Some(job) if job.live.delivery == lease.delivery => {
@@ -143,9 +174,12 @@ impl Jobs for Scribe {
     }
 
     fn apply(&self, mut writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
-        Box::pin(async move {
+        self.counted(async move {
             let calls: Vec<_> = writes.iter_mut().map(|write| self.begin(write)).collect();
+            let asked = self.deadlines.asks(changed(&writes));
+            self.interference.outdate(&mut writes);
             let applied = self.store.apply(writes.clone()).await?;
+            asked.heard();
             for (write, one) in writes.iter().zip(applied.get()) {
                 self.ear.written(write, one, self.lie);
             }
@@ -155,12 +189,13 @@ impl Jobs for Scribe {
     }
 
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
-        Box::pin(async move {
-            let jobs = self.store.get(which.clone()).await?;
+        self.counted(async move {
+            let jobs = self.late(self.store.get(which.clone())).await?;
             self.met(jobs.iter().flatten());
             for (which, job) in which.iter().zip(&jobs) {
                 if let Which::Id(id) = which {
                     self.ear.looked(*id, job.as_ref());
+                    self.deadlines.looked_at(*id);
                 }
             }
             Ok(jobs)
@@ -170,49 +205,50 @@ impl Jobs for Scribe {
 
 impl Upkeep for Scribe {
     fn promote(&self, n: usize) -> Answer<'_, Promoted> {
-        self.store.promote(n)
+        self.counted(self.store.promote(n))
     }
 
     fn lapsed(&self, n: usize) -> Answer<'_, Lapses> {
-        Box::pin(async move {
-            let lapses = self.store.lapsed(n).await?;
+        self.counted(async move {
+            let lapses = self.late(self.store.lapsed(n)).await?;
+            self.deadlines.looked_at_leases();
             self.met(lapses.lapsed.iter().chain(&lapses.broken));
             Ok(lapses)
         })
     }
 
     fn prune(&self, n: usize) -> Answer<'_, Pruned> {
-        self.store.prune(n)
+        self.counted(self.store.prune(n))
     }
 
     fn lead(&self, duty: Name, node: u64, span: Span) -> Answer<'_, Lead> {
-        self.store.lead(duty, node, span)
+        self.counted(self.store.lead(duty, node, span))
     }
 }
 
 impl Views for Scribe {
     fn note(&self, notes: Vec<Note>) -> Answer<'_, usize> {
-        self.store.note(notes)
+        self.counted(self.store.note(notes))
     }
 
     fn notes(&self, id: JobId) -> Answer<'_, JobNotes> {
-        self.store.notes(id)
+        self.counted(self.late(self.store.notes(id)))
     }
 
     fn list(&self, query: Query) -> Answer<'_, Page> {
-        Box::pin(async move {
-            let page = self.store.list(query).await?;
+        self.counted(async move {
+            let page = self.late(self.store.list(query)).await?;
             self.met(page.jobs.iter());
             Ok(page)
         })
     }
 
     fn counts(&self, queue: Option<Name>) -> Answer<'_, Vec<Count>> {
-        self.store.counts(queue)
+        self.counted(self.late(self.store.counts(queue)))
     }
 
     fn stats(&self, series: Name, step: Step) -> Answer<'_, Vec<(Time, u64)>> {
-        self.store.stats(series, step)
+        self.counted(self.late(self.store.stats(series, step)))
     }
 }
 
@@ -223,7 +259,7 @@ impl Registry for Scribe {
             to: meaning(define),
             expires_after: define.expires_after,
         };
-        Box::pin(async move {
+        self.counted(async move {
             let entries = definitions.iter().map(entry).collect();
             let call = self.recorder.invoke(WHO, Op::Define { entries });
             let defined = self.store.define(definitions).await?;
@@ -234,11 +270,11 @@ impl Registry for Scribe {
     }
 
     fn entries(&self, table: Table, after: Option<Name>, n: usize) -> Answer<'_, Vec<Entry>> {
-        self.store.entries(table, after, n)
+        self.counted(self.late(self.store.entries(table, after, n)))
     }
 
     fn group(&self, id: GroupId) -> Answer<'_, Option<Group>> {
-        self.store.group(id)
+        self.counted(self.late(self.store.group(id)))
     }
 }
 

@@ -1,7 +1,7 @@
-//! Somebody who listens to the engine, and holds what he hears against what its store has answered:
-//! every event is about something that is durable by then, and whoever keeps up misses none.
+//! A listener that compares what the engine tells with what its store has answered: every event and
+//! every end that a caller waits for is durable by then, and a listener that keeps up misses no event.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 
 use crore::core::machine::{Change, Next, NextState};
@@ -27,6 +27,8 @@ struct Known {
     /// What the store has said of jobs when it was asked, which the engine may tell when it was in
     /// doubt.
     looked: HashMap<JobId, Happened>,
+    /// Jobs of which the store has answered that they have ended.
+    ended: HashSet<JobId>,
     /// How many things were durable, and how many were told of.
     counts: (u64, u64),
 }
@@ -55,6 +57,20 @@ impl Known {
         self.counts.0 += 1;
         if lie != Lie::EventsComeEarly || !self.counts.0.is_multiple_of(NOW_AND_THEN) {
             self.due.push_back((id, what));
+        }
+    }
+}
+
+impl Known {
+    /// Remembers a durable end of a job.
+    fn note_end(&mut self, id: JobId, what: Expected) {
+        let has_ended = match what {
+            Expected::This(Happened::Became(state)) => state.has_ended(),
+            Expected::This(what) => what == Happened::Removed,
+            Expected::Waits => false,
+        };
+        if has_ended {
+            self.ended.insert(id);
         }
     }
 }
@@ -103,7 +119,9 @@ impl Ear {
         if let Write::Job(change) = write
             && let Some(what) = meant(change)
         {
-            self.known().expect(change.id, what, lie);
+            let mut known = self.known();
+            known.expect(change.id, what, lie);
+            known.note_end(change.id, what);
         }
         self.stored(pushed, lie);
     }
@@ -115,7 +133,15 @@ impl Ear {
             Some(job) if job.live.stop => Happened::AskedToStop,
             Some(job) => Happened::Became(job.live.state),
         };
-        self.known().looked.insert(id, what);
+        let mut known = self.known();
+        known.looked.insert(id, what);
+        known.note_end(id, Expected::This(what));
+    }
+
+    /// A caller was told that a job has ended, which has to be durable.
+    pub(super) fn told_of_end(&self, id: JobId) {
+        let is_durable = self.known().ended.contains(&id);
+        assert!(is_durable, "a caller is told that {id} has ended, and that is not durable");
     }
 
     /// Listens until there is nothing more to hear. Whatever was durable before is told by then.
