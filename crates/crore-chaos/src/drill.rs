@@ -48,7 +48,7 @@ pub fn drill(server: &Path, seed: u64, mut say: impl FnMut(String)) -> Result<()
     for (bug, harm) in BUGS {
         match caught(|| plan(harm, TOGETHER, Some(bug)))? {
             Some((rounds, what)) => {
-                say(format!("{bug}  {harm}: caught within {rounds} rounds: {what}"))
+                say(format!("{bug}  {harm}: caught within {rounds} rounds: {what}"));
             }
             None => missed.push(bug),
         }

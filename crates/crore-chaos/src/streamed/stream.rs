@@ -118,7 +118,7 @@ impl Stream {
         let own = named.iter().filter(|held| is_kept(held)).map(doing).collect();
         let (says, waiting) = (Some(says), Vec::new());
         let mut stream = Self { says, hears, tap, own, waiting, slots, drains: false };
-        worker.hear(&mut stream, first);
+        worker.hear(&mut stream, &first);
         Ok(Some(stream))
     }
 
@@ -140,11 +140,11 @@ impl Stream {
 
 impl Worker {
     /// Takes what the server says.
-    pub(super) fn hear(&mut self, stream: &mut Stream, said: v1::ServerSays) {
+    pub(super) fn hear(&mut self, stream: &mut Stream, said: &v1::ServerSays) {
         for one in &said.finished {
             self.finished(stream, one);
         }
-        self.never_both(&said);
+        self.never_both(said);
         // What is lost makes room for what comes with it.
         let is = |lost: &v1::Held, own: &Doing| {
             lost.id == own.held.id.0 && lost.delivery == own.held.delivery.0

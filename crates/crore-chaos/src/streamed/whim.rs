@@ -38,7 +38,7 @@ impl Worker {
             match timeout(patience, stream.hears.message()).await {
                 // There may be something to say.
                 Err(_) => {}
-                Ok(Ok(Some(said))) => self.hear(stream, said),
+                Ok(Ok(Some(said))) => self.hear(stream, &said),
                 Ok(Ok(None)) => return Ending::Over,
                 Ok(Err(status)) => {
                     self.broken(&status);
