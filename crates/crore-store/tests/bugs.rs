@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crore_store::Memory;
 use crore_store::bug::arm;
 use crore_store::conformance::{Subject, check_jobs, check_whole, jobs_cases, whole_cases};
-use crore_store::simulation::{OnLog, first_failing_seed};
+use crore_store::simulation::{OnLog, first_failing_seed, fresh_seed};
 use crore_testkit::FakeClock;
 
 async fn make() -> Subject<Memory> {
@@ -50,26 +50,33 @@ fn every_planted_mistake_is_caught() {
     assert_eq!(missed, Vec::<&str>::new(), "mistakes that no case noticed");
 }
 
-/// Within so many seeds each mistake of the log has to be found.
+/// Within so many seeds, which nobody has seen, each mistake has to be found.
 const SEEDS: u64 = 1000;
+/// A file that is used again too early shows only if the power goes in the few calls before the commit that
+/// gives it up, about once in 450 seeds.
+const SELDOM: (&str, u64) = ("bug-12", 10 * SEEDS);
 
 #[test]
 fn every_planted_mistake_of_the_log_is_found_by_the_simulator() {
     set_hook(Box::new(|_| {}));
     let bugs = [
         "bug-11", "bug-12", "bug-13", "bug-14", "bug-15", "bug-16", "bug-17", "bug-18", "bug-19",
-        "bug-20",
+        "bug-20", "bug-35", "bug-36", "bug-37", "bug-38", "bug-8",
     ];
+    let from = fresh_seed();
+    println!("seeds from {from}");
+    assert!(first_failing_seed(from..from + 50, || OnLog).is_none(), "a seed from {from} fails");
     let missed: Vec<&str> = bugs
         .into_iter()
         .filter(|bug| {
             arm(bug);
-            let found = first_failing_seed(0..SEEDS, || OnLog);
+            let within = if *bug == SELDOM.0 { SELDOM.1 } else { SEEDS };
+            let found = first_failing_seed(from..from + within, || OnLog);
             arm("");
             let shown = found.as_ref().map(|(seed, failure)| (seed, failure.violations.first()));
             println!("{bug}: found by {shown:.400?}");
             found.is_none()
         })
         .collect();
-    assert_eq!(missed, Vec::<&str>::new(), "mistakes that no seed noticed");
+    assert_eq!(missed, Vec::<&str>::new(), "mistakes that no seed from {from} noticed");
 }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::Error;
+use crate::bug::planted;
 
 /// How far the log is durable, and who waits for it to be.
 #[derive(Debug, Default)]
@@ -47,9 +48,12 @@ impl Durable {
     pub(crate) fn publish(&self, commit: u64) {
         self.answered.fetch_max(commit, Ordering::AcqRel);
         let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
-        let woken: Vec<Waker> =
+        let mut woken: Vec<Waker> =
             waiters.extract_if(.., |(no, _)| *no <= commit).map(|(_, waker)| waker).collect();
         drop(waiters);
+        if planted!("bug-38") && woken.len() > 1 {
+            woken.pop();
+        }
         woken.into_iter().for_each(Waker::wake);
     }
 

@@ -57,6 +57,9 @@ impl Inner {
     }
 
     fn keep(&self, keeper: &mut Keeper, how: Busy) -> Result<bool, Error> {
+        if planted!("bug-37") && self.lock()?.full.is_some() {
+            return Ok(false);
+        }
         Ok(self.make_ready()?
             || self.make_reserve(keeper)?
             || self.give_back(how)?

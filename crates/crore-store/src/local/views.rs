@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crore_core::{Job, JobId, Name, State, Time};
+use crore_core::{Job, JobId, Name, Span, State, Time};
 
 use super::Local;
 use super::records::Records;
 use super::run::Slot;
 use crate::Error;
+use crate::bug::planted;
 use crate::jobs::Which;
 use crate::views::{Count, Cursor, JobNotes, Note, Page, Query, Step};
 
@@ -36,7 +37,8 @@ impl<R: Records> Local<R> {
     /// A job as it may be seen now.
     fn visible(&self, id: JobId, now: Time) -> Result<Option<Job>, Error> {
         Ok(self.load(id)?.map(|mut record| {
-            record.job.live.result.take_if(|kept| kept.until <= now);
+            let early = Span::from_millis(if planted!("bug-35") { 10_000 } else { 0 });
+            record.job.live.result.take_if(|kept| kept.until <= now.after(early));
             record.job
         }))
     }

@@ -11,6 +11,7 @@ use crore_testkit::history::answer::Look;
 use crore_testkit::history::op::{self, Meaning, Want};
 use crore_testkit::history::{Answer, Hash, Op};
 
+use super::config::Generation;
 use super::coverage::Deed;
 use super::pusher::new_job;
 use super::scene::{Call, Link, Scene, name};
@@ -36,7 +37,12 @@ pub(super) async fn act(link: Link) {
             let want = edit(&mut link.scene());
             change(&link, id, want).await;
         }
-        (7..9, Some(id)) => take(&link, id).await,
+        (7..9, Some(id)) => {
+            let (id, times) = whose_result(&mut link.scene(), id);
+            for _ in 0..times {
+                take(&link, id).await;
+            }
+        }
         (9, _) => seal(&link).await,
         (10, _) => define_something(&link).await,
         (_, _) if hands.programs && link.front.is_some() => sweep(&link).await,
@@ -158,6 +164,19 @@ fn edit(scene: &mut Scene) -> Want {
         limits = queue.is_some().then(Vec::new);
     }
     Want::Edit { queue, priority, due, limits }
+}
+
+/// Whose result is asked for, and how often: mostly one that was reported, perhaps by two in a row.
+fn whose_result(scene: &mut Scene, otherwise: JobId) -> (JobId, usize) {
+    if scene.config.generation == Generation::First {
+        return (otherwise, 1);
+    }
+    let place = scene.dice.place(scene.known.hands.len());
+    let spoken = scene.known.hands.get(place).map(|hand| &hand.spoken);
+    let newest = spoken.into_iter().flatten().rev().take(6).map(|job| job.id);
+    let newest: Vec<JobId> = newest.collect();
+    let picked = if scene.dice.one_in(3) { None } else { scene.dice.pick(&newest) };
+    (picked.unwrap_or(otherwise), scene.dice.choose([1, 2]))
 }
 
 /// Reads a result, and takes it away if it is there for one reader.

@@ -10,6 +10,7 @@ use crore_testkit::history::answer::{Granted, Reported};
 use crore_testkit::history::op::{self, Want};
 use crore_testkit::history::{Answer, Node, Op};
 
+use super::config::Generation;
 use super::faults::TIDY;
 use super::life::{End, NODE};
 use super::pusher::{self, told};
@@ -39,6 +40,7 @@ impl World<'_> {
         if self.scene().gave_up {
             self.scene().wrong("the store gave up, and its disk was well".to_owned());
         }
+        self.sweep_out();
         self.commit_all();
         let Some(before) = self.look() else { return };
         if self.subject.survives() {
@@ -61,7 +63,8 @@ impl World<'_> {
         self.scene().still_until = 0;
         self.free();
         self.disk.heal();
-        if self.failed || self.scene().gave_up {
+        // A store that only had no room goes on, and has to learn that there is some again.
+        if self.broken || self.scene().gave_up {
             self.end(End::Kill);
         }
         self.scene().config.faults = super::config::Faults::default();
@@ -70,6 +73,7 @@ impl World<'_> {
         }
         // There is room again, which a store learns by trying: its keeper does so each second.
         self.keep_on(TIDY);
+        self.scene().is_healed = true;
     }
 
     /// What is under way comes to its end.
@@ -96,6 +100,7 @@ impl World<'_> {
     fn drain(&mut self) {
         let Some(link) = self.link(Caller::Drain) else { return };
         self.run("opening up", open_up(link.clone()));
+        self.run("a push when all is well", pusher::push_one(link.clone()));
         for _ in 0..ROUNDS {
             let round = link.clone();
             self.run("a round", work_off(round));
@@ -110,6 +115,23 @@ impl World<'_> {
         let left = whole.jobs.into_values().filter(|job| !job.live.state.has_ended());
         let left: Vec<_> = left.map(|job| (job.id, job.live.state)).collect();
         self.scene().wrong(format!("after {ROUNDS} rounds there is something left: {left:?}"));
+    }
+
+    /// In some runs everything that has ended is deleted and the log forgets it: a store without any job
+    /// still knows which numbers were given out.
+    fn sweep_out(&mut self) {
+        let is_first = self.scene().config.generation == Generation::First;
+        if is_first || !self.scene().dice.one_in(4) {
+            return;
+        }
+        let Some(link) = self.link(Caller::Drain) else { return };
+        self.run("deleting", delete_all(link));
+        for _ in 0..TIDY {
+            self.commit_all();
+            if !self.keep() {
+                return;
+            }
+        }
     }
 
     fn is_empty(&mut self) -> bool {
@@ -243,6 +265,21 @@ fn reported(verdict: Verdict) -> Reported {
         }
         Verdict::Refused(_) => Reported::Stale,
         Verdict::Unknown => Reported::Unknown,
+    }
+}
+
+/// Deletes everything that has ended.
+async fn delete_all(link: Link) {
+    for state in State::ALL.into_iter().filter(|state| state.has_ended()) {
+        let query = Query { state, queue: None, kind: None, after: None, n: usize::MAX };
+        match link.store.list(query).await {
+            Ok(page) => {
+                for job in page.jobs {
+                    admin::change(&link, job.id, Want::Delete).await;
+                }
+            }
+            Err(error) => return link.could_not(&error),
+        }
     }
 }
 

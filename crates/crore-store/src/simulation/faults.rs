@@ -75,7 +75,11 @@ impl World<'_> {
         }
         let (ahead, turns) = {
             let mut scene = self.scene();
-            let turns = scene.dice.choose([0, 0, 1, TIDY]);
+            // Files change hands while the keeper tidies up, and that is when a cut hurts.
+            let turns = match scene.config.generation {
+                Generation::First => scene.dice.choose([0, 0, 1, TIDY]),
+                Generation::Second => scene.dice.choose([0, 1, TIDY, TIDY]),
+            };
             (scene.dice.from(1, 5 + 2 * turns as u64), turns)
         };
         let (writes, syncs) = (self.disk.count(Call::Write), self.disk.count(Call::Sync));
@@ -117,7 +121,11 @@ impl World<'_> {
     fn crash(&mut self, how: End) {
         let (quiet, turns) = {
             let mut scene = self.scene();
-            (scene.dice.one_in(3), scene.dice.choose([0, 0, TIDY]))
+            let turns = match scene.config.generation {
+                Generation::First => scene.dice.choose([0, 0, TIDY]),
+                Generation::Second => scene.dice.choose([0, TIDY]),
+            };
+            (scene.dice.one_in(3), turns)
         };
         self.keep_on(turns);
         if !quiet || self.node.is_none() || !self.commit_all() {
@@ -160,6 +168,7 @@ impl World<'_> {
         if self.disk.count(kind) > before {
             self.scene().recorder.fault(NODE, Injected::SyncError);
             self.failed = true;
+            self.broken = true;
         } else {
             self.disk.heal();
         }
@@ -170,7 +179,7 @@ impl World<'_> {
     /// been.
     fn fail_once(&mut self) {
         self.fail(Call::Sync, Then::Once);
-        if self.failed {
+        if self.broken {
             let mut scene = self.scene();
             let until = scene.step + scene.dice.from(2, 15) as u32;
             drop(scene);

@@ -91,6 +91,7 @@ impl World<'_> {
         self.disk = disk;
         self.node = None;
         self.failed = false;
+        self.broken = false;
         self.lingers_until = 0;
         // Nobody hears of these any more.
         self.under_way.clear();

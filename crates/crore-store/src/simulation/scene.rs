@@ -53,6 +53,8 @@ pub(super) struct Scene {
     pub(super) step: u32,
     /// The clock stands still until this step.
     pub(super) still_until: u32,
+    /// Whether all faults are over, and the store has had time to notice.
+    pub(super) is_healed: bool,
     /// How many things were numbered: payloads, for one.
     pub(super) seq: u64,
     /// Time as the recorder sees it: without the jumps of the clock, which it is told of.
@@ -115,6 +117,7 @@ impl Scene {
             gave_up: false,
             step: 0,
             still_until: 0,
+            is_healed: false,
             seq: 0,
             elapsed,
             fault: (Fault::Nothing, 0),
@@ -299,6 +302,9 @@ impl Link {
             Error::Poisoned => scene.gave_up = true,
             Error::Invalid(_) => scene.wrong(format!("what is right was refused: {error}")),
             Error::Corrupt { .. } => scene.wrong(format!("damage on an honest disk: {error}")),
+            Error::Full { .. } if scene.is_healed => {
+                scene.wrong(format!("there is room again, and yet: {error}"));
+            }
             _ => {}
         }
     }

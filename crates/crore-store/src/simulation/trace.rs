@@ -16,6 +16,9 @@ impl Default for Trace {
     }
 }
 
+/// A day of ticks makes some ten thousand.
+const MOST_LINES: usize = 2_000_000;
+
 const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
@@ -26,7 +29,11 @@ fn more(hash: u64, bytes: &[u8]) -> u64 {
 
 impl Trace {
     /// Adds a line.
+    ///
+    /// # Panics
+    /// If there are more lines than any run that ends has: something goes round in circles.
     pub fn line(&mut self, line: Arguments<'_>) {
+        assert!(self.lines.len() < MOST_LINES, "a run without end: {line}");
         let line = line.to_string();
         self.hash = more(more(self.hash, line.as_bytes()), b"\n");
         self.lines.push(line);

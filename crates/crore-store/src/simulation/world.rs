@@ -38,8 +38,10 @@ pub(super) struct World<'a> {
     pub(super) full_until: Option<u32>,
     /// A store that has given up is left to its callers until this step.
     pub(super) lingers_until: u32,
-    /// Whether the disk has failed the open store, so that it may give up.
+    /// Whether the disk has failed the open store or had no room for it, so that it may give up.
     pub(super) failed: bool,
+    /// Whether the disk has failed the open store with an error, so that it has to give up.
+    pub(super) broken: bool,
     /// What the store was told by its disk.
     pub(super) told: Arc<Told>,
 }
@@ -123,6 +125,7 @@ impl<'a> World<'a> {
             full_until: None,
             lingers_until: 0,
             failed: false,
+            broken: false,
             told,
         }
     }
