@@ -28,32 +28,6 @@ pub fn built() -> Result<PathBuf, String> {
     }
 }
 
-/// A server that has all planted mistakes in it (the feature `bug-drill`), built for this call. It shares what is
-/// compiled with the server without them, and lies in a folder of its own.
-///
-/// # Errors
-///
-/// Why there is none, in words.
-pub fn with_bugs() -> Result<PathBuf, String> {
-    let this = std::env::current_exe().map_err(|error| format!("who am I? {error}"))?;
-    let target = this.ancestors().skip(1).find(|folder| !folder.ends_with("deps"));
-    let target = target.and_then(Path::parent).ok_or("this program lies nowhere")?;
-    let folder = target.join("bug-drill");
-    // The packages that `cargo xtask chaos` builds: with others, dependencies would be compiled again.
-    let packages = ["build", "-q", "-p", "crore-server", "-p", "crore-chaos"];
-    let built = Command::new("cargo")
-        .args(packages)
-        .args(["--features", "crore-server/bug-drill", "--target-dir"])
-        .arg(&folder)
-        .env("CARGO_BUILD_BUILD_DIR", target)
-        .status();
-    let server = folder.join("debug").join("crore");
-    match built {
-        Ok(status) if status.success() && server.is_file() => Ok(server),
-        other => Err(format!("there is no server at {}: {other:?}", server.display())),
-    }
-}
-
 /// Whether no source of the workspace is newer than what was built from it. Cargo's own list of them is only written where
 /// the server is what was asked for, and not where it is built for tests.
 fn is_fresh(server: &Path) -> Option<bool> {

@@ -1,6 +1,7 @@
 //! The drill: planted mistakes in the doors, each of which chaos must catch.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crore_testkit::Dice;
 
@@ -21,6 +22,32 @@ const BUGS: [(&str, Harm); 4] = [
     ("bug-33", Harm::Kill),
     ("bug-34", Harm::Stop),
 ];
+
+/// A server that has all planted mistakes in it (the feature `bug-drill`), built for this call. It shares what is
+/// compiled with the server without them, and lies in a folder of its own.
+///
+/// # Errors
+///
+/// Why there is none, in words.
+pub fn server_with_bugs() -> Result<PathBuf, String> {
+    let this = std::env::current_exe().map_err(|error| format!("who am I? {error}"))?;
+    let target = this.ancestors().skip(1).find(|folder| !folder.ends_with("deps"));
+    let target = target.and_then(Path::parent).ok_or("this program lies nowhere")?;
+    let folder = target.join("bug-drill");
+    // The packages that `cargo xtask chaos` builds: with others, dependencies would be compiled again.
+    let packages = ["build", "-q", "-p", "crore-server", "-p", "crore-chaos"];
+    let built = Command::new("cargo")
+        .args(packages)
+        .args(["--features", "crore-server/bug-drill", "--target-dir"])
+        .arg(&folder)
+        .env("CARGO_BUILD_BUILD_DIR", target)
+        .status();
+    let server = folder.join("debug").join("crore");
+    match built {
+        Ok(status) if status.success() && server.is_file() => Ok(server),
+        other => Err(format!("there is no server at {}: {other:?}", server.display())),
+    }
+}
 
 /// Runs a server that was built with the feature `bug-drill`, with each mistake in turn and with none, and tells
 /// `say` what was found.

@@ -53,7 +53,7 @@ mod verdict;
 mod worker;
 
 pub use crowd::{Crowd, crowd};
-pub use drill::drill;
+pub use drill::{drill, server_with_bugs};
 pub use harm::Harm;
 pub use run::{Failed, Plan, run};
 pub use seed::fresh_seed;

@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use crore_chaos::{Crowd, Failed, Harm, Tally, binary, crowd, drill, fresh_seed, judge, run};
+use crore_chaos::{
+    Crowd, Failed, Harm, Tally, binary, crowd, drill, fresh_seed, judge, run, server_with_bugs,
+};
 use crore_testkit::Dice;
 use crore_testkit::history::{History, Rules};
 use crore_wire::words::Period;
@@ -102,7 +104,7 @@ fn harm(harms: &[Harm], options: &Options) -> Result<(), String> {
 
 /// Shows that each planted mistake is caught.
 fn find_bugs(given: Option<u64>) -> Result<(), String> {
-    let server = binary::with_bugs()?;
+    let server = server_with_bugs()?;
     drill(&server, seed(given)?, |line| println!("{line}"))
 }
 

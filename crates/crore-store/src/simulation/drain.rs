@@ -67,7 +67,7 @@ impl World<'_> {
         if self.broken || self.scene().gave_up {
             self.end(End::Kill);
         }
-        self.scene().config.faults = super::config::Faults::default();
+        self.scene().config.faults = super::odds::Faults::default();
         if self.node.is_none() {
             self.open();
         }

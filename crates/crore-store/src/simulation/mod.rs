@@ -6,7 +6,7 @@
 //! the end ([`crore_testkit::history`]). The same seed always makes the same run, to the last byte.
 //!
 //! ```text
-//! config   what a run is like: which features and faults, how often
+//! config   what a run is like: which features; odds: which faults, how often
 //! world    the event loop, and operations under way
 //! pusher worker admin upkeep    what callers do, as the engine would do it
 //! front    an engine that stands before the store, and is spoken to in its place
@@ -28,6 +28,7 @@ mod faults;
 mod front;
 mod life;
 mod log;
+mod odds;
 mod pusher;
 mod run;
 mod scene;
@@ -43,12 +44,13 @@ mod worker;
 mod world;
 
 pub use admin::meaning;
-pub use config::{Callers, Config, Durability, Faults, Generation, Hands, Jobs, Setup};
+pub use config::{Callers, Config, Durability, Generation, Hands, Jobs, Setup};
 pub use coverage::{Coverage, Deed, Fault, Sometimes};
 pub use dice::Dice;
 pub use failure::Failure;
 pub use front::{Fate, Front, Ran};
 pub use log::OnLog;
+pub use odds::Faults;
 pub use run::{Report, first_failing_seed, run, run_as, run_twice, run_twice_as};
 pub use shrink::shrink;
 pub use subject::{InMemory, Loops, Running, Subject};
