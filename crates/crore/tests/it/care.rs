@@ -181,6 +181,48 @@ fn a_job_that_is_due_later_than_what_it_waits_for_becomes_ready_in_its_time() {
     assert_eq!(by_hand.fetch().map(|job| job.id), Some(ids[1]));
 }
 
+/// The first job ends while upkeep looks for jobs that wait: the second does not wait any more, and was not
+/// scheduled before.
+#[test]
+fn a_job_that_is_released_while_upkeep_looks_becomes_ready_in_its_time() {
+    let by_hand = ByHand::new();
+    let mut later = job(When::After(SECOND.times(10)));
+    later.after.push(After { on: AfterRef::Earlier(0), needs: Needs::End });
+    let ids = by_hand.push(vec![job(When::Now), later]);
+    by_hand.run(by_hand.engine.act(ids[1].into(), &Act::Change(to_minute()))).expect("changed");
+    by_hand.clock.advance(SECOND.times(10));
+    let fetched = by_hand.fetch().expect("the first");
+    let mut context = Context::from_waker(Waker::noop());
+    {
+        let mut upkeep = pin!(by_hand.engine.upkeep_once());
+        assert!(upkeep.as_mut().poll(&mut context).is_pending(), "its look waits for a commit");
+        by_hand.finish(&fetched, done());
+        by_hand.run(upkeep).expect("upkeep");
+    }
+    by_hand.keep_up();
+    by_hand.pass(SECOND.times(60));
+    assert_eq!(by_hand.fetch().map(|job| job.id), Some(ids[1]));
+}
+
+/// The store decides before the instant of the follow-up, and answers after it.
+#[test]
+fn a_follow_up_whose_instant_passes_before_the_answer_becomes_ready() {
+    let by_hand = ByHand::new();
+    by_hand.push(vec![job(When::Now)]);
+    let fetched = by_hand.fetch().expect("a job");
+    by_hand.keep_up();
+    let on_done = vec![job(When::At(by_hand.clock.now().after(SECOND)))];
+    let report = Report { on_done, ..done() };
+    let (id, delivery) = (fetched.id, Some(fetched.live.delivery));
+    let mut finish = pin!(by_hand.engine.finish(Finish { job: id.into(), delivery, report }));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(finish.as_mut().poll(&mut context).is_pending(), "it waits for a commit");
+    by_hand.clock.advance(SECOND.times(2));
+    by_hand.run(finish).expect("finished");
+    by_hand.keep_up();
+    assert!(by_hand.fetch().is_some(), "it is due");
+}
+
 fn to_minute() -> crore::act::Other {
     let due = Some(When::After(SECOND.times(60)));
     crore::act::Other { due, ..crore::act::Other::default() }
