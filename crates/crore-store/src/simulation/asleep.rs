@@ -25,12 +25,17 @@ impl World<'_> {
         }
     }
 
-    /// Nothing moves any more. Whoever is asleep now must have nothing to wake up for; then time
-    /// passes until all have waited long enough.
+    /// Nothing moves any more. Upkeep that is due goes first: it looks at what is in doubt, and tells those
+    /// who wait for it. Whoever is asleep then must have nothing to wake up for; time passes until all have
+    /// waited long enough.
     pub(super) fn let_sleepers_end(&mut self) {
         let Some(link) = self.link(Caller::Drain) else { return };
         if link.front.is_none() {
             return;
+        }
+        self.keep_up(link.clone());
+        while self.commit() || self.is_anybody_woken() {
+            self.poll_all();
         }
         self.run("looking at sleepers", look_at_sleepers(link.clone()));
         self.scene().advance(LONGEST);

@@ -32,6 +32,8 @@ impl World<'_> {
     pub(super) fn finish(&mut self) {
         self.heal();
         self.settle_all();
+        // What was under way may have been refused before, and its caller may hear of it only now.
+        self.scene().is_healed = true;
         if self.node.is_none() {
             return;
         }
@@ -73,7 +75,6 @@ impl World<'_> {
         }
         // There is room again, which a store learns by trying: its keeper does so each second.
         self.keep_on(TIDY);
-        self.scene().is_healed = true;
     }
 
     /// What is under way comes to its end.
