@@ -109,7 +109,7 @@ pub(crate) struct Coming {
 }
 
 impl Wanted {
-    /// What is done to servers, by turns.
+    /// The harms, by turns, and the options.
     pub(crate) fn harms(self) -> (Vec<Harm>, Options) {
         match self {
             Self::Kill(options) => (vec![Harm::Kill], options),

@@ -10,9 +10,9 @@ use crate::run::{Failed, Plan, run};
 
 /// Each mistake is caught within so many rounds.
 const MOST_ROUNDS: u32 = 100;
-/// So many rounds are judged together.
+/// Rounds that are judged together.
 const TOGETHER: u32 = 10;
-/// So many rounds of each harm show that a server without an armed mistake passes.
+/// Rounds of each harm that a server without an armed mistake has to pass.
 const CLEAN_ROUNDS: u32 = 12;
 
 /// The mistakes of `crore-doors`, and the harm that shows each.

@@ -9,7 +9,7 @@ use crore_store::simulation::{Generation, OnLog, Sweep};
 const USAGE: &str = "\
 usage: sim --seeds N [--from S] | sim --seed S, with --generation 1, --table, --json FILE";
 
-/// What was asked for.
+/// The command line.
 struct Asked {
     sweep: Sweep,
     table: bool,

@@ -39,7 +39,7 @@ pub(crate) fn cargo_output(args: &[&str]) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|_| format!("{} printed no UTF-8", shown(args)))
 }
 
-/// What `git ARGS` prints in the root, without the end of its last line.
+/// The output of `git ARGS` in the root, without the end of its last line.
 pub(crate) fn git(args: &[&str]) -> Result<String, String> {
     let output = Command::new("git").args(args).current_dir(root()).output();
     let output = output.map_err(|error| format!("cannot run git: {error}"))?;

@@ -33,7 +33,7 @@ pub(crate) const ENGINE: [&str; 12] = [
     "sim::the_seeds_that_were_asked_for",
 ];
 
-/// What the test of the engine reads.
+/// The variables that the test of the engine reads.
 fn environment(args: &[&str]) -> Option<Vec<(&'static str, String)>> {
     let (mut from, mut seeds, mut found) = (0, None, Vec::new());
     let mut args = args.iter();

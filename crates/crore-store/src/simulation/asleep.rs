@@ -26,7 +26,7 @@ impl World<'_> {
     }
 
     /// Nothing moves any more. Upkeep that is due goes first: it looks at what is in doubt, and tells those
-    /// who wait for it. Whoever is asleep then must have nothing to wake up for; time passes until all have
+    /// who wait for it. A caller that is asleep then must have nothing to wake up for; time passes until all have
     /// waited long enough.
     pub(super) fn let_sleepers_end(&mut self) {
         let Some(link) = self.link(Caller::Drain) else { return };

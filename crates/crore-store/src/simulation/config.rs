@@ -208,7 +208,7 @@ impl Config {
         lines.map(|line| read(line).unwrap_or_else(|| panic!("`{line}` names no seed"))).collect()
     }
 
-    /// What the run has, in a few words: only what is there.
+    /// The features and faults of the run, in a few words.
     pub fn summary(&self) -> String {
         let Callers { pushers, workers, admins, keepers, depth, .. } = self.callers;
         let mut parts = vec![format!(

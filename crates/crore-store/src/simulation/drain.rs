@@ -32,7 +32,7 @@ impl World<'_> {
     pub(super) fn finish(&mut self) {
         self.heal();
         self.settle_all();
-        // What was under way may have been refused before, and its caller may hear of it only now.
+        // A call may have been refused before the disk had room, and its caller may hear of that only now.
         self.scene().is_healed = true;
         if self.node.is_none() {
             return;

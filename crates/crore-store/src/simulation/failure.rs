@@ -10,11 +10,11 @@ use super::config::Config;
 /// A run in which something was wrong.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// What the run was like.
+    /// The configuration of the run.
     pub config: Config,
     /// The command that makes it again.
     pub again: String,
-    /// What must not be, in words.
+    /// Broken promises, in words.
     pub violations: Vec<String>,
     /// All that happened.
     pub trace: Vec<String>,
@@ -30,7 +30,7 @@ const LINES: usize = 60;
 const WIDTH: usize = 260;
 
 impl Failure {
-    /// What sort of failure it is: a run that is shrunk has to go on to fail in this way.
+    /// The sort of the failure: the promise that was broken first. A shrunk run breaks the same one.
     pub fn sort(&self) -> String {
         let first = self.violations.first().map(String::as_str).unwrap_or_default();
         let sort = first.split_once(':').map_or(first, |(sort, _)| sort);

@@ -54,5 +54,5 @@ pub use odds::Faults;
 pub use run::{Report, first_failing_seed, run, run_as, run_twice, run_twice_as};
 pub use shrink::shrink;
 pub use subject::{InMemory, Loops, Running, Subject};
-pub use sweep::{Sweep, Swept, fresh_seed};
+pub use sweep::{Sweep, Swept, fresh_seed, run_fresh_seeds};
 pub use trace::Trace;

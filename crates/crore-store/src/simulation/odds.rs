@@ -4,7 +4,7 @@ use super::config::half;
 use super::coverage::Fault;
 use super::dice::Dice;
 
-/// What goes wrong, each in so many of a thousand steps.
+/// How often each fault comes, in a thousand steps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Faults {
     /// The process is killed: what was written stays.

@@ -24,7 +24,7 @@ use crate::{Error, Store};
 /// After so many steps a fault does not count as the one during which something happened.
 const FRESH: u32 = 20;
 
-/// What numbers are drawn for: each purpose has its own.
+/// The purposes that numbers are drawn for. Each has numbers of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Fault = 1,

@@ -92,7 +92,7 @@ impl<S: Subject, M: FnMut() -> S> Shrinker<M> {
 
 type Simpler = fn(&mut Config);
 
-/// What makes a run simpler.
+/// Changes that make a run simpler.
 const SIMPLER: [Simpler; 24] = [
     |config| config.callers = Callers { pushers: 1, ..config.callers.clone() },
     |config| config.callers = Callers { workers: 1, ..config.callers.clone() },

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use super::config::{Config, Generation};
 use super::coverage::Coverage;
@@ -33,10 +34,10 @@ pub fn fresh_seed() -> u64 {
     RandomState::new().hash_one("seed") >> 24
 }
 
-/// What came of many seeds.
+/// The result of many seeds.
 #[derive(Debug, Default)]
 pub struct Swept {
-    /// What those that passed have reached.
+    /// The coverage of the seeds that passed.
     pub coverage: Coverage,
     /// Those that failed, shrunk.
     pub failures: Vec<Failure>,
@@ -93,6 +94,21 @@ impl Sweep {
         }
         true
     }
+}
+
+/// Runs seeds that nobody has seen on one thread for about this long. A failure prints the command that
+/// makes it again.
+///
+/// # Panics
+/// If a seed failed.
+#[expect(clippy::disallowed_methods, reason = "how long seeds are run is real time")]
+pub fn run_fresh_seeds<S: Subject>(time: Duration, make: impl Fn() -> S + Sync) {
+    let (from, start) = (fresh_seed(), Instant::now());
+    println!("fresh seeds from {from}");
+    let sweep = Sweep { threads: Some(1), ..Sweep::over(from..u64::MAX) };
+    let swept = sweep.run(make, || start.elapsed() >= time);
+    println!("{}", swept.coverage);
+    swept.assert_well();
 }
 
 impl Swept {

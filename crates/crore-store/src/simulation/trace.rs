@@ -1,4 +1,4 @@
-//! What happened, line by line, and a hash over all of it.
+//! The trace of a run: its lines, and a hash over all of them.
 
 use std::fmt::Arguments;
 

@@ -4,10 +4,10 @@ mod journal;
 mod verbs;
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crore_store::simulation::{
-    Config, Coverage, InMemory, OnLog, Sometimes, Subject, Sweep, first_failing_seed, fresh_seed,
+    Config, Coverage, InMemory, OnLog, Sometimes, Subject, first_failing_seed, run_fresh_seeds,
     run_twice, run_twice_as, shrink,
 };
 
@@ -60,7 +60,7 @@ the_embedded_store_keeps_every_promise! {
     part_8: 1750..2000,
 }
 
-/// What failed once is run for ever.
+/// A seed that failed once is run for ever.
 #[test]
 fn seeds_that_failed_once_do_not_fail_again() {
     for config in Config::kept(include_str!("seeds.txt")) {
@@ -70,16 +70,10 @@ fn seeds_that_failed_once_do_not_fail_again() {
     }
 }
 
-/// A minute of seeds that nobody has seen. A failure prints the command that makes it again.
+/// A minute of seeds that nobody has seen.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a minute of real time")]
 fn fresh_seeds_keep_every_promise() {
-    let (from, start) = (fresh_seed(), Instant::now());
-    println!("fresh seeds from {from}");
-    let sweep = Sweep { threads: Some(1), ..Sweep::over(from..u64::MAX) };
-    let swept = sweep.run(|| OnLog, || start.elapsed() >= MINUTE);
-    println!("{}", swept.coverage);
-    swept.assert_well();
+    run_fresh_seeds(MINUTE, || OnLog);
 }
 
 /// A failing run is shown as the few steps that matter.

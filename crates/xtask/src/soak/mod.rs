@@ -1,5 +1,5 @@
-//! `soak`: what takes hours. Fresh seeds of the store and of the engine, and chaos, side by side, until
-//! so much of each is done. What is done is written down after each turn, so that a soak that was stopped
+//! `soak`: tests that take hours. Fresh seeds of the store and of the engine, and chaos, side by side, until
+//! enough of each is done. The progress is written down after each turn, so that a soak that was stopped
 //! can be continued, on any machine that has its file and the same code.
 
 mod chaos;
@@ -17,7 +17,7 @@ const USAGE: &str = "\
 usage: soak [--file FILE] [--store SEEDS] [--engine SEEDS] [--chaos MINUTES] [--for MINUTES]
   a soak goes on where its file ends; without a file, one is made under bench/results";
 
-/// What was asked for.
+/// The command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Asked {
     file: Option<PathBuf>,

@@ -4,10 +4,10 @@
 mod subject;
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crore_store::simulation::{
-    Config, Coverage, Generation, Sometimes, Sweep, first_failing_seed, fresh_seed, run_twice,
+    Config, Coverage, Generation, Sometimes, Sweep, first_failing_seed, run_fresh_seeds, run_twice,
     run_twice_as,
 };
 
@@ -89,7 +89,7 @@ fn the_seeds_that_were_asked_for() {
     assert_eq!(swept.coverage.runs, n, "every seed was run");
 }
 
-/// What failed once is run for ever.
+/// A seed that failed once is run for ever.
 #[test]
 fn seeds_that_failed_once_do_not_fail_again() {
     for config in Config::kept(include_str!("seeds.txt")) {
@@ -99,16 +99,10 @@ fn seeds_that_failed_once_do_not_fail_again() {
     }
 }
 
-/// A minute of seeds that nobody has seen. A failure prints the command that makes it again.
+/// A minute of seeds that nobody has seen.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a minute of real time")]
 fn fresh_seeds_keep_every_promise() {
-    let (from, start) = (fresh_seed(), Instant::now());
-    println!("fresh seeds from {from}");
-    let sweep = Sweep { threads: Some(1), ..Sweep::over(from..u64::MAX) };
-    let swept = sweep.run(|| OnEngine::new(Lie::Nothing), || start.elapsed() >= MINUTE);
-    println!("{}", swept.coverage);
-    swept.assert_well();
+    run_fresh_seeds(MINUTE, || OnEngine::new(Lie::Nothing));
 }
 
 #[test]

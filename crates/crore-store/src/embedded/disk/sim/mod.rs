@@ -59,7 +59,7 @@ impl SimDisk {
         self.cut(style, random)
     }
 
-    /// What a power cut leaves that tears many of the sectors that were not synced; otherwise as
+    /// The disk after a power cut that tears many of the sectors that were not synced; otherwise as
     /// [`SimDisk::crash`].
     pub fn tear(&self, seed: u64) -> Self {
         self.cut(Style::Torn, Random::new(seed))

@@ -34,7 +34,7 @@ pub(super) struct Deadlines {
     claim: AtomicBool,
 }
 
-/// What the engine asks for, and has to look at again if it does not hear the answer.
+/// A question of the engine that it has to look at again if it does not hear the answer.
 #[derive(Debug)]
 pub(super) enum Asked {
     Claim,

@@ -27,7 +27,7 @@ use interference::Interference;
 use scribe::Scribe;
 use sleepers::Sleepers;
 
-/// What is said to be so, and is not.
+/// A lie that the engine or its store tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lie {
     /// Nothing.

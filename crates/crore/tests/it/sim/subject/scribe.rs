@@ -113,7 +113,7 @@ impl Scribe {
     }
 }
 
-/// What is in doubt until these writes are answered.
+/// The jobs that are in doubt until these writes are answered.
 fn changed(writes: &[Write]) -> Asked {
     let ids = writes.iter().filter_map(|write| match write {
         Write::Job(change) => Some(change.id),
