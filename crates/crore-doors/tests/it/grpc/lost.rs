@@ -27,7 +27,7 @@ struct Scene {
     hears: Pin<Box<dyn Stream<Item = Result<v1::ServerSays, Status>> + Send>>,
     /// The stream ends when the worker has nothing more to say.
     _says: mpsc::Sender<v1::WorkerSays>,
-    /// What the worker has, as it was told.
+    /// The jobs of the worker, as the server told it.
     own: Vec<v1::Held>,
 }
 
@@ -51,7 +51,7 @@ impl Scene {
         self.engine.push("mail", "x".repeat(bytes)).await.expect("pushed")
     }
 
-    /// What the server says now, if it says anything: the worker takes it as workers do.
+    /// The next message of the server, if there is one; the worker applies it as workers do.
     fn hear(&mut self) -> Option<v1::ServerSays> {
         let said = self.hears.next().now_or_never()?;
         let said = said.expect("it goes on").expect("no error");

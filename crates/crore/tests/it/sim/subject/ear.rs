@@ -27,7 +27,7 @@ struct Known {
     /// What the store has said of jobs when it was asked, which the engine may tell when it was in
     /// doubt.
     looked: HashMap<JobId, Happened>,
-    /// Jobs of which the store has answered that they have ended.
+    /// Jobs that have ended, as the store answered.
     ended: HashSet<JobId>,
     /// How many things were durable, and how many were told of.
     counts: (u64, u64),
