@@ -15,6 +15,7 @@ use crate::doubt::Doubt;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::events::{Event, Happened};
+use crate::timers::Sleep;
 use crate::upkeep::Duty;
 
 /// How many kinds in all of its queues a fetch may ask for, as many times what it may ask for in one.
@@ -171,13 +172,13 @@ impl Inner {
         let Some(runners) = &ask.handled else {
             return self.fetch_these(ask, gives_up, &mut leaves).await;
         };
-        let ends_at = self.now().after(ask.wait);
+        let sleep = self.timers.sleep(ask.wait);
         loop {
             self.sure_handlers().await?;
             let book = self.handlers.book();
             let is_run = |runner: &Name| runners.is_empty() || runners.contains(runner);
             let kinds = Some(book.kinds(is_run));
-            let ask = Fetch { kinds, wait: ends_at.since(self.now()), ..ask.clone() };
+            let ask = Fetch { kinds, wait: sleep.left(), ..ask.clone() };
             let are_same = || Arc::ptr_eq(&book, &self.handlers.book()) && self.handlers.are_sure();
             let is_changed = || !are_same();
             let stops = || gives_up() || is_changed();
@@ -203,7 +204,7 @@ impl Inner {
         }
         // Whoever waits keeps no room for jobs that are not there.
         drop(jobs);
-        let ends_at = self.now().after(ask.wait);
+        let mut sleep = pin!(self.timers.sleep(ask.wait));
         let ticket = self.dispatch.enter(&ask.queues, ask.kinds.as_deref());
         loop {
             ticket.line_up();
@@ -216,32 +217,11 @@ impl Inner {
                 return Ok(jobs);
             }
             drop(jobs);
-            match self.woken(&ticket, ends_at, leaves).await {
+            match woken(&ticket, sleep.as_mut(), leaves).await {
                 Woken::Rung => {}
-                Woken::Late if self.now() < ends_at => {}
                 Woken::Late | Woken::Left => return Ok(Vec::new()),
             }
         }
-    }
-
-    /// Waits for a wake-up, a time, or that its caller leaves.
-    async fn woken(
-        &self,
-        ticket: &Ticket<'_>,
-        until: Time,
-        leaves: &mut (impl Future<Output = ()> + Unpin),
-    ) -> Woken {
-        let mut sleep = pin!(self.timers.sleep_until(until));
-        poll_fn(|context| {
-            if Pin::new(&mut *leaves).poll(context).is_ready() {
-                return Poll::Ready(Woken::Left);
-            }
-            if ticket.poll_woken(context).is_ready() {
-                return Poll::Ready(Woken::Rung);
-            }
-            sleep.as_mut().poll(context).map(|()| Woken::Late)
-        })
-        .await
     }
 
     /// What is there now and fits into one answer, and whether there may be more. Nobody knows how large a
@@ -318,4 +298,22 @@ impl Inner {
             self.events.tell(&started.collect::<Vec<_>>());
         }
     }
+}
+
+/// Waits for a wake-up, the end of the wait, or that its caller leaves.
+async fn woken(
+    ticket: &Ticket<'_>,
+    mut sleep: Pin<&mut Sleep<'_>>,
+    leaves: &mut (impl Future<Output = ()> + Unpin),
+) -> Woken {
+    poll_fn(|context| {
+        if Pin::new(&mut *leaves).poll(context).is_ready() {
+            return Poll::Ready(Woken::Left);
+        }
+        if ticket.poll_woken(context).is_ready() {
+            return Poll::Ready(Woken::Rung);
+        }
+        sleep.as_mut().poll(context).map(|()| Woken::Late)
+    })
+    .await
 }

@@ -172,8 +172,7 @@ impl Engine {
         for _ in 0..TRIES {
             match self.finish(Finish::of(job, outcome.clone())).await {
                 Err(Error::Store(crore_store::Error::Unavailable(_))) => {
-                    let again_at = self.inner.now().after(AGAIN_AFTER);
-                    self.inner.timers.sleep_until(again_at).await;
+                    self.inner.timers.sleep(AGAIN_AFTER).await;
                 }
                 reported => return reported.map(drop),
             }

@@ -77,11 +77,10 @@ impl Inner {
     }
 
     async fn drain(&self, queue: Name, at_most: Span) -> Result<bool, Error> {
-        let ends_at = self.now().after(at_most);
+        let mut sleep = pin!(self.timers.sleep(at_most));
         // Whatever ends from here on is heard of, so nothing ends unseen between a look and the wait.
         let mut listener = self.events.listen();
         self.set_paused(queue.clone(), true).await?;
-        let mut sleep = pin!(self.timers.sleep_until(ends_at));
         loop {
             let counts = self.store.counts(Some(queue.clone())).await?;
             if counts.iter().all(|count| count.state != State::Running) {

@@ -59,7 +59,7 @@ impl Inner {
     async fn idle(&self, at_most: Span) -> Result<u64, Error> {
         // Whatever ends from here on is heard of, so nothing ends unseen between a look and the wait.
         let mut listener = self.events.listen();
-        let mut sleep = pin!(self.timers.sleep_until(self.now().after(at_most)));
+        let mut sleep = pin!(self.timers.sleep(at_most));
         loop {
             let counts = self.store.counts(None).await?;
             let running = counts.iter().filter(|count| count.state == State::Running);

@@ -212,7 +212,7 @@ impl Engine {
 
 impl Inner {
     async fn ended(&self, id: JobId, at_most: Span) -> Result<Option<Ended>, Error> {
-        let ends_at = self.now().after(at_most);
+        let mut sleep = pin!(self.timers.sleep(at_most));
         let place = self.results.enter(id);
         // Whoever ends it from here on tells this place.
         let job = self.store.get(vec![id.into()]).await?.pop().flatten();
@@ -224,7 +224,6 @@ impl Inner {
         if job.live.state.has_ended() {
             return Ok(Some(Ended::now(&job)));
         }
-        let mut sleep = pin!(self.timers.sleep_until(ends_at));
         poll_fn(|context| {
             if let Poll::Ready(ended) = place.poll(context) {
                 return Poll::Ready(ended.map(Some));

@@ -1,5 +1,7 @@
-//! Waking at times. One thread sleeps for everybody who waits for one; without anybody it has no
-//! timer.
+//! Timers: one thread sleeps until the first planned instant and wakes the futures and the upkeep that wait.
+//!
+//! The wall clock may be set. When it goes back, waiting futures keep their remaining time and upkeep runs
+//! at once, to plan its duties again; when it goes ahead, the thread notices within [`LONGEST_PARK`].
 
 use std::collections::BTreeMap;
 use std::pin::{Pin, pin};
@@ -8,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use crore_core::{Clock, Time};
+use crore_core::{Clock, Span, Time};
 
 /// Everybody who waits for a time.
 #[derive(Debug)]
@@ -21,8 +23,15 @@ pub(crate) struct Timers {
 
 #[derive(Debug)]
 struct State {
+    /// By steady time.
     sleepers: BTreeMap<(Time, u64), Waker>,
     last: u64,
+    /// The latest reading of the clock.
+    seen: Time,
+    /// The sum of all steps by which the clock went back. Steady time is the clock's plus this.
+    set_back: Span,
+    /// Whether the clock went back since upkeep last ran.
+    is_set_back: bool,
     /// When upkeep has something to do.
     upkeep_at: Time,
     /// Until when the thread sleeps; zero while it is awake.
@@ -38,6 +47,9 @@ impl Timers {
         let state = State {
             sleepers: BTreeMap::new(),
             last: 0,
+            seen: Time::ZERO,
+            set_back: Span::ZERO,
+            is_set_back: false,
             upkeep_at: Time::ZERO,
             sleeps_until: Time::ZERO,
             is_stopping: false,
@@ -53,19 +65,22 @@ impl Timers {
         self.clock.now()
     }
 
-    /// A future that is ready from an instant on.
-    pub(crate) const fn sleep_until(&self, at: Time) -> Sleep<'_> {
-        Sleep { timers: self, at, id: None }
+    /// A future that is ready after a time, or when the engine stops.
+    pub(crate) fn sleep(&self, time: Span) -> Sleep<'_> {
+        let mut state = self.lock();
+        let now = state.read(&*self.clock);
+        state.last += 1;
+        Sleep { timers: self, at: state.steady(now).after(time), id: state.last }
     }
 
     /// Upkeep has something to do at an instant, at the latest.
     pub(crate) fn want_upkeep(&self, at: Time) {
         let mut state = self.lock();
         state.upkeep_at = state.upkeep_at.min(at);
-        self.tell_if_sooner(&state, at);
+        self.rouse_if_sooner(&state, at);
     }
 
-    fn tell_if_sooner(&self, state: &State, at: Time) {
+    fn rouse_if_sooner(&self, state: &State, at: Time) {
         if at < state.sleeps_until {
             self.rouse();
         }
@@ -77,22 +92,27 @@ impl Timers {
         }
     }
 
-    /// Wakes everybody whose time has come; upkeep is here, so it need not be told any more.
-    pub(crate) fn fire(&self) {
-        let now = self.now();
-        {
+    /// Wakes the futures whose time has come, and takes the plan of upkeep, which runs now. Tells whether the
+    /// clock went back since the last call: then every planned duty is due.
+    pub(crate) fn fire(&self) -> bool {
+        let is_set_back = {
             let mut state = self.lock();
+            let now = state.read(&*self.clock);
             if state.upkeep_at <= now {
                 state.upkeep_at = NEVER;
             }
-        }
-        self.wake_sleepers(now);
+            std::mem::take(&mut state.is_set_back)
+        };
+        self.wake_sleepers();
+        is_set_back
     }
 
-    fn wake_sleepers(&self, now: Time) {
+    fn wake_sleepers(&self) {
         let woken = {
             let mut state = self.lock();
-            let later = state.sleepers.split_off(&(now.after(MILLISECOND), 0));
+            let now = state.read(&*self.clock);
+            let steady = state.steady(now);
+            let later = state.sleepers.split_off(&(steady.after(MILLISECOND), 0));
             std::mem::replace(&mut state.sleepers, later)
         };
         woken.into_values().for_each(Waker::wake);
@@ -100,7 +120,8 @@ impl Timers {
 
     /// When there is something to do next.
     pub(crate) fn next_at(&self) -> Time {
-        let state = self.lock();
+        let mut state = self.lock();
+        state.read(&*self.clock);
         state.next_at()
     }
 
@@ -110,8 +131,8 @@ impl Timers {
         let _ = self.thread.set(thread::current());
     }
 
-    /// Sleeps until there is something to do; `false`: the thread is to end.
-    pub(crate) fn sleep(&self) -> bool {
+    /// Parks the thread until there is something to do; `false`: the thread is to end.
+    pub(crate) fn park(&self) -> bool {
         loop {
             match self.park_until(State::next_at) {
                 Parked::Slept => {}
@@ -133,7 +154,7 @@ impl Timers {
             {
                 return Some(given);
             }
-            self.wake_sleepers(self.now());
+            self.wake_sleepers();
             if let Parked::Stopping = self.park_until(State::first_sleeper) {
                 return None;
             }
@@ -142,15 +163,15 @@ impl Timers {
 
     /// Sleeps once, at most until what is next. Who rouses the thread before it sleeps keeps it awake.
     fn park_until(&self, next: impl Fn(&State) -> Time) -> Parked {
-        let now = self.now();
-        let next = {
+        let (now, next) = {
             let mut state = self.lock();
             if state.is_stopping {
                 return Parked::Stopping;
             }
+            let now = state.read(&*self.clock);
             let next = next(&state);
             state.sleeps_until = if next <= now { Time::ZERO } else { next };
-            next
+            (now, next)
         };
         if next <= now {
             return Parked::Due;
@@ -158,7 +179,7 @@ impl Timers {
         if next == NEVER {
             thread::park();
         } else {
-            thread::park_timeout(next.since(now).into());
+            thread::park_timeout(next.since(now).min(LONGEST_PARK).into());
         }
         Parked::Slept
     }
@@ -195,46 +216,71 @@ impl Wake for Nudge {
     }
 }
 
-const MILLISECOND: crore_core::Span = crore_core::Span::from_millis(1);
+const MILLISECOND: Span = Span::from_millis(1);
+
+/// The thread reads the clock at least this often while something is planned: no system call tells a
+/// thread that the wall clock was set, or that the machine was suspended.
+const LONGEST_PARK: Span = Span::from_secs(5);
 
 impl State {
+    /// Reads the clock. Only readings under the lock are comparable: one that was made before may be older
+    /// than another thread's without the clock having gone back.
+    fn read(&mut self, clock: &dyn Clock) -> Time {
+        let now = clock.now();
+        if now < self.seen {
+            self.set_back = self.set_back.plus(self.seen.since(now));
+            self.is_set_back = true;
+            self.upkeep_at = self.upkeep_at.min(now);
+        }
+        self.seen = now;
+        now
+    }
+
+    /// An instant in steady time, which never goes back.
+    fn steady(&self, at: Time) -> Time {
+        at.after(self.set_back)
+    }
+
     fn next_at(&self) -> Time {
         self.first_sleeper().min(self.upkeep_at)
     }
 
     fn first_sleeper(&self) -> Time {
-        self.sleepers.keys().next().map_or(NEVER, |(at, _)| *at)
+        self.sleepers.keys().next().map_or(NEVER, |(at, _)| at.before(self.set_back))
     }
 }
 
-/// See [`Timers::sleep_until`].
+/// See [`Timers::sleep`].
 #[derive(Debug)]
 pub(crate) struct Sleep<'a> {
     timers: &'a Timers,
+    /// In steady time.
     at: Time,
-    id: Option<u64>,
+    id: u64,
+}
+
+impl Sleep<'_> {
+    /// The time that is left.
+    pub(crate) fn left(&self) -> Span {
+        let mut state = self.timers.lock();
+        let now = state.read(&*self.timers.clock);
+        self.at.since(state.steady(now))
+    }
 }
 
 impl Future for Sleep<'_> {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.timers.now() >= self.at {
-            return Poll::Ready(());
-        }
-        let timers = self.timers;
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { timers, at, id } = *self;
         let mut state = timers.lock();
-        if state.is_stopping {
+        let now = state.read(&*timers.clock);
+        if state.is_stopping || state.steady(now) >= at {
             return Poll::Ready(());
         }
-        let id = self.id.unwrap_or_else(|| {
-            state.last += 1;
-            state.last
-        });
-        self.id = Some(id);
-        if self.at < NEVER {
-            state.sleepers.insert((self.at, id), context.waker().clone());
-            timers.tell_if_sooner(&state, self.at);
+        if at < NEVER {
+            state.sleepers.insert((at, id), context.waker().clone());
+            timers.rouse_if_sooner(&state, at.before(state.set_back));
         }
         Poll::Pending
     }
@@ -242,8 +288,6 @@ impl Future for Sleep<'_> {
 
 impl Drop for Sleep<'_> {
     fn drop(&mut self) {
-        if let Some(id) = self.id {
-            self.timers.lock().sleepers.remove(&(self.at, id));
-        }
+        self.timers.lock().sleepers.remove(&(self.at, self.id));
     }
 }

@@ -168,8 +168,7 @@ impl Worker<'_> {
                     }
                 }
                 Err(Error::Store(crore_store::Error::Unavailable(_))) => {
-                    let again_at = inner.now().after(AGAIN_AFTER);
-                    inner.timers.sleep_until(again_at).await;
+                    inner.timers.sleep(AGAIN_AFTER).await;
                 }
                 Err(error) => return Err(error),
             }

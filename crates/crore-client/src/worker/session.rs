@@ -52,8 +52,9 @@ pub(super) async fn run(
                 }
                 heard.finished.iter().for_each(|one| running.answered(one));
                 running.lose(&heard.lost);
-                running.stop(&heard.stop);
                 heard.jobs.into_iter().for_each(|job| running.begin(job));
+                // After the jobs: one message may hand a job over and ask it to stop.
+                running.stop(&heard.stop);
             }
             // It has a sender of its own, so that there is always another one to come.
             _ = running.says.recv_many(&mut events, AT_ONCE), if is_welcome => {

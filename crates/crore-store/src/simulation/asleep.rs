@@ -37,14 +37,7 @@ impl World<'_> {
         while self.commit() || self.is_anybody_woken() {
             self.poll_all();
         }
-        // A clock that was put back delays upkeep that was planned before by as much.
-        let is_behind = {
-            let scene = self.scene();
-            scene.clock.now() < scene.known.now
-        };
-        if !is_behind {
-            self.run("looking at sleepers", look_at_sleepers(link.clone()));
-        }
+        self.run("looking at sleepers", look_at_sleepers(link.clone()));
         self.scene().advance(LONGEST);
         self.keep_up(link);
     }

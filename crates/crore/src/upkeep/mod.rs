@@ -117,6 +117,13 @@ impl Duties {
         self.at()[duty as usize] = NEVER;
     }
 
+    /// The clock went back: every duty that is planned is due, and plans itself again.
+    fn bring_forward(&self, now: Time) {
+        for at in self.at().iter_mut().filter(|at| **at != NEVER) {
+            *at = (*at).min(now);
+        }
+    }
+
     fn next_at(&self) -> Time {
         self.at().iter().copied().min().unwrap_or(NEVER)
     }
@@ -168,7 +175,9 @@ impl Inner {
     }
 
     pub(crate) async fn upkeep_once(&self) -> Result<(), Error> {
-        self.timers.fire();
+        if self.timers.fire() {
+            self.duties.bring_forward(self.now());
+        }
         // Whatever is wanted and was not due now has to be waited for again, also if the caller leaves.
         let _again = Doubt::new(|| self.timers.want_upkeep(self.duties.next_at()));
         let mut first_error = Ok(());
@@ -202,7 +211,7 @@ impl Inner {
     /// The engine's thread.
     pub(crate) fn upkeep_until_stopped(&self) {
         self.timers.begin();
-        while self.timers.sleep() {
+        while self.timers.park() {
             // Whoever calls the engine is told what is wrong with the store; here it is tried again.
             let _ = self.timers.drive(self.upkeep_once());
         }

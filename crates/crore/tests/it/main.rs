@@ -3,6 +3,7 @@
 
 mod batch;
 mod care;
+mod clock_set;
 mod clockwork;
 mod dispatch;
 mod doorsteps;
