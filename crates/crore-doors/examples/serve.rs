@@ -11,7 +11,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = words.next().unwrap_or_else(|| "127.0.0.1:9000".to_owned());
     let mut options = Options::default();
     if let Some(wait) = words.next() {
-        options.max_wait = wait.parse()?;
+        options.api.max_wait = wait.parse()?;
     }
     let listener = TcpListener::bind(&address).await?;
     println!("try http://{}/docs", listener.local_addr()?);

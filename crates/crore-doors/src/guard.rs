@@ -10,6 +10,7 @@ mod site;
 
 use std::net::SocketAddr;
 
+use crore_api::Fault;
 use crore_core::Code;
 use crore_core::code::excerpt;
 use http::header::{HOST, ORIGIN};
@@ -20,7 +21,6 @@ pub use host::Host;
 pub use origin::Origin;
 
 use crate::doors::is_grpc;
-use crate::http::Fault;
 
 /// Lets requests through that are meant for this server, and that no foreign page has made.
 #[derive(Debug)]

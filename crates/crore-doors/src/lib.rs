@@ -1,11 +1,9 @@
 //! The doors of crore: listeners that speak one protocol each, over one engine.
 //!
-//! A door translates and decides nothing. [`http`] is the native API under `/v1`, and [`grpc`] the same for
+//! A door translates and decides nothing; what all doors share is the crate `crore-api`. `http` is the native API under `/v1`, and [`grpc`] the same for
 //! programs and workers that stay connected; [`lightjq`], [`jobber`], [`jobworkerp`] and `lakh` speak the words of others;
-//! [`listen`] is the accept loop that all of them share, with its time-outs and caps; [`status`] says what each of our
-//! codes is in HTTP. [`access`] knows callers by their tokens, a guard keeps pages of other sites out,
-//! [`tls`] keeps others from listening, and [`audit`] is told of every change. The other
-//! direction, whom crore may call, is a crate of its own: `crore-outbound`.
+//! [`listen`] is the accept loop that all of them share, with its timeouts and caps; a guard refuses requests of
+//! foreign sites, and [`tls`] encrypts. Outbound calls are a crate of their own: `crore-outbound`.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -14,28 +12,18 @@
     expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test panics, and says why")
 )]
 
-pub mod access;
-mod around;
-pub mod audit;
 mod bug;
 mod doors;
 pub mod grpc;
 mod guard;
-pub mod http;
+mod http;
 pub mod jobber;
 pub mod jobworkerp;
-mod journal;
 mod lakh;
 pub mod lightjq;
 pub mod listen;
-pub mod metrics;
-mod scope;
-mod sight;
-pub mod status;
-pub mod telemetry;
+mod openapi;
 pub mod tls;
 
-pub use crore_wire::Secret;
 pub use doors::{Doors, Options};
 pub use guard::{Host, Origin};
-pub use scope::{Scope, Scopes};

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use crore_api::metrics::Metrics;
 use crore_core::Span;
 use crore_wire::words::{Period, Size};
 use hyper::server::conn::{http1 as h1, http2 as h2};
@@ -24,7 +25,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::guard::{Guard, Host, Origin};
-use crate::metrics::Metrics;
 use crate::tls::Tls;
 use crowd::Crowd;
 

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::access::{Certificate, Protection};
+use crore_api::access::{Certificate, Protection};
 use files::{Digest, Files};
 
 /// How TLS is set up.

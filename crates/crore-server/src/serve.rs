@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use crore::{Engine, Options};
-use crore_doors::access::{self, Protection};
-use crore_doors::audit::Audit;
+use crore_api::access::{self, Protection};
+use crore_api::audit::Audit;
 use crore_doors::listen::Listener;
 use crore_doors::tls::Tls;
 use crore_doors::{Doors, listen};
@@ -137,7 +137,7 @@ pub(crate) async fn serve(
         true => Arc::clone(&runners),
         false => runners::elsewhere(doors.options().outbound.clone()),
     };
-    doors.check_handlers(move |handler| knows.check(handler));
+    doors.api().check_handlers(move |handler| knows.check(handler));
     let prepared = crore_doors::jobworkerp::prepare(&doors).await;
     prepared.map_err(|fault| {
         let problem = fault.problem();

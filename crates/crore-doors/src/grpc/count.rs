@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tonic::{Code, Status};
 
-use crate::metrics::Metrics;
+use crore_api::metrics::Metrics;
 
 /// Counts a call when it has ended.
 pub(super) fn counted(metrics: Metrics, call: &'static str, response: Response) -> Response {

@@ -1,51 +1,27 @@
 //! What went wrong, as a status with our code in its details.
 
+use crore_api::{Fault, grpc};
 use crore_core::{Code, Invalid};
-use crore_wire::grpc::{RpcStatus, field, unreadable, v1};
+use crore_wire::grpc::{RpcStatus, unreadable, v1};
 use prost::Message;
 use tonic::Status;
 use tonic::body::Body;
 
-use crate::http::Fault;
-use crate::status::grpc;
-
-impl From<Fault> for Status {
-    fn from(fault: Fault) -> Self {
-        said(grpc(fault.code()), &fault, field)
-    }
-}
-
-/// A fault in a status that may not be its own, with its field as the messages name it.
-fn said(code: tonic::Code, fault: &Fault, name: fn(&str) -> String) -> Status {
-    let problem = fault.problem();
-    let said = v1::Problem {
-        code: problem.code.to_string(),
-        field: problem.field.as_deref().map(name).unwrap_or_default(),
-        message: problem.detail.clone(),
-    };
-    let message = match said.field.as_str() {
-        "" => said.message.clone(),
-        named => format!("{named}: {}", said.message),
-    };
-    let details = RpcStatus::about(code as i32, &message, &said);
-    Status::with_details(code, message, details.into())
-}
-
 /// Something that may be there once is there already.
 pub(crate) fn taken(field: &str, message: String) -> Status {
     let fault = Fault::from(Invalid::new(Code::Refused, field, message));
-    said(tonic::Code::AlreadyExists, &fault, str::to_owned)
+    grpc::status_of(tonic::Code::AlreadyExists, &fault, str::to_owned)
 }
 
 /// Somebody else was faster, and to try again may help.
 pub(crate) fn aborted(error: crore::Error) -> Status {
-    said(tonic::Code::Aborted, &Fault::from(error), str::to_owned)
+    grpc::status_of(tonic::Code::Aborted, &Fault::from(error), str::to_owned)
 }
 
 /// A rule that a call of another's wire breaks: its field is named there as it is here.
 pub(crate) fn as_named(invalid: Invalid) -> Status {
     let fault = Fault::from(invalid);
-    said(grpc(fault.code()), &fault, str::to_owned)
+    grpc::status_of(grpc::code(fault.code()), &fault, str::to_owned)
 }
 
 /// What a call is answered that was refused before it had a message, and the fault that a status was made from, by

@@ -2,6 +2,10 @@
 
 use axum::extract::Request;
 use axum::response::Response;
+use crore_api::Fault;
+use crore_api::admission::{Gate, admit_any};
+use crore_api::middleware::Next;
+use crore_api::telemetry::Context;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use tonic::Status;
@@ -10,9 +14,6 @@ use super::hurry::hurried;
 use super::web::is_web;
 use super::{Needs, count};
 use crate::Doors;
-use crate::around::Next;
-use crate::http::{Fault, Gate, admit_any};
-use crate::telemetry::Context;
 
 /// Whether a request speaks gRPC, or gRPC-Web.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
@@ -34,12 +35,12 @@ pub(super) async fn admit(entry: Entry, mut request: Request, next: Next) -> Res
         request.extensions_mut().insert(context);
     }
     let Entry { doors, call, needs } = entry;
-    let metrics = doors.metrics().clone();
-    let request = hurried(call, doors.options().body_time, request);
+    let (metrics, api) = (doors.metrics().clone(), doors.api().clone());
+    let request = hurried(call, api.options().body_time, request);
     let response = match needs {
         Needs::Nothing => next.run(request).await,
-        Needs::Any => admit_any(doors, request, next).await,
-        Needs::One(scope) => Gate { doors, scope }.pass(request, next).await,
+        Needs::Any => admit_any(api, request, next).await,
+        Needs::One(scope) => Gate { api, scope }.pass(request, next).await,
     };
     let said = response.extensions();
     let response = match (said.get::<Status>(), said.get::<Fault>()) {

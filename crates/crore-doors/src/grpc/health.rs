@@ -3,8 +3,9 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use crore_api::Fault;
+use crore_api::calls::Seat;
 use futures_util::stream::{Stream, unfold};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -12,7 +13,6 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server};
 
 use super::services;
 use crate::Doors;
-use crate::http::{Fault, health_of, seat};
 
 /// How often somebody who watches is told anew, if there is anything new.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ impl Service {
     /// How a service is; `None`: there is none of this name. The empty one is the whole server.
     fn of(&self, service: &str) -> Option<ServingStatus> {
         let is_known = service.is_empty() || services().any(|known| known == service);
-        is_known.then(|| match health_of(&self.0).ok {
+        is_known.then(|| match self.0.api().health().ok {
             true => ServingStatus::Serving,
             false => ServingStatus::NotServing,
         })
@@ -57,7 +57,7 @@ impl health_server::Health for Service {
             health: self.clone(),
             service: request.into_inner().service,
             told: None,
-            _seat: seat(&self.0)?,
+            _seat: self.0.api().take_seat()?,
         };
         Ok(Response::new(Box::pin(unfold(watch, |mut watch| async {
             let status = watch.next().await;
@@ -71,7 +71,7 @@ struct Watch {
     health: Service,
     service: String,
     told: Option<ServingStatus>,
-    _seat: OwnedSemaphorePermit,
+    _seat: Seat,
 }
 
 impl Watch {

@@ -12,7 +12,7 @@ use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
-use crate::http::Fault;
+use crore_api::Fault;
 
 /// Calls whose callers say one thing after the other.
 const STREAMS: [&str; 6] = [

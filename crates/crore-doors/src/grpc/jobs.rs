@@ -6,7 +6,9 @@ use std::task::{Context as Waking, Poll};
 
 use crore::act::{Act, Other};
 use crore::push::{Pushes, Taken};
-use crore_core::code::excerpt;
+use crore_api::audit::About;
+use crore_api::calls::{self, IdempotencyKey, JobPage, unreadable_job};
+use crore_api::telemetry::{Context, inherit};
 use crore_core::job::{ClientId, When};
 use crore_core::push::NewGroup;
 use crore_core::{Batch, Invalid, Job, JobId, Name, Span, Time};
@@ -20,9 +22,6 @@ use tonic::{Request, Response, Status, Streaming};
 use super::fault::{failed, invalid, missing};
 use super::under_way::UnderWay;
 use crate::Doors;
-use crate::audit::About;
-use crate::http::{Fault, Key, acted, ended, find, keyed, told, trace, unacceptable};
-use crate::telemetry::Context;
 
 /// The service.
 #[derive(Debug, Clone)]
@@ -65,7 +64,7 @@ impl jobs_server::Jobs for Service {
             cursor: some(ask.cursor),
             limit: (ask.limit > 0).then_some(ask.limit as usize),
         };
-        let (jobs, next) = find(&self.0, which).await?;
+        let JobPage { jobs, next } = self.0.api().list_jobs(which).await?;
         let jobs = jobs.iter().map(|job| v1::Job::of(job, Show::Brief)).collect();
         Ok(Response::new(v1::ListResponse { jobs, next: next.unwrap_or_default() }))
     }
@@ -97,8 +96,8 @@ impl jobs_server::Jobs for Service {
     async fn wait(&self, request: Request<v1::WaitRequest>) -> Answer<v1::Ended> {
         let ask = request.into_inner();
         let id = JobId(ask.id);
-        let wait = Span::from_millis(ask.wait_ms).min(self.0.options().max_wait.0);
-        let said = match ended(&self.0, id, wait).await? {
+        let wait = Span::from_millis(ask.wait_ms).min(self.0.api().options().max_wait.0);
+        let said = match self.0.api().wait_for_job(id, wait).await? {
             Some(ended) => v1::Ended {
                 id: ask.id,
                 ended: true,
@@ -111,8 +110,7 @@ impl jobs_server::Jobs for Service {
                 error: ended.error.as_deref().unwrap_or_default().to_owned(),
             },
             None => {
-                let job = self.0.engine().get(id).await.map_err(failed)?;
-                let job = job.ok_or_else(|| Fault::missing(format!("job {id}")))?;
+                let job = self.0.api().get_job(id).await?;
                 v1::Ended {
                     id: ask.id,
                     ended: job.live.state.has_ended(),
@@ -142,13 +140,7 @@ fn which(job: v1::JobRef) -> Result<crore::store::jobs::Which, Status> {
 }
 
 async fn get(doors: &Doors, job: v1::JobRef) -> Result<Job, Status> {
-    let name = match &job.which {
-        Some(job_ref::Which::Id(id)) => format!("job {id}"),
-        Some(job_ref::Which::ClientId(id)) => format!("a job `{}`", excerpt(id)),
-        None => String::new(),
-    };
-    let found = doors.engine().get(which(job)?).await.map_err(failed)?;
-    Ok(found.ok_or_else(|| Fault::missing(name))?)
+    Ok(doors.api().get_job(which(job)?).await?)
 }
 
 async fn act(doors: &Doors, job: v1::JobRef, act: &Act) -> Answer<v1::Acted> {
@@ -156,7 +148,7 @@ async fn act(doors: &Doors, job: v1::JobRef, act: &Act) -> Answer<v1::Acted> {
         Some(job_ref::Which::Id(id)) => JobId(id),
         _ => get(doors, job).await?.id,
     };
-    let state = state(acted(doors, id, act).await?);
+    let state = state(doors.api().act_on_job(id, act).await?);
     let mut response = Response::new(v1::Acted { id: id.0, state });
     // The path does not say which.
     response.extensions_mut().insert(About(format!("job {id}")));
@@ -176,11 +168,11 @@ async fn push(
     let tag = std::mem::take(&mut ask.tag);
     let key = match ask.idempotency_key.as_str() {
         "" => None,
-        key => Some(Key::new("idempotency_key", key).map_err(invalid)?),
+        key => Some(IdempotencyKey::new("idempotency_key", key).map_err(invalid)?),
     };
     let said = key.as_ref().map(|_| ask.encode_to_vec()).unwrap_or_default();
     let (batch, faults) = read(ask, context.as_ref(), key.as_ref()).map_err(invalid)?;
-    let pushes = keyed(&doors, &said, key.as_ref(), batch).await?;
+    let pushes = doors.api().push(batch, key.as_ref(), &said).await?;
     Ok(v1::PushResponse { tag, ..answer(pushes, faults) })
 }
 
@@ -192,13 +184,13 @@ type Faults = Vec<(usize, Invalid)>;
 fn read(
     ask: v1::PushRequest,
     context: Option<&Arc<str>>,
-    key: Option<&Key>,
+    key: Option<&IdempotencyKey>,
 ) -> Result<(Batch, Faults), Invalid> {
     let groups = ask.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
     let (mut jobs, mut faults) = (Vec::with_capacity(ask.jobs.len()), Faults::new());
     for (n, job) in ask.jobs.into_iter().enumerate() {
         let read = job.read().and_then(|mut job| {
-            trace(&mut job.spec, context);
+            inherit(&mut job.spec, context);
             key.map_or(Ok(()), |key| key.mark(n, &mut job.spec))?;
             Ok(job)
         });
@@ -206,7 +198,7 @@ fn read(
             Ok(job) => job,
             Err(invalid) => {
                 faults.push((n, invalid.inside(&format!("jobs[{n}]"))));
-                unacceptable()?
+                unreadable_job()?
             }
         });
     }
@@ -228,7 +220,7 @@ fn answer(pushes: Pushes, faults: Faults) -> v1::PushResponse {
 
 /// What became of a job, for its pusher.
 pub(super) fn pushed(place: usize, taken: Taken) -> v1::Pushed {
-    match told(place, taken) {
+    match calls::pushed(place, taken) {
         Ok((id, took)) => {
             v1::Pushed { id: id.0, duplicate: took == Took::Duplicate, problem: None }
         }

@@ -22,6 +22,8 @@ mod work;
 use std::convert::Infallible;
 
 use axum::Router;
+use crore_api::Scope;
+use crore_api::middleware::from_fn;
 use crore_wire::grpc::DESCRIPTORS;
 use crore_wire::grpc::v1::admin_server::AdminServer;
 use crore_wire::grpc::v1::jobs_server::JobsServer;
@@ -30,8 +32,7 @@ use serde::{Deserialize, Serialize};
 use tonic_health::pb::health_server::HealthServer;
 use tower::{Service, ServiceExt};
 
-use crate::around::around;
-use crate::{Doors, Origin, Scope, jobworkerp, lakh};
+use crate::{Doors, Origin, jobworkerp, lakh};
 
 pub(crate) use fault::{aborted, as_named, failed, invalid, taken};
 pub(crate) use gate::{is_grpc, refused, unimplemented};
@@ -147,7 +148,7 @@ fn service_of(path: &str) -> Option<&str> {
 
 /// All that is served by gRPC.
 pub(crate) fn router(doors: &Doors) -> Router {
-    let most = usize::try_from(doors.options().max_body.0).unwrap_or(usize::MAX);
+    let most = usize::try_from(doors.api().options().max_body.0).unwrap_or(usize::MAX);
     let jobs = JobsServer::new(jobs::Service(doors.clone())).max_decoding_message_size(most);
     let admin = AdminServer::new(admin::Service(doors.clone())).max_decoding_message_size(most);
     let health = HealthServer::new(health::Service(doors.clone()));
@@ -175,12 +176,12 @@ pub(crate) fn router(doors: &Doors) -> Router {
                 .merge(calls(doors, "grpc.reflection.v1alpha.ServerReflection", &old));
         }
     }
-    router.route_layer(around(doors.clone(), web::meet))
+    router.route_layer(from_fn(doors.clone(), web::meet))
 }
 
 /// What workers call.
 fn work(doors: &Doors) -> WorkServer<work::Service> {
-    let most = usize::try_from(doors.options().max_body.0).unwrap_or(usize::MAX);
+    let most = usize::try_from(doors.api().options().max_body.0).unwrap_or(usize::MAX);
     WorkServer::new(work::Service(doors.clone())).max_decoding_message_size(most)
 }
 
@@ -202,7 +203,7 @@ where
         let entry = gate::Entry { doors: doors.clone(), call: path, needs: *needs };
         let service = service.clone().map_response(fault::noted);
         let route = Router::new().route_service(path, service);
-        router.merge(route.route_layer(around(entry, gate::admit)))
+        router.merge(route.route_layer(from_fn(entry, gate::admit)))
     })
 }
 

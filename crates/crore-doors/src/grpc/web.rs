@@ -6,6 +6,8 @@ use std::convert::Infallible;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
+use crore_api::Fault;
+use crore_api::middleware::Next;
 use crore_core::Code;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -17,8 +19,6 @@ use tonic_web::GrpcWebLayer;
 use tower::{Layer, ServiceExt, service_fn};
 
 use crate::Doors;
-use crate::around::Next;
-use crate::http::Fault;
 
 /// What a page may read of an answer, besides its body.
 const SEEN: &str = "grpc-status, grpc-message, grpc-status-details-bin, x-request-id";

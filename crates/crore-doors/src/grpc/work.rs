@@ -3,6 +3,7 @@
 use crore::fetch::Fetch;
 use crore::finish::{Finish, Finished};
 use crore::store::jobs::{Order, Renew, Renewed};
+use crore_api::params::names;
 use crore_core::{Delivery, Invalid, Job, JobId, Name, Span};
 use crore_wire::grpc::v1::{self, work_server};
 use tonic::{Request, Response, Status, Streaming};
@@ -11,7 +12,6 @@ use super::fault::{failed, invalid};
 use super::jobs::pushed;
 use super::stream::Session;
 use crate::Doors;
-use crate::http::{count, names};
 
 /// The service.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ impl work_server::Work for Service {
     async fn fetch(&self, request: Request<v1::FetchRequest>) -> Answer<v1::FetchResponse> {
         let ask = request.into_inner();
         let worker = if ask.worker.is_empty() { NOBODY } else { &ask.worker };
-        let wait = Span::from_millis(ask.wait_ms).min(self.0.options().max_wait.0);
+        let wait = Span::from_millis(ask.wait_ms).min(self.0.api().options().max_wait.0);
         let fetch = Fetch {
             n: ask.n.max(1) as usize,
             wait,
@@ -50,7 +50,7 @@ impl work_server::Work for Service {
 
     async fn renew(&self, request: Request<v1::RenewRequest>) -> Answer<v1::RenewResponse> {
         let ask = request.into_inner();
-        count(&self.0, ask.jobs.len()).map_err(invalid)?;
+        self.0.api().check_count(ask.jobs.len()).map_err(invalid)?;
         let span = ask.lease_ms.map(Span::from_millis);
         let renew = |held: &v1::Held| {
             let (id, delivery) = (JobId(held.id), Delivery(held.delivery));
@@ -66,7 +66,7 @@ impl work_server::Work for Service {
 
     async fn finish(&self, request: Request<v1::FinishRequest>) -> Answer<v1::FinishResponse> {
         let reports = request.into_inner().jobs;
-        count(&self.0, reports.len()).map_err(invalid)?;
+        self.0.api().check_count(reports.len()).map_err(invalid)?;
         let jobs = finish(&self.0, reports).await?;
         Ok(Response::new(v1::FinishResponse { jobs }))
     }
@@ -92,7 +92,7 @@ pub(super) fn wanted(
 
 /// A job, as it is handed over.
 pub(super) fn delivered(doors: &Doors, job: &Job) -> v1::Delivered {
-    v1::Delivered::of(job, doors.trace_of(job))
+    v1::Delivered::of(job, doors.api().trace_of(job))
 }
 
 /// What was last told of how jobs are run: the next one is mostly of the same handler.

@@ -1,12 +1,12 @@
 //! What a browser says about the page that made a request.
 
+use crore_api::Fault;
 use crore_core::Code;
 use crore_core::code::excerpt;
 use http::header::ORIGIN;
 use http::{HeaderMap, Method, Request};
 
 use super::host::Authority;
-use crate::http::Fault;
 
 /// Pages that a link on another site may open: looking at them changes nothing and gives nothing away.
 const PAGES: [&str; 3] = ["/", "/docs", "/ui"];

@@ -2,19 +2,10 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use crore_core::GroupId;
+use crore_api::negotiation::Reply;
+use crore_api::params::PathParam;
+use crore_api::{Api, Fault};
 use crore_wire::api::groups::Group;
-
-use super::fault::Fault;
-use super::query::Segment;
-use super::wants::Reply;
-use crate::Doors;
-
-async fn show(doors: &Doors, reply: Reply, id: GroupId) -> Result<Response, Fault> {
-    let group = doors.engine().group(id).await?;
-    let group = group.ok_or_else(|| Fault::missing(format!("group {id}")))?;
-    Ok(reply.ok(&Group::of(id, &group)))
-}
 
 /// A group's counts.
 #[utoipa::path(
@@ -23,11 +14,11 @@ async fn show(doors: &Doors, reply: Reply, id: GroupId) -> Result<Response, Faul
     responses((status = 200, description = "The group.", body = Group)),
 )]
 pub(super) async fn get(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    id: Segment,
+    id: PathParam,
 ) -> Result<Response, Fault> {
-    show(&doors, reply, id.group()?).await
+    Ok(reply.ok(&api.get_group(id.group()?).await?))
 }
 
 /// Seals a group: from now on it ends when its members have. To seal it twice does nothing.
@@ -37,11 +28,9 @@ pub(super) async fn get(
     responses((status = 200, description = "The group as it is now.", body = Group)),
 )]
 pub(super) async fn seal(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    id: Segment,
+    id: PathParam,
 ) -> Result<Response, Fault> {
-    let id = id.group()?;
-    doors.engine().seal(id).await?;
-    show(&doors, reply, id).await
+    Ok(reply.ok(&api.seal_group(id.group()?).await?))
 }

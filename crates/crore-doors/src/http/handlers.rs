@@ -2,66 +2,36 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use crore_core::handler::BUILT_IN;
-use crore_core::{Handler, Name};
-use crore_wire::Format;
-use crore_wire::api::handlers::{self as api, Handlers, SetHandler};
-use crore_wire::words::Moment;
-
-use super::body::Read;
-use super::fault::Fault;
-use super::query::Segment;
-use super::wants::Reply;
-use crate::Doors;
-
-/// A handler, as it is shown.
-pub(crate) fn shown(doors: &Doors, kind: &Name, handler: &Handler, format: Format) -> api::Handler {
-    let planned = handler.schedule.as_ref();
-    let next_at = planned.and_then(|planned| doors.engine().preview(&planned.timing, 1).pop());
-    api::Handler {
-        kind: kind.to_string(),
-        id: (handler.id != BUILT_IN).then_some(handler.id),
-        next_at: next_at.map(Moment),
-        says: SetHandler::of(handler, format),
-    }
-}
-
-/// Sets a handler, if there is such a runner, it may be used, and it understands its settings.
-pub(crate) async fn define(doors: &Doors, kind: &Name, says: SetHandler) -> Result<Handler, Fault> {
-    let handler = says.read()?;
-    doors.check_handler(&handler)?;
-    let id = doors.engine().set_handler(kind.clone(), handler.clone()).await?;
-    Ok(Handler { id, ..handler })
-}
+use crore_api::body::Decoded;
+use crore_api::calls::HandlerList;
+use crore_api::negotiation::Reply;
+use crore_api::params::PathParam;
+use crore_api::{Api, Fault};
+use crore_wire::api::handlers::{Handler, Handlers, SetHandler};
 
 /// All handlers.
 #[utoipa::path(
     get, path = "/v1/handlers", operation_id = "listHandlers", tag = "handlers",
     responses((status = 200, description = "The handlers, by kind.", body = Handlers)),
 )]
-pub(super) async fn list(State(doors): State<Doors>, reply: Reply) -> Result<Response, Fault> {
-    let all = doors.engine().handlers().await?;
-    let shown = all.iter().map(|(kind, known)| shown(&doors, kind, &known.handler, reply.0));
-    let unreadable = doors.engine().unreadable_handlers().await?;
-    let unreadable = unreadable.iter().map(ToString::to_string).collect();
-    Ok(reply.ok(&Handlers { handlers: shown.collect(), unreadable }))
+pub(super) async fn list(State(api): State<Api>, reply: Reply) -> Result<Response, Fault> {
+    let HandlerList { handlers, unreadable } = api.list_handlers().await?;
+    let handlers = handlers.iter().map(|handler| handler.to_wire(reply.0)).collect();
+    Ok(reply.ok(&Handlers { handlers, unreadable }))
 }
 
 /// The handler of a kind.
 #[utoipa::path(
     get, path = "/v1/handlers/{kind}", operation_id = "getHandler", tag = "handlers",
     params(("kind" = crore_wire::api::Name, Path, description = "The kind.")),
-    responses((status = 200, description = "The handler.", body = api::Handler)),
+    responses((status = 200, description = "The handler.", body = Handler)),
 )]
 pub(super) async fn get(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    kind: Segment,
+    kind: PathParam,
 ) -> Result<Response, Fault> {
-    let kind = kind.name("kind")?;
-    let known = doors.engine().handler(&kind).await?;
-    let known = known.ok_or_else(|| Fault::missing(format!("handler of `{kind}`")))?;
-    Ok(reply.ok(&shown(&doors, &kind, &known.handler, reply.0)))
+    Ok(reply.ok(&api.get_handler(kind.name("kind")?).await?.to_wire(reply.0)))
 }
 
 /// Sets the handler of a kind. It holds at once: for the next push, the next fetch and the next end.
@@ -69,17 +39,15 @@ pub(super) async fn get(
     put, path = "/v1/handlers/{kind}", operation_id = "setHandler", tag = "handlers",
     params(("kind" = crore_wire::api::Name, Path, description = "The kind.")),
     request_body = SetHandler,
-    responses((status = 200, description = "The handler as it is now.", body = api::Handler)),
+    responses((status = 200, description = "The handler as it is now.", body = Handler)),
 )]
 pub(super) async fn set(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    kind: Segment,
-    Read { value, .. }: Read<SetHandler>,
+    kind: PathParam,
+    Decoded { value, .. }: Decoded<SetHandler>,
 ) -> Result<Response, Fault> {
-    let kind = kind.name("kind")?;
-    let handler = define(&doors, &kind, value).await?;
-    Ok(reply.ok(&shown(&doors, &kind, &handler, reply.0)))
+    Ok(reply.ok(&api.set_handler(kind.name("kind")?, value).await?.to_wire(reply.0)))
 }
 
 /// Removes the handler of a kind, if it has one. Its jobs wait for a worker, or for another handler.
@@ -88,7 +56,7 @@ pub(super) async fn set(
     params(("kind" = crore_wire::api::Name, Path, description = "The kind.")),
     responses((status = 204, description = "It has none any more.")),
 )]
-pub(super) async fn delete(State(doors): State<Doors>, kind: Segment) -> Result<Response, Fault> {
-    doors.engine().remove_handler(kind.name("kind")?).await?;
+pub(super) async fn delete(State(api): State<Api>, kind: PathParam) -> Result<Response, Fault> {
+    api.delete_handler(kind.name("kind")?).await?;
     Ok(Reply::nothing())
 }

@@ -3,12 +3,10 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
+use crore_api::metrics::Form;
+use crore_api::{Api, Fault};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
-
-use super::fault::Fault;
-use crate::Doors;
-use crate::metrics::Form;
 
 /// Metrics.
 ///
@@ -20,16 +18,13 @@ use crate::metrics::Form;
         content_type = "text/plain",
     )),
 )]
-pub(super) async fn metrics(
-    State(doors): State<Doors>,
-    headers: HeaderMap,
-) -> Result<Response, Fault> {
+pub(super) async fn metrics(State(api): State<Api>, headers: HeaderMap) -> Result<Response, Fault> {
     let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (form, kind) = match accepted.contains("application/openmetrics-text") {
         true => (Form::Open, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
         false => (Form::Classic, "text/plain; version=0.0.4; charset=utf-8"),
     };
-    let text = doors.metrics().text(doors.engine(), form).await?;
+    let text = api.metrics().text(api.engine(), form).await?;
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)

@@ -1,75 +1,49 @@
 //! The native API: `/v1`, in JSON and MessagePack, with its description at `/openapi.json`.
 
 mod act;
-mod admit;
 mod backups;
-mod body;
-mod cursor;
 mod docs;
 mod events;
-mod fault;
 mod fetch;
 mod finish;
 mod groups;
 mod handlers;
 mod health;
-mod idempotency;
 mod info;
 mod jobs;
 mod limits;
 mod metrics;
 mod notes;
-mod openapi;
 mod push;
-mod query;
 mod queues;
 mod results;
 mod schedules;
 mod stats;
 mod tokens;
-mod wants;
 mod workers;
 
 use axum::Router;
 use axum::routing::get;
+use crore_api::admission::{Gate, admit, admit_any};
+use crore_api::middleware::from_fn;
+use crore_api::negotiation::refuse;
+use crore_api::{Api, Fault, Scope};
 use crore_core::Code;
 use http::HeaderMap;
+use utoipa::openapi::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
-use crate::Doors;
-use crate::around::around;
-use crate::scope::Scope;
-
-pub(crate) use act::{acted, asked};
-pub(crate) use admit::{Gate, admit_any};
-pub(crate) use body::collect;
-pub(crate) use events::{Far, Hearing, far, seat, told as told_event};
-pub use fault::Fault;
-pub(crate) use fault::in_format;
-pub(crate) use fetch::{count, names};
-pub(crate) use handlers::{define as set_handler, shown as shown_handler};
-pub(crate) use health::health_of;
-pub(crate) use idempotency::{Key, Memory as Keys};
-pub(crate) use info::about;
-pub(crate) use jobs::find;
-pub(crate) use limits::shown as shown_limit;
-pub(crate) use openapi::needs;
-pub(crate) use push::{keyed, told, trace, unacceptable};
-pub(crate) use query::{Query, Segment};
-pub(crate) use results::ended;
-pub(crate) use schedules::next_at;
-pub(crate) use wants::{Reply, content_type};
-pub(crate) use workers::all as all_workers;
+use crate::openapi::{self, needs};
 
 /// Every call of the API, with the scope that it needs. There is no other way in.
 #[rustfmt::skip]
-fn table(doors: &Doors) -> OpenApiRouter<Doors> {
+fn table(api: &Api) -> OpenApiRouter<Api> {
     use Scope::{Admin, Define, Operate, Push, Read, Work};
-    let row = |scope, (schemas, mut paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
+    let row = |scope, (schemas, mut paths, methods): UtoipaMethodRouter<Api>| -> UtoipaMethodRouter<Api> {
         needs(&mut paths, scope);
-        let gate = Gate { doors: doors.clone(), scope };
-        (schemas, paths, methods.route_layer(around(gate, admit::admit)))
+        let gate = Gate { api: api.clone(), scope };
+        (schemas, paths, methods.route_layer(from_fn(gate, admit)))
     };
     OpenApiRouter::with_openapi(openapi::base())
         .routes(row(Push,    routes!(push::push)))
@@ -125,28 +99,28 @@ fn table(doors: &Doors) -> OpenApiRouter<Doors> {
 }
 
 /// The calls that anybody may make: whether the server lives, and what it can be asked.
-fn open() -> OpenApiRouter<Doors> {
+fn open() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(health::livez)).routes(routes!(health::readyz))
 }
 
-/// The native API.
-pub(crate) fn router(doors: &Doors) -> Router {
-    let (router, mut document) = table(doors).merge(open()).split_for_parts();
-    crate::lightjq::describe(doors, &mut document);
+/// The native API. `describe` adds the calls of other doors to its description.
+pub(crate) fn router(api: &Api, describe: impl FnOnce(&mut OpenApi)) -> Router {
+    let (router, mut document) = table(api).merge(open()).split_for_parts();
+    describe(&mut document);
     let document = openapi::finished(document);
     let description = get(move || std::future::ready(openapi::answer(document.clone())));
     router
-        .with_state(doors.clone())
-        .route("/openapi.json", description.route_layer(around(doors.clone(), admit_any)))
+        .with_state(api.clone())
+        .route("/openapi.json", description.route_layer(from_fn(api.clone(), admit_any)))
         .route("/docs", get(docs::page))
         .route("/docs/page.js", get(docs::script))
         .route("/docs/page.css", get(docs::style))
 }
 
 /// The description of the API, as it is served.
-pub fn description(doors: &Doors) -> String {
-    let mut document = table(doors).merge(open()).into_openapi();
-    crate::lightjq::describe(doors, &mut document);
+pub(crate) fn description(api: &Api, describe: impl FnOnce(&mut OpenApi)) -> String {
+    let mut document = table(api).merge(open()).into_openapi();
+    describe(&mut document);
     openapi::text(document)
 }
 
@@ -156,11 +130,11 @@ pub(crate) fn with_fallbacks(router: Router) -> Router {
         if crate::grpc::is_grpc(&headers) {
             return crate::grpc::unimplemented(&headers);
         }
-        wants::refuse(&headers, Fault::new(Code::NotFound, "there is nothing at this address"))
+        refuse(&headers, Fault::new(Code::NotFound, "there is nothing at this address"))
     };
     let method = async |headers: HeaderMap| {
         let detail = "the header `allow` says which methods there are";
-        wants::refuse(&headers, Fault::new(Code::MethodNotAllowed, detail))
+        refuse(&headers, Fault::new(Code::MethodNotAllowed, detail))
     };
     router.fallback(missing).method_not_allowed_fallback(method)
 }

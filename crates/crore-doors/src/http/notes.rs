@@ -2,16 +2,11 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use crore::store::views::Note;
-use crore_core::{Code, Invalid};
-use crore_wire::api::notes::{HowFar, Line, NewNote, NewNotes, Noted, Notes};
-use crore_wire::words::Moment;
-
-use super::body::Read;
-use super::fault::Fault;
-use super::query::Segment;
-use super::wants::Reply;
-use crate::Doors;
+use crore_api::body::Decoded;
+use crore_api::negotiation::Reply;
+use crore_api::params::PathParam;
+use crore_api::{Api, Fault};
+use crore_wire::api::notes::{NewNotes, Noted, Notes};
 
 /// Keeps notes of running deliveries: how far they are, and log lines.
 #[utoipa::path(
@@ -20,28 +15,11 @@ use crate::Doors;
     responses((status = 200, description = "How many were kept.", body = Noted)),
 )]
 pub(super) async fn add(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    Read { value: ask, .. }: Read<NewNotes>,
+    Decoded { value: ask, .. }: Decoded<NewNotes>,
 ) -> Result<Response, Fault> {
-    let notes = ask.notes.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
-    let kept = doors.engine().note(notes).await?;
-    Ok(reply.ok(&Noted { kept }))
-}
-
-fn read((place, note): (usize, NewNote)) -> Result<Note, Invalid> {
-    let NewNote { id, delivery, percent, text } = note;
-    let (id, delivery) = (id.into(), delivery.into());
-    match (percent, text) {
-        (Some(percent), text) => {
-            Ok(Note::Progress { id, delivery, percent, text: text.unwrap_or_default().into() })
-        }
-        (None, Some(text)) => Ok(Note::Line { id, delivery, text: text.into() }),
-        (None, None) => {
-            let field = format!("notes[{place}]");
-            Err(Invalid::new(Code::Malformed, field, "needs a `percent`, a `text`, or both"))
-        }
-    }
+    Ok(reply.ok(&api.add_notes(ask).await?))
 }
 
 /// What the deliveries of a job have said.
@@ -51,23 +29,9 @@ fn read((place, note): (usize, NewNote)) -> Result<Note, Invalid> {
     responses((status = 200, description = "The newest progress, and the newest log lines.", body = Notes)),
 )]
 pub(super) async fn get(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    id: Segment,
+    id: PathParam,
 ) -> Result<Response, Fault> {
-    let id = id.job()?;
-    let notes = doors.engine().notes(id).await?;
-    if notes == Default::default() && doors.engine().get(id).await?.is_none() {
-        return Err(Fault::missing(format!("job {id}")));
-    }
-    let progress = notes.progress.map(|(at, percent, text)| HowFar {
-        at: Moment(at),
-        percent,
-        text: text.to_string(),
-    });
-    let line = |(at, text): (crore_core::Time, std::sync::Arc<str>)| Line {
-        at: Moment(at),
-        text: text.to_string(),
-    };
-    Ok(reply.ok(&Notes { progress, lines: notes.lines.into_iter().map(line).collect() }))
+    Ok(reply.ok(&api.get_notes(id.job()?).await?))
 }

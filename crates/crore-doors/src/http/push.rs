@@ -1,28 +1,21 @@
 //! Pushing: one job, or a batch.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::Response;
 use crore::push::{Pushes, Taken};
-use crore_core::job::{Spec, Thing};
-use crore_core::push::{GroupRef, NewGroup};
-use crore_core::{Batch, Code, Encoding, GroupId, Invalid, Job, JobId, Name, NewJob, Payload};
+use crore_api::body::RawBody;
+use crore_api::calls::{IdempotencyKey, broken, pushed_answer, refused_answer, unreadable_job};
+use crore_api::negotiation::Reply;
+use crore_api::telemetry::{Context, inherit};
+use crore_api::{Api, Fault};
+use crore_core::push::NewGroup;
+use crore_core::{Batch, Code, Invalid, NewJob};
 use crore_wire::Raw;
-use crore_wire::api::Problem;
-use crore_wire::api::push::{self as api, Pushed, PushedAll, Took};
+use crore_wire::api::push::{self as wire, Pushed, PushedAll, Took};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use super::body::Sent;
-use super::fault::Fault;
-use super::idempotency::{Key, is_same};
-use super::wants::Reply;
-use crate::Doors;
-use crate::status::status;
-use crate::telemetry::Context;
 
 /// The answer to one job, or to a batch.
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,7 +37,7 @@ pub(super) enum Answer {
 #[utoipa::path(
     post, path = "/v1/jobs", operation_id = "push", tag = "jobs",
     params(("Idempotency-Key" = Option<String>, Header, description = "A name for this push, so that it can be said again.", max_length = 200)),
-    request_body(content = api::Push, description = "A job, or a batch: `jobs`, and perhaps `groups`."),
+    request_body(content = wire::Push, description = "A job, or a batch: `jobs`, and perhaps `groups`."),
     responses(
         (status = 201, description = "The job is stored.", body = Pushed),
         (status = 200, description = "The job was there before; or all jobs of a batch are stored, or were there before.", body = Answer),
@@ -52,17 +45,17 @@ pub(super) enum Answer {
     ),
 )]
 pub(super) async fn push(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    sent: Sent,
+    sent: RawBody,
 ) -> Result<Response, Fault> {
-    let key = Key::of(&sent.headers)?;
-    match api::Push::decode(sent.format, &sent.bytes)? {
-        api::Push::One(job) => {
+    let key = IdempotencyKey::of(&sent.headers)?;
+    match wire::Push::decode(sent.format, &sent.bytes)? {
+        wire::Push::One(job) => {
             let mut job = job.read(sent.format)?;
-            trace(&mut job.spec, Context::carried(&sent.headers).as_ref());
+            inherit(&mut job.spec, Context::carried(&sent.headers).as_ref());
             key.as_ref().map_or(Ok(()), |key| key.mark(0, &mut job.spec))?;
-            let pushes = keyed(&doors, &sent.bytes, key.as_ref(), job.into()).await?;
+            let pushes = api.push(job.into(), key.as_ref(), &sent.bytes).await?;
             let taken = pushes.jobs.into_iter().next();
             match taken {
                 Some(Taken::Invalid(mut invalid)) => {
@@ -73,13 +66,13 @@ pub(super) async fn push(
                     Err(invalid.into())
                 }
                 Some(Taken::Broken(thing)) => Err(broken(thing).into()),
-                Some(taken) => Ok(one(reply, &answer(0, taken))),
+                Some(taken) => Ok(one(reply, &pushed_answer(0, taken))),
                 None => Err(Fault::new(Code::Refused, "nothing was pushed")),
             }
         }
-        api::Push::Many(jobs) => {
+        wire::Push::Many(jobs) => {
             let (batch, faults) = read(jobs, &sent, key.as_ref())?;
-            let pushes = keyed(&doors, &sent.bytes, key.as_ref(), batch).await?;
+            let pushes = api.push(batch, key.as_ref(), &sent.bytes).await?;
             Ok(many(reply, pushes, faults))
         }
     }
@@ -101,8 +94,8 @@ fn one(reply: Reply, pushed: &Pushed) -> Response {
 fn many(reply: Reply, pushes: Pushes, faults: Vec<Option<Invalid>>) -> Response {
     let answers =
         pushes.jobs.into_iter().zip(faults).enumerate().map(|(n, (taken, fault))| match fault {
-            Some(invalid) => refused(invalid),
-            None => answer(n, taken),
+            Some(invalid) => refused_answer(invalid),
+            None => pushed_answer(n, taken),
         });
     let jobs: Vec<Pushed> = answers.collect();
     let refused = jobs.iter().filter(|job| job.status == Took::Refused).count();
@@ -114,18 +107,18 @@ fn many(reply: Reply, pushes: Pushes, faults: Vec<Option<Invalid>>) -> Response 
 /// Reads the jobs of a batch one by one. One that cannot be read stands in the batch as one that no check
 /// lets through, so that each keeps its place and whoever refers to it is told.
 fn read(
-    jobs: api::NewJobs,
-    sent: &Sent,
-    key: Option<&Key>,
+    jobs: wire::NewJobs,
+    sent: &RawBody,
+    key: Option<&IdempotencyKey>,
 ) -> Result<(Batch, Vec<Option<Invalid>>), Invalid> {
-    let placeholder = unacceptable()?;
+    let placeholder = unreadable_job()?;
     let groups = jobs.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
     let context = Context::carried(&sent.headers);
     let read = |(n, raw): (usize, Raw)| -> Result<NewJob, Invalid> {
         let place = format!("jobs[{n}]");
-        let job: api::NewJob = sent.format.decode_at(&place, raw.bytes())?;
+        let job: wire::NewJob = sent.format.decode_at(&place, raw.bytes())?;
         let mut job = job.read(sent.format).map_err(|invalid| invalid.inside(&place))?;
-        trace(&mut job.spec, context.as_ref());
+        inherit(&mut job.spec, context.as_ref());
         let marked = key.map_or(Ok(()), |key| key.mark(n, &mut job.spec));
         marked.map_err(|invalid| invalid.inside(&place))?;
         Ok(job)
@@ -138,114 +131,4 @@ fn read(
         })
         .unzip();
     Ok((Batch { groups, jobs }, faults))
-}
-
-/// A job that is always refused: its payload is no JSON.
-pub(crate) fn unacceptable() -> Result<NewJob, Invalid> {
-    let name = Name::new("kind", "unreadable")?;
-    Ok(Spec::new(name.clone(), name, Payload::new(Encoding::Json, &b""[..])).into())
-}
-
-/// Gives a job that has no trace context of its own that of its request.
-pub(crate) fn trace(spec: &mut Spec, context: Option<&Arc<str>>) {
-    if spec.trace.is_none() {
-        spec.trace = context.cloned();
-    }
-}
-
-/// Pushes a batch, under a key if there is one.
-pub(crate) async fn keyed(
-    doors: &Doors,
-    said: &[u8],
-    key: Option<&Key>,
-    batch: Batch,
-) -> Result<Pushes, Fault> {
-    let Some(key) = key else { return Ok(doors.engine().push_all(batch).await?) };
-    let memory = doors.keys();
-    let digest = memory.digest(said);
-    let _turn = memory.turn(key).await;
-    memory.check(key, digest)?;
-    key.ask_for(doors.engine(), &batch).await?;
-    let asked = batch.jobs.clone();
-    let mut pushes = doors.engine().push_all(batch).await?;
-    same_answer(doors, key, &asked, &mut pushes).await?;
-    memory.remember(key, digest, pushes.jobs.iter().find_map(Taken::id));
-    Ok(pushes)
-}
-
-/// Makes the answer to a push that was said before the one that was given then.
-async fn same_answer(
-    doors: &Doors,
-    key: &Key,
-    asked: &[NewJob],
-    pushes: &mut Pushes,
-) -> Result<(), Fault> {
-    for (place, (job, taken)) in asked.iter().zip(&mut pushes.jobs).enumerate() {
-        let Taken::Duplicate(id) = *taken else { continue };
-        if !key.is_of(&job.spec, place) {
-            continue;
-        }
-        let stored = doors.engine().get(id).await?;
-        let is_said_again = match &stored {
-            Some(stored) => key.is_of(&stored.spec, place),
-            // It has ended and is gone, and only its key is still held.
-            None => job.spec.client_id.is_none(),
-        };
-        if !is_said_again {
-            continue;
-        }
-        if stored.as_ref().is_some_and(|stored| !is_same(&stored.spec, &job.spec)) {
-            return Err(key.reused(Some(id)));
-        }
-        *taken = Taken::New(id);
-        if let (Some(GroupRef::New(n)), Some(group)) = (job.group, group_of(stored.as_ref()))
-            && let Some(made) = pushes.groups.get_mut(n)
-        {
-            *made = group;
-        }
-    }
-    Ok(())
-}
-
-fn group_of(job: Option<&Job>) -> Option<GroupId> {
-    job.and_then(|job| job.spec.group)
-}
-
-/// What became of a job, for its pusher.
-pub(super) fn answer(place: usize, taken: Taken) -> Pushed {
-    match told(place, taken) {
-        Ok((id, status)) => Pushed { status, id: Some(id.into()), problem: None },
-        Err(invalid) => refused(invalid),
-    }
-}
-
-/// The same in the words of no encoding.
-pub(crate) fn told(place: usize, taken: Taken) -> Result<(JobId, Took), Invalid> {
-    let inside = |invalid: Invalid| Err(invalid.inside(&format!("jobs[{place}]")));
-    match taken {
-        Taken::New(id) => Ok((id, Took::New)),
-        Taken::Duplicate(id) => Ok((id, Took::Duplicate)),
-        // The engine has said where.
-        Taken::Invalid(invalid) => Err(invalid),
-        Taken::Broken(thing) => inside(broken(thing)),
-        Taken::BrokenBy(n) => {
-            let why = format!("`jobs[{n}]` was refused, and this one waits for it");
-            inside(Invalid::new(Code::Refused, "after", why))
-        }
-    }
-}
-
-fn broken(thing: Thing) -> Invalid {
-    let (field, what) = match thing {
-        Thing::Job(id) => ("after", format!("job {id}")),
-        Thing::Group(id) => ("group", format!("group {id}")),
-    };
-    let why = format!("{what} is not there, or can no longer become what is needed");
-    Invalid::new(Code::Refused, field, why)
-}
-
-fn refused(invalid: Invalid) -> Pushed {
-    let status = status(invalid.code).as_u16();
-    let problem = Some(Problem::invalid(invalid, status));
-    Pushed { status: Took::Refused, id: None, problem }
 }

@@ -1,72 +1,21 @@
 //! Queues: what waits there, and their settings.
 
-use std::collections::BTreeMap;
-
 use axum::extract::State;
 use axum::response::Response;
-use crore::store::registry::{QueueSettings, Value};
-use crore::store::views::Count;
-use crore_core::{Code, Invalid, Name};
+use crore_api::body::Decoded;
+use crore_api::negotiation::Reply;
+use crore_api::params::{PathParam, Query};
+use crore_api::{Api, Fault};
 use crore_wire::api::job::Wait;
 use crore_wire::api::queues::{ChangeQueue, Drained, Queue, Queues};
-use crore_wire::api::words;
-use crore_wire::words::Period;
-
-use super::body::Read;
-use super::fault::Fault;
-use super::query::{Query, Segment};
-use super::wants::Reply;
-use crate::Doors;
-
-/// The largest number that every reader of JSON keeps.
-const MOST: u64 = (1 << 53) - 1;
 
 /// All queues that have jobs or settings.
 #[utoipa::path(
     get, path = "/v1/queues", operation_id = "listQueues", tag = "queues",
     responses((status = 200, description = "The queues, by name.", body = Queues)),
 )]
-pub(super) async fn list(State(doors): State<Doors>, reply: Reply) -> Result<Response, Fault> {
-    let mut queues: BTreeMap<Name, (QueueSettings, BTreeMap<String, u64>)> = BTreeMap::new();
-    for entry in doors.engine().queues().await? {
-        if let Value::Queue(settings) = entry.value {
-            queues.insert(entry.name, (settings, BTreeMap::new()));
-        }
-    }
-    for count in doors.engine().counts(None).await? {
-        add(&mut queues.entry(count.queue.clone()).or_default().1, &count);
-    }
-    let queues =
-        queues.iter().map(|(name, (settings, counts))| shown(name, settings, counts.clone()));
-    Ok(reply.ok(&Queues { queues: queues.collect() }))
-}
-
-fn add(counts: &mut BTreeMap<String, u64>, count: &Count) {
-    let state = serde_json::to_value(words::State::from(count.state)).ok();
-    if let Some(state) = state.as_ref().and_then(|state| state.as_str()) {
-        *counts.entry(state.to_owned()).or_default() += count.n;
-    }
-}
-
-fn shown(name: &Name, settings: &QueueSettings, counts: BTreeMap<String, u64>) -> Queue {
-    Queue {
-        name: name.to_string(),
-        paused: settings.paused,
-        counts,
-        keep_done: Period(settings.keep_done),
-        max_done: Some(settings.max_done).filter(|n| *n < u64::MAX),
-        keep_dead: Period(settings.keep_dead),
-        max_dead: Some(settings.max_dead).filter(|n| *n < u64::MAX),
-    }
-}
-
-async fn show(doors: &Doors, reply: Reply, queue: &Name) -> Result<Response, Fault> {
-    let settings = doors.engine().queue(queue).await?;
-    let mut counts = BTreeMap::new();
-    for count in doors.engine().counts(Some(queue.clone())).await? {
-        add(&mut counts, &count);
-    }
-    Ok(reply.ok(&shown(queue, &settings, counts)))
+pub(super) async fn list(State(api): State<Api>, reply: Reply) -> Result<Response, Fault> {
+    Ok(reply.ok(&api.list_queues().await?))
 }
 
 /// A queue. One that nobody has used yet is empty, and has the usual settings.
@@ -76,11 +25,11 @@ async fn show(doors: &Doors, reply: Reply, queue: &Name) -> Result<Response, Fau
     responses((status = 200, description = "The queue.", body = Queue)),
 )]
 pub(super) async fn get(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    queue: Segment,
+    queue: PathParam,
 ) -> Result<Response, Fault> {
-    show(&doors, reply, &queue.name("queue")?).await
+    Ok(reply.ok(&api.get_queue(&queue.name("queue")?).await?))
 }
 
 /// Changes settings of a queue.
@@ -91,27 +40,12 @@ pub(super) async fn get(
     responses((status = 200, description = "The queue as it is now.", body = Queue)),
 )]
 pub(super) async fn change(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    queue: Segment,
-    Read { value, .. }: Read<ChangeQueue>,
+    queue: PathParam,
+    Decoded { value, .. }: Decoded<ChangeQueue>,
 ) -> Result<Response, Fault> {
-    let queue = queue.name("queue")?;
-    for (field, n) in [("max_done", value.max_done), ("max_dead", value.max_dead)] {
-        if n.flatten().is_some_and(|n| n > MOST) {
-            let message = format!("at most {MOST} are allowed, or `null` for any number");
-            return Err(Invalid::new(Code::CountRange, field, message).into());
-        }
-    }
-    let most = |n: Option<u64>| n.unwrap_or(u64::MAX);
-    let change = move |settings: &mut QueueSettings| {
-        settings.keep_done = value.keep_done.map_or(settings.keep_done, |keep| keep.0);
-        settings.max_done = value.max_done.map_or(settings.max_done, most);
-        settings.keep_dead = value.keep_dead.map_or(settings.keep_dead, |keep| keep.0);
-        settings.max_dead = value.max_dead.map_or(settings.max_dead, most);
-    };
-    doors.engine().change_queue(queue.clone(), change).await?;
-    show(&doors, reply, &queue).await
+    Ok(reply.ok(&api.change_queue(&queue.name("queue")?, value).await?))
 }
 
 /// Hands out no more jobs of a queue; those that are running go on.
@@ -121,13 +55,11 @@ pub(super) async fn change(
     responses((status = 200, description = "The queue as it is now.", body = Queue)),
 )]
 pub(super) async fn pause(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    queue: Segment,
+    queue: PathParam,
 ) -> Result<Response, Fault> {
-    let queue = queue.name("queue")?;
-    doors.engine().pause(queue.clone()).await?;
-    show(&doors, reply, &queue).await
+    Ok(reply.ok(&api.pause_queue(&queue.name("queue")?).await?))
 }
 
 /// Hands out jobs of a queue again.
@@ -137,13 +69,11 @@ pub(super) async fn pause(
     responses((status = 200, description = "The queue as it is now.", body = Queue)),
 )]
 pub(super) async fn resume(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    queue: Segment,
+    queue: PathParam,
 ) -> Result<Response, Fault> {
-    let queue = queue.name("queue")?;
-    doors.engine().resume(queue.clone()).await?;
-    show(&doors, reply, &queue).await
+    Ok(reply.ok(&api.resume_queue(&queue.name("queue")?).await?))
 }
 
 /// Pauses a queue, and waits as long as asked until none of its jobs runs.
@@ -153,17 +83,10 @@ pub(super) async fn resume(
     responses((status = 200, description = "Whether it is drained. It stays paused.", body = Drained)),
 )]
 pub(super) async fn drain(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    queue: Segment,
+    queue: PathParam,
     Query(ask): Query<Wait>,
 ) -> Result<Response, Fault> {
-    let queue = queue.name("queue")?;
-    // Whoever is answered knows that: it does not depend on who is faster below.
-    doors.engine().pause(queue.clone()).await?;
-    let drained = tokio::select! {
-        drained = doors.engine().drain(queue, doors.at_most(ask.wait)) => drained?,
-        () = doors.closing() => false,
-    };
-    Ok(reply.ok(&Drained { drained }))
+    Ok(reply.ok(&api.drain_queue(queue.name("queue")?, ask.wait).await?))
 }

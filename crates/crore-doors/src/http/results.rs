@@ -2,15 +2,13 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use crore_core::{JobId, Span};
+use crore_api::negotiation::Reply;
+use crore_api::params::{PathParam, Query};
+use crore_api::{Api, Fault};
+use crore_core::JobId;
 use crore_wire::api::job::{Ended, Wait};
 use crore_wire::api::payload::Said;
 use http::{Method, StatusCode};
-
-use super::fault::Fault;
-use super::query::{Query, Segment};
-use super::wants::Reply;
-use crate::Doors;
 
 /// How a job ended, as soon as it has.
 ///
@@ -25,19 +23,21 @@ use crate::Doors;
     ),
 )]
 pub(super) async fn result(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    id: Segment,
+    id: PathParam,
     Query(ask): Query<Wait>,
     method: Method,
 ) -> Result<Response, Fault> {
     let id = id.job()?;
     if method == Method::HEAD {
-        // Whoever only looks takes nothing away.
-        return look(&doors, reply, id).await;
+        // A HEAD request takes no result.
+        return look(&api, reply, id).await;
     }
-    let wait = doors.at_most(ask.wait);
-    let Some(ended) = ended(&doors, id, wait).await? else { return look(&doors, reply, id).await };
+    let wait = api.granted(ask.wait);
+    let Some(ended) = api.wait_for_job(id, wait).await? else {
+        return look(&api, reply, id).await;
+    };
     let result = ended.result.as_ref().map(|result| Said::of(result, reply.0)).unwrap_or_default();
     Ok(reply.ok(&Ended {
         id: id.into(),
@@ -50,32 +50,9 @@ pub(super) async fn result(
     }))
 }
 
-/// How a job ended, now or within a while.
-///
-/// A server that drains waits for nobody's end, but what has ended it says, and a result that can be read
-/// once is not taken for nobody.
-pub(crate) async fn ended(
-    doors: &Doors,
-    id: JobId,
-    wait: Span,
-) -> Result<Option<crore::Ended>, Fault> {
-    let engine = doors.engine();
-    let ended = match engine.ended(id, Span::ZERO).await? {
-        Some(ended) => Some(ended),
-        None => tokio::select! {
-            ended = engine.ended(id, wait) => ended?,
-            () = doors.closing() => None,
-        },
-    };
-    let Some(ended) = ended else { return Ok(None) };
-    let result = engine.take_result(id).await?;
-    Ok(Some(crore::Ended { result, ..ended }))
-}
-
 /// Where a job stands, without its result.
-async fn look(doors: &Doors, reply: Reply, id: JobId) -> Result<Response, Fault> {
-    let job = doors.engine().get(id).await?;
-    let state = job.ok_or_else(|| Fault::missing(format!("job {id}")))?.live.state;
+async fn look(api: &Api, reply: Reply, id: JobId) -> Result<Response, Fault> {
+    let state = api.get_job(id).await?.live.state;
     let (result, result_base64, encoding, error) = (None, None, None, None);
     let (id, ended, state) = (id.into(), state.has_ended(), Some(state.into()));
     let status = if ended { StatusCode::OK } else { StatusCode::ACCEPTED };

@@ -2,57 +2,23 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use crore::store::registry::{self, Entry, Value};
+use crore_api::body::Decoded;
+use crore_api::negotiation::Reply;
+use crore_api::params::{PathParam, Query};
+use crore_api::{Api, Fault};
 use crore_core::schedule::Timing;
-use crore_core::{Code, Invalid, Name, Time};
-use crore_wire::api::push::NewJob;
 use crore_wire::api::schedules::{Ahead, Schedule, Schedules, SetSchedule, Ticks};
 use crore_wire::api::words::Missed;
-use crore_wire::words::Moment;
-
-use super::body::Read;
-use super::fault::Fault;
-use super::query::{Query, Segment};
-use super::wants::Reply;
-use crate::Doors;
-
-/// How many instants are previewed, if nothing is said.
-const TICKS: usize = 10;
 
 /// All schedules.
 #[utoipa::path(
     get, path = "/v1/schedules", operation_id = "listSchedules", tag = "schedules",
     responses((status = 200, description = "The schedules, by name.", body = Schedules)),
 )]
-pub(super) async fn list(State(doors): State<Doors>, reply: Reply) -> Result<Response, Fault> {
-    let entries = doors.engine().schedules().await?;
-    let schedules = entries.iter().filter_map(|entry| shown(&doors, reply, entry)).collect();
+pub(super) async fn list(State(api): State<Api>, reply: Reply) -> Result<Response, Fault> {
+    let schedules = api.list_schedules().await?;
+    let schedules = schedules.iter().map(|schedule| schedule.to_wire(reply.0)).collect();
     Ok(reply.ok(&Schedules { schedules }))
-}
-
-fn shown(doors: &Doors, reply: Reply, entry: &Entry) -> Option<Schedule> {
-    let Value::Schedule(schedule) = &entry.value else { return None };
-    Some(Schedule {
-        name: entry.name.to_string(),
-        timing: schedule.timing.to_string(),
-        missed: schedule.missed.into(),
-        paused: schedule.paused,
-        next_at: next_at(doors, schedule).map(Moment),
-        job: NewJob::of(&schedule.job, reply.0),
-    })
-}
-
-/// When a schedule fires next.
-pub(crate) fn next_at(doors: &Doors, schedule: &registry::Schedule) -> Option<Time> {
-    let next = doors.engine().preview(&schedule.timing, 1).pop();
-    next.filter(|_| !schedule.paused)
-}
-
-async fn show(doors: &Doors, reply: Reply, name: &Name) -> Result<Response, Fault> {
-    let entry = doors.engine().schedule(name).await?;
-    let schedule = entry.and_then(|entry| shown(doors, reply, &entry));
-    let schedule = schedule.ok_or_else(|| Fault::missing(format!("schedule `{name}`")))?;
-    Ok(reply.ok(&schedule))
 }
 
 /// A schedule.
@@ -62,11 +28,11 @@ async fn show(doors: &Doors, reply: Reply, name: &Name) -> Result<Response, Faul
     responses((status = 200, description = "The schedule.", body = Schedule)),
 )]
 pub(super) async fn get(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    name: Segment,
+    name: PathParam,
 ) -> Result<Response, Fault> {
-    show(&doors, reply, &name.name("schedule")?).await
+    Ok(reply.ok(&api.get_schedule(&name.name("schedule")?).await?.to_wire(reply.0)))
 }
 
 /// Sets a schedule. One with the same timing keeps its place, so it may be set whenever a program starts.
@@ -77,17 +43,17 @@ pub(super) async fn get(
     responses((status = 200, description = "The schedule as it is now.", body = Schedule)),
 )]
 pub(super) async fn set(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    name: Segment,
-    Read { format, value }: Read<SetSchedule>,
+    name: PathParam,
+    Decoded { format, value }: Decoded<SetSchedule>,
 ) -> Result<Response, Fault> {
     let name = name.name("schedule")?;
     let timing = Timing::parse("timing", &value.timing)?;
-    let missed = value.missed.unwrap_or(Missed::Skip).into();
+    let missed = value.missed.unwrap_or(Missed::Skip);
     let job = value.job.read(format).map_err(|invalid| invalid.inside("job"))?;
-    doors.engine().set_schedule(name.clone(), timing, missed, job).await?;
-    show(&doors, reply, &name).await
+    api.set_schedule(name.clone(), timing, missed, job).await?;
+    Ok(reply.ok(&api.get_schedule(&name).await?.to_wire(reply.0)))
 }
 
 /// Removes a schedule, if it is there. What it has pushed stays.
@@ -96,8 +62,8 @@ pub(super) async fn set(
     params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
     responses((status = 204, description = "It is not there any more.")),
 )]
-pub(super) async fn delete(State(doors): State<Doors>, name: Segment) -> Result<Response, Fault> {
-    doors.engine().remove_schedule(name.name("schedule")?).await?;
+pub(super) async fn delete(State(api): State<Api>, name: PathParam) -> Result<Response, Fault> {
+    api.delete_schedule(name.name("schedule")?).await?;
     Ok(Reply::nothing())
 }
 
@@ -108,13 +74,11 @@ pub(super) async fn delete(State(doors): State<Doors>, name: Segment) -> Result<
     responses((status = 200, description = "The schedule as it is now.", body = Schedule)),
 )]
 pub(super) async fn pause(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    name: Segment,
+    name: PathParam,
 ) -> Result<Response, Fault> {
-    let name = name.name("schedule")?;
-    doors.engine().set_schedule_paused(&name, true).await?;
-    show(&doors, reply, &name).await
+    Ok(reply.ok(&api.pause_schedule(&name.name("schedule")?).await?.to_wire(reply.0)))
 }
 
 /// Lets a schedule fire again, from now on.
@@ -124,13 +88,11 @@ pub(super) async fn pause(
     responses((status = 200, description = "The schedule as it is now.", body = Schedule)),
 )]
 pub(super) async fn resume(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    name: Segment,
+    name: PathParam,
 ) -> Result<Response, Fault> {
-    let name = name.name("schedule")?;
-    doors.engine().set_schedule_paused(&name, false).await?;
-    show(&doors, reply, &name).await
+    Ok(reply.ok(&api.resume_schedule(&name.name("schedule")?).await?.to_wire(reply.0)))
 }
 
 /// The next instants at which a timing would fire.
@@ -140,16 +102,9 @@ pub(super) async fn resume(
     responses((status = 200, description = "The instants.", body = Ticks)),
 )]
 pub(super) async fn preview(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
     Query(ask): Query<Ahead>,
 ) -> Result<Response, Fault> {
-    let timing = Timing::parse("timing", &ask.timing)?;
-    let (n, most) = (ask.n.unwrap_or(TICKS), doors.engine().caps().page);
-    if n == 0 || n > most {
-        let message = format!("`{n}` lies outside 1 to {most}");
-        return Err(Invalid::new(Code::CountRange, "n", message).into());
-    }
-    let ticks = doors.engine().preview(&timing, n).into_iter().map(Moment).collect();
-    Ok(reply.ok(&Ticks { timing: timing.to_string(), ticks }))
+    Ok(reply.ok(&api.preview_timing(&ask)?))
 }

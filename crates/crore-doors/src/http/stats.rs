@@ -3,15 +3,11 @@
 use axum::extract::State;
 use axum::response::Response;
 use crore::store::views;
-use crore_core::Name;
+use crore_api::negotiation::Reply;
+use crore_api::params::Query;
+use crore_api::{Api, Fault};
 use crore_wire::api::queues::{Count, Counts, InQueue};
-use crore_wire::api::stats::{Point, Stats, Step, WhichStats};
-use crore_wire::words::Moment;
-
-use super::fault::Fault;
-use super::query::{Query, name};
-use super::wants::Reply;
-use crate::Doors;
+use crore_wire::api::stats::{Stats, WhichStats};
 
 /// How many jobs there are, by queue, kind and state.
 #[utoipa::path(
@@ -20,11 +16,11 @@ use crate::Doors;
     responses((status = 200, description = "The counts; zeros are left out.", body = Counts)),
 )]
 pub(super) async fn counts(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
     Query(which): Query<InQueue>,
 ) -> Result<Response, Fault> {
-    let counts = doors.engine().counts(name("queue", which.queue.as_deref())?).await?;
+    let counts = api.counts(which.queue.as_deref()).await?;
     let shown = |count: &views::Count| Count {
         queue: count.queue.to_string(),
         kind: count.kind.to_string(),
@@ -41,16 +37,9 @@ pub(super) async fn counts(
     responses((status = 200, description = "The statistic, oldest first.", body = Stats)),
 )]
 pub(super) async fn stats(
-    State(doors): State<Doors>,
+    State(api): State<Api>,
     reply: Reply,
-    Query(WhichStats { series, step }): Query<WhichStats>,
+    Query(which): Query<WhichStats>,
 ) -> Result<Response, Fault> {
-    let step = step.unwrap_or_default();
-    let fine = match step {
-        Step::Minute => views::Step::Minute,
-        Step::Hour => views::Step::Hour,
-    };
-    let points = doors.engine().stats(Name::new("series", series.name())?, fine).await?;
-    let points = points.into_iter().map(|(at, n)| Point { at: Moment(at), n }).collect();
-    Ok(reply.ok(&Stats { series, step, points }))
+    Ok(reply.ok(&api.stats(which).await?))
 }

@@ -23,6 +23,11 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use crore::push::Taken;
+use crore_api::Scope;
+use crore_api::admission::Gate;
+use crore_api::body::collect;
+use crore_api::middleware::{Next, from_fn};
+use crore_api::telemetry::Context;
 use crore_core::job::Lapse;
 use crore_core::retry::Retry;
 use crore_core::{Invalid, JobId, Name, NewJob, Span, Spec};
@@ -32,10 +37,7 @@ use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use crate::around::{Next, around};
-use crate::http::{Gate, collect};
-use crate::telemetry::Context;
-use crate::{Doors, Scope};
+use crate::Doors;
 
 /// How this door is set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,11 +57,11 @@ impl Default for Options {
 
 /// The calls of Jobber.
 pub fn router(doors: &Doors) -> Router {
-    let gate = Gate { doors: doors.clone(), scope: Scope::Push };
+    let gate = Gate { api: doors.api().clone(), scope: Scope::Push };
     Router::new()
         .route("/jobber/queue", post(queue))
         .route("/jobs", post(jobs))
-        .route_layer(around(gate, admit))
+        .route_layer(from_fn(gate, admit))
         .with_state(doors.clone())
 }
 
@@ -94,7 +96,7 @@ enum Refused {
     /// It is a good one, but the job cannot be kept.
     Queue(crore::Error),
     /// The body did not arrive.
-    Body(crate::http::Fault),
+    Body(crore_api::Fault),
 }
 
 async fn post_job(
@@ -103,7 +105,7 @@ async fn post_job(
     body: Body,
     kind: impl Fn(&Posted) -> Option<String>,
 ) -> Result<JobId, Refused> {
-    let bytes = collect(body, doors).await.map_err(Refused::Body)?;
+    let bytes = collect(body, doors.api()).await.map_err(Refused::Body)?;
     let posted: Posted = Format::Json.decode(&bytes).map_err(|_| Refused::Format(None))?;
     let kind = kind(&posted).map(|kind| kind.trim().to_owned()).filter(|kind| !kind.is_empty());
     let kind = kind.ok_or(Refused::Format(None))?;

@@ -1,5 +1,6 @@
 //! Worker −1, which tells Slack what became of jobs. It is found by its number, but is in no list.
 
+use crore_api::Fault;
 use crore_core::handler::BUILT_IN;
 use crore_core::{Handler, Name};
 use crore_wire::grpc::jobworkerp::data::{
@@ -9,7 +10,6 @@ use crore_wire::grpc::jobworkerp::data::{
 use super::workers::{BUILT_IN_ID, worker_id};
 use super::{links, policy};
 use crate::Doors;
-use crate::http::Fault;
 
 /// Its name.
 pub(super) const NAME: &str = "__SLACK_NOTIFICATION_WORKER__";
@@ -53,7 +53,7 @@ pub async fn prepare(doors: &Doors) -> Result<(), Fault> {
             let retry = policy::read(Some(&POLICY))?;
             let new = Handler::new(runner, slack.settings.clone());
             let handler = Handler { id: BUILT_IN, retry, ..new };
-            doors.check_handler(&handler)?;
+            doors.api().check_handler(&handler)?;
             engine.set_handler(name, handler).await?;
         }
         None => drop(engine.remove_handler(name).await?),

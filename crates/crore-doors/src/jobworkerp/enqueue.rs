@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crore::push::Taken;
+use crore_api::telemetry::Context;
+use crore_api::telemetry::inherit;
 use crore_core::handler::Answer as Waits;
 use crore_core::job::When;
 use crore_core::payload::Encoding;
@@ -19,8 +21,6 @@ use super::workers::Workers;
 use super::{Answer, rows};
 use crate::Doors;
 use crate::grpc::{as_named as invalid, failed, taken};
-use crate::http::trace;
-use crate::telemetry::Context;
 
 /// How long a job may take, and somebody waits for it, unless it is said: 365 days.
 pub(super) const TIMEOUT: Span = Span::from_secs(365 * 24 * 60 * 60);
@@ -42,7 +42,7 @@ pub(super) async fn enqueue(
     let (kind, handler) = worker.find(&workers).map_err(invalid)?;
     let waits = handler.results.answer == Waits::Push;
     let mut job = read(&ask, kind, handler, doors.engine().caps()).map_err(invalid)?;
-    trace(&mut job.spec, context.as_ref());
+    inherit(&mut job.spec, context.as_ref());
     let id = push(doors, job).await?;
     let result = match waits {
         true => {

@@ -31,6 +31,7 @@ mod workers;
 
 use std::pin::Pin;
 
+use crore_api::audit::About;
 use crore_wire::grpc::jobworkerp::service::job_restore_service_server::JobRestoreServiceServer;
 use crore_wire::grpc::jobworkerp::service::job_result_service_server::JobResultServiceServer;
 use crore_wire::grpc::jobworkerp::service::job_service_server::JobServiceServer;
@@ -40,7 +41,6 @@ use futures_util::Stream;
 use tonic::{Response, Status};
 
 use crate::Doors;
-use crate::audit::About;
 
 pub use built_in::prepare;
 pub use options::{Options, Slack};

@@ -2,6 +2,7 @@
 
 use crore::act::{Act, Acted};
 use crore::store::views::Count;
+use crore_api::Fault;
 use crore_core::handler::Answer as Waits;
 use crore_core::{Code, Invalid, Job as Stored, Name, State, Time};
 use crore_wire::grpc::jobworkerp::data::{JobResult, JobResultId};
@@ -20,7 +21,6 @@ use super::wait::Patience;
 use super::workers::Workers;
 use super::{Answer, Answers, Service, about, rows};
 use crate::grpc::{as_named as invalid, failed};
-use crate::http::Fault;
 
 #[tonic::async_trait]
 impl JobResultService for Service {

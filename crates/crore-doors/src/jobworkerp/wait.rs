@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crore_api::Fault;
 use crore_core::{Code, Invalid, Job, JobId, Span, Time};
 use tokio::time::{Instant, sleep_until};
 use tonic::Status;
@@ -10,7 +11,6 @@ use tonic::metadata::MetadataMap;
 use super::enqueue::TIMEOUT;
 use crate::Doors;
 use crate::grpc::{as_named as invalid, failed};
-use crate::http::Fault;
 
 /// How long the caller himself waits, as he says in `grpc-timeout`.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,6 @@
 //! `WorkerService`.
 
+use crore_api::Fault;
 use crore_core::{Handler, Name};
 use crore_wire::grpc::jobworkerp::data::{Worker, WorkerData, WorkerId};
 use crore_wire::grpc::jobworkerp::service::worker_service_server::WorkerService;
@@ -15,7 +16,6 @@ use super::workers::{self, BUILT_IN_ID, BUSY, TRIES, Workers};
 use super::{Answer, Answers, Service, about, built_in, links, translate};
 use crate::Doors;
 use crate::grpc::{aborted, as_named as invalid, failed, taken};
-use crate::http::Fault;
 
 #[tonic::async_trait]
 impl WorkerService for Service {
@@ -156,7 +156,7 @@ async fn delete(doors: Doors, id: i64) -> Result<bool, Status> {
 fn read(doors: &Doors, data: &WorkerData, workers: &Workers) -> Result<(Name, Handler), Status> {
     let read = translate::read(data, workers, &doors.options().jobworkerp);
     let (kind, handler) = read.map_err(invalid)?;
-    let checked = doors.check_handler(&handler);
+    let checked = doors.api().check_handler(&handler);
     checked.map_err(|bad| invalid(translate::in_its_words(bad)))?;
     Ok((kind, handler))
 }

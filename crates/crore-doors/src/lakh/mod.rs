@@ -23,6 +23,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::ConnectInfo;
+use crore_api::telemetry::Context;
 use crore_core::Name;
 use crore_wire::grpc::lakh::lakh_server::{Lakh, LakhServer};
 use crore_wire::grpc::lakh::{DeadJobs, Job, JobResult};
@@ -32,7 +33,6 @@ use self::join::Joined;
 use self::names::Names;
 use crate::Doors;
 use crate::grpc::{failed, invalid};
-use crate::telemetry::Context;
 
 /// The calls of Lakh, which take messages of at most so many bytes.
 pub(crate) fn service(doors: &Doors, most: usize) -> LakhServer<Service> {

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crore::push::Taken;
+use crore_api::telemetry::inherit;
 use crore_core::{Batch, Invalid, NewJob};
 use crore_wire::grpc::lakh::Job;
 use futures_util::stream::{FuturesOrdered, StreamExt};
@@ -13,7 +14,6 @@ use super::names::Names;
 use super::translate::{in_its_words, read};
 use crate::Doors;
 use crate::grpc::{failed, invalid};
-use crate::http::trace;
 
 /// How many batches of one stream may be on their way to the disk.
 const MOST_UNDER_WAY: usize = 16;
@@ -95,7 +95,7 @@ impl Work {
         let id = job.id.clone();
         let read = read(job, self.doors.engine().caps());
         let mut job = read.map_err(|bad| refused(&id, bad))?;
-        trace(&mut job.spec, self.context.as_ref());
+        inherit(&mut job.spec, self.context.as_ref());
         Ok(Some(job))
     }
 

@@ -1,6 +1,9 @@
 //! How bodies are encoded: in MessagePack unless somebody says JSON.
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use crore_api::Fault;
+use crore_api::body::collect;
+use crore_api::negotiation::{Reply, content_type};
 use crore_wire::Format;
 use http::HeaderMap;
 use http::header::ACCEPT;
@@ -8,7 +11,6 @@ use http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::Doors;
-use crate::http::{Fault, Reply, collect, content_type};
 
 /// The encoding of a body.
 pub(super) fn of_body(headers: &HeaderMap) -> Result<Format, Fault> {
@@ -43,7 +45,7 @@ impl<T: DeserializeOwned> FromRequest<Doors> for Read<T> {
     async fn from_request(request: Request, doors: &Doors) -> Result<Self, Fault> {
         let (parts, body) = request.into_parts();
         let format = of_body(&parts.headers)?;
-        let bytes = collect(body, doors).await?;
+        let bytes = collect(body, doors.api()).await?;
         Ok(Self { value: format.decode(&bytes)?, parts })
     }
 }

@@ -3,6 +3,8 @@
 use axum::extract::State;
 use axum::response::Response;
 use crore::finish::{Finish, Finished};
+use crore_api::Fault;
+use crore_api::negotiation::Reply;
 use crore_core::job::Ended;
 use crore_core::{Code, Delivery, Invalid, Job, Name, State as Standing};
 use crore_wire::api::Id;
@@ -13,7 +15,6 @@ use super::translate::{self, QUEUE};
 use super::words::Report;
 use super::worker;
 use crate::Doors;
-use crate::http::{Fault, Reply};
 
 /// A worker reports how a job went. The report is about the delivery that the worker has now, unless it
 /// repeats the number that came with the job.

@@ -5,6 +5,10 @@ use axum::extract::State;
 use axum::response::Response;
 use crore::act::{Act, Acted};
 use crore::push::Taken;
+use crore_api::Fault;
+use crore_api::negotiation::Reply;
+use crore_api::params::{PathParam, Query};
+use crore_api::telemetry::Context;
 use crore_core::machine::Refusal;
 use crore_core::{Code, Delivery, Job, JobId, NewJob, Payload, Span, Spec};
 use crore_wire::Format;
@@ -13,8 +17,6 @@ use super::body::{Answers, Read};
 use super::translate::{self, QUEUE};
 use super::words::{self, Pushed};
 use crate::Doors;
-use crate::http::{self, Fault, Query, Reply, Segment};
-use crate::telemetry::Context;
 
 /// How long a caller waits who does not say how long, in seconds.
 const POLLING: u32 = 5;
@@ -60,7 +62,7 @@ pub(super) async fn status(
     State(doors): State<Doors>,
     method: Method,
     answers: Answers,
-    id: Segment,
+    id: PathParam,
 ) -> Result<Response, Fault> {
     let job = find(&doors, &id).await?;
     // Whoever asks for the head alone would take a result that he does not see.
@@ -80,7 +82,7 @@ pub(super) async fn polling(
     State(doors): State<Doors>,
     method: Method,
     answers: Answers,
-    id: Segment,
+    id: PathParam,
     Query(query): Query<words::Polling>,
 ) -> Result<Response, Fault> {
     let job = find(&doors, &id).await?;
@@ -88,14 +90,14 @@ pub(super) async fn polling(
         return Ok(said(answers, &job, None));
     }
     let wait = Span::from_secs(query.timeout.unwrap_or(POLLING).into());
-    let wait = wait.min(doors.options().max_wait.0);
+    let wait = wait.min(doors.api().options().max_wait.0);
     ended(&doors, answers, job.id, wait).await
 }
 
 /// Waits until a job has ended, and gives how; its result is taken with that.
 async fn ended(doors: &Doors, answers: Answers, id: JobId, wait: Span) -> Result<Response, Fault> {
     let late = || Fault::new(Code::NotYet, format!("job {id} has not ended yet"));
-    let ended = http::ended(doors, id, wait).await?.ok_or_else(late)?;
+    let ended = doors.api().wait_for_job(id, wait).await?.ok_or_else(late)?;
     let job = doors.engine().get(id).await?.ok_or_else(|| missing(id))?;
     Ok(said(answers, &job, ended.result.as_ref()))
 }
@@ -115,7 +117,7 @@ fn said(Answers(format): Answers, job: &Job, kept: Option<&Payload>) -> Response
     params(("job_id" = String, Path, description = "The job.")),
     responses((status = 204, description = "It is gone.")),
 )]
-pub(super) async fn cancel(State(doors): State<Doors>, id: Segment) -> Result<Response, Fault> {
+pub(super) async fn cancel(State(doors): State<Doors>, id: PathParam) -> Result<Response, Fault> {
     let job = find(&doors, &id).await?;
     let began = || Fault::new(Code::Refused, format!("job {} has begun", job.id));
     if job.live.delivery != Delivery::NONE && job.live.attempt > 0 {
@@ -130,7 +132,7 @@ pub(super) async fn cancel(State(doors): State<Doors>, id: Segment) -> Result<Re
 }
 
 /// A job of this door. Another door's is as good as none.
-async fn find(doors: &Doors, id: &Segment) -> Result<Job, Fault> {
+async fn find(doors: &Doors, id: &PathParam) -> Result<Job, Fault> {
     let id = id.job()?;
     let job = doors.engine().get(id).await?;
     job.filter(|job| job.spec.queue.as_str() == QUEUE).ok_or_else(|| missing(id))

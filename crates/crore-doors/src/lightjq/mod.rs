@@ -25,6 +25,10 @@ mod worker;
 use axum::Router;
 use axum::extract::Request;
 use axum::response::Response;
+use crore_api::Scope;
+use crore_api::admission::Gate;
+use crore_api::in_format;
+use crore_api::middleware::{Next, from_fn};
 use crore_core::Span;
 use crore_wire::words::Period;
 use serde::{Deserialize, Serialize};
@@ -34,9 +38,8 @@ use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
-use crate::around::{Next, around};
-use crate::http::{Gate, in_format, needs};
-use crate::{Doors, Scope};
+use crate::Doors;
+use crate::openapi::needs;
 
 /// How this door is set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,8 +71,8 @@ fn table(doors: &Doors) -> OpenApiRouter<Doors> {
     use Scope::{Operate, Push, Work};
     let row = |scope, (schemas, mut paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
         needs(&mut paths, scope);
-        let gate = Gate { doors: doors.clone(), scope };
-        (schemas, paths, methods.route_layer(around(gate, admit)))
+        let gate = Gate { api: doors.api().clone(), scope };
+        (schemas, paths, methods.route_layer(from_fn(gate, admit)))
     };
     OpenApiRouter::new()
         .routes(row(Push,    routes!(job::push)))

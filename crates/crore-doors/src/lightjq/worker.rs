@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, State};
 use axum::response::Response;
+use crore_api::Fault;
+use crore_api::negotiation::Reply;
 use crore_core::code::excerpt;
 use crore_core::{Code, Invalid, Name};
 use crore_outbound::{Failed, Target};
@@ -13,7 +15,6 @@ use super::body::Read;
 use super::push::registered::Registered;
 use super::words;
 use crate::Doors;
-use crate::http::{Fault, Reply};
 
 /// How a worker says who it is.
 const HEADER: &str = "worker-id";

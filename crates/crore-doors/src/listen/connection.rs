@@ -8,6 +8,8 @@ use std::time::Duration;
 use axum::extract::ConnectInfo;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use crore_api::access::Certificate;
+use crore_api::request_log;
 use futures_util::future::{Either, ready};
 use http::Request;
 use http_body::Body;
@@ -23,8 +25,7 @@ use tower::{BoxError, Service};
 use super::life::{Life, Turn};
 use super::patient::{Patient, Protocol};
 use super::{House, Phase, http1};
-use crate::access::Certificate;
-use crate::{grpc, journal};
+use crate::grpc;
 
 /// A connection, as its requests see it.
 #[derive(Clone)]
@@ -119,7 +120,7 @@ impl Front {
                 true => grpc::refused(request.headers(), fault),
                 false => fault.into_response(),
             };
-            journal::write(request.method(), request.uri().path(), &refused, Duration::ZERO);
+            request_log::write(request.method(), request.uri().path(), &refused, Duration::ZERO);
             return Either::Right(ready(Ok(refused)));
         }
         request.extensions_mut().insert(ConnectInfo(self.peer));

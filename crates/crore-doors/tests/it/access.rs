@@ -8,8 +8,10 @@ use std::time::Duration;
 use crore::core::Span;
 use crore::store::Memory;
 use crore::{Engine, block_on};
-use crore_doors::{Doors, Options, Scope, Secret, access, http, listen};
+use crore_api::{Scope, access};
+use crore_doors::{Doors, Options, listen};
 use crore_testkit::{FakeClock, eventually_async};
+use crore_wire::Secret;
 use crore_wire::api::tokens::{NewToken, Preset};
 use crore_wire::words::Period;
 use serde_json::{Value, json};
@@ -117,7 +119,7 @@ impl Call {
 
 /// All calls of the description.
 pub(crate) fn calls(doors: &Doors) -> Vec<Call> {
-    let document: Value = serde_json::from_str(&http::description(doors)).expect("a description");
+    let document: Value = serde_json::from_str(&doors.description()).expect("a description");
     let mut calls = Vec::new();
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for (method, call) in methods.as_object().expect("methods") {
@@ -387,7 +389,7 @@ async fn a_caller_for_whom_a_proxy_speaks_is_not_on_this_machine() {
         assert_eq!(send(server.address, 1, &ask(&[line])).await.status, 401, "{line}");
     }
     let mut options = Options::default();
-    options.access.insecure = true;
+    options.api.access.insecure = true;
     let open = Server::start_with(options, listen::Options::default()).await;
     let far = request("GET", "/v1/info", open.address, &["x-forwarded-for: 10.0.0.1"]);
     assert_eq!(send(open.address, 1, &far).await.status, 200, "the operator said so");

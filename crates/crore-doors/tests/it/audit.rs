@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crore::Engine;
-use crore_doors::audit::{self, Audit};
-use crore_doors::{Doors, Options, Scope, listen};
+use crore_api::Scope;
+use crore_api::audit::{self, Audit};
+use crore_doors::{Doors, Options, listen};
 use crore_testkit::eventually;
 use crore_wire::words::Size;
 use serde_json::{Value, json};
@@ -156,7 +157,7 @@ async fn a_log_that_cannot_be_written_is_counted_and_stops_nobody() {
     for n in 1..=2 {
         let pause = request("POST", "/v1/queues/x/pause", server.address, &[]);
         assert_eq!(send(server.address, 1, &pause).await.status, 200);
-        assert_eq!(server.doors.audit().lost(), n);
+        assert_eq!(server.doors.api().audit().lost(), n);
     }
 }
 

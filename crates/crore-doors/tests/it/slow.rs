@@ -64,7 +64,7 @@ async fn a_slow_head_and_an_idle_connection_are_closed() {
 
 #[tokio::test]
 async fn a_slow_body_is_given_up() {
-    let server = impatient(|options, _| options.body_time = short()).await;
+    let server = impatient(|options, _| options.api.body_time = short()).await;
     let head = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     for rest in ["content-length: 100\r\n\r\n{", "transfer-encoding: chunked\r\n\r\n1\r\n{\r\n"] {
         let mut stream = say(&server, format!("{head}{rest}").as_bytes()).await;
@@ -130,7 +130,7 @@ async fn there_are_no_more_connections_than_allowed() {
 
 #[tokio::test]
 async fn heads_and_bodies_have_a_largest_size() {
-    let server = impatient(|options, _| options.max_body = Size(1000)).await;
+    let server = impatient(|options, _| options.api.max_body = Size(1000)).await;
     let head = |name: &str, n: usize| {
         let value = "x".repeat(n);
         format!(

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crore::Engine;
-use crore_doors::access::Protection;
-use crore_doors::audit::{self, Audit};
+use crore_api::Scope;
+use crore_api::access::Protection;
+use crore_api::audit::{self, Audit};
 use crore_doors::tls::{self, Tls};
-use crore_doors::{Doors, Options, Scope, listen};
+use crore_doors::{Doors, Options, listen};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
     ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams,
@@ -268,7 +269,7 @@ async fn a_client_is_known_by_a_good_certificate_and_by_no_other() {
     let loaded = Tls::load(&tls).expect("good files").expect("TLS");
     assert_eq!(loaded.protection(), Protection::ClientCertificates);
     let mut doors = Options::default();
-    doors.access.certificate_scopes = vec![Scope::Read, Scope::Admin];
+    doors.api.access.certificate_scopes = vec![Scope::Read, Scope::Admin];
     let doors = Doors::audited(Engine::memory(), doors, audit);
     let server = Server::open(doors, listen::Options::default(), Some(loaded)).await;
     token(&server.engine, "closed", &[Scope::Push]).await;

@@ -199,7 +199,10 @@ async fn events_are_heard_as_they_happen_and_the_slow_are_told_what_they_missed(
 
 #[tokio::test]
 async fn too_many_listeners_are_refused_and_those_who_leave_make_room() {
-    let options = crore_doors::Options { max_listeners: 1, ..Default::default() };
+    let options = crore_doors::Options {
+        api: crore_api::Options { max_listeners: 1, ..Default::default() },
+        ..Default::default()
+    };
     let server = Server::start_with(options, Default::default()).await;
     let events = Events::open(&server, &listening("/v1/events")).await;
     let headers = [("accept", "text/event-stream")];

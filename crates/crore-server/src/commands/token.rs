@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, Subcommand};
 use crore::Engine;
-use crore_doors::access;
+use crore_api::access;
 use crore_wire::api::tokens::{NewToken, Preset, Scope};
 use crore_wire::words::Period;
 use hyper::Method;

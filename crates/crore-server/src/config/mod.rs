@@ -99,9 +99,11 @@ impl Config {
             jobber: self.jobber.options(),
             jobworkerp: self.jobworkerp.options(),
             outbound: self.outbound.options(listens),
-            access: self.access.options(self.listen.insecure),
-            backups: self.store.backups.clone(),
-            ..self.http.options()
+            api: crore_api::Options {
+                access: self.access.options(self.listen.insecure),
+                backups: self.store.backups.clone(),
+                ..self.http.options()
+            },
         }
     }
 }

@@ -12,8 +12,8 @@ mod zipkin;
 
 use std::time::Duration;
 
+use crore_api::telemetry::{Options, Span, Spans};
 use crore_doors::Doors;
-use crore_doors::telemetry::{Options, Span, Spans};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 

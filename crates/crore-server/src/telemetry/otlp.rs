@@ -1,8 +1,8 @@
 //! Spans as OTLP has them: `ExportTraceServiceRequest`, in protobuf. The numbers are those of
 //! `opentelemetry/proto/trace/v1/trace.proto`.
 
+use crore_api::telemetry::{Kind, Span};
 use crore_core::Time;
-use crore_doors::telemetry::{Kind, Span};
 
 use super::protobuf::Message;
 

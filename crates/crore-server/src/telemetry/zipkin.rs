@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crore_api::telemetry::{Kind, Span};
 use crore_core::Time;
-use crore_doors::telemetry::{Kind, Span};
 use serde::Serialize;
 
 /// All spans in one list.

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crore_doors::metrics::METRICS;
+use crore_api::metrics::METRICS;
 use crore_testkit::{Package, eventually, or_skip};
 use serde_json::{Value, json};
 

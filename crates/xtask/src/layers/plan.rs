@@ -60,9 +60,10 @@ pub(super) const ROOMS: &[Room] = &[
     Room { name: "crore-plugin",  uses: &[], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES, CHANCE] },
     Room { name: "crore-plugin-host", uses: &["crore-plugin", TESTS_ONLY], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES, CHANCE] },
     Room { name: "crore-runner",  uses: &["crore-core", "crore-wire", "crore-client", "crore-outbound", "crore-plugin-host", TESTS_ONLY], shuns: &[DRIVERS] },
-    Room { name: "crore-doors",   uses: &["crore-core", "crore", "crore-wire", "crore-outbound", TESTS_ONLY], shuns: &[DRIVERS] },
-    Room { name: "crore-ui",      uses: &["crore-core", "crore", TESTS_ONLY], shuns: &[DRIVERS] },
-    Room { name: "crore-server",  uses: &["crore-core", "crore-store", "crore-remote", "crore", "crore-plugin-host", "crore-runner", "crore-wire", "crore-client", "crore-outbound", "crore-doors", "crore-ui", TESTS_ONLY], shuns: &[DRIVERS] },
+    Room { name: "crore-api",     uses: &["crore-core", "crore", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
+    Room { name: "crore-doors",   uses: &["crore-core", "crore", "crore-wire", "crore-api", "crore-outbound", TESTS_ONLY], shuns: &[DRIVERS] },
+    Room { name: "crore-ui",      uses: &["crore-core", "crore-wire", "crore-api", TESTS_ONLY], shuns: &[DRIVERS] },
+    Room { name: "crore-server",  uses: &["crore-core", "crore-store", "crore-remote", "crore", "crore-plugin-host", "crore-runner", "crore-wire", "crore-client", "crore-outbound", "crore-api", "crore-doors", "crore-ui", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-testkit", uses: &["crore-core"], shuns: &[DRIVERS, PROTOCOLS] },
     Room { name: "crore-chaos",   uses: &["crore-core", "crore-store", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-peers",   uses: &["crore-client", TESTS_ONLY], shuns: &[DRIVERS] },
@@ -92,6 +93,17 @@ const CHANCE: &Family = &Family {
 /// The sources of the crates whose public signatures are ours alone.
 const OURS: &[&str] = &["crates/crore-core/src/", "crates/crore-store/src/", "crates/crore/src/"];
 
+/// The doors beside the native HTTP API.
+const OTHER_DOORS: &[&str] = &[
+    "crates/crore-doors/src/grpc/",
+    "crates/crore-doors/src/jobber/",
+    "crates/crore-doors/src/jobworkerp/",
+    "crates/crore-doors/src/lakh/",
+    "crates/crore-doors/src/lightjq/",
+    "crates/crore-doors/src/listen",
+    "crates/crore-doors/src/guard",
+];
+
 /// What the compiler's own checks cannot say.
 pub(super) const WORDS: &[Word] = &[
     Word {
@@ -108,6 +120,11 @@ pub(super) const WORDS: &[Word] = &[
             "crates/crore-store/tests/it/plain/",
         ]),
         reason: "only a store's sync hands out a `Committed`",
+    },
+    Word {
+        texts: &["crate::http::"],
+        place: Place::Not(OTHER_DOORS),
+        reason: "what several doors use stands in `crore-api`",
     },
 ];
 

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use crore::store::jobs::{Renew, Renewed};
 use crore::store::views::Note;
 use crore::{Engine, Error};
+use crore_api::Fault;
 use crore_core::{Code, Delivery, Job, JobId, Span};
 use crore_wire::grpc::v1;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -23,7 +24,6 @@ use super::looking::Looking;
 use super::session::Doing;
 use crate::Doors;
 use crate::bug::planted;
-use crate::http::Fault;
 
 /// How many of those things may be under way of which a worker is told nothing, before no more is read.
 const MOST_ASIDE: usize = 64;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crore::fetch::Fetch;
+use crore_api::params::names;
 use crore_core::{Code, Invalid, Span};
 use crore_wire::grpc::v1;
 
 use super::super::work::wanted;
-use crate::http::names;
 
 /// The most jobs that one worker runs at a time.
 const MOST_SLOTS: u32 = 10_000;

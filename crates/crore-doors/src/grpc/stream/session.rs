@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crore::finish::Finish;
 use crore::{Engine, Error};
+use crore_api::Fault;
 use crore_core::machine::Outcome;
 use crore_core::{Code, Job};
 use crore_wire::grpc::v1;
@@ -24,7 +25,6 @@ use super::at_work::Work;
 use super::enter::{Entered, enter};
 use super::hello::Hello;
 use crate::Doors;
-use crate::http::Fault;
 
 /// How long a stream may take to say hello.
 const HELLO_TIME: Duration = Duration::from_secs(10);

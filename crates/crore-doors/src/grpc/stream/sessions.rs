@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crore::Engine;
 use crore::watch::Changed;
+use crore_api::{ConnectedWorker, ConnectedWorkers};
 use crore_core::job::Ended;
-use crore_core::{Span, State, Time};
-use crore_wire::api::workers::WorkerStream;
+use crore_core::{Span, State};
 use tokio::time::{Instant, sleep_until};
 
 use super::desk::{Desk, Notice};
@@ -63,18 +63,21 @@ impl Sessions {
             sessions.remove(incarnation);
         }
     }
+}
 
-    /// All of them, by name, each with when it is forgotten if its stream is over.
-    pub(crate) fn present(&self) -> Vec<(String, WorkerStream, Option<Time>)> {
+impl ConnectedWorkers for Sessions {
+    fn list(&self) -> Vec<ConnectedWorker> {
         let sessions = self.lock();
-        let present = sessions.iter().map(|(incarnation, desk)| {
-            (desk.worker.to_string(), desk.shown(incarnation), desk.until())
+        let connected = sessions.iter().map(|(incarnation, desk)| ConnectedWorker {
+            name: desk.worker.to_string(),
+            stream: desk.shown(incarnation),
+            until: desk.until(),
         });
-        present.collect()
+        connected.collect()
     }
 
     /// Something became of a job: if it runs with a stream, its worker may have to know.
-    pub(crate) fn changed(&self, change: &Changed<'_>) {
+    fn changed(&self, change: &Changed<'_>) {
         let (id, delivery) = (change.job.id, change.job.live.delivery);
         let notice = match (change.ended, change.state) {
             (Some(Ended::Lapsed | Ended::TimedOut), _) => Notice::Lost(id, delivery),

@@ -4,14 +4,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crore::Engine;
 use crore::store::registry::Value;
-use crore_core::{Delivery, JobId, Name, Span};
+use crore::watch::Watch;
+use crore_api::telemetry;
+use crore_core::{Delivery, Job, JobId, Name, Span};
 use crore_outbound::Outbound;
+use http::HeaderMap;
 use tokio::sync::Notify;
 
 use super::options::Options;
 use super::registered::Registered;
 use super::roster::{Patience, Roster};
-use crate::sight::Sight;
 
 /// How many workers there may be.
 const MOST: usize = 10_000;
@@ -29,7 +31,8 @@ pub(super) struct Shared {
     pub(super) engine: Engine,
     pub(super) outbound: Outbound,
     pub(super) options: Options,
-    pub(super) sight: Arc<Sight>,
+    /// Knows the trace context of a run; without it, that of the push is sent.
+    observer: Option<Arc<dyn Watch>>,
     roster: Mutex<Roster>,
     /// Somebody may be free who was not.
     pub(super) changed: Notify,
@@ -38,15 +41,15 @@ pub(super) struct Shared {
 impl Handle {
     /// The door's end of a loop that does not run yet.
     pub fn new(engine: Engine, outbound: Outbound, options: Options) -> Self {
-        Self::seen(engine, outbound, options, Arc::default())
+        Self::observed(engine, outbound, options, None)
     }
 
-    /// The same; who sees what happens to jobs says which trace context goes with each.
-    pub(crate) fn seen(
+    /// The same with an observer, which knows the trace context of each run.
+    pub fn observed(
         engine: Engine,
         outbound: Outbound,
         options: Options,
-        sight: Arc<Sight>,
+        observer: Option<Arc<dyn Watch>>,
     ) -> Self {
         let patience = Patience {
             first: options.rest.0.into(),
@@ -54,7 +57,7 @@ impl Handle {
             gone_after: options.gone_after.0.into(),
         };
         let (roster, changed) = (Mutex::new(Roster::new(patience)), Notify::new());
-        Self { shared: Arc::new(Shared { engine, outbound, options, sight, roster, changed }) }
+        Self { shared: Arc::new(Shared { engine, outbound, options, observer, roster, changed }) }
     }
 
     /// The addresses that crore may call.
@@ -106,6 +109,15 @@ impl Handle {
 }
 
 impl Shared {
+    /// The trace context of a run, as headers.
+    pub(super) fn trace_headers(&self, job: &Job) -> HeaderMap {
+        let context = match &self.observer {
+            Some(observer) => observer.trace_of(job),
+            None => job.spec.trace.as_deref().map(ToOwned::to_owned),
+        };
+        context.map(|context| telemetry::headers(&context)).unwrap_or_default()
+    }
+
     pub(super) fn roster(&self) -> MutexGuard<'_, Roster> {
         self.roster.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -24,7 +24,7 @@ impl Shared {
         job: Job,
         over: oneshot::Receiver<()>,
     ) {
-        let trace = self.sight.trace_headers(&job);
+        let trace = self.trace_headers(&job);
         let told = exchange::tell(&self.outbound, &target, &job, trace, &self.options.secrets);
         // A run without a timeout is ended by its lease.
         let limit = job.spec.timeout.or(job.spec.lease).unwrap_or(DEFAULT_LEASE);

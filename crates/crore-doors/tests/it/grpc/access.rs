@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use crore::Engine;
-use crore_doors::audit::{self, Audit};
+use crore_api::Scope;
+use crore_api::audit::{self, Audit};
 use crore_doors::tls;
-use crore_doors::{Doors, Options, Scope, Secret, listen};
+use crore_doors::{Doors, Options, listen};
+use crore_wire::Secret;
 use crore_wire::api::tokens::Preset;
 use crore_wire::grpc::v1;
 use crore_wire::grpc::v1::admin_client::AdminClient;

@@ -178,7 +178,10 @@ async fn headers_that_mean_nothing_are_refused_or_let_be() {
 
 #[tokio::test]
 async fn a_message_is_as_large_as_a_body_may_be_and_no_larger() {
-    let options = Options { max_body: Size(64 << 10), ..Options::default() };
+    let options = Options {
+        api: crore_api::Options { max_body: Size(64 << 10), ..Default::default() },
+        ..Options::default()
+    };
     let server = Server::start_with(options, listen::Options::default()).await;
     let mut client = jobs(&server).await;
     let sized = |n: usize| v1::PushRequest {

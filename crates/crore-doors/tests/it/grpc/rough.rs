@@ -164,7 +164,10 @@ async fn what_was_not_sent_to_a_worker_that_leaves_is_given_to_others_as_if_it_n
 #[tokio::test]
 async fn a_message_that_does_not_come_is_not_waited_for_and_a_stream_is() {
     let body_time = Period(Span::from_millis(100));
-    let options = Options { body_time, ..Options::default() };
+    let options = Options {
+        api: crore_api::Options { body_time, ..Default::default() },
+        ..Options::default()
+    };
     let server = Server::start_with(options, listen::Options::default()).await;
     let mut frames = Frames::open(&server, &[]).await;
     let half = &framed(&v1::PushRequest { jobs: vec![job("mail")], ..Default::default() })[..7];

@@ -1,6 +1,7 @@
 //! What tools ask: which calls there are, and whether the server can be used.
 
-use crore_doors::{Options, Scope, grpc, listen};
+use crore_api::Scope;
+use crore_doors::{Options, grpc, listen};
 use futures_util::stream::iter;
 use prost::Message;
 use prost_types::FileDescriptorProto;

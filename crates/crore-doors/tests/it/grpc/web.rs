@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use crore_doors::{Options, Scope, grpc, listen};
+use crore_api::Scope;
+use crore_doors::{Options, grpc, listen};
 use crore_wire::grpc::v1;
 use http::Version;
 use prost::Message;

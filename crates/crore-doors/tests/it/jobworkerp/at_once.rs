@@ -24,7 +24,7 @@ async fn update(stage: &Stage, id: i64, data: WorkerData) -> Result<bool, Status
 fn meanwhile(stage: &Stage, times: usize, does: impl Fn(&Engine) + Send + Sync + 'static) {
     let (engine, left) = (stage.server.engine.clone(), AtomicUsize::new(times));
     let one_less = |left: usize| left.checked_sub(1);
-    stage.server.doors.check_handlers(move |_| {
+    stage.server.doors.api().check_handlers(move |_| {
         if left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
             does(&engine);
         }

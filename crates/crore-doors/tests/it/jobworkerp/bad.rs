@@ -1,6 +1,6 @@
 //! What is wrong in a call is said in its status, the connection goes on, and nothing is there that was not.
 
-use crore_doors::Scope;
+use crore_api::Scope;
 use http::Version;
 use tonic::Code;
 

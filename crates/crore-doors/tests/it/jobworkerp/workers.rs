@@ -193,7 +193,7 @@ async fn what_the_storage_forbade_there_is_good_here() {
 #[tokio::test]
 async fn whoever_knows_the_runners_is_asked_and_heard_in_the_words_of_jobworkerp() {
     let stage = Stage::start().await;
-    stage.server.doors.check_handlers(|handler| match handler.settings["program"].as_str() {
+    stage.server.doors.api().check_handlers(|handler| match handler.settings["program"].as_str() {
         Some("ls") => Ok(()),
         _ => {
             let why = "`rm` is not allowed: `runners.command.programs`";

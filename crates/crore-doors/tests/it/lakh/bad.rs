@@ -1,7 +1,7 @@
 //! What is wrong, and what is answered.
 
+use crore_api::access;
 use crore_core::State;
-use crore_doors::access;
 use crore_wire::api::tokens::{NewToken, Preset};
 use crore_wire::grpc::lakh::job::ExecutionTime;
 use crore_wire::grpc::lakh::{Job, JobResult};
@@ -196,6 +196,6 @@ async fn each_call_needs_its_scope() {
     assert_eq!(call(Some(worker.reveal()), "Work").await, Code::PermissionDenied);
     assert_eq!(call(Some(worker.reveal()), "Join").await, Code::Ok);
     let dead = call(Some(producer.reveal()), "GetDeadJobs").await;
-    let reads = crore_doors::Scopes::from(Preset::Producer).has(crore_doors::Scope::Read);
+    let reads = crore_api::Scopes::from(Preset::Producer).has(crore_api::Scope::Read);
     assert_eq!(dead, if reads { Code::Ok } else { Code::PermissionDenied });
 }

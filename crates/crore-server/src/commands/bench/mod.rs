@@ -29,7 +29,7 @@ mod times;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crore_doors::metrics::Process;
+use crore_api::metrics::Process;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 

@@ -1,7 +1,7 @@
 //! What a run has shown: one document for programs, a page for people. The names of its fields are part of the
 //! interface.
 
-use crore_doors::metrics::Process;
+use crore_api::metrics::Process;
 use crore_wire::api::info::Info;
 use serde::Serialize;
 

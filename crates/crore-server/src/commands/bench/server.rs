@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use crore_doors::metrics::Process;
+use crore_api::metrics::Process;
 use crore_wire::api::info::Info;
 use serde_json::{Value, json};
 use tokio::time::Instant;

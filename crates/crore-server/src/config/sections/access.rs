@@ -1,5 +1,5 @@
-use crore_doors::Scope;
-use crore_doors::access;
+use crore_api::Scope;
+use crore_api::access;
 
 use crate::config::section::section;
 use crate::config::setting::{Given, Setting, Shape};

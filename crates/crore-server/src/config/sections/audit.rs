@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use crore_doors::audit;
+use crore_api::audit;
 use crore_wire::words;
 
 use crate::config::section::section;

@@ -19,14 +19,14 @@ section! {
 }
 
 impl Http {
-    /// How the doors are set up.
-    pub(crate) fn options(&self) -> crore_doors::Options {
-        crore_doors::Options {
+    /// The options of the API.
+    pub(crate) fn options(&self) -> crore_api::Options {
+        crore_api::Options {
             max_body: words::Size(self.max_body.0),
             body_time: Period(self.body_time),
             max_wait: Period(self.max_wait),
             max_listeners: usize::try_from(self.max_listeners).unwrap_or(usize::MAX),
-            ..crore_doors::Options::default()
+            ..crore_api::Options::default()
         }
     }
 }

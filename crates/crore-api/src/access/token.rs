@@ -1,0 +1,255 @@
+//! One token: its text, and what is kept of it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use crore_core::{Name, Time};
+use crore_wire::Secret;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::Error;
+use crate::scope::{Scope, Scopes};
+
+/// What every token begins with, so that one that leaked is found.
+const PREFIX: &str = "crore_";
+/// The characters of the public part.
+const ID: usize = 12;
+/// The characters of the secret part: more than 32 random bytes.
+const SECRET: usize = 43;
+/// The characters of both parts.
+const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// What is kept of a token. It is enough to know the token by, and not to make it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// Its public part.
+    pub id: Name,
+    /// Who it is for.
+    pub name: Name,
+    /// What its bearer may do.
+    pub scopes: Scopes,
+    /// When it was made.
+    pub created_at: Time,
+    /// From when on it is good for nothing.
+    pub expires_at: Option<Time>,
+    hash: Hash,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hash([u8; 32]);
+
+impl std::fmt::Debug for Hash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Hash {
+    /// What no token hashes to, to compare with when there is none.
+    pub(super) const NONE: Self = Self([0; 32]);
+
+    fn of(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).into())
+    }
+}
+
+/// The form in which a token is stored. A change of it is another `version`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    version: u8,
+    name: Name,
+    scopes: Vec<Scope>,
+    hash: String,
+    created_at: Time,
+    expires_at: Option<Time>,
+}
+
+const VERSION: u8 = 1;
+
+impl Token {
+    /// A new token, and its text, which is kept nowhere.
+    pub(super) fn mint(
+        name: Name,
+        scopes: Scopes,
+        created_at: Time,
+        expires_at: Option<Time>,
+    ) -> Result<(Self, Secret), Error> {
+        let id = random::<ID>()?;
+        let text = format!("{PREFIX}{id}_{}", random::<SECRET>()?);
+        let (id, hash) = (Name::new("token", &id)?, Hash::of(&text));
+        Ok((Self { id, name, scopes, created_at, expires_at, hash }, Secret::new(text)))
+    }
+
+    /// As it is stored.
+    pub(super) fn stored(&self) -> String {
+        let stored = Stored {
+            version: VERSION,
+            name: self.name.clone(),
+            scopes: self.scopes.iter().collect(),
+            hash: URL_SAFE_NO_PAD.encode(self.hash.0),
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+        };
+        serde_json::to_string(&stored).unwrap_or_default()
+    }
+
+    /// From what was stored; `None`: it is not understood.
+    pub(super) fn read(id: Name, stored: &str) -> Option<Self> {
+        let stored: Stored = serde_json::from_str(stored).ok()?;
+        let hash = URL_SAFE_NO_PAD.decode(&stored.hash).ok()?;
+        Some(Self {
+            id,
+            name: stored.name,
+            scopes: stored.scopes.into_iter().collect(),
+            created_at: stored.created_at,
+            expires_at: stored.expires_at,
+            hash: Hash(hash.try_into().ok()?),
+        })
+        .filter(|_| stored.version == VERSION)
+    }
+
+    pub(super) const fn hash(&self) -> &Hash {
+        &self.hash
+    }
+
+    /// Whether it is still good for something.
+    pub(super) fn is_valid(&self, now: Time) -> bool {
+        self.expires_at.is_none_or(|at| now < at)
+    }
+}
+
+/// A text that has the form of a token.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Presented<'a> {
+    pub(super) id: &'a str,
+    text: &'a str,
+}
+
+impl<'a> Presented<'a> {
+    /// `None`: no token looks like that.
+    pub(super) fn read(text: &'a str) -> Option<Self> {
+        let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
+        let is_made_of = |part: &str, n| {
+            part.len() == n && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        (is_made_of(id, ID) && is_made_of(secret, SECRET)).then_some(Self { id, text })
+    }
+
+    /// Whether this is the token that hashes so. It takes the same time either way.
+    pub(super) fn is(self, hash: &Hash) -> bool {
+        Hash::of(self.text).0.ct_eq(&hash.0).into()
+    }
+}
+
+/// The same text without the secret parts of tokens that stand in it between other characters.
+pub fn redacted(text: &str) -> String {
+    let mut out = String::new();
+    for part in text.split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
+        let end = part.trim_end_matches(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        match end.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_')) {
+            Some((id, _)) => {
+                out.push_str(PREFIX);
+                out.push_str(id);
+                out.push_str("_***");
+                out.extend(part.strip_prefix(end));
+            }
+            None => out.push_str(part),
+        }
+    }
+    out
+}
+
+/// Characters that nobody can guess, each as likely as any other.
+pub fn random<const N: usize>() -> Result<String, Error> {
+    let mut text = String::with_capacity(N);
+    while text.len() < N {
+        let mut bytes = [0; 64];
+        getrandom::fill(&mut bytes).map_err(|_| Error::NoRandomness)?;
+        // 248 is the greatest multiple of 62 that a byte holds.
+        let fair = bytes.iter().filter(|byte| **byte < 248);
+        let letters = fair.filter_map(|byte| LETTERS.get(usize::from(byte % 62)));
+        text.extend(letters.take(N - text.len()).map(|letter| char::from(*letter)));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+#[expect(clippy::expect_used, reason = "a test panics, and says why")]
+mod tests {
+    use super::*;
+
+    fn minted() -> (Token, Secret) {
+        let name = Name::new("name", "mailer").expect("a name");
+        let scopes = [Scope::Push, Scope::Read].into_iter().collect();
+        let now = Time::from_millis(1000);
+        Token::mint(name, scopes, now, Some(Time::from_millis(2000))).expect("minted")
+    }
+
+    #[test]
+    fn a_token_is_known_by_its_text_alone_and_stored_without_it() {
+        let ((token, secret), (other, _)) = (minted(), minted());
+        let presented = Presented::read(secret.reveal()).expect("the form of a token");
+        assert_eq!(presented.id, token.id.as_str());
+        assert!(presented.is(token.hash()) && !presented.is(other.hash()));
+        let stored = token.stored();
+        let (_, hidden) = secret.reveal().rsplit_once('_').expect("two parts");
+        assert!(!stored.contains(hidden) && !format!("{token:?} {secret:?}").contains(hidden));
+        assert_eq!(Token::read(token.id.clone(), &stored), Some(token));
+    }
+
+    #[test]
+    fn a_stored_token_keeps_its_form() {
+        let id = Name::new("token", "abcdefghijkl").expect("a name");
+        let stored = r#"{"version":1,"name":"mailer","scopes":["push","operate"],
+            "hash":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE","created_at":1000,"expires_at":null}"#;
+        let token = Token::read(id.clone(), stored).expect("version 1 is read for ever");
+        assert_eq!(token.hash, Hash([1; 32]));
+        assert_eq!(token.scopes.iter().collect::<Vec<_>>(), [Scope::Push, Scope::Operate]);
+        assert_eq!(
+            Token::read(id.clone(), &stored.replace("\"version\":1", "\"version\":2")),
+            None
+        );
+        assert_eq!(Token::read(id, "{}"), None);
+    }
+
+    #[test]
+    fn a_token_is_valid_until_it_expires() {
+        let (token, _) = minted();
+        assert!(
+            token.is_valid(Time::from_millis(1999)) && !token.is_valid(Time::from_millis(2000))
+        );
+    }
+
+    #[test]
+    fn what_is_not_a_token_has_not_its_form() {
+        let (_, secret) = minted();
+        let text = secret.reveal();
+        let long = "x".repeat(1 << 20);
+        let space = format!(" {text}");
+        let other = format!("{text}0");
+        for text in ["", "crore_", "crore__", &text[1..], &space, &other, &long, "crore_ä_ö"] {
+            assert!(Presented::read(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_cut_out_of_texts() {
+        let (token, secret) = minted();
+        let text = format!("/v1/tokens/{}/x?{}&a", secret.reveal(), secret.reveal());
+        let id = &token.id;
+        let shown = format!("/v1/tokens/crore_{id}_***/x?crore_{id}_***&a");
+        assert_eq!(redacted(&text), shown);
+        assert_eq!(redacted("/v1/jobs/crore_x/ä"), "/v1/jobs/crore_x/ä");
+    }
+
+    #[test]
+    fn random_texts_are_long_and_differ() {
+        let texts: std::collections::BTreeSet<_> =
+            (0..1000).map(|_| random::<ID>().expect("random")).collect();
+        assert_eq!(texts.len(), 1000);
+        let used: std::collections::BTreeSet<_> =
+            texts.iter().flat_map(|text| text.bytes()).collect();
+        assert_eq!(used.len(), LETTERS.len(), "every character is used");
+    }
+}

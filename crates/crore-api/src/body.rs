@@ -1,0 +1,81 @@
+//! Bodies of requests, held to their caps.
+
+use axum::body::Body as Incoming;
+use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
+use crore_core::Code;
+use crore_wire::Format;
+use crore_wire::words::Period;
+use http::HeaderMap;
+use http_body::Body as _;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use crate::negotiation::content_type;
+use crate::{Api, Fault};
+
+/// A body and its encoding, not read yet.
+#[derive(Debug)]
+pub struct RawBody {
+    /// The encoding.
+    pub format: Format,
+    /// The bytes.
+    pub bytes: Bytes,
+    /// The headers of the request.
+    pub headers: HeaderMap,
+}
+
+impl FromRequest<Api> for RawBody {
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Fault> {
+        let (parts, body) = request.into_parts();
+        let needed = || Fault::new(Code::MediaType, "the header `content-type` is missing");
+        let format = content_type(&parts.headers)?.ok_or_else(needed)?;
+        let bytes = collect(body, api).await?;
+        Ok(Self { format, bytes, headers: parts.headers })
+    }
+}
+
+/// A body that was read.
+#[derive(Debug)]
+pub struct Decoded<T> {
+    /// The encoding.
+    pub format: Format,
+    /// The value.
+    pub value: T,
+}
+
+impl<T: DeserializeOwned> FromRequest<Api> for Decoded<T> {
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Fault> {
+        let RawBody { format, bytes, .. } = RawBody::from_request(request, api).await?;
+        Ok(Self { format, value: format.decode(&bytes)? })
+    }
+}
+
+/// The whole body, if it is small and fast enough.
+pub async fn collect(body: Incoming, api: &Api) -> Result<Bytes, Fault> {
+    let options = api.options();
+    let most = usize::try_from(options.max_body.0).unwrap_or(usize::MAX);
+    let too_large = || {
+        let most = options.max_body;
+        Fault::new(Code::BodyTooLarge, format!("a body has at most {most}"))
+    };
+    if body.size_hint().lower() > options.max_body.0 {
+        return Err(too_large());
+    }
+    let collected = timeout(options.body_time.0.into(), Limited::new(body, most).collect()).await;
+    match collected {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(_)) => Err(Fault::new(Code::Malformed, "the body ended before its end")),
+        Err(_) => {
+            let Period(time) = options.body_time;
+            let detail = format!("the body did not arrive within {}", Period(time));
+            Err(Fault::new(Code::TooSlow, detail))
+        }
+    }
+}

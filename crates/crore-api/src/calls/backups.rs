@@ -1,0 +1,84 @@
+//! Backups: copies of the store, made while it is used.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crore::Engine;
+use crore_core::code::excerpt;
+use crore_core::{Code, Invalid, Name};
+use crore_wire::api::backups::Backup;
+use tokio::task::spawn_blocking;
+
+use crate::{Api, Fault};
+
+impl Api {
+    /// Copies the store into the directory for backups, under a new name. The answer comes when the copy is durable.
+    pub async fn create_backup(&self, name: &str) -> Result<Backup, Fault> {
+        check(name)?;
+        let Some(dir) = self.options().backups.clone() else {
+            let detail = "this server has no directory for backups; `store.backups` names one";
+            return Err(Fault::new(Code::Refused, detail));
+        };
+        let (engine, name) = (self.engine().clone(), name.to_owned());
+        let copied = spawn_blocking(move || copy(&engine, &dir, &name)).await;
+        copied.map_err(|_| Fault::new(Code::Unavailable, "the backup was not made"))?
+    }
+}
+
+/// Refuses a name that could lead out of the directory.
+fn check(name: &str) -> Result<(), Invalid> {
+    Name::new("name", name)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if name.starts_with('.') || !name.chars().all(is_plain) {
+        let why = format!(
+            "`{}` is no name for a backup: letters, digits, `.`, `-` and `_` are, and no `.` at the start",
+            excerpt(name)
+        );
+        return Err(Invalid::new(Code::Malformed, "name", why));
+    }
+    Ok(())
+}
+
+/// Makes the copy; what a failed one leaves is removed.
+fn copy(engine: &Engine, dir: &Path, name: &str) -> Result<Backup, Fault> {
+    let to = dir.join(name);
+    // The directory is created here, so that an existing one is never touched.
+    let ready = fs::create_dir_all(dir).and_then(|()| fs::create_dir(&to));
+    ready.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Fault::new(Code::Refused, format!("`{name}` is there already")),
+        _ => {
+            tracing::error!(%error, dir = %dir.display(), "no backup can be made");
+            Fault::new(Code::Unavailable, "the directory for backups cannot be written")
+        }
+    })?;
+    match engine.backup(&to) {
+        Ok(made) => {
+            let (name, commit) = (name.to_owned(), made.commit);
+            Ok(Backup { name, bytes: made.bytes, segments: made.segments, commit })
+        }
+        Err(error) => {
+            let why: &dyn std::error::Error = &error;
+            tracing::error!(error = why, name, "a backup was not made");
+            // A partial copy that cannot be removed does not open as a store.
+            let _ = fs::remove_dir_all(&to);
+            Err(error.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_in_its_directory() {
+        for good in ["a", "2026-11-15", "nightly_3.copy", "-"] {
+            assert!(check(good).is_ok(), "{good}");
+        }
+        let long = "x".repeat(256);
+        for bad in ["", ".", "..", ".hidden", "a/b", "../a", "/etc", "a b", "a\0", "é", &long] {
+            assert!(check(bad).is_err_and(|invalid| invalid.field == "name"), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The calls of the API: typed functions of [`Api`](crate::Api), one file for each resource.
+//!
+//! A call takes and gives types of the engine where they hold payloads, and the structures of the native API
+//! (`crore_wire::api`) otherwise. It checks what the engine does not know (pages, cursors, counts), and every error is
+//! a [`Fault`](crate::Fault).
+
+mod acts;
+mod backups;
+mod events;
+mod groups;
+mod handlers;
+mod idempotency;
+mod info;
+mod jobs;
+mod limits;
+mod notes;
+mod push;
+mod queues;
+mod results;
+mod schedules;
+mod stats;
+mod tokens;
+mod work;
+mod workers;
+
+pub use acts::{BulkAct, BulkStep, change};
+pub use events::{Seat, Subscription, event};
+pub use handlers::{HandlerList, HandlerView};
+pub use idempotency::IdempotencyKey;
+pub(crate) use idempotency::KeyMemory;
+pub use jobs::JobPage;
+pub use push::{broken, pushed, pushed_answer, refused_answer, unreadable_job};
+pub use schedules::ScheduleView;

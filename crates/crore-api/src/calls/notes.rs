@@ -1,0 +1,50 @@
+//! Notes of running deliveries: progress and log lines.
+
+use std::sync::Arc;
+
+use crore::store::views::Note;
+use crore_core::{Code, Invalid, JobId, Time};
+use crore_wire::api::notes::{HowFar, Line, NewNote, NewNotes, Noted, Notes};
+use crore_wire::words::Moment;
+
+use crate::{Api, Fault};
+
+impl Api {
+    /// Stores notes of running deliveries.
+    pub async fn add_notes(&self, notes: NewNotes) -> Result<Noted, Fault> {
+        let notes = notes.notes.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let kept = self.engine().note(notes).await?;
+        Ok(Noted { kept })
+    }
+
+    /// The newest progress and the newest log lines of a job.
+    pub async fn get_notes(&self, id: JobId) -> Result<Notes, Fault> {
+        let notes = self.engine().notes(id).await?;
+        if notes == Default::default() {
+            // A job without notes is not the same as no job.
+            self.get_job(id).await?;
+        }
+        let progress = notes.progress.map(|(at, percent, text)| HowFar {
+            at: Moment(at),
+            percent,
+            text: text.to_string(),
+        });
+        let line = |(at, text): (Time, Arc<str>)| Line { at: Moment(at), text: text.to_string() };
+        Ok(Notes { progress, lines: notes.lines.into_iter().map(line).collect() })
+    }
+}
+
+fn read((n, note): (usize, NewNote)) -> Result<Note, Invalid> {
+    let NewNote { id, delivery, percent, text } = note;
+    let (id, delivery) = (id.into(), delivery.into());
+    match (percent, text) {
+        (Some(percent), text) => {
+            Ok(Note::Progress { id, delivery, percent, text: text.unwrap_or_default().into() })
+        }
+        (None, Some(text)) => Ok(Note::Line { id, delivery, text: text.into() }),
+        (None, None) => {
+            let field = format!("notes[{n}]");
+            Err(Invalid::new(Code::Malformed, field, "needs a `percent`, a `text`, or both"))
+        }
+    }
+}

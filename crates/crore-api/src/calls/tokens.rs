@@ -1,0 +1,44 @@
+//! Access tokens.
+
+use crore_core::Name;
+use crore_wire::Secret;
+use crore_wire::api::tokens::{NewToken, Token as Shown, Tokens};
+use crore_wire::words::Moment;
+
+use crate::access::{self, Token};
+use crate::{Api, Fault};
+
+impl From<&Token> for Shown {
+    fn from(token: &Token) -> Self {
+        Self {
+            id: token.id.to_string(),
+            name: token.name.to_string(),
+            scopes: token.scopes.iter().collect(),
+            created_at: Moment(token.created_at),
+            expires_at: token.expires_at.map(Moment),
+        }
+    }
+}
+
+impl Api {
+    /// All tokens, without their secrets.
+    pub async fn list_tokens(&self) -> Result<Tokens, Fault> {
+        let tokens = access::list(self.engine()).await?;
+        Ok(Tokens { tokens: tokens.iter().map(Into::into).collect() })
+    }
+
+    /// Creates a token. Its secret is returned here and never again.
+    pub async fn create_token(&self, ask: &NewToken) -> Result<(Token, Secret), Fault> {
+        let made = access::create(self.engine(), ask).await;
+        // Also after an error: the token may be stored.
+        self.access().changed();
+        Ok(made?)
+    }
+
+    /// Revokes a token, by its id or its name. Calls in progress go on.
+    pub async fn delete_token(&self, id: &Name) -> Result<Token, Fault> {
+        let removed = access::remove(self.engine(), id.as_str()).await;
+        self.access().changed();
+        removed?.ok_or_else(|| Fault::missing(format!("token `{id}`")))
+    }
+}

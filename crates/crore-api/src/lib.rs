@@ -1,0 +1,38 @@
+//! What all doors of crore share.
+//!
+//! [`Api`] holds an engine and answers the calls of the native API as typed functions ([`calls`]); a door decodes a
+//! request, makes one call and encodes the answer. Around that stand [`access`] (tokens and scopes), [`admission`]
+//! (the one middleware through which every call passes), the [`audit`] log, [`Fault`] (an error as an answer, in HTTP and in [`grpc`]),
+//! content [`negotiation`], [`body`] and [`params`] extraction, [`metrics`] and [`telemetry`].
+//!
+//! The crate listens nowhere and knows no protocol but the HTTP request that every door begins with.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![cfg_attr(test, expect(clippy::expect_used, reason = "a test panics, and says why"))]
+
+pub mod access;
+pub mod admission;
+mod api;
+pub mod audit;
+pub mod body;
+mod bug;
+pub mod calls;
+mod cursor;
+mod fault;
+pub mod grpc;
+pub mod metrics;
+pub mod middleware;
+pub mod negotiation;
+mod observer;
+pub mod params;
+pub mod request_log;
+mod scope;
+mod status;
+pub mod telemetry;
+
+pub use api::{Api, ConnectedWorker, ConnectedWorkers, Options, Setup};
+pub use fault::{Fault, in_format};
+pub use observer::Observer;
+pub use scope::{Scope, Scopes};
+pub use status::status;

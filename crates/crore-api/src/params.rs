@@ -1,0 +1,78 @@
+//! Parameters of the path and the query.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use crore_core::{GroupId, Invalid, JobId, Name};
+use crore_wire::api::Id;
+use crore_wire::encoding::{invalid, located};
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use crate::Fault;
+
+/// The query parameters.
+#[derive(Debug)]
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
+        let query = parts.uri.query().unwrap_or_default();
+        match serde_urlencoded::from_str(query) {
+            Ok(value) => Ok(Self(value)),
+            Err(error) => {
+                let reader =
+                    serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
+                let (path, message) = located::<T, _>(reader);
+                let message = message.unwrap_or_else(|| error.to_string());
+                Err(invalid(&path, &message).into())
+            }
+        }
+    }
+}
+
+/// The parameter of the path: a name or an id.
+#[derive(Debug)]
+pub struct PathParam(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathParam {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Fault> {
+        let nothing = || Fault::missing("what this address names");
+        let params =
+            RawPathParams::from_request_parts(parts, state).await.map_err(|_| nothing())?;
+        params.iter().next().map(|(_, text)| Self(text.to_owned())).ok_or_else(nothing)
+    }
+}
+
+impl PathParam {
+    /// The id of a job. A text that is no id is a job that does not exist.
+    pub fn job(&self) -> Result<JobId, Fault> {
+        self.0.parse::<Id>().map(Into::into).map_err(|_| Fault::missing("this job"))
+    }
+
+    /// The id of a group.
+    pub fn group(&self) -> Result<GroupId, Fault> {
+        self.0.parse::<Id>().map(Into::into).map_err(|_| Fault::missing("this group"))
+    }
+
+    /// The name of a resource.
+    pub fn name(&self, what: &str) -> Result<Name, Fault> {
+        Ok(Name::new(what, &self.0)?)
+    }
+}
+
+/// A name that may be absent.
+pub fn optional_name(field: &str, text: Option<&str>) -> Result<Option<Name>, Fault> {
+    Ok(text.map(|text| Name::new(field, text)).transpose()?)
+}
+
+/// A list of names.
+pub fn names(field: &str, texts: &[String]) -> Result<Vec<Name>, Invalid> {
+    let name = |(n, text): (usize, &String)| {
+        Name::new(field, text)
+            .map_err(|invalid| Invalid { field: format!("{field}[{n}]"), ..invalid })
+    };
+    texts.iter().enumerate().map(name).collect()
+}
