@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crore_testkit::history::{Op, Pending};
 use crore_testkit::{Dice, Error};
+use tokio::net::TcpSocket;
 
 use super::QUEUE;
 use super::report::Due;
@@ -22,6 +23,8 @@ pub(crate) struct Worker {
     name: String,
     pub(super) desk: Arc<Desk>,
     pub(super) address: SocketAddr,
+    /// Holds the port while nothing listens there: a server that restarts must not be given it.
+    _port: TcpSocket,
     inner: Mutex<Inner>,
 }
 
@@ -46,9 +49,12 @@ pub(super) struct Inner {
 impl Worker {
     pub(super) fn new(name: String, desk: &Arc<Desk>, dice: Dice) -> Result<Arc<Self>, Error> {
         let failed = |error| Error::Failed(format!("a push worker has no port: {error}"));
-        let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+        let port = TcpSocket::new_v4().map_err(failed)?;
+        port.set_reuseaddr(true).map_err(failed)?;
+        port.bind(SocketAddr::from(([127, 0, 0, 1], 0))).map_err(failed)?;
+        let address = port.local_addr().map_err(failed)?;
+        let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
         let inner = Inner {
             dice,
             honest: false,
@@ -59,7 +65,7 @@ impl Worker {
             due: VecDeque::new(),
         };
         let desk = Arc::clone(desk);
-        Ok(Arc::new(Self { name, desk, address, inner: Mutex::new(inner) }))
+        Ok(Arc::new(Self { name, desk, address, _port: port, inner: Mutex::new(inner) }))
     }
 
     pub(super) fn name(&self) -> &str {
@@ -122,5 +128,24 @@ impl Worker {
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_worker_that_hangs_up_keeps_its_port() {
+        let desk = Arc::new(Desk::new(crate::harm::Harm::Fill));
+        let worker = Worker::new("w".to_owned(), &desk, Dice(1)).expect("a worker");
+        worker.hang_up();
+        let refused = std::net::TcpStream::connect(worker.address).expect_err("nothing listens");
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        let other = TcpSocket::new_v4().expect("a socket");
+        let taken = other.bind(worker.address).expect_err("the port is held");
+        assert_eq!(taken.kind(), ErrorKind::AddrInUse);
     }
 }
