@@ -15,8 +15,6 @@ mod durable;
 mod examine;
 mod fill;
 mod frame;
-#[cfg(feature = "conformance")]
-pub mod fuzz;
 mod gaps;
 mod hint;
 mod inner;
