@@ -1,57 +1,60 @@
-//! Showing what is in the files, for people.
+//! `show`: lists the segments and frames of a closed store.
 
-use super::disk::Disk;
-use super::examine::records;
-use super::recover::unavailable;
-use super::scan;
-use super::segment;
-use super::survey::{Frame, Seen, Survey};
+use super::contents::records;
+use super::files::{Frame, SegmentFile, StoreFiles};
 use crate::Error;
+use crate::embedded::disk::Disk;
+use crate::embedded::recover::unavailable;
+use crate::embedded::scan;
+use crate::embedded::segment;
 
-/// What records are called, by their first byte.
+/// Names of records by their first byte.
 const KINDS: [(u8, &str); 7] =
     [(1, "put"), (2, "live"), (3, "gone"), (4, "side"), (5, "meta"), (6, "hole"), (7, "closed")];
 
-/// Gives every segment and frame of a store that is not open to `line`, one line each, in order; says
-/// whether all good frames follow each other. Changes nothing.
+/// Calls `line` for every segment and frame of a store that is not open, in order; says whether the
+/// sequence of frames has no gap. Changes nothing.
 pub fn show(disk: &dyn Disk, mut line: impl FnMut(&str)) -> Result<bool, Error> {
-    let survey = Survey::read(disk)?;
-    let chain = survey.chain();
-    for (number, seen) in &survey.segments {
-        line(&heading(*number, seen, survey.oldest));
-        let bytes = scan::read_all(&*seen.file).map_err(unavailable)?;
+    let files = StoreFiles::read(disk)?;
+    let chain = files.commit_chain();
+    for (number, segment_file) in &files.segments {
+        line(&heading(*number, segment_file, files.oldest));
+        let bytes = scan::read_all(&*segment_file.file).map_err(unavailable)?;
         let counted = chain.counted.get(number).copied().unwrap_or_default();
         let mut end = segment::HEAD as u64;
-        for (nth, frame) in seen.frames.iter().enumerate() {
+        for (nth, frame) in segment_file.frames.iter().enumerate() {
             if frame.at != end {
-                line(&gap(seen, end, Some(frame.at)));
+                line(&gap(segment_file, end, Some(frame.at)));
             }
             end = frame.end;
-            let counts = nth < counted || *number < survey.oldest;
+            let counts = nth < counted || *number < files.oldest;
             line(&describe(&bytes, *number, *frame, counts));
         }
-        if seen.is_torn {
-            line(&gap(seen, end, None));
+        if segment_file.is_torn {
+            line(&gap(segment_file, end, None));
         }
     }
-    for one in &survey.intruders {
+    for one in &files.foreign {
         line(&format!("{}: {}", segment::name(one.name), one.what));
     }
-    for name in &survey.leftovers {
+    for name in &files.unused {
         line(&format!("{}: nothing in it counts", segment::name(*name)));
     }
-    Ok(chain.gaps.is_empty() && survey.intruders.is_empty())
+    Ok(chain.gaps.is_empty() && files.foreign.is_empty())
 }
 
-fn heading(number: u32, seen: &Seen, oldest: u32) -> String {
-    let head = if seen.has_head { "" } else { ", its head is damaged" };
+fn heading(number: u32, segment_file: &SegmentFile, oldest: u32) -> String {
+    let head = if segment_file.has_head { "" } else { ", its head is damaged" };
     let over = if number < oldest { ", given up" } else { "" };
-    let (name, size, n) = (seen.file_name(), seen.size, seen.frames.len());
-    format!("{name}: segment {number}, {size} bytes, {n} frames up to {}{head}{over}", seen.end())
+    let (name, size, n) = (segment_file.file_name(), segment_file.size, segment_file.frames.len());
+    format!(
+        "{name}: segment {number}, {size} bytes, {n} frames up to {}{head}{over}",
+        segment_file.end()
+    )
 }
 
-fn gap(seen: &Seen, from: u64, to: Option<u64>) -> String {
-    let what = seen.stops.get(&from).copied().unwrap_or("no frame");
+fn gap(segment_file: &SegmentFile, from: u64, to: Option<u64>) -> String {
+    let what = segment_file.stops.get(&from).copied().unwrap_or("no frame");
     match to {
         Some(to) => format!("  {from:>10}  DAMAGED up to {to}: {what}"),
         None => format!("  {from:>10}  no good frame from here on: {what}"),

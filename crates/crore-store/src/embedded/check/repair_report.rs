@@ -1,55 +1,55 @@
-//! What a repair has done, said so that somebody can decide what to do about it.
+//! The report of `repair`: every step, and what is lost.
 
 use std::fmt::{self, Display, Formatter};
 
 use crore_core::JobId;
 
-/// How many ids are named.
+/// Maximum number of ids that are printed.
 const NAMED: usize = 100;
 
-/// What a repair has done.
+/// The report of a repair.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Repairs {
-    /// Step by step. None: there was no damage, and nothing was changed.
+    /// The steps in order; empty if there was no damage and nothing was changed.
     pub steps: Vec<Step>,
-    /// How many jobs were left out, because what was pushed is lost.
+    /// Number of jobs that were removed because their push is lost.
     pub left_out: u64,
-    /// The first of them.
+    /// The first of their ids.
     pub left_out_ids: Vec<JobId>,
 }
 
-/// Something that a repair has done.
+/// One step of a repair.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Step {
-    /// In this file.
+    /// File name.
     pub file: String,
-    /// From here.
+    /// Offset in the file.
     pub offset: u64,
-    /// So many bytes; 0 if that means nothing.
+    /// Length in bytes; 0 if it does not apply.
     pub len: u64,
-    /// What was done.
+    /// Description.
     pub what: String,
-    /// How many records of the damaged part were kept.
+    /// Number of records in the damaged part that were kept.
     pub kept: usize,
-    /// How many records are known to be lost, besides those of whole commits.
+    /// Number of records known to be lost, besides those of whole commits.
     pub lost: usize,
-    /// The jobs that lost records seem to have been about; a damaged record may name a wrong one.
+    /// The jobs that lost records seem to belong to; a damaged record may name a wrong one.
     pub jobs: Vec<JobId>,
-    /// The first and the last commit of which nothing or not everything is left; 0 as the first:
-    /// nobody knows how many before the last.
+    /// First and last commit that are lost in whole or in part; 0 as the first: it is unknown how many
+    /// before the last.
     pub commits: Option<(u64, u64)>,
-    /// The file that keeps the damaged bytes.
+    /// The file with the overwritten bytes.
     pub saved: Option<String>,
 }
 
 impl Step {
-    pub(crate) fn new(file: String, offset: u64, what: &str) -> Self {
+    pub(super) fn new(file: String, offset: u64, what: &str) -> Self {
         Self { file, offset, what: what.to_owned(), ..Self::default() }
     }
 }
 
 impl Repairs {
-    /// Whether nothing had to be done.
+    /// Whether there was nothing to do.
     pub const fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.left_out == 0
     }
@@ -60,7 +60,7 @@ impl Repairs {
         self.left_out > 0 || self.steps.iter().any(loses)
     }
 
-    pub(crate) fn leave_out(&mut self, id: JobId) {
+    pub(super) fn leave_out(&mut self, id: JobId) {
         self.left_out += 1;
         if self.left_out_ids.len() < NAMED {
             self.left_out_ids.push(id);

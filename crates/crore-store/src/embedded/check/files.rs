@@ -1,88 +1,88 @@
-//! A store that is not open, read as far as it can be: what verifying and repairing begin with.
+//! The files of a closed store, read as far as possible. `verify`, `repair` and `show` begin here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::backup;
-use super::disk::{Disk, File, Open};
-use super::frame::{self, HEADER, Header};
-use super::hint::Hint;
-use super::record::Record;
-use super::recover::{corrupt, unavailable};
-use super::replay::read_hint;
-use super::scan;
-use super::segment::{self, HEAD, Head, Kind};
 use crate::Error;
+use crate::embedded::backup;
+use crate::embedded::disk::{Disk, File, Open};
+use crate::embedded::frame::{self, HEADER, Header};
+use crate::embedded::hint::Hint;
+use crate::embedded::record::Record;
+use crate::embedded::recover::{corrupt, unavailable};
+use crate::embedded::replay::read_hint;
+use crate::embedded::scan;
+use crate::embedded::segment::{self, HEAD, Head, Kind};
 
-/// There will never be a later version: a head that says so is damaged.
+/// Format versions stay below this: a head with a larger one is damaged.
 const LAST_VERSION: u32 = 1000;
 
-/// What all files say, damaged or not.
+/// All files, damaged or not.
 #[derive(Debug)]
-pub(crate) struct Survey {
+pub(super) struct StoreFiles {
     /// The names of all files, in order.
-    pub(crate) names: Vec<String>,
-    pub(crate) seed: u64,
-    /// Every segment that is there, also those that count no more.
-    pub(crate) segments: BTreeMap<u32, Seen>,
-    /// Files of the log that no store can be opened with.
-    pub(crate) intruders: Vec<Intruder>,
-    /// Files of the log in which nothing counts; the next opening removes them.
-    pub(crate) leftovers: Vec<u64>,
+    pub(super) names: Vec<String>,
+    pub(super) seed: u64,
+    /// Every segment, also those before `oldest`.
+    pub(super) segments: BTreeMap<u32, SegmentFile>,
+    /// Files that do not belong to the store; it cannot be opened with them.
+    pub(super) foreign: Vec<ForeignFile>,
+    /// Files of the log without any frame that counts; the next opening removes them.
+    pub(super) unused: Vec<u64>,
     /// The oldest segment that counts.
-    pub(crate) oldest: u32,
-    /// The newest commit of which something says that it was durable.
-    pub(crate) proof: u64,
+    pub(super) oldest: u32,
+    /// The newest commit that any frame or hint shows to be durable.
+    pub(super) last_synced: u64,
 }
 
-/// A file of the log that does not belong to it.
+/// A file with a name of the log that does not belong to the store.
 #[derive(Debug)]
-pub(crate) struct Intruder {
-    pub(crate) name: u64,
-    pub(crate) what: String,
+pub(super) struct ForeignFile {
+    pub(super) name: u64,
+    pub(super) what: String,
 }
 
 /// A segment, as far as it can be read.
 #[derive(Debug)]
-pub(crate) struct Seen {
-    pub(crate) name: u64,
-    pub(crate) file: Arc<dyn File>,
-    /// Whether its head is good, and no end of it is cut off.
-    pub(crate) has_head: bool,
-    pub(crate) size: u64,
-    /// Its good frames, with numbers that grow.
-    pub(crate) frames: Vec<Frame>,
-    /// What stands where a frame should be, by its place.
-    pub(crate) stops: BTreeMap<u64, &'static str>,
-    /// Whether what stands behind the last good frame begins like another one.
-    pub(crate) is_torn: bool,
+pub(super) struct SegmentFile {
+    pub(super) name: u64,
+    pub(super) file: Arc<dyn File>,
+    /// Whether its head is valid and the file is not truncated.
+    pub(super) has_head: bool,
+    pub(super) size: u64,
+    /// Its good frames, with increasing commits.
+    pub(super) frames: Vec<Frame>,
+    /// Why there is no frame, by offset.
+    pub(super) stops: BTreeMap<u64, &'static str>,
+    /// Whether the bytes after the last good frame begin like a frame of this segment.
+    pub(super) is_torn: bool,
 }
 
 /// A good frame.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame {
-    pub(crate) at: u64,
-    pub(crate) end: u64,
-    pub(crate) header: Header,
-    /// The last commit that it stands for: its own, unless it is a hole.
-    pub(crate) last: u64,
+pub(super) struct Frame {
+    pub(super) at: u64,
+    pub(super) end: u64,
+    pub(super) header: Header,
+    /// The last commit that it covers: its own, unless it has a hole.
+    pub(super) last: u64,
 }
 
-/// A file of the log before it is known what it is.
-struct Found {
+/// A file of the log before it is classified.
+struct LogFile {
     name: u64,
     file: Arc<dyn File>,
     kind: Kind,
     head: [u8; HEAD],
 }
 
-impl Survey {
-    pub(crate) fn read(disk: &dyn Disk) -> Result<Self, Error> {
+impl StoreFiles {
+    pub(super) fn read(disk: &dyn Disk) -> Result<Self, Error> {
         let mut names = disk.list().map_err(unavailable)?;
         names.sort();
         backup::check_mark(disk, &names)?;
         let numbers = names.iter().filter_map(|name| segment::number(name));
-        let found: Result<Vec<_>, _> = numbers.map(|name| Found::read(disk, name)).collect();
+        let found: Result<Vec<_>, _> = numbers.map(|name| LogFile::read(disk, name)).collect();
         let found = found?;
         if found.is_empty() {
             let first = names.first().map(|name| format!("there is `{name}`, and "));
@@ -90,32 +90,32 @@ impl Survey {
             return Err(Error::Foreign { what });
         }
         let seed = seed(disk, &names, &found)?;
-        let (segments, intruders, leftovers) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let mut survey = Self { names, seed, segments, intruders, leftovers, oldest: 0, proof: 0 };
-        let headless = survey.add_segments(found)?;
-        survey.settle(disk)?;
-        survey.add_headless(headless)?;
-        survey.settle(disk)?;
-        Ok(survey)
+        let (segments, foreign, unused) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut files = Self { names, seed, segments, foreign, unused, oldest: 0, last_synced: 0 };
+        let headless = files.add_segments(found)?;
+        files.find_oldest(disk)?;
+        files.add_headless(headless)?;
+        files.find_oldest(disk)?;
+        Ok(files)
     }
 
-    /// Adds what says that it is a segment, and gives the rest.
-    fn add_segments(&mut self, found: Vec<Found>) -> Result<Vec<Found>, Error> {
+    /// Adds the files with a valid head, and returns the others.
+    fn add_segments(&mut self, found: Vec<LogFile>) -> Result<Vec<LogFile>, Error> {
         let mut rest = Vec::new();
         for one in found {
             match one.kind {
                 Kind::Segment(Head { seed, .. }) if seed != self.seed => {
                     let what = "a segment of another store".to_owned();
-                    self.intruders.push(Intruder { name: one.name, what });
+                    self.foreign.push(ForeignFile { name: one.name, what });
                 }
                 Kind::Segment(Head { segment: segment::SPARE, .. }) => {
-                    self.leftovers.push(one.name);
+                    self.unused.push(one.name);
                 }
                 Kind::Segment(Head { segment, .. }) => match u32::try_from(segment) {
                     Ok(segment) => self.add(segment, one, true)?,
                     Err(_) => {
                         let what = "a segment whose number is too large".to_owned();
-                        self.intruders.push(Intruder { name: one.name, what });
+                        self.foreign.push(ForeignFile { name: one.name, what });
                     }
                 },
                 Kind::Newer(version) => return Err(newer(one.name, version)),
@@ -125,66 +125,77 @@ impl Survey {
         Ok(rest)
     }
 
-    /// A file without a readable head is the segment that its newest frames name, if that counts.
-    fn add_headless(&mut self, found: Vec<Found>) -> Result<(), Error> {
+    /// Adds files without a valid head: each is the segment that its newest frames name, if that counts.
+    fn add_headless(&mut self, found: Vec<LogFile>) -> Result<(), Error> {
         let newest = self.segments.last_key_value().map_or(0, |(segment, _)| *segment);
-        let last = self.segments.values().flat_map(|seen| &seen.frames).map(|frame| frame.last);
+        let last = self
+            .segments
+            .values()
+            .flat_map(|segment_file| &segment_file.frames)
+            .map(|frame| frame.last);
         let last = last.max().unwrap_or_default();
         for one in found {
             let bytes = scan::read_all(&*one.file).map_err(unavailable)?;
             if one.kind == Kind::Unknown && bytes.len() < HEAD {
                 let what = "the end of the file is cut off".to_owned();
-                self.intruders.push(Intruder { name: one.name, what });
+                self.foreign.push(ForeignFile { name: one.name, what });
                 continue;
             }
             let named = newest_named(&bytes, self.seed);
             match (named.filter(|(segment, _)| *segment >= self.oldest), one.kind) {
-                // Whoever ends an unfinished log wipes heads; but what was durable was not wiped.
+                // Opening wipes the heads behind an unfinished commit, but never durable commits.
                 (Some((segment, synced)), Kind::Blank) if segment > newest && synced <= last => {
-                    self.leftovers.push(one.name);
+                    self.unused.push(one.name);
                 }
                 (Some((segment, _)), _) => self.add(segment, one, false)?,
-                (None, _) => self.leftovers.push(one.name),
+                (None, _) => self.unused.push(one.name),
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, segment: u32, found: Found, has_head: bool) -> Result<(), Error> {
+    fn add(&mut self, segment: u32, found: LogFile, has_head: bool) -> Result<(), Error> {
         let bytes = scan::read_all(&*found.file).map_err(unavailable)?;
-        let seen = Seen::read(found, &bytes, (segment, self.seed), has_head);
+        let segment_file = SegmentFile::read(found, &bytes, (segment, self.seed), has_head);
         let Some(other) = self.segments.remove(&segment) else {
-            self.segments.insert(segment, seen);
+            self.segments.insert(segment, segment_file);
             return Ok(());
         };
-        let (better, worse) =
-            if seen.rank() > other.rank() { (seen, other) } else { (other, seen) };
+        let (better, worse) = if segment_file.rank() > other.rank() {
+            (segment_file, other)
+        } else {
+            (other, segment_file)
+        };
         let what = format!("a second file of segment {segment}, which `{}` is", better.file_name());
-        self.intruders.push(Intruder { name: worse.name, what });
+        self.foreign.push(ForeignFile { name: worse.name, what });
         self.segments.insert(segment, better);
         Ok(())
     }
 
-    /// Finds out which segments count, from the newest frame that does.
-    fn settle(&mut self, disk: &dyn Disk) -> Result<(), Error> {
-        let frames = self.segments.values().flat_map(|seen| &seen.frames);
-        let mut proof = frames.map(|frame| frame.header.synced).max().unwrap_or_default();
+    /// Sets `oldest` and `last_synced` from the newest frame that counts.
+    fn find_oldest(&mut self, disk: &dyn Disk) -> Result<(), Error> {
+        let frames = self.segments.values().flat_map(|segment_file| &segment_file.frames);
+        let mut last_synced = frames.map(|frame| frame.header.synced).max().unwrap_or_default();
         for segment in self.segments.keys() {
             if let Some(bytes) = read_hint(disk, *segment)?
                 && let Ok(hint) = Hint::read(&bytes, *segment, self.seed)
             {
-                proof = proof.max(hint.summary.last);
+                last_synced = last_synced.max(hint.summary.last);
             }
         }
-        self.proof = proof;
-        let newest = self.segments.values().rev().find_map(|seen| seen.last_that_counts(proof));
+        self.last_synced = last_synced;
+        let newest = self
+            .segments
+            .values()
+            .rev()
+            .find_map(|segment_file| segment_file.last_that_counts(last_synced));
         let oldest = newest.map_or(0, |frame| frame.header.oldest);
         self.oldest = u32::try_from(oldest).unwrap_or(u32::MAX);
         Ok(())
     }
 }
 
-impl Found {
+impl LogFile {
     fn read(disk: &dyn Disk, name: u64) -> Result<Self, Error> {
         let file = disk.open(&segment::name(name), Open::Existing).map_err(unavailable)?;
         let mut head = [0; HEAD];
@@ -196,16 +207,16 @@ impl Found {
         Ok(Self { name, file, kind, head })
     }
 
-    /// The seed as it stands in a head that may be damaged.
+    /// The seed in a head that may be damaged.
     fn seed(&self) -> u64 {
         let seed = self.head.get(24..32).and_then(|bytes| bytes.try_into().ok());
         seed.map_or(0, u64::from_le_bytes)
     }
 }
 
-impl Seen {
-    fn read(found: Found, bytes: &[u8], (segment, seed): (u32, u64), has_head: bool) -> Self {
-        let Found { name, file, kind, .. } = found;
+impl SegmentFile {
+    fn read(found: LogFile, bytes: &[u8], (segment, seed): (u32, u64), has_head: bool) -> Self {
+        let LogFile { name, file, kind, .. } = found;
         let is_whole = match kind {
             Kind::Segment(head) => bytes.len() as u64 >= head.size,
             _ => true,
@@ -235,12 +246,12 @@ impl Seen {
         Self { name, file, has_head, size: bytes.len() as u64, frames, stops, is_torn }
     }
 
-    pub(crate) fn file_name(&self) -> String {
+    pub(super) fn file_name(&self) -> String {
         segment::name(self.name)
     }
 
     /// The end of its last good frame.
-    pub(crate) fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         self.frames.last().map_or(HEAD as u64, |frame| frame.end)
     }
 
@@ -250,11 +261,11 @@ impl Seen {
     }
 
     /// The last frame up to which no commit is missing that was not durable.
-    fn last_that_counts(&self, proof: u64) -> Option<Frame> {
+    fn last_that_counts(&self, last_synced: u64) -> Option<Frame> {
         let mut last = *self.frames.first()?;
         for frame in self.frames.iter().skip(1) {
             let follows = frame.at == last.end && frame.header.commit == last.last + 1;
-            if !follows && proof <= last.last {
+            if !follows && last_synced <= last.last {
                 break;
             }
             last = *frame;
@@ -288,9 +299,9 @@ fn newest_named(bytes: &[u8], seed: u64) -> Option<(u32, u64)> {
     (HEAD..bytes.len()).step_by(8).filter_map(named).max()
 }
 
-/// The number of the store: what most heads say, or what a damaged one may have said if the frames
-/// agree.
-fn seed(disk: &dyn Disk, names: &[String], found: &[Found]) -> Result<u64, Error> {
+/// The seed of the store: that of most heads, or that of a damaged head or a hint which the frames
+/// confirm.
+fn seed(disk: &dyn Disk, names: &[String], found: &[LogFile]) -> Result<u64, Error> {
     let mut said = BTreeMap::<u64, usize>::new();
     for one in found {
         if let Kind::Segment(head) = one.kind {
@@ -325,7 +336,7 @@ fn seed(disk: &dyn Disk, names: &[String], found: &[Found]) -> Result<u64, Error
     Ok(0)
 }
 
-/// What hints say about the number of their store.
+/// The seeds in hints.
 fn hint_seeds(disk: &dyn Disk, names: &[String]) -> Result<Vec<u64>, Error> {
     let mut seeds = Vec::new();
     for segment in names.iter().filter_map(|name| name.strip_prefix("hint-")?.parse().ok()) {

@@ -1,54 +1,54 @@
-//! Frames built anew where they stood: what is good stays at its place, since others say where it is,
-//! and what is not becomes a hole of the same length.
+//! Rebuilding damaged frames in place: a good record keeps its offset, since other records refer to it,
+//! and a bad one becomes a hole of the same length.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crore_core::JobId;
 
-use super::codec::Reader;
-use super::examine::check;
-use super::frame::{self, HEADER, Header, RECORD};
-use super::record::{self, Hole};
-use super::scan;
+use super::contents::check_record;
+use crate::embedded::codec::Reader;
+use crate::embedded::frame::{self, HEADER, Header, RECORD};
+use crate::embedded::record::{self, Hole};
+use crate::embedded::scan;
 
-/// The fewest bytes of a frame with a record in it.
-pub(crate) const LEAST: u64 = 64;
-/// The bytes of a frame with a hole in it that has room for all its numbers.
-pub(crate) const ROOMY: u64 = 112;
+/// Length of the shortest frame with a record.
+pub(super) const MIN_FRAME_BYTES: u64 = 64;
+/// Length of a frame with a hole that has room for all its numbers.
+pub(super) const HOLE_FRAME_BYTES: u64 = 112;
 
-/// What a frame that is built anew is to say.
+/// The header and the hole of a rebuilt frame.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Form {
-    pub(crate) seed: u64,
-    pub(crate) segment: u32,
-    pub(crate) commit: u64,
-    /// The header of a good frame nearby: nothing newer is claimed.
-    pub(crate) like: Header,
-    pub(crate) hole: Hole,
+pub(super) struct FrameTemplate {
+    pub(super) seed: u64,
+    pub(super) segment: u32,
+    pub(super) commit: u64,
+    /// The header of a good frame nearby: a rebuilt frame claims nothing newer.
+    pub(super) like: Header,
+    pub(super) hole: Hole,
 }
 
-/// What stands instead of a record.
+/// What replaces a record.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Instead {
+pub(super) enum Replacement {
     Hole,
     Gone(JobId),
 }
 
-/// A frame that was built anew.
+/// A rebuilt frame.
 #[derive(Debug)]
-pub(crate) struct Mended {
-    pub(crate) bytes: Vec<u8>,
-    /// How many records are as they were, and how many are not there any more.
-    pub(crate) kept: usize,
-    pub(crate) lost: usize,
-    /// The jobs that the lost records may have been about.
-    pub(crate) jobs: Vec<JobId>,
+pub(super) struct RebuiltFrame {
+    pub(super) bytes: Vec<u8>,
+    /// Number of records that are kept, and of those that are lost.
+    pub(super) kept: usize,
+    pub(super) lost: usize,
+    /// The jobs that the lost records may belong to.
+    pub(super) jobs: Vec<JobId>,
 }
 
-impl Form {
-    /// The same for another commit.
-    pub(crate) const fn at(self, commit: u64) -> Self {
+impl FrameTemplate {
+    /// The same template for another commit.
+    pub(super) const fn at(self, commit: u64) -> Self {
         Self { commit, ..self }
     }
 
@@ -63,8 +63,8 @@ impl Form {
         out
     }
 
-    /// A frame of `len` bytes, at least [`LEAST`], that only has a hole for commits up to `last`.
-    pub(crate) fn filler(&self, len: u64, last: u64) -> Vec<u8> {
+    /// A frame of `len` bytes, at least [`MIN_FRAME_BYTES`], that only has a hole for commits up to `last`.
+    pub(super) fn filler(&self, len: u64, last: u64) -> Vec<u8> {
         let hole = Hole { commits: Some((self.commit, last)), ..self.hole };
         let body = (len as usize).saturating_sub(HEADER + RECORD);
         let (mut records, mut sum) = (Vec::with_capacity(len as usize), 0);
@@ -72,12 +72,12 @@ impl Form {
         self.frame(self.commit, &records, sum)
     }
 
-    /// What can be saved of the frame that should begin with these bytes; `None`: nothing. If
-    /// `is_whole`, the next good frame begins behind them.
+    /// Rebuilds the frame that should begin with these bytes; `None` if no record can be kept. If
+    /// `is_whole`, the next good frame begins after them.
     ///
-    /// Only what its own checksum proves is believed, and only in a frame that names its segment or
-    /// its commit: what an earlier use of the file has left says neither.
-    pub(crate) fn salvage(&self, bytes: &[u8], is_whole: bool) -> Option<Mended> {
+    /// A record is kept only if its own checksum is correct, and only in a frame that names its segment
+    /// or its commit: remains of an earlier use of the file name neither.
+    pub(super) fn salvage(&self, bytes: &[u8], is_whole: bool) -> Option<RebuiltFrame> {
         let (_, header) = Header::read(bytes).ok()?;
         if header.segment != u64::from(self.segment) && header.commit != self.commit {
             return None;
@@ -89,19 +89,19 @@ impl Form {
             return None;
         }
         let bad = parts.iter().filter(|(_, is_good)| !is_good);
-        let instead = bad.map(|(range, _)| (range.start, Instead::Hole)).collect();
+        let replacements = bad.map(|(range, _)| (range.start, Replacement::Hole)).collect();
         let ranges: Vec<_> = parts.into_iter().map(|(range, _)| range).collect();
-        self.rebuild(bytes.get(..end)?, &ranges, &instead)
+        self.rebuild(bytes.get(..end)?, &ranges, &replacements)
     }
 
-    /// The jobs that a frame of which nothing can be kept seems to have been about.
-    pub(crate) fn suspects(&self, bytes: &[u8], is_whole: bool) -> Vec<JobId> {
+    /// The jobs that a frame without any good record seems to belong to.
+    pub(super) fn suspects(&self, bytes: &[u8], is_whole: bool) -> Vec<JobId> {
         let Ok((_, header)) = Header::read(bytes) else { return Vec::new() };
         let parts = self.parts(bytes, header, is_whole).into_iter();
         parts.filter_map(|(range, _)| self.job_of(bytes.get(range)?.get(RECORD..)?)).collect()
     }
 
-    /// The job that a damaged record seems to be about.
+    /// The job that a damaged record seems to belong to.
     fn job_of(&self, body: &[u8]) -> Option<JobId> {
         let mut reader = Reader::new(body);
         let kind = reader.u8().ok().filter(|kind| (1..=3).contains(kind));
@@ -109,8 +109,8 @@ impl Form {
         (1..=self.hole.meta.last_id).contains(&id).then_some(JobId(id))
     }
 
-    /// The records of a damaged frame, and whether each is good. Its length is believed if what stands
-    /// behind it agrees; with nothing behind it, if the rest of its header is right and its records
+    /// The records of a damaged frame, and whether each is good. The length in its header is trusted if
+    /// the bytes after it agree; with none after it, if the rest of the header is right and its records
     /// do not go on.
     fn parts(&self, bytes: &[u8], header: Header, is_whole: bool) -> Vec<(Range<usize>, bool)> {
         let end = HEADER + header.len as usize;
@@ -126,49 +126,48 @@ impl Form {
         found
     }
 
-    /// A good frame with something else instead of some of its records, which are given by where they
-    /// begin.
-    pub(crate) fn replace(
+    /// Rebuilds a good frame with some of its records replaced, by their offset.
+    pub(super) fn replace(
         &self,
         bytes: &[u8],
-        instead: &BTreeMap<usize, Instead>,
-    ) -> Option<Mended> {
+        replacements: &BTreeMap<usize, Replacement>,
+    ) -> Option<RebuiltFrame> {
         let all = bytes.get(HEADER..)?;
         let ranges: Option<Vec<_>> = frame::records(all)
             .map(|(at, raw)| Some(HEADER + at..HEADER + at + RECORD + raw.ok()?.1.len()))
             .collect();
-        self.rebuild(bytes, &ranges?, instead)
+        self.rebuild(bytes, &ranges?, replacements)
     }
 
     fn rebuild(
         &self,
         bytes: &[u8],
         ranges: &[Range<usize>],
-        instead: &BTreeMap<usize, Instead>,
-    ) -> Option<Mended> {
+        replacements: &BTreeMap<usize, Replacement>,
+    ) -> Option<RebuiltFrame> {
         let (mut records, mut sum) = (Vec::with_capacity(bytes.len()), 0);
         let (mut kept, mut jobs) = (0, Vec::new());
         for range in ranges {
             let body =
                 bytes.get(range.start + RECORD..range.end).filter(|body| !body.is_empty())?;
             let len = body.len();
-            match instead.get(&range.start) {
+            match replacements.get(&range.start) {
                 None => kept += 1,
                 Some(_) => jobs.extend(self.job_of(body)),
             }
-            frame::append(&mut records, &mut sum, |out| match instead.get(&range.start) {
+            frame::append(&mut records, &mut sum, |out| match replacements.get(&range.start) {
                 None => out.extend_from_slice(body),
-                Some(Instead::Hole) => record::put_hole(self.hole, len, out),
-                Some(Instead::Gone(id)) => record::put_gone_long(*id, len, out),
+                Some(Replacement::Hole) => record::put_hole(self.hole, len, out),
+                Some(Replacement::Gone(id)) => record::put_gone_long(*id, len, out),
             });
         }
         let bytes = self.frame(self.commit, &records, sum);
-        Some(Mended { bytes, kept, lost: ranges.len() - kept, jobs })
+        Some(RebuiltFrame { bytes, kept, lost: ranges.len() - kept, jobs })
     }
 }
 
-/// The records of a damaged frame, one behind the other, and whether each is good. `end` is where they
-/// end, if that is known.
+/// The records of a damaged frame in order, and whether each is good. `end` is where they end, if that
+/// is known.
 fn parts(bytes: &[u8], end: Option<usize>, is_whole: bool) -> Vec<(Range<usize>, bool)> {
     let mut parts = Vec::new();
     let mut at = HEADER;
@@ -185,7 +184,7 @@ fn parts(bytes: &[u8], end: Option<usize>, is_whole: bool) -> Vec<(Range<usize>,
             parts.push((at..next, false));
             at = next;
         } else {
-            // How long it was is not known, so what comes behind it cannot be found.
+            // Its length is unknown, so the next record cannot be found.
             if is_whole || end.is_some() {
                 parts.push((at..most, false));
             }
@@ -202,7 +201,7 @@ fn said_len(bytes: &[u8], at: usize) -> Option<usize> {
 
 fn is_good(bytes: &[u8], range: Range<usize>) -> bool {
     let body = bytes.get(range).map(frame::body);
-    body.is_some_and(|body| body.is_ok_and(|body| check(body).is_ok()))
+    body.is_some_and(|body| body.is_ok_and(|body| check_record(body).is_ok()))
 }
 
 /// Whether a good record begins there.
@@ -210,7 +209,7 @@ fn starts(bytes: &[u8], at: usize) -> bool {
     said_len(bytes, at).is_some_and(|len| is_good(bytes, at..at + RECORD + len))
 }
 
-/// Whether only the zeros are left that fill a frame up.
+/// Whether only the padding of the frame is left.
 fn is_padding(bytes: &[u8], at: usize) -> bool {
     bytes.get(at..).is_some_and(|rest| rest.len() < 8 && rest.iter().all(|byte| *byte == 0))
 }
