@@ -14,8 +14,6 @@ pub mod bug;
 mod bug;
 mod clock;
 mod committed;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 pub mod embedded;
 mod error;
 pub mod jobs;
@@ -24,8 +22,6 @@ mod local;
 pub mod measure;
 mod memory;
 pub mod registry;
-#[cfg(feature = "conformance")]
-pub mod simulation;
 mod state;
 pub mod upkeep;
 pub mod views;

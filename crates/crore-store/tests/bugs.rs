@@ -6,10 +6,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::Arc;
 
+use crore_conformance::simulation::{OnLog, first_failing_seed, fresh_seed};
+use crore_conformance::suite::{Subject, check_jobs, check_whole, jobs_cases, whole_cases};
 use crore_store::Memory;
 use crore_store::bug::arm;
-use crore_store::conformance::{Subject, check_jobs, check_whole, jobs_cases, whole_cases};
-use crore_store::simulation::{OnLog, first_failing_seed, fresh_seed};
 use crore_testkit::FakeClock;
 
 async fn make() -> Subject<Memory> {

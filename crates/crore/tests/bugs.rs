@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::panic::{set_hook, take_hook};
 
 use crore::store::bug::arm;
-use crore::store::simulation::{Failure, first_failing_seed};
+use crore_conformance::simulation::{Failure, first_failing_seed};
 
 use subject::{Lie, OnEngine};
 

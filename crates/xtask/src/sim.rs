@@ -61,10 +61,8 @@ fn absolute(file: &str) -> Option<String> {
 
 /// A release build: seeds are what it is about.
 pub(crate) fn cargo_args<'a>(args: &[&'a str]) -> Vec<&'a str> {
-    let run = ["run", "--release", "-q", "-p", "crore-store", "--features", "conformance"];
-    let mut cargo = [&run[..], &["--example", "sim", "--"]].concat();
-    cargo.extend_from_slice(args);
-    cargo
+    let run = ["run", "--release", "-q", "-p", "crore-conformance", "--example", "sim", "--"];
+    [&run, args].concat()
 }
 
 #[cfg(test)]
@@ -95,9 +93,6 @@ mod tests {
     #[test]
     fn the_arguments_are_passed_on_to_a_release_build() {
         let args = cargo_args(&["--seeds", "10"]).join(" ");
-        assert_eq!(
-            args,
-            "run --release -q -p crore-store --features conformance --example sim -- --seeds 10"
-        );
+        assert_eq!(args, "run --release -q -p crore-conformance --example sim -- --seeds 10");
     }
 }

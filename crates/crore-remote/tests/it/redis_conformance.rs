@@ -2,23 +2,24 @@
 //! with one.
 
 mod one {
-    async fn make() -> crore_store::conformance::Subject<crore_remote::redis::Redis> {
+    async fn make() -> crore_conformance::suite::Subject<crore_remote::redis::Redis> {
         let (store, clock) = crate::redis::single().await;
-        crore_store::conformance::Subject { store, clock }
+        crore_conformance::suite::Subject { store, clock }
     }
-    crore_store::conformance_jobs!(make);
+    crore_conformance::conformance_jobs!(make);
 }
 
 mod cluster {
-    async fn make() -> crore_store::conformance::Subject<crore_remote::redis::Redis> {
+    async fn make() -> crore_conformance::suite::Subject<crore_remote::redis::Redis> {
         let (store, clock) = crate::redis::clustered(8).await;
-        crore_store::conformance::Subject { store, clock }
+        crore_conformance::suite::Subject { store, clock }
     }
-    crore_store::conformance_jobs!(make);
+    crore_conformance::conformance_jobs!(make);
 }
 
 mod model {
-    use crore_store::conformance::{Subject, model};
+    use crore_conformance::model;
+    use crore_conformance::suite::Subject;
 
     #[test]
     fn one_shard_equals_the_model() {

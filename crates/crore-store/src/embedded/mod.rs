@@ -7,44 +7,31 @@
 
 mod ahead;
 mod backup;
+mod check;
 mod codec;
 mod commit;
 mod compact;
 pub mod disk;
 mod durable;
-mod examine;
-mod fill;
 mod frame;
-#[cfg(feature = "conformance")]
-pub mod fuzz;
-mod gaps;
 mod hint;
 mod inner;
 mod keep;
 mod log;
-mod mend;
 mod needs;
 mod options;
 mod record;
 mod recover;
-mod repair;
-mod repairs;
 mod replay;
 mod room;
 mod scan;
 mod segment;
-mod show;
 mod side;
 mod store;
-mod survey;
 mod tail;
-mod verify;
 
 pub use backup::Backup;
+pub use check::{Damage, Repairs, Report, Step, repair, show, verify};
 pub use options::{Durability, Options};
 pub use recover::Found;
-pub use repair::repair;
-pub use repairs::{Repairs, Step};
-pub use show::show;
 pub use store::{Embedded, Health};
-pub use verify::{Damage, Report, verify};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use crore_core::group::Group;
-use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Span, Time};
+use crore_core::{Batch, Clock, GroupId, Job, JobId, Live, Name, Span, Time};
 
 use super::commit::Sync;
 use super::disk::{Directory, Disk};
@@ -82,6 +82,13 @@ impl Embedded {
 
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
+    }
+
+    /// The live state of a job at this moment, without waiting for a commit: a crash may still take it
+    /// back. For diagnostics and tests; callers read jobs with [`Jobs::get`].
+    pub fn peek(&self, id: JobId) -> Option<Live> {
+        let state = self.inner.lock().ok()?;
+        Some(state.local.load(id).ok()??.job.live)
     }
 
     /// What was found when the store was opened.

@@ -3,8 +3,6 @@
 mod costs;
 mod embedded;
 mod memory;
-mod model;
 mod naive;
-mod plain;
 mod process;
 mod sim;

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
+use crore_conformance::suite::Subject;
 use crore_store::Memory;
-use crore_store::conformance::Subject;
 use crore_testkit::FakeClock;
 
 async fn make() -> Subject<Memory> {
@@ -10,4 +10,4 @@ async fn make() -> Subject<Memory> {
     Subject { store, clock }
 }
 
-crore_store::conformance!(make);
+crore_conformance::conformance!(make);

@@ -10,12 +10,12 @@ use crore::act::Act;
 use crore::fetch::Fetch;
 use crore::finish::Finish;
 use crore::{Engine, Options};
+use crore_conformance::sim_disk::SimDisk;
 use crore_core::job::{Needs, When};
 use crore_core::machine::{Again, Outcome, Report};
 use crore_core::push::{After, AfterRef};
 use crore_core::schedule::{Missed, Timing};
 use crore_core::{Batch, Clock, Encoding, Job, JobId, Name, NewJob, Payload, Span, Spec, State};
-use crore_store::embedded::disk::sim::SimDisk;
 use crore_store::embedded::{self, Embedded};
 use crore_testkit::FakeClock;
 

@@ -8,9 +8,9 @@ use crore::core::machine::Outcome;
 use crore::core::{Code, Job, State};
 use crore::finish::{Finish, Finished};
 use crore::store::Ailment;
-use crore::store::embedded::disk::sim::{Call, Failure, Fault, SimDisk, Then};
 use crore::store::embedded::{self, Embedded};
 use crore::{Engine, Error, Options};
+use crore_conformance::sim_disk::{Call, Failure, Fault, SimDisk, Then};
 use crore_testkit::FakeClock;
 
 use crate::scene::{HOUR, LEASE, MINUTE, SECOND, Task, ask, job, jobs, name, wait_for};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::plan::{FOR_DEVELOPERS, Family, Room, SUITES_ONLY, TESTS_ONLY};
+use super::plan::{CONFORMANCE, FOR_DEVELOPERS, Family, Room, TESTS_ONLY};
 
 /// A crate of the workspace and what it depends on.
 #[derive(Debug)]
@@ -16,7 +16,6 @@ struct Arrow {
     to: String,
     /// A dependency of tests, examples and benchmarks alone.
     dev: bool,
-    optional: bool,
 }
 
 /// The packages in the output of `cargo metadata --no-deps`.
@@ -32,11 +31,7 @@ fn read_package(package: &Value) -> Result<Package, String> {
 }
 
 fn read_arrow(dependency: &Value) -> Result<Arrow, String> {
-    Ok(Arrow {
-        to: text(dependency, "name")?,
-        dev: dependency["kind"] == "dev",
-        optional: dependency["optional"] == true,
-    })
+    Ok(Arrow { to: text(dependency, "name")?, dev: dependency["kind"] == "dev" })
 }
 
 fn list<'a>(value: &'a Value, field: &str) -> Result<&'a Vec<Value>, String> {
@@ -82,16 +77,14 @@ fn inner_fault(room: &Room, arrow: &Arrow) -> Option<String> {
         return Some(format!("`{name}` uses `{to}`; of the workspace it may use: {allowed}"));
     }
     let is_shipped = !FOR_DEVELOPERS.contains(name);
-    (to == TESTS_ONLY && is_shipped && !arrow.dev && !arrow.optional).then(|| {
-        format!("`{name}` uses `{to}` in every build; make it optional or a dev-dependency")
-    })
+    ([TESTS_ONLY, CONFORMANCE].contains(&to) && is_shipped && !arrow.dev)
+        .then(|| format!("`{name}` uses `{to}` in the product; make it a dev-dependency"))
 }
 
 /// What is wrong with an arrow to a crate from outside.
 fn outer_fault(room: &Room, arrow: &Arrow) -> Option<String> {
     let shunned = |family: &&&Family| family.crates.contains(&arrow.to.as_str());
-    let suites = arrow.optional && SUITES_ONLY.contains(&(room.name, arrow.to.as_str()));
-    let family = room.shuns.iter().find(shunned).filter(|_| !arrow.dev && !suites)?;
+    let family = room.shuns.iter().find(shunned).filter(|_| !arrow.dev)?;
     Some(format!("`{}` depends on `{}`; {}", room.name, arrow.to, family.belong))
 }
 
@@ -125,16 +118,10 @@ mod tests {
 
     #[test]
     fn what_is_only_for_developers_may_use_the_testkit_in_every_build() {
-        assert_eq!(faults("crore-chaos", &normal(TESTS_ONLY)), Vec::<String>::new());
-        assert_eq!(faults("crore-server", &normal(TESTS_ONLY)).len(), 1);
+        assert_eq!(faults("crore-chaos", &normal("crore-testkit")), Vec::<String>::new());
+        assert_eq!(faults("crore-conformance", &normal("crore-testkit")), Vec::<String>::new());
+        assert_eq!(faults("crore-server", &normal("crore-testkit")).len(), 1);
         assert_eq!(faults("crore-server", &dev("crore-chaos")).len(), 1);
-    }
-
-    #[test]
-    fn a_suite_may_bring_what_its_crate_keeps_out_of_every_build() {
-        assert_eq!(faults("crore-store", &optional("tokio")), Vec::<String>::new());
-        assert_eq!(faults("crore-store", &normal("tokio")).len(), 1);
-        assert_eq!(faults("crore-core", &optional("tokio")).len(), 1);
     }
 
     #[test]
@@ -156,10 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn the_testkit_is_used_by_tests_or_behind_a_feature() {
-        assert_eq!(faults("crore-store", &dev(TESTS_ONLY)).len(), 0);
-        assert_eq!(faults("crore-store", &optional(TESTS_ONLY)).len(), 0);
-        assert_eq!(faults("crore-store", &normal(TESTS_ONLY)).len(), 1);
+    fn the_product_uses_crates_of_the_tests_as_dev_dependencies_alone() {
+        for name in [TESTS_ONLY, CONFORMANCE] {
+            assert_eq!(faults("crore-store", &dev(name)).len(), 0, "{name}");
+            assert_eq!(faults("crore-store", &optional(name)).len(), 1, "{name}");
+            assert_eq!(faults("crore-store", &normal(name)).len(), 1, "{name}");
+        }
+        assert_eq!(faults("crore-doors", &dev("crore-conformance")).len(), 1);
     }
 
     #[test]
@@ -174,8 +164,7 @@ mod tests {
         }
         for name in ["tokio", "sqlx", "redis"] {
             assert_eq!(faults("crore-store", &normal(name)).len(), 1, "{name}");
-            let suites = usize::from(name != "tokio");
-            assert_eq!(faults("crore-store", &optional(name)).len(), suites, "{name}");
+            assert_eq!(faults("crore-store", &optional(name)).len(), 1, "{name}");
             assert_eq!(faults("crore-store", &dev(name)).len(), 0, "{name}");
         }
         assert_eq!(faults("crore-remote", &normal("sqlx")).len(), 0);

@@ -36,24 +36,23 @@ pub(super) enum Place {
     Only(&'static [&'static str]),
 }
 
-/// The crate that no build of the product contains: it is used by tests, or behind a feature.
+/// Helpers for tests: the product uses them as a dev-dependency alone.
 pub(super) const TESTS_ONLY: &str = "crore-testkit";
 
-/// The crates that are no part of the product either, and may use that one in every build.
-pub(super) const FOR_DEVELOPERS: &[&str] = &["crore-chaos", "crore-peers"];
+/// The conformance suite, the model test and the simulator: likewise for the tests of stores alone.
+pub(super) const CONFORMANCE: &str = "crore-conformance";
 
-/// Crates that a room otherwise keeps out and may use behind a feature that no build of the product
-/// switches on: the conformance suite brings its own runtime.
-pub(super) const SUITES_ONLY: &[(&str, &str)] = &[("crore-store", "tokio")];
+/// The crates that are no part of the product either, and may use those two in every build.
+pub(super) const FOR_DEVELOPERS: &[&str] = &[CONFORMANCE, "crore-chaos", "crore-peers"];
 
 /// Arrows point down: server → doors, ui, runner, remote → crore → store → core, with wire beside
 /// doors and client. A crate that is not listed here is a fault.
 #[rustfmt::skip]
 pub(super) const ROOMS: &[Room] = &[
     Room { name: "crore-core",    uses: &[], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES, CHANCE] },
-    Room { name: "crore-store",   uses: &["crore-core", TESTS_ONLY], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES] },
-    Room { name: "crore",         uses: &["crore-core", "crore-store", TESTS_ONLY], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES] },
-    Room { name: "crore-remote",  uses: &["crore-core", "crore-store", "crore", TESTS_ONLY], shuns: &[PROTOCOLS] },
+    Room { name: "crore-store",   uses: &["crore-core", TESTS_ONLY, CONFORMANCE], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES] },
+    Room { name: "crore",         uses: &["crore-core", "crore-store", TESTS_ONLY, CONFORMANCE], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES] },
+    Room { name: "crore-remote",  uses: &["crore-core", "crore-store", "crore", TESTS_ONLY, CONFORMANCE], shuns: &[PROTOCOLS] },
     Room { name: "crore-wire",    uses: &["crore-core"], shuns: &[DRIVERS, RUNTIMES] },
     Room { name: "crore-client",  uses: &["crore-core", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-outbound", uses: &["crore-core", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
@@ -65,6 +64,7 @@ pub(super) const ROOMS: &[Room] = &[
     Room { name: "crore-ui",      uses: &["crore-core", "crore-wire", "crore-api", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-server",  uses: &["crore-core", "crore-store", "crore-remote", "crore", "crore-plugin-host", "crore-runner", "crore-wire", "crore-client", "crore-outbound", "crore-api", "crore-doors", "crore-ui", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-testkit", uses: &["crore-core"], shuns: &[DRIVERS, PROTOCOLS] },
+    Room { name: CONFORMANCE,     uses: &["crore-core", "crore-store", TESTS_ONLY], shuns: &[DRIVERS, PROTOCOLS] },
     Room { name: "crore-chaos",   uses: &["crore-core", "crore-store", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-peers",   uses: &["crore-client", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "xtask",         uses: &[], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES] },
@@ -116,8 +116,8 @@ pub(super) const WORDS: &[Word] = &[
         place: Place::Only(&[
             "crates/crore-store/src/",
             "crates/crore-remote/src/",
-            "crates/crore-store/tests/it/model/",
-            "crates/crore-store/tests/it/plain/",
+            "crates/crore-conformance/tests/it/model/",
+            "crates/crore-conformance/tests/it/plain/",
         ]),
         reason: "only a store's sync hands out a `Committed`",
     },
@@ -132,18 +132,18 @@ pub(super) const WORDS: &[Word] = &[
 mod tests {
     use super::*;
 
-    /// A room may only use rooms that stand above it in the table, or the testkit: so the table is
-    /// ordered, and has no circle.
+    /// A room may only use rooms that stand above it in the table, or those of the tests: so the table
+    /// is ordered, and has no circle.
     #[test]
     fn arrows_point_at_rooms_that_stand_higher_in_the_table() {
         for (i, room) in ROOMS.iter().enumerate() {
-            for used in room.uses.iter().filter(|used| **used != TESTS_ONLY) {
+            for used in room.uses.iter().filter(|used| ![TESTS_ONLY, CONFORMANCE].contains(used)) {
                 let above = ROOMS[..i].iter().any(|other| other.name == *used);
                 assert!(above, "`{}` uses `{used}`, which does not stand above it", room.name);
             }
         }
         assert!(ROOMS.iter().any(|room| room.name == TESTS_ONLY && room.uses == ["crore-core"]));
-        let is_for_developers = |used: &&str| FOR_DEVELOPERS.contains(used);
+        let is_for_developers = |used: &&str| FOR_DEVELOPERS.contains(used) && *used != CONFORMANCE;
         assert!(!ROOMS.iter().any(|room| room.uses.iter().any(is_for_developers)));
         assert!(ROOMS.iter().any(|room| room.name == "crore-core" && room.uses.is_empty()));
     }

@@ -121,8 +121,7 @@ fn default_file(code: &str) -> PathBuf {
 
 /// Builds everything once, so that turns do not wait for each other's builds.
 fn build() -> Result<(), String> {
-    let store = ["build", "--release", "-q", "-p", "crore-store", "--features", "conformance"];
-    command::cargo(&[&store[..], &["--example", "sim"]].concat())?;
+    command::cargo(&["build", "--release", "-q", "-p", "crore-conformance", "--example", "sim"])?;
     command::cargo(&["test", "--release", "-q", "-p", "crore", "--test", "it", "--no-run"])?;
     command::cargo(&["build", "-q", "-p", "crore-server", "-p", "crore-chaos"])
 }

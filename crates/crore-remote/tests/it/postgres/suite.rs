@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use crore_conformance::suite::Subject;
 use crore_remote::sql::Postgres;
-use crore_store::conformance::Subject;
 
 async fn make() -> Subject<Postgres> {
     let it = super::subject().await.expect("a server: this suite is not for machines without one");
     Subject { store: Arc::new(it.store), clock: Arc::new(it.clock) }
 }
 
-crore_store::conformance_jobs!(make);
+crore_conformance::conformance_jobs!(make);
 
 #[test]
 fn it_equals_the_model() {
-    crore_store::conformance::model::check_jobs(40, 40, make);
+    crore_conformance::model::check_jobs(40, 40, make);
 }

@@ -7,14 +7,14 @@ use std::io;
 const MAX_BYTES: usize = 1 << 30;
 
 /// Where a write of `n` bytes at `at` begins and ends.
-pub(super) fn range(at: u64, n: usize) -> io::Result<(usize, usize)> {
+pub fn range(at: u64, n: usize) -> io::Result<(usize, usize)> {
     let start = usize::try_from(at).ok();
     let end = start.and_then(|start| start.checked_add(n)).filter(|end| *end <= MAX_BYTES);
     start.zip(end).ok_or_else(|| io::ErrorKind::FileTooLarge.into())
 }
 
 /// Copies what there is from `at` on, and says how much that was.
-pub(super) fn read(content: &[u8], at: u64, buffer: &mut [u8]) -> usize {
+pub fn read(content: &[u8], at: u64, buffer: &mut [u8]) -> usize {
     let rest = usize::try_from(at).ok().and_then(|at| content.get(at..)).unwrap_or_default();
     let n = rest.len().min(buffer.len());
     if let (Some(to), Some(from)) = (buffer.get_mut(..n), rest.get(..n)) {
@@ -24,7 +24,7 @@ pub(super) fn read(content: &[u8], at: u64, buffer: &mut [u8]) -> usize {
 }
 
 /// Writes `new` at `at`; a gap before it becomes zeros, and no bytes change nothing.
-pub(super) fn write(content: &mut Vec<u8>, at: usize, new: &[u8]) {
+pub fn write(content: &mut Vec<u8>, at: usize, new: &[u8]) {
     let end = at.saturating_add(new.len());
     if new.is_empty() {
         return;

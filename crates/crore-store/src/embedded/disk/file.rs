@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::failed::{self, failed};
+use super::error::{self, failed};
 use super::{Disk, File, Open, name};
 
 /// A directory that only this process has open.
@@ -84,7 +84,7 @@ impl File for OnDisk {
                 Ok(0) => break,
                 Ok(n) => done += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(failed::read(at, wanted, &self.name, error)),
+                Err(error) => return Err(error::read(at, wanted, &self.name, error)),
             }
         }
         Ok(done)
@@ -92,7 +92,7 @@ impl File for OnDisk {
 
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         let written = self.file.write_all_at(bytes, at);
-        written.map_err(|error| failed::write(at, bytes.len(), &self.name, error))
+        written.map_err(|error| error::write(at, bytes.len(), &self.name, error))
     }
 
     fn sync(&self) -> io::Result<()> {

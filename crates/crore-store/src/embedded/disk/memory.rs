@@ -5,7 +5,7 @@ use std::fmt::{Debug, Formatter};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use super::{Disk, File, Open, bytes, failed, name};
+use super::{Disk, File, Open, bytes, error, name};
 
 /// A disk that forgets everything when it is dropped, and never fails. As on a file system, a
 /// removed file can be used by those who have it open.
@@ -43,7 +43,7 @@ impl Disk for InMemory {
             (Some(content), _) => Arc::clone(content),
             (None, Open::Create) => Arc::clone(files.entry(name.to_owned()).or_default()),
             (None, Open::Existing) => {
-                return Err(failed::failed("open", name, io::ErrorKind::NotFound.into()));
+                return Err(error::failed("open", name, io::ErrorKind::NotFound.into()));
             }
         };
         Ok(Arc::new(Content { name: name.to_owned(), content }))
@@ -74,7 +74,7 @@ impl File for Content {
     }
 
     fn write(&self, at: u64, new: &[u8]) -> io::Result<()> {
-        let too_large = |error| failed::write(at, new.len(), &self.name, error);
+        let too_large = |error| error::write(at, new.len(), &self.name, error);
         let (start, _) = bytes::range(at, new.len()).map_err(too_large)?;
         let mut content = self.content.write().unwrap_or_else(PoisonError::into_inner);
         bytes::write(&mut content, start, new);

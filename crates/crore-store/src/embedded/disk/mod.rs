@@ -1,17 +1,15 @@
 //! The byte backend under the log: a directory of files, and six things to do with them.
 //!
 //! Everything that the log asks of a machine goes through here, so that it runs the same on files,
-//! in memory, and on a disk that forgets, tears, fails and fills up when a test says so.
+//! in memory, and on a disk that forgets, tears, fails and fills up when a test says so. An
+//! implementation of [`Disk`] checks names by [`name`] and reports failures by [`mod@error`]; one that
+//! keeps files in memory uses [`bytes`].
 
-mod bytes;
-#[cfg(test)]
-mod contract;
-mod failed;
+pub mod bytes;
+pub mod error;
 mod file;
 mod memory;
-mod name;
-#[cfg(any(test, feature = "conformance"))]
-pub mod sim;
+pub mod name;
 
 use std::fmt::Debug;
 use std::io;

@@ -18,7 +18,7 @@ pub(super) fn is_plain(name: &str) -> bool {
 }
 
 /// Refuses a name that is not plain.
-pub(super) fn check(name: &str) -> io::Result<()> {
+pub fn check(name: &str) -> io::Result<()> {
     if is_plain(name) {
         return Ok(());
     }

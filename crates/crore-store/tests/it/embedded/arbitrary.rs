@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crore_store::embedded::fuzz::recover;
+use crore_conformance::fuzz::recover;
 
 use super::script::tell;
 

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
+use crore_conformance::sim_disk::{Call, Failure, Fault, SimDisk, Then};
 use crore_core::job::Retain;
 use crore_core::machine::{Event, Outcome, decide};
 use crore_core::{JobId, NewJob};
-use crore_store::embedded::disk::sim::{Call, Failure, Fault, SimDisk, Then};
 use crore_store::embedded::{Embedded, verify};
 use crore_store::jobs::{Claim, Order, Write};
 use crore_store::{Answer, Error, Jobs, SystemClock};

@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 
+use crore_conformance::sim_disk::{Call, Failure, Fault, SimDisk, Then};
 use crore_core::JobId;
 use crore_core::machine::{Event, decide};
 use crore_store::embedded::Embedded;
-use crore_store::embedded::disk::sim::{Call, Failure, Fault, SimDisk, Then};
 use crore_store::jobs::{Pushed, Write};
 use crore_store::{Answer, Error, Jobs};
 use crore_testkit::FakeClock;

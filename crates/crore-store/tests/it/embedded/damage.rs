@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crore_conformance::sim_disk::SimDisk;
 use crore_core::job::Why;
 use crore_core::{JobId, State};
 use crore_store::embedded::Embedded;
-use crore_store::embedded::disk::sim::SimDisk;
 use crore_store::embedded::disk::{Disk, File, Open};
 use crore_store::jobs::Which;
 use crore_store::{Error, Jobs};

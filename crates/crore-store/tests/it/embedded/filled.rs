@@ -4,10 +4,10 @@
 use crore_core::{Job, NewJob};
 use std::sync::Arc;
 
+use crore_conformance::sim_disk::SimDisk;
 use crore_core::job::{Needs, Retain};
 use crore_core::machine::{Event, Outcome, decide};
 use crore_core::push::{After, AfterRef};
-use crore_store::embedded::disk::sim::SimDisk;
 use crore_store::embedded::{Embedded, Options};
 use crore_store::jobs::Write;
 use crore_store::{Error, Jobs};

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crore_store::embedded::disk::sim::SimDisk;
+use crore_conformance::sim_disk::SimDisk;
 
 use super::image::{Image, look, segments};
 use super::rich::{Hand, describe, make};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crore_store::embedded::disk::sim::SimDisk;
+use crore_conformance::sim_disk::SimDisk;
 use crore_store::embedded::{Report, verify};
 
 use super::rich::{Hand, describe, make};

@@ -4,6 +4,7 @@ mod arbitrary;
 mod backup;
 mod crashes;
 mod damage;
+mod disk;
 mod driven;
 mod filled;
 mod fixture;
@@ -16,7 +17,8 @@ mod verify;
 
 use std::sync::Arc;
 
-use crore_store::conformance::{Subject, model};
+use crore_conformance::model;
+use crore_conformance::suite::Subject;
 use crore_store::embedded::Options;
 use crore_testkit::FakeClock;
 
@@ -39,7 +41,7 @@ async fn make() -> Subject<Driven> {
     driven(SMALL, Reopen::Never)
 }
 
-crore_store::conformance!(make);
+crore_conformance::conformance!(make);
 
 mod reopened {
     //! The suite, with the store opened anew all the time.
@@ -49,7 +51,7 @@ mod reopened {
         driven(SMALL, Reopen::Every(3))
     }
 
-    crore_store::conformance!(make);
+    crore_conformance::conformance!(make);
 }
 
 #[test]

@@ -6,10 +6,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crore_conformance::sim_disk::SimDisk;
 use crore_core::job::When;
 use crore_core::machine::{Event, Outcome, decide};
 use crore_core::{Batch, Caps, Clock, Code, Encoding, Job, Name, NewJob, Payload, Span, Spec};
-use crore_store::embedded::disk::sim::SimDisk;
 use crore_store::embedded::disk::{Directory, Disk, Open};
 use crore_store::embedded::{Embedded, Health, Options};
 use crore_store::jobs::{Claim, Order, Which, Write};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crore_conformance::sim_disk::SimDisk;
 use crore_core::{JobId, NewJob};
 use crore_store::Error;
-use crore_store::embedded::disk::sim::SimDisk;
 use crore_store::embedded::{Repairs, repair, verify};
 
 use super::image::{Image, content, disk, flip, frames, last_hint, look, records, rich, segments};

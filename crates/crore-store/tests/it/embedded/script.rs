@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crore_conformance::sim_disk::SimDisk;
 use crore_core::group::Group;
 use crore_core::job::{Keep, Needs, Spec, When};
 use crore_core::limit::{Limit, LimitKey};
@@ -15,7 +16,6 @@ use crore_core::push::{After, AfterRef, GroupRef, NewGroup};
 use crore_core::retry::Retry;
 use crore_core::unique::{Hold, Unique};
 use crore_core::{Batch, GroupId, Job, JobId, Name, NewJob, Payload, Span, State};
-use crore_store::embedded::disk::sim::SimDisk;
 use crore_store::embedded::{Embedded, Options};
 use crore_store::jobs::{Applied, Claim, Order, Pushed, Renew, Which, Write};
 use crore_store::registry::{Define, Entry, QueueSettings, Table, Value};

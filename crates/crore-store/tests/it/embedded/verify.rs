@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crore_conformance::sim_disk::{Call, SimDisk};
 use crore_store::Error;
-use crore_store::embedded::disk::sim::{Call, SimDisk};
 use crore_store::embedded::verify;
 use proptest::prelude::*;
 

@@ -6,7 +6,7 @@ mod subject;
 use std::ops::Range;
 use std::time::Duration;
 
-use crore_store::simulation::{
+use crore_conformance::simulation::{
     Config, Coverage, Generation, Sometimes, Sweep, first_failing_seed, run_fresh_seeds, run_twice,
     run_twice_as,
 };

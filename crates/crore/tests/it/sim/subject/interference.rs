@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard};
 use std::task::Poll;
 
 use crore::store::jobs::Write;
+use crore_conformance::simulation::{Config, Dice, Generation};
 use crore_core::{JobId, Name, Revision};
 use crore_store::Error;
-use crore_store::simulation::{Config, Dice, Generation};
 
 /// Draws the runs and what happens in them, apart from what the simulator draws.
 const SALT: u64 = 0x0001_37a6;

@@ -13,10 +13,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use crore::{Engine, Options};
+use crore_conformance::simulation::{Config, OnLog, Running, Subject};
 use crore_core::{Clock, Span};
 use crore_store::Error;
 use crore_store::embedded::disk::Disk;
-use crore_store::simulation::{Config, OnLog, Running, Subject};
 use crore_testkit::history::Recorder;
 
 use deadlines::Deadlines;
@@ -90,7 +90,7 @@ impl Subject for OnEngine {
     ) -> Result<Running, Error> {
         let mut store_config = config.clone();
         if self.lie == Lie::AnswersAreDurable {
-            store_config.store.durability = crore_store::simulation::Durability::None;
+            store_config.store.durability = crore_conformance::simulation::Durability::None;
         }
         let mut running = OnLog.open(disk, Arc::clone(&clock), &store_config)?;
         let recorder = self.recorder.clone().expect("told before anything is opened");

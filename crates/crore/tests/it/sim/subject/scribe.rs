@@ -9,10 +9,10 @@ use crore::store::jobs::{
     Applied, Claim, Claimed, Jobs, Pushed, Pushes, Renew, Renewed, Which, Write,
 };
 use crore::store::registry::{Define, Defined, Entry, Registry, Table};
-use crore::store::simulation::meaning;
 use crore::store::upkeep::{Lapses, Lead, Promoted, Pruned, Upkeep};
 use crore::store::views::{Count, JobNotes, Note, Page, Query, Step, Views};
 use crore::store::{Answer, Committed, Error, Store, WakeHook};
+use crore_conformance::simulation::meaning;
 use crore_core::group::Group;
 use crore_core::{Batch, Encoding, GroupId, Job, JobId, Name, NewJob, Payload, Span, Time};
 use crore_testkit::history::op::{self, Item, When};

@@ -1,0 +1,62 @@
+mod crashes;
+mod faults;
+
+use std::sync::Arc;
+
+use crore_store::embedded::disk::{Disk, File, Open};
+
+use super::SimDisk;
+
+fn file(disk: &SimDisk, name: &str) -> Arc<dyn File> {
+    disk.open(name, Open::Create).expect("a file")
+}
+
+/// A disk with one file that holds `durable`, and the open file.
+fn disk_with(durable: &[u8]) -> (SimDisk, Arc<dyn File>) {
+    let disk = SimDisk::from_image([("f".to_owned(), durable.to_vec())].into(), 1);
+    let file = file(&disk, "f");
+    (disk, file)
+}
+
+fn content(disk: &SimDisk, name: &str) -> Vec<u8> {
+    disk.image()[name].clone()
+}
+
+#[test]
+fn an_image_is_what_is_read_and_makes_the_same_disk_again() {
+    let (disk, f) = disk_with(b"durable");
+    f.write(0, b"DUR").expect("written");
+    let image = disk.image();
+    assert_eq!(image["f"], b"DURable");
+    let again = SimDisk::from_image(image.clone(), 9);
+    assert_eq!(again.crash(3).image(), image, "all of an image is durable");
+}
+
+#[test]
+fn every_call_is_counted_by_kind_and_looking_is_none() {
+    use super::Call::{Any, List, Open as Opened, Read, Remove, Sync, Write};
+    let disk = SimDisk::new(1);
+    let f = file(&disk, "f");
+    f.write(0, b"x").expect("written");
+    f.write(1, b"y").expect("written");
+    f.sync().expect("synced");
+    f.read(0, &mut [0; 4]).expect("read");
+    disk.list().expect("names");
+    disk.remove("f").expect("removed");
+    disk.image();
+    let counts = [List, Opened, Remove, Read, Write, Sync, Any].map(|call| disk.count(call));
+    assert_eq!(counts, [1, 1, 1, 1, 2, 1, 7]);
+    assert_eq!(disk.calls(), 7);
+}
+
+#[test]
+fn lists_come_in_any_order_but_the_same_for_a_seed() {
+    let orders = |seed| {
+        let disk = SimDisk::new(seed);
+        ["a", "b", "c", "d"].iter().for_each(|name| drop(file(&disk, name)));
+        [(); 4].map(|()| disk.list().expect("names"))
+    };
+    assert_eq!(orders(5), orders(5));
+    let all = orders(5);
+    assert!(all.iter().any(|order| *order != all[0]));
+}

@@ -1,0 +1,58 @@
+//! One node at a time leads a duty.
+
+use crore_core::Span;
+use crore_store::upkeep::Lead;
+
+use super::super::draft::{MILLI, MINUTE, SECOND, name};
+use super::super::subject::{Whole, got};
+
+async fn lead(s: &Whole, node: u64, span: Span) -> Lead {
+    got(s.store.lead(name("promote"), node, span)).await
+}
+
+pub(in super::super) async fn one_node_leads_at_a_time(s: &Whole) {
+    let until = s.now().after(MINUTE);
+    assert_eq!(lead(s, 1, MINUTE).await, Lead::Yes(until));
+    s.pass(SECOND);
+    assert_eq!(lead(s, 2, MINUTE).await, Lead::No(until));
+    assert_eq!(lead(s, u64::MAX, MINUTE).await, Lead::No(until), "any node has a number");
+}
+
+pub(in super::super) async fn of_two_nodes_at_once_one_leads(s: &Whole) {
+    let (a, b) = tokio::join!(lead(s, 1, MINUTE), lead(s, 2, MINUTE));
+    let yes = [a, b].iter().filter(|lead| matches!(lead, Lead::Yes(_))).count();
+    assert_eq!(yes, 1, "{a:?} and {b:?}");
+}
+
+pub(in super::super) async fn a_leader_that_asks_again_goes_on(s: &Whole) {
+    lead(s, 1, MINUTE).await;
+    s.pass(Span::from_millis(59_999));
+    let until = s.now().after(MINUTE);
+    assert_eq!(lead(s, 1, MINUTE).await, Lead::Yes(until));
+    s.pass(MILLI);
+    assert_eq!(lead(s, 2, MINUTE).await, Lead::No(until));
+}
+
+pub(in super::super) async fn another_takes_over_after_the_end(s: &Whole) {
+    lead(s, 1, SECOND).await;
+    s.pass(Span::from_millis(999));
+    assert!(matches!(lead(s, 2, MINUTE).await, Lead::No(_)));
+    s.pass(MILLI);
+    let until = s.now().after(MINUTE);
+    assert_eq!(lead(s, 2, MINUTE).await, Lead::Yes(until));
+    assert_eq!(lead(s, 1, MINUTE).await, Lead::No(until), "the first has lost it");
+}
+
+pub(in super::super) async fn a_leader_that_asks_for_no_time_hands_over(s: &Whole) {
+    lead(s, 1, MINUTE).await;
+    assert!(matches!(lead(s, 2, Span::ZERO).await, Lead::No(_)), "not another for it");
+    assert!(matches!(lead(s, 2, MINUTE).await, Lead::No(_)));
+    lead(s, 1, Span::ZERO).await;
+    assert_eq!(lead(s, 2, MINUTE).await, Lead::Yes(s.now().after(MINUTE)));
+}
+
+pub(in super::super) async fn duties_are_led_apart(s: &Whole) {
+    lead(s, 1, MINUTE).await;
+    let other = got(s.store.lead(name("prune"), 2, MINUTE)).await;
+    assert_eq!(other, Lead::Yes(s.now().after(MINUTE)));
+}

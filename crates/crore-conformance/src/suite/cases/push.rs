@@ -1,0 +1,180 @@
+//! What is pushed is kept as it was pushed, under a number of its own.
+
+use std::collections::BTreeMap;
+
+use crore_core::job::{ClientId, Keep, Lapse, Reports, Retain, When};
+use crore_core::machine::Event;
+use crore_core::unique::Hold;
+use crore_core::{Encoding, Job, JobId, Live, Payload, Span, State, Time};
+use crore_store::jobs::Which;
+
+use super::super::draft::{Draft, MILLI, MINUTE, SECOND, job, jobs, name};
+use super::super::subject::{Few, claim, got, ids};
+
+/// Names that are easy to get wrong: quoted, hashed, escaped, folded or cut somewhere.
+pub(super) fn odd_names() -> Vec<String> {
+    let odd =
+        ["' OR 1=1--", "{tag}", "a}b{c", "%s\\n", "a:b*?[c]", "Mail", "mail", "mail ", "m ail"];
+    let more = ["null", "🦀 メール", "e\u{301}", "é", "\u{202e}abc", "$1", "\"", "../x", "0"];
+    let long = ["q".repeat(255), "q".repeat(254) + "r"];
+    odd.into_iter().chain(more).map(str::to_owned).chain(long).collect()
+}
+
+pub(in super::super) async fn a_pushed_job_comes_back_with_every_field(s: &Few) {
+    let mut new = job("mail").kind("send").priority(-7).attempts(4).later(MINUTE);
+    new = new.window("key", Hold::UntilSuccess, MINUTE).client("native", "mine").limit("none");
+    new = new.keep(Keep::Once(SECOND)).limit_for("none", "{v}");
+    new.spec.payload = Payload::new(Encoding::Msgpack, vec![0x81, 0xa1, b'a', 0x01]);
+    new.spec.lease = Some(Span::from_millis(1234));
+    new.spec.timeout = Some(Span::from_secs(7));
+    new.spec.lapse = Lapse::Failure;
+    new.spec.reports = Reports::Any;
+    new.spec.retain = Retain::Nothing;
+    new.spec.trace = Some("00-4bf92f3577b34da6-01".into());
+    new.spec.labels = BTreeMap::from([("' ".into(), "{}".into()), ("é".into(), String::new())]);
+    let spec = new.spec.clone();
+    let id = s.push(new).await;
+    let live = Live::pushed(s.now(), s.now().after(MINUTE), 0);
+    assert_eq!(s.job(id).await, Job { id, spec: spec.into(), live });
+}
+
+pub(in super::super) async fn what_is_left_out_stays_out(s: &Few) {
+    let mut new = job("q");
+    (new.spec.lease, new.spec.timeout) = (None, None);
+    new.spec.retry.max_attempts = None;
+    new.spec.lapse = Lapse::Crash { quarantine: None };
+    let spec = new.spec.clone();
+    let id = s.push(new).await;
+    assert_eq!(*s.job(id).await.spec, spec);
+}
+
+pub(in super::super) async fn payload_bytes_are_kept_exactly(s: &Few) {
+    let all: Vec<u8> = (0..=255).collect();
+    let large: Vec<u8> = all.iter().copied().cycle().take(1 << 20).collect();
+    for bytes in [Vec::new(), vec![0], b"\r\n'\\\0\0".to_vec(), all, large] {
+        let payload = Payload::new(Encoding::Bytes, bytes);
+        let id = s.push(job("q").payload(payload.clone())).await;
+        let kept = s.job(id).await.spec.payload.clone();
+        assert!(kept == payload, "{payload:?} came back as {kept:?}");
+        let claimed = s.claim_one("q").await.spec.payload.clone();
+        assert!(claimed == payload, "{payload:?} was handed out as {claimed:?}");
+    }
+}
+
+pub(in super::super) async fn an_encoding_is_kept_with_its_payload(s: &Few) {
+    for encoding in Encoding::ALL {
+        let payload = Payload::new(encoding, *b"1");
+        let id = s.push(job("q").payload(payload.clone())).await;
+        assert_eq!(s.job(id).await.spec.payload, payload);
+    }
+}
+
+pub(in super::super) async fn priorities_reach_both_ends(s: &Few) {
+    let priorities = [0, i32::MAX, -1, i32::MIN, 1];
+    let new = priorities.map(|priority| job("q").priority(priority)).to_vec();
+    let pushed = s.push_all(new).await;
+    let claimed = s.claim(&["q"], 5).await;
+    let order: Vec<_> = claimed.iter().map(|job| job.spec.priority).collect();
+    assert_eq!(order, [i32::MIN, -1, 0, 1, i32::MAX]);
+    assert_eq!(claimed[0].id, pushed[3]);
+}
+
+pub(in super::super) async fn an_odd_queue_is_a_queue_of_its_own(s: &Few) {
+    let names = odd_names();
+    let pushed = s.push_all(names.iter().map(|queue| job(queue)).collect()).await;
+    for (queue, id) in names.iter().zip(pushed) {
+        assert_eq!(s.job(id).await.spec.queue.as_str(), queue);
+        assert_eq!(s.claim_ids(&[queue], 100).await, [id], "queue `{queue}`");
+    }
+}
+
+pub(in super::super) async fn an_odd_kind_is_a_kind_of_its_own(s: &Few) {
+    let names = odd_names();
+    let pushed = s.push_all(names.iter().map(|kind| job("q").kind(kind)).collect()).await;
+    for (kind, id) in names.iter().zip(pushed) {
+        let mut ask = claim(&["q"], 100);
+        (ask.kinds, ask.worker) = (Some(vec![name(kind)]), name(kind));
+        let claimed = s.ask(ask).await.jobs;
+        assert_eq!(ids(&claimed), [id], "kind `{kind}`");
+        assert_eq!(claimed[0].live.worker, Some(name(kind)), "a worker may be named so too");
+    }
+}
+
+pub(in super::super) async fn ids_grow_in_the_order_of_pushes(s: &Few) {
+    let mut all = Vec::new();
+    for n in [1, 3, 2] {
+        all.extend(s.push_all(jobs("q", n)).await);
+    }
+    assert!(all.is_sorted_by(|a, b| a < b), "{all:?}");
+    assert!(all.iter().all(|id| JobId::new(id.0).is_some()), "{all:?}");
+}
+
+pub(in super::super) async fn an_id_is_never_used_again(s: &Few) {
+    let first = s.push_all(jobs("q", 3)).await;
+    for id in &first {
+        s.happens_to(*id, &Event::Delete).await;
+    }
+    let second = s.push_all(jobs("q", 3)).await;
+    assert!(second[0] > first[2], "{first:?} then {second:?}");
+}
+
+pub(in super::super) async fn an_empty_push_is_answered_and_stores_nothing(s: &Few) {
+    let pushes = s.batch(Vec::new()).await;
+    assert_eq!((pushes.now, pushes.groups.len(), pushes.jobs.len()), (s.now(), 0, 0));
+}
+
+pub(in super::super) async fn a_push_is_stamped_by_the_stores_clock(s: &Few) {
+    let at = |millis| When::At(Time::from_millis(millis));
+    let now = s.now();
+    for (due, expected, state) in [
+        (When::Now, now, State::Ready),
+        (When::After(Span::ZERO), now, State::Ready),
+        (When::After(MILLI), now.after(MILLI), State::Scheduled),
+        (at(now.as_millis() + 5), now.after(Span::from_millis(5)), State::Scheduled),
+        (at(now.as_millis()), now, State::Ready),
+        (at(now.as_millis() - 1), now, State::Ready),
+        (at(0), now, State::Ready),
+    ] {
+        let pushes = s.batch(job("q").due(due)).await;
+        assert_eq!(pushes.now, now);
+        let live = s.job(pushes.jobs[0].id().expect("stored")).await.live;
+        assert_eq!((live.due, live.pushed_at, live.state), (expected, now, state), "{due:?}");
+    }
+}
+
+pub(in super::super) async fn nobody_jumps_the_queue_by_an_old_due_time(s: &Few) {
+    let first = s.push(job("q")).await;
+    s.pass(SECOND);
+    let liar = s.push(job("q").due(When::At(Time::ZERO))).await;
+    assert_eq!(s.claim_ids(&["q"], 2).await, [first, liar]);
+}
+
+pub(in super::super) async fn a_job_that_is_due_later_is_not_claimed(s: &Few) {
+    let id = s.push(job("q").later(SECOND)).await;
+    assert_eq!(s.claim_ids(&["q"], 1).await, []);
+    s.pass(Span::from_millis(999));
+    assert_eq!(s.claim_ids(&["q"], 1).await, [], "never early");
+    assert_eq!(s.job(id).await.live.state, State::Scheduled);
+}
+
+pub(in super::super) async fn get_answers_in_the_order_asked_for(s: &Few) {
+    let pushed = s.push_all(jobs("q", 3)).await;
+    let (a, b, c) = (pushed[0], pushed[1], pushed[2]);
+    let nobody = JobId(c.0 + 1000);
+    let found = got(s.store.get(Which::all(&[c, nobody, a, c, JobId(0), b]))).await;
+    let found: Vec<_> = found.into_iter().map(|job| job.map(|job| job.id)).collect();
+    assert_eq!(found, [Some(c), None, Some(a), Some(c), None, Some(b)]);
+    assert_eq!(got(s.store.get(Vec::new())).await, []);
+}
+
+pub(in super::super) async fn a_job_is_found_by_its_callers_id(s: &Few) {
+    let mine = s.push(job("q").client("native", "mine")).await;
+    let theirs = s.push(job("q").client("lakh", "mine").unique("u", Hold::UntilEnd)).await;
+    let client = |door: &str, id: &str| Which::Client(ClientId { door: name(door), id: id.into() });
+    let asked = vec![client("lakh", "mine"), mine.into(), client("native", "mine")];
+    let found = got(s.store.get(asked)).await;
+    assert_eq!(ids(&found.into_iter().flatten().collect::<Vec<_>>()), [theirs, mine, mine]);
+    assert_eq!(got(s.store.get(vec![client("native", "yours")])).await, [None]);
+    s.happens_to(mine, &Event::Delete).await;
+    assert_eq!(got(s.store.get(vec![client("native", "mine")])).await, [None]);
+}

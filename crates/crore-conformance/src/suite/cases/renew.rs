@@ -1,0 +1,108 @@
+//! A lease is extended by whoever holds it, and by nobody else.
+
+use crore_core::machine::{Event, Outcome, decide};
+use crore_core::{Delivery, Job, JobId, Span};
+use crore_store::jobs::{Applied, Renew, Renewed};
+
+use super::super::draft::{Draft, MINUTE, SECOND, job, jobs};
+use super::super::subject::{Few, got};
+
+fn until(s: &Few, span: Span) -> Renewed {
+    Renewed::Until { until: s.now().after(span), stop: false }
+}
+
+pub(in super::super) async fn a_renewal_extends_a_lease_from_now(s: &Few) {
+    let mut job = s.start(job("q").with(|job| job.spec.lease = Some(MINUTE))).await;
+    s.pass(SECOND);
+    assert_eq!(s.renew(&job, None).await, until(s, MINUTE), "as long as the job says");
+    job.live.lease_until = s.now().after(MINUTE);
+    assert_eq!(s.job(job.id).await, job, "and nothing else changes");
+    let long = Span::from_secs(500);
+    assert_eq!(s.renew(&job, Some(long)).await, until(s, long), "as long as is asked");
+    job.live.lease_until = s.now().after(long);
+    assert_eq!(s.job(job.id).await, job);
+}
+
+pub(in super::super) async fn a_lease_never_gets_shorter(s: &Few) {
+    let job = s.start(job("q").with(|job| job.spec.lease = Some(MINUTE))).await;
+    let end = Renewed::Until { until: job.live.lease_until, stop: false };
+    assert_eq!(s.renew(&job, Some(SECOND)).await, end);
+    assert_eq!(s.job(job.id).await, job);
+}
+
+pub(in super::super) async fn a_lease_that_ended_may_still_be_extended(s: &Few) {
+    let job = s.start(job("q").with(|job| job.spec.lease = Some(SECOND))).await;
+    s.pass(MINUTE);
+    assert_eq!(s.renew(&job, None).await, until(s, SECOND));
+    assert_eq!(s.job(job.id).await.live.lease_until, s.now().after(SECOND));
+}
+
+pub(in super::super) async fn a_renewal_says_that_the_job_is_to_stop(s: &Few) {
+    let job = s.start(job("q")).await;
+    s.happens(&job, &Event::Cancel).await;
+    let answer = s.renew(&job, Some(MINUTE)).await;
+    assert_eq!(answer, Renewed::Until { until: s.now().after(MINUTE), stop: true });
+}
+
+pub(in super::super) async fn a_renewal_makes_no_report_stale(s: &Few) {
+    let job = s.start(job("q")).await;
+    s.renew(&job, Some(MINUTE)).await;
+    let applied = s.finish(&job, Outcome::Done { result: None }).await;
+    assert_eq!(applied, Applied::Yes(Vec::new()), "decided before the renewal");
+}
+
+pub(in super::super) async fn a_renewal_makes_a_lapse_stale(s: &Few) {
+    let job = s.start(job("q").with(|job| job.spec.lease = Some(SECOND))).await;
+    s.pass(MINUTE);
+    let lapse = decide(&s.job(job.id).await, &Event::Lapsed(job.live.delivery), 0);
+    let lapse = lapse.expect("its lease has ended");
+    assert_eq!(s.renew(&job, Some(MINUTE)).await, until(s, MINUTE));
+    assert_eq!(s.apply(lapse).await, Applied::Stale, "decided before the renewal");
+    let lapse = decide(&s.job(job.id).await, &Event::Lapsed(job.live.delivery), 0);
+    assert_eq!(s.apply(lapse.expect("decided")).await, Applied::Yes(Vec::new()), "and after it");
+}
+
+pub(in super::super) async fn a_lease_that_is_not_held_is_not_extended(s: &Few) {
+    let first = s.start(job("q")).await;
+    s.ends(&first, Outcome::Interrupted).await;
+    assert_eq!(s.renew(&first, None).await, Renewed::Stale, "it was handed back");
+    let second = s.claim_one("q").await;
+    assert_eq!(s.renew(&first, None).await, Renewed::Stale, "it is another's now");
+    let next = with_delivery(&second, second.live.delivery.0 + 1);
+    assert_eq!(s.renew(&next, None).await, Renewed::Stale, "there is no such delivery yet");
+    assert_eq!(s.job(second.id).await, second);
+    s.done(&second).await;
+    assert_eq!(s.renew(&second, None).await, Renewed::Stale, "it has ended");
+}
+
+pub(in super::super) async fn a_job_that_never_ran_has_no_lease(s: &Few) {
+    let id = s.push(job("q")).await;
+    let job = s.job(id).await;
+    assert_eq!(job.live.delivery, Delivery::NONE);
+    assert_eq!(s.renew(&job, None).await, Renewed::Stale);
+    assert_eq!(s.job(id).await, job);
+    let nobody = Job { id: JobId(id.0 + 1000), ..job };
+    assert_eq!(s.renew(&nobody, None).await, Renewed::Stale);
+}
+
+pub(in super::super) async fn renewals_are_answered_singly_and_in_order(s: &Few) {
+    s.push_all(jobs("q", 3)).await;
+    let running = s.claim(&["q"], 3).await;
+    s.done(&running[1]).await;
+    let lease =
+        |job: &Job, span| Renew { id: job.id, delivery: job.live.delivery, span: Some(span) };
+    let leases = vec![
+        lease(&running[2], MINUTE),
+        lease(&running[1], MINUTE),
+        lease(&running[0], MINUTE.times(2)),
+    ];
+    let answers = got(s.store.renew(leases)).await;
+    assert_eq!(answers, [until(s, MINUTE), Renewed::Stale, until(s, MINUTE.times(2))]);
+    assert_eq!(got(s.store.renew(Vec::new())).await, []);
+}
+
+fn with_delivery(job: &Job, delivery: u64) -> Job {
+    let mut job = job.clone();
+    job.live.delivery = Delivery(delivery);
+    job
+}

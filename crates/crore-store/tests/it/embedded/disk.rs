@@ -1,0 +1,125 @@
+//! What every disk promises, asked of each of them.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use crore_conformance::sim_disk::SimDisk;
+use crore_store::embedded::disk::{Directory, Disk, File, InMemory, Open};
+
+type Promise = fn(&dyn Disk);
+
+fn on_every_disk(promise: Promise) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    promise(&Directory::open(&folder.path().join("store")).expect("a directory"));
+    promise(&InMemory::new());
+    promise(&SimDisk::new(7));
+}
+
+fn create(disk: &dyn Disk, name: &str) -> Arc<dyn File> {
+    disk.open(name, Open::Create).expect("a file")
+}
+
+/// All of a file, read in one go with room to spare.
+fn content(file: &dyn File) -> Vec<u8> {
+    let mut buffer = vec![0xEE; 10_000];
+    let n = file.read(0, &mut buffer).expect("bytes");
+    buffer.truncate(n);
+    buffer
+}
+
+#[test]
+fn a_file_is_there_once_made_and_until_removed() {
+    on_every_disk(|disk| {
+        assert_eq!(disk.list().expect("names"), Vec::<String>::new());
+        create(disk, "b.log");
+        create(disk, "a-1");
+        create(disk, "b.log");
+        let mut names = disk.list().expect("names");
+        names.sort();
+        assert_eq!(names, ["a-1", "b.log"]);
+        disk.remove("a-1").expect("removed");
+        assert_eq!(disk.list().expect("names"), ["b.log"]);
+    });
+}
+
+#[test]
+fn a_file_that_is_not_there_is_not_found_and_nothing_to_remove() {
+    on_every_disk(|disk| {
+        let error = disk.open("gone", Open::Existing).expect_err("nothing to open");
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert_eq!(error.to_string(), "cannot open `gone`");
+        assert_eq!(disk.list().expect("names"), Vec::<String>::new());
+        disk.remove("gone").expect("nothing to do");
+    });
+}
+
+#[test]
+fn what_is_written_is_read_through_every_handle() {
+    on_every_disk(|disk| {
+        let file = create(disk, "f");
+        file.write(0, b"abcdef").expect("written");
+        file.write(2, b"XY").expect("written");
+        let other = disk.open("f", Open::Existing).expect("there");
+        assert_eq!(content(&*other), b"abXYef");
+        other.write(6, b"g").expect("written");
+        file.sync().expect("synced");
+        assert_eq!(content(&*file), b"abXYefg");
+        assert_eq!(content(&*create(disk, "f")), b"abXYefg", "making it again empties nothing");
+    });
+}
+
+#[test]
+fn a_gap_is_zeros_and_no_bytes_change_nothing() {
+    on_every_disk(|disk| {
+        let file = create(disk, "f");
+        file.write(9, b"").expect("written");
+        assert_eq!(content(&*file), b"");
+        file.write(3, b"x").expect("written");
+        assert_eq!(content(&*file), b"\0\0\0x");
+    });
+}
+
+#[test]
+fn a_read_is_short_only_at_the_end() {
+    on_every_disk(|disk| {
+        let file = create(disk, "f");
+        file.write(0, &[7; 5000]).expect("written");
+        for (at, wanted, there) in
+            [(0, 5000, 5000), (4999, 10, 1), (5000, 10, 0), (1 << 40, 10, 0), (10, 0, 0)]
+        {
+            let mut buffer = vec![0; wanted];
+            let n = file.read(at, &mut buffer).expect("bytes");
+            assert_eq!(n, there, "{wanted} bytes at {at}");
+            assert!(buffer.iter().take(n).all(|byte| *byte == 7));
+        }
+    });
+}
+
+#[test]
+fn a_removed_file_stays_with_those_who_have_it_open() {
+    on_every_disk(|disk| {
+        let old = create(disk, "f");
+        old.write(0, b"old").expect("written");
+        disk.remove("f").expect("removed");
+        let new = create(disk, "f");
+        assert_eq!(content(&*new), b"");
+        old.write(3, b"er").expect("written");
+        assert_eq!(content(&*old), b"older");
+        assert_eq!(content(&*new), b"");
+    });
+}
+
+#[test]
+fn only_plain_names_are_names() {
+    on_every_disk(|disk| {
+        for name in ["", ".", "..", "a/b", "../f", "/f", "a..b", "a b", "ä", "a\0", "a_b", "lock"]
+        {
+            let opened = disk.open(name, Open::Create).expect_err(name);
+            assert_eq!(opened.kind(), ErrorKind::InvalidInput, "{name}");
+            let removed = disk.remove(name).expect_err(name);
+            assert_eq!(removed.kind(), ErrorKind::InvalidInput, "{name}");
+        }
+        assert!(disk.open(&"n".repeat(256), Open::Create).is_err());
+        assert_eq!(disk.list().expect("names"), Vec::<String>::new());
+    });
+}
