@@ -59,7 +59,7 @@ const STEPS: &[Step] = &[
     Step { name: "tests",  when: Only(Quick), work: Call(|| cargo(&test_command(Quick)[1..])) },
     Step { name: "doc tests", when: Always,   work: Cargo(&["test", "--workspace", "--features", FEATURES, "--doc"]) },
     Step { name: "bugs",   when: Always,      work: Cargo(&["test", "-p", "crore-store", "--features", "bug-drill", "--test", "bugs"]) },
-    Step { name: "engine bugs", when: Always, work: Cargo(&["test", "-p", "crore", "--features", "bug-drill", "--test", "bugs"]) },
+    Step { name: "engine bugs", when: Always, work: Cargo(&["test", "-p", "crore", "--features", "bug-drill", "--test", "it", "sim::bugs"]) },
     Step { name: "example", when: Always,     work: Cargo(&["run", "-q", "-p", "crore-store", "--example", "first_job"]) },
 ];
 

@@ -40,11 +40,12 @@ pub(super) enum Place {
 pub(super) const TESTS_ONLY: &str = "crore-testkit";
 
 /// The crates that are no part of the product either, and may use that one in every build.
-pub(super) const FOR_DEVELOPERS: &[&str] = &["crore-chaos", "crore-peers"];
+pub(super) const FOR_DEVELOPERS: &[&str] = &["crore-bench", "crore-chaos", "crore-peers"];
 
 /// Crates that a room otherwise keeps out and may use behind a feature that no build of the product
-/// switches on: the conformance suite brings its own runtime.
-pub(super) const SUITES_ONLY: &[(&str, &str)] = &[("crore-store", "tokio")];
+/// switches on: the conformance suite brings its own runtime, and the testkit an HTTP server for tests.
+pub(super) const SUITES_ONLY: &[(&str, &str)] =
+    &[("crore-store", "tokio"), ("crore-testkit", "hyper")];
 
 /// Arrows point down: server → doors, ui, runner, remote → crore → store → core, with wire beside
 /// doors and client. A crate that is not listed here is a fault.
@@ -65,7 +66,9 @@ pub(super) const ROOMS: &[Room] = &[
     Room { name: "crore-server",  uses: &["crore-core", "crore-store", "crore-remote", "crore", "crore-plugin-host", "crore-runner", "crore-wire", "crore-client", "crore-outbound", "crore-doors", "crore-ui", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-testkit", uses: &["crore-core"], shuns: &[DRIVERS, PROTOCOLS] },
     Room { name: "crore-chaos",   uses: &["crore-core", "crore-store", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
-    Room { name: "crore-peers",   uses: &["crore-client", TESTS_ONLY], shuns: &[DRIVERS] },
+    // The log is measured beside SQLite, by its driver.
+    Room { name: "crore-bench",   uses: &["crore-core", "crore-store", "crore", "crore-wire", "crore-client"], shuns: &[] },
+    Room { name: "crore-peers",   uses: &["crore-client", "crore-bench", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "xtask",         uses: &[], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES] },
 ];
 
@@ -127,7 +130,8 @@ mod tests {
         }
         assert!(ROOMS.iter().any(|room| room.name == TESTS_ONLY && room.uses == ["crore-core"]));
         let is_for_developers = |used: &&str| FOR_DEVELOPERS.contains(used);
-        assert!(!ROOMS.iter().any(|room| room.uses.iter().any(is_for_developers)));
+        let mut product = ROOMS.iter().filter(|room| !is_for_developers(&room.name));
+        assert!(!product.any(|room| room.uses.iter().any(is_for_developers)));
         assert!(ROOMS.iter().any(|room| room.name == "crore-core" && room.uses.is_empty()));
     }
 
