@@ -1,9 +1,12 @@
-//! `ci`: the steps that must pass before a change is merged, in order, up to the first failure.
+//! `ci`: the steps that must pass before a change is merged, in order, up to the first failure. What takes too long for
+//! each change belongs to `soak`.
+
+mod slowest;
 
 use std::time::{Duration, Instant};
 
 use crate::command::{cargo, has_cargo_command};
-use crate::{layers, sizes};
+use crate::{layers, links, sizes};
 
 /// How much of the table is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +43,9 @@ use Work::{Call, Cargo};
 /// mistakes.
 const FEATURES: &str = "";
 
+const TESTSERVERS: [&str; 7] =
+    ["run", "-q", "-p", "crore-testkit", "--bin", "crore-testservers", "--"];
+
 /// The servers that the tests speak to, as flags of `crore-testservers`.
 const SERVERS: &[&str] = &["--postgres", "--redis-cluster", "--redis", "--mariadb"];
 
@@ -54,6 +60,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", when: Always,      work: Cargo(&["clippy", "--workspace", "--features", FEATURES, "--all-targets", "--", "-D", "warnings"]) },
     Step { name: "layers", when: Always,      work: Call(layers::run) },
     Step { name: "sizes",  when: Always,      work: Call(sizes::run) },
+    Step { name: "links",  when: Always,      work: Call(links::run) },
     Step { name: "docs",   when: Always,      work: Cargo(&["doc", "--workspace", "--features", FEATURES, "--no-deps", "--config", r#"build.rustdocflags=["-D", "warnings"]"#]) },
     Step { name: "tests",  when: Only(Full),  work: Call(|| with_servers(&test_command(Full))) },
     Step { name: "tests",  when: Only(Quick), work: Call(|| cargo(&test_command(Quick)[1..])) },
@@ -66,23 +73,46 @@ const STEPS: &[Step] = &[
 /// Runs every step of `extent`; the first that fails ends the run.
 pub(crate) fn run(extent: Extent) -> Result<(), String> {
     let steps: Vec<&Step> = STEPS.iter().filter(|step| step.when.holds(extent)).collect();
-    run_steps(&steps)
+    slowest::forget(extent.profile());
+    let result = run_steps(&steps);
+    if let Some(tests) = slowest::text(extent.profile()) {
+        println!("\n{tests}");
+    }
+    result
 }
 
 fn run_steps(steps: &[&Step]) -> Result<(), String> {
+    let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
+    println!("{} steps: {}", steps.len(), names.join(", "));
     let mut table = String::new();
     let mut whole = Duration::ZERO;
-    for step in steps {
-        println!("\n==> {}", step.name);
+    for (nth, step) in steps.iter().enumerate() {
+        println!("\n==> {}", heading(nth + 1, steps.len(), step.name, whole));
         let (result, took) = timed(|| step.work.run());
         whole += took;
-        let line = format!("{:<10} {:>7.1} s", step.name, took.as_secs_f64());
-        result.map_err(|message| format!("{message}\n==> {line}, failed"))?;
+        let line = format!("{:<11} {:>7.1} s", step.name, took.as_secs_f64());
+        result.map_err(|message| format!("{message}\n==> {line}, failed\n\n{table}"))?;
         println!("==> {line}");
         table += &format!("{line}\n");
     }
-    println!("\n{table}{:<10} {:>7.1} s", "all", whole.as_secs_f64());
+    println!("\n{table}{:<11} {:>7.1} s", "all", whole.as_secs_f64());
     Ok(())
+}
+
+/// The line above a step: which one it is, and the time so far.
+fn heading(nth: usize, of: usize, name: &str, so_far: Duration) -> String {
+    let seconds = so_far.as_secs();
+    format!("step {nth} of {of}: {name} ({}:{:02} so far)", seconds / 60, seconds % 60)
+}
+
+impl Extent {
+    /// The profile of nextest that runs the tests.
+    const fn profile(self) -> &'static str {
+        match self {
+            Full => "ci",
+            Quick => "quick",
+        }
+    }
 }
 
 impl When {
@@ -110,16 +140,19 @@ fn with_servers(command: &[&str]) -> Result<(), String> {
 }
 
 fn testservers(args: &[&str]) -> Result<(), String> {
-    let start = ["run", "-q", "-p", "crore-testkit", "--bin", "crore-testservers", "--"];
-    cargo(&[&start, SERVERS, args].concat())
+    cargo(&[&TESTSERVERS, SERVERS, args].concat())
+}
+
+/// Installs the packages of these flags of `crore-testservers` that are missing.
+pub(crate) fn install(flags: &[&str]) -> Result<(), String> {
+    cargo(&[&TESTSERVERS, flags, &["--install"]].concat())
 }
 
 /// The command that runs all tests but the doc tests. A fresh machine has a Rust toolchain and no
 /// nextest; the same tests then run under plain `cargo test`, in threads instead of processes.
 fn test_command(extent: Extent) -> Vec<&'static str> {
     let runner: &[&str] = match (has_cargo_command("nextest"), extent) {
-        (true, Full) => &["nextest", "run", "--profile", "ci"],
-        (true, Quick) => &["nextest", "run", "--profile", "quick"],
+        (true, _) => &["nextest", "run", "--profile", extent.profile()],
         (false, Full) => &["test", "--tests", "--no-fail-fast"],
         (false, Quick) => &[
             "test",
@@ -162,6 +195,12 @@ mod tests {
         let quick = names(Quick);
         assert!(quick.iter().all(|name| full.contains(name)));
         assert!(quick.contains(&"tests") && !quick.contains(&"set-up"));
+    }
+
+    #[test]
+    fn a_heading_says_how_far_the_run_is() {
+        let heading = heading(3, 12, "clippy", Duration::from_secs(125));
+        assert_eq!(heading, "step 3 of 12: clippy (2:05 so far)");
     }
 
     #[test]
