@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_span_has_the_bytes_of_the_format() {
-        let span = super::span(&Span {
+        let span = span(&Span {
             trace: 1,
             id: 2,
             parent: Some(3),
