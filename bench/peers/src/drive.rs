@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Account, Ledger, Plan};
-use crate::machine;
 use crate::peer::{self, Fault, Setting};
+use crore_bench::machine;
 
 /// What makes this program a client.
 pub(crate) const WORD: &str = "drive";

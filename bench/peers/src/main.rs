@@ -29,27 +29,15 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-// What drives the other benchmarks.
-#[path = "../../../crates/crore-store/examples/bench_log/args.rs"]
-mod args;
-#[expect(dead_code, reason = "the log's benchmark uses more of it")]
-#[path = "../../../crates/crore-store/examples/bench_log/machine.rs"]
-mod machine;
-#[expect(dead_code, reason = "the log's benchmark uses more of it")]
-#[path = "../../../crates/crore-store/examples/bench_log/place.rs"]
-mod place;
-#[expect(dead_code, reason = "the log's benchmark uses more of it")]
-#[path = "../../../crates/crore-store/examples/bench_log/table.rs"]
-mod table;
-
 use std::process::{Command, ExitCode};
 
-use args::Args;
+use crore_bench::args::Args;
+use crore_bench::machine;
+use crore_bench::report::Report;
+use crore_bench::work_dir::WorkDir;
 use crore_testkit::{Package, install_missing};
 use peer::{Fault, Peer};
-use place::Place;
 use scale::Scale;
-use table::Report;
 
 /// The allocator of the server, for its client too.
 #[global_allocator]
@@ -88,8 +76,8 @@ fn bench(args: &Args) -> Result<(), Fault> {
     install_missing(&packages)?;
     peers.iter().try_for_each(|peer| peer.prepare())?;
 
-    let place = Place::new(&args.dir(), "peers");
-    let mut report = Report { facts: machine::facts(place.dir()), ..Report::default() };
+    let work_dir = WorkDir::new(&args.dir(), "peers");
+    let mut report = Report { facts: machine::facts(work_dir.path()), ..Report::default() };
     if report.facts.iter().any(|fact| fact.starts_with("file system: tmpfs")) {
         return Err(
             "files are in memory here, where nothing is durable: name a place by --dir".into()
@@ -101,9 +89,9 @@ fn bench(args: &Args) -> Result<(), Fault> {
         versions(packages).chain(others).collect::<Vec<_>>().join(", ")
     ));
     let scale = if args.quick { Scale::QUICK } else { Scale::FULL };
-    measure::measure(&peers, scale, &place, &mut report)?;
-    report.notes.push(format!("took {:.0} s in all", place.seconds()));
-    args.tell(&mut report);
+    measure::measure(&peers, scale, &work_dir, &mut report)?;
+    report.notes.push(format!("took {:.0} s in all", work_dir.seconds()));
+    args.publish(&mut report);
     Ok(())
 }
 

@@ -4,10 +4,10 @@ use crate::crore::{self, Crore};
 use crate::job::BYTES;
 use crate::ledger::Plan;
 use crate::peer::{Durability, Fault, Peer, Setting};
-use crate::place::Place;
 use crate::run::{Ran, run};
 use crate::scale::Scale;
-use crate::table::{Goal, Report, Row, Runs};
+use crore_bench::report::{Goal, Report, Row, Runs};
+use crore_bench::work_dir::WorkDir;
 
 /// What a goal compares with the best peer of its sort.
 const TIMES_DURABLE: f64 = 5.0;
@@ -58,12 +58,12 @@ impl Side {
 pub(crate) fn measure(
     peers: &[&'static dyn Peer],
     scale: Scale,
-    place: &Place,
+    work_dir: &WorkDir,
     report: &mut Report,
 ) -> Result<(), Fault> {
     let mut sides = sides(peers)?;
-    let crores = cycles(&mut sides, scale, place)?;
-    let missing = pick_ups(&mut sides, scale, place)?;
+    let crores = cycles(&mut sides, scale, work_dir)?;
+    let missing = pick_ups(&mut sides, scale, work_dir)?;
     report.facts.push(format!(
         "work: {BYTES}-byte jobs; one producer in batches, one worker process with 100 slots, no-op handlers; \
          at most 10,000 jobs between push and finish"
@@ -90,16 +90,16 @@ fn sides(peers: &[&'static dyn Peer]) -> Result<Vec<Side>, Fault> {
 }
 
 /// crore, a peer, crore, the next peer, crore, and so on. Gives all that crore did.
-fn cycles(sides: &mut [Side], scale: Scale, place: &Place) -> Result<Figures, Fault> {
+fn cycles(sides: &mut [Side], scale: Scale, work_dir: &WorkDir) -> Result<Figures, Fault> {
     let plan = Plan::Load(scale.span);
     let mut all = Figures::default();
     for nth in 1..=scale.runs {
-        let mut before = run(&Crore, &crore::SYNCED, plan, place.dir())?;
+        let mut before = run(&Crore, &crore::SYNCED, plan, work_dir.path())?;
         all.add(&before);
         for side in &mut *sides {
-            let ran = run(side.peer, &side.setting, plan, place.dir())?;
-            let after = run(&Crore, &crore::SYNCED, plan, place.dir())?;
-            place.progress(&format!(
+            let ran = run(side.peer, &side.setting, plan, work_dir.path())?;
+            let after = run(&Crore, &crore::SYNCED, plan, work_dir.path())?;
+            work_dir.progress(&format!(
                 "run {nth}: {:<18} {:>8.0} jobs/s, crore {:>8.0} and {:>8.0}",
                 side.name(),
                 ran.rate,
@@ -129,19 +129,19 @@ fn between(before: &Ran, after: &Ran) -> Ran {
 
 /// One job at a time. A peer that fails at this has no such figure, and the others keep theirs; gives
 /// what went wrong.
-fn pick_ups(sides: &mut [Side], scale: Scale, place: &Place) -> Result<Vec<String>, Fault> {
-    place.progress("pick-up");
+fn pick_ups(sides: &mut [Side], scale: Scale, work_dir: &WorkDir) -> Result<Vec<String>, Fault> {
+    work_dir.progress("pick-up");
     let plan = Plan::PickUp(scale.pick_ups);
     let mut missing = Vec::new();
     for side in &mut *sides {
-        match run(side.peer, &side.setting, plan, place.dir()) {
+        match run(side.peer, &side.setting, plan, work_dir.path()) {
             Ok(its) => {
-                let crores = run(&Crore, &crore::SYNCED, plan, place.dir())?;
+                let crores = run(&Crore, &crore::SYNCED, plan, work_dir.path())?;
                 side.micros = [its.micros, crores.micros];
             }
             Err(fault) => {
                 let note = format!("no pick-up of {}: {fault}", side.name());
-                place.progress(&note);
+                work_dir.progress(&note);
                 missing.push(note);
             }
         }

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
+use crore_testkit::server_binary;
+
 use crate::crore::{self, Crore};
 use crate::ledger::{Ledger, Plan};
 use crate::peer::{ALL, Peer};
 
-#[expect(unreachable_pub, reason = "it is public where it lives")]
-#[path = "../../../crates/crore-chaos/src/binary.rs"]
-mod binary;
-
 #[test]
 fn every_job_that_goes_through_the_built_server_is_accounted_for() {
-    let program = binary::built().expect("a server");
+    let program = server_binary().expect("a server");
     let dir = tempfile::tempdir().expect("a directory");
     for setting in Crore.settings().expect("settings") {
         let server = crore::start(&program, &setting, dir.path()).expect("started");

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use crore_chaos::{Harm, Plan, binary};
+use crore_chaos::{Harm, Plan};
+use crore_testkit::server_binary;
 use crore_wire::words::Period;
 
 /// How many rounds there are, unless told otherwise.
@@ -129,7 +130,7 @@ impl Wanted {
 impl Options {
     /// A plan of one run.
     pub(crate) fn plan(&self, harm: Harm, rounds: u32, seed: u64) -> Result<Plan, String> {
-        let server = self.server.clone().map_or_else(binary::built, Ok)?;
+        let server = self.server.clone().map_or_else(server_binary, Ok)?;
         let (set, keep, bug) = (self.set.clone(), self.keep, self.bug.clone());
         Ok(Plan { harm, rounds, seed, server, set, keep, bug })
     }

@@ -1,4 +1,5 @@
-//! HTTP on one connection, which is kept open.
+//! HTTP on one connection, which is kept open. Not by `crore-outbound`, which checks addresses and
+//! shares connections: the verdict depends on whether a request was sent, and on this connection.
 
 use std::net::SocketAddr;
 

@@ -14,11 +14,11 @@
 //! place     where its directory is: a disk that breaks     pusher    who pushes, looks, takes and meddles
 //! clock     a clock that jumps, for the server alone       worker    who works; badly, too
 //! server    the process                                    honest    who brings everything to its end
-//! binary    where the built server is                      desk      what callers share, and the recorder
-//! dump      an offline look into the store                 tally     every job accounted for
-//! verdict   what was broken, with the events of the job    pause     time, in one place
-//! drill     planted mistakes, each of which must be caught    seed      seeds that nobody has seen
-//! posted    push workers, whom the server calls             streamed  workers with a stream of gRPC
+//! dump      an offline look into the store                 desk      what callers share, and the recorder
+//! verdict   what was broken, with the events of the job    tally     every job accounted for
+//! drill     planted mistakes, each of which must be caught    pause     time, in one place
+//! posted    push workers, whom the server calls             seed      seeds that nobody has seen
+//! streamed  workers with a stream of gRPC
 //! ```
 //!
 //! A **crowd** is another thing: nothing is done to the server, and a hundred workers come and go.
@@ -29,7 +29,6 @@
 #![warn(missing_docs)]
 
 mod asked;
-pub mod binary;
 mod client;
 mod clock;
 mod crowd;

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use crore_chaos::{
-    Crowd, Failed, Harm, Tally, binary, crowd, drill, fresh_seed, judge, run, server_with_bugs,
+    Crowd, Failed, Harm, Tally, crowd, drill, fresh_seed, judge, run, server_with_bugs,
 };
-use crore_testkit::Dice;
 use crore_testkit::history::{History, Rules};
+use crore_testkit::{Dice, server_binary};
 use crore_wire::words::Period;
 
 use crate::cli::{Cli, Coming, Options, What};
@@ -111,7 +111,7 @@ fn find_bugs(given: Option<u64>) -> Result<(), String> {
 /// Lets a crowd come and go.
 fn come_and_go(coming: Coming) -> Result<(), String> {
     let Coming { workers, time: Period(time), seed: given, server, keep } = coming;
-    let (server, seed) = (server.map_or_else(binary::built, Ok)?, seed(given)?);
+    let (server, seed) = (server.map_or_else(server_binary, Ok)?, seed(given)?);
     let tally = crowd(&Crowd { workers, time: time.into(), seed, server, keep });
     println!("{}", tally.map_err(|failed| failed.to_string())?);
     Ok(())

@@ -51,7 +51,7 @@ impl Maker for Greetings {
 }
 
 #[tokio::main(flavor = "current_thread")]
-pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runners = Runners::new().with(Greetings);
     let settings = r#"{ "word": "Hello" }"#;
     let recipe = Recipe { revision: 1, runner: "greeting", settings, pool: None };
@@ -68,4 +68,12 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let output = runners.run(recipe, &task, &context).await?;
     println!("{}", String::from_utf8_lossy(&output.items[0].bytes));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_example_of_an_own_runner_runs() {
+        super::main().expect("it greets");
+    }
 }

@@ -1,4 +1,5 @@
-//! What an operator allows: programs, images, addresses, written with `*` for any run of characters.
+//! What an operator allows: programs, images, addresses, written with `*` for any run of characters. Not by `globset` or
+//! `wildmatch`: `?`, `[` and `{` stand for themselves in a program, an image or a URL, and there they do not.
 
 use std::fmt;
 use std::str::FromStr;

@@ -7,7 +7,8 @@
 //! without the server's package both give [`Error::Missing`], which [`or_skip`] turns into a loud skip; where `CI=true` is set nothing
 //! may be skipped, so they panic.
 //!
-//! What a test drives can be written down in a [`history`], which is then held to the promises.
+//! What a test drives can be written down in a [`history`], which is then held to the promises. With the feature
+//! `http-peer` there is an HTTP server whose replies a test chooses.
 //!
 //! Servers need Linux and util-linux (`setsid`, `setpriv`); the rest needs only std.
 #![forbid(unsafe_code)]
@@ -20,11 +21,14 @@ mod environment;
 mod error;
 mod eventually;
 pub mod history;
+#[cfg(feature = "http-peer")]
+pub mod http_peer;
 mod install;
 pub mod mount;
 mod npm;
 mod pypi;
 mod server;
+mod server_binary;
 pub mod shared;
 mod signal;
 mod unique;
@@ -44,5 +48,6 @@ pub use server::postgres::Postgres;
 pub use server::redis::Redis;
 pub use server::redis_cluster::RedisCluster;
 pub use server::{Durability, Launch, Process};
+pub use server_binary::server_binary;
 pub use signal::{Emitter, Signal, Wait};
 pub use unique::unique_name;

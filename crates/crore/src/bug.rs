@@ -2,7 +2,7 @@
 //!
 //! Each feature `bug-N` plants one mistake in the engine. With `bug-drill` all of them are compiled in
 //! and one at a time is armed, by `crore_store::bug::arm`, so that a single build shows that each is
-//! found (`tests/bugs.rs`). Without these features nothing of this exists in a build.
+//! found (`tests/it/sim/bugs.rs`). Without these features nothing of this exists in a build.
 
 #[cfg(feature = "bug-drill")]
 pub(crate) use crore_store::bug::is_armed;

@@ -1,51 +1,51 @@
-//! `bench`: one command for every benchmark, so that a table of results can be made again.
+//! `bench`: one command for every benchmark, so that a table of results can be reproduced.
 
 use crate::command;
 
 struct Bench {
     name: &'static str,
     package: &'static str,
-    /// `--example` or `--bin`, and its name.
-    target: [&'static str; 2],
+    binary: &'static str,
+    /// Whether it starts the built server, which is then built first.
+    starts_server: bool,
 }
 
 /// Every benchmark takes `--json FILE` and writes its figures there.
+#[rustfmt::skip]
 const BENCHES: &[Bench] = &[
-    Bench { name: "store", package: "crore-store", target: ["--example", "bench_store"] },
-    Bench { name: "log", package: "crore-store", target: ["--example", "bench_log"] },
-    Bench { name: "engine", package: "crore", target: ["--example", "bench_engine"] },
-    Bench { name: "http", package: "crore-server", target: ["--example", "bench_http"] },
-    Bench { name: "grpc", package: "crore-server", target: ["--example", "bench_grpc"] },
-    Bench { name: "runners", package: "crore-server", target: ["--example", "bench_runners"] },
-    Bench { name: "peers", package: "crore-peers", target: ["--bin", "crore-peers"] },
+    Bench { name: "store",   package: "crore-bench", binary: "bench-store",   starts_server: false },
+    Bench { name: "log",     package: "crore-bench", binary: "bench-log",     starts_server: false },
+    Bench { name: "engine",  package: "crore-bench", binary: "bench-engine",  starts_server: false },
+    Bench { name: "http",    package: "crore-bench", binary: "bench-http",    starts_server: true },
+    Bench { name: "grpc",    package: "crore-bench", binary: "bench-grpc",    starts_server: true },
+    Bench { name: "runners", package: "crore-bench", binary: "bench-runners", starts_server: true },
+    Bench { name: "peers",   package: "crore-peers", binary: "crore-peers",   starts_server: true },
 ];
 
-/// The packages whose benchmarks start the server, which is built before.
-const START_SERVER: [&str; 2] = ["crore-server", "crore-peers"];
 const SERVER: [&str; 6] = ["build", "--release", "-p", "crore-server", "--bin", "crore"];
 
 /// Runs the benchmark that `args` names, with the arguments that follow.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
-    let run = cargo_args(args)?;
-    if START_SERVER.iter().any(|package| run.contains(package)) {
+    let (bench, rest) = find(args)?;
+    if bench.starts_server {
         command::cargo_here(&SERVER)?;
     }
-    command::cargo_here(&run)
+    command::cargo_here(&cargo_args(bench, rest))
 }
 
-fn cargo_args<'a>(args: &[&'a str]) -> Result<Vec<&'a str>, String> {
+fn find<'a, 'b>(args: &'a [&'b str]) -> Result<(&'static Bench, &'a [&'b str]), String> {
     let names = || BENCHES.iter().map(|bench| bench.name).collect::<Vec<_>>().join(", ");
     let [name, rest @ ..] = args else {
         return Err(format!("name a benchmark: {}", names()));
     };
-    let bench = BENCHES
-        .iter()
-        .find(|bench| bench.name == *name)
-        .ok_or_else(|| format!("no benchmark `{name}`; there are: {}", names()))?;
-    let [kind, target] = bench.target;
-    let mut cargo = vec!["run", "--release", "-p", bench.package, kind, target, "--"];
-    cargo.extend_from_slice(rest);
-    Ok(cargo)
+    let bench = BENCHES.iter().find(|bench| bench.name == *name);
+    let bench = bench.ok_or_else(|| format!("no benchmark `{name}`; there are: {}", names()))?;
+    Ok((bench, rest))
+}
+
+fn cargo_args<'a>(bench: &Bench, rest: &[&'a str]) -> Vec<&'a str> {
+    let run = ["run", "--release", "-p", bench.package, "--bin", bench.binary, "--"];
+    [&run, rest].concat()
 }
 
 #[cfg(test)]
@@ -54,17 +54,32 @@ mod tests {
 
     #[test]
     fn a_name_becomes_a_release_run_with_the_rest_as_arguments() {
-        let args = cargo_args(&["store", "--json", "out.json"]).expect("known");
+        let (bench, rest) = find(&["store", "--json", "out.json"]).expect("known");
         assert_eq!(
-            args.join(" "),
-            "run --release -p crore-store --example bench_store -- --json out.json"
+            cargo_args(bench, rest).join(" "),
+            "run --release -p crore-bench --bin bench-store -- --json out.json"
         );
     }
 
     #[test]
     fn without_a_known_name_the_names_are_listed() {
         for args in [&[][..], &["stoer"]] {
-            assert!(cargo_args(args).expect_err("refused").contains("store"));
+            assert!(find(args).map(|_| ()).expect_err("refused").contains("store"));
         }
+    }
+
+    /// The binaries of `crore-bench` are folders; one that is not listed here could not be run.
+    #[test]
+    fn every_binary_of_the_crate_is_a_benchmark() {
+        let folder = command::root().join("crates/crore-bench/src/bin");
+        let entries = std::fs::read_dir(folder).expect("the folder of binaries");
+        let mut found: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        let ours = BENCHES.iter().filter(|bench| bench.package == "crore-bench");
+        let mut listed: Vec<&str> = ours.map(|bench| bench.binary).collect();
+        found.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(found, listed);
     }
 }

@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod command;
 mod layers;
+mod links;
 mod sim;
 mod sizes;
 mod soak;
@@ -18,6 +19,7 @@ usage: cargo xtask COMMAND
   ci --quick                 the same without the tests that need a database server
   layers                     which crate uses which, and which words stand in which crate
   sizes                      lengths of files and functions
+  links                      links of Markdown files
   bench NAME [--json FILE]   a benchmark; without a name, the list of them
   harm NAME [--rounds N]     a store is killed, cut off from power, filled or broken, for as long as
                              one likes; without a name, the list of harms
@@ -27,8 +29,8 @@ usage: cargo xtask COMMAND
                              operation × state × fault, --json FILE writes it for programs
   sim --seed S               one seed, twice; a failure is shrunk; --generation 1 for seeds that were kept so
   sim --engine …             the same of the engine on the store
-  soak [--for MINUTES]       1,000,000 seeds of the store, 300,000 of the engine and two hours of chaos; it
-                             goes on where its file under bench/results ends";
+  soak [PART …] [--for MINUTES]   what takes too long for each change: seeds, chaos, harm, drills, damage,
+                             audit, docs; it continues where its file under bench/results ends";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -48,6 +50,7 @@ fn dispatch(args: &[&str]) -> Result<(), String> {
         ["ci", "--quick"] => ci::run(ci::Extent::Quick),
         ["layers"] => layers::run(),
         ["sizes"] => sizes::run(),
+        ["links"] => links::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["harm", rest @ ..] => harm(rest),
         ["chaos", rest @ ..] => chaos(rest),

@@ -7,11 +7,12 @@ mod lies;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use crore_chaos::{Crowd, Failed, Harm, Plan, Tally, binary, crowd, run};
+use crore_chaos::{Crowd, Failed, Harm, Plan, Tally, crowd, run};
 use crore_testkit::or_skip;
+use crore_testkit::server_binary;
 
 /// The server, built once.
-static SERVER: LazyLock<PathBuf> = LazyLock::new(|| binary::built().expect("a server"));
+static SERVER: LazyLock<PathBuf> = LazyLock::new(|| server_binary().expect("a server"));
 
 fn plan(harm: Harm, rounds: u32, seed: u64) -> Plan {
     Plan { harm, rounds, seed, server: SERVER.clone(), set: Vec::new(), keep: true, bug: None }

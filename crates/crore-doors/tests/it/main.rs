@@ -19,9 +19,6 @@ mod jobworkerp;
 mod lakh;
 mod lightjq;
 mod long;
-#[expect(dead_code, reason = "the tests of other crates use the rest")]
-#[path = "../../../crore-outbound/tests/it/peer.rs"]
-mod peer;
 mod place;
 mod push_workers;
 mod raw;

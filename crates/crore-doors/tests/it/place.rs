@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::peer::pause;
+use crore_testkit::http_peer::pause;
 
 /// A server; dropped, it is gone.
 pub(crate) struct Place {

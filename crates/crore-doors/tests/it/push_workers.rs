@@ -14,8 +14,8 @@ use crore_wire::words::Period;
 use http::{Method, Response};
 use serde_json::{Value, json};
 
-use crate::peer::{Call, Peer, Speaks, response};
 use crate::place::{Place, eventually};
+use crore_testkit::http_peer::{Call, Peer, Reply, response};
 
 fn job_of(call: &Call) -> Value {
     assert_eq!((call.method.as_str(), call.uri.path()), ("POST", "/worker-job"));
@@ -33,8 +33,8 @@ fn plain(status: u16) -> Option<Response<Bytes>> {
 }
 
 /// A worker that is done with every job at once.
-fn ready() -> Speaks {
-    Speaks::by(|_, _| packed(200, &json!({"type": "success", "result": "ok"})))
+fn ready() -> Reply {
+    Reply::by(|_, _| packed(200, &json!({"type": "success", "result": "ok"})))
 }
 
 fn job(name: &str) -> Value {
@@ -51,7 +51,7 @@ fn hasty(options: &mut Options) {
 #[tokio::test]
 async fn a_job_is_given_to_a_worker_and_its_report_ends_it() {
     let place = Place::start().await;
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     let worker = place.join(&peer.url(), 4).await;
     let id = place.push(json!({"name": "mail", "argument": {"n": 1}, "keep_result": true})).await;
     peer.until_called(1).await;
@@ -70,7 +70,7 @@ async fn a_job_is_given_to_a_worker_and_its_report_ends_it() {
 #[tokio::test]
 async fn the_call_to_a_worker_carries_the_trace_of_its_push() {
     let place = Place::start().await;
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     place.join(&peer.url(), 4).await;
     let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
     let parent = format!("00-{trace}-{span}-01");
@@ -96,7 +96,7 @@ async fn the_call_to_a_worker_carries_the_trace_of_its_push() {
 #[tokio::test]
 async fn a_report_may_come_with_the_answer() {
     let place = Place::start().await;
-    let peer = Peer::start(Speaks::by(|n, _| match n {
+    let peer = Peer::start(Reply::by(|n, _| match n {
         0 => packed(200, &json!({"type": "success", "result": {"sum": 3}})),
         1 => {
             let body = br#"{"type":"failure","reason":"other","should_retry":false,"message":"no","error":5}"#;
@@ -124,7 +124,7 @@ async fn nobody_is_given_more_than_it_said_and_the_least_priority_comes_first() 
     for priority in [3, 1, 2] {
         ids.push(place.push(json!({"name": "a", "argument": {}, "priority": priority})).await);
     }
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     let worker = place.join(&peer.url(), 2).await;
     peer.until_called(2).await;
     let given = |n| job_of(&peer.call(n))["id"].clone();
@@ -144,7 +144,7 @@ async fn nobody_is_given_more_than_it_said_and_the_least_priority_comes_first() 
 async fn a_name_that_a_worker_does_not_know_is_tried_with_another() {
     let place = Place::start().await;
     let knows = |name: &'static str| {
-        Speaks::by(move |_, call| {
+        Reply::by(move |_, call| {
             if job_of(call)["name"] == name {
                 packed(200, &json!({"type": "success"}))
             } else {
@@ -183,7 +183,7 @@ async fn what_is_not_known_is_asked_again_after_a_while() {
         options.lightjq.workers.unknown_for = Period(Span::from_millis(300));
     })
     .await;
-    let peer = Peer::start(Speaks::by(|n, _| if n == 0 { plain(404) } else { plain(200) })).await;
+    let peer = Peer::start(Reply::by(|n, _| if n == 0 { plain(404) } else { plain(200) })).await;
     place.join(&peer.url(), 1).await;
     let id = place.push(job("mail")).await;
     assert_eq!(place.until(&id, "done").await["retry_count"], 0);
@@ -239,12 +239,12 @@ async fn a_worker_that_stays_away_is_gone_and_others_go_on() {
 #[tokio::test]
 async fn what_a_worker_answers_wrongly_is_a_failure_of_the_job() {
     for (speaks, message) in [
-        (Speaks::status(500), "the worker answered 500"),
-        (Speaks::status(400), "the worker answered 400"),
-        (Speaks::body(200, "<html>"), "is no report"),
-        (Speaks::by(|_, _| None), "hung up"),
-        (Speaks::raw(b"garbage\r\n\r\n".to_vec()), "hung up"),
-        (Speaks::body(200, vec![0; 2 << 20]), "answered more than 1MiB"),
+        (Reply::status(500), "the worker answered 500"),
+        (Reply::status(400), "the worker answered 400"),
+        (Reply::body(200, "<html>"), "is no report"),
+        (Reply::by(|_, _| None), "hung up"),
+        (Reply::raw(b"garbage\r\n\r\n".to_vec()), "hung up"),
+        (Reply::body(200, vec![0; 2 << 20]), "answered more than 1MiB"),
     ] {
         let place = Place::start().await;
         let peer = Peer::start(speaks).await;
@@ -259,7 +259,7 @@ async fn what_a_worker_answers_wrongly_is_a_failure_of_the_job() {
 #[tokio::test]
 async fn a_failure_is_retried_and_may_succeed() {
     let place = Place::start().await;
-    let peer = Peer::start(Speaks::by(|n, _| if n == 0 { plain(500) } else { plain(200) })).await;
+    let peer = Peer::start(Reply::by(|n, _| if n == 0 { plain(500) } else { plain(200) })).await;
     place.join(&peer.url(), 1).await;
     let id = place.push(job("mail")).await;
     let retrying = place.until(&id, "retrying").await;
@@ -271,7 +271,7 @@ async fn a_failure_is_retried_and_may_succeed() {
 #[tokio::test]
 async fn a_busy_worker_is_left_alone_and_the_job_goes_elsewhere() {
     let place = Place::start().await;
-    let busy = Peer::start(Speaks::status(503)).await;
+    let busy = Peer::start(Reply::status(503)).await;
     place.join(&busy.url(), 10).await;
     let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
     busy.until_called(1).await;
@@ -282,7 +282,7 @@ async fn a_busy_worker_is_left_alone_and_the_job_goes_elsewhere() {
 
 #[tokio::test]
 async fn a_worker_that_hangs_or_never_reports_is_ended_by_the_timeout() {
-    for speaks in [Speaks::nothing(), Speaks::status(202)] {
+    for speaks in [Reply::nothing(), Reply::status(202)] {
         let place = Place::start().await;
         let peer = Peer::start(speaks).await;
         let worker = place.join(&peer.url(), 1).await;
@@ -300,7 +300,7 @@ async fn a_worker_that_hangs_or_never_reports_is_ended_by_the_timeout() {
 #[tokio::test]
 async fn the_place_of_a_job_that_timed_out_is_free_again() {
     let place = Place::start().await;
-    let peer = Peer::start(Speaks::by(|n, _| if n == 0 { plain(202) } else { plain(200) })).await;
+    let peer = Peer::start(Reply::by(|n, _| if n == 0 { plain(202) } else { plain(200) })).await;
     place.join(&peer.url(), 1).await;
     let lost = place.push(json!({"name": "a", "argument": {}, "timeout": 1, "max_retry": 0})).await;
     let next = place.push(job("b")).await;
@@ -313,7 +313,7 @@ async fn the_place_of_a_job_that_timed_out_is_free_again() {
 #[tokio::test]
 async fn a_worker_that_dies_loses_no_job() {
     let place = Place::on(Engine::memory(), hasty).await;
-    let mortal = Peer::start(Speaks::status(202)).await;
+    let mortal = Peer::start(Reply::status(202)).await;
     place.join(&mortal.url(), 3).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
@@ -331,7 +331,7 @@ async fn a_worker_that_dies_loses_no_job() {
 #[tokio::test]
 async fn a_report_counts_once_and_only_from_whoever_has_the_job() {
     let place = Place::start().await;
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     let worker = place.join(&peer.url(), 1).await;
     let id = place.push(json!({"name": "mail", "argument": {}, "keep_result": true})).await;
     peer.until_called(1).await;
@@ -366,7 +366,7 @@ async fn a_report_that_is_faster_than_the_answer_counts() {
     let place = Arc::new(Place::start().await);
     let worker = Arc::new(Mutex::new(String::new()));
     let (reporter, id) = (Arc::clone(&place), Arc::clone(&worker));
-    let hangs = Peer::start(Speaks::by(move |_, call| {
+    let hangs = Peer::start(Reply::by(move |_, call| {
         let (place, id) = (Arc::clone(&reporter), id.lock().expect("no panic").clone());
         let report = json!({"job_id": job_of(call)["id"], "type": "success", "result": "early"});
         tokio::spawn(async move { place.done(&id, report).await });
@@ -388,7 +388,7 @@ async fn a_worker_that_sends_us_elsewhere_is_not_followed_and_costs_no_attempt()
     trap.set_nonblocking(true).expect("a socket");
     let inner = format!("http://{}/worker-job", trap.local_addr().expect("bound"));
     for location in ["http://169.254.169.254/latest/meta-data", &inner] {
-        let liar = Peer::start(Speaks::redirect(307, location)).await;
+        let liar = Peer::start(Reply::redirect(307, location)).await;
         let worker = place.join(&liar.url(), 1).await;
         let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
         liar.until_called(2).await;
@@ -435,7 +435,7 @@ async fn limits_hold_for_what_is_given_to_push_workers() {
     let limit =
         crore_core::limit::Limit::parse(r#"where kind = "mail" concurrency 2"#).expect("good");
     place.engine.set_limit(Name::new("limit", "mail").expect("good"), limit).await.expect("set");
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     let worker = place.join(&peer.url(), 10).await;
     for _ in 0..5 {
         place.push(job("mail")).await;

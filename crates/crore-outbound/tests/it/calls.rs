@@ -13,7 +13,7 @@ use crore_outbound::{Addresses, Failed, Options, Outbound, Resolve, Target};
 use crore_wire::words::{Period, Size};
 use http::{HeaderMap, StatusCode};
 
-use crate::peer::{Peer, Speaks};
+use crore_testkit::http_peer::{Peer, Reply};
 
 /// Listens, and must not be called.
 pub(crate) struct Trap(pub(crate) TcpListener);
@@ -125,7 +125,7 @@ async fn addresses_inside_need_to_be_allowed_and_metadata_is_never_called() {
 #[tokio::test]
 async fn loopback_is_called_by_a_server_on_loopback_but_never_its_own_ports() {
     let own = Trap::at([127, 0, 0, 1]);
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     let listens = vec![SocketAddr::from(([127, 0, 0, 1], own.port()))];
     let outbound = Outbound::new(Options { listens, ..Options::default() });
     assert_eq!(post(&outbound, &peer.url()).await, Ok(StatusCode::ACCEPTED));
@@ -146,7 +146,7 @@ async fn loopback_is_called_by_a_server_on_loopback_but_never_its_own_ports() {
 
 #[tokio::test]
 async fn what_is_allowed_is_called_by_range_address_or_name() {
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     for allow in ["127.0.0.0/8", "127.0.0.1", "127.0.0.1/32"] {
         assert_eq!(
             post(&Outbound::new(wide(&[allow])), &peer.url()).await,
@@ -184,7 +184,7 @@ impl Resolve for Names {
 
 #[tokio::test]
 async fn a_name_that_changes_its_mind_gains_nothing() {
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     let trap = TcpListener::bind(("127.0.0.3", peer.port())).map(|listener| {
         listener.set_nonblocking(true).expect("a socket");
         Trap(listener)
@@ -201,7 +201,7 @@ async fn a_name_that_changes_its_mind_gains_nothing() {
 
 #[tokio::test]
 async fn one_bad_address_among_good_ones_is_enough() {
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     let names = Names::new(&[&[[127, 0, 0, 1], [169, 254, 169, 254]]]);
     let outbound = Outbound::with_resolver(wide(&["127.0.0.0/8"]), names);
     assert!(is_denied(&post(&outbound, &format!("http://mixed.example:{}", peer.port())).await));
@@ -217,7 +217,7 @@ async fn redirects_are_not_followed() {
     let outbound = Outbound::new(wide(&["127.0.0.1/32"]));
     for status in [301, 302, 303, 307, 308] {
         for location in ["http://169.254.169.254/latest/meta-data", &inner] {
-            let peer = Peer::start(Speaks::redirect(status, location)).await;
+            let peer = Peer::start(Reply::redirect(status, location)).await;
             assert_eq!(post(&outbound, &peer.url()).await.map(|s| s.as_u16()), Ok(status));
             assert_eq!(peer.calls(), 1);
         }
@@ -229,17 +229,17 @@ async fn redirects_are_not_followed() {
 async fn an_answer_has_a_size_and_nobody_inflates_it() {
     let options = Options { max_answer: Size(1000), ..wide(&["127.0.0.1/32"]) };
     let outbound = Outbound::new(options);
-    let peer = Peer::start(Speaks::body(200, vec![b'x'; 1000])).await;
+    let peer = Peer::start(Reply::body(200, vec![b'x'; 1000])).await;
     assert_eq!(post(&outbound, &peer.url()).await, Ok(StatusCode::OK));
-    let peer = Peer::start(Speaks::body(200, vec![b'x'; 1001])).await;
+    let peer = Peer::start(Reply::body(200, vec![b'x'; 1001])).await;
     assert!(matches!(post(&outbound, &peer.url()).await, Err(Failed::Broken(_))));
-    let peer = Peer::start(Speaks::raw(endless(b"HTTP/1.1 200 OK\r\n\r\n"))).await;
+    let peer = Peer::start(Reply::raw(endless(b"HTTP/1.1 200 OK\r\n\r\n"))).await;
     assert!(matches!(post(&outbound, &peer.url()).await, Err(Failed::Broken(_))));
-    let peer = Peer::start(Speaks::raw(endless(b"HTTP/1.1 200 OK\r\nx: "))).await;
+    let peer = Peer::start(Reply::raw(endless(b"HTTP/1.1 200 OK\r\nx: "))).await;
     assert!(matches!(post(&outbound, &peer.url()).await, Err(Failed::Broken(_))));
     let gzip =
         b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n\x1f\x8b".to_vec();
-    let peer = Peer::start(Speaks::raw(gzip)).await;
+    let peer = Peer::start(Reply::raw(gzip)).await;
     let answer = outbound.post(&target(&peer.url()), HeaderMap::new(), Bytes::new()).await;
     assert_eq!(answer.expect("an answer").body(), &b"\x1f\x8b"[..], "as it came");
 }
@@ -259,14 +259,14 @@ async fn garbage_and_silence_are_no_answers() {
         "HTTP/9.9 200 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx",
     ] {
-        let peer = Peer::start(Speaks::raw(garbage.into())).await;
+        let peer = Peer::start(Reply::raw(garbage.into())).await;
         let called = post(&outbound, &peer.url()).await;
         assert!(matches!(called, Err(Failed::Broken(_))), "{garbage:?}: {called:?}");
     }
     let gone = Trap::at([127, 0, 0, 1]).port();
     let called = post(&outbound, &format!("http://127.0.0.1:{gone}")).await;
     assert!(matches!(called, Err(Failed::Unreachable(_))));
-    let silent = Peer::start(Speaks::nothing()).await;
+    let silent = Peer::start(Reply::nothing()).await;
     let url = silent.url();
     let called = tokio::time::timeout(Duration::from_millis(200), post(&outbound, &url)).await;
     assert!(called.is_err(), "how long is the caller's to say");
@@ -275,7 +275,7 @@ async fn garbage_and_silence_are_no_answers() {
 
 #[tokio::test]
 async fn a_call_says_to_whom_it_speaks_and_keeps_no_connection() {
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     let outbound = Outbound::new(wide(&["127.0.0.1/32"]));
     let mut headers = HeaderMap::new();
     headers.insert("host", "evil.example".parse().expect("good"));

@@ -8,7 +8,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
 use crate::calls::{Names, Trap, wide};
-use crate::peer::{Peer, Speaks};
+use crore_testkit::http_peer::{Peer, Reply};
 
 type Kept = Client<Connector, Empty<Bytes>>;
 
@@ -26,7 +26,7 @@ async fn get(client: &Kept, url: &str) -> Result<StatusCode, Failed> {
 
 #[tokio::test]
 async fn a_connection_is_used_again() {
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     let names = Names::new(&[&[[127, 0, 0, 1]], &[[127, 0, 0, 3]]]);
     let outbound = Outbound::with_resolver(wide(&["127.0.0.1/32"]), names);
     let client = client(&outbound);

@@ -3,6 +3,4 @@
 
 mod calls;
 mod kept;
-#[expect(dead_code, reason = "the tests of other crates use the rest")]
-mod peer;
 mod secure;

@@ -3,13 +3,9 @@
 
 mod command;
 mod docker;
-mod example;
 mod given;
 mod grpc;
 mod http;
-#[expect(dead_code, reason = "the tests of other crates use the rest")]
-#[path = "../../../crore-outbound/tests/it/peer.rs"]
-mod peer;
 mod plugin;
 mod pool;
 mod run;

@@ -5,8 +5,8 @@ use crore_core::{Payload, Span};
 use crore_runner::{Class, Failure, Maker, Output, Slack};
 use serde_json::{Value, json};
 
-use crate::peer::{Peer, Speaks, response};
 use crate::stage::{Hidden, Trap, reach, run, task};
+use crore_testkit::http_peer::{Peer, Reply, response};
 
 fn slack() -> Slack {
     Slack::new(reach(&["127.0.0.1/32"]))
@@ -31,7 +31,7 @@ async fn tell(settings: &Value, payload: Payload) -> Result<Output, Failure> {
 
 #[tokio::test]
 async fn a_webhook_is_told_in_one_attachment() {
-    let peer = Peer::start(Speaks::body(200, "ok")).await;
+    let peer = Peer::start(Reply::body(200, "ok")).await;
     let hook = Hidden::new(&format!("{}/services/T0/B0/hush-hush", peer.url()));
     let settings = json!({ "webhook": hook.reference, "title": "night jobs" });
     for state in ["done", "dead"] {
@@ -62,7 +62,7 @@ async fn a_webhook_is_told_in_one_attachment() {
 
 #[tokio::test]
 async fn a_token_posts_to_its_channel() {
-    let peer = Peer::start(Speaks::body(200, r#"{"ok":true,"ts":"1"}"#)).await;
+    let peer = Peer::start(Reply::body(200, r#"{"ok":true,"ts":"1"}"#)).await;
     let token = Hidden::new("xoxb-hush\n");
     tell(&by_token(&peer, &token.reference), ended("done")).await.expect("it is told");
     let call = peer.call(0);
@@ -74,7 +74,7 @@ async fn a_token_posts_to_its_channel() {
 
 #[tokio::test]
 async fn what_is_not_wanted_or_says_nothing_is_not_told() {
-    let peer = Peer::start(Speaks::body(200, "ok")).await;
+    let peer = Peer::start(Reply::body(200, "ok")).await;
     let empty = Payload::json(r#"{"job":"1","kind":"k","state":"done","output":""}"#);
     for (settings, payload) in [
         (json!({ "webhook": peer.url(), "success": false }), ended("done")),
@@ -106,7 +106,7 @@ async fn a_refusal_is_a_failure_with_slacks_word_and_without_the_token() {
         (500, "oh", Class::Again, Again::ByPolicy),
         (403, "invalid_token xoxb-hush", Class::Other, Again::Never),
     ] {
-        let peer = Peer::start(Speaks::by(move |_, _| {
+        let peer = Peer::start(Reply::by(move |_, _| {
             Some(response(status).header("retry-after", "7").body(said.into()).expect("good"))
         }));
         let peer = peer.await;
@@ -120,7 +120,7 @@ async fn a_refusal_is_a_failure_with_slacks_word_and_without_the_token() {
 
 #[tokio::test]
 async fn a_webhook_that_is_a_secret_is_in_no_failure() {
-    let peer = Peer::start(Speaks::status(404)).await;
+    let peer = Peer::start(Reply::status(404)).await;
     let gone = Trap::at([127, 0, 0, 1]).port();
     let inner = Trap::at([127, 0, 0, 2]);
     for url in [
@@ -140,13 +140,13 @@ async fn a_webhook_that_is_a_secret_is_in_no_failure() {
 
 #[tokio::test]
 async fn a_webhook_that_is_sent_back_is_in_no_failure() {
-    let peer = Peer::start(Speaks::by(|_, call| {
+    let peer = Peer::start(Reply::by(|_, call| {
         let rest = call.uri.path_and_query().expect("a path").as_str();
         let echo = format!("no_service at {rest}, {}", rest.replace('-', "%2d"));
         Some(response(404).body(echo.into()).expect("good"))
     }));
     let peer = peer.await;
-    let said = Peer::start(Speaks::body(200, r#"{"ok":false,"error":"no hush-hush"}"#)).await;
+    let said = Peer::start(Reply::body(200, r#"{"ok":false,"error":"no hush-hush"}"#)).await;
     for server in [&peer, &said] {
         let url = format!("{}/services/T0/B0/hush-hush?key=hush-key", server.url());
         for webhook in [&url, &Hidden::new(&url).reference] {

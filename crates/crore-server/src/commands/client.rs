@@ -1,4 +1,5 @@
-//! A client for the API: one connection, one call after the other.
+//! A client for the API: one connection, one call after the other. The load generator and the exporter of traces use its
+//! connections too. Not by `crore-outbound`: an operator's own server needs no check of its address.
 
 use std::time::Duration;
 

@@ -7,7 +7,6 @@
 
 mod otlp;
 mod post;
-mod protobuf;
 mod zipkin;
 
 use std::time::Duration;

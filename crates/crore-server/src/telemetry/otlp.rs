@@ -1,57 +1,92 @@
-//! Spans as OTLP has them: `ExportTraceServiceRequest`, in protobuf. The numbers are those of
-//! `opentelemetry/proto/trace/v1/trace.proto`.
+//! Spans as an OTLP `ExportTraceServiceRequest`, in protobuf. The messages are local: `opentelemetry-proto` would bring
+//! the OpenTelemetry SDK along.
+
+mod messages;
 
 use crore_api::telemetry::{Kind, Span};
 use crore_core::Time;
+use prost::Message;
 
-use super::protobuf::Message;
-
-/// What a span's status is when something went wrong.
-const ERROR: u64 = 2;
+use messages::{
+    AnyValue, ExportTraceServiceRequest, InstrumentationScope, KeyValue, Link, Resource,
+    ResourceSpans, ScopeSpans, SpanKind, Status, StatusCode,
+};
 
 /// All spans in one message.
 pub(super) fn request(service: &str, spans: &[Span]) -> Vec<u8> {
-    let resource = Message::default().messages(1, [attribute("service.name", service)]);
-    let scope = Message::default().text(1, "crore").text(2, env!("CARGO_PKG_VERSION"));
-    let in_scope = Message::default().message(1, &scope).messages(2, spans.iter().map(span));
-    let in_resource = Message::default().message(1, &resource).message(2, &in_scope);
-    Message::default().message(1, &in_resource).done()
+    let name = "crore".to_owned();
+    let scope = InstrumentationScope { name, version: env!("CARGO_PKG_VERSION").to_owned() };
+    let scope_spans =
+        vec![ScopeSpans { scope: Some(scope), spans: spans.iter().map(span).collect() }];
+    let resource = Some(Resource { attributes: vec![attribute("service.name", service)] });
+    let resource_spans = vec![ResourceSpans { resource, scope_spans }];
+    ExportTraceServiceRequest { resource_spans }.encode_to_vec()
 }
 
-fn span(span: &Span) -> Message {
+fn span(span: &Span) -> messages::Span {
     let kind = match span.kind {
-        Kind::Internal => 1,
-        Kind::Producer => 4,
-        Kind::Consumer => 5,
+        Kind::Internal => SpanKind::Internal,
+        Kind::Producer => SpanKind::Producer,
+        Kind::Consumer => SpanKind::Consumer,
     };
-    let mut message = Message::default()
-        .bytes(1, &span.trace.to_be_bytes())
-        .bytes(2, &span.id.to_be_bytes())
-        .text(5, span.name)
-        .number(6, kind)
-        .fixed64(7, nanos(span.begun_at))
-        .fixed64(8, nanos(span.ended_at))
-        .messages(9, span.attributes.iter().map(|(key, value)| attribute(key, value)));
-    if let Some(state) = &span.state {
-        message = message.text(3, state);
+    let id = |id: u64| id.to_be_bytes().to_vec();
+    let trace_id = span.trace.to_be_bytes().to_vec();
+    let link = |link| Link { trace_id: trace_id.clone(), span_id: id(link) };
+    let status = |error: &String| Status { message: error.clone(), code: StatusCode::Error.into() };
+    messages::Span {
+        span_id: id(span.id),
+        trace_state: span.state.as_ref().map(ToString::to_string).unwrap_or_default(),
+        parent_span_id: span.parent.map(id).unwrap_or_default(),
+        name: span.name.to_owned(),
+        kind: kind.into(),
+        start_time_unix_nano: nanos(span.begun_at),
+        end_time_unix_nano: nanos(span.ended_at),
+        attributes: span.attributes.iter().map(|(key, value)| attribute(key, value)).collect(),
+        links: span.link.map(link).into_iter().collect(),
+        status: span.error.as_ref().map(status),
+        trace_id,
     }
-    if let Some(parent) = span.parent {
-        message = message.bytes(4, &parent.to_be_bytes());
-    }
-    if let Some(link) = span.link {
-        let trace = Message::default().bytes(1, &span.trace.to_be_bytes());
-        message = message.message(13, &trace.bytes(2, &link.to_be_bytes()));
-    }
-    if let Some(error) = &span.error {
-        message = message.message(15, &Message::default().text(2, error).number(3, ERROR));
-    }
-    message
 }
 
-fn attribute(key: &str, value: &str) -> Message {
-    Message::default().text(1, key).message(2, &Message::default().text(1, value))
+fn attribute(key: &str, value: &str) -> KeyValue {
+    let value = Some(AnyValue { string_value: Some(value.to_owned()) });
+    KeyValue { key: key.to_owned(), value }
 }
 
 fn nanos(at: Time) -> u64 {
     at.as_millis().unsigned_abs().saturating_mul(1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_has_the_bytes_of_the_format() {
+        let span = span(&Span {
+            trace: 1,
+            id: 2,
+            parent: Some(3),
+            link: Some(4),
+            state: Some("a=b".into()),
+            name: "run",
+            kind: Kind::Consumer,
+            begun_at: Time::from_millis(1),
+            ended_at: Time::from_millis(2),
+            attributes: vec![("queue", String::new())],
+            error: Some("no".to_owned()),
+        });
+        let id = |n: u8| [0, 0, 0, 0, 0, 0, 0, n];
+        let trace = [id(0), id(1)].concat();
+        let expected: &[&[u8]] = &[
+            &[b"\x0a\x10", &*trace, b"\x12\x08", &id(2)].concat(),
+            &[&b"\x1a\x03a=b\x22\x08"[..], &id(3), b"\x2a\x03run\x30\x05"].concat(),
+            &[&b"\x39"[..], &1_000_000_u64.to_le_bytes()].concat(),
+            &[&b"\x41"[..], &2_000_000_u64.to_le_bytes()].concat(),
+            b"\x4a\x0b\x0a\x05queue\x12\x02\x0a\x00",
+            &[b"\x6a\x1c\x0a\x10", &*trace, b"\x12\x08", &id(4)].concat(),
+            b"\x7a\x06\x12\x02no\x18\x02",
+        ];
+        assert_eq!(span.encode_to_vec(), expected.concat());
+    }
 }

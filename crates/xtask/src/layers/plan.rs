@@ -43,7 +43,8 @@ pub(super) const TESTS_ONLY: &str = "crore-testkit";
 pub(super) const CONFORMANCE: &str = "crore-conformance";
 
 /// The crates that are no part of the product either, and may use those two in every build.
-pub(super) const FOR_DEVELOPERS: &[&str] = &[CONFORMANCE, "crore-chaos", "crore-peers"];
+pub(super) const FOR_DEVELOPERS: &[&str] =
+    &[CONFORMANCE, "crore-bench", "crore-chaos", "crore-peers"];
 
 /// Arrows point down: server → doors, ui, runner, remote → crore → store → core, with wire beside
 /// doors and client. A crate that is not listed here is a fault.
@@ -63,10 +64,12 @@ pub(super) const ROOMS: &[Room] = &[
     Room { name: "crore-doors",   uses: &["crore-core", "crore", "crore-wire", "crore-api", "crore-outbound", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-ui",      uses: &["crore-core", "crore-wire", "crore-api", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-server",  uses: &["crore-core", "crore-store", "crore-remote", "crore", "crore-plugin-host", "crore-runner", "crore-wire", "crore-client", "crore-outbound", "crore-api", "crore-doors", "crore-ui", TESTS_ONLY], shuns: &[DRIVERS] },
-    Room { name: "crore-testkit", uses: &["crore-core"], shuns: &[DRIVERS, PROTOCOLS] },
+    Room { name: "crore-testkit", uses: &["crore-core"], shuns: &[DRIVERS] },
     Room { name: CONFORMANCE,     uses: &["crore-core", "crore-store", TESTS_ONLY], shuns: &[DRIVERS, PROTOCOLS] },
     Room { name: "crore-chaos",   uses: &["crore-core", "crore-store", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
-    Room { name: "crore-peers",   uses: &["crore-client", TESTS_ONLY], shuns: &[DRIVERS] },
+    // The log is measured beside SQLite, by its driver.
+    Room { name: "crore-bench",   uses: &["crore-core", "crore-store", "crore", "crore-wire", "crore-client"], shuns: &[] },
+    Room { name: "crore-peers",   uses: &["crore-client", "crore-bench", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "xtask",         uses: &[], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES] },
 ];
 
@@ -144,7 +147,8 @@ mod tests {
         }
         assert!(ROOMS.iter().any(|room| room.name == TESTS_ONLY && room.uses == ["crore-core"]));
         let is_for_developers = |used: &&str| FOR_DEVELOPERS.contains(used) && *used != CONFORMANCE;
-        assert!(!ROOMS.iter().any(|room| room.uses.iter().any(is_for_developers)));
+        let mut product = ROOMS.iter().filter(|room| !is_for_developers(&room.name));
+        assert!(!product.any(|room| room.uses.iter().any(is_for_developers)));
         assert!(ROOMS.iter().any(|room| room.name == "crore-core" && room.uses.is_empty()));
     }
 

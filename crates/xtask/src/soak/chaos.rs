@@ -1,9 +1,11 @@
 //! Turns of chaos.
 
-use std::process::{Command, Stdio};
+use std::collections::BTreeMap;
+use std::process::Command;
 
+use super::part::Part;
 use super::progress::fresh_seed;
-use super::{Soak, turn_file};
+use super::{Soak, output_of, turn_file};
 use crate::command;
 
 /// How long one turn takes, in seconds.
@@ -16,7 +18,7 @@ pub(super) fn run(soak: &Soak) -> Result<(), String> {
             let progress = soak.progress();
             progress.wanted.chaos_seconds.saturating_sub(progress.chaos.seconds)
         };
-        if left == 0 || !soak.goes_on() {
+        if left == 0 || !soak.goes_on(Part::Chaos) {
             return Ok(());
         }
         turn(soak, left.min(TURN))?;
@@ -24,27 +26,13 @@ pub(super) fn run(soak: &Soak) -> Result<(), String> {
 }
 
 fn turn(soak: &Soak, seconds: u64) -> Result<(), String> {
-    let log = turn_file(&soak.file, "chaos.log");
     let (seed, time) = (fresh_seed(), format!("{seconds}s"));
-    let file = std::fs::File::create(&log).map_err(|error| error.to_string())?;
-    let errors = file.try_clone().map_err(|error| error.to_string())?;
-    let chaos = command::root().join("target/debug/crore-chaos");
-    let status = Command::new(chaos)
-        .args(["all", "--for", &time, "--seed", &seed.to_string(), "--keep"])
-        .current_dir(command::root())
-        .stdin(Stdio::null())
-        .stdout(file)
-        .stderr(errors)
-        .status()
-        .map_err(|error| format!("cannot run chaos: {error}"))?;
-    let text = std::fs::read_to_string(&log).unwrap_or_default();
-    if !status.success() {
+    let mut chaos = Command::new(command::root().join("target/debug/crore-chaos"));
+    chaos.args(["all", "--for", &time, "--seed", &seed.to_string(), "--keep"]);
+    let (is_good, text) = output_of(&mut chaos, &turn_file(&soak.file, "chaos.log"))?;
+    if !is_good {
         println!("{text}");
-    } else {
-        let _ = std::fs::remove_file(&log);
     }
-    let skipped: Vec<&str> = text.lines().filter(|line| line.contains("SKIPPED")).collect();
-    skipped.iter().for_each(|line| println!("chaos: {line}"));
     soak.note(|progress| {
         let before = progress.chaos.rounds;
         for (harm, rounds) in turns(&text) {
@@ -52,7 +40,11 @@ fn turn(soak: &Soak, seconds: u64) -> Result<(), String> {
             progress.chaos.rounds += rounds;
         }
         progress.chaos.seeds.push(seed);
-        if status.success() && progress.chaos.rounds > before {
+        for (harm, why) in skipped(&text) {
+            println!("soak: chaos: {harm} SKIPPED: {why}");
+            progress.skipped.insert(format!("{} {harm}", Part::Chaos.name()), why);
+        }
+        if is_good && progress.chaos.rounds > before {
             progress.chaos.seconds += seconds;
         } else {
             let again = text.lines().find_map(|line| line.split_once("cargo xtask chaos"));
@@ -75,9 +67,27 @@ fn turns(text: &str) -> Vec<(String, u64)> {
         .collect()
 }
 
+/// The harms that a turn skipped, each with the reason.
+fn skipped(text: &str) -> BTreeMap<String, String> {
+    let lines = text.lines().filter_map(|line| {
+        let (harm, rest) = line.split_once(" SKIPPED, ")?;
+        let (_, why) = rest.split_once(": ")?;
+        Some((harm.trim_end().to_owned(), why.to_owned()))
+    });
+    lines.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn skipped_harms_are_read_with_their_reasons() {
+        let text = "kill           12 rounds in    9 s: nothing lost\n\
+            power      SKIPPED, 12 rounds: this machine cannot do it: there are no loop devices\n";
+        let why = "this machine cannot do it: there are no loop devices".to_owned();
+        assert_eq!(skipped(text), BTreeMap::from([("power".to_owned(), why)]));
+    }
 
     #[test]
     fn the_rounds_of_each_harm_are_read() {

@@ -1,77 +1,104 @@
-//! `soak`: tests that take hours. Fresh seeds of the store and of the engine, and chaos, side by side, until
-//! enough of each is done. The progress is written down after each turn, so that a soak that was stopped
-//! can be continued, on any machine that has its file and the same code.
+//! `soak`: tests that take too long for each change, as parts that can be chosen. The progress is written after each
+//! turn, so that a soak that was stopped can be continued, on any machine that has its file and the same code.
 
+mod args;
+mod audit;
 mod chaos;
+mod checks;
+mod harm;
+mod part;
 mod progress;
 mod seeds;
+mod summary;
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::command;
-use progress::{Progress, Wanted};
+use crate::{ci, command};
+use part::{Lane, Part};
+use progress::Progress;
 
-const USAGE: &str = "\
-usage: soak [--file FILE] [--store SEEDS] [--engine SEEDS] [--chaos MINUTES] [--for MINUTES]
-  a soak goes on where its file ends; without a file, one is made under bench/results";
-
-/// The command line.
-#[derive(Debug, PartialEq, Eq)]
-struct Asked {
-    file: Option<PathBuf>,
-    wanted: Wanted,
-    /// After this long no new turn begins.
-    time: Option<Duration>,
-}
-
-/// Runs a soak, or goes on with one.
+/// Starts a soak, or continues one.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
-    let asked = asked(args).ok_or(USAGE)?;
+    let args = args::parse(args).ok_or_else(args::usage)?;
     let code = code()?;
-    let file = asked.file.unwrap_or_else(|| default_file(&code));
-    let progress = Progress::load_or_new(&file, &code, asked.wanted)?;
+    let file = args.file.unwrap_or_else(|| default_file(&code));
+    let mut progress = Progress::load_or_new(&file, &code, args.wanted)?;
+    progress.forget_skipped(&args.parts);
     println!("soak of {code}, written to {}", file.display());
-    build()?;
-    let soak = Soak { file, progress: Mutex::new(progress), end: Deadline::after(asked.time) };
-    let (seeds, harm) = std::thread::scope(|scope| {
-        let harm = scope.spawn(|| chaos::run(&soak));
-        let seeds = seeds::run(&soak);
-        (seeds, harm.join().unwrap_or_else(|_| Err("the thread of chaos panicked".to_owned())))
+    set_up(&args.parts);
+    build(&args.parts)?;
+    let soak = Soak {
+        file,
+        parts: args.parts,
+        progress: Mutex::new(progress),
+        end: Deadline::after(args.time),
+    };
+    let ran = std::thread::scope(|scope| {
+        let processes = scope.spawn(|| soak.run(Lane::Processes));
+        let checks = soak.run(Lane::Checks);
+        let processes = processes.join();
+        checks.and(processes.unwrap_or_else(|_| Err("a part of the soak panicked".to_owned())))
     });
+    soak.note(|_| {})?;
     let progress = soak.progress();
     println!("{progress}");
-    seeds.and(harm)?;
-    progress.verdict()
+    ran?;
+    progress.verdict(&soak.parts)
 }
 
 /// A soak that runs.
 struct Soak {
     file: PathBuf,
+    parts: Vec<Part>,
     progress: Mutex<Progress>,
     end: Deadline,
 }
 
 impl Soak {
+    /// Runs the chosen parts of a lane. An error of the tools in one part does not keep the others from running.
+    fn run(&self, lane: Lane) -> Result<(), String> {
+        let parts = self.parts.iter().filter(|part| part.lane() == lane);
+        parts.map(|part| self.run_part(*part)).fold(Ok(()), Result::and)
+    }
+
+    fn run_part(&self, part: Part) -> Result<(), String> {
+        if self.progress().is_done(part) || !self.goes_on(part) {
+            return Ok(());
+        }
+        println!("soak: {}: {}", part.name(), part.about());
+        match part {
+            Part::Seeds => seeds::run(self),
+            Part::Chaos => chaos::run(self),
+            Part::Harm => harm::run(self),
+            Part::Audit => audit::run(self),
+            Part::Docs => checks::docs(self),
+            Part::Damage => checks::damage(self),
+            Part::Drill => checks::drill(self),
+        }
+    }
+
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down what a turn has done.
-    fn note(&self, done: impl FnOnce(&mut Progress)) -> Result<(), String> {
+    /// Writes the progress with the result of a turn, and the summary of it.
+    fn note(&self, change: impl FnOnce(&mut Progress)) -> Result<(), String> {
         let mut progress = self.progress();
-        done(&mut progress);
-        progress.save(&self.file)
+        change(&mut progress);
+        progress.save(&self.file)?;
+        summary::save(&progress, &self.file)
     }
 
-    /// Whether another turn may begin: there is time, and nothing has failed.
-    fn goes_on(&self) -> bool {
-        !self.end.is_over() && self.progress().failures.is_empty()
+    /// Whether another turn of a part may start: there is time, and the part has not failed.
+    fn goes_on(&self, part: Part) -> bool {
+        !self.end.is_over() && !self.progress().has_failed(part)
     }
 }
 
-/// When no new turn begins any more.
+/// The time after which no new turn starts.
 struct Deadline(Option<std::time::Instant>);
 
 #[expect(clippy::disallowed_methods, reason = "a tool that runs for hours needs real time")]
@@ -83,24 +110,6 @@ impl Deadline {
     fn is_over(&self) -> bool {
         self.0.is_some_and(|end| std::time::Instant::now() >= end)
     }
-}
-
-fn asked(args: &[&str]) -> Option<Asked> {
-    let mut asked = Asked { file: None, wanted: Wanted::default(), time: None };
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let value = args.next()?;
-        let number = || value.parse::<u64>().ok();
-        match *arg {
-            "--file" => asked.file = Some(PathBuf::from(value)),
-            "--store" => asked.wanted.store_seeds = number()?,
-            "--engine" => asked.wanted.engine_seeds = number()?,
-            "--chaos" => asked.wanted.chaos_seconds = number()? * 60,
-            "--for" => asked.time = Some(Duration::from_secs(number()? * 60)),
-            _ => return None,
-        }
-    }
-    Some(asked)
 }
 
 /// The code that is soaked: what is committed of the product, its tests and its dependencies. A change of
@@ -119,11 +128,31 @@ fn default_file(code: &str) -> PathBuf {
     command::root().join("bench/results").join(format!("soak-{short}.json"))
 }
 
-/// Builds everything once, so that turns do not wait for each other's builds.
-fn build() -> Result<(), String> {
-    command::cargo(&["build", "--release", "-q", "-p", "crore-conformance", "--example", "sim"])?;
-    command::cargo(&["test", "--release", "-q", "-p", "crore", "--test", "it", "--no-run"])?;
-    command::cargo(&["build", "-q", "-p", "crore-server", "-p", "crore-chaos"])
+/// Installs the packages that the parts need. Where that fails, those parts skip what they cannot do, and the soak is
+/// not done.
+fn set_up(parts: &[Part]) {
+    let mut flags: Vec<&str> = parts.iter().flat_map(|part| part.packages()).copied().collect();
+    flags.sort_unstable();
+    flags.dedup();
+    if flags.is_empty() {
+        return;
+    }
+    if let Err(why) = ci::install(&flags) {
+        eprintln!("soak: packages cannot be installed, so that some rounds will be skipped: {why}");
+    }
+}
+
+/// Builds everything that turns run, so that they do not wait for each other's builds.
+fn build(parts: &[Part]) -> Result<(), String> {
+    if parts.contains(&Part::Seeds) {
+        let store = ["build", "--release", "-q", "-p", "crore-conformance", "--example", "sim"];
+        command::cargo(&store)?;
+        command::cargo(&["test", "--release", "-q", "-p", "crore", "--test", "it", "--no-run"])?;
+    }
+    if parts.contains(&Part::Chaos) {
+        command::cargo(&["build", "-q", "-p", "crore-server", "-p", "crore-chaos"])?;
+    }
+    Ok(())
 }
 
 /// A file of one turn's own.
@@ -132,17 +161,22 @@ fn turn_file(soak: &Path, turn: &str) -> PathBuf {
     std::env::temp_dir().join(format!("{code}-{}-{turn}", std::process::id()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Runs a command to its end in the root, and returns whether it succeeded and everything that it printed.
+fn output_of(command: &mut Command, log: &Path) -> Result<(bool, String), String> {
+    let file = std::fs::File::create(log).map_err(|error| error.to_string())?;
+    let errors = file.try_clone().map_err(|error| error.to_string())?;
+    let command = command.current_dir(command::root()).stdin(Stdio::null());
+    let status = command.stdout(file).stderr(errors).status();
+    let status = status.map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    let text = std::fs::read(log).unwrap_or_default();
+    let _ = std::fs::remove_file(log);
+    Ok((status.success(), String::from_utf8_lossy(&text).into_owned()))
+}
 
-    #[test]
-    fn what_is_asked_for_is_read_strictly() {
-        let asked = asked(&["--store", "10", "--chaos", "2", "--for", "1"]).expect("read");
-        assert_eq!((asked.wanted.store_seeds, asked.wanted.chaos_seconds), (10, 120));
-        assert_eq!(asked.time, Some(Duration::from_secs(60)));
-        for wrong in [&["--store"][..], &["--store", "many"], &["--stor", "1"]] {
-            assert_eq!(super::asked(wrong), None, "{wrong:?}");
-        }
-    }
+/// This program, to run another of its commands.
+fn xtask(args: &[&str]) -> Result<Command, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command.args(args);
+    Ok(command)
 }

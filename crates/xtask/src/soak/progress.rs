@@ -6,17 +6,27 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::harm;
+use super::part::Part;
+
 /// How much of each is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) store_seeds: u64,
     pub(super) engine_seeds: u64,
     pub(super) chaos_seconds: u64,
+    /// Rounds of the first harm; of the others in proportion.
+    pub(super) harm_rounds: u64,
 }
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { store_seeds: 1_000_000, engine_seeds: 300_000, chaos_seconds: 2 * 60 * 60 }
+        Self {
+            store_seeds: 1_000_000,
+            engine_seeds: 300_000,
+            chaos_seconds: 2 * 60 * 60,
+            harm_rounds: 5000,
+        }
     }
 }
 
@@ -51,8 +61,43 @@ pub(super) struct Progress {
     pub(super) store: Seeds,
     pub(super) engine: Seeds,
     pub(super) chaos: Chaos,
+    /// Rounds of each harm to a store.
+    pub(super) harm: BTreeMap<String, u64>,
+    /// Parts that run once.
+    pub(super) parts: BTreeMap<String, Outcome>,
+    /// Harms of parts that run by turns (`chaos power`) that this machine cannot do, each with the reason.
+    pub(super) skipped: BTreeMap<String, String>,
     /// Commands that repeat what failed.
     pub(super) failures: Vec<String>,
+}
+
+/// The end of a part that runs once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Passed,
+    Failed,
+    /// Not done, for this reason.
+    Skipped(String),
+}
+
+impl Outcome {
+    fn of_text(text: &str) -> Option<Self> {
+        match text {
+            "passed" => Some(Self::Passed),
+            "failed" => Some(Self::Failed),
+            text => text.strip_prefix("skipped: ").map(|why| Self::Skipped(why.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Passed => f.write_str("passed"),
+            Self::Failed => f.write_str("failed"),
+            Self::Skipped(why) => write!(f, "skipped: {why}"),
+        }
+    }
 }
 
 impl Progress {
@@ -83,7 +128,17 @@ impl Progress {
     fn new(code: &str, wanted: Wanted) -> Self {
         let fresh = || Seeds { from: fresh_seed(), ..Seeds::default() };
         let (store, engine, chaos) = (fresh(), fresh(), Chaos::default());
-        Self { code: code.to_owned(), wanted, store, engine, chaos, failures: Vec::new() }
+        Self {
+            code: code.to_owned(),
+            wanted,
+            store,
+            engine,
+            chaos,
+            harm: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            skipped: BTreeMap::new(),
+            failures: Vec::new(),
+        }
     }
 
     /// Writes all of it, whole or not at all.
@@ -95,15 +150,89 @@ impl Progress {
             .map_err(|error| format!("cannot write {}: {error}", file.display()))
     }
 
-    /// Whether all that is wanted is done, and nothing has failed.
-    pub(super) fn verdict(&self) -> Result<(), String> {
+    /// Forgets what these parts skipped before: this run may be on another machine.
+    pub(super) fn forget_skipped(&mut self, parts: &[Part]) {
+        let is_chosen =
+            |name: &str| parts.iter().any(|part| name.split(' ').next() == Some(part.name()));
+        self.skipped.retain(|name, _| !is_chosen(name));
+        self.parts.retain(|name, end| !(is_chosen(name) && matches!(end, Outcome::Skipped(_))));
+    }
+
+    pub(super) fn has_failed(&self, part: Part) -> bool {
+        self.failures.iter().any(|again| Part::repeated_by(again) == part)
+    }
+
+    /// Whether everything that is wanted of a part is done, with nothing skipped.
+    pub(super) fn is_done(&self, part: Part) -> bool {
+        let enough = match part {
+            Part::Seeds => {
+                self.store.done >= self.wanted.store_seeds
+                    && self.engine.done >= self.wanted.engine_seeds
+            }
+            Part::Chaos => self.chaos.seconds >= self.wanted.chaos_seconds,
+            Part::Harm => harm::wanted(self.wanted.harm_rounds)
+                .all(|(harm, rounds)| self.harm.get(harm).is_some_and(|done| *done >= rounds)),
+            _ => self.parts.get(part.name()) == Some(&Outcome::Passed),
+        };
+        enough && self.skipped_of(part).next().is_none()
+    }
+
+    /// What a part skipped, each with the reason.
+    pub(super) fn skipped_of(&self, part: Part) -> impl Iterator<Item = (&str, &str)> {
+        let skipped = self.skipped.iter();
+        let of_part = move |name: &&String| name.split(' ').next() == Some(part.name());
+        skipped.filter(move |(name, _)| of_part(name)).map(|(name, why)| (&**name, &**why))
+    }
+
+    /// Whether nothing has failed and these parts are done.
+    pub(super) fn verdict(&self, parts: &[Part]) -> Result<(), String> {
         if !self.failures.is_empty() {
             return Err(format!("violations; again:\n  {}", self.failures.join("\n  ")));
         }
-        let is_done = self.store.done >= self.wanted.store_seeds
-            && self.engine.done >= self.wanted.engine_seeds
-            && self.chaos.seconds >= self.wanted.chaos_seconds;
-        if is_done { Ok(()) } else { Err("not done yet: run it again to go on".to_owned()) }
+        let open = parts.iter().filter(|part| !self.is_done(**part));
+        let open: Vec<String> = open.map(|part| self.line(*part)).collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        Err(format!("not done yet; run it again to go on:\n  {}", open.join("\n  ")))
+    }
+
+    /// How far a part is, in one line.
+    pub(super) fn line(&self, part: Part) -> String {
+        let mut line = format!("{:<7} {}", part.name(), self.amount(part));
+        for (name, why) in self.skipped_of(part) {
+            line += &format!("; {name} skipped: {why}");
+        }
+        line
+    }
+
+    /// The amount of a part that is done, and the amount that is wanted.
+    pub(super) fn amount(&self, part: Part) -> String {
+        let Wanted { store_seeds, engine_seeds, chaos_seconds, harm_rounds } = self.wanted;
+        match part {
+            Part::Seeds => {
+                let (store, engine) = (&self.store, &self.engine);
+                let of = |seeds: &Seeds, wanted: u64| {
+                    let Seeds { from, done, cells, possible } = seeds;
+                    let reached = cells.len();
+                    format!("{done} of {wanted} seeds from {from}, {reached} of {possible} cells")
+                };
+                format!("store {}; engine {}", of(store, store_seeds), of(engine, engine_seeds))
+            }
+            Part::Chaos => {
+                let Chaos { seconds, rounds, .. } = self.chaos;
+                format!("{seconds} of {chaos_seconds} s, {rounds} rounds")
+            }
+            Part::Harm => {
+                let done = |harm: &str| self.harm.get(harm).copied().unwrap_or_default();
+                let all = harm::wanted(harm_rounds);
+                let all = all.map(|(harm, rounds)| format!("{harm} {} of {rounds}", done(harm)));
+                format!("rounds: {}", all.collect::<Vec<_>>().join(", "))
+            }
+            _ => {
+                self.parts.get(part.name()).map_or_else(|| "not run".to_owned(), Outcome::to_string)
+            }
+        }
     }
 
     fn to_json(&self) -> Value {
@@ -121,10 +250,14 @@ impl Progress {
                 "store_seeds": self.wanted.store_seeds,
                 "engine_seeds": self.wanted.engine_seeds,
                 "chaos_seconds": self.wanted.chaos_seconds,
+                "harm_rounds": self.wanted.harm_rounds,
             },
             "store": seeds(&self.store),
             "engine": seeds(&self.engine),
             "chaos": { "seconds": seconds, "rounds": rounds, "harms": harms, "seeds": turns },
+            "harm": self.harm,
+            "parts": self.parts.iter().map(|(name, end)| (name, end.to_string())).collect::<BTreeMap<_, _>>(),
+            "skipped": self.skipped,
             "failures": self.failures,
         })
     }
@@ -156,26 +289,27 @@ impl Progress {
                 harms: counts(&chaos["harms"]),
                 seeds: list(&chaos["seeds"]).iter().filter_map(Value::as_u64).collect(),
             },
+            harm: counts(&value["harm"]),
+            parts: texts(&value["parts"])
+                .filter_map(|(name, end)| Some((name, Outcome::of_text(&end)?)))
+                .collect(),
+            skipped: texts(&value["skipped"]).collect(),
             failures: failures.filter_map(|again| again.as_str().map(str::to_owned)).collect(),
         })
     }
 }
 
+/// The texts of an object. Files of earlier soaks lack some objects, which are then empty.
+fn texts(value: &Value) -> impl Iterator<Item = (String, String)> {
+    let all = value.as_object().into_iter().flatten();
+    all.filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned())))
+}
+
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Wanted { store_seeds, engine_seeds, chaos_seconds } = self.wanted;
-        for (name, seeds, wanted) in
-            [("store", &self.store, store_seeds), ("engine", &self.engine, engine_seeds)]
-        {
-            let Seeds { from, done, cells, possible } = seeds;
-            let reached = cells.len();
-            writeln!(
-                f,
-                "{name:<7} {done} of {wanted} seeds from {from}, {reached} of {possible} cells"
-            )?;
+        for part in Part::ALL {
+            writeln!(f, "{}", self.line(part))?;
         }
-        let Chaos { seconds, rounds, .. } = self.chaos;
-        writeln!(f, "chaos   {seconds} of {chaos_seconds} s, {rounds} rounds")?;
         write!(f, "{} violations", self.failures.len())
     }
 }
@@ -201,6 +335,10 @@ mod tests {
         progress.store.cells.insert("Push - × Kill".to_owned(), 3);
         progress.chaos.harms.insert("stop".to_owned(), 12);
         progress.chaos.seeds.push(u64::MAX);
+        progress.harm.insert("kill".to_owned(), 500);
+        progress.parts.insert("docs".to_owned(), Outcome::Passed);
+        progress.parts.insert("audit".to_owned(), Outcome::Skipped("no database".to_owned()));
+        progress.skipped.insert("chaos power".to_owned(), "no loop devices".to_owned());
         progress.failures.push("cargo xtask sim --seed 1".to_owned());
         progress.save(&file).expect("saved");
         let again = Progress::load_or_new(&file, "abc", Wanted::default()).expect("loaded");
@@ -210,15 +348,63 @@ mod tests {
         std::fs::remove_dir_all(&dir).expect("removed");
     }
 
-    #[test]
-    fn a_soak_is_done_when_all_of_it_is_and_nothing_has_failed() {
+    fn done() -> Progress {
         let mut progress = Progress::new("abc", Wanted::default());
-        assert!(progress.verdict().is_err_and(|why| why.contains("not done")));
         progress.store.done = progress.wanted.store_seeds;
         progress.engine.done = progress.wanted.engine_seeds;
         progress.chaos.seconds = progress.wanted.chaos_seconds;
-        assert_eq!(progress.verdict(), Ok(()));
-        progress.failures.push("again".to_owned());
-        assert!(progress.verdict().is_err());
+        for (harm, rounds) in harm::wanted(progress.wanted.harm_rounds) {
+            progress.harm.insert(harm.to_owned(), rounds);
+        }
+        for part in [Part::Audit, Part::Docs, Part::Damage, Part::Drill] {
+            progress.parts.insert(part.name().to_owned(), Outcome::Passed);
+        }
+        progress
+    }
+
+    #[test]
+    fn a_soak_is_done_when_all_chosen_parts_are_and_nothing_has_failed() {
+        let fresh = Progress::new("abc", Wanted::default());
+        assert!(fresh.verdict(&Part::ALL).is_err_and(|why| why.contains("not done")));
+        assert_eq!(done().verdict(&Part::ALL), Ok(()));
+        for part in Part::ALL {
+            assert!(!fresh.is_done(part) && done().is_done(part), "{part:?}");
+        }
+        let mut failed = done();
+        failed.failures.push("cargo xtask sim --seed 7".to_owned());
+        assert!(failed.verdict(&[Part::Docs]).is_err());
+        assert!(failed.has_failed(Part::Seeds) && !failed.has_failed(Part::Chaos));
+    }
+
+    #[test]
+    fn a_part_that_skipped_something_is_not_done_until_it_runs_again() {
+        let mut progress = done();
+        progress.skipped.insert("chaos power".to_owned(), "no loop devices".to_owned());
+        let why = "no database".to_owned();
+        progress.parts.insert("audit".to_owned(), Outcome::Skipped(why));
+        let verdict = progress.verdict(&Part::ALL).expect_err("not done");
+        assert!(verdict.contains("chaos power skipped: no loop devices"), "{verdict}");
+        assert!(verdict.contains("skipped: no database"), "{verdict}");
+        assert_eq!(progress.verdict(&[Part::Seeds, Part::Harm]), Ok(()));
+        progress.forget_skipped(&[Part::Chaos, Part::Audit]);
+        assert!(progress.is_done(Part::Chaos) && !progress.is_done(Part::Audit));
+        assert!(progress.skipped.is_empty());
+    }
+
+    /// A file as soaks wrote it when they had two parts.
+    #[test]
+    fn files_of_earlier_soaks_load() {
+        let text = r#"{
+            "code": "abc",
+            "wanted": { "store_seeds": 10, "engine_seeds": 10, "chaos_seconds": 60 },
+            "store": { "from": 7, "done": 5, "cells_reached": 1, "cells_possible": 9, "cells": { "a": 1 } },
+            "engine": { "from": 8, "done": 6, "cells_reached": 0, "cells_possible": 9, "cells": {} },
+            "chaos": { "seconds": 30, "rounds": 12, "harms": { "kill": 12 }, "seeds": [1] },
+            "failures": ["cargo xtask chaos kill --plan-seed 1"]
+        }"#;
+        let value = serde_json::from_str(text).expect("JSON");
+        let progress = Progress::of_json(&value).expect("a soak");
+        assert_eq!((progress.store.done, progress.engine.done, progress.chaos.seconds), (5, 6, 30));
+        assert!(progress.has_failed(Part::Chaos) && progress.parts.is_empty());
     }
 }

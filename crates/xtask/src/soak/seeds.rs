@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::part::Part;
 use super::progress::{Progress, Seeds};
 use super::{Soak, turn_file};
 use crate::sim;
@@ -23,7 +24,7 @@ pub(super) fn run(soak: &Soak) -> Result<(), String> {
         let mut is_done = true;
         for which in [Which::Store, Which::Engine] {
             let (from, n) = which.next(&soak.progress());
-            if n > 0 && soak.goes_on() {
+            if n > 0 && soak.goes_on(Part::Seeds) {
                 turn(soak, which, from, n)?;
                 is_done = false;
             }

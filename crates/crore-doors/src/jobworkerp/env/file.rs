@@ -1,4 +1,4 @@
-//! A `.env` file.
+//! A `.env` file. Not by `dotenvy`: it substitutes `$NAME` and reads escapes, and a value would change.
 
 use std::collections::BTreeMap;
 

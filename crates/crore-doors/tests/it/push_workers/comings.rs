@@ -17,8 +17,8 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{job, plain, ready};
-use crate::peer::{Peer, Speaks};
 use crate::place::{Place, eventually};
+use crore_testkit::http_peer::{Peer, Reply};
 
 #[tokio::test]
 async fn a_worker_cannot_register_what_may_not_be_called() {
@@ -87,7 +87,7 @@ async fn a_restart_forgets_neither_workers_nor_who_has_what() {
     let dir = tempfile::tempdir().expect("a directory");
     let status = Arc::new(AtomicU16::new(202));
     let says = Arc::clone(&status);
-    let peer = Peer::start(Speaks::by(move |_, _| plain(says.load(Ordering::SeqCst)))).await;
+    let peer = Peer::start(Reply::by(move |_, _| plain(says.load(Ordering::SeqCst)))).await;
     let place = Place::on(Engine::open(dir.path()).expect("open"), |_| {}).await;
     let worker = place.join(&peer.url(), 1).await;
     let job = json!({"name": "mail", "argument": {}, "keep_result": true});
@@ -148,7 +148,7 @@ async fn a_worker_that_leaves_may_still_answer_and_is_given_no_more() {
 #[tokio::test]
 async fn a_worker_that_starts_again_takes_the_place_of_its_former_self() {
     let place = Place::start().await;
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     let former = place.join(&peer.url(), 1).await;
     let (lost, next) = (place.push(job("mail")).await, place.push(job("mail")).await);
     peer.until_called(1).await;
@@ -171,7 +171,7 @@ async fn of_two_registrations_of_one_worker_the_later_counts_whoever_heard_of_wh
     };
     let (first, second) =
         (Place::on(engine.clone(), often).await, Place::on(engine.clone(), often).await);
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     // What one of the two has registered the other has not read yet.
     first.join(&peer.url(), 1).await;
     let joined_at = engine.now();
@@ -215,7 +215,7 @@ impl Resolve for Turncoat {
 
 #[tokio::test]
 async fn a_worker_whose_name_leads_elsewhere_later_is_not_called_and_the_job_is_kept() {
-    let peer = Peer::start(Speaks::status(202)).await;
+    let peer = Peer::start(Reply::status(202)).await;
     let allow = vec!["127.0.0.0/8".parse().expect("good")];
     let options = outbound::Options { allow, ..outbound::Options::default() };
     let outbound = Outbound::with_resolver(options, Arc::new(Turncoat::default()));

@@ -11,8 +11,8 @@ use http::Response;
 use serde_json::{Value, json};
 
 use super::{hasty, job_of, packed, plain};
-use crate::peer::{Call, Peer, Speaks};
 use crate::place::{Place, eventually};
+use crore_testkit::http_peer::{Call, Peer, Reply};
 
 const JOBS: usize = 120;
 const MAX_JOBS: u32 = 3;
@@ -86,7 +86,7 @@ async fn every_job_comes_to_its_end_in_a_crowd_that_cannot_be_relied_upon() {
         let (world, id, has) = (Arc::clone(&world), Mutex::default(), AtomicUsize::new(0));
         let crook = Arc::new(Crook { world, id, has, seed });
         let answers = Arc::clone(&crook);
-        let peer = Peer::start(Speaks::by(move |n, call| answers.answer(n, call))).await;
+        let peer = Peer::start(Reply::by(move |n, call| answers.answer(n, call))).await;
         *crook.id.lock().expect("no panic") = place.join(&peer.url(), MAX_JOBS).await;
         peers.push(peer);
     }

@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::server::{Reflects, Says, Server};
 use super::{grpc, settings};
-use crate::peer::{Peer, Speaks, pause};
 use crate::secure::Authority;
 use crate::stage::{Hidden, Trap, options, reach, run, run_until, task};
+use crore_testkit::http_peer::{Peer, Reply, pause};
 
 fn at(url: &str) -> Value {
     json!({ "url": url, "method": "shop.Till/Pay", "deadline": "5s" })
@@ -87,8 +87,7 @@ async fn frames_that_lie_are_no_answer() {
 
 #[tokio::test]
 async fn whoever_speaks_something_else_is_tried_again() {
-    for speaks in [Speaks::status(200), Speaks::raw(b"hello\r\n".to_vec()), Speaks::raw(Vec::new())]
-    {
+    for speaks in [Reply::status(200), Reply::raw(b"hello\r\n".to_vec()), Reply::raw(Vec::new())] {
         let peer = Peer::start(speaks).await;
         let failure = failed(&grpc(), &at(&peer.url())).await;
         assert_eq!(failure.class, Class::Again, "{failure}");

@@ -9,8 +9,8 @@ use crore_outbound::{Addresses, Outbound, Resolve};
 use crore_runner::{Class, Failure, Http, Reach, Urls};
 use serde_json::json;
 
-use crate::peer::{Peer, Speaks};
 use crate::stage::{Trap, options, reach, run, task};
+use crore_testkit::http_peer::{Peer, Reply};
 
 fn is_denied(failure: &Failure) -> bool {
     failure.class == Class::Fatal
@@ -97,7 +97,7 @@ impl Resolve for Turncoat {
 async fn a_name_that_changes_its_mind_gains_nothing() {
     // It hangs up after each answer, so that the name is asked for again.
     let answer = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n".to_vec();
-    let peer = Peer::start(Speaks::raw(answer)).await;
+    let peer = Peer::start(Reply::raw(answer)).await;
     let trap = Trap::at([127, 0, 0, 3]);
     let names = Arc::new(Turncoat::default());
     let outbound = Outbound::with_resolver(options(&["127.0.0.1/32"]), names.clone());
@@ -113,7 +113,7 @@ async fn a_name_that_changes_its_mind_gains_nothing() {
 
 #[tokio::test]
 async fn an_operator_says_which_urls_may_be_called() {
-    let peer = Peer::start(Speaks::status(204)).await;
+    let peer = Peer::start(Reply::status(204)).await;
     let pattern = format!("http://127.0.0.1:{}/hooks/*", peer.port());
     let urls: Urls = [pattern.parse().expect("good")].into_iter().collect();
     let outbound = crate::stage::outbound(&["127.0.0.1/32"]);

@@ -11,8 +11,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{http, settings};
-use crate::peer::{Peer, Speaks, response};
 use crate::stage::{Hidden, Trap, run, run_until, task};
+use crore_testkit::http_peer::{Peer, Reply, response};
 
 async fn failed(url: &str, more: serde_json::Value) -> Failure {
     let settings = settings(url, more);
@@ -64,7 +64,7 @@ async fn an_answer_of_a_hundred_megabytes_is_not_read() {
 #[tokio::test]
 async fn an_answer_may_be_exactly_as_large_as_is_said() {
     for (bytes, is_well) in [(1000, true), (1001, false)] {
-        let peer = Peer::start(Speaks::body(200, vec![b'x'; bytes])).await;
+        let peer = Peer::start(Reply::body(200, vec![b'x'; bytes])).await;
         let settings = settings(&peer.url(), json!({ "max_answer": "1000B" }));
         let result = run(&http(), &settings, &task(Payload::json("1"))).await;
         assert_eq!(result.is_ok(), is_well, "{bytes}");
@@ -75,7 +75,7 @@ async fn an_answer_may_be_exactly_as_large_as_is_said() {
 async fn nothing_is_inflated() {
     let gzip = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\n\
         content-length: 2\r\n\r\n{}";
-    let peer = Peer::start(Speaks::raw(gzip.to_vec())).await;
+    let peer = Peer::start(Reply::raw(gzip.to_vec())).await;
     let settings = settings(&peer.url(), json!({}));
     let output = run(&http(), &settings, &task(Payload::json("1"))).await.expect("an answer");
     assert_eq!(output.items[0].encoding, crore_core::Encoding::Bytes, "it is not what it says");
@@ -84,7 +84,7 @@ async fn nothing_is_inflated() {
 
 #[tokio::test]
 async fn a_slow_answer_is_given_up_and_tried_again() {
-    let silent = Peer::start(Speaks::nothing()).await;
+    let silent = Peer::start(Reply::nothing()).await;
     let failure = failed(&silent.url(), json!({ "timeout": "100ms" })).await;
     assert_eq!((failure.class, failure.again), (Class::Again, Again::ByPolicy));
     assert_eq!(failure.error, "no answer within 100ms");
@@ -96,7 +96,7 @@ async fn a_slow_answer_is_given_up_and_tried_again() {
     // What the job says counts where the handler says nothing.
     let mut job = task(Payload::json("1"));
     job.timeout = Some(Span::from_millis(50));
-    let silent = Peer::start(Speaks::nothing()).await;
+    let silent = Peer::start(Reply::nothing()).await;
     let settings = settings(&silent.url(), json!({}));
     let failure = run(&http(), &settings, &job).await.expect_err("no answer");
     assert_eq!(failure.error, "no answer within 50ms");
@@ -104,7 +104,7 @@ async fn a_slow_answer_is_given_up_and_tried_again() {
 
 #[tokio::test]
 async fn a_stop_in_the_middle_ends_the_call_at_once() {
-    let silent = Peer::start(Speaks::nothing()).await;
+    let silent = Peer::start(Reply::nothing()).await;
     let stop = CancellationToken::new();
     let settings = settings(&silent.url(), json!({ "timeout": "1h" }));
     let (http, job) = (http(), task(Payload::json("1")));
@@ -132,18 +132,18 @@ async fn garbage_is_no_answer_and_is_tried_again() {
         "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
     ] {
-        let peer = Peer::start(Speaks::raw(garbage.into())).await;
+        let peer = Peer::start(Reply::raw(garbage.into())).await;
         let failure = failed(&peer.url(), json!({ "timeout": "5s" })).await;
         assert_eq!(failure.class, Class::Again, "{garbage:?}: {failure}");
         assert!(failure.error.contains("hung up"), "{garbage:?}: {failure}");
     }
     let endless = [&b"HTTP/1.1 200 OK\r\nx: "[..], &vec![b'x'; 1 << 20]].concat();
-    let peer = Peer::start(Speaks::raw(endless)).await;
+    let peer = Peer::start(Reply::raw(endless)).await;
     assert_eq!(failed(&peer.url(), json!({ "timeout": "5s" })).await.class, Class::Again);
     let gone = Trap::at([127, 0, 0, 1]).port();
     let failure = failed(&format!("http://127.0.0.1:{gone}"), json!({})).await;
     assert_eq!((failure.class, &failure.detail["reason"]), (Class::Again, &json!("unreachable")));
-    let plain = Peer::start(Speaks::status(200)).await;
+    let plain = Peer::start(Reply::status(200)).await;
     let failure = failed(&format!("https://127.0.0.1:{}", plain.port()), json!({})).await;
     assert!(failure.error.contains("is not to be trusted"), "{failure}");
 }
@@ -151,13 +151,13 @@ async fn garbage_is_no_answer_and_is_tried_again() {
 #[tokio::test]
 async fn secrets_are_in_no_failure() {
     let (key, other) = (Hidden::new("hush-hush"), Hidden::new("bad\nvalue"));
-    let peer = Peer::start(Speaks::by(|_, call| {
+    let peer = Peer::start(Reply::by(|_, call| {
         let echo = format!("{} {:?}", call.uri, call.headers["x-key"]);
         Some(response(403).body(echo.into()).expect("good"))
     }));
     let peer = peer.await;
     let gone = Trap::at([127, 0, 0, 1]).port();
-    let silent = Peer::start(Speaks::nothing()).await;
+    let silent = Peer::start(Reply::nothing()).await;
     let secret = json!({
         "headers": { "x-key": key.reference },
         "query": { "key": key.reference },

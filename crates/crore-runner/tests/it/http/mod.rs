@@ -10,8 +10,8 @@ use crore_core::{Encoding, Payload, Span};
 use crore_runner::{Class, Failure, Http, Item, Maker, Output};
 use serde_json::{Value, json};
 
-use crate::peer::{Call, Peer, Speaks, response};
 use crate::stage::{Hidden, reach, run, task, trace};
+use crore_testkit::http_peer::{Call, Peer, Reply, response};
 
 const HERE: &[&str] = &["127.0.0.1/32"];
 
@@ -33,7 +33,7 @@ fn said(call: &Call, header: &str) -> Vec<String> {
 }
 
 async fn called(more: Value, payload: Payload) -> Call {
-    let peer = Peer::start(Speaks::status(204)).await;
+    let peer = Peer::start(Reply::status(204)).await;
     let settings = settings(&format!("{}/base/end", peer.url()), more);
     run(&http(), &settings, &task(payload)).await.expect("an answer");
     peer.call(0)
@@ -41,7 +41,7 @@ async fn called(more: Value, payload: Payload) -> Call {
 
 #[tokio::test]
 async fn a_job_is_posted_and_what_is_answered_is_its_result() {
-    let peer = Peer::start(Speaks::by(|_, _| {
+    let peer = Peer::start(Reply::by(|_, _| {
         let json = response(200).header("content-type", "application/json; charset=utf-8");
         Some(json.body(r#"{"seen":1}"#.into()).expect("good"))
     }));
@@ -75,7 +75,7 @@ async fn a_result_is_text_json_or_bytes_as_the_answer_truly_is() {
         ("application/json", b"", Encoding::Bytes),
         ("image/png", b"hello", Encoding::Bytes),
     ] {
-        let peer = Peer::start(Speaks::by(move |_, _| {
+        let peer = Peer::start(Reply::by(move |_, _| {
             Some(response(200).header("content-type", media_type).body(body.into()).expect("good"))
         }));
         let peer = peer.await;
@@ -167,7 +167,7 @@ async fn a_payload_may_say_what_is_called_where_its_handler_lets_it() {
 
 #[tokio::test]
 async fn a_payload_that_says_what_cannot_be_called_fails_for_good() {
-    let peer = Peer::start(Speaks::status(204)).await;
+    let peer = Peer::start(Reply::status(204)).await;
     for (payload, class, names) in [
         ("", Class::Other, "payload"),
         ("[]", Class::Other, "payload"),
@@ -197,7 +197,7 @@ async fn a_payload_that_says_what_cannot_be_called_fails_for_good() {
 }
 
 async fn answered(status: u16, headers: &'static [(&str, &str)]) -> Failure {
-    let peer = Peer::start(Speaks::by(move |_, _| {
+    let peer = Peer::start(Reply::by(move |_, _| {
         let mut answer = response(status);
         for (name, value) in headers {
             answer = answer.header(*name, *value);
@@ -245,7 +245,7 @@ async fn a_handler_says_which_statuses_are_well() {
         (json!([404, "500-503"]), 200, false),
         (json!(["200-399"]), 304, true),
     ] {
-        let peer = Peer::start(Speaks::status(status)).await;
+        let peer = Peer::start(Reply::status(status)).await;
         let settings = settings(&peer.url(), json!({ "expect": expect }));
         let result = run(&http(), &settings, &task(Payload::json("1"))).await;
         assert_eq!(result.is_ok(), is_well, "{expect} {status}");

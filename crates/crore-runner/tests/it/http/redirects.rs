@@ -5,8 +5,8 @@ use crore_runner::{Class, Failure, Output};
 use serde_json::json;
 
 use super::{http, said, settings};
-use crate::peer::{Peer, Speaks, response};
 use crate::stage::{Trap, run, task};
+use crore_testkit::http_peer::{Peer, Reply, response};
 
 async fn follow(url: &str, redirects: u8) -> Result<Output, Failure> {
     let settings = settings(
@@ -21,7 +21,7 @@ async fn they_are_not_followed_unless_a_handler_says_so() {
     let trap = Trap::at([127, 0, 0, 1]);
     for status in [301, 302, 303, 307, 308] {
         let location = format!("http://127.0.0.1:{}/", trap.port());
-        let peer = Peer::start(Speaks::redirect(status, &location)).await;
+        let peer = Peer::start(Reply::redirect(status, &location)).await;
         let failure = follow(&peer.url(), 0).await.expect_err("no success");
         assert_eq!((failure.class, &failure.detail["status"]), (Class::Other, &json!(status)));
     }
@@ -37,7 +37,7 @@ async fn the_next_call_has_the_method_that_the_status_means() {
         (307, "POST", "1"),
         (308, "POST", "1"),
     ] {
-        let peer = Peer::start(Speaks::by(move |n, _| {
+        let peer = Peer::start(Reply::by(move |n, _| {
             let answer = if n == 0 {
                 response(status).header("location", "next?a=b#part")
             } else {
@@ -59,8 +59,8 @@ async fn the_next_call_has_the_method_that_the_status_means() {
 
 #[tokio::test]
 async fn somebody_else_is_told_no_secrets() {
-    let other = Peer::start(Speaks::status(204)).await;
-    let peer = Peer::start(Speaks::redirect(307, &other.url())).await;
+    let other = Peer::start(Reply::status(204)).await;
+    let peer = Peer::start(Reply::redirect(307, &other.url())).await;
     follow(&peer.url(), 1).await.expect("a success");
     let call = other.call(0);
     assert!(said(&call, "x-key").is_empty() && said(&call, "idempotency-key").is_empty());
@@ -82,7 +82,7 @@ async fn none_leads_to_what_may_not_be_called() {
         "gopher://127.0.0.1:6379/_FLUSHALL",
     ] {
         for status in [302, 307] {
-            let peer = Peer::start(Speaks::redirect(status, location)).await;
+            let peer = Peer::start(Reply::redirect(status, location)).await;
             let failure = follow(&peer.url(), 5).await.expect_err(location);
             assert_eq!(failure.class, Class::Fatal, "{location}: {failure}");
             assert!(failure.error.starts_with("outbound-denied: "), "{location}: {failure}");
@@ -94,12 +94,12 @@ async fn none_leads_to_what_may_not_be_called() {
 
 #[tokio::test]
 async fn they_come_to_an_end() {
-    let peer = Peer::start(Speaks::redirect(302, "/again")).await;
+    let peer = Peer::start(Reply::redirect(302, "/again")).await;
     let failure = follow(&peer.url(), 10).await.expect_err("there is no end");
     assert_eq!((failure.class, &failure.detail["status"]), (Class::Other, &json!(302)));
     assert_eq!(peer.calls(), 11);
     // And without a place to go to they are answers.
-    let peer = Peer::start(Speaks::status(302)).await;
+    let peer = Peer::start(Reply::status(302)).await;
     assert!(follow(&peer.url(), 10).await.is_err());
     assert_eq!(peer.calls(), 1);
 }

@@ -1,6 +1,8 @@
 //! The whole engine in the simulator: the callers that try the stores speak to an engine, on a
 //! simulated clock and disk, through crashes; and the checker judges what they were told.
 
+#[cfg(feature = "bug-drill")]
+mod bugs;
 mod subject;
 
 use std::ops::Range;

@@ -1,0 +1,89 @@
+//! The engine as a contender: the same work as the store's own, through its front.
+
+use std::path::Path;
+
+use crore::core::machine::Outcome;
+use crore::core::{NewJob, Span};
+use crore::fetch::Fetch;
+use crore::finish::{Finish, Finished};
+use crore::push::Taken;
+use crore::{Engine, block_on};
+
+use crore_bench::contender::Contender;
+use crore_bench::driver::{Ran, Until, drive};
+use crore_bench::embedded;
+
+/// An engine on the embedded store.
+pub(crate) struct DrivenEngine {
+    pub(crate) engine: Engine,
+    job: NewJob,
+}
+
+impl DrivenEngine {
+    pub(crate) fn open(dir: &Path) -> Self {
+        Self { engine: Engine::open(dir).unwrap(), job: embedded::job("work") }
+    }
+
+    pub(crate) fn close(self) {
+        self.engine.stop().unwrap();
+    }
+
+    /// Pushes jobs, and gives when that is durable.
+    pub(crate) async fn pushed(&self, jobs: Vec<NewJob>) {
+        let n = jobs.len();
+        let taken = self.engine.push_all(jobs.into()).await.unwrap().jobs;
+        assert!(taken.len() == n && taken.iter().all(|one| matches!(one, Taken::New(_))));
+    }
+
+    /// Gives how many there were.
+    pub(crate) async fn fetch_and_finish(&self, ask: Fetch) -> usize {
+        let jobs = self.engine.fetch(ask).await.unwrap();
+        let done = |job| Finish::of(job, Outcome::Done { result: None });
+        let finished = self.engine.finish_all(jobs.iter().map(done).collect()).await.unwrap();
+        assert!(finished.iter().all(|one| matches!(one, Finished::Yes { .. })), "{finished:?}");
+        jobs.len()
+    }
+}
+
+/// A fetch of so many from a queue, which waits so long.
+pub(crate) fn ask(queue: &str, n: usize, wait: Span) -> Fetch {
+    Fetch { n, wait, ..Fetch::new(embedded::name(queue), embedded::name("bench")) }
+}
+
+impl Contender for DrivenEngine {
+    fn name(&self) -> &'static str {
+        "engine"
+    }
+
+    fn push(&self, until: Until, in_flight: usize, batch: usize) -> Ran {
+        drive(until, in_flight, move |turn| async move {
+            while let Some(begun_at) = turn.begin() {
+                self.pushed(vec![self.job.clone(); batch]).await;
+                turn.answered(begun_at);
+                turn.done(batch);
+            }
+        })
+    }
+
+    fn cycle(&self, until: Until, in_flight: usize) -> Ran {
+        let ask = &ask("work", 1, Span::ZERO);
+        drive(until, in_flight, move |turn| async move {
+            while let Some(begun_at) = turn.begin() {
+                self.pushed(vec![self.job.clone()]).await;
+                turn.answered(begun_at);
+                assert_eq!(self.fetch_and_finish(ask.clone()).await, 1, "every fetch finds a job");
+                turn.done(1);
+            }
+        })
+    }
+
+    fn count(&self) -> u64 {
+        block_on(self.engine.counts(None)).unwrap().iter().map(|count| count.n).sum()
+    }
+
+    fn drain(&self) {
+        let ask = ask("work", 1000, Span::ZERO);
+        block_on(async { while self.fetch_and_finish(ask.clone()).await > 0 {} });
+        assert_eq!(self.count(), 0, "nothing is left");
+    }
+}

@@ -1,0 +1,62 @@
+//! An idle server: a worker polls, somebody pushes; from the request until the worker has the job. Beside
+//! it, in turn with it, what it may cost: round trips to a bare server, and a sync of a small append.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Builder;
+use tokio::time::sleep;
+
+use crate::client::{Connection, post};
+use crore_bench::server::Server;
+use crore_bench::server::fsync::FsyncProbe;
+use crore_bench::server::measurement::Bench;
+use crore_bench::server::pickup::Times;
+
+/// What else it may take, in microseconds.
+const MORE: f64 = 1000.0;
+
+/// Long enough for a poll to have arrived, and for everybody to sleep.
+const REST: Duration = Duration::from_millis(2);
+
+pub(crate) fn measure(bench: &mut Bench) {
+    let (crore, bare) = (Server::crore(&bench.work_dir), Server::bare());
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let file = bench.work_dir.fresh("synced");
+    let times = runtime.block_on(take_turns(&crore, &bare, &file, bench.scale.pickups));
+    times.report(
+        bench,
+        "push to long poll answered, idle, p99",
+        "2 bare trips + fdatasync + 1 ms",
+        MORE,
+    );
+}
+
+async fn take_turns(crore: &Server, bare: &Server, file: &Path, n: usize) -> Times {
+    let mut worker = Connection::open(crore.address).await;
+    let mut pusher = Connection::open(crore.address).await;
+    let mut other = Connection::open(bare.address).await;
+    let fetch = post("/v1/fetch", r#"{"queues":["work"],"wait":"30s","worker":"bench"}"#);
+    let push = post("/v1/jobs", r#"{"queue":"work","kind":"work","payload":"hello"}"#);
+    let file = FsyncProbe::new(file);
+    let mut times = Times::default();
+    for nth in 0..n {
+        worker.send(&fetch).await;
+        sleep(REST).await;
+        let start = Instant::now();
+        pusher.send(&push).await;
+        let (_, at) = tokio::join!(pusher.answer(), async {
+            let jobs = worker.answer().await;
+            assert!(jobs.contains("hello"), "a worker gets the job: {jobs}");
+            Instant::now()
+        });
+        times.picked.push(at - start);
+
+        sleep(REST).await;
+        let start = Instant::now();
+        other.call(&push).await;
+        times.trips.push(start.elapsed());
+        times.syncs.push(file.sync(nth));
+    }
+    times
+}

@@ -1,0 +1,94 @@
+//! `cargo xtask bench log --json FILE`: the embedded store beside a bare loop that appends the same
+//! bytes with the same syncs, and beside SQLite and redb at the same work; then memory, reopening,
+//! and what compaction costs.
+//!
+//! Everything that is waited for is synced to the disk before the answer. The subject and its
+//! baseline take turns, in slices of every run; a ratio is the median of the ratios of each run.
+//! `--only PART` measures the parts whose name has the word, `--dir DIR` puts the files on another
+//! file system, `--drivers N` runs the callers on so many threads, and `--quick` tries it out with
+//! less of everything. Beside `FILE` lies a text with the machine, the day, the commit and the
+//! latencies.
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+
+mod append_loop;
+mod churn;
+mod cycle;
+mod database;
+mod measurement;
+mod push;
+mod redb;
+mod reopen;
+mod sqlite;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crore_bench::args::{Args, Words};
+use crore_bench::{driver, embedded};
+use measurement::{Bench, Scale};
+
+/// The allocator of the server.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn facts(bench: &mut Bench) {
+    let push = bench.append_bytes.push;
+    let cycle = bench.append_bytes.cycle;
+    let caller = driver::caller_nanos(Duration::from_millis(300));
+    let facts = &mut bench.report.facts;
+    facts.extend([
+        "durability: synced before the answer (crore, SQLite WAL + FULL, redb, bare: fdatasync)"
+            .to_owned(),
+        format!(
+            "jobs: {}-byte payloads, nothing retained after the finish",
+            embedded::PAYLOAD_BYTES
+        ),
+        format!("bytes an append: {push:.0} for a push, {cycle:.0} on average in a cycle"),
+        format!(
+            "callers: {} threads; one costs {caller:.0} ns an answer by itself",
+            driver::drivers()
+        ),
+        format!("runs: {}, alternated; medians", bench.scale.runs),
+    ]);
+}
+
+type Part = (&'static str, Box<dyn Fn(&mut Bench)>);
+
+fn parts() -> Vec<Part> {
+    let mut parts: Vec<Part> = vec![
+        ("memory and reopen, large", Box::new(reopen::large)),
+        ("reopen, small", Box::new(reopen::small)),
+        ("open", Box::new(reopen::empty)),
+    ];
+    for shape in push::SHAPES {
+        parts.push((shape.name, Box::new(move |bench| push::measure(bench, shape))));
+    }
+    parts.push(("cycle", Box::new(cycle::measure)));
+    parts.push(("churn", Box::new(churn::measure)));
+    parts
+}
+
+fn main() -> ExitCode {
+    // An option of this benchmark alone: the number of driver threads.
+    let drivers = |(word, words): Words<'_>| {
+        let is_known = word == "--drivers";
+        if is_known {
+            driver::DRIVERS.set(words.next().unwrap().parse().unwrap()).unwrap();
+        }
+        is_known
+    };
+    let args = match Args::read("bench-log [--drivers N]", drivers) {
+        Ok(args) => args,
+        Err(code) => return code,
+    };
+    let mut bench = Bench::new(&args.dir(), if args.quick { Scale::QUICK } else { Scale::FULL });
+    for (name, measure) in parts().into_iter().filter(|(name, _)| args.wants(name)) {
+        bench.work_dir.progress(name);
+        measure(&mut bench);
+    }
+    facts(&mut bench);
+    let took = format!("took {:.0} s in all", bench.work_dir.seconds());
+    bench.report.notes.push(took);
+    args.publish(&mut bench.report);
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,136 @@
+//! Claims and promotions with a large backlog, beside the same in an empty store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crore_bench::report::{Goal, Row, Runs};
+use crore_core::job::When;
+use crore_core::limit::{Limit, LimitKey};
+use crore_core::{NewJob, Span};
+use crore_store::registry::{Define, Value};
+use crore_store::{Jobs, Memory, Registry, SystemClock, Upkeep};
+
+use crate::Scale;
+use crate::calls::{BATCH, Took, claim_of, finish_all, job, name, now, push, timed};
+
+const CLAIMED: usize = 200_000;
+const PROMOTED: usize = 100_000;
+
+/// Cost of a claim with this backlog.
+pub(crate) fn claim_row(name: &'static str, scale: Scale, backlog: Filled) -> Row {
+    let kinds = match backlog {
+        Filled::Lanes { behind: false } => kinds(scale.of(LANES)),
+        _ => vec![job("q", "k")],
+    };
+    let empty = || claims(Filled::Empty, scale, &kinds);
+    cost_row(name, (scale.runs, scale.of(CLAIMED)), &|| claims(backlog, scale, &kinds), &empty)
+}
+
+/// Cost of a promotion with a million jobs that are not due.
+pub(crate) fn promote_row(name: &'static str, scale: Scale) -> Row {
+    let many = || promotions(scale.of(1_000_000), scale);
+    cost_row(name, (scale.runs, scale.of(PROMOTED)), &many, &|| promotions(0, scale))
+}
+
+/// Alternated runs of a measured thing and of its baseline, in nanoseconds a job.
+fn cost_row(
+    name: &'static str,
+    (runs, jobs): (usize, usize),
+    ours: &dyn Fn() -> f64,
+    bare: &dyn Fn() -> f64,
+) -> Row {
+    let (mut value, mut baseline) = (Runs::default(), Runs::default());
+    for _ in 0..runs {
+        baseline.0.push(bare() * 1e9 / jobs as f64);
+        value.0.push(ours() * 1e9 / jobs as f64);
+    }
+    let beside = ("the same in an empty store", &baseline);
+    Row::beside((name, "ns/job"), &value, beside, Goal::AtMost(1.5))
+}
+
+/// The backlog of a store.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Filled {
+    Empty,
+    /// A million jobs behind one limit that lets none through, in the same queue.
+    Blocked,
+    /// Ten thousand lanes in the same queue, a hundred jobs each; with a lower priority than the claimed jobs if `behind`.
+    Lanes {
+        behind: bool,
+    },
+    /// Ten million jobs pending in the same queue.
+    Pending,
+}
+
+fn filled(filled: Filled, scale: Scale) -> Memory {
+    let store = Memory::new(Arc::new(SystemClock));
+    let fill = |n: usize, job: &dyn Fn(usize) -> NewJob| {
+        for start in (0..n).step_by(1000) {
+            let batch: Vec<NewJob> = (start..start + 1000).map(job).collect();
+            push(&store, batch);
+        }
+    };
+    match filled {
+        Filled::Empty => {}
+        Filled::Blocked => {
+            let limit = Limit::parse("concurrency 0").unwrap();
+            let defined = now(store.define(vec![Define::set(name("none"), Value::Limit(limit))]));
+            assert_eq!(defined.get().len(), 1);
+            let mut held = job("q", "held");
+            held.spec.priority = -1;
+            held.spec.limits = vec![LimitKey { limit: name("none"), value: None }];
+            fill(scale.of(1_000_000), &|_| held.clone());
+        }
+        Filled::Lanes { behind } => {
+            let mut kinds = kinds(scale.of(LANES));
+            kinds.iter_mut().for_each(|job| job.spec.priority = i32::from(behind));
+            fill(scale.of(1_000_000), &|n| kinds[n % kinds.len()].clone());
+        }
+        Filled::Pending => {
+            let pattern = job("q", "k");
+            fill(scale.of(10_000_000), &|_| pattern.clone());
+        }
+    }
+    store
+}
+
+const LANES: usize = 10_000;
+
+/// A job of each of `n` kinds.
+fn kinds(n: usize) -> Vec<NewJob> {
+    (0..n).map(|n| job("q", &format!("kind-{n}"))).collect()
+}
+
+/// Seconds for claiming `CLAIMED` jobs of these kinds in turn, pushed and finished in between.
+fn claims(filling: Filled, scale: Scale, kinds: &[NewJob]) -> f64 {
+    let store = filled(filling, scale);
+    let (mut kinds, ask, mut took) = (kinds.iter().cycle(), claim_of("q"), Took::default());
+    for _ in 0..scale.of(CLAIMED) / BATCH {
+        push(&store, kinds.by_ref().take(BATCH).cloned().collect());
+        let ask = ask.clone();
+        let jobs = timed(&mut took.claim, || now(store.claim(ask))).jobs;
+        assert_eq!(jobs.len(), BATCH, "every claim was served");
+        finish_all(&store, vec![jobs], &mut took.finish);
+    }
+    took.claim.as_secs_f64()
+}
+
+/// Seconds for promoting `PROMOTED` due jobs in slices, with `waiting` that are not due.
+fn promotions(waiting: usize, scale: Scale) -> f64 {
+    let store = Memory::new(Arc::new(SystemClock));
+    let later =
+        |n: usize| NewJob { due: When::After(Span::from_secs(3600 + n as u64)), ..job("q", "k") };
+    for start in (0..waiting).step_by(1000) {
+        push(&store, (start..start + 1000).map(later).collect());
+    }
+    let soon = NewJob { due: When::After(Span::from_millis(1)), ..job("q", "k") };
+    for _ in 0..scale.of(PROMOTED) / 1000 {
+        push(&store, vec![soon.clone(); 1000]);
+    }
+    std::thread::sleep(Duration::from_millis(5));
+    let (mut took, mut count) = (Duration::ZERO, 0);
+    while count < scale.of(PROMOTED) {
+        count += timed(&mut took, || now(store.promote(1000))).count;
+    }
+    took.as_secs_f64()
+}

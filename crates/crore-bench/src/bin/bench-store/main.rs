@@ -1,0 +1,81 @@
+//! `cargo xtask bench store --json FILE`: the memory store beside a `BTreeMap` and a `VecDeque` that make the same moves
+//! without checks; the cost of claims and promotions with a large backlog; and the memory of its index.
+//!
+//! It runs on the default allocator. `--quick` runs a twentieth of the work, once.
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+
+mod backlog;
+mod calls;
+mod cycle;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use crore_bench::args::Args;
+use crore_bench::machine;
+use crore_bench::report::{Report, Row};
+
+use backlog::Filled;
+
+/// Bytes of index that a waiting job may take.
+const INDEX_BYTES: f64 = 40.0;
+
+/// Amount of work.
+#[derive(Debug, Clone, Copy)]
+struct Scale {
+    /// Alternated runs.
+    runs: usize,
+    /// Divides every number of jobs.
+    part: usize,
+}
+
+impl Scale {
+    const FULL: Self = Self { runs: 5, part: 1 };
+    const QUICK: Self = Self { runs: 1, part: 20 };
+
+    const fn of(self, jobs: usize) -> usize {
+        jobs / self.part
+    }
+}
+
+/// Bytes of index for each of ten million waiting jobs.
+fn index_bytes(scale: Scale) -> f64 {
+    let (jobs, pattern) = (scale.of(10_000_000) as u64, calls::job("q", "k"));
+    let before = machine::resident();
+    let index = crore_store::measure::index_of(jobs, &pattern).unwrap();
+    let bytes = machine::resident() - before;
+    drop(index);
+    bytes as f64 / jobs as f64
+}
+
+fn main() -> ExitCode {
+    let args = match Args::read("bench-store", |_| false) {
+        Ok(args) => args,
+        Err(code) => return code,
+    };
+    let scale = if args.quick { Scale::QUICK } else { Scale::FULL };
+    let mut report = Report { facts: machine::facts(Path::new(".")), ..Report::default() };
+    // First, while the process is small.
+    let name = "index of a waiting job";
+    if args.wants(name) {
+        report.rows.push(Row::allowed(name, (index_bytes(scale), "bytes"), INDEX_BYTES));
+    }
+    if args.wants("push, claim and finish") {
+        report.rows.extend(cycle::measure(scale));
+    }
+    for (name, filled) in [
+        ("claim, 1M blocked behind a limit", Filled::Blocked),
+        ("claim, 10k lanes behind", Filled::Lanes { behind: true }),
+        ("claim, 10k lanes in turn", Filled::Lanes { behind: false }),
+        ("claim, 10M pending", Filled::Pending),
+    ] {
+        if args.wants(name) {
+            report.rows.push(backlog::claim_row(name, scale, filled));
+        }
+    }
+    if args.wants("promote, 1M not due") {
+        report.rows.push(backlog::promote_row("promote, 1M not due", scale));
+    }
+    args.publish(&mut report);
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,37 @@
+//! Alternated runs: the sides of a comparison take turns in short slices.
+
+use std::mem;
+use std::thread;
+use std::time::Duration;
+
+use crate::driver::Ran;
+
+/// Slices of a run. The speed of a shared disk changes within seconds, so that compared sides have to alternate faster
+/// than that.
+pub const SLICES: u32 = 3;
+
+/// Lets background work of the previous side end before the next one starts.
+pub fn settle() {
+    thread::sleep(Duration::from_millis(50));
+}
+
+/// One run of each side, in alternated slices.
+pub fn take_turns(sides: &mut [Box<dyn FnMut(Duration) -> Ran + '_>], span: Duration) -> Vec<Ran> {
+    let mut all: Vec<Ran> = sides.iter().map(|_| Ran::default()).collect();
+    for _ in 0..SLICES {
+        for (side, ran) in sides.iter_mut().zip(&mut all) {
+            settle();
+            *ran = mem::take(ran).and(side(span / SLICES));
+        }
+    }
+    all
+}
+
+/// A number of jobs in short form: `1M`, `100k`.
+pub fn short(n: u64) -> String {
+    match n {
+        1_000_000.. if n.is_multiple_of(1_000_000) => format!("{}M", n / 1_000_000),
+        1_000.. if n.is_multiple_of(1_000) => format!("{}k", n / 1_000),
+        _ => n.to_string(),
+    }
+}

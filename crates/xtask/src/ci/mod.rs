@@ -1,0 +1,216 @@
+//! `ci`: the steps that must pass before a change is merged, in order, up to the first failure. What takes too long for
+//! each change belongs to `soak`.
+
+mod slowest;
+
+use std::time::{Duration, Instant};
+
+use crate::command::{cargo, has_cargo_command};
+use crate::{layers, links, sizes};
+
+/// How much of the table is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Full,
+    /// Without database servers, for the inner loop.
+    Quick,
+}
+
+/// In which extent a step is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    Always,
+    Only(Extent),
+}
+
+enum Work {
+    Cargo(&'static [&'static str]),
+    Call(fn() -> Result<(), String>),
+}
+
+struct Step {
+    name: &'static str,
+    when: When,
+    work: Work,
+}
+
+use Extent::{Full, Quick};
+use When::{Always, Only};
+use Work::{Call, Cargo};
+
+/// Features beyond the default ones that every step builds with, as `package/feature`, with commas.
+/// One set for all steps, so that nothing is built twice. Never a `bug-` feature: those plant
+/// mistakes.
+const FEATURES: &str = "";
+
+const TESTSERVERS: [&str; 7] =
+    ["run", "-q", "-p", "crore-testkit", "--bin", "crore-testservers", "--"];
+
+/// The servers that the tests speak to, as flags of `crore-testservers`.
+const SERVERS: &[&str] = &["--postgres", "--redis-cluster", "--redis", "--mariadb"];
+
+/// The steps. To add one, add a line.
+///
+/// Warnings are errors here and only here. They are passed behind `--` and by `--config`, and not
+/// in `RUSTFLAGS`, which would build every dependency a second time.
+#[rustfmt::skip]
+const STEPS: &[Step] = &[
+    Step { name: "set-up", when: Only(Full),  work: Call(|| testservers(&["--xfs", "--faketime", "--prometheus", "--sslscan", "--docker", "--pypi", "--npm", "--install"])) },
+    Step { name: "fmt",    when: Always,      work: Cargo(&["fmt", "--all", "--check"]) },
+    Step { name: "clippy", when: Always,      work: Cargo(&["clippy", "--workspace", "--features", FEATURES, "--all-targets", "--", "-D", "warnings"]) },
+    Step { name: "layers", when: Always,      work: Call(layers::run) },
+    Step { name: "sizes",  when: Always,      work: Call(sizes::run) },
+    Step { name: "links",  when: Always,      work: Call(links::run) },
+    Step { name: "docs",   when: Always,      work: Cargo(&["doc", "--workspace", "--features", FEATURES, "--no-deps", "--config", r#"build.rustdocflags=["-D", "warnings"]"#]) },
+    Step { name: "tests",  when: Only(Full),  work: Call(|| with_servers(&test_command(Full))) },
+    Step { name: "tests",  when: Only(Quick), work: Call(|| cargo(&test_command(Quick)[1..])) },
+    Step { name: "doc tests", when: Always,   work: Cargo(&["test", "--workspace", "--features", FEATURES, "--doc"]) },
+    Step { name: "bugs",   when: Always,      work: Cargo(&["test", "-p", "crore-store", "--features", "bug-drill", "--test", "bugs"]) },
+    Step { name: "engine bugs", when: Always, work: Cargo(&["test", "-p", "crore", "--features", "bug-drill", "--test", "it", "sim::bugs"]) },
+    Step { name: "example", when: Always,     work: Cargo(&["run", "-q", "-p", "crore-store", "--example", "first_job"]) },
+];
+
+/// Runs every step of `extent`; the first that fails ends the run.
+pub(crate) fn run(extent: Extent) -> Result<(), String> {
+    let steps: Vec<&Step> = STEPS.iter().filter(|step| step.when.holds(extent)).collect();
+    slowest::forget(extent.profile());
+    let result = run_steps(&steps);
+    if let Some(tests) = slowest::text(extent.profile()) {
+        println!("\n{tests}");
+    }
+    result
+}
+
+fn run_steps(steps: &[&Step]) -> Result<(), String> {
+    let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
+    println!("{} steps: {}", steps.len(), names.join(", "));
+    let mut table = String::new();
+    let mut whole = Duration::ZERO;
+    for (nth, step) in steps.iter().enumerate() {
+        println!("\n==> {}", heading(nth + 1, steps.len(), step.name, whole));
+        let (result, took) = timed(|| step.work.run());
+        whole += took;
+        let line = format!("{:<11} {:>7.1} s", step.name, took.as_secs_f64());
+        result.map_err(|message| format!("{message}\n==> {line}, failed\n\n{table}"))?;
+        println!("==> {line}");
+        table += &format!("{line}\n");
+    }
+    println!("\n{table}{:<11} {:>7.1} s", "all", whole.as_secs_f64());
+    Ok(())
+}
+
+/// The line above a step: which one it is, and the time so far.
+fn heading(nth: usize, of: usize, name: &str, so_far: Duration) -> String {
+    let seconds = so_far.as_secs();
+    format!("step {nth} of {of}: {name} ({}:{:02} so far)", seconds / 60, seconds % 60)
+}
+
+impl Extent {
+    /// The profile of nextest that runs the tests.
+    const fn profile(self) -> &'static str {
+        match self {
+            Full => "ci",
+            Quick => "quick",
+        }
+    }
+}
+
+impl When {
+    fn holds(self, extent: Extent) -> bool {
+        match self {
+            Always => true,
+            Only(only) => only == extent,
+        }
+    }
+}
+
+impl Work {
+    fn run(&self) -> Result<(), String> {
+        match self {
+            Cargo(args) => cargo(args),
+            Call(call) => call(),
+        }
+    }
+}
+
+/// Runs `command` while the servers run. With `CI` set, a server that a test cannot reach is a
+/// failure and not a skipped test.
+fn with_servers(command: &[&str]) -> Result<(), String> {
+    testservers(&[&["--", "env", "CI=true"], command].concat())
+}
+
+fn testservers(args: &[&str]) -> Result<(), String> {
+    cargo(&[&TESTSERVERS, SERVERS, args].concat())
+}
+
+/// Installs the packages of these flags of `crore-testservers` that are missing.
+pub(crate) fn install(flags: &[&str]) -> Result<(), String> {
+    cargo(&[&TESTSERVERS, flags, &["--install"]].concat())
+}
+
+/// The command that runs all tests but the doc tests. A fresh machine has a Rust toolchain and no
+/// nextest; the same tests then run under plain `cargo test`, in threads instead of processes.
+fn test_command(extent: Extent) -> Vec<&'static str> {
+    let runner: &[&str] = match (has_cargo_command("nextest"), extent) {
+        (true, _) => &["nextest", "run", "--profile", extent.profile()],
+        (false, Full) => &["test", "--tests", "--no-fail-fast"],
+        (false, Quick) => &[
+            "test",
+            "--tests",
+            "--exclude",
+            "crore-remote",
+            "--exclude",
+            "crore-testkit",
+            "--exclude",
+            "crore-chaos",
+        ],
+    };
+    if runner[0] == "test" {
+        println!("`cargo nextest` is not installed; plain `cargo test` runs the tests");
+    }
+    [&["cargo"], runner, &["--workspace", "--features", FEATURES]].concat()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a tool that times other programs needs real time")]
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let result = work();
+    (result, start.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(extent: Extent) -> Vec<&'static str> {
+        STEPS.iter().filter(|step| step.when.holds(extent)).map(|step| step.name).collect()
+    }
+
+    #[test]
+    fn each_extent_has_each_step_once_and_quick_only_leaves_out() {
+        let full = names(Full);
+        for (i, name) in full.iter().enumerate() {
+            assert!(!full[..i].contains(name), "{name} stands twice");
+        }
+        let quick = names(Quick);
+        assert!(quick.iter().all(|name| full.contains(name)));
+        assert!(quick.contains(&"tests") && !quick.contains(&"set-up"));
+    }
+
+    #[test]
+    fn a_heading_says_how_far_the_run_is() {
+        let heading = heading(3, 12, "clippy", Duration::from_secs(125));
+        assert_eq!(heading, "step 3 of 12: clippy (2:05 so far)");
+    }
+
+    #[test]
+    fn the_first_failure_ends_the_run_and_is_named() {
+        let passes = Step { name: "one", when: Always, work: Call(|| Ok(())) };
+        let fails = Step { name: "two", when: Always, work: Call(|| Err("it broke".to_owned())) };
+        let never =
+            Step { name: "three", when: Always, work: Call(|| panic!("ran after a failure")) };
+        assert_eq!(run_steps(&[&passes, &passes]), Ok(()));
+        let message = run_steps(&[&passes, &fails, &never]).expect_err("step two fails");
+        assert!(message.contains("it broke") && message.contains("two"), "{message}");
+    }
+}

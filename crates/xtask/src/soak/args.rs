@@ -1,0 +1,87 @@
+//! The command line of a soak.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::part::Part;
+use super::progress::Wanted;
+
+/// A parsed command line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Args {
+    pub(super) file: Option<PathBuf>,
+    /// The chosen parts, in the order of [`Part::ALL`].
+    pub(super) parts: Vec<Part>,
+    pub(super) wanted: Wanted,
+    /// After this long no new turn starts.
+    pub(super) time: Option<Duration>,
+}
+
+/// The usage, with the list of parts.
+pub(super) fn usage() -> String {
+    let parts = Part::ALL.map(|part| format!("  {:<7} {}", part.name(), part.about())).join("\n");
+    format!(
+        "usage: soak [PART …] [--for MINUTES] [--file FILE]\n            \
+         [--store SEEDS] [--engine SEEDS] [--chaos MINUTES] [--harm ROUNDS]\n\
+         a soak continues where its file ends; without --file, the file is under bench/results\n\
+         parts (all of them unless some are named):\n{parts}"
+    )
+}
+
+/// Parses the command line; `None` if it is wrong.
+pub(super) fn parse(args: &[&str]) -> Option<Args> {
+    let mut parsed = Args { file: None, parts: Vec::new(), wanted: Wanted::default(), time: None };
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        if !arg.starts_with('-') {
+            parsed.parts.push(Part::named(arg)?);
+            continue;
+        }
+        let value = args.next()?;
+        let number = || value.parse::<u64>().ok();
+        match *arg {
+            "--file" => parsed.file = Some(PathBuf::from(value)),
+            "--store" => parsed.wanted.store_seeds = number()?,
+            "--engine" => parsed.wanted.engine_seeds = number()?,
+            "--chaos" => parsed.wanted.chaos_seconds = number()?.checked_mul(60)?,
+            "--harm" => parsed.wanted.harm_rounds = number()?,
+            "--for" => parsed.time = Some(Duration::from_secs(number()?.checked_mul(60)?)),
+            _ => return None,
+        }
+    }
+    if parsed.parts.is_empty() {
+        parsed.parts = Part::ALL.into();
+    }
+    parsed.parts.sort_unstable();
+    parsed.parts.dedup();
+    Some(parsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_read_strictly() {
+        let args = parse(&["--store", "10", "--chaos", "2", "--for", "1"]).expect("read");
+        assert_eq!((args.wanted.store_seeds, args.wanted.chaos_seconds), (10, 120));
+        assert_eq!(args.time, Some(Duration::from_secs(60)));
+        assert_eq!(args.parts, Part::ALL);
+        for wrong in [&["--store"][..], &["--store", "many"], &["--stor", "1"], &["sedes"]] {
+            assert_eq!(parse(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn parts_are_chosen_by_name_beside_options() {
+        let args = parse(&["chaos", "seeds", "--for", "30", "seeds"]).expect("read");
+        assert_eq!(args.parts, [Part::Seeds, Part::Chaos]);
+        assert_eq!(args.time, Some(Duration::from_secs(1800)));
+    }
+
+    #[test]
+    fn the_usage_names_every_part() {
+        let usage = usage();
+        assert!(Part::ALL.iter().all(|part| usage.contains(part.name())), "{usage}");
+    }
+}

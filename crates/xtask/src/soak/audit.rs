@@ -1,0 +1,78 @@
+//! The audit: the locked versions of all dependencies against the RustSec advisory database, offline.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::part::Part;
+use super::progress::Outcome;
+use super::{Soak, checks};
+use crate::command;
+
+/// The database, unless [`VARIABLE`] names another: a directory beside the repository.
+const DATABASE: &str = "../shared/advisory-db";
+const VARIABLE: &str = "CRORE_ADVISORY_DB";
+const VERSION: &str = "0.22.2";
+const LOCKS: [&str; 2] = ["Cargo.lock", "fuzz/Cargo.lock"];
+
+/// Audits every lock file; without a database or the tool the part is skipped.
+pub(super) fn run(soak: &Soak) -> Result<(), String> {
+    let skipped = |why: String| checks::ended(soak, Part::Audit, Outcome::Skipped(why), None);
+    let database = database();
+    if !database.join("crates").is_dir() {
+        return skipped(format!(
+            "no advisory database at `{}`; {VARIABLE} names another place",
+            database.display()
+        ));
+    }
+    let tool = match tool() {
+        Ok(tool) => tool,
+        Err(why) => return skipped(format!("no cargo-audit: {why}")),
+    };
+    // One command for all lock files, so that the part has one end.
+    let script = LOCKS.map(|lock| audit_line(&tool, &database, lock)).join(" && ");
+    checks::once(soak, Part::Audit, Command::new("sh").args(["-c", &script]), &again(&database))
+}
+
+fn audit_line(tool: &Path, database: &Path, lock: &str) -> String {
+    let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
+    format!("{} audit --no-fetch --stale --db {} --file {lock}", quoted(tool), quoted(database))
+}
+
+fn again(database: &Path) -> String {
+    format!("cargo audit --no-fetch --stale --db {}", database.display())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a developer names the database")]
+fn database() -> PathBuf {
+    std::env::var(VARIABLE).map_or_else(|_| command::root().join(DATABASE), PathBuf::from)
+}
+
+/// The program, which is installed below `target` if it is missing.
+fn tool() -> Result<PathBuf, String> {
+    if command::has_cargo_command("audit") {
+        return Ok("cargo-audit".into());
+    }
+    let folder = command::root().join("target/tools");
+    let program = folder.join("bin/cargo-audit");
+    if !program.is_file() {
+        let root = folder.to_string_lossy();
+        let install = ["install", "-q", "--locked", "cargo-audit", "--version", VERSION];
+        // Without its default features it cannot scan binaries, which nothing here does.
+        command::cargo(&[&install[..], &["--no-default-features", "--root", &root]].concat())?;
+    }
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_quoted_for_the_shell() {
+        let line = audit_line(Path::new("/a b/cargo-audit"), Path::new("/it's"), "Cargo.lock");
+        assert_eq!(
+            line,
+            r"'/a b/cargo-audit' audit --no-fetch --stale --db '/it'\''s' --file Cargo.lock"
+        );
+    }
+}
