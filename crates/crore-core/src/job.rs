@@ -149,6 +149,11 @@ pub enum Needs {
     Success,
 }
 
+impl Needs {
+    /// Both, the weaker first.
+    pub const ALL: [Self; 2] = [Self::End, Self::Success];
+}
+
 /// One thing that a job waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Dependency {
