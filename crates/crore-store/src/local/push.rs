@@ -76,7 +76,7 @@ impl<R: Records> Local<R> {
         // Where it stays, before anything else: it is large, and every move is a copy.
         let mut shared = Arc::new(new.spec);
         let spec = Arc::make_mut(&mut shared);
-        let taken = spec.unique.as_ref().and_then(|unique| self.keys.holder(unique, now));
+        let taken = spec.unique.as_ref().and_then(|unique| self.keys.holder(&unique.key, now));
         let known = spec.client_id.as_ref().and_then(|client| self.keys.client(client));
         if let Some(id) = taken.or(known) {
             return Ok(Pushed::Duplicate(id));

@@ -59,9 +59,8 @@ impl Records {
 
     /// Looks whether the unique key, and then the client id, belongs to another.
     fn look_for_twin(&self, spec: &Spec) -> Result<(), Pushed> {
-        let lock = spec.unique.as_ref().and_then(|unique| self.locks.get(&unique.key));
-        if let Some(lock) = lock.filter(|lock| self.is_ahead(lock.until)) {
-            return Err(Pushed::Duplicate(lock.job));
+        if let Some(holder) = spec.unique.as_ref().and_then(|unique| self.holder(&unique.key)) {
+            return Err(Pushed::Duplicate(holder));
         }
         let twin = |job: &&Job| spec.client_id.is_some() && job.spec.client_id == spec.client_id;
         match self.jobs.values().find(twin) {

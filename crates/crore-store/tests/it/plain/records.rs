@@ -88,6 +88,11 @@ impl Records {
         self.tell(Thing::Group(id), |needs| group.satisfaction(needs));
     }
 
+    /// The job that holds a unique key.
+    pub(super) fn holder(&self, key: &str) -> Option<JobId> {
+        self.locks.get(key).filter(|lock| self.is_ahead(lock.until)).map(|lock| lock.job)
+    }
+
     /// An entry, unless its time is over.
     pub(super) fn entry(&self, table: Table, name: &Name) -> Option<&Entry> {
         let entry = self.entries.get(&(table, name.clone()));
