@@ -85,7 +85,6 @@ struct Shared {
     listeners: Arc<Semaphore>,
     access: Access,
     audit: Audit,
-    keys: crate::http::Keys,
     push_workers: push::Handle,
     sessions: Sessions,
     sight: Arc<Sight>,
@@ -124,7 +123,6 @@ impl Doors {
         let access = Access::new(engine.clone(), options.access.clone());
         // Whoever opens a second set of doors to one engine reads in the first what happens to its jobs.
         let _ = engine.watch(sight.clone());
-        let keys = Default::default();
         Self(Arc::new(Shared {
             engine,
             options,
@@ -132,7 +130,6 @@ impl Doors {
             listeners,
             access,
             audit,
-            keys,
             push_workers,
             sessions,
             sight,
@@ -251,11 +248,6 @@ impl Doors {
     /// Room for one who listens to live events.
     pub(crate) fn listeners(&self) -> &Arc<Semaphore> {
         &self.0.listeners
-    }
-
-    /// What idempotency keys were used for.
-    pub(crate) fn keys(&self) -> &crate::http::Keys {
-        &self.0.keys
     }
 
     /// A wait that somebody asks for, as far as it is granted.

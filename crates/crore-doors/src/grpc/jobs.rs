@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as Waking, Poll};
 
+use crore::IdempotencyKey;
 use crore::act::{Act, Other};
 use crore::push::{Pushes, Taken};
 use crore_core::code::excerpt;
@@ -21,7 +22,7 @@ use super::fault::{failed, invalid, missing};
 use super::under_way::UnderWay;
 use crate::Doors;
 use crate::audit::About;
-use crate::http::{Fault, Key, acted, ended, find, keyed, told, trace, unacceptable};
+use crate::http::{Fault, acted, ended, find, keyed, told, trace, unacceptable};
 use crate::telemetry::Context;
 
 /// The service.
@@ -176,11 +177,10 @@ async fn push(
     let tag = std::mem::take(&mut ask.tag);
     let key = match ask.idempotency_key.as_str() {
         "" => None,
-        key => Some(Key::new("idempotency_key", key).map_err(invalid)?),
+        key => Some(IdempotencyKey::new("idempotency_key", key).map_err(invalid)?),
     };
-    let said = key.as_ref().map(|_| ask.encode_to_vec()).unwrap_or_default();
-    let (batch, faults) = read(ask, context.as_ref(), key.as_ref()).map_err(invalid)?;
-    let pushes = keyed(&doors, &said, key.as_ref(), batch).await?;
+    let (batch, faults) = read(ask, context.as_ref()).map_err(invalid)?;
+    let pushes = keyed(&doors, key.as_ref(), batch).await?;
     Ok(v1::PushResponse { tag, ..answer(pushes, faults) })
 }
 
@@ -189,18 +189,13 @@ type Faults = Vec<(usize, Invalid)>;
 
 /// Reads the jobs of a batch one by one. One that cannot be read stands in the batch as one that no check
 /// lets through, so that each keeps its place and whoever refers to it is told.
-fn read(
-    ask: v1::PushRequest,
-    context: Option<&Arc<str>>,
-    key: Option<&Key>,
-) -> Result<(Batch, Faults), Invalid> {
+fn read(ask: v1::PushRequest, context: Option<&Arc<str>>) -> Result<(Batch, Faults), Invalid> {
     let groups = ask.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
     let (mut jobs, mut faults) = (Vec::with_capacity(ask.jobs.len()), Faults::new());
     for (n, job) in ask.jobs.into_iter().enumerate() {
-        let read = job.read().and_then(|mut job| {
+        let read = job.read().map(|mut job| {
             trace(&mut job.spec, context);
-            key.map_or(Ok(()), |key| key.mark(n, &mut job.spec))?;
-            Ok(job)
+            job
         });
         jobs.push(match read {
             Ok(job) => job,

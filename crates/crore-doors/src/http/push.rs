@@ -4,25 +4,31 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use crore::IdempotencyKey;
 use crore::push::{Pushes, Taken};
 use crore_core::job::{Spec, Thing};
-use crore_core::push::{GroupRef, NewGroup};
-use crore_core::{Batch, Code, Encoding, GroupId, Invalid, Job, JobId, Name, NewJob, Payload};
+use crore_core::push::NewGroup;
+use crore_core::{Batch, Code, Encoding, Invalid, JobId, Name, NewJob, Payload};
 use crore_wire::Raw;
 use crore_wire::api::Problem;
 use crore_wire::api::push::{self as api, Pushed, PushedAll, Took};
 use http::header::LOCATION;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::body::Sent;
 use super::fault::Fault;
-use super::idempotency::{Key, is_same};
 use super::wants::Reply;
 use crate::Doors;
+use crate::bug::planted;
 use crate::status::status;
 use crate::telemetry::Context;
+
+/// The header that names a push, so that it can be repeated.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// What stands for a header that has other characters.
+const NOT_ASCII: &str = "\u{fffd}";
 
 /// The answer to one job, or to a batch.
 #[derive(Debug, Serialize, ToSchema)]
@@ -56,13 +62,12 @@ pub(super) async fn push(
     reply: Reply,
     sent: Sent,
 ) -> Result<Response, Fault> {
-    let key = Key::of(&sent.headers)?;
+    let key = key(&sent.headers)?;
     match api::Push::decode(sent.format, &sent.bytes)? {
         api::Push::One(job) => {
             let mut job = job.read(sent.format)?;
             trace(&mut job.spec, Context::carried(&sent.headers).as_ref());
-            key.as_ref().map_or(Ok(()), |key| key.mark(0, &mut job.spec))?;
-            let pushes = keyed(&doors, &sent.bytes, key.as_ref(), job.into()).await?;
+            let pushes = keyed(&doors, key.as_ref(), job.into()).await?;
             let taken = pushes.jobs.into_iter().next();
             match taken {
                 Some(Taken::Invalid(mut invalid)) => {
@@ -78,11 +83,17 @@ pub(super) async fn push(
             }
         }
         api::Push::Many(jobs) => {
-            let (batch, faults) = read(jobs, &sent, key.as_ref())?;
-            let pushes = keyed(&doors, &sent.bytes, key.as_ref(), batch).await?;
+            let (batch, faults) = read(jobs, &sent)?;
+            let pushes = keyed(&doors, key.as_ref(), batch).await?;
             Ok(many(reply, pushes, faults))
         }
     }
+}
+
+/// The key that the headers name, if they name one.
+fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Invalid> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    IdempotencyKey::new("Idempotency-Key", value.to_str().unwrap_or(NOT_ASCII)).map(Some)
 }
 
 fn one(reply: Reply, pushed: &Pushed) -> Response {
@@ -113,11 +124,7 @@ fn many(reply: Reply, pushes: Pushes, faults: Vec<Option<Invalid>>) -> Response 
 
 /// Reads the jobs of a batch one by one. One that cannot be read stands in the batch as one that no check
 /// lets through, so that each keeps its place and whoever refers to it is told.
-fn read(
-    jobs: api::NewJobs,
-    sent: &Sent,
-    key: Option<&Key>,
-) -> Result<(Batch, Vec<Option<Invalid>>), Invalid> {
+fn read(jobs: api::NewJobs, sent: &Sent) -> Result<(Batch, Vec<Option<Invalid>>), Invalid> {
     let placeholder = unacceptable()?;
     let groups = jobs.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
     let context = Context::carried(&sent.headers);
@@ -126,8 +133,6 @@ fn read(
         let job: api::NewJob = sent.format.decode_at(&place, raw.bytes())?;
         let mut job = job.read(sent.format).map_err(|invalid| invalid.inside(&place))?;
         trace(&mut job.spec, context.as_ref());
-        let marked = key.map_or(Ok(()), |key| key.mark(n, &mut job.spec));
-        marked.map_err(|invalid| invalid.inside(&place))?;
         Ok(job)
     };
     let read = jobs.jobs.into_iter().enumerate().map(read);
@@ -156,59 +161,18 @@ pub(crate) fn trace(spec: &mut Spec, context: Option<&Arc<str>>) {
 /// Pushes a batch, under a key if there is one.
 pub(crate) async fn keyed(
     doors: &Doors,
-    said: &[u8],
-    key: Option<&Key>,
+    key: Option<&IdempotencyKey>,
     batch: Batch,
 ) -> Result<Pushes, Fault> {
-    let Some(key) = key else { return Ok(doors.engine().push_all(batch).await?) };
-    let memory = doors.keys();
-    let digest = memory.digest(said);
-    let _turn = memory.turn(key).await;
-    memory.check(key, digest)?;
-    key.ask_for(doors.engine(), &batch).await?;
-    let asked = batch.jobs.clone();
-    let mut pushes = doors.engine().push_all(batch).await?;
-    same_answer(doors, key, &asked, &mut pushes).await?;
-    memory.remember(key, digest, pushes.jobs.iter().find_map(Taken::id));
-    Ok(pushes)
-}
-
-/// Makes the answer to a push that was said before the one that was given then.
-async fn same_answer(
-    doors: &Doors,
-    key: &Key,
-    asked: &[NewJob],
-    pushes: &mut Pushes,
-) -> Result<(), Fault> {
-    for (place, (job, taken)) in asked.iter().zip(&mut pushes.jobs).enumerate() {
-        let Taken::Duplicate(id) = *taken else { continue };
-        if !key.is_of(&job.spec, place) {
-            continue;
-        }
-        let stored = doors.engine().get(id).await?;
-        let is_said_again = match &stored {
-            Some(stored) => key.is_of(&stored.spec, place),
-            // It has ended and is gone, and only its key is still held.
-            None => job.spec.client_id.is_none(),
-        };
-        if !is_said_again {
-            continue;
-        }
-        if stored.as_ref().is_some_and(|stored| !is_same(&stored.spec, &job.spec)) {
-            return Err(key.reused(Some(id)));
-        }
-        *taken = Taken::New(id);
-        if let (Some(GroupRef::New(n)), Some(group)) = (job.group, group_of(stored.as_ref()))
-            && let Some(made) = pushes.groups.get_mut(n)
-        {
-            *made = group;
-        }
-    }
-    Ok(())
-}
-
-fn group_of(job: Option<&Job>) -> Option<GroupId> {
-    job.and_then(|job| job.spec.group)
+    let engine = doors.engine();
+    let pushed = match key {
+        Some(key) if !planted!("bug-33") => engine.push_once(key, batch).await,
+        _ => engine.push_all(batch).await,
+    };
+    pushed.map_err(|error| match error {
+        crore::Error::KeyReused { first: Some(first), .. } => Fault::from(error).about(first),
+        error => error.into(),
+    })
 }
 
 /// What became of a job, for its pusher.
