@@ -14,7 +14,6 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::access::{self, Access};
 use crate::audit::Audit;
-use crate::calls::KeyMemory;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 
@@ -97,7 +96,6 @@ struct Shared {
     listeners: Arc<Semaphore>,
     access: Access,
     audit: Audit,
-    keys: KeyMemory,
     workers: Arc<dyn ConnectedWorkers>,
     observer: Arc<Observer>,
     handler_check: OnceLock<HandlerCheck>,
@@ -129,7 +127,6 @@ impl Api {
             doors,
             is_closing: watch::Sender::new(false),
             audit,
-            keys: KeyMemory::default(),
             workers,
             observer,
             handler_check: OnceLock::new(),
@@ -213,10 +210,6 @@ impl Api {
     /// The wait that a caller is granted.
     pub fn granted(&self, wait: Option<Period>) -> Span {
         wait.map_or(Span::ZERO, |wait| wait.0.min(self.0.options.max_wait.0))
-    }
-
-    pub(crate) fn keys(&self) -> &KeyMemory {
-        &self.0.keys
     }
 
     /// Permits for listeners to live events.

@@ -62,6 +62,9 @@ impl From<crore::Error> for Fault {
         let code = error.code();
         match error {
             crore::Error::Invalid(invalid) => invalid.into(),
+            crore::Error::KeyReused { first: Some(first), .. } => {
+                Self::new(code, error.to_string()).about(first)
+            }
             // What a store says of itself may name files, and is for its operator's log alone.
             crore::Error::Store(_) => Self::new(code, code.explain().trim()),
             other => Self::new(code, other.to_string()),

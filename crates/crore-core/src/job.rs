@@ -53,7 +53,7 @@ impl State {
 }
 
 /// When a job is due, said relative to the store's clock so that no caller's clock matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
     /// At the moment of the write.
@@ -81,7 +81,7 @@ impl When {
 }
 
 /// What a lapsed lease, or a worker that vanished, means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lapse {
     /// A crash of the worker: costs no attempt; after `quarantine` crashes the job is dead.
@@ -96,7 +96,7 @@ pub enum Lapse {
 }
 
 /// Whose report counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reports {
     /// Only the current delivery's.
@@ -106,7 +106,7 @@ pub enum Reports {
 }
 
 /// What becomes of a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
     /// It is not kept.
@@ -118,7 +118,7 @@ pub enum Keep {
 }
 
 /// What becomes of a job that is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Retain {
     /// It is kept as long as its queue's settings say.
@@ -149,6 +149,11 @@ pub enum Needs {
     Success,
 }
 
+impl Needs {
+    /// Both, the weaker first.
+    pub const ALL: [Self; 2] = [Self::End, Self::Success];
+}
+
 /// One thing that a job waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Dependency {
@@ -162,7 +167,7 @@ pub struct Dependency {
 ///
 /// Stored: a new field needs a default, and a changed one a new version of the stored form. Laid out
 /// as written, so that what every claim looks at lies together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 #[repr(C)]
 pub struct Spec {
     /// How long a delivery may be silent; `None`: fire and forget, done when handed over.

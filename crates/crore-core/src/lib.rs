@@ -7,6 +7,7 @@
 
 pub mod caps;
 pub mod code;
+pub mod dependency;
 pub mod group;
 pub mod handler;
 pub mod id;
@@ -23,6 +24,7 @@ pub mod unique;
 
 pub use caps::Caps;
 pub use code::{Code, Invalid};
+pub use dependency::Satisfaction;
 pub use handler::Handler;
 pub use id::{Delivery, GroupId, JobId, Revision};
 pub use job::{Job, Live, Seen, Spec, State};

@@ -30,7 +30,7 @@ impl Encoding {
 }
 
 /// Bytes and their encoding. Cloning shares the bytes.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Payload {
     /// What the bytes are.
     pub encoding: Encoding,

@@ -14,7 +14,7 @@ use crate::unique::Hold;
 pub const OWN: &str = "crore.";
 
 /// A job that is not stored yet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct NewJob {
     /// What it is.
     pub spec: Spec,
@@ -31,7 +31,7 @@ pub struct NewJob {
 
 /// What the pusher of a job has left unsaid: then its handler's word counts, if there is one, and
 /// otherwise what stands in the spec.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of its own that was left out")]
 pub struct Unsaid {
     /// Where it waits.
@@ -54,7 +54,7 @@ impl Unsaid {
 }
 
 /// A group, stored or in the same batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupRef {
     /// One that is stored.
@@ -64,7 +64,7 @@ pub enum GroupRef {
 }
 
 /// Something that a new job waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct After {
     /// The thing.
     pub on: AfterRef,
@@ -73,7 +73,7 @@ pub struct After {
 }
 
 /// A thing to wait for, stored or in the same batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AfterRef {
     /// A stored job.
@@ -85,14 +85,14 @@ pub enum AfterRef {
 }
 
 /// A group that is not stored yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 pub struct NewGroup {
     /// Whether later batches may add members; it is then sealed by a change of its own.
     pub open: bool,
 }
 
 /// What one push brings. It is stored whole or not at all.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Hash, Serialize, Deserialize)]
 pub struct Batch {
     /// New groups.
     pub groups: Vec<NewGroup>,

@@ -8,7 +8,7 @@ use crate::time::Span;
 /// A lock that a push takes; a push that finds it taken is answered with the job that holds it.
 ///
 /// Keys live in one space; doors make them distinct (`queue`, `kind`, a digest of the arguments).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Unique {
     /// The key.
     pub key: Arc<str>,
@@ -21,7 +21,7 @@ pub struct Unique {
 
 /// What ends the lock on a unique key, if its window does not end it before. A job that is revived by
 /// hand after its lock has ended does not take it again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hold {
     /// The job is handed to a worker.

@@ -1,5 +1,7 @@
 //! The path of a job: push, claim, renew, apply; and get.
 
+use std::sync::Arc;
+
 use crore_core::job::{ClientId, Thing};
 use crore_core::machine::Change;
 use crore_core::{Batch, Delivery, GroupId, Job, JobId, Name, NewJob, Revision, Span, Time};
@@ -63,6 +65,12 @@ pub trait Jobs: Part {
     /// is not there. Sees every write that was answered before. Whether a result is still to be had
     /// is for [`Job::result_at`] to say.
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>>;
+
+    /// The jobs that hold these unique keys, in the order asked for; `None` for a key that is free. The
+    /// holder is the job that a push with the key would be answered as its `Duplicate`; it may have ended,
+    /// or be gone. Sees every write that was answered before, and reserves nothing: a push that comes
+    /// after the answer may take a free key.
+    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>>;
 }
 
 /// Which job is meant.

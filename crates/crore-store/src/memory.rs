@@ -113,6 +113,10 @@ impl Jobs for Memory {
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
         answer(self.verb(|local, now| local.get(&which, now)))
     }
+
+    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+        answer(self.verb(|local, now| Ok(local.holders(&keys, now))))
+    }
 }
 
 impl Upkeep for Memory {

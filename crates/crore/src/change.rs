@@ -158,7 +158,7 @@ impl Inner {
         for (made, applied) in made.into_iter().zip(applied) {
             self.running.forget(made.job.id);
             if let Applied::Yes(pushed) = applied {
-                let state = state_after(&made.job, &made.change, now);
+                let state = made.change.state_after(&made.job, now);
                 if state != Some(State::Running) {
                     self.running.ended(&made.job);
                 }
@@ -226,7 +226,7 @@ impl Inner {
 
     /// The mistake `bug-22`: callers that wait for a job hear of its end before the write.
     fn tell_early(&self, Made { job, change, .. }: &Made) {
-        let state = state_after(job, change, self.now());
+        let state = change.state_after(job, self.now());
         if state.is_none_or(State::has_ended) {
             self.results.tell(job.id, || Ended::of(job, change, state));
         }
@@ -294,18 +294,4 @@ fn drop_follow_ups(event: &mut Event) {
         report.on_done.clear();
         report.on_dead.clear();
     }
-}
-
-/// The state that a change leads to, as far as it can be known without the store's clock.
-fn state_after(job: &Job, change: &Change, now: Time) -> Option<State> {
-    let Next::Live(next) = &change.next else { return None };
-    Some(match next.state {
-        NextState::Pending if job.live.waits > 0 || next.broken => State::Waiting,
-        NextState::Pending if next.due.resolve(now, job.live.due) > now => State::Scheduled,
-        NextState::Pending => State::Ready,
-        NextState::Running => State::Running,
-        NextState::Done => State::Done,
-        NextState::Dead => State::Dead,
-        NextState::Cancelled => State::Cancelled,
-    })
 }

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::events::{Events, Listener};
 use crate::handlers::Handlers;
 use crate::hold::Holds;
+use crate::idempotency::Idempotency;
 use crate::limits::Limits;
 use crate::results::Results;
 use crate::running::Running;
@@ -89,6 +90,7 @@ pub(crate) struct Inner {
     pub(crate) results: Results,
     pub(crate) limits: Limits,
     pub(crate) handlers: Handlers,
+    pub(crate) idempotency: Idempotency,
     pub(crate) watch: OnceLock<Arc<dyn Watch>>,
     dice: AtomicU64,
     pub(crate) is_quiet: AtomicBool,
@@ -185,6 +187,7 @@ impl Engine {
             results: Results::default(),
             limits: Limits::default(),
             handlers: Handlers::default(),
+            idempotency: Idempotency::default(),
             watch: OnceLock::new(),
             dice: AtomicU64::new(seed),
             is_quiet: AtomicBool::new(false),

@@ -1,4 +1,4 @@
-use crore_core::{Code, Invalid};
+use crore_core::{Code, Invalid, JobId};
 
 /// Why the engine has no answer, by what the caller does next.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,14 @@ pub enum Error {
         /// Why not.
         why: &'static str,
     },
+    /// The idempotency key was used before, for another batch: use another key.
+    #[error("the key `{key}` was used before, for another push")]
+    KeyReused {
+        /// The key.
+        key: String,
+        /// The first job that was stored under it, as far as it is known.
+        first: Option<JobId>,
+    },
     /// The engine is being stopped: ask another one, or later.
     #[error("the engine is stopping")]
     Stopping,
@@ -36,6 +44,7 @@ impl Error {
             Self::Invalid(invalid) => invalid.code,
             Self::NotFound { .. } => Code::NotFound,
             Self::Refused { .. } => Code::Refused,
+            Self::KeyReused { .. } => Code::KeyReused,
             Self::Stopping => Code::Stopping,
             Self::Store(error) => error.code(),
         }

@@ -65,6 +65,7 @@
 //! | to | see |
 //! |---|---|
 //! | push a job, word by word | [`Engine::push`], [`Push`] |
+//! | push again without pushing twice | [`Engine::push_once`], [`Push::idempotent`] |
 //! | run one job, or many at a time | [`Engine::pop`], [`Engine::worker`] |
 //! | hand jobs to workers elsewhere | [`Engine::fetch`], [`Engine::renew`], [`Engine::finish`] |
 //! | push and read types instead of bytes | `Engine::push_json` (feature `typed`) |
@@ -96,6 +97,7 @@ pub mod finish;
 pub mod handlers;
 mod hold;
 mod holders;
+mod idempotency;
 mod leases;
 mod limits;
 pub mod pop;
@@ -120,6 +122,7 @@ mod writes;
 pub use block::block_on;
 pub use engine::{Engine, Options};
 pub use error::Error;
+pub use idempotency::IdempotencyKey;
 pub use pop::Work;
 pub use pusher::Push;
 pub use results::Ended;

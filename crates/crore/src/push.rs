@@ -60,6 +60,15 @@ impl Engine {
 
 impl Inner {
     pub(crate) async fn push(&self, batch: Batch) -> Result<Pushes, Error> {
+        self.push_unless(batch, |_| Ok(())).await
+    }
+
+    /// Pushes a batch, without the jobs at places that are refused.
+    pub(crate) async fn push_unless(
+        &self,
+        batch: Batch,
+        refuse: impl Fn(usize) -> Result<(), Invalid>,
+    ) -> Result<Pushes, Error> {
         if self.is_quiet() {
             return Err(Error::Stopping);
         }
@@ -67,7 +76,10 @@ impl Inner {
         self.sure_limits().await?;
         self.sure_handlers().await?;
         let now = self.now();
-        let (mut batch, kept) = Kept::of(batch, |job| job.check_brought(&self.caps, now));
+        let check = |place: usize, job: &NewJob| {
+            refuse(place).and_then(|()| job.check_brought(&self.caps, now))
+        };
+        let (mut batch, kept) = Kept::of(batch, check);
         let limits = self.limits.all();
         for job in &mut batch.jobs {
             self.fill_in(job);
@@ -181,11 +193,15 @@ struct Kept {
 
 impl Kept {
     /// Leaves out what breaks a rule, and what refers to that; `None`: nothing does.
-    fn of(batch: Batch, check: impl Fn(&NewJob) -> Result<(), Invalid>) -> (Batch, Option<Self>) {
-        let Some(first) = batch.jobs.iter().position(|job| check(job).is_err()) else {
+    fn of(
+        batch: Batch,
+        check: impl Fn(usize, &NewJob) -> Result<(), Invalid>,
+    ) -> (Batch, Option<Self>) {
+        let mut jobs = batch.jobs.iter().enumerate();
+        let Some(first) = jobs.position(|(n, job)| check(n, job).is_err()) else {
             return (batch, None);
         };
-        let fault = |(n, job)| if n < first { None } else { check(job).err() };
+        let fault = |(n, job)| if n < first { None } else { check(n, job).err() };
         let faults: Vec<Option<Invalid>> = batch.jobs.iter().enumerate().map(fault).collect();
         let mut kept = Self { places: Vec::with_capacity(faults.len()), origins: Vec::new() };
         let mut jobs = Vec::with_capacity(batch.jobs.len());

@@ -13,6 +13,7 @@ use crore_core::{Encoding, GroupId, Invalid, JobId, Name, NewJob, Payload, Spec,
 use crate::block::block_on;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::idempotency::IdempotencyKey;
 use crate::push::Taken;
 
 /// A job about to be pushed. Await it, or call [`wait`](Push::wait), and it is on the disk.
@@ -53,6 +54,7 @@ use crate::push::Taken;
 pub struct Push<'a> {
     engine: &'a Engine,
     job: Result<NewJob, Invalid>,
+    key: Option<IdempotencyKey>,
 }
 
 impl Engine {
@@ -71,7 +73,7 @@ impl Engine {
             spec.retain = Retain::Nothing;
             NewJob::from(spec)
         });
-        Push { engine: self, job }
+        Push { engine: self, job, key: None }
     }
 }
 
@@ -79,7 +81,7 @@ impl<'a> Push<'a> {
     /// A push that will only say why it is refused.
     #[cfg(feature = "typed")]
     pub(crate) const fn refused(engine: &'a Engine, invalid: Invalid) -> Self {
-        Self { engine, job: Err(invalid) }
+        Self { engine, job: Err(invalid), key: None }
     }
 }
 
@@ -145,6 +147,29 @@ impl Push<'_> {
         self.with(|job| job.spec.unique = Some(unique))
     }
 
+    /// A name for this push, under which it may be repeated for a day: the first job is answered again, and
+    /// no second one is stored. Another push under the same key is refused, see [`Engine::push_once`].
+    ///
+    /// ```
+    /// use crore::{Engine, Error};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let engine = Engine::memory();
+    /// let id = engine.push("mail", "hello").idempotent("order 17").wait()?;
+    /// assert_eq!(engine.push("mail", "hello").idempotent("order 17").wait()?, id);
+    /// let refused = engine.push("mail", "other").idempotent("order 17").wait();
+    /// assert!(matches!(refused, Err(Error::KeyReused { first, .. }) if first == Some(id)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn idempotent(mut self, key: &str) -> Self {
+        match IdempotencyKey::new("key", key) {
+            Ok(key) => self.key = Some(key),
+            Err(invalid) => self.job = self.job.and(Err(invalid)),
+        }
+        self
+    }
+
     /// Its result is kept so long for whoever [waits](Engine::wait) for it.
     pub fn keep_result(self, span: Duration) -> Self {
         self.with(|job| job.spec.keep = Keep::For(span.into()))
@@ -181,8 +206,13 @@ impl Push<'_> {
     }
 
     async fn now(self) -> Result<JobId, Error> {
-        let Self { engine, job } = self;
-        let taken = engine.push_all(job?.into()).await?.jobs.pop();
+        let Self { engine, job, key } = self;
+        let batch = job?.into();
+        let pushes = match &key {
+            Some(key) => engine.push_once(key, batch).await?,
+            None => engine.push_all(batch).await?,
+        };
+        let taken = pushes.jobs.into_iter().next();
         match taken {
             Some(Taken::New(id) | Taken::Duplicate(id)) => Ok(id),
             Some(Taken::Invalid(mut invalid)) => {

@@ -1,12 +1,26 @@
-//! The answers to a push.
+//! Pushing jobs, and the answers to a push.
 
-use crore::push::Taken;
+use crore::IdempotencyKey;
+use crore::push::{Pushes, Taken};
 use crore_core::job::{Spec, Thing};
-use crore_core::{Code, Encoding, Invalid, JobId, Name, NewJob, Payload};
+use crore_core::{Batch, Code, Encoding, Invalid, JobId, Name, NewJob, Payload};
 use crore_wire::api::Problem;
 use crore_wire::api::push::{Pushed, Took};
 
+use crate::bug::planted;
 use crate::status::status;
+use crate::{Api, Fault};
+
+impl Api {
+    /// Pushes a batch, under an idempotency key if there is one.
+    pub async fn push(&self, batch: Batch, key: Option<&IdempotencyKey>) -> Result<Pushes, Fault> {
+        let pushes = match key {
+            Some(key) if !planted!("bug-33") => self.engine().push_once(key, batch).await,
+            _ => self.engine().push_all(batch).await,
+        };
+        Ok(pushes?)
+    }
+}
 
 /// A job that every check refuses: its payload is no JSON. It keeps the place of a job in a batch that could not be
 /// decoded, so that references by position stay right.

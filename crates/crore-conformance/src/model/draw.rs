@@ -54,6 +54,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => vec((back(), option::of(span())), 1..=2).prop_map(Op::Renew),
         3 => vec(definition(), 1..=2).prop_map(Op::Define),
         1 => Just(Op::Look),
+        1 => Just(Op::Holders),
         5 => upkeep().prop_map(Op::Upkeep),
         5 => view().prop_map(Op::View),
     ]
@@ -119,9 +120,9 @@ fn priority() -> impl Strategy<Value = i32> {
 fn unique() -> impl Strategy<Value = Unique> {
     let hold = select(vec![Hold::UntilEnd, Hold::UntilStart, Hold::UntilSuccess, Hold::Window]);
     let window = option::of(select(vec![MINUTE, HALF, SECOND.times(5)]));
-    (0..3_u8, hold, window).prop_map(|(key, hold, window)| {
+    (0..words::KEYS, hold, window).prop_map(|(key, hold, window)| {
         let window = if hold == Hold::Window { window.or(Some(MINUTE)) } else { window };
-        Unique { key: format!("u{key}").into(), hold, window }
+        Unique { key: words::unique_key(key), hold, window }
     })
 }
 

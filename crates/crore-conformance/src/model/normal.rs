@@ -27,6 +27,7 @@ pub(super) enum Said {
     Defined(Vec<Defined>),
     Job(Box<Option<Job>>),
     Jobs(Vec<Job>),
+    Holders(Vec<Option<JobId>>),
     Group(Option<Group>),
     Promoted(Promoted),
     Number(usize),

@@ -18,13 +18,24 @@ pub(super) type Back = usize;
 /// One operation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Op {
-    Push { groups: Vec<Open>, jobs: Vec<Plan> },
-    Claim { queues: Vec<Word>, kinds: Option<Vec<Word>>, n: usize, order: Order, worker: Word },
+    Push {
+        groups: Vec<Open>,
+        jobs: Vec<Plan>,
+    },
+    Claim {
+        queues: Vec<Word>,
+        kinds: Option<Vec<Word>>,
+        n: usize,
+        order: Order,
+        worker: Word,
+    },
     Renew(Vec<(Back, Option<Span>)>),
     Apply(Vec<Act>),
     Define(Vec<Definition>),
     Advance(Span),
     Look,
+    /// Who holds each of the unique keys that jobs are drawn with.
+    Holders,
     Upkeep(Upkeep),
     View(View),
 }

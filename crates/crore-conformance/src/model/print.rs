@@ -64,6 +64,7 @@ impl Display for Op {
             }
             Self::Advance(span) => write!(f, "{span:?} pass"),
             Self::Look => f.write_str("look at every job"),
+            Self::Holders => f.write_str("ask who holds each unique key"),
             Self::Upkeep(upkeep) => write!(f, "{upkeep}"),
             Self::View(view) => write!(f, "{view}"),
         }

@@ -89,6 +89,7 @@ fn refs(op: &mut Op, visit: &mut impl FnMut(Sort, &mut Back)) {
         | Op::Define(_)
         | Op::Advance(_)
         | Op::Look
+        | Op::Holders
         | Op::Upkeep(_)
         | Op::View(_) => {}
     }

@@ -62,6 +62,7 @@ impl<'a> Side<'a> {
             Op::Define(definitions) => self.define(definitions).await,
             Op::Advance(_) => Ok(Said::Nothing),
             Op::Look => self.look().await,
+            Op::Holders => self.holders().await,
             Op::Upkeep(upkeep) => match self.parts.rest {
                 Some((store, _)) => self.upkeep(store, upkeep).await,
                 None => Ok(Said::Nothing),
@@ -144,6 +145,13 @@ impl<'a> Side<'a> {
         }
         let now = self.now();
         Ok(Said::Jobs(jobs.into_iter().flatten().map(|job| self.known.job(job, now)).collect()))
+    }
+
+    async fn holders(&mut self) -> Result<Said, Error> {
+        let keys = (0..words::KEYS).map(words::unique_key).collect();
+        let holders = self.parts.jobs.holders(keys).await?;
+        let normal = |id: Option<JobId>| id.map(|id| self.known.job_id(id));
+        Ok(Said::Holders(holders.into_iter().map(normal).collect()))
     }
 
     /// How much was seen so far.

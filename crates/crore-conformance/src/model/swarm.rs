@@ -81,6 +81,7 @@ impl Swarm {
             Op::Upkeep(_) => self.has(Family::Upkeep),
             Op::View(_) => self.has(Family::Views),
             Op::Claim { .. } | Op::Advance(_) | Op::Look => true,
+            Op::Holders => self.has(Family::Unique),
         };
         stays.then_some(op)
     }

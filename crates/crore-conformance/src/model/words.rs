@@ -1,5 +1,7 @@
 //! The small sets that names and values are taken from.
 
+use std::sync::Arc;
+
 use crore_core::job::ClientId;
 use crore_core::limit::{Limit, LimitKey};
 use crore_core::schedule::{Missed, Timing};
@@ -34,6 +36,13 @@ pub(super) fn payload(n: u8) -> Payload {
         3 => Payload::new(Encoding::Text, b"" as &[u8]),
         _ => Payload::new(Encoding::Msgpack, [0x93_u8, 1, 2, 3].as_slice()),
     }
+}
+
+/// How many unique keys there are.
+pub(super) const KEYS: Word = 3;
+
+pub(super) fn unique_key(word: Word) -> Arc<str> {
+    format!("u{word}").into()
 }
 
 pub(super) fn client_id((door, id): (Word, Word)) -> ClientId {

@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crore_core::group::{Group, Outlook};
-use crore_core::job::{Dependency, Needs, Thing};
+use crore_core::dependency::{self, Satisfaction};
+use crore_core::group::Group;
+use crore_core::job::{Dependency, Thing};
 use crore_core::{GroupId, Job, JobId, State, Time};
 use crore_store::jobs::Which;
 use crore_store::registry::{Entry, Table};
@@ -69,16 +70,15 @@ impl Whole {
 
     /// A job that waits must wait for something that can still come, or it would wait for ever.
     fn check_waits(&mut self) {
-        let holds = |after: &&Dependency| match after.on {
-            Thing::Group(id) => self
-                .groups
-                .get(&id)
-                .is_some_and(|group| group.outlook(after.needs) == Outlook::Open),
-            Thing::Job(id) => self.jobs.get(&id).is_some_and(|job| match job.live.state {
-                State::Done | State::Cancelled => false,
-                State::Dead => after.needs == Needs::Success,
-                _ => true,
-            }),
+        let holds = |after: &&Dependency| {
+            let satisfaction = match after.on {
+                Thing::Group(id) => dependency::of_group(self.groups.get(&id), after.needs),
+                Thing::Job(id) => {
+                    let state = self.jobs.get(&id).map(|job| job.live.state);
+                    dependency::of_job(state, after.needs)
+                }
+            };
+            satisfaction == Satisfaction::Open
         };
         let waiting = self.jobs.values().filter(|job| job.live.state == State::Waiting);
         let stuck = waiting.filter(|job| {

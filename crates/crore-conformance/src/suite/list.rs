@@ -194,7 +194,11 @@ macro_rules! conformance_jobs_list {
                 an_odd_key_is_a_key_of_its_own
                 a_client_id_is_unique_within_its_door
                 a_client_id_names_its_job_until_that_is_gone
-                a_moved_job_keeps_its_key;
+                a_moved_job_keeps_its_key
+                holders_are_named_in_order_and_reserve_nothing
+                an_ended_job_is_named_as_long_as_it_holds_its_key
+                nobody_holds_a_key_whose_window_is_over
+                nobody_holds_a_key_that_went_with_its_job;
         }
     };
 }

@@ -126,6 +126,11 @@ impl<S: Jobs + Registry + ?Sized> Subject<S> {
         jobs.remove(0)
     }
 
+    /// The jobs that hold unique keys.
+    pub(super) async fn holders(&self, keys: &[&str]) -> Vec<Option<JobId>> {
+        got(self.store.holders(keys.iter().map(|key| Arc::from(*key)).collect())).await
+    }
+
     /// A job that must be there.
     pub(super) async fn job(&self, id: JobId) -> Job {
         self.find(id).await.expect("the job is there")

@@ -1,7 +1,10 @@
-//! The moves that only a store can make atomically, and how a record takes a change. Local stores
-//! call these; remote ones say the same in their own language.
+//! The moves that only a store can make atomically, and how a record takes a change.
+//!
+//! Stores call these. A script that runs inside a database repeats only what has to be atomic there, and
+//! takes its tables of outcomes from here.
 
-use super::event::{NextLive, NextState, ResultChange};
+use super::event::{Change, Next, NextLive, NextState, ResultChange};
+use crate::dependency::Satisfaction;
 use crate::id::{Delivery, Revision};
 use crate::job::{Attempt, DEFAULT_LEASE, Job, Keep, Kept, Live, MAX_HISTORY, Seen, State};
 use crate::name::Name;
@@ -80,6 +83,17 @@ impl Live {
         self.revision = self.revision.next();
     }
 
+    /// Takes how a dependency now stands. Says whether it is settled; one that is open changes nothing
+    /// and has to be told again.
+    pub const fn settle(&mut self, dependency: Satisfaction, now: Time) -> bool {
+        match dependency {
+            Satisfaction::Open => return false,
+            Satisfaction::Satisfied => self.release(now),
+            Satisfaction::Broken => self.snap(),
+        }
+        true
+    }
+
     const fn is_held(&self) -> bool {
         self.waits > 0 || self.broken
     }
@@ -107,15 +121,9 @@ impl Job {
     pub fn take(&mut self, next: &NextLive, now: Time) {
         self.live.close(next, now);
         let live = &mut self.live;
-        live.broken = next.broken;
+        live.state = next.state_from(live, now);
         live.due = next.due.resolve(now, live.due);
-        live.state = match next.state {
-            NextState::Pending => pending(live.is_held(), live.due, now),
-            NextState::Running => State::Running,
-            NextState::Done => State::Done,
-            NextState::Dead => State::Dead,
-            NextState::Cancelled => State::Cancelled,
-        };
+        live.broken = next.broken;
         live.ended_at = live.state.has_ended().then_some(live.ended_at.unwrap_or(now));
         (live.attempt, live.crashes) = (next.attempt, next.crashes);
         (live.stop, live.counted, live.why) = (next.stop, next.counted, next.why);
@@ -135,6 +143,34 @@ impl Job {
         }
         if let Some(spec) = &next.spec {
             self.spec = std::sync::Arc::clone(spec);
+        }
+    }
+}
+
+impl NextLive {
+    /// The state that a record which stands like this takes at `now`.
+    pub fn state_from(&self, live: &Live, now: Time) -> State {
+        match self.state {
+            NextState::Pending => {
+                let held = live.waits > 0 || self.broken;
+                pending(held, self.due.resolve(now, live.due), now)
+            }
+            NextState::Running => State::Running,
+            NextState::Done => State::Done,
+            NextState::Dead => State::Dead,
+            NextState::Cancelled => State::Cancelled,
+        }
+    }
+}
+
+impl Change {
+    /// The state after this change of `job`, written at `now`; `None`: the job is removed. A store
+    /// takes its own now; with another one a job that falls due in between may differ in being
+    /// scheduled or ready.
+    pub fn state_after(&self, job: &Job, now: Time) -> Option<State> {
+        match &self.next {
+            Next::Gone => None,
+            Next::Live(next) => Some(next.state_from(&job.live, now)),
         }
     }
 }

@@ -27,6 +27,21 @@ fn spec() -> Spec {
     spec
 }
 
+/// Jobs that wait are told exactly when a job comes to an end, and told what its state says.
+fn settles_as_its_state(change: &Change, was: State, after: Option<State>) {
+    let told = change.effects.iter().find_map(|effect| match effect {
+        Effect::Settle(settled) => Some(*settled),
+        _ => None,
+    });
+    match after {
+        Some(after) if after == was => assert_eq!(told, None, "{change:?}"),
+        Some(after) => assert_eq!(told, Settled::of(after), "{change:?}"),
+        // Its dependants know already that a done job has succeeded.
+        None if was == State::Done => assert_eq!(told, None, "{change:?}"),
+        None => assert!(matches!(told, Some(Settled::Succeeded | Settled::Gone)), "{change:?}"),
+    }
+}
+
 /// The one job of a tiny world, with the records that its effects touch.
 struct World {
     now: Time,
@@ -102,11 +117,14 @@ impl World {
         let job = self.job.as_mut().expect("checked by the caller");
         let change = decide(job, event, 7)?;
         assert!(job.live.is(&change.seen), "a change is guarded by what it was based on");
-        let was_final = job.live.state.has_ended();
+        let (was, after) = (job.live.state, change.state_after(job, self.now));
+        let was_final = was.has_ended();
         match &change.next {
             Next::Gone => self.job = None,
             Next::Live(next) => job.take(next, self.now),
         }
+        assert_eq!(self.job.as_ref().map(|job| job.live.state), after, "the state was foretold");
+        settles_as_its_state(&change, was, after);
         let ended = self.job.as_ref().is_none_or(|job| job.live.state.has_ended());
         if ended && !was_final && matches!(event, Event::Finished { .. }) {
             self.finals += 1;

@@ -4,10 +4,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as Waking, Poll};
 
+use crore::IdempotencyKey;
 use crore::act::{Act, Other};
 use crore::push::{Pushes, Taken};
 use crore_api::audit::About;
-use crore_api::calls::{self, IdempotencyKey, JobPage, unreadable_job};
+use crore_api::calls::{self, JobPage, unreadable_job};
 use crore_api::telemetry::{Context, inherit};
 use crore_core::job::{ClientId, When};
 use crore_core::push::NewGroup;
@@ -170,9 +171,8 @@ async fn push(
         "" => None,
         key => Some(IdempotencyKey::new("idempotency_key", key).map_err(invalid)?),
     };
-    let said = key.as_ref().map(|_| ask.encode_to_vec()).unwrap_or_default();
-    let (batch, faults) = read(ask, context.as_ref(), key.as_ref()).map_err(invalid)?;
-    let pushes = doors.api().push(batch, key.as_ref(), &said).await?;
+    let (batch, faults) = read(ask, context.as_ref()).map_err(invalid)?;
+    let pushes = doors.api().push(batch, key.as_ref()).await?;
     Ok(v1::PushResponse { tag, ..answer(pushes, faults) })
 }
 
@@ -181,18 +181,13 @@ type Faults = Vec<(usize, Invalid)>;
 
 /// Reads the jobs of a batch one by one. One that cannot be read stands in the batch as one that no check
 /// lets through, so that each keeps its place and whoever refers to it is told.
-fn read(
-    ask: v1::PushRequest,
-    context: Option<&Arc<str>>,
-    key: Option<&IdempotencyKey>,
-) -> Result<(Batch, Faults), Invalid> {
+fn read(ask: v1::PushRequest, context: Option<&Arc<str>>) -> Result<(Batch, Faults), Invalid> {
     let groups = ask.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
     let (mut jobs, mut faults) = (Vec::with_capacity(ask.jobs.len()), Faults::new());
     for (n, job) in ask.jobs.into_iter().enumerate() {
-        let read = job.read().and_then(|mut job| {
+        let read = job.read().map(|mut job| {
             inherit(&mut job.spec, context);
-            key.map_or(Ok(()), |key| key.mark(n, &mut job.spec))?;
-            Ok(job)
+            job
         });
         jobs.push(match read {
             Ok(job) => job,

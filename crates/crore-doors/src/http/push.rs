@@ -2,9 +2,10 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use crore::IdempotencyKey;
 use crore::push::{Pushes, Taken};
 use crore_api::body::RawBody;
-use crore_api::calls::{IdempotencyKey, broken, pushed_answer, refused_answer, unreadable_job};
+use crore_api::calls::{broken, pushed_answer, refused_answer, unreadable_job};
 use crore_api::negotiation::Reply;
 use crore_api::telemetry::{Context, inherit};
 use crore_api::{Api, Fault};
@@ -13,9 +14,14 @@ use crore_core::{Batch, Code, Invalid, NewJob};
 use crore_wire::Raw;
 use crore_wire::api::push::{self as wire, Pushed, PushedAll, Took};
 use http::header::LOCATION;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
+
+/// The header that names a push, so that it can be repeated.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// Stands for a header with other characters.
+const NOT_ASCII: &str = "\u{fffd}";
 
 /// The answer to one job, or to a batch.
 #[derive(Debug, Serialize, ToSchema)]
@@ -49,13 +55,12 @@ pub(super) async fn push(
     reply: Reply,
     sent: RawBody,
 ) -> Result<Response, Fault> {
-    let key = IdempotencyKey::of(&sent.headers)?;
+    let key = key(&sent.headers)?;
     match wire::Push::decode(sent.format, &sent.bytes)? {
         wire::Push::One(job) => {
             let mut job = job.read(sent.format)?;
             inherit(&mut job.spec, Context::carried(&sent.headers).as_ref());
-            key.as_ref().map_or(Ok(()), |key| key.mark(0, &mut job.spec))?;
-            let pushes = api.push(job.into(), key.as_ref(), &sent.bytes).await?;
+            let pushes = api.push(job.into(), key.as_ref()).await?;
             let taken = pushes.jobs.into_iter().next();
             match taken {
                 Some(Taken::Invalid(mut invalid)) => {
@@ -71,11 +76,17 @@ pub(super) async fn push(
             }
         }
         wire::Push::Many(jobs) => {
-            let (batch, faults) = read(jobs, &sent, key.as_ref())?;
-            let pushes = api.push(batch, key.as_ref(), &sent.bytes).await?;
+            let (batch, faults) = read(jobs, &sent)?;
+            let pushes = api.push(batch, key.as_ref()).await?;
             Ok(many(reply, pushes, faults))
         }
     }
+}
+
+/// The key that the headers name, if they name one.
+fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Invalid> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    IdempotencyKey::new("Idempotency-Key", value.to_str().unwrap_or(NOT_ASCII)).map(Some)
 }
 
 fn one(reply: Reply, pushed: &Pushed) -> Response {
@@ -106,11 +117,7 @@ fn many(reply: Reply, pushes: Pushes, faults: Vec<Option<Invalid>>) -> Response 
 
 /// Reads the jobs of a batch one by one. One that cannot be read stands in the batch as one that no check
 /// lets through, so that each keeps its place and whoever refers to it is told.
-fn read(
-    jobs: wire::NewJobs,
-    sent: &RawBody,
-    key: Option<&IdempotencyKey>,
-) -> Result<(Batch, Vec<Option<Invalid>>), Invalid> {
+fn read(jobs: wire::NewJobs, sent: &RawBody) -> Result<(Batch, Vec<Option<Invalid>>), Invalid> {
     let placeholder = unreadable_job()?;
     let groups = jobs.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
     let context = Context::carried(&sent.headers);
@@ -119,8 +126,6 @@ fn read(
         let job: wire::NewJob = sent.format.decode_at(&place, raw.bytes())?;
         let mut job = job.read(sent.format).map_err(|invalid| invalid.inside(&place))?;
         inherit(&mut job.spec, context.as_ref());
-        let marked = key.map_or(Ok(()), |key| key.mark(n, &mut job.spec));
-        marked.map_err(|invalid| invalid.inside(&place))?;
         Ok(job)
     };
     let read = jobs.jobs.into_iter().enumerate().map(read);

@@ -69,6 +69,10 @@ impl Jobs for Gated {
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
         self.well.get(which)
     }
+
+    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+        self.well.holders(keys)
+    }
 }
 
 impl Upkeep for Gated {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crore_core::job::{Keep, Seen};
-use crore_core::machine::{Change, Effect, Next, NextLive, NextState, ResultChange, Settled};
+use crore_core::machine::{Change, Effect, Next, NextLive, NextState, ResultChange};
 use crore_core::{JobId, NewJob, Time};
 use crore_store::Error;
 use crore_store::jobs::{Applied, Write};
@@ -13,6 +13,7 @@ use super::pack::{Arg, map};
 use super::plan::{Frees, Load};
 use super::push::{Commit, Written, due_fields, plain_commit, read_commit};
 use super::record::{spec_fields, word};
+use super::rules::verdicts;
 use super::together::together;
 use super::{Ran, Redis};
 
@@ -144,20 +145,16 @@ fn job_step(layout: &Layout, change: Change) -> Result<Step, Error> {
                 let counts = [tally.size, tally.ran, tally.succeeded, i8::from(tally.lost)];
                 fields.push(("tally", Arg::list(counts.map(i64::from))));
             }
-            Effect::Settle(settled) => fields.push(("settle", settled_word(settled).into())),
+            Effect::Settle(settled) => {
+                let verdicts = verdicts(|needs| settled.satisfaction(needs));
+                let verdicts = verdicts.into_iter().map(|(needs, verdict)| (needs, verdict.into()));
+                fields.push(("settle", Arg::Map(verdicts.collect())));
+            }
             Effect::Push(jobs) => push.extend(jobs),
         }
     }
     let guard = vec![("change", Arg::Map(fields))];
     Ok(Step { slot, guard, push, parent: Some(change.id), frees })
-}
-
-const fn settled_word(settled: Settled) -> &'static str {
-    match settled {
-        Settled::Succeeded => "succeeded",
-        Settled::Failed => "failed",
-        Settled::Gone => "gone",
-    }
 }
 
 const fn state_word(state: NextState) -> &'static str {

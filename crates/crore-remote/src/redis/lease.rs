@@ -1,6 +1,7 @@
 //! Renewing leases, and reading jobs: one script for each shard concerned.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crore_core::{Job, JobId, Time};
 use crore_store::Error;
@@ -8,7 +9,7 @@ use crore_store::jobs::{Renew, Renewed, Which};
 
 use super::Redis;
 use super::link::Script;
-use super::names::{Slot, client_lock};
+use super::names::{Slot, client_lock, unique_lock};
 use super::pack::{Arg, map};
 use super::record;
 use super::reply::Reply;
@@ -44,19 +45,34 @@ impl Redis {
             Which::Client(client) => Some(client_lock(client)),
             Which::Id(_) => None,
         });
-        let rows: Vec<_> = clients.map(|name| (self.layout.of_text(&name), name.into())).collect();
-        let mut holders = Vec::new().into_iter();
-        if !rows.is_empty() {
-            holders = self.by_shard(&self.scripts.holders, "names", rows).await?.into_iter();
-        }
+        let mut holders = self.lock_holders(clients).await?.into_iter();
         let mut id = |which| match which {
-            Which::Id(id) => Ok(id),
-            Which::Client(_) => match holders.next() {
-                Some(holder) if !holder.is_nil() => Ok(JobId(holder.id()?)),
-                _ => Ok(JobId(0)),
-            },
+            Which::Id(id) => id,
+            Which::Client(_) => holders.next().flatten().unwrap_or(JobId(0)),
         };
-        which.into_iter().map(&mut id).collect()
+        Ok(which.into_iter().map(&mut id).collect())
+    }
+
+    /// The jobs that hold unique keys.
+    pub(super) async fn holders_of(
+        &self,
+        keys: Vec<Arc<str>>,
+    ) -> Result<Vec<Option<JobId>>, Error> {
+        self.lock_holders(keys.iter().map(|key| unique_lock(key))).await
+    }
+
+    /// The jobs that hold locks, by the locks' names; one script for each slot.
+    async fn lock_holders(
+        &self,
+        names: impl Iterator<Item = String>,
+    ) -> Result<Vec<Option<JobId>>, Error> {
+        let rows: Vec<_> = names.map(|name| (self.layout.of_text(&name), name.into())).collect();
+        let holders = self.by_shard(&self.scripts.holders, "names", rows).await?;
+        let one = |reply: Reply| match reply.is_nil() {
+            true => Ok(None),
+            false => reply.id().map(|id| Some(JobId(id))),
+        };
+        holders.into_iter().map(one).collect()
     }
 
     /// Gives each shard its rows, in one script, and the answers back in the order of the rows.

@@ -42,6 +42,7 @@ mod push;
 mod record;
 mod registry;
 mod reply;
+mod rules;
 mod together;
 mod verbs;
 mod wide;
@@ -91,16 +92,17 @@ struct Scripts {
 }
 
 impl Scripts {
-    fn new() -> Self {
-        let script = |body| Script::new(&[include_str!("lua/prelude.lua"), body]);
-        Self {
-            shard: script(include_str!("lua/shard.lua")),
+    fn new() -> Result<Self, Error> {
+        let prelude = include_str!("lua/prelude.lua");
+        let script = |body| Script::new(&[prelude, body]);
+        Ok(Self {
+            shard: Script::new(&[prelude, &rules::tables()?, include_str!("lua/shard.lua")]),
             claim: script(include_str!("lua/claim.lua")),
             renew: script(include_str!("lua/renew.lua")),
             get: script(include_str!("lua/get.lua")),
             holders: script(include_str!("lua/holders.lua")),
             ledger: script(include_str!("lua/ledger.lua")),
-        }
+        })
     }
 }
 
@@ -143,7 +145,7 @@ impl Redis {
             link,
             layout: Layout::new(&options.prefix, shards),
             clock: options.clock,
-            scripts: Scripts::new(),
+            scripts: Scripts::new()?,
             name: String::new(),
             tokens: AtomicU64::new(0),
             limits: std::sync::Mutex::default(),

@@ -3,16 +3,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crore_core::dependency::{self, Satisfaction};
+use crore_core::group::{Group, Tally};
 use crore_core::job::{Dependency, Needs, Thing};
 use crore_core::push::{AfterRef, GroupRef, NewGroup};
-use crore_core::{GroupId, JobId, NewJob};
+use crore_core::{GroupId, JobId, NewJob, State};
 use crore_store::Error;
 use crore_store::jobs::Pushed;
 
 use super::names::{Layout, Slot, client_lock, unique_lock};
 use super::pack::{Arg, map};
 use super::push::put_fields;
-use super::record::{after_text, needs_text, thing_text};
+use super::record::{after_text, meaning, needs_text, read_group, thing_text};
+use super::reply::Reply;
 
 /// What is to be pushed, and where its home is.
 #[derive(Clone, Copy)]
@@ -80,30 +83,38 @@ pub(super) struct Facts {
     pub(super) taken: HashMap<String, JobId>,
     /// Locks that this push holds.
     pub(super) held: Vec<(Slot, String)>,
-    /// Things, by their stored name.
-    pub(super) things: HashMap<String, String>,
+    /// The jobs and groups that are there, of those that were asked for.
+    pub(super) states: HashMap<JobId, State>,
+    pub(super) counts: HashMap<GroupId, Group>,
 }
 
-/// Whether what a job needs of a thing has come true, cannot come true, or neither.
-enum Standing {
-    Satisfied,
-    Open,
-    Broken,
-}
-
-fn standing(fact: Option<&String>, thing: Thing, needs: Needs) -> Standing {
-    let fact = fact.map_or("none", String::as_str);
-    match (thing, fact, needs) {
-        (_, "none", _)
-        | (Thing::Job(_), "cancelled", Needs::Success)
-        | (Thing::Group(_), "lost" | "lost-ended", Needs::Success) => Standing::Broken,
-        (Thing::Job(_), "done", _) | (Thing::Job(_), "dead" | "cancelled", Needs::End) => {
-            Standing::Satisfied
+impl Facts {
+    /// Takes in what a slot said of a thing.
+    pub(super) fn learn(&mut self, thing: Thing, reply: Reply) -> Result<(), Error> {
+        match thing {
+            _ if reply.is_nil() => {}
+            Thing::Job(id) => _ = self.states.insert(id, meaning(&reply.bytes()?)?),
+            Thing::Group(id) => _ = self.counts.insert(id, read_group(reply)?),
         }
-        (Thing::Group(_), "succeeded", _)
-        | (Thing::Group(_), "ended" | "lost-ended", Needs::End) => Standing::Satisfied,
-        _ => Standing::Open,
+        Ok(())
     }
+
+    /// Whether a thing satisfies what a new job needs of it, after these jobs of its batch.
+    fn satisfaction(&self, on: Thing, needs: Needs, earlier: &[Accepted]) -> Satisfaction {
+        match on {
+            Thing::Job(id) => dependency::of_job(self.states.get(&id).copied(), needs),
+            Thing::Group(id) => {
+                let joined = earlier.iter().filter(|job| job.group == Some(id));
+                let group = self.counts.get(&id).map(|group| joined.fold(*group, joins));
+                dependency::of_group(group.as_ref(), needs)
+            }
+        }
+    }
+}
+
+/// A group with one more member.
+fn joins(group: Group, _member: &Accepted) -> Group {
+    group.tallied(Tally { size: 1, ..Tally::default() })
 }
 
 /// A job that will be stored.
@@ -155,10 +166,8 @@ fn refer(
     let group = match job.group {
         None => None,
         Some(GroupRef::New(n)) => facts.groups.get(n).copied(),
-        Some(GroupRef::Id(id)) => match facts.things.get(&thing_text(Thing::Group(id))) {
-            Some(fact) if fact != "none" => Some(id),
-            _ => return Err(Pushed::Broken(Thing::Group(id))),
-        },
+        Some(GroupRef::Id(id)) if facts.counts.contains_key(&id) => Some(id),
+        Some(GroupRef::Id(id)) => return Err(Pushed::Broken(Thing::Group(id))),
     };
     let mut accepted = Accepted { place, group, after: Vec::new(), open: Vec::new() };
     for after in &job.after {
@@ -176,13 +185,11 @@ fn refer(
         };
         let dependency = Dependency { on, needs: after.needs };
         accepted.after.push(dependency);
-        // A group that an earlier job of the batch joins has not ended, whatever it was before.
-        let grows = |job: &Accepted| job.group.map(Thing::Group) == Some(on);
-        match standing(facts.things.get(&thing_text(on)), on, after.needs) {
+        match facts.satisfaction(on, after.needs, earlier) {
             _ if fresh => accepted.open.push((dependency, fresh)),
-            Standing::Broken => return Err(Pushed::Broken(on)),
-            Standing::Satisfied if !earlier.iter().any(grows) => {}
-            Standing::Satisfied | Standing::Open => accepted.open.push((dependency, fresh)),
+            Satisfaction::Open => accepted.open.push((dependency, fresh)),
+            Satisfaction::Satisfied => {}
+            Satisfaction::Broken => return Err(Pushed::Broken(on)),
         }
     }
     Ok(accepted)
@@ -197,10 +204,12 @@ fn write(
 ) -> Result<BTreeMap<Slot, Vec<Arg>>, Error> {
     let mut ops: BTreeMap<Slot, Vec<Arg>> = BTreeMap::new();
     for (id, group) in facts.groups.iter().zip(load.groups) {
-        let size = accepted.iter().filter(|job| job.group == Some(*id)).count();
+        let members = accepted.iter().filter(|job| job.group == Some(*id));
+        let made = members.fold(Group::default(), joins);
+        let made = if group.open { made } else { made.seal().unwrap_or(made) };
         let op = map! {
-            "op" => "group", "id" => id.0, "size" => size, "sealed" => !group.open,
-            "revision" => size + usize::from(!group.open),
+            "op" => "group", "id" => id.0, "size" => made.size, "sealed" => made.sealed,
+            "revision" => made.revision.0,
         };
         ops.entry(layout.of_group(*id)).or_default().push(op);
     }

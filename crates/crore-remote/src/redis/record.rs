@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crore_core::group::Group;
 use crore_core::job::{Attempt, Dependency, Kept, Needs, Thing};
 use crore_core::{GroupId, Job, JobId, Live, Name, Payload, Revision, Spec, Time};
 use crore_store::Error;
@@ -22,7 +23,7 @@ pub(super) fn word<T: Serialize>(value: &T) -> Result<String, Error> {
     rmp_serde::from_slice(&packed).map_err(|e| damaged(e.to_string()))
 }
 
-fn meaning<T: DeserializeOwned>(word: &[u8]) -> Result<T, Error> {
+pub(super) fn meaning<T: DeserializeOwned>(word: &[u8]) -> Result<T, Error> {
     let word = String::from_utf8_lossy(word);
     let packed = rmp_serde::to_vec(&word).map_err(|e| damaged(e.to_string()))?;
     rmp_serde::from_slice(&packed).map_err(|e| damaged(format!("`{word}`: {e}")))
@@ -88,6 +89,19 @@ fn read_after(text: &str) -> Option<Vec<Dependency>> {
         Some(Dependency { on, needs })
     };
     text.split(',').map(one).collect()
+}
+
+/// Reads the counts of a group, as scripts answer them.
+pub(super) fn read_group(reply: Reply) -> Result<Group, Error> {
+    let [size, ran, succeeded, sealed, revision, lost] = reply.parts()?;
+    Ok(Group {
+        size: size.id()?,
+        ran: ran.id()?,
+        succeeded: succeeded.id()?,
+        sealed: sealed.number()? == 1,
+        lost: lost.number()? == 1,
+        revision: Revision(revision.id()?),
+    })
 }
 
 /// The fields of one record.

@@ -7,7 +7,7 @@ use crore_store::registry::{Define, Defined, Definition, Entry, Guard, Table, Va
 
 use super::names::escape;
 use super::pack::{Arg, map};
-use super::record::word;
+use super::record::{read_group, word};
 use super::reply::{Reply, damaged};
 use super::{Ran, Redis};
 
@@ -105,17 +105,6 @@ impl Redis {
     pub(super) async fn read_group(&self, id: GroupId) -> Result<Option<Group>, Error> {
         let op = map! { "op" => "read_group", "id" => id.0 };
         let reply = self.run_one(self.layout.of_group(id), op).await?.0;
-        if reply.is_nil() {
-            return Ok(None);
-        }
-        let [size, ran, succeeded, sealed, revision, lost] = reply.parts()?;
-        Ok(Some(Group {
-            size: size.id()?,
-            ran: ran.id()?,
-            succeeded: succeeded.id()?,
-            sealed: sealed.number()? == 1,
-            lost: lost.number()? == 1,
-            revision: Revision(revision.id()?),
-        }))
+        if reply.is_nil() { Ok(None) } else { read_group(reply).map(Some) }
     }
 }

@@ -1,7 +1,9 @@
 //! The verbs of the seam.
 
+use std::sync::Arc;
+
 use crore_core::group::Group;
-use crore_core::{Batch, GroupId, Job, Name};
+use crore_core::{Batch, GroupId, Job, JobId, Name};
 use crore_store::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
 use crore_store::registry::{Define, Defined, Entry, Table};
 use crore_store::{Answer, Committed, Error, Jobs, Registry};
@@ -35,6 +37,10 @@ impl Jobs for Redis {
 
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
         Box::pin(self.get_all(which))
+    }
+
+    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+        Box::pin(self.holders_of(keys))
     }
 }
 

@@ -26,7 +26,7 @@ struct Ask {
     groups: usize,
     places: Vec<usize>,
     locks: BTreeSet<String>,
-    things: BTreeSet<String>,
+    things: BTreeSet<Thing>,
 }
 
 /// What the slots answered.
@@ -65,8 +65,8 @@ impl Held {
                 _ => self.busy = Some(Busy::read(slot, [a, b, c, d])?),
             }
         }
-        for (name, state) in ask.things.iter().zip(things.list()?) {
-            facts.things.insert(name.clone(), state.text()?);
+        for (thing, fact) in ask.things.iter().zip(things.list()?) {
+            facts.learn(*thing, fact)?;
         }
         now.number()
     }
@@ -87,7 +87,7 @@ impl Redis {
         let freed = self.freed(load, &mut facts);
         self.look_at_duplicates(&mut facts).await?;
         if let Some(removed) = load.frees.removed {
-            facts.things.insert(thing_text(Thing::Job(removed)), "none".to_owned());
+            facts.states.remove(&removed);
         }
         let mut plan = plan(&self.layout, load, &facts)?;
         let mut held: BTreeMap<Slot, Vec<String>> = BTreeMap::new();
@@ -126,7 +126,7 @@ impl Redis {
                 "op" => "reserve", "home" => load.home, "token" => token,
                 "ids" => ask.groups + ask.places.len(),
                 "locks" => Arg::list(ask.locks.iter().cloned()),
-                "things" => Arg::list(ask.things.iter().cloned()),
+                "things" => Arg::list(ask.things.iter().copied().map(thing_text)),
             };
             async move { self.run_one(slot, op).await }
         };
@@ -175,7 +175,7 @@ impl Redis {
             });
             for thing in group.into_iter().chain(after) {
                 let slot = slot_of(&self.layout, thing);
-                asks.entry(slot).or_default().things.insert(thing_text(thing));
+                asks.entry(slot).or_default().things.insert(thing);
             }
         }
         asks
@@ -183,20 +183,20 @@ impl Redis {
 
     /// Jobs that hold a lock may be meant by others of the batch: how they stand has to be known.
     async fn look_at_duplicates(&self, facts: &mut Facts) -> Result<(), Error> {
-        let mut things: BTreeMap<Slot, Vec<String>> = BTreeMap::new();
+        let mut things: BTreeMap<Slot, Vec<Thing>> = BTreeMap::new();
         for id in facts.taken.values().collect::<BTreeSet<_>>() {
-            let text = thing_text(Thing::Job(*id));
-            things.entry(self.layout.of_job(*id)).or_default().push(text);
+            things.entry(self.layout.of_job(*id)).or_default().push(Thing::Job(*id));
         }
-        for (slot, names) in things {
+        for (slot, things) in things {
             let none = || Arg::List(Vec::new());
             let look = map! {
                 "op" => "reserve", "home" => slot, "token" => "", "ids" => 0_i64,
-                "locks" => none(), "things" => Arg::list(names.clone()),
+                "locks" => none(),
+                "things" => Arg::list(things.iter().copied().map(thing_text)),
             };
             let [_, _, states] = self.run_one(slot, look).await?.0.parts()?;
-            for (name, state) in names.into_iter().zip(states.list()?) {
-                facts.things.insert(name, state.text()?);
+            for (thing, fact) in things.into_iter().zip(states.list()?) {
+                facts.learn(thing, fact)?;
             }
         }
         Ok(())

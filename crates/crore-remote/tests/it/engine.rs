@@ -56,6 +56,10 @@ impl<S: Jobs> Jobs for Half<S> {
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
         self.store.get(which)
     }
+
+    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+        self.store.holders(keys)
+    }
 }
 
 impl<S: Registry> Registry for Half<S> {

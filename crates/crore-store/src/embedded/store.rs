@@ -257,6 +257,10 @@ impl Jobs for Embedded {
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
         self.look(move |local, now| local.get(&which, now))
     }
+
+    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+        self.look(move |local, now| Ok(local.holders(&keys, now)))
+    }
 }
 
 impl Upkeep for Embedded {

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use crore_core::machine::{Change, Effect, Next};
-use crore_core::{GroupId, Job, JobId, Spec, State, Time};
+use crore_core::{GroupId, Job, JobId, Satisfaction, Spec, State, Time};
 
 use super::Local;
 use super::records::{Record, Records};
-use super::ties::Pull;
 use crate::Error;
 use crate::bug::planted;
 use crate::jobs::{Applied, Pushed, Write};
@@ -96,13 +95,13 @@ impl<R: Records> Local<R> {
                     tally.succeeded = tally.ran;
                 }
                 if let Some(group) = spec.group {
-                    let pulled = self.ties.tally(group, tally, now);
-                    self.pull(pulled, now)?;
+                    let settled = self.ties.tally(group, tally, now);
+                    self.tell(settled, now)?;
                 }
             }
             Effect::Settle(settled) => {
-                let pulled = self.ties.settle(id, settled);
-                self.pull(pulled, now)?;
+                let settled = self.ties.settle(id, settled);
+                self.tell(settled, now)?;
             }
             Effect::Push(jobs) => {
                 if planted!("bug-6") {
@@ -115,18 +114,19 @@ impl<R: Records> Local<R> {
     }
 
     fn seal(&mut self, group: GroupId, now: Time) -> Result<Applied, Error> {
-        let Some(pulled) = self.ties.seal(group, now) else { return Ok(Applied::Stale) };
-        self.pull(pulled, now)?;
+        let Some(settled) = self.ties.seal(group, now) else { return Ok(Applied::Stale) };
+        self.tell(settled, now)?;
         Ok(Applied::Yes(Vec::new()))
     }
 
-    /// Tells jobs that waited what became of the thing that they waited for.
-    pub(super) fn pull(&mut self, pulled: Vec<(JobId, Pull)>, now: Time) -> Result<(), Error> {
-        for (id, pull) in pulled {
-            self.change(id, |record| match pull {
-                Pull::Snap => record.job.live.snap(),
-                Pull::Release => record.job.live.release(now),
-            })?;
+    /// Tells waiting jobs how their dependencies settled.
+    pub(super) fn tell(
+        &mut self,
+        settled: Vec<(JobId, Satisfaction)>,
+        now: Time,
+    ) -> Result<(), Error> {
+        for (id, dependency) in settled {
+            self.change(id, |record| record.job.live.settle(dependency, now))?;
         }
         Ok(())
     }

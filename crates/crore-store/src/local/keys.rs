@@ -26,8 +26,8 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// The job that holds a key.
-    pub(crate) fn holder(&self, unique: &Unique, now: Time) -> Option<JobId> {
-        let lock = self.locks.get(&unique.key)?;
+    pub(crate) fn holder(&self, key: &str, now: Time) -> Option<JobId> {
+        let lock = self.locks.get(key)?;
         lock.until.is_none_or(|until| now < until).then_some(lock.job)
     }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crore_core::group::{Group, Outlook, Tally};
+use crore_core::dependency::{self, Satisfaction};
+use crore_core::group::{Group, Tally};
 use crore_core::job::{Dependency, Needs, Thing};
 use crore_core::push::{AfterRef, GroupRef};
-use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, State, Time};
+use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Time};
 
 use super::Local;
 use super::records::Records;
@@ -40,9 +41,9 @@ impl<R: Records> Local<R> {
         }
         for (id, new) in groups.iter().zip(&batch.groups) {
             if !new.open
-                && let Some(pulled) = self.ties.seal(*id, now)
+                && let Some(settled) = self.ties.seal(*id, now)
             {
-                self.pull(pulled, now)?;
+                self.tell(settled, now)?;
             }
         }
         Ok(Pushes { now, groups, jobs })
@@ -75,7 +76,7 @@ impl<R: Records> Local<R> {
         // Where it stays, before anything else: it is large, and every move is a copy.
         let mut shared = Arc::new(new.spec);
         let spec = Arc::make_mut(&mut shared);
-        let taken = spec.unique.as_ref().and_then(|unique| self.keys.holder(unique, now));
+        let taken = spec.unique.as_ref().and_then(|unique| self.keys.holder(&unique.key, now));
         let known = spec.client_id.as_ref().and_then(|client| self.keys.client(client));
         if let Some(id) = taken.or(known) {
             return Ok(Pushed::Duplicate(id));
@@ -94,10 +95,10 @@ impl<R: Records> Local<R> {
             };
             let dependency = Dependency { on, needs: after.needs };
             spec.after.push(dependency);
-            match self.stands(on, after.needs)? {
-                Stands::Holds => waits.push((nth, dependency)),
-                Stands::True => {}
-                Stands::Broken => return Ok(Pushed::Broken(on)),
+            match self.satisfaction(on, after.needs)? {
+                Satisfaction::Open => waits.push((nth, dependency)),
+                Satisfaction::Satisfied => {}
+                Satisfaction::Broken => return Ok(Pushed::Broken(on)),
             }
         }
         let id = JobId(self.next_id());
@@ -113,8 +114,8 @@ impl<R: Records> Local<R> {
         }
         if let Some(group) = spec.group {
             let member = Tally { size: 1, ..Tally::default() };
-            let pulled = self.ties.tally(group, member, now);
-            self.pull(pulled, now)?;
+            let settled = self.ties.tally(group, member, now);
+            self.tell(settled, now)?;
         }
         let live = Live::pushed(now, due, u32::try_from(waits.len()).unwrap_or(u32::MAX));
         self.add(Job { id, spec: shared, live })?;
@@ -134,33 +135,16 @@ impl<R: Records> Local<R> {
         self.ties.group(id).map(|_| id).ok_or(Pushed::Broken(Thing::Group(id)))
     }
 
-    /// Whether what a job is to wait for has come true, can still, or cannot any more.
-    fn stands(&self, on: Thing, needs: Needs) -> Result<Stands, Error> {
-        match on {
-            Thing::Group(id) => Ok(match self.ties.group(id) {
-                None => Stands::Broken,
-                Some(group) => match group.outlook(needs) {
-                    Outlook::True => Stands::True,
-                    Outlook::Open => Stands::Holds,
-                    Outlook::Never => Stands::Broken,
-                },
-            }),
+    /// Whether the thing that a new job waits for satisfies its need.
+    fn satisfaction(&self, on: Thing, needs: Needs) -> Result<Satisfaction, Error> {
+        Ok(match on {
+            Thing::Group(id) => dependency::of_group(self.ties.group(id).as_ref(), needs),
             Thing::Job(id) => {
-                let Some(record) = self.load(id)? else { return Ok(Stands::Broken) };
-                Ok(match (record.job.live.state, needs) {
-                    (State::Done, _) | (State::Dead | State::Cancelled, Needs::End) => Stands::True,
-                    (State::Cancelled, Needs::Success) => Stands::Broken,
-                    _ => Stands::Holds,
-                })
+                let state = self.load(id)?.map(|record| record.job.live.state);
+                dependency::of_job(state, needs)
             }
-        }
+        })
     }
-}
-
-enum Stands {
-    True,
-    Holds,
-    Broken,
 }
 
 fn find_thing(on: AfterRef, earlier: &Earlier<'_>) -> Result<Thing, Pushed> {

@@ -2,22 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crore_core::group::{Group, Outlook, Tally};
+use crore_core::group::{Group, Tally};
 use crore_core::job::{Dependency, Needs, Thing};
 use crore_core::machine::Settled;
-use crore_core::{GroupId, JobId, Time};
+use crore_core::{GroupId, JobId, Satisfaction, Time};
 
 use super::side::Key;
 use crate::upkeep::KEEP_GROUP;
-
-/// What becomes of a job that waited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pull {
-    /// One thing less to wait for.
-    Release,
-    /// One thing can no longer come true.
-    Snap,
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct Ties {
@@ -70,60 +61,60 @@ impl Ties {
         }
     }
 
-    /// Those that wait for something wait for it no longer.
-    fn pull(&mut self, on: Thing, needs: Needs, pull: Pull) -> Vec<(JobId, Pull)> {
-        let all = (on, needs, JobId(0), 0)..=(on, needs, JobId(u64::MAX), u32::MAX);
-        let pulled: Vec<_> = self.waiters.range(all).copied().collect();
-        for waiter in &pulled {
-            self.waiters.remove(waiter);
-            self.touched.push(Key::Wait(waiter.0, waiter.1, waiter.2, waiter.3));
-        }
-        pulled.into_iter().map(|(_, _, job, _)| (job, pull)).collect()
-    }
-
-    /// A job has settled: what becomes of those that waited for it.
-    pub(crate) fn settle(&mut self, job: JobId, settled: Settled) -> Vec<(JobId, Pull)> {
-        let thing = Thing::Job(job);
-        let mut pulled = self.pull(thing, Needs::End, Pull::Release);
-        match settled {
-            Settled::Succeeded => pulled.extend(self.pull(thing, Needs::Success, Pull::Release)),
-            Settled::Failed => {}
-            Settled::Gone => pulled.extend(self.pull(thing, Needs::Success, Pull::Snap)),
-        }
-        pulled
-    }
-
-    /// Counts in a group, and gives those whom that releases.
-    pub(crate) fn tally(&mut self, id: GroupId, tally: Tally, now: Time) -> Vec<(JobId, Pull)> {
-        let Some((group, touched)) = self.groups.get_mut(&id) else { return Vec::new() };
-        *group = group.tallied(tally);
-        *touched = now;
-        self.touched.push(Key::Group(id));
-        self.release(id)
-    }
-
-    /// Seals a group, and gives those whom that releases; `None`: it was sealed, or is not there.
-    pub(crate) fn seal(&mut self, id: GroupId, now: Time) -> Option<Vec<(JobId, Pull)>> {
-        let (group, touched) = self.groups.get_mut(&id).filter(|(group, _)| !group.sealed)?;
-        group.sealed = true;
-        group.revision = group.revision.next();
-        *touched = now;
-        self.touched.push(Key::Group(id));
-        Some(self.release(id))
-    }
-
-    fn release(&mut self, id: GroupId) -> Vec<(JobId, Pull)> {
-        let thing = Thing::Group(id);
-        let Some(group) = self.group(id) else { return Vec::new() };
-        let mut pulled = Vec::new();
-        for needs in [Needs::End, Needs::Success] {
-            match group.outlook(needs) {
-                Outlook::True => pulled.extend(self.pull(thing, needs, Pull::Release)),
-                Outlook::Never => pulled.extend(self.pull(thing, needs, Pull::Snap)),
-                Outlook::Open => {}
+    /// Takes away the waiters whose need of a thing is settled, and gives each with how it settled.
+    fn settled(
+        &mut self,
+        on: Thing,
+        satisfaction: impl Fn(Needs) -> Satisfaction,
+    ) -> Vec<(JobId, Satisfaction)> {
+        let mut settled = Vec::new();
+        for needs in Needs::ALL {
+            let satisfaction = satisfaction(needs);
+            if satisfaction == Satisfaction::Open {
+                continue;
             }
+            let all = (on, needs, JobId(0), 0)..=(on, needs, JobId(u64::MAX), u32::MAX);
+            let waiters: Vec<_> = self.waiters.range(all).copied().collect();
+            for waiter in &waiters {
+                self.waiters.remove(waiter);
+                self.touched.push(Key::Wait(waiter.0, waiter.1, waiter.2, waiter.3));
+            }
+            settled.extend(waiters.into_iter().map(|(_, _, job, _)| (job, satisfaction)));
         }
-        pulled
+        settled
+    }
+
+    /// A job has settled; gives the waiters that this settles.
+    pub(crate) fn settle(&mut self, job: JobId, settled: Settled) -> Vec<(JobId, Satisfaction)> {
+        self.settled(Thing::Job(job), |needs| settled.satisfaction(needs))
+    }
+
+    /// Counts in a group; gives the waiters that this settles.
+    pub(crate) fn tally(
+        &mut self,
+        id: GroupId,
+        tally: Tally,
+        now: Time,
+    ) -> Vec<(JobId, Satisfaction)> {
+        self.change_group(id, |group| Some(group.tallied(tally)), now).unwrap_or_default()
+    }
+
+    /// Seals a group; gives the waiters that this settles. `None`: it is sealed, or not there.
+    pub(crate) fn seal(&mut self, id: GroupId, now: Time) -> Option<Vec<(JobId, Satisfaction)>> {
+        self.change_group(id, Group::seal, now)
+    }
+
+    fn change_group(
+        &mut self,
+        id: GroupId,
+        change: impl FnOnce(Group) -> Option<Group>,
+        now: Time,
+    ) -> Option<Vec<(JobId, Satisfaction)>> {
+        let (group, touched) = self.groups.get_mut(&id)?;
+        let changed = change(*group)?;
+        (*group, *touched) = (changed, now);
+        self.touched.push(Key::Group(id));
+        Some(self.settled(Thing::Group(id), |needs| changed.satisfaction(needs)))
     }
 
     fn is_waited_for(&self, id: GroupId) -> bool {
@@ -136,7 +127,7 @@ impl Ties {
     pub(crate) fn prune(&mut self, n: usize, now: Time) -> usize {
         let over = |(id, (group, touched)): (&GroupId, &(Group, Time))| {
             let old = touched.after(KEEP_GROUP) <= now;
-            (old && group.satisfies(Needs::End) && !self.is_waited_for(*id)).then_some(*id)
+            (old && group.has_ended() && !self.is_waited_for(*id)).then_some(*id)
         };
         let over: Vec<GroupId> = self.groups.iter().filter_map(over).take(n).collect();
         for id in &over {

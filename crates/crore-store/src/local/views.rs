@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use crore_core::{Job, JobId, Name, Span, State, Time};
 
@@ -32,6 +33,10 @@ impl<R: Records> Local<R> {
             }
         };
         which.iter().map(one).collect()
+    }
+
+    pub(crate) fn holders(&self, keys: &[Arc<str>], now: Time) -> Vec<Option<JobId>> {
+        keys.iter().map(|key| self.keys.holder(key, now)).collect()
     }
 
     /// A job as it may be seen now.

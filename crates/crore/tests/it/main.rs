@@ -10,6 +10,7 @@ mod doorsteps;
 mod events;
 mod explain;
 mod handlers;
+mod idempotency;
 mod large;
 mod later;
 mod life;

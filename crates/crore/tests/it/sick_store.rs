@@ -194,6 +194,10 @@ impl Jobs for Sick {
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
         self.through(Verb::Get, || self.well.get(which))
     }
+
+    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+        self.through(Verb::Get, || self.well.holders(keys))
+    }
 }
 
 impl Upkeep for Sick {

@@ -200,6 +200,58 @@ pub(in super::super) async fn a_moved_job_keeps_its_key(s: &Few) {
     taken_by(s, id, "it was only moved").await;
 }
 
+pub(in super::super) async fn holders_are_named_in_order_and_reserve_nothing(s: &Few) {
+    let keys = super::push::odd_names();
+    let new = |key: &String| job("q").unique(key, Hold::UntilEnd).client("native", "mine");
+    let first = s.push(job("q").unique(&keys[0], Hold::UntilEnd)).await;
+    let second = s.push(new(&keys[1])).await;
+    let asked = [&keys[1], &keys[2], &keys[0], &keys[1]];
+    let expected = [Some(second), None, Some(first), Some(second)];
+    assert_eq!(s.holders(&asked.map(String::as_str)).await, expected);
+    assert_eq!(s.holders(&["mine", "native"]).await, [None, None], "a client id is no unique key");
+    assert_eq!(s.holders(&[]).await, []);
+    s.push(job("q").unique(&keys[2], Hold::UntilEnd)).await;
+}
+
+pub(in super::super) async fn an_ended_job_is_named_as_long_as_it_holds_its_key(s: &Few) {
+    let dead = s.start(keyed(Hold::UntilSuccess)).await;
+    s.dies(&dead).await;
+    assert_eq!(s.holders(&["key"]).await, [Some(dead.id)], "a dead job may be retried");
+    let done = s.start(job("q").window("done", Hold::Window, MINUTE)).await;
+    s.done(&done).await;
+    assert_eq!(s.holders(&["done"]).await, [Some(done.id)], "within its window");
+    let new = job("q").window("gone", Hold::Window, MINUTE);
+    let gone = s.start(new.with(|job| job.spec.retain = Retain::Nothing)).await;
+    s.done(&gone).await;
+    assert_eq!(s.find(gone.id).await, None);
+    assert_eq!(s.holders(&["gone"]).await, [Some(gone.id)], "the key outlives its job");
+    let ended = s.start(job("q").unique("ended", Hold::UntilEnd)).await;
+    s.dies(&ended).await;
+    assert_eq!(s.holders(&["ended"]).await, [None]);
+}
+
+pub(in super::super) async fn nobody_holds_a_key_whose_window_is_over(s: &Few) {
+    for hold in [Hold::UntilEnd, Hold::Window] {
+        let id = s.push(job("q").window("key", hold, MINUTE)).await;
+        s.pass(Span::from_millis(59_999));
+        assert_eq!(s.holders(&["key"]).await, [Some(id)], "{hold:?}");
+        s.pass(MILLI);
+        assert_eq!(s.holders(&["key"]).await, [None], "{hold:?}");
+        s.happens_to(id, &Event::Delete).await;
+    }
+}
+
+pub(in super::super) async fn nobody_holds_a_key_that_went_with_its_job(s: &Few) {
+    for hold in HOLDS {
+        let id = s.push(keyed(hold)).await;
+        assert_eq!(s.holders(&["key"]).await, [Some(id)], "{hold:?}");
+        s.happens_to(id, &Event::Delete).await;
+        assert_eq!(s.holders(&["key"]).await, [None], "{hold:?}");
+    }
+    let claimed = s.start(keyed(Hold::UntilStart)).await;
+    assert_eq!(s.holders(&["key"]).await, [None], "{:?} has started", claimed.id);
+}
+
 pub(in super::super) async fn a_lock_whose_time_is_over_is_pruned(s: &Whole) {
     let new = || job("q").window("key", Hold::Window, MINUTE);
     let id = s.push(new()).await;

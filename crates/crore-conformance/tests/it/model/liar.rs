@@ -1,6 +1,7 @@
 //! A memory store that falsifies some answers, or that numbers things in another way.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use crore_core::group::Group;
 use crore_core::job::Retain;
@@ -124,6 +125,10 @@ impl<L: Lie> Jobs for Liar<L> {
 
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
         self.told(|memory| memory.get(which), |_, _| ())
+    }
+
+    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+        self.told(|memory| memory.holders(keys), |_, _| ())
     }
 }
 

@@ -1,7 +1,6 @@
 //! Apply: what was decided is written, if what it was based on is still so.
 
-use crore_core::group::{Group, Outlook};
-use crore_core::job::{Needs, Thing};
+use crore_core::job::Thing;
 use crore_core::machine::{Change, Effect, Next, Settled};
 use crore_core::{GroupId, JobId, Name, NewJob, Revision, Time};
 use crore_store::jobs::{Applied, Pushed, Write};
@@ -60,19 +59,12 @@ impl Records {
     }
 
     fn settle(&mut self, id: JobId, settled: Settled) {
-        let success = match settled {
-            Settled::Succeeded => Outlook::True,
-            Settled::Failed => Outlook::Open,
-            Settled::Gone => Outlook::Never,
-        };
-        self.tell(Thing::Job(id), Needs::End, Outlook::True);
-        self.tell(Thing::Job(id), Needs::Success, success);
+        self.tell(Thing::Job(id), |needs| settled.satisfaction(needs));
     }
 
     fn seal(&mut self, id: GroupId) -> Option<Vec<Pushed>> {
-        self.groups.get(&id).filter(|(group, _)| !group.sealed)?;
-        let seal = |group: Group| Group { sealed: true, revision: group.revision.next(), ..group };
-        self.change_group(id, seal);
+        let sealed = self.groups.get(&id)?.0.seal()?;
+        self.change_group(id, |_| sealed);
         Some(Vec::new())
     }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crore_core::group::{Group, Outlook, Tally};
+use crore_core::group::{Group, Tally};
 use crore_core::job::{Dependency, Thing};
 use crore_core::push::{After, AfterRef, GroupRef};
-use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Spec};
+use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Satisfaction, Spec};
 use crore_store::jobs::{Pushed, Pushes};
 
 use super::records::{Lock, Records, Wait};
@@ -16,8 +16,8 @@ impl Records {
         let jobs = self.push_jobs(batch.jobs, &groups);
         // Sealed after its members are in, so that whoever waits for it waits for them, wherever in
         // the batch they stand.
-        for (id, new) in groups.iter().zip(&batch.groups) {
-            self.change_group(*id, |group| Group { sealed: !new.open, ..group });
+        for (id, _) in groups.iter().zip(&batch.groups).filter(|(_, new)| !new.open) {
+            self.change_group(*id, |group| group.seal().expect("a new group is open"));
         }
         Pushes { now: self.now, groups, jobs }
     }
@@ -59,9 +59,8 @@ impl Records {
 
     /// Looks whether the unique key, and then the client id, belongs to another.
     fn look_for_twin(&self, spec: &Spec) -> Result<(), Pushed> {
-        let lock = spec.unique.as_ref().and_then(|unique| self.locks.get(&unique.key));
-        if let Some(lock) = lock.filter(|lock| self.is_ahead(lock.until)) {
-            return Err(Pushed::Duplicate(lock.job));
+        if let Some(holder) = spec.unique.as_ref().and_then(|unique| self.holder(&unique.key)) {
+            return Err(Pushed::Duplicate(holder));
         }
         let twin = |job: &&Job| spec.client_id.is_some() && job.spec.client_id == spec.client_id;
         match self.jobs.values().find(twin) {
@@ -87,10 +86,10 @@ impl Records {
         for after in after {
             let one = to_stored(*after, groups, earlier)?;
             all.push(one);
-            match self.outlook(one.on, one.needs) {
-                Some(Outlook::True) => {}
-                Some(Outlook::Open) => open.push(one),
-                Some(Outlook::Never) | None => return Err(Pushed::Broken(one.on)),
+            match self.satisfaction(one.on, one.needs) {
+                Satisfaction::Satisfied => {}
+                Satisfaction::Open => open.push(one),
+                Satisfaction::Broken => return Err(Pushed::Broken(one.on)),
             }
         }
         Ok((all, open))

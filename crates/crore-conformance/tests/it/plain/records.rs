@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crore_core::group::{Group, Outlook};
+use crore_core::dependency::{self, Satisfaction};
+use crore_core::group::Group;
 use crore_core::job::{Needs, Thing};
 use crore_core::limit::{LimitKey, Tat};
-use crore_core::{GroupId, Job, JobId, Name, Revision, State, Time};
+use crore_core::{GroupId, Job, JobId, Name, Revision, Time};
 use crore_store::registry::{Entry, QueueSettings, Table, Value};
 use crore_store::views::{JobNotes, Step};
 
@@ -54,32 +55,27 @@ pub(super) struct Lock {
 }
 
 impl Records {
-    /// How what somebody needs of a thing stands; `None` if the thing is not there.
-    pub(super) fn outlook(&self, on: Thing, needs: Needs) -> Option<Outlook> {
+    /// Whether the thing that a new job waits for satisfies its need.
+    pub(super) fn satisfaction(&self, on: Thing, needs: Needs) -> Satisfaction {
         match on {
-            Thing::Group(id) => self.groups.get(&id).map(|(group, _)| group.outlook(needs)),
-            Thing::Job(id) => self.jobs.get(&id).map(|job| match (job.live.state, needs) {
-                (State::Done, _) | (State::Dead | State::Cancelled, Needs::End) => Outlook::True,
-                (State::Cancelled, Needs::Success) => Outlook::Never,
-                _ => Outlook::Open,
-            }),
+            Thing::Group(id) => {
+                let group = self.groups.get(&id).map(|(group, _)| group);
+                dependency::of_group(group, needs)
+            }
+            Thing::Job(id) => {
+                dependency::of_job(self.jobs.get(&id).map(|job| job.live.state), needs)
+            }
         }
     }
 
-    /// Tells those that wait for something that it came true, or that it never will. Nobody is told
-    /// twice.
-    pub(super) fn tell(&mut self, on: Thing, needs: Needs, outlook: Outlook) {
-        if outlook == Outlook::Open {
-            return;
-        }
-        let waits = std::mem::take(&mut self.waits).into_iter();
-        let (told, others) = waits.partition(|wait| wait.on == on && wait.needs == needs);
-        self.waits = others;
-        for wait in told {
+    /// Tells the jobs that wait for a thing how it satisfies their needs. A need that is settled is
+    /// told once.
+    pub(super) fn tell(&mut self, on: Thing, satisfaction: impl Fn(Needs) -> Satisfaction) {
+        for wait in std::mem::take(&mut self.waits) {
             let job = self.jobs.get_mut(&wait.job).expect("what is removed waits for nothing");
-            match outlook {
-                Outlook::True => job.live.release(self.now),
-                _ => job.live.snap(),
+            let is_settled = wait.on == on && job.live.settle(satisfaction(wait.needs), self.now);
+            if !is_settled {
+                self.waits.push(wait);
             }
         }
     }
@@ -89,9 +85,12 @@ impl Records {
         let Some((group, _)) = self.groups.get(&id) else { return };
         let group = change(*group);
         self.groups.insert(id, (group, self.now));
-        for needs in [Needs::End, Needs::Success] {
-            self.tell(Thing::Group(id), needs, group.outlook(needs));
-        }
+        self.tell(Thing::Group(id), |needs| group.satisfaction(needs));
+    }
+
+    /// The job that holds a unique key.
+    pub(super) fn holder(&self, key: &str) -> Option<JobId> {
+        self.locks.get(key).filter(|lock| self.is_ahead(lock.until)).map(|lock| lock.job)
     }
 
     /// An entry, unless its time is over.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crore_core::job::{Needs, Thing};
+use crore_core::job::Thing;
 use crore_core::machine::{Event, decide};
 use crore_core::{Job, JobId, Name, Span, State, Time};
 use crore_store::upkeep::{KEEP_GROUP, Lapses, Lead, Promoted, Pruned};
@@ -96,7 +96,7 @@ impl Records {
         self.locks.retain(|_, lock| !goes(lock.until.is_some_and(|until| until <= now)));
         self.entries.retain(|_, entry| !goes(entry.expires_at.is_some_and(|end| end <= now)));
         self.groups.retain(|id, (group, changed_at)| {
-            let is_over = group.satisfies(Needs::End) && changed_at.after(KEEP_GROUP) <= now;
+            let is_over = group.has_ended() && changed_at.after(KEEP_GROUP) <= now;
             !goes(is_over && self.waits.iter().all(|wait| wait.on != Thing::Group(*id)))
         });
         n - left

@@ -2,6 +2,8 @@
 //! durable as it gets, and an answer is committed when it is made.
 #![expect(clippy::disallowed_methods, reason = "this is a store, and its sync is to do nothing")]
 
+use std::sync::Arc;
+
 use crore_core::group::Group;
 use crore_core::job::DEFAULT_LEASE;
 use crore_core::{Batch, GroupId, Job, JobId, Name, Span, State, Time};
@@ -35,6 +37,10 @@ impl Jobs for Plain {
 
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
         self.answer(|records| which.iter().map(|which| records.find(which)).collect())
+    }
+
+    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+        self.answer(|records| keys.iter().map(|key| records.holder(key)).collect())
     }
 }
 

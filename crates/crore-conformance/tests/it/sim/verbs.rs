@@ -1,5 +1,7 @@
 //! The journal's verbs: made on the memory store, and answered when they are durable.
 
+use std::sync::Arc;
+
 use crore_core::group::Group;
 use crore_core::{Batch, GroupId, Job, JobId, Name, Span, Time};
 use crore_store::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
@@ -60,6 +62,11 @@ impl Jobs for Journaled {
         let jobs = now(self.memory.get(which));
         let shown = |job: Option<Job>| job.map(|job| self.shown(job));
         Box::pin(std::future::ready(jobs.map(|jobs| jobs.into_iter().map(shown).collect())))
+    }
+
+    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+        self.set_time();
+        Box::pin(std::future::ready(now(self.memory.holders(keys))))
     }
 }
 

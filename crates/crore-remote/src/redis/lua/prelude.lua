@@ -114,12 +114,6 @@ local function leave(job)
   end
 end
 
-local function pending(job)
-  if job.waits > 0 or has(job.broken) then return 'waiting' end
-  if job.due > NOW then return 'scheduled' end
-  return 'ready'
-end
-
 -- Locks of unique keys and client ids: `job:<id>:<until>`, or `held:<home>:<since>:<token>` for a push
 -- that is under way. A lock whose time is over is none.
 local LOCKS = T .. ':locks'

@@ -1,5 +1,11 @@
 -- The verbs that write to a slot: commits, messages from other slots, and the steps around them.
+--
+-- `release`, `snap`, `take`, `tally` and the seal change a record as `crore-core` does. They stand here because
+-- each has to be atomic with the guard or the message that brings it, and reads what the slot holds at that
+-- instant. What follows from a state or a count they look up in tables that `crore-core` writes.
 local DIRTY = {}
+
+local function pending(job) return PENDING[job.waits > 0 or has(job.broken)][job.due > NOW] end
 
 -- Leaves a message for another slot. It is numbered by the slot's clock, and the receiver takes only
 -- what is newer than the last that it took, so it is taken once however often it is sent.
@@ -45,12 +51,12 @@ local function snap(id)
   call('HSET', job.key, 'waits', math.max(job.waits - 1, 0), 'broken', '1', 'revision', num(job.revision + 1))
 end
 
--- Those that wait for a thing: `<needs>:<job>:<nth>`. `judge` says what becomes of each need.
-local function tell(thing, judge)
+-- Those that wait for a thing: `<needs>:<job>:<nth>`. `verdicts` says what becomes of each need.
+local function tell(thing, verdicts)
   local name = key('d', thing)
   for _, member in ipairs(call('SMEMBERS', name)) do
     local needs, dependant = string.match(member, '^(%a+):(%d+):')
-    local verb = judge(needs)
+    local verb = verdicts[needs]
     if verb then
       call('SREM', name, member)
       local id = tonumber(dependant)
@@ -59,12 +65,6 @@ local function tell(thing, judge)
   end
 end
 
-local JUDGE = {
-  succeeded = function() return 'release' end,
-  failed = function(needs) return needs == 'end' and 'release' or nil end,
-  gone = function(needs) return needs == 'end' and 'release' or 'snap' end,
-}
-
 local function group(id)
   local row = call('HMGET', key('g', num(id)), 'size', 'ran', 'succeeded', 'sealed', 'revision', 'lost')
   if not row[1] then return nil end
@@ -72,28 +72,20 @@ local function group(id)
     sealed = row[4] == '1', revision = tonumber(row[5]), lost = row[6] == '1' }
 end
 
-local function group_has(g, needs)
-  if not g.sealed then return false end
-  if needs == 'end' then return g.ran >= g.size end
-  return g.succeeded >= g.size and not g.lost
+local function group_verdicts(g)
+  if not g then return GROUP_VERDICTS.none end
+  local function digit(is) return is and '1' or '0' end
+  return GROUP_VERDICTS[digit(g.sealed) .. digit(g.lost) .. digit(g.ran >= g.size) .. digit(g.succeeded >= g.size)]
 end
 
-local function group_verdict(g, needs)
-  if g.lost and needs == 'success' then return 'snap' end
-  return group_has(g, needs) and 'release' or nil
+local function group_row(g)
+  return g and { g.size, g.ran, g.succeeded, g.sealed and 1 or 0, g.revision, g.lost and 1 or 0 }
 end
 
 local function write_group(id, g)
   call('HSET', key('g', num(id)), 'size', num(g.size), 'ran', num(g.ran), 'succeeded', num(g.succeeded),
     'sealed', g.sealed and '1' or '0', 'lost', g.lost and '1' or '0', 'revision', num(g.revision))
-  tell('g' .. num(id), function(needs) return group_verdict(g, needs) end)
-end
-
-local function job_verdict(job, needs)
-  if not job or job.state == 'cancelled' then return needs == 'end' and 'release' or 'snap' end
-  if job.state == 'done' then return 'release' end
-  if job.state == 'dead' and needs == 'end' then return 'release' end
-  return nil
+  tell('g' .. num(id), group_verdicts(g))
 end
 
 -- Sets the fields of a job that is not there yet.
@@ -169,8 +161,6 @@ local function give_up_client(job)
   end
 end
 
-local ENDED = { done = true, dead = true, cancelled = true }
-
 -- What a job's record becomes; the caller has checked the guard.
 local function take(job, c)
   leave(job)
@@ -237,7 +227,7 @@ local function consequences(job, c)
     at(shard_of(id), { op = 'tally', id = id, size = c.tally[1], ran = c.tally[2], succeeded = c.tally[3],
       lost = c.tally[4] == 1 })
   end
-  if c.settle then tell('j' .. num(job.id), JUDGE[c.settle]) end
+  if c.settle then tell('j' .. num(job.id), c.settle) end
   if not c.next then call('DEL', key('d', 'j' .. num(job.id))) end
 end
 
@@ -319,16 +309,10 @@ local function commit(c)
   return { 'yes', answers, permits }
 end
 
--- What a thing that a new job refers to is like.
+-- What a new job's plan needs to know of a thing: a job's state, or a group's counts; false if it is not there.
 local function fact(thing)
-  if string.sub(thing, 1, 1) == 'g' then
-    local g = group(tonumber(string.sub(thing, 2)))
-    if not g then return 'none' end
-    if g.lost then return group_has(g, 'end') and 'lost-ended' or 'lost' end
-    return (group_has(g, 'success') and 'succeeded') or (group_has(g, 'end') and 'ended')
-      or 'open'
-  end
-  return call('HGET', key('j', string.sub(thing, 2)), 'state') or 'none'
+  if string.sub(thing, 1, 1) == 'g' then return group_row(group(tonumber(string.sub(thing, 2)))) or false end
+  return call('HGET', key('j', string.sub(thing, 2)), 'state')
 end
 
 -- Holds locks for a push that spans slots, gives out ids, and says how things stand.
@@ -370,10 +354,10 @@ local OPS = {
   edge = function(e)
     local id, verdict = tonumber(string.sub(e.on, 2)), nil
     if string.sub(e.on, 1, 1) == 'g' then
-      local g = group(id)
-      verdict = (not g and 'snap') or group_verdict(g, e.needs)
+      verdict = group_verdicts(group(id))[e.needs]
     else
-      verdict = job_verdict(load(id), e.needs)
+      local job = load(id)
+      verdict = JOB_VERDICTS[job and job.state or 'gone'][e.needs]
     end
     if verdict then
       at(shard_of(e.job), { op = verdict, id = e.job, quiet = e.quiet })
@@ -424,10 +408,7 @@ local OPS = {
     for i, token in ipairs(a.tokens) do answers[i] = call('HEXISTS', T .. ':permits', token) end
     return answers
   end,
-  read_group = function(r)
-    local g = group(r.id)
-    return g and { g.size, g.ran, g.succeeded, g.sealed and 1 or 0, g.revision, g.lost and 1 or 0 }
-  end,
+  read_group = function(r) return group_row(group(r.id)) end,
   entries = function(e)
     local from = e.after and '(' .. e.after or '-'
     local rows = {}

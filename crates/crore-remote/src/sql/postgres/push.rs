@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crore_core::group::{Group, Outlook, Tally};
+use crore_core::dependency::{self, Satisfaction};
+use crore_core::group::{Group, Tally};
 use crore_core::job::{Dependency, Needs, Thing};
 use crore_core::push::{After, AfterRef, GroupRef};
-use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Spec, State, Time};
+use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Spec, Time};
 use crore_store::Committed;
 use crore_store::jobs::{Pushed, Pushes};
 use sqlx::PgConnection;
@@ -159,7 +160,7 @@ impl Work {
                     Thing::Job(earlier.ok_or(Pushed::BrokenBy(nth))?)
                 }
             };
-            if self.stands(on, *needs) == Stands::Broken {
+            if self.satisfaction(on, *needs) == Satisfaction::Broken {
                 return Err(Pushed::Broken(on));
             }
             spec.after.push(Dependency { on, needs: *needs });
@@ -167,24 +168,13 @@ impl Work {
         Ok(spec)
     }
 
-    /// Whether what a job is to wait for has come true, can still, or cannot any more.
-    fn stands(&self, on: Thing, needs: Needs) -> Stands {
+    /// Whether the thing that a new job waits for satisfies its need.
+    fn satisfaction(&self, on: Thing, needs: Needs) -> Satisfaction {
         match on {
-            Thing::Group(id) => match self.groups.get(&id) {
-                None => Stands::Broken,
-                Some(slot) => match slot.group.outlook(needs) {
-                    Outlook::True => Stands::True,
-                    Outlook::Open => Stands::Open,
-                    Outlook::Never => Stands::Broken,
-                },
-            },
-            Thing::Job(id) => match (self.job(id).map(|job| job.live.state), needs) {
-                (None, _) | (Some(State::Cancelled), Needs::Success) => Stands::Broken,
-                (Some(State::Done), _) | (Some(State::Dead | State::Cancelled), Needs::End) => {
-                    Stands::True
-                }
-                (Some(_), _) => Stands::Open,
-            },
+            Thing::Group(id) => {
+                dependency::of_group(self.groups.get(&id).map(|slot| &slot.group), needs)
+            }
+            Thing::Job(id) => dependency::of_job(self.job(id).map(|job| job.live.state), needs),
         }
     }
 
@@ -193,7 +183,7 @@ impl Work {
         self.keys.take(id, &spec, due);
         let mut waits = 0;
         for (place, Dependency { on, needs }) in (0..).zip(spec.after.iter().copied()) {
-            if self.stands(on, needs) == Stands::Open {
+            if self.satisfaction(on, needs) == Satisfaction::Open {
                 let (Thing::Job(JobId(thing)) | Thing::Group(GroupId(thing))) = on;
                 let dep = Dep { job: id, place, needs, stored: false };
                 self.deps.entry(thing).or_default().push(dep);
@@ -207,15 +197,4 @@ impl Work {
         self.jobs.insert(id, Slot { job: Some(job), write: Write::New });
         Ok(id)
     }
-}
-
-/// How a thing stands that a job is to wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stands {
-    /// What was needed of it has come true.
-    True,
-    /// It still can.
-    Open,
-    /// It cannot any more.
-    Broken,
 }

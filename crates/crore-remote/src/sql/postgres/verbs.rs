@@ -1,6 +1,7 @@
 //! The seam: each verb is tried until it does not lose a race.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crore_core::group::Group;
 use crore_core::{Batch, GroupId, Job, JobId, Name};
@@ -11,7 +12,7 @@ use sqlx::Row;
 
 use super::Postgres;
 use super::error::{Fault, retried};
-use super::keys::client_key;
+use super::keys::{client_key, unique_key};
 use super::row::{self, columns, int, unsigned};
 
 impl Jobs for Postgres {
@@ -33,6 +34,10 @@ impl Jobs for Postgres {
 
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
         Box::pin(async move { retried(|| self.get_once(&which)).await })
+    }
+
+    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+        Box::pin(async move { retried(|| self.holders_once(&keys)).await })
     }
 }
 
@@ -67,6 +72,23 @@ impl Postgres {
             jobs.insert(job.id, job);
         }
         Ok(ids.iter().map(|id| jobs.get(id.as_ref()?).cloned()).collect())
+    }
+
+    async fn holders_once(&self, keys: &[Arc<str>]) -> Result<Vec<Option<JobId>>, Fault> {
+        let keys: Vec<Vec<u8>> = keys.iter().map(|key| unique_key(key)).collect();
+        let rows = sqlx::query(
+            "select key, job from keys where key = any($1) and job > 0 and (until is null or until > \
+             coalesce($2::bigint, floor(extract(epoch from clock_timestamp()) * 1000)::bigint))",
+        )
+        .bind(&keys)
+        .bind(self.now())
+        .fetch_all(&self.pool)
+        .await?;
+        let mut found: BTreeMap<Vec<u8>, JobId> = BTreeMap::new();
+        for row in rows {
+            found.insert(row.try_get("key")?, JobId(unsigned("a job", row.try_get("job")?)?));
+        }
+        Ok(keys.iter().map(|key| found.get(key).copied()).collect())
     }
 
     /// The numbers of the jobs that are meant; callers' own ids are looked up in one statement.

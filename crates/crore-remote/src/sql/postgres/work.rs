@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crore_core::group::{Group, Outlook, Tally};
+use crore_core::group::{Group, Tally};
 use crore_core::job::Needs;
 use crore_core::machine::Settled;
-use crore_core::{GroupId, Job, JobId, Revision, Time};
+use crore_core::{GroupId, Job, JobId, Revision, Satisfaction, Time};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
@@ -198,63 +198,37 @@ impl Work {
 
     /// Tells those that wait for a job what became of it.
     pub(super) fn settle(&mut self, id: JobId, settled: Settled) {
-        let now = self.now;
-        self.settle_where(id.0, |needs, job| match (settled, needs) {
-            (Settled::Succeeded, _) | (Settled::Failed | Settled::Gone, Needs::End) => {
-                job.live.release(now);
-                true
-            }
-            (Settled::Failed, Needs::Success) => false,
-            (Settled::Gone, Needs::Success) => {
-                job.live.snap();
-                true
-            }
-        });
+        self.settle_dependencies(id.0, |needs| settled.satisfaction(needs));
     }
 
     /// Counts for a group, and tells those that wait for it.
     pub(super) fn tally(&mut self, id: GroupId, tally: Tally) {
-        if let Some(slot) = self.groups.get_mut(&id) {
-            slot.group = slot.group.tallied(tally);
-            slot.changed = true;
-        }
-        self.settle_group(id);
+        self.change_group(id, |group| Some(group.tallied(tally)));
     }
 
     /// Seals a group; says whether it was there and open.
     pub(super) fn seal(&mut self, id: GroupId) -> bool {
-        let Some(slot) = self.groups.get_mut(&id).filter(|slot| !slot.group.sealed) else {
-            return false;
-        };
-        slot.group.sealed = true;
-        slot.group.revision = slot.group.revision.next();
-        slot.changed = true;
-        self.settle_group(id);
+        self.change_group(id, Group::seal)
+    }
+
+    /// Changes a group and tells those that wait for it; says whether it was there and changed.
+    fn change_group(&mut self, id: GroupId, change: impl FnOnce(Group) -> Option<Group>) -> bool {
+        let Some(slot) = self.groups.get_mut(&id) else { return false };
+        let Some(group) = change(slot.group) else { return false };
+        (slot.group, slot.changed) = (group, true);
+        self.settle_dependencies(id.0, |needs| group.satisfaction(needs));
         true
     }
 
-    fn settle_group(&mut self, id: GroupId) {
-        let Some(group) = self.groups.get(&id).map(|slot| slot.group) else { return };
+    /// Tells the jobs that wait for a thing how it satisfies their needs; open ones go on waiting.
+    fn settle_dependencies(&mut self, thing: u64, satisfaction: impl Fn(Needs) -> Satisfaction) {
         let now = self.now;
-        self.settle_where(id.0, |needs, job| {
-            let outlook = group.outlook(needs);
-            match outlook {
-                Outlook::True => job.live.release(now),
-                Outlook::Never => job.live.snap(),
-                Outlook::Open => {}
-            }
-            outlook != Outlook::Open
-        });
-    }
-
-    /// Settles the dependencies on a thing for which `tell` says so, after it has told the job.
-    fn settle_where(&mut self, thing: u64, mut tell: impl FnMut(Needs, &mut Job) -> bool) {
         let Some(deps) = self.deps.remove(&thing) else { return };
         let mut left = Vec::new();
         for dep in deps {
             let Some(slot) = self.jobs.get_mut(&dep.job) else { continue };
             let Some(job) = slot.job.as_mut() else { continue };
-            if !tell(dep.needs, job) {
+            if !job.live.settle(satisfaction(dep.needs), now) {
                 left.push(dep);
                 continue;
             }

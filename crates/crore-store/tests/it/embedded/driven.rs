@@ -123,6 +123,10 @@ impl Jobs for Driven {
     fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
         self.drive(|store| store.get(which))
     }
+
+    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+        self.drive(|store| store.holders(keys))
+    }
 }
 
 impl Upkeep for Driven {

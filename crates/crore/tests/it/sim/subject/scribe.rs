@@ -201,6 +201,10 @@ impl Jobs for Scribe {
             Ok(jobs)
         })
     }
+
+    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+        self.counted(self.store.holders(keys))
+    }
 }
 
 impl Upkeep for Scribe {
