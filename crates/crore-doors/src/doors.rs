@@ -8,24 +8,24 @@ use crore::Engine;
 use crore::watch::Watch as _;
 use crore_core::{Handler, Invalid, Job, Span};
 use crore_outbound::{self as outbound, Outbound};
-use crore_wire::grpc::v1;
 use crore_wire::words::{Period, Size};
-use futures_util::{Stream, StreamExt};
+use crore_wire::worker::Session;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
-use tonic::Status;
 
 use crate::access::{self, Access};
 use crate::around::around;
 use crate::audit::Audit;
-use crate::grpc::{self, Sessions};
+use crate::grpc;
 use crate::jobber;
 use crate::jobworkerp;
 use crate::lightjq::{self, push};
 use crate::listen::Served;
+use crate::local::LocalSession;
 use crate::metrics::{self, Metrics};
 use crate::sight::Sight;
 use crate::telemetry;
+use crate::worker_session::Registry;
 
 /// How the doors are set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +87,7 @@ struct Shared {
     audit: Audit,
     keys: crate::http::Keys,
     push_workers: push::Handle,
-    sessions: Sessions,
+    sessions: Registry,
     sight: Arc<Sight>,
     handlers: OnceLock<Checks>,
 }
@@ -118,7 +118,7 @@ impl Doors {
         let is_closing = watch::Sender::new(false);
         let outbound = Outbound::new(options.outbound.clone());
         let workers = options.lightjq.workers.clone();
-        let sessions = Sessions::default();
+        let sessions = Registry::default();
         let sight = Arc::new(Sight::new(sessions.clone()));
         let push_workers = push::Handle::seen(engine.clone(), outbound, workers, sight.clone());
         let access = Access::new(engine.clone(), options.access.clone());
@@ -153,8 +153,8 @@ impl Doors {
         push::Service::new(&self.0.push_workers)
     }
 
-    /// Workers with a stream.
-    pub(crate) fn sessions(&self) -> &Sessions {
+    /// Connected workers.
+    pub(crate) fn sessions(&self) -> &Registry {
         &self.0.sessions
     }
 
@@ -169,13 +169,10 @@ impl Doors {
         Served::counted(self.router(), self.metrics().clone(), origins)
     }
 
-    /// The stream of a worker in this very process, that of the runners, as its answers to what that says. Nobody else
-    /// can reach it, so there is no token to show.
-    pub fn work<S>(&self, says: S) -> impl Stream<Item = Result<v1::ServerSays, Status>> + use<S>
-    where
-        S: Stream<Item = v1::WorkerSays> + Unpin,
-    {
-        grpc::Session::new(self.clone(), says.map(Ok))
+    /// The session of a worker in this process, such as the host of its runners. No other process can reach it, so there
+    /// is no token to show. It is polled for as long as it lives: jobs may wait for it otherwise.
+    pub fn work(&self) -> impl Session + use<> {
+        LocalSession::new(self.clone())
     }
 
     /// From now on spans are made of what happens to jobs, for whoever sends them on; `None`: they are made already.

@@ -28,12 +28,14 @@ mod journal;
 mod lakh;
 pub mod lightjq;
 pub mod listen;
+mod local;
 pub mod metrics;
 mod scope;
 mod sight;
 pub mod status;
 pub mod telemetry;
 pub mod tls;
+mod worker_session;
 
 pub use crore_wire::Secret;
 pub use doors::{Doors, Options};

@@ -6,20 +6,20 @@ use crore::watch::{Changed, Pushed, Watch};
 use crore_core::{Job, Time};
 use http::HeaderMap;
 
-use crate::grpc::Sessions;
 use crate::metrics::Metrics;
 use crate::telemetry::{self, Options, Spans, Tracer};
+use crate::worker_session::Registry;
 
 /// Sees what happens to jobs.
 #[derive(Debug, Default)]
 pub(crate) struct Sight {
     metrics: Metrics,
-    sessions: Sessions,
+    sessions: Registry,
     tracer: OnceLock<Tracer>,
 }
 
 impl Sight {
-    pub(crate) fn new(sessions: Sessions) -> Self {
+    pub(crate) fn new(sessions: Registry) -> Self {
         Self { sessions, ..Self::default() }
     }
 
