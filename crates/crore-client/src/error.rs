@@ -1,6 +1,7 @@
 //! What can go wrong.
 
 use crore_wire::grpc::{RpcStatus, v1};
+use crore_wire::worker::SessionEnd;
 use prost::Message;
 
 /// Why a call was not answered as one would wish.
@@ -66,6 +67,18 @@ impl From<tonic::Status> for Error {
                 message: status.message().to_owned(),
             }),
         }
+    }
+}
+
+impl From<SessionEnd> for Error {
+    fn from(end: SessionEnd) -> Self {
+        let SessionEnd { code, field, message, is_transient } = end;
+        if is_transient {
+            return Self::Unavailable(message);
+        }
+        // A code that the server has no word for has the name of its status in gRPC.
+        let code = code.map_or("Aborted", |code| code.as_str()).to_owned();
+        Self::Refused(Problem { code, field, message })
     }
 }
 

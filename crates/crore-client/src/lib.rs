@@ -47,8 +47,10 @@ mod pusher;
 mod worker;
 
 pub use client::{Builder, Client};
-pub use crore_core::JobId;
+pub use crore_core::machine::Again;
+pub use crore_core::{Encoding, JobId, Payload};
 pub use crore_wire::grpc::v1;
+pub use crore_wire::worker::{Delivered, Handled, HandlerRevision};
 pub use error::{Error, Problem};
 pub use job::Job;
-pub use worker::{Delivery, Outcome, Reply, Says, Stop, Way, Worker};
+pub use worker::{Delivery, Outcome, Reply, Stop, Way, Worker};

@@ -8,17 +8,17 @@ use crore_api::metrics::{self, Metrics};
 use crore_api::middleware::from_fn;
 use crore_api::{Api, Setup, telemetry};
 use crore_outbound::{self as outbound, Outbound};
-use crore_wire::grpc::v1;
-use futures_util::{Stream, StreamExt};
+use crore_wire::worker::Session;
 use serde::{Deserialize, Serialize};
-use tonic::Status;
 
-use crate::grpc::{self, Sessions};
+use crate::grpc;
 use crate::http;
 use crate::jobber;
 use crate::jobworkerp;
 use crate::lightjq::{self, push};
 use crate::listen::Served;
+use crate::local::LocalSession;
+use crate::worker_session::Registry;
 
 /// Settings of the doors.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ struct Shared {
     api: Api,
     options: Options,
     push_workers: push::Handle,
-    sessions: Sessions,
+    sessions: Registry,
 }
 
 impl Doors {
@@ -61,7 +61,7 @@ impl Doors {
 
     /// Doors to an engine; changes made through them are written to the audit log.
     pub fn audited(engine: Engine, options: Options, audit: Audit) -> Self {
-        let sessions = Sessions::default();
+        let sessions = Registry::default();
         let api = Api::new(Setup {
             engine: engine.clone(),
             options: options.api.clone(),
@@ -102,8 +102,8 @@ impl Doors {
         push::Service::new(&self.0.push_workers)
     }
 
-    /// Workers with a stream.
-    pub(crate) fn sessions(&self) -> &Sessions {
+    /// Connected workers.
+    pub(crate) fn sessions(&self) -> &Registry {
         &self.0.sessions
     }
 
@@ -118,13 +118,10 @@ impl Doors {
         Served::counted(self.router(), self.metrics().clone(), origins)
     }
 
-    /// The stream of a worker in this very process, that of the runners, as its answers to what that says. Nobody else
-    /// can reach it, so there is no token to show.
-    pub fn work<S>(&self, says: S) -> impl Stream<Item = Result<v1::ServerSays, Status>> + use<S>
-    where
-        S: Stream<Item = v1::WorkerSays> + Unpin,
-    {
-        grpc::Session::new(self.clone(), says.map(Ok))
+    /// The session of a worker in this process, such as the host of its runners. No other process can reach it, so there
+    /// is no token to show. It is polled for as long as it lives: jobs may wait for it otherwise.
+    pub fn work(&self) -> impl Session + use<> {
+        LocalSession::new(self.clone())
     }
 
     /// Begins to make spans of what happens to jobs; `None`: they are made already.

@@ -22,8 +22,10 @@ pub mod jobworkerp;
 mod lakh;
 pub mod lightjq;
 pub mod listen;
+mod local;
 mod openapi;
 pub mod tls;
+mod worker_session;
 
 pub use doors::{Doors, Options};
 pub use guard::{Host, Origin};

@@ -4,6 +4,7 @@
 //! taken out of its path, and what a browser would mend is refused.
 
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use crore_core::{Code, Invalid};
 use http::uri::{PathAndQuery, Uri};
@@ -11,14 +12,25 @@ use http::uri::{PathAndQuery, Uri};
 use crate::target::Target;
 
 /// Whom to call, under which path, and with which query. What is shown of it leaves the query out,
-/// where people put their keys.
+/// where people put their keys. Clones share the text, and the [`Uri`] that is made from it once.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Url {
+pub struct Url(Arc<Parts>);
+
+struct Parts {
     target: Target,
     /// Begins with `/`, and has no `.` and `..` in it.
     path: String,
     query: Option<String>,
+    uri: OnceLock<Uri>,
 }
+
+impl PartialEq for Parts {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.target, &self.path, &self.query) == (&other.target, &other.path, &other.query)
+    }
+}
+
+impl Eq for Parts {}
 
 impl Url {
     /// Takes a URL apart; `field` is what an error is about.
@@ -29,14 +41,15 @@ impl Url {
         let end = rest.find(['/', '?']).map_or(text.len(), |at| after + at);
         let (origin, rest) = text.split_at_checked(end).unwrap_or((text, ""));
         let target = Target::parse(field, origin)?;
-        Self { target, path: "/".to_owned(), query: None }.with_rest(field, rest)
+        Self::with_rest(target, field, rest)
     }
 
     /// Where a reference leads that stands at this URL: `next`, `/from/the/start`, `?a=b`, or another
     /// URL. The last part of a path that has no `/` at its end is left, as in browsers.
     pub fn join(&self, field: &str, reference: &str) -> Result<Self, Invalid> {
         check(field, reference)?;
-        let scheme = if self.target.tls { "https" } else { "http" };
+        let scheme = if self.is_tls() { "https" } else { "http" };
+        let with_rest = |rest: &str| Self::with_rest(self.0.target.clone(), field, rest);
         if reference.starts_with("//") {
             return Self::parse(field, &format!("{scheme}:{reference}"));
         }
@@ -47,21 +60,25 @@ impl Url {
             return Ok(self.clone());
         }
         if reference.starts_with('/') {
-            return self.clone().with_rest(field, reference);
+            return with_rest(reference);
         }
         if reference.starts_with('?') {
-            return self.clone().with_rest(field, &format!("{}{reference}", self.path));
+            return with_rest(&format!("{}{reference}", self.path()));
         }
-        let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        self.clone().with_rest(field, &format!("{folder}/{reference}"))
+        let folder = self.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+        with_rest(&format!("{folder}/{reference}"))
     }
 
-    fn with_rest(self, field: &str, rest: &str) -> Result<Self, Invalid> {
+    fn of(target: Target, path: String, query: Option<String>) -> Self {
+        Self(Arc::new(Parts { target, path, query, uri: OnceLock::new() }))
+    }
+
+    fn with_rest(target: Target, field: &str, rest: &str) -> Result<Self, Invalid> {
         let (path, query) = match rest.split_once('?') {
             Some((path, query)) => (path, Some(query.to_owned())),
             None => (rest, None),
         };
-        let url = Self { target: self.target, path: without_steps(path), query };
+        let url = Self::of(target, without_steps(path), query);
         match url.path_and_query() {
             Ok(_) => Ok(url),
             Err(_) => Err(wrong(field, "has a path or a query that cannot be sent")),
@@ -70,37 +87,39 @@ impl Url {
 
     /// With one more pair in its query, whatever is in it.
     pub fn add(&mut self, name: &str, value: &str) {
-        let query = self.query.take().unwrap_or_default();
-        let mut pairs = form_urlencoded::Serializer::for_suffix(query, 0);
-        self.query = Some(pairs.append_pair(name, value).finish());
+        let Parts { target, path, query, .. } = &*self.0;
+        let mut pairs =
+            form_urlencoded::Serializer::for_suffix(query.clone().unwrap_or_default(), 0);
+        let query = pairs.append_pair(name, value).finish();
+        *self = Self::of(target.clone(), path.clone(), Some(query));
     }
 
     /// Whether it is called by TLS.
-    pub const fn is_tls(&self) -> bool {
-        self.target.tls
+    pub fn is_tls(&self) -> bool {
+        self.0.target.tls
     }
 
     /// The host, in lower case, as it was written otherwise.
     pub fn host(&self) -> String {
-        self.target.host.to_ascii_lowercase()
+        self.0.target.host.to_ascii_lowercase()
     }
 
     /// The port, also where it goes without saying.
-    pub const fn port(&self) -> u16 {
-        self.target.port
+    pub fn port(&self) -> u16 {
+        self.0.target.port
     }
 
     /// The path, from its `/`.
     pub fn path(&self) -> &str {
-        &self.path
+        &self.0.path
     }
 
     /// Scheme, host and port alone.
     pub fn origin(&self) -> String {
-        let (scheme, usual) = if self.target.tls { ("https", 443) } else { ("http", 80) };
+        let (scheme, usual) = if self.is_tls() { ("https", 443) } else { ("http", 80) };
         let host = self.host();
         let host = if host.contains(':') { format!("[{host}]") } else { host };
-        match self.target.port {
+        match self.port() {
             port if port == usual => format!("{scheme}://{host}"),
             port => format!("{scheme}://{host}:{port}"),
         }
@@ -113,6 +132,14 @@ impl Url {
 
     /// What is sent.
     pub fn to_uri(&self) -> Result<Uri, Invalid> {
+        if let Some(uri) = self.0.uri.get() {
+            return Ok(uri.clone());
+        }
+        let uri = self.make_uri()?;
+        Ok(self.0.uri.get_or_init(|| uri).clone())
+    }
+
+    fn make_uri(&self) -> Result<Uri, Invalid> {
         let cannot = || wrong("url", "cannot be sent");
         let path = self.path_and_query().map_err(|_| cannot())?;
         let mut parts = self.origin().parse::<Uri>().map_err(|_| cannot())?.into_parts();
@@ -121,16 +148,16 @@ impl Url {
     }
 
     fn path_and_query(&self) -> Result<PathAndQuery, http::uri::InvalidUri> {
-        match &self.query {
-            Some(query) => format!("{}?{query}", self.path).parse(),
-            None => self.path.parse(),
+        match &self.0.query {
+            Some(query) => format!("{}?{query}", self.path()).parse(),
+            None => self.path().parse(),
         }
     }
 }
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.origin(), self.path)
+        write!(f, "{}{}", self.origin(), self.path())
     }
 }
 

@@ -53,14 +53,14 @@ impl Maker for Greetings {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runners = Runners::new().with(Greetings);
-    let settings = r#"{ "word": "Hello" }"#;
-    let recipe = Recipe { revision: 1, runner: "greeting", settings, pool: None };
+    let settings = serde_json::json!({ "word": "Hello" });
+    let recipe = Recipe { revision: 1, runner: "greeting", settings: &settings, pool: None };
     let task = Task {
         job: JobId(1),
         delivery: Delivery(1),
         kind: Name::new("kind", "greet")?,
         attempt: 1,
-        payload: Payload::new(Encoding::Text, *b"world"),
+        payload: Payload::new(Encoding::Text, *b"world").into(),
         timeout: None,
         trace: None,
     };

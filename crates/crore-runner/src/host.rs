@@ -9,18 +9,16 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crore_client::{Delivery, Error, Outcome, Way, Worker};
+use crore_client::{Delivered, Delivery, Error, Handled, Outcome, Way, Worker};
 use crore_core::handler::joined;
-use crore_core::machine::Again;
-use crore_core::{Name, Payload, Span};
-use crore_wire::grpc::v1;
+use crore_core::{Name, Payload};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, Said};
 use crate::run::Recipe;
-use crate::runner::{Class, Failure, Output, Task};
+use crate::runner::{Class, Failure, Item, Output, Task};
 use crate::runners::Runners;
 
 /// A host about to run.
@@ -127,43 +125,44 @@ async fn run(runners: Arc<Runners>, delivery: Delivery, parallel: u32) -> Outcom
 /// Runs a job as its handler says.
 async fn run_as(
     runners: &Runners,
-    handler: &v1::Handled,
-    job: &v1::Delivered,
+    Handled { handler, pooled }: &Handled,
+    job: &Delivered,
     parallel: u32,
     context: &Context,
 ) -> Result<Output, Failure> {
-    let size = NonZeroUsize::new(parallel as usize).filter(|_| handler.pooled);
+    let settings = handler
+        .settings()
+        .map_err(|error| Failure::fatal(format!("the settings are no JSON: {error}")))?;
     let recipe = Recipe {
-        revision: handler.revision,
-        runner: &handler.runner,
-        settings: &handler.settings,
-        pool: size,
+        revision: handler.revision(),
+        runner: handler.runner(),
+        settings,
+        pool: NonZeroUsize::new(parallel as usize).filter(|_| *pooled),
     };
-    runners.run(recipe, &task(job)?, context).await
+    runners.run(recipe, &task(job), context).await
 }
 
-fn task(job: &v1::Delivered) -> Result<Task, Failure> {
-    let encoding = v1::Encoding::read(job.encoding)?;
-    Ok(Task {
-        job: crore_core::JobId(job.id),
-        delivery: crore_core::Delivery(job.delivery),
-        kind: Name::new("kind", &job.kind)?,
+fn task(job: &Delivered) -> Task {
+    Task {
+        job: job.id,
+        delivery: job.delivery,
+        kind: job.kind.clone(),
         attempt: job.attempt,
-        payload: Payload::new(encoding, job.payload.to_vec()),
-        timeout: (job.timeout_ms > 0).then(|| Span::from_millis(job.timeout_ms)),
-        trace: (!job.trace.is_empty()).then(|| job.trace.as_str().into()),
-    })
+        payload: Item { encoding: job.encoding, bytes: job.payload.clone() },
+        timeout: job.timeout,
+        trace: job.trace.as_deref().map(Into::into),
+    }
 }
 
 /// What a run gave: one item is the result as it is, and several are a list.
 fn given(output: &Output) -> Outcome {
     match &output.items[..] {
         [] => Outcome::done(),
-        [item] => Outcome::result(item.encoding.into(), item.bytes.clone()),
+        [item] => Outcome::result(item.encoding, &*item.bytes),
         items => {
             let items: Vec<&[u8]> = items.iter().map(|item| &*item.bytes).collect();
             let payload = joined(&items);
-            Outcome::result(payload.encoding.into(), payload.bytes.to_vec())
+            Outcome::result(payload.encoding, payload.bytes)
         }
     }
 }
@@ -179,14 +178,6 @@ fn stopped(delivery: &Delivery) -> Outcome {
 fn failed(failure: Failure) -> Outcome {
     let mut detail = failure.detail;
     detail.insert("class".to_owned(), failure.class.as_str().into());
-    Outcome::failure(v1::Failed {
-        error: failure.error,
-        detail: Some(Value::Object(detail).to_string().into()),
-        encoding: v1::Encoding::Json.into(),
-        after_ms: match failure.again {
-            Again::After(span) => Some(span.as_millis()),
-            Again::ByPolicy | Again::Never => None,
-        },
-        never: failure.again == Again::Never,
-    })
+    let detail = Payload::json(&Value::Object(detail).to_string());
+    Outcome::failure(failure.error, Some(detail), failure.again)
 }

@@ -21,8 +21,8 @@ pub struct Recipe<'a> {
     pub revision: u64,
     /// The sort of runner.
     pub runner: &'a str,
-    /// Its settings, in JSON; read when a runner is made.
-    pub settings: &'a str,
+    /// Its settings; read when a runner is made.
+    pub settings: &'a Value,
     /// How many runners its jobs share, if they are pooled; else each job has one of its own.
     pub pool: Option<NonZeroUsize>,
 }
@@ -62,15 +62,13 @@ impl Runners {
 /// Makes a runner, unless the run is to stop first.
 async fn make(
     maker: &Arc<dyn Maker>,
-    settings: &str,
+    settings: &Value,
     context: &Context,
 ) -> Result<Box<dyn Runner>, Failure> {
-    let settings: Value = serde_json::from_str(settings)
-        .map_err(|error| Failure::fatal(format!("the settings are no JSON: {error}")))?;
     tokio::select! {
         biased;
         () = context.stopped() => Err(Failure::stopped()),
-        made = caught(maker.name(), async { maker.make(&settings).await }) => made.unwrap_or_else(Err),
+        made = caught(maker.name(), async { maker.make(settings).await }) => made.unwrap_or_else(Err),
     }
 }
 

@@ -63,7 +63,7 @@ pub struct Task {
     /// How many deliveries count so far, this one among them.
     pub attempt: u32,
     /// What it is to be run with.
-    pub payload: Payload,
+    pub payload: Item,
     /// How long it may take; whoever gave it says when that is over, see [`Context::stopped`].
     pub timeout: Option<Span>,
     /// The trace that it belongs to, as W3C writes it.
@@ -84,13 +84,19 @@ pub struct Output {
     pub items: Vec<Item>,
 }
 
-/// One thing that came out of a run.
+/// Bytes and their encoding: what a run is given, or one thing that came out of it. Cloning shares the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// What the bytes are: text, JSON, or anything.
     pub encoding: Encoding,
     /// The bytes.
     pub bytes: Bytes,
+}
+
+impl From<Payload> for Item {
+    fn from(Payload { encoding, bytes }: Payload) -> Self {
+        Self { encoding, bytes: Bytes::from_owner(bytes) }
+    }
 }
 
 impl Output {

@@ -160,7 +160,7 @@ pub(crate) async fn within(doors: Doors, runners: Arc<Runners>, config: &Config)
     let server = doors.clone();
     let channels = config.runners.channels();
     tell(&channels, config);
-    let host = host(Way::straight(move |says| server.work(says)), runners, config, channels);
+    let host = host(Way::straight(move || server.work()), runners, config, channels);
     if let Err(error) = host.name("crore").run(doors.closing()).await {
         tracing::error!(%error, "the runners have ended");
     }

@@ -18,6 +18,7 @@ mod secret;
 mod strict;
 mod transcode;
 pub mod words;
+pub mod worker;
 
 pub use encoding::Format;
 pub use raw::Raw;

@@ -4,15 +4,16 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crore_core::JobId;
-use crore_wire::grpc::v1::{self, report};
+use crore_core::machine::{self, Again};
+use crore_core::{Encoding, JobId, Payload, Span};
+use crore_wire::worker::{Delivered, Note};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::running::Event;
-use crate::{Error, Job};
+use crate::{Error, Job, v1};
 
 /// A job that is being run. Cloning gives another handle to the same.
 #[derive(Debug, Clone)]
@@ -20,7 +21,7 @@ pub struct Delivery(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    job: v1::Delivered,
+    job: Delivered,
     deadline: Option<Instant>,
     cancel: CancellationToken,
     events: mpsc::UnboundedSender<Event>,
@@ -28,22 +29,21 @@ struct Inner {
 
 impl Delivery {
     pub(super) fn new(
-        job: v1::Delivered,
+        job: Delivered,
         cancel: CancellationToken,
         events: mpsc::UnboundedSender<Event>,
     ) -> Self {
-        let span = (job.timeout_ms > 0).then(|| Duration::from_millis(job.timeout_ms));
-        let deadline = span.and_then(|span| Instant::now().checked_add(span));
+        let deadline = job.timeout.and_then(|span| Instant::now().checked_add(span.into()));
         Self(Arc::new(Inner { job, deadline, cancel, events }))
     }
 
     /// Its id.
     pub fn id(&self) -> JobId {
-        JobId(self.0.job.id)
+        self.0.job.id
     }
 
     /// Everything that came with it.
-    pub fn job(&self) -> &v1::Delivered {
+    pub fn job(&self) -> &Delivered {
         &self.0.job
     }
 
@@ -83,71 +83,70 @@ impl Delivery {
     }
 
     fn note(&self, percent: Option<u32>, text: String) {
-        let v1::Delivered { id, delivery, .. } = self.0.job;
+        let held = self.0.job.held();
         // Nobody is there to read it when the worker is gone.
-        let _ = self.0.events.send(Event::Note(v1::Note { id, delivery, percent, text }));
+        let _ = self.0.events.send(Event::Note(Note { held, percent, text }));
     }
 }
 
 /// How a delivery went.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    pub(super) said: report::Outcome,
+    pub(super) said: machine::Outcome,
     pub(super) on_done: Vec<v1::NewJob>,
 }
 
 impl Outcome {
-    fn new(said: report::Outcome) -> Self {
+    const fn new(said: machine::Outcome) -> Self {
         Self { said, on_done: Vec::new() }
     }
 
     /// Well.
     pub fn done() -> Self {
-        Self::new(report::Outcome::Done(v1::Done::default()))
+        Self::new(machine::Outcome::Done { result: None })
     }
 
     /// Well, with a result.
-    pub fn result(encoding: v1::Encoding, bytes: impl Into<bytes::Bytes>) -> Self {
-        let (result, encoding) = (Some(bytes.into()), encoding.into());
-        Self::new(report::Outcome::Done(v1::Done { result, encoding }))
+    pub fn result(encoding: Encoding, bytes: impl Into<Arc<[u8]>>) -> Self {
+        let result = Some(Payload::new(encoding, bytes));
+        Self::new(machine::Outcome::Done { result })
     }
 
     /// Well, with a result in JSON.
     pub fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
-        Ok(Self::result(v1::Encoding::Json, serde_json::to_vec(value)?))
+        Ok(Self::result(Encoding::Json, serde_json::to_vec(value)?))
     }
 
     /// Badly: it is tried again as its policy says.
     pub fn failed(error: impl Display) -> Self {
-        let failed = v1::Failed { error: error.to_string(), ..v1::Failed::default() };
-        Self::new(report::Outcome::Failed(failed))
+        Self::failure(error, None, Again::ByPolicy)
     }
 
     /// Badly, and it is not tried again.
     pub fn dead(error: impl Display) -> Self {
-        let (error, never) = (error.to_string(), true);
-        Self::new(report::Outcome::Failed(v1::Failed { error, never, ..v1::Failed::default() }))
+        Self::failure(error, None, Again::Never)
     }
 
-    /// It went badly, and everything that can be said about that.
-    pub fn failure(failed: v1::Failed) -> Self {
-        Self::new(report::Outcome::Failed(failed))
+    /// Badly, with details for programs, and whether and when it is tried again.
+    pub fn failure(error: impl Display, detail: Option<Payload>, again: Again) -> Self {
+        let error = error.to_string().into();
+        Self::new(machine::Outcome::Failed { error, detail, again })
     }
 
     /// Not yet: it is to run again after this, at no cost in attempts.
     pub fn snooze(span: Duration) -> Self {
         let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
-        Self::new(report::Outcome::SnoozeMs(millis))
+        Self::new(machine::Outcome::Snooze(Span::from_millis(millis)))
     }
 
     /// It was given up, or stopped because it was asked to.
     pub fn cancelled() -> Self {
-        Self::new(report::Outcome::Cancelled(v1::Cancelled {}))
+        Self::new(machine::Outcome::Cancel)
     }
 
     /// It is handed back unfinished, at no cost in attempts.
     pub fn interrupted() -> Self {
-        Self::new(report::Outcome::Interrupted(v1::Interrupted {}))
+        Self::new(machine::Outcome::Interrupted)
     }
 
     /// Pushes a job in the same write, if this makes the job done.
@@ -181,12 +180,12 @@ impl Reply for Outcome {
 
 impl Reply for Vec<u8> {
     fn reply(self) -> Outcome {
-        Outcome::result(v1::Encoding::Bytes, self)
+        Outcome::result(Encoding::Bytes, self)
     }
 }
 
 impl Reply for serde_json::Value {
     fn reply(self) -> Outcome {
-        Outcome::result(v1::Encoding::Json, self.to_string())
+        Outcome::result(Encoding::Json, self.to_string().into_bytes())
     }
 }

@@ -1,6 +1,7 @@
 //! A worker: handlers by kind, and the stream that brings them jobs.
 
 mod delivery;
+mod message;
 mod running;
 mod session;
 mod way;
@@ -12,13 +13,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crore_wire::grpc::v1;
+use crore_wire::worker::Hello;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 
 pub use delivery::{Delivery, Outcome, Reply};
-pub use way::{Says, Way};
+pub use way::Way;
 
 use crate::Error;
 use crate::backoff::Backoff;
@@ -35,7 +36,7 @@ type Handler = Arc<dyn Fn(Delivery) -> Handling + Send + Sync>;
 #[must_use = "a worker does nothing until it is run"]
 pub struct Worker {
     way: Way,
-    hello: v1::Hello,
+    hello: Hello,
     handlers: HashMap<String, Handler>,
     /// What runs every kind.
     any: Option<Handler>,
@@ -66,7 +67,7 @@ impl Worker {
     pub fn new(way: impl Into<Way>) -> Self {
         let incarnation =
             format!("{:016x}{:016x}", getrandom::u64().unwrap_or_default(), std::process::id());
-        let hello = v1::Hello { slots: 1, incarnation, ..v1::Hello::default() };
+        let hello = Hello { slots: 1, incarnation, ..Hello::default() };
         let (way, stop) = (way.into(), Stop::default());
         let times = Times { grace: GRACE, ending: Duration::ZERO };
         Self { way, hello, handlers: HashMap::new(), any: None, times, stop }
@@ -147,7 +148,7 @@ impl Worker {
     }
 
     /// Runs every job of its queues whose kind has a handler on the server of one of these runners, whichever these are
-    /// at the time; what the handler says comes [with the job](v1::Delivered::handler). This is how runners get their
+    /// at the time; what the handler says comes [with the job](crore_wire::worker::Delivered::handler). This is how runners get their
     /// jobs: there are no kinds besides.
     pub fn run_handlers<F, R>(mut self, runners: Vec<String>, run: F) -> Self
     where
@@ -193,7 +194,7 @@ impl Worker {
         let mut running = Running::new(self.handlers, self.any);
         let mut stopping = Stopping::new(self.times);
         loop {
-            let hello = v1::Hello { held: running.held(), ..self.hello.clone() };
+            let hello = Hello { held: running.held(), ..self.hello.clone() };
             let ended = session::run(
                 &self.way,
                 hello,

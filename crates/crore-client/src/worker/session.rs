@@ -1,16 +1,17 @@
 //! One connection of a worker.
 
-use std::future::pending;
+use std::future::{pending, poll_fn};
+use std::pin::pin;
 use std::time::Duration;
 
-use crore_wire::grpc::v1;
-use futures_util::StreamExt;
+use crore_wire::worker::Hello;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::message::Message;
 use super::running::{Event, Running};
-use super::way::{Says, Way};
+use super::way::Way;
 use crate::Error;
 use crate::backoff::Backoff;
 
@@ -20,37 +21,35 @@ const AT_ONCE: usize = 1000;
 /// Works on one connection until it breaks, or the worker is stopped and has nothing left to do.
 pub(super) async fn run(
     way: &Way,
-    hello: v1::Hello,
+    hello: Hello,
     running: &mut Running,
     (stop, stopping): (&CancellationToken, &mut Stopping),
     backoff: &mut Backoff,
 ) -> Result<(), Error> {
-    let (says, to_say) = Says::new();
-    let say = |message| says.send(message).map_err(|_| Error::Unknown);
-    say(v1::WorkerSays { hello: Some(hello), ..v1::WorkerSays::default() })?;
-    let mut hears = way.open(to_say).await?;
+    let mut link = way.open(Message { hello: Some(hello), ..Message::default() }).await?;
     if stopping.has_begun() {
-        say(v1::WorkerSays { drain: true, ..v1::WorkerSays::default() })?;
+        link.send(Message { drain: true, ..Message::default() })?;
     }
     let mut events = Vec::with_capacity(AT_ONCE);
     let mut is_welcome = false;
+    let mut stopped = pin!(stop.cancelled());
     loop {
         if stopping.has_begun() && running.is_idle() {
             return Ok(());
         }
         tokio::select! {
-            heard = hears.next() => {
-                let heard = heard.ok_or(Error::Unknown)??;
+            heard = poll_fn(|context| link.poll_next(context)) => {
+                let heard = heard?;
                 if let Some(welcome) = &heard.welcome {
                     backoff.reset();
                     is_welcome = true;
                     tracing::debug!(kept = welcome.kept.len(), "welcome");
-                    let finish = running.unanswered();
-                    if !finish.is_empty() {
-                        say(v1::WorkerSays { finish, ..v1::WorkerSays::default() })?;
+                    let reports = running.unanswered();
+                    if !reports.is_empty() {
+                        link.send(Message { reports, ..Message::default() })?;
                     }
                 }
-                heard.finished.iter().for_each(|one| running.answered(one));
+                heard.finished.into_iter().for_each(|one| running.answered(one));
                 running.lose(&heard.lost);
                 heard.jobs.into_iter().for_each(|job| running.begin(job));
                 // After the jobs: one message may hand a job over and ask it to stop.
@@ -63,11 +62,11 @@ pub(super) async fn run(
                 while events.len() < AT_ONCE && let Ok(event) = running.says.try_recv() {
                     events.push(event);
                 }
-                say(gathered(running, &mut events))?;
+                link.send(gathered(running, &mut events))?;
             }
-            () = stop.cancelled(), if !stopping.has_begun() => {
+            () = &mut stopped, if !stopping.has_begun() => {
                 stopping.begin();
-                say(v1::WorkerSays { drain: true, ..v1::WorkerSays::default() })?;
+                link.send(Message { drain: true, ..Message::default() })?;
             }
             () = stopping.next() => {}
         }
@@ -77,9 +76,9 @@ pub(super) async fn run(
             stopping.end_by = Some(now + stopping.times.ending);
         }
         if stopping.end_by.is_some_and(|at| at <= now) {
-            let finish = running.interrupt();
-            if !finish.is_empty() {
-                say(v1::WorkerSays { finish, ..v1::WorkerSays::default() })?;
+            let reports = running.interrupt();
+            if !reports.is_empty() {
+                link.send(Message { reports, ..Message::default() })?;
             }
         }
     }
@@ -144,14 +143,14 @@ impl Stopping {
 }
 
 /// What running jobs have said, in one message.
-fn gathered(running: &mut Running, events: &mut Vec<Event>) -> v1::WorkerSays {
-    let mut says = v1::WorkerSays::default();
+fn gathered(running: &mut Running, events: &mut Vec<Event>) -> Message {
+    let mut says = Message::default();
     for event in events.drain(..) {
         match event {
             Event::Note(note) => says.notes.push(note),
             Event::Over(report) if running.is_its_own(&report) => {
                 running.over(&report);
-                says.finish.push(report);
+                says.reports.push(report);
             }
             // It is another's by now.
             Event::Over(_) => {}

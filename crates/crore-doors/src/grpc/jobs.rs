@@ -21,8 +21,8 @@ use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::fault::{failed, invalid, missing};
-use super::under_way::UnderWay;
 use crate::Doors;
+use crate::worker_session::InFlight;
 
 /// The service.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl jobs_server::Jobs for Service {
             doors: self.0.clone(),
             context,
             comes: Some(request.into_inner()),
-            under_way: UnderWay::new(),
+            in_flight: InFlight::new(),
         }))
     }
 
@@ -229,14 +229,14 @@ pub(super) struct Pushing {
     context: Option<Arc<str>>,
     /// `None`: there will be nothing more.
     comes: Option<Streaming<v1::PushRequest>>,
-    under_way: UnderWay<Result<v1::PushResponse, Status>>,
+    in_flight: InFlight<Result<v1::PushResponse, Status>>,
 }
 
 impl Stream for Pushing {
     type Item = Result<v1::PushResponse, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, waking: &mut Waking<'_>) -> Poll<Option<Self::Item>> {
-        while self.under_way.has_room()
+        while self.in_flight.has_room()
             && let Some(comes) = &mut self.comes
             && let Poll::Ready(came) = comes.poll_next_unpin(waking)
         {
@@ -244,22 +244,22 @@ impl Stream for Pushing {
                 Some(Ok(ask)) if self.doors.engine().is_stopping() => {
                     drop(ask);
                     self.comes = None;
-                    self.under_way.push(0, async { Err(failed(crore::Error::Stopping)) });
+                    self.in_flight.push(0, async { Err(failed(crore::Error::Stopping)) });
                 }
                 Some(Ok(ask)) => {
                     let bytes = ask.encoded_len();
                     let pushed = push(self.doors.clone(), ask, self.context.clone());
-                    self.under_way.push(bytes, pushed);
+                    self.in_flight.push(bytes, pushed);
                 }
                 // What came before is answered all the same.
                 Some(Err(status)) => {
                     self.comes = None;
-                    self.under_way.push(0, async { Err(status) });
+                    self.in_flight.push(0, async { Err(status) });
                 }
                 None => self.comes = None,
             }
         }
-        match self.under_way.poll_next(waking) {
+        match self.in_flight.poll_next(waking) {
             Poll::Ready(None) if self.comes.is_some() => Poll::Pending,
             polled => polled,
         }

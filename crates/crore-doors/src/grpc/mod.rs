@@ -15,7 +15,6 @@ mod health;
 mod hurry;
 mod jobs;
 mod stream;
-mod under_way;
 mod web;
 mod work;
 
@@ -36,7 +35,6 @@ use crate::{Doors, Origin, jobworkerp, lakh};
 
 pub(crate) use fault::{aborted, as_named, failed, invalid, taken};
 pub(crate) use gate::{is_grpc, refused, unimplemented};
-pub(crate) use stream::{Looking, Session, Sessions};
 
 /// How this door is set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,8 +14,9 @@ use crore::fetch::Fetch;
 use crore::finish::Finish;
 use crore::store::jobs::Order;
 use crore_core::machine::Outcome;
-use crore_core::{Code, Delivery, Invalid, Job, Name, Span};
+use crore_core::{Code, Invalid, Job, Name, Span};
 use crore_wire::grpc::lakh::{self, JobResult};
+use crore_wire::worker::Held;
 use futures_util::future::{FutureExt, OptionFuture};
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use prost::Message;
@@ -24,12 +25,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tonic::{Status, Streaming};
 
-use super::held::{Key, key};
 use super::names::Names;
 use super::reports::{Hand, Reports};
+use super::reservations::{Key, key};
 use super::translate::say;
 use crate::Doors;
-use crate::grpc::{Looking, failed};
+use crate::grpc::failed;
+use crate::worker_session::PendingFetch;
 
 /// The most jobs that are taken for a worker before it reads them.
 const BUFFER: usize = 10;
@@ -56,11 +58,11 @@ struct Join {
     reports: Option<JoinHandle<Result<(), Status>>>,
     /// To be dropped when they are not to be heard any more.
     over: oneshot::Sender<()>,
-    fetching: Option<Looking>,
+    fetch: Option<PendingFetch>,
     /// Jobs that have yet to be sent.
     to_send: std::vec::IntoIter<Job>,
     given: Given,
-    handing: FuturesUnordered<Doing<(Key, Delivery)>>,
+    handing: FuturesUnordered<Doing<(Key, Held)>>,
     /// Comes when the server gives nothing more.
     closing: Option<Doing<()>>,
 }
@@ -116,7 +118,7 @@ impl Joined {
             hand,
             reports: Some(reports),
             over,
-            fetching: None,
+            fetch: None,
             to_send: Vec::new().into_iter(),
             given: Given::default(),
             handing: FuturesUnordered::new(),
@@ -157,8 +159,8 @@ impl Join {
         for key in self.given.passed_on() {
             self.hand_over(key);
         }
-        while let Poll::Ready(Some((key, delivery))) = self.handing.poll_next_unpin(context) {
-            self.hand.held().drop_one(&key, delivery);
+        while let Poll::Ready(Some((key, held))) = self.handing.poll_next_unpin(context) {
+            self.hand.reservations().release(&key, held);
         }
         if let Some(reports) = &mut self.reports
             && let Poll::Ready(heard) = reports.poll_unpin(context)
@@ -184,8 +186,8 @@ impl Join {
         {
             self.closing = None;
         }
-        self.hand.waker.register(context.waker());
-        let is_settled = self.reports.is_none() || self.hand.held().is_settled();
+        self.hand.register(context.waker());
+        let is_settled = self.reports.is_none() || self.hand.reservations().is_settled();
         let is_over = self.closing.is_none() && is_settled;
         if is_over { Poll::Ready(None) } else { Poll::Pending }
     }
@@ -194,10 +196,12 @@ impl Join {
     fn next(&mut self) -> Option<lakh::Job> {
         loop {
             let job = self.to_send.next()?;
-            let Some(hold) = self.hand.held().send(&job, Instant::now()) else { continue };
+            let Some(terms) = self.hand.reservations().send(&job, Instant::now()) else {
+                continue;
+            };
             let said = say(&job);
             self.given.bytes += said.encoded_len() + FRAME;
-            if !hold.is_reserved {
+            if !terms.is_reserved() {
                 self.given.jobs.push(key(&job));
             }
             return Some(said);
@@ -206,13 +210,13 @@ impl Join {
 
     /// A job of which no report is expected is with its worker, and done.
     fn hand_over(&mut self, key: Key) {
-        let Some(hold) = self.hand.held().get(&key) else { return };
+        let Some((held, _)) = self.hand.reservations().get(&key) else { return };
         let engine = self.doors.engine().clone();
         self.handing.push(Box::pin(async move {
-            if let Err(error) = engine.handed_over(hold.job, hold.delivery).await {
-                tracing::warn!(job = %hold.job, %error, "a job that was handed over is not known to be done");
+            if let Err(error) = engine.handed_over(held.id, held.delivery).await {
+                tracing::warn!(job = %held.id, %error, "a job that was handed over is not known to be done");
             }
-            (key, hold.delivery)
+            (key, held)
         }));
     }
 
@@ -220,25 +224,25 @@ impl Join {
     /// shared by those who wait, and many are handed out fast.
     fn poll_fetch(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let engine = self.doors.engine();
-        let fetching = match &mut self.fetching {
-            Some(fetching) => fetching,
+        let fetch = match &mut self.fetch {
+            Some(fetch) => fetch,
             None if self.ask.queues.is_empty() => return Poll::Pending,
             None if self.doors.is_closing() || engine.is_stopping() => return Poll::Pending,
             None => {
                 let wait = if self.ask.n == 1 { LOOK } else { Span::ZERO };
                 let ask = Fetch { wait, ..self.ask.clone() };
-                self.fetching.insert(Looking::new(engine, ask))
+                self.fetch.insert(PendingFetch::new(engine, ask))
             }
         };
-        let jobs = ready!(fetching.poll_unpin(context));
-        self.fetching = None;
+        let jobs = ready!(fetch.poll_unpin(context));
+        self.fetch = None;
         let jobs = jobs?;
         self.ask.n = match jobs.len() == self.ask.n {
             true => (jobs.len() * 2).min(BUFFER).min(engine.caps().fetch),
             false => 1,
         };
         let now = Instant::now();
-        jobs.iter().for_each(|job| self.hand.held().take(job, now));
+        jobs.iter().for_each(|job| self.hand.reservations().take(job, now));
         self.to_send = jobs.into_iter();
         Poll::Ready(Ok(()))
     }
@@ -246,7 +250,7 @@ impl Join {
     /// The stream is over. What its worker said before is heard, and its jobs are given to others at once: all of
     /// them, unless the server ends. Then those that it has stay its own, and it may report them to the next.
     async fn leave(self: Box<Self>) {
-        let Self { doors, hand, reports, over, fetching, mut handing, .. } = *self;
+        let Self { doors, hand, reports, over, fetch, mut handing, .. } = *self;
         let engine = doors.engine();
         let heard = async {
             if let Some(mut reports) = reports
@@ -257,24 +261,25 @@ impl Join {
                 let _ = reports.await;
             }
         };
-        // A look that is under way may have found something; it ends before anything is given back to be found.
-        let looking = fetching.map(Looking::end);
-        let ((), found) = tokio::join!(heard, OptionFuture::from(looking));
-        while let Some((key, delivery)) = handing.next().await {
-            hand.held().drop_one(&key, delivery);
+        // The fetch under way ends before anything is handed back, or it might claim that.
+        let fetch = fetch.map(PendingFetch::end);
+        let ((), fetched) = tokio::join!(heard, OptionFuture::from(fetch));
+        while let Some((key, held)) = handing.next().await {
+            hand.reservations().release(&key, held);
         }
         let now = Instant::now();
-        if let Some(Ok(jobs)) = found {
-            jobs.iter().for_each(|job| hand.held().take(job, now));
+        if let Some(Ok(jobs)) = fetched {
+            jobs.iter().for_each(|job| hand.reservations().take(job, now));
         }
         let (sent, unsent): (Vec<_>, Vec<_>) =
-            hand.held().clear().into_iter().partition(|hold| hold.is_sent);
+            hand.reservations().clear().into_iter().partition(|(_, terms)| terms.is_sent());
         let ends = doors.is_closing();
-        let lost = sent.iter().filter(|hold| !(ends && hold.is_reserved));
-        let lost = engine.lapse(lost.map(|hold| (hold.job, hold.delivery)).collect());
-        let unsent = unsent.iter().filter(|hold| hold.until > now).map(|hold| Finish {
-            job: hold.job.into(),
-            delivery: Some(hold.delivery),
+        let lost = sent.iter().filter(|(_, terms)| !(ends && terms.is_reserved()));
+        let lost = engine.lapse(lost.map(|(held, _)| (held.id, held.delivery)).collect());
+        let unsent = unsent.iter().filter(|(_, terms)| !terms.is_over(now));
+        let unsent = unsent.map(|(held, _)| Finish {
+            job: held.id.into(),
+            delivery: Some(held.delivery),
             report: Outcome::Interrupted.into(),
         });
         let unsent = engine.finish_all(unsent.collect());

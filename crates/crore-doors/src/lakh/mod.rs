@@ -12,10 +12,10 @@
 //! delivery.
 
 mod dead;
-mod held;
 mod join;
 mod names;
 mod reports;
+mod reservations;
 mod translate;
 mod work;
 

@@ -2,6 +2,7 @@
 //! something to report.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 use crore::Engine;
 use crore::finish::{Finish, Finished};
@@ -13,25 +14,29 @@ use futures_util::task::AtomicWaker;
 use tokio::sync::oneshot;
 use tonic::{Status, Streaming};
 
-use super::held::{Held, Key};
 use super::names::Names;
+use super::reservations::{Key, Reservations};
 use super::translate::client_id;
 use crate::grpc::failed;
 
 /// How many reports are written at once.
 const AT_ONCE: usize = 1000;
 
-/// What a worker has, for those who give it jobs and for those who hear of them.
+/// The leases of a worker, shared by the stream of its jobs and the task that reads its reports.
 #[derive(Debug, Default)]
 pub(super) struct Hand {
-    held: Mutex<Held>,
-    /// Woken when a report is written.
-    pub(super) waker: AtomicWaker,
+    reservations: Mutex<Reservations>,
+    waker: AtomicWaker,
 }
 
 impl Hand {
-    pub(super) fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn reservations(&self) -> MutexGuard<'_, Reservations> {
+        self.reservations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `waker` is woken when reports are written.
+    pub(super) fn register(&self, waker: &Waker) {
+        self.waker.register(waker);
     }
 }
 
@@ -66,7 +71,7 @@ impl Reports {
                 }
             }
             let written = self.write(finishes).await;
-            self.hand.held().is_reporting = false;
+            self.hand.reservations().set_reporting(false);
             self.hand.waker.wake();
             written.and(ends)?;
         }
@@ -102,12 +107,14 @@ impl Reports {
             Err(_) => return ignored("there is no such status"),
         };
         let key: Key = (said.job_name.as_str().into(), said.job_id.as_str().into());
-        let mut held = self.hand.held();
-        let (job, delivery) = match held.get(&key) {
-            Some(hold) if !hold.is_reserved => return ignored("the job has no reservation"),
-            Some(hold) => {
-                held.drop_one(&key, hold.delivery);
-                (Which::Id(hold.job), Some(hold.delivery))
+        let mut reservations = self.hand.reservations();
+        let (job, delivery) = match reservations.get(&key) {
+            Some((_, terms)) if !terms.is_reserved() => {
+                return ignored("the job has no reservation");
+            }
+            Some((held, _)) => {
+                reservations.release(&key, held);
+                (Which::Id(held.id), Some(held.delivery))
             }
             // It was handed to another, or in another life of the server.
             None => match client_id(&said.job_name, &said.job_id) {
@@ -115,7 +122,7 @@ impl Reports {
                 Err(_) => return ignored("there is no such job"),
             },
         };
-        held.is_reporting = true;
+        reservations.set_reporting(true);
         Some(Finish { job, delivery, report: outcome.into() })
     }
 }

@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
-use crore_core::{Encoding, Payload};
+use crore_core::Encoding;
 
 use super::settings::{Give, Settings};
-use crate::runner::Failure;
+use crate::runner::{Failure, Item};
 
 /// The most arguments of one run; the system has a cap of its own on their bytes.
 const MAX_ARGS: usize = 100_000;
 
 /// The arguments of a program: those of its handler, then those of the job.
-pub(super) fn arguments(settings: &Settings, payload: &Payload) -> Result<Vec<String>, Failure> {
+pub(super) fn arguments(settings: &Settings, payload: &Item) -> Result<Vec<String>, Failure> {
     let mut all = settings.args.clone();
     match settings.payload {
         Give::Lines => all.extend(lines(payload)),
@@ -32,7 +32,7 @@ pub(super) fn arguments(settings: &Settings, payload: &Payload) -> Result<Vec<St
 }
 
 /// The lines of a text; of a JSON string, those of what it says.
-fn lines(payload: &Payload) -> Vec<String> {
+fn lines(payload: &Item) -> Vec<String> {
     let said = match payload.encoding {
         Encoding::Json => serde_json::from_slice::<String>(&payload.bytes).ok(),
         _ => None,
@@ -52,6 +52,7 @@ fn bad(error: String) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use crore_core::Payload;
     use serde_json::json;
 
     use super::super::options::Options;
@@ -60,7 +61,7 @@ mod tests {
     fn given(way: &str, payload: &[u8]) -> Result<Vec<String>, Failure> {
         let settings = json!({ "program": "echo", "args": ["-n"], "payload": way });
         let settings = Settings::read(&settings, &Options::default()).expect("settings");
-        arguments(&settings, &Payload::new(Encoding::Bytes, payload))
+        arguments(&settings, &Payload::new(Encoding::Bytes, payload).into())
     }
 
     #[test]
@@ -74,7 +75,7 @@ mod tests {
         let settings = json!({ "program": "echo", "payload": "lines" });
         let settings = Settings::read(&settings, &Options::default()).expect("settings");
         for (payload, expected) in [(r#""a b\nc""#, vec!["a b", "c"]), ("[1]", vec!["[1]"])] {
-            let args = arguments(&settings, &Payload::json(payload)).expect("arguments");
+            let args = arguments(&settings, &Payload::json(payload).into()).expect("arguments");
             assert_eq!(args, expected);
         }
     }

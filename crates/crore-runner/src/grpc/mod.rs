@@ -101,7 +101,7 @@ impl Caller {
         };
         match self.plan.payload {
             Meaning::Bytes => {
-                let message = Bytes::from_owner(task.payload.bytes.clone());
+                let message = task.payload.bytes.clone();
                 let answer = self.ask(message, headers, time).await.map_err(failed)?;
                 Ok(Output { items: vec![Item { encoding: Encoding::Protobuf, bytes: answer }] })
             }

@@ -28,6 +28,18 @@ pub(crate) struct Question {
     pub(crate) body: Bytes,
 }
 
+impl Question {
+    /// Takes the question out; its URL stays, for what is told of the answer.
+    pub(crate) fn take(&mut self) -> Self {
+        Self {
+            method: self.method.clone(),
+            url: self.url.clone(),
+            headers: std::mem::take(&mut self.headers),
+            body: std::mem::take(&mut self.body),
+        }
+    }
+}
+
 /// What was answered.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -59,16 +71,17 @@ impl Client {
 
     /// Asks, and reads at most so many bytes of the answer. How long that may take is the caller's to
     /// say; to drop the future ends the call.
-    pub(crate) async fn ask(&self, question: &Question, most: u64) -> Result<Answer, Failure> {
-        let mut request = Request::new(Full::new(question.body.clone()));
-        *request.method_mut() = question.method.clone();
-        *request.uri_mut() = question.url.to_uri().map_err(denied)?;
-        *request.headers_mut() = question.headers.clone();
+    pub(crate) async fn ask(&self, question: Question, most: u64) -> Result<Answer, Failure> {
+        let Question { method, url, headers, body } = question;
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = url.to_uri().map_err(denied)?;
+        *request.headers_mut() = headers;
         let answer = self.0.request(request).await;
-        let answer = answer.map_err(|error| unanswered(&question.url.origin(), &error))?;
+        let answer = answer.map_err(|error| unanswered(&url.origin(), &error))?;
         let (head, body) = answer.into_parts();
         let read = read(body, most).await;
-        let (body, is_whole) = read.map_err(|error| unanswered(&question.url.origin(), &error))?;
+        let (body, is_whole) = read.map_err(|error| unanswered(&url.origin(), &error))?;
         Ok(Answer { status: head.status, headers: head.headers, body, is_whole })
     }
 }

@@ -81,7 +81,12 @@ impl Caller {
         let mut question = question::question(&self.plan, &self.reach, task, &mut masks).await?;
         let most = self.plan.max_answer.0;
         for left in (0..=self.plan.redirects).rev() {
-            let answer = self.client.ask(&question, most).await?;
+            // The last question is needed for no further one.
+            let asked = match left {
+                0 => question.take(),
+                _ => question.clone(),
+            };
+            let answer = self.client.ask(asked, most).await?;
             if self.plan.expects(answer.status.as_u16()) {
                 return if answer.is_whole {
                     Ok(answer::output(answer))

@@ -54,19 +54,19 @@ pub(super) async fn question(
     }
     question.headers.extend(own);
     let usual = &mut question.headers;
-    add(usual, USER_AGENT, "crore");
+    usual.entry(USER_AGENT).or_insert(HeaderValue::from_static("crore"));
     if let Some(name) = &plan.idempotency_header {
-        add(usual, name.clone(), &task.idempotency_key());
+        add(usual, name.clone(), HeaderValue::try_from(task.idempotency_key()));
     }
     if let Some(trace) = &task.trace {
-        add(usual, HeaderName::from_static("traceparent"), trace);
+        add(usual, HeaderName::from_static("traceparent"), HeaderValue::from_str(trace));
     }
     Ok(question)
 }
 
 /// Sets a header that nobody has said anything about.
-fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
+fn add<E>(headers: &mut HeaderMap, name: HeaderName, value: Result<HeaderValue, E>) {
+    if let Ok(value) = value {
         headers.entry(name).or_insert(value);
     }
 }
@@ -75,7 +75,7 @@ fn by_handler(plan: &Plan, task: &Task) -> Question {
     let (body, media_type) = match &plan.body {
         Body::Payload => {
             let media_type = media_type(task.payload.encoding);
-            (Bytes::from_owner(task.payload.bytes.clone()), Some(media_type))
+            (task.payload.bytes.clone(), Some(media_type))
         }
         Body::None => (Bytes::new(), None),
         Body::Literal(bytes, media_type) => (bytes.clone(), Some(*media_type)),
@@ -121,7 +121,8 @@ fn by_payload(plan: &Plan, reach: &Reach, task: &Task) -> Result<Question, Failu
     }
     let body = said.body.unwrap_or_default();
     if !body.is_empty() || has_body(&method) {
-        add(&mut headers, CONTENT_TYPE, "text/plain; charset=utf-8");
+        let text = HeaderValue::from_static("text/plain; charset=utf-8");
+        headers.entry(CONTENT_TYPE).or_insert(text);
     }
     Ok(Question { method, url, headers, body: body.into() })
 }

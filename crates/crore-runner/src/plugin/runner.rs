@@ -64,7 +64,7 @@ impl Runner for Pooled {
                 None => self.fresh(context).await?,
             };
             let call = Call {
-                argument: Bytes::from_owner(task.payload.bytes.clone()),
+                argument: task.payload.bytes.clone(),
                 max_output: self.settings.max_output.0,
                 grace: self.grace(),
             };

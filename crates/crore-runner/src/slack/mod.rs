@@ -85,7 +85,7 @@ impl Teller {
         let mut masks = Masks::default();
         let question = self.question(message, &mut masks).await?;
         let origin = question.url.origin();
-        let answer = self.client.ask(&question, MAX_ANSWER).await?;
+        let answer = self.client.ask(question, MAX_ANSWER).await?;
         answer::judge(&origin, &answer, &masks)?;
         Ok(Output::bytes("OK"))
     }

@@ -18,7 +18,7 @@ pub(crate) fn task(payload: &[u8]) -> Task {
         delivery: Delivery(1),
         kind: Name::new("kind", "resize").expect("a name"),
         attempt: 2,
-        payload: Payload::new(Encoding::Bytes, payload),
+        payload: Payload::new(Encoding::Bytes, payload).into(),
         timeout: None,
         trace: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
     }

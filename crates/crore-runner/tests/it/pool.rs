@@ -96,7 +96,7 @@ impl Drop for Does {
     }
 }
 
-const NONE: &str = "null";
+const NONE: &Value = &Value::Null;
 
 fn pooled(revision: u64, size: usize) -> Recipe<'static> {
     Recipe { revision, runner: "does", settings: NONE, pool: NonZeroUsize::new(size) }
@@ -220,7 +220,7 @@ async fn a_panic_costs_its_job_and_its_runner_and_nothing_else() {
     assert_eq!(run(&runners, pooled(1, 1), "").await.expect("it ran"), "1");
     let alone = Recipe { pool: None, ..pooled(1, 1) };
     assert!(run(&runners, alone, "panic").await.is_err());
-    let failure = run(&runners, Recipe { settings: "\"panic\"", ..alone }, "").await;
+    let failure = run(&runners, Recipe { settings: &json!("panic"), ..alone }, "").await;
     assert_eq!(failure.expect_err("it panicked").class, Class::Other);
 }
 

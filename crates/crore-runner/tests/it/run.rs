@@ -53,7 +53,7 @@ pub(crate) fn task(payload: impl AsRef<[u8]>) -> Task {
         delivery: Delivery(1),
         kind: Name::new("kind", "kind").expect("a name"),
         attempt: 1,
-        payload: Payload::new(Encoding::Bytes, payload.as_ref()),
+        payload: Payload::new(Encoding::Bytes, payload.as_ref()).into(),
         timeout: None,
         trace: None,
     }

@@ -31,7 +31,7 @@ pub(crate) fn task(payload: Payload) -> Task {
         delivery: Delivery(3),
         kind: Name::new("kind", "mail").expect("a name"),
         attempt: 1,
-        payload,
+        payload: payload.into(),
         timeout: None,
         trace: None,
     }

@@ -1,4 +1,4 @@
-//! A job, as it is shown and as it is handed over.
+//! A job, as it is shown.
 
 use crore_core::job::{self, Keep, Thing};
 use crore_core::{Delivery, GroupId};
@@ -7,31 +7,6 @@ use super::v1::{self, after};
 use super::{at, millis, word};
 use crate::api::job::Show;
 use crate::api::words::{HowEnded, Why};
-
-impl v1::Delivered {
-    /// A job, as it is handed over.
-    pub fn of(job: &job::Job, trace: Option<String>) -> Self {
-        let (spec, live) = (&job.spec, &job.live);
-        Self {
-            id: job.id.0,
-            delivery: live.delivery.0,
-            queue: spec.queue.to_string(),
-            kind: spec.kind.to_string(),
-            payload: spec.payload.bytes.to_vec().into(),
-            encoding: v1::Encoding::from(spec.payload.encoding).into(),
-            attempt: live.attempt,
-            max_attempts: spec.retry.max_attempts.unwrap_or(0),
-            priority: spec.priority,
-            pushed_at_ms: at(live.pushed_at),
-            due_ms: at(live.due),
-            lease_until_ms: at(live.lease_until),
-            timeout_ms: spec.timeout.map_or(0, millis),
-            labels: spec.labels.clone(),
-            trace: trace.unwrap_or_default(),
-            handler: None,
-        }
-    }
-}
 
 impl v1::Job {
     /// A job, as it is shown.

@@ -5,6 +5,7 @@ mod job;
 mod push;
 mod report;
 mod words;
+mod worker;
 
 /// Our own services.
 #[expect(
@@ -54,7 +55,9 @@ use crore_core::{Invalid, Span, Time};
 use prost::Message;
 
 pub use codec::{Bounded, Codec, unreadable};
+pub use report::follow_ups;
 pub use words::{field, read_word, word};
+pub use worker::Handlers;
 
 /// What stands in the details of a status: `google.rpc.Status`.
 #[derive(Clone, PartialEq, Message)]

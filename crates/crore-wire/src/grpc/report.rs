@@ -49,7 +49,8 @@ fn payload(
     Ok(bytes.map(|bytes| Payload::new(encoding, &*bytes)))
 }
 
-fn follow_ups(field: &str, jobs: Vec<v1::NewJob>) -> Result<Vec<push::NewJob>, Invalid> {
+/// The jobs that follow a report.
+pub fn follow_ups(field: &str, jobs: Vec<v1::NewJob>) -> Result<Vec<push::NewJob>, Invalid> {
     let read = |(n, job): (usize, v1::NewJob)| {
         job.read().map_err(|invalid| invalid.inside(&format!("{field}[{n}]")))
     };

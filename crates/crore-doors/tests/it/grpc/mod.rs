@@ -5,7 +5,6 @@ mod admin;
 mod bad;
 pub(crate) mod frames;
 mod jobs;
-mod lost;
 mod rough;
 mod stream;
 mod tools;

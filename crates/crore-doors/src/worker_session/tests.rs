@@ -1,34 +1,30 @@
-//! Deliveries whose leases end before their worker has heard of them: a server that was stopped for a while, or a worker
-//! that does not read, makes them. The stream is polled by the test itself, so that nothing happens between two polls
-//! but what the test does.
+//! Deliveries whose leases end before their worker was told of them: after a server was stopped for a while, or while a
+//! worker does not read. The test polls the session itself, so that nothing happens between two polls but what the test
+//! does.
 
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crore::Engine;
 use crore::store::Memory;
 use crore_core::{JobId, Span, State};
-use crore_doors::{Doors, Options};
 use crore_testkit::FakeClock;
-use crore_wire::grpc::v1;
-use futures_util::{FutureExt, Stream, StreamExt};
-use tokio::sync::mpsc;
-use tonic::Status;
+use crore_wire::worker::{Delivered, Held, Hello, ServerMessage, WorkerMessage};
+use futures_util::FutureExt;
 
-use super::{Said, hello};
+use super::WorkerSession;
+use crate::{Doors, Options};
 
 const A_MINUTE: Span = Span::from_secs(60);
 
-/// An engine on a clock of the test, and one stream of one worker.
+/// An engine on a clock of the test, and one session of one worker.
 struct Scene {
     clock: Arc<FakeClock>,
     engine: Engine,
-    hears: Pin<Box<dyn Stream<Item = Result<v1::ServerSays, Status>> + Send>>,
-    /// The stream ends when the worker has nothing more to say.
-    _says: mpsc::Sender<v1::WorkerSays>,
+    session: WorkerSession,
     /// The jobs of the worker, as the server told it.
-    own: Vec<v1::Held>,
+    own: Vec<Held>,
 }
 
 impl Scene {
@@ -38,13 +34,15 @@ impl Scene {
         let engine = Engine::over(store, clock.clone(), crore::Options::default());
         let engine = engine.expect("an engine");
         let doors = Doors::new(engine.clone(), Options::default());
-        let (says, to_say) = mpsc::channel(16);
-        let hello = Some(hello("mail", slots, "one"));
-        says.send(v1::WorkerSays { hello, ..v1::WorkerSays::default() }).await.expect("said");
-        let mut hears = Box::pin(doors.work(Said(to_say)));
-        let first = hears.next().await.expect("a message").expect("no error");
+        let mut session = WorkerSession::new(doors);
+        let (queues, incarnation) = (vec!["mail".to_owned()], "one".to_owned());
+        let hello = Some(Hello { queues, slots, incarnation, ..Hello::default() });
+        let said = session.receive(WorkerMessage { hello, ..WorkerMessage::default() });
+        assert!(said.is_ok());
+        let first = poll_fn(|context| session.poll_message(context)).await;
+        let first = first.expect("a message").expect("no error");
         assert!(first.welcome.is_some(), "{first:?}");
-        Self { clock, engine, hears, _says: says, own: Vec::new() }
+        Self { clock, engine, session, own: Vec::new() }
     }
 
     async fn push(&self, bytes: usize) -> JobId {
@@ -52,12 +50,11 @@ impl Scene {
     }
 
     /// The next message of the server, if there is one; the worker applies it as workers do.
-    fn hear(&mut self) -> Option<v1::ServerSays> {
-        let said = self.hears.next().now_or_never()?;
+    fn hear(&mut self) -> Option<ServerMessage> {
+        let said = poll_fn(|context| self.session.poll_message(context)).now_or_never()?;
         let said = said.expect("it goes on").expect("no error");
         self.own.retain(|own| !said.lost.contains(own));
-        let held = |job: &v1::Delivered| v1::Held { id: job.id, delivery: job.delivery };
-        self.own.extend(said.jobs.iter().map(held));
+        self.own.extend(said.jobs.iter().map(Delivered::held));
         Some(said)
     }
 
@@ -69,7 +66,7 @@ impl Scene {
     }
 
     /// Everything that the server says until it has nothing more to say.
-    async fn until_quiet(&mut self, mut each: impl FnMut(&Self, &v1::ServerSays)) {
+    async fn until_quiet(&mut self, mut each: impl FnMut(&Self, &ServerMessage)) {
         for _ in 0..100 {
             tokio::task::yield_now().await;
             if let Some(said) = self.hear() {
@@ -79,9 +76,8 @@ impl Scene {
     }
 }
 
-fn both(said: &v1::ServerSays) -> bool {
-    let held = |job: &v1::Delivered| v1::Held { id: job.id, delivery: job.delivery };
-    said.jobs.iter().map(held).any(|job| said.lost.contains(&job))
+fn both(said: &ServerMessage) -> bool {
+    said.jobs.iter().map(Delivered::held).any(|job| said.lost.contains(&job))
 }
 
 /// The smallest history of a worker with more jobs than slots: the server takes B for a worker which has A, is stopped

@@ -1,0 +1,178 @@
+//! The first message of a worker: checked, and answered with the deliveries that it keeps.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crore::fetch::Fetch;
+use crore::store::jobs::{Order, Renew, Renewed};
+use crore::{Engine, Error};
+use crore_api::params::names;
+use crore_core::{Code, Invalid, Name, Span};
+use crore_wire::worker::{Held, Hello, ServerMessage, Welcome};
+
+use super::incarnation::{Incarnation, Leases};
+use super::registry::GRACE_MS;
+use super::renewal::renew;
+use crate::Doors;
+use crate::bug::planted;
+
+/// Maximum number of slots of one worker.
+const MAX_SLOTS: u32 = 10_000;
+/// Maximum length of an incarnation.
+const MAX_INCARNATION_BYTES: usize = 64;
+/// A version is shown up to this length.
+const MAX_VERSION_CHARS: usize = 64;
+/// Maximum number of runners that one worker brings.
+const MAX_RUNNERS: usize = 100;
+/// Maximum duration of one fetch; the session then fetches again.
+const FETCH_WAIT: Span = Span::from_secs(3600);
+
+/// A checked hello.
+#[derive(Debug)]
+pub(super) struct Profile {
+    incarnation: Arc<str>,
+    ask: Fetch,
+    slots: usize,
+    held: Vec<Held>,
+    version: String,
+}
+
+impl Profile {
+    pub(super) fn check(hello: Hello) -> Result<Self, Invalid> {
+        let refused = |code, why: String| Err(Invalid::new(code, "incarnation", why));
+        match hello.incarnation.len() {
+            0 => return refused(Code::KeyEmpty, "has to be said: a random text".to_owned()),
+            n if n > MAX_INCARNATION_BYTES => {
+                let why = format!("{n} bytes, at most {MAX_INCARNATION_BYTES} are allowed");
+                return refused(Code::KeyTooLong, why);
+            }
+            _ => {}
+        }
+        let slots = slots(hello.slots)?;
+        if hello.held.len() > MAX_SLOTS as usize {
+            let why = format!("{} at once, at most {MAX_SLOTS} are allowed", hello.held.len());
+            return Err(Invalid::new(Code::CountRange, "held", why));
+        }
+        let ask = asked(&hello)?;
+        let version = hello.version.chars().take(MAX_VERSION_CHARS).collect();
+        Ok(Self { incarnation: hello.incarnation.into(), ask, slots, held: hello.held, version })
+    }
+
+    pub(super) const fn incarnation(&self) -> &Arc<str> {
+        &self.incarnation
+    }
+
+    /// The jobs that it asks for, one at a time.
+    pub(super) const fn ask(&self) -> &Fetch {
+        &self.ask
+    }
+
+    pub(super) const fn slots(&self) -> usize {
+        self.slots
+    }
+
+    pub(super) fn version(&self) -> &str {
+        &self.version
+    }
+}
+
+/// A number of slots, checked.
+pub(super) fn slots(n: u32) -> Result<usize, Invalid> {
+    if n == 0 || n > MAX_SLOTS {
+        let why = format!("`{n}` lies outside 1 to {MAX_SLOTS}");
+        return Err(Invalid::new(Code::CountRange, "slots", why));
+    }
+    Ok(n as usize)
+}
+
+/// A fetch of one job, without a wait.
+pub(crate) fn fetch_for(
+    queues: &[String],
+    kinds: &[String],
+    strict: bool,
+    worker: &str,
+) -> Result<Fetch, Invalid> {
+    Ok(Fetch {
+        queues: names("queues", queues)?,
+        kinds: (!kinds.is_empty()).then(|| names("kinds", kinds)).transpose()?,
+        handled: None,
+        n: 1,
+        order: if strict { Order::Strict } else { Order::Merged },
+        worker: Name::new("worker", worker)?,
+        wait: Span::ZERO,
+    })
+}
+
+fn asked(hello: &Hello) -> Result<Fetch, Invalid> {
+    let Hello { queues, kinds, runners, .. } = hello;
+    let worker = if hello.name.is_empty() { &hello.incarnation } else { &hello.name };
+    let ask = fetch_for(queues, kinds, hello.strict, worker).map_err(|mut invalid| {
+        if invalid.field == "worker" {
+            invalid.field = "name".to_owned();
+        }
+        invalid
+    })?;
+    if hello.runs_handlers && !kinds.is_empty() {
+        let why = "has to be empty where `runs_handlers` is said";
+        return Err(Invalid::new(Code::Malformed, "kinds", why));
+    }
+    if runners.len() > MAX_RUNNERS {
+        let why = format!("{} at once, at most {MAX_RUNNERS} are allowed", runners.len());
+        return Err(Invalid::new(Code::CountRange, "runners", why));
+    }
+    let handled = hello.runs_handlers.then(|| names("runners", runners)).transpose()?;
+    Ok(Fetch { wait: FETCH_WAIT, handled, ..ask })
+}
+
+/// A worker that is registered, and the answer to its hello.
+pub(super) struct Entered {
+    pub(super) profile: Profile,
+    pub(super) incarnation: Arc<Incarnation>,
+    pub(super) answer: ServerMessage,
+}
+
+/// Registers a worker with the deliveries that it keeps.
+pub(super) async fn enter(doors: Doors, profile: Profile) -> Result<Entered, Error> {
+    let engine = doors.engine();
+    let incarnation = Arc::new(Incarnation::new(&profile, engine.now()));
+    doors.sessions().enter(&incarnation);
+    let answer = keep(engine, &incarnation, &profile.held).await;
+    if answer.is_err() {
+        doors.sessions().leave(engine.clone(), Arc::clone(&incarnation));
+    }
+    Ok(Entered { profile, incarnation, answer: answer? })
+}
+
+/// Decides which deliveries a worker keeps, and which it has lost. Those that it had before and does not name are handed
+/// to others.
+async fn keep(
+    engine: &Engine,
+    incarnation: &Incarnation,
+    held: &[Held],
+) -> Result<ServerMessage, Error> {
+    let lease = |held: &Held| Renew { id: held.id, delivery: held.delivery, span: None };
+    let (mut kept, mut lost) = (Vec::new(), Vec::new());
+    let mut leases = Leases::default();
+    for (lease, renewed) in renew(engine.clone(), held.iter().map(lease).collect()).await? {
+        let held = Held { id: lease.id, delivery: lease.delivery };
+        match renewed {
+            Renewed::Until { until, .. } => {
+                leases.insert(held, until.since(engine.now()));
+                kept.push(held);
+            }
+            Renewed::Stale if planted!("bug-34") => {
+                leases.insert(held, Span::from_secs(30));
+                kept.push(held);
+            }
+            Renewed::Stale => lost.push(held),
+        }
+    }
+    let jobs: HashSet<_> = leases.iter().map(|(held, _)| held.id).collect();
+    let before = incarnation.replace_leases(leases).into_leases().map(|(held, _)| held);
+    let forgotten: Vec<_> = before.filter(|held| !jobs.contains(&held.id)).collect();
+    if !forgotten.is_empty() {
+        engine.lapse(forgotten.into_iter().map(|held| (held.id, held.delivery)).collect()).await?;
+    }
+    let welcome = Some(Welcome { kept, grace_ms: GRACE_MS });
+    Ok(ServerMessage { welcome, lost, ..ServerMessage::default() })
+}

@@ -1,0 +1,156 @@
+//! The part of a connected worker that outlives a broken connection.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::Waker;
+
+use crore::store::jobs::Renew;
+use crore_core::{Job, Name, Span, Time};
+use crore_wire::api::workers::WorkerStream;
+use crore_wire::worker::{Held, Report};
+use futures_util::task::AtomicWaker;
+
+use super::handshake::Profile;
+use super::lease_table::LeaseTable;
+use super::lock;
+use super::presence::Presence;
+
+/// Something about one of its deliveries that a worker has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Notice {
+    /// The job is asked to stop.
+    Stop(Held),
+    /// The delivery has ended, or the job is another worker's.
+    Lost(Held),
+}
+
+/// Leases that the server renews, each with its length.
+pub(super) type Leases = LeaseTable<Span>;
+
+/// One incarnation of a worker: its leases, and the notices that it has yet to be sent.
+#[derive(Debug)]
+pub(super) struct Incarnation {
+    id: Arc<str>,
+    /// Display name; stored with its deliveries.
+    worker: Name,
+    leases: Mutex<Leases>,
+    notices: Mutex<Vec<Notice>>,
+    is_replaced: AtomicBool,
+    waker: AtomicWaker,
+    presence: Presence,
+}
+
+impl Incarnation {
+    pub(super) fn new(profile: &Profile, now: Time) -> Self {
+        Self {
+            id: Arc::clone(profile.incarnation()),
+            worker: profile.ask().worker.clone(),
+            leases: Mutex::default(),
+            notices: Mutex::default(),
+            is_replaced: AtomicBool::new(false),
+            waker: AtomicWaker::new(),
+            presence: Presence::new(profile, now),
+        }
+    }
+
+    pub(super) const fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    pub(super) const fn worker(&self) -> &Name {
+        &self.worker
+    }
+
+    pub(super) const fn presence(&self) -> &Presence {
+        &self.presence
+    }
+
+    pub(super) fn shown(&self) -> WorkerStream {
+        self.presence.shown(&self.id, self.len())
+    }
+
+    /// Number of deliveries that it holds.
+    pub(super) fn len(&self) -> usize {
+        lock(&self.leases).len()
+    }
+
+    /// Adds fetched jobs; those without a lease end when they are handed over and are not held. Returns the deliveries
+    /// that were replaced.
+    pub(super) fn take(&self, jobs: &[Job]) -> Vec<Held> {
+        let mut leases = lock(&self.leases);
+        let leased = jobs.iter().filter_map(|job| Some((job, job.spec.lease?)));
+        let replaced = leased.filter_map(|(job, lease)| {
+            let held = Held { id: job.id, delivery: job.live.delivery };
+            let (former, _) = leases.insert(held, lease)?;
+            (former != held).then_some(former)
+        });
+        replaced.collect()
+    }
+
+    /// Replaces all leases, and returns those that it had.
+    pub(super) fn replace_leases(&self, leases: Leases) -> Leases {
+        std::mem::replace(&mut *lock(&self.leases), leases)
+    }
+
+    /// Removes all leases, and returns them.
+    pub(super) fn clear(&self) -> Leases {
+        self.replace_leases(Leases::default())
+    }
+
+    /// Removes the deliveries that are reported, which frees their slots, and keeps their reports. Reports about others
+    /// are taken out and returned with their places.
+    pub(super) fn release_reported(&self, reports: &mut Vec<Report>) -> Vec<(usize, Held)> {
+        let mut leases = lock(&self.leases);
+        let (mut foreign, mut places) = (Vec::new(), 0..);
+        reports.retain(|report| {
+            let place = places.next().unwrap_or(usize::MAX);
+            let is_held = leases.release(report.held).is_some();
+            if !is_held {
+                foreign.push((place, report.held));
+            }
+            is_held
+        });
+        foreign
+    }
+
+    /// Removes one delivery; whether it was held.
+    pub(super) fn release(&self, held: Held) -> bool {
+        lock(&self.leases).release(held).is_some()
+    }
+
+    /// The leases to renew.
+    pub(super) fn renewals(&self) -> Vec<Renew> {
+        let renew = |(Held { id, delivery }, _)| Renew { id, delivery, span: None };
+        lock(&self.leases).iter().map(renew).collect()
+    }
+
+    /// Length of the shortest lease.
+    pub(super) fn shortest_lease(&self) -> Option<Span> {
+        lock(&self.leases).iter().map(|(_, span)| *span).min()
+    }
+
+    /// Adds a notice, if it is about one of its deliveries.
+    pub(super) fn notify(&self, notice: Notice) {
+        let (Notice::Stop(held) | Notice::Lost(held)) = notice;
+        if lock(&self.leases).holds(held) {
+            lock(&self.notices).push(notice);
+            self.waker.wake();
+        }
+    }
+
+    /// Takes the notices; `waker` is woken by the next one.
+    pub(super) fn take_notices(&self, waker: &Waker) -> Vec<Notice> {
+        self.waker.register(waker);
+        std::mem::take(&mut *lock(&self.notices))
+    }
+
+    /// Another connection has taken over.
+    pub(super) fn replace(&self) {
+        self.is_replaced.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    pub(super) fn is_replaced(&self) -> bool {
+        self.is_replaced.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,68 @@
+//! What `GET /v1/workers` shows of a connected worker.
+
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+use crore_core::{Name, Time};
+use crore_wire::api::workers::WorkerStream;
+use crore_wire::words::Moment;
+
+use super::handshake::Profile;
+
+/// What people are shown of a connected worker.
+#[derive(Debug)]
+pub(super) struct Presence {
+    queues: Vec<Name>,
+    kinds: Vec<Name>,
+    version: String,
+    slots: AtomicUsize,
+    since: Time,
+    heard_ms: AtomicI64,
+    /// End of the grace period; 0: the worker is connected.
+    until_ms: AtomicI64,
+}
+
+impl Presence {
+    pub(super) fn new(profile: &Profile, now: Time) -> Self {
+        Self {
+            queues: profile.ask().queues.clone(),
+            kinds: profile.ask().kinds.clone().unwrap_or_default(),
+            version: profile.version().to_owned(),
+            slots: AtomicUsize::new(profile.slots()),
+            since: now,
+            heard_ms: AtomicI64::new(now.as_millis()),
+            until_ms: AtomicI64::new(0),
+        }
+    }
+
+    /// A message came.
+    pub(super) fn heard(&self, slots: usize, now: Time) {
+        self.slots.store(slots, Ordering::Relaxed);
+        self.heard_ms.store(now.as_millis(), Ordering::Relaxed);
+    }
+
+    /// The connection is closed, and the grace period ends then.
+    pub(super) fn left(&self, until: Time) {
+        self.until_ms.store(until.as_millis(), Ordering::Relaxed);
+    }
+
+    /// End of the grace period, if the connection is closed.
+    pub(super) fn until(&self) -> Option<Time> {
+        let until = self.until_ms.load(Ordering::Relaxed);
+        (until > 0).then(|| Time::from_millis(until))
+    }
+
+    pub(super) fn shown(&self, incarnation: &str, running: usize) -> WorkerStream {
+        let Self { queues, kinds, version, slots, since, heard_ms, .. } = self;
+        let heard = Time::from_millis(heard_ms.load(Ordering::Relaxed));
+        WorkerStream {
+            incarnation: incarnation.to_owned(),
+            version: (!version.is_empty()).then(|| version.clone()),
+            queues: queues.iter().map(Name::to_string).collect(),
+            kinds: kinds.iter().map(Name::to_string).collect(),
+            slots: slots.load(Ordering::Relaxed),
+            running,
+            since: Moment(*since),
+            heard: Moment(heard),
+        }
+    }
+}

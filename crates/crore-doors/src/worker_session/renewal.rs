@@ -1,0 +1,97 @@
+//! Renewal of leases, in time for the shortest of them.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crore::store::jobs::{Renew, Renewed};
+use crore::{Engine, Error};
+use crore_core::Span;
+use crore_wire::worker::{Held, ServerMessage};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::BoxFuture;
+use super::incarnation::Incarnation;
+
+type Answers = Result<Vec<(Renew, Renewed)>, Error>;
+
+/// Renews the leases of an incarnation.
+pub(super) enum Renewal {
+    Idle,
+    Scheduled(Pin<Box<Sleep>>),
+    Running(BoxFuture<Answers>),
+}
+
+impl Renewal {
+    /// Schedules a renewal for leases of which the shortest has this length.
+    pub(super) fn schedule(&mut self, shortest: Option<Span>) {
+        let Some(lease) = shortest else { return };
+        let at = Instant::now() + Engine::renew_every(lease).into();
+        match self {
+            Self::Idle => *self = Self::Scheduled(Box::pin(sleep_until(at))),
+            Self::Scheduled(sleep) if at < sleep.deadline() => sleep.as_mut().reset(at),
+            Self::Scheduled(_) | Self::Running(_) => {}
+        }
+    }
+
+    /// Renews leases that are due, and adds to `message` which deliveries are lost or asked to stop. Returns whether
+    /// leases were renewed.
+    pub(super) fn poll(
+        &mut self,
+        engine: &Engine,
+        incarnation: &Incarnation,
+        message: &mut ServerMessage,
+        context: &mut Context<'_>,
+    ) -> bool {
+        let mut has_renewed = false;
+        loop {
+            match self {
+                Self::Idle => return has_renewed,
+                Self::Scheduled(sleep) => {
+                    if sleep.as_mut().poll(context).is_pending() {
+                        return has_renewed;
+                    }
+                    let leases = incarnation.renewals();
+                    *self = match leases.is_empty() {
+                        true => Self::Idle,
+                        false => Self::Running(Box::pin(renew(engine.clone(), leases))),
+                    };
+                }
+                Self::Running(renewing) => {
+                    let Poll::Ready(renewed) = renewing.as_mut().poll(context) else {
+                        return has_renewed;
+                    };
+                    *self = Self::Idle;
+                    has_renewed = true;
+                    // What could not be renewed now is tried again, and ends otherwise.
+                    apply(renewed.unwrap_or_default(), incarnation, message);
+                    self.schedule(incarnation.shortest_lease());
+                }
+            }
+        }
+    }
+}
+
+fn apply(renewed: Vec<(Renew, Renewed)>, incarnation: &Incarnation, message: &mut ServerMessage) {
+    for (lease, renewed) in renewed {
+        let held = Held { id: lease.id, delivery: lease.delivery };
+        match renewed {
+            Renewed::Until { stop: true, .. } => message.stop.push(held),
+            Renewed::Until { stop: false, .. } => {}
+            Renewed::Stale => {
+                if incarnation.release(held) {
+                    message.lost.push(held);
+                }
+            }
+        }
+    }
+}
+
+/// Renews leases, at most as many at a time as one call may have.
+pub(super) async fn renew(engine: Engine, leases: Vec<Renew>) -> Answers {
+    let mut all = Vec::with_capacity(leases.len());
+    for some in leases.chunks(engine.caps().fetch) {
+        let renewed = engine.renew(some.to_vec()).await?;
+        all.extend(some.iter().copied().zip(renewed));
+    }
+    Ok(all)
+}
