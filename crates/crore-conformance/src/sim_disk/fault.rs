@@ -6,17 +6,17 @@ use std::io;
 /// What was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
-    /// [`super::super::Disk::list`].
+    /// [`crore_store::embedded::disk::Disk::list`].
     List,
-    /// [`super::super::Disk::open`].
+    /// [`crore_store::embedded::disk::Disk::open`].
     Open,
-    /// [`super::super::Disk::remove`].
+    /// [`crore_store::embedded::disk::Disk::remove`].
     Remove,
-    /// [`super::super::File::read`].
+    /// [`crore_store::embedded::disk::File::read`].
     Read,
-    /// [`super::super::File::write`].
+    /// [`crore_store::embedded::disk::File::write`].
     Write,
-    /// [`super::super::File::sync`].
+    /// [`crore_store::embedded::disk::File::sync`].
     Sync,
     /// Any of them.
     Any,
