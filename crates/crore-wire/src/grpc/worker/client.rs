@@ -191,9 +191,10 @@ mod tests {
         let jobs = vec![job(1, "{}"), job(1, "{}"), job(2, r#"{"a":1}"#)];
         let said = v1::ServerSays { jobs, ..v1::ServerSays::default() };
         let jobs = handlers.read(said).unwrap().jobs;
-        let of: Vec<_> = jobs.iter().map(|job| &job.handler.as_ref().unwrap().handler).collect();
-        assert!(Arc::ptr_eq(of[0], of[1]) && !Arc::ptr_eq(of[1], of[2]));
-        assert_eq!(of[2].settings().unwrap()["a"], 1);
+        let mut of = jobs.iter().map(|job| &job.handler.as_ref().unwrap().handler);
+        let (first, second, third) = (of.next().unwrap(), of.next().unwrap(), of.next().unwrap());
+        assert!(Arc::ptr_eq(first, second) && !Arc::ptr_eq(second, third));
+        assert_eq!(third.settings().unwrap().get("a"), Some(&1.into()));
     }
 
     #[test]
@@ -215,7 +216,7 @@ mod tests {
             ..v1::ServerSays::default()
         };
         let mut expected = said.clone();
-        expected.jobs[0].encoding = v1::Encoding::Json.into();
+        expected.jobs.iter_mut().for_each(|job| job.encoding = v1::Encoding::Json.into());
         assert_eq!(v1::ServerSays::from(Handlers::default().read(said).unwrap()), expected);
     }
 
