@@ -1,4 +1,4 @@
-//! What all doors of crore share.
+//! The shared layer of all doors of crore.
 //!
 //! [`Api`] holds an engine and answers the calls of the native API as typed functions ([`calls`]); a door decodes a
 //! request, makes one call and encodes the answer. Around that stand [`access`] (tokens and scopes), [`admission`]
@@ -16,7 +16,7 @@ pub mod admission;
 mod api;
 pub mod audit;
 pub mod body;
-mod bug;
+pub mod bug;
 pub mod calls;
 mod cursor;
 mod fault;

@@ -18,7 +18,7 @@ pub enum Satisfaction {
 }
 
 impl Settled {
-    /// What a job in this state has settled to; `None`: it has not ended.
+    /// How a job in this state has settled; `None`: it has not ended.
     pub const fn of(state: State) -> Option<Self> {
         match state {
             State::Waiting | State::Scheduled | State::Ready | State::Running => None,

@@ -12,7 +12,6 @@
     expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test panics, and says why")
 )]
 
-mod bug;
 mod doors;
 pub mod grpc;
 mod guard;

@@ -7,7 +7,7 @@ use crore_core::{Batch, Code, Encoding, Invalid, JobId, Name, NewJob, Payload};
 use crore_wire::api::Problem;
 use crore_wire::api::push::{Pushed, Took};
 
-use crate::bug::planted;
+use crate::planted;
 use crate::status::status;
 use crate::{Api, Fault};
 

@@ -1,4 +1,4 @@
-//! What a worker says on one connection, before it is translated for the way that the connection takes.
+//! Messages of a worker on one connection, before they are translated for its transport.
 
 use crore_core::machine;
 use crore_wire::grpc::{follow_ups, v1};

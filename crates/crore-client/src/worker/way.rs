@@ -120,7 +120,7 @@ impl Says {
     }
 }
 
-/// What a worker says, as the stream that gRPC sends.
+/// Messages of a worker, as the stream that gRPC sends.
 struct ToSay(mpsc::UnboundedReceiver<v1::WorkerSays>);
 
 impl Stream for ToSay {

@@ -34,7 +34,7 @@ pub(super) enum Op {
     Define(Vec<Definition>),
     Advance(Span),
     Look,
-    /// Who holds each of the unique keys that jobs are drawn with.
+    /// Reads the holder of each unique key that jobs are drawn with.
     Holders,
     Upkeep(Upkeep),
     View(View),

@@ -10,7 +10,7 @@ use tonic::Status;
 use crate::Doors;
 use crate::worker_session::{SessionError, WorkerSession};
 
-/// What a worker says, or why it could not be read.
+/// A message of a worker, or why it could not be read.
 type Said = Result<v1::WorkerSays, Status>;
 
 /// The session of a worker as the answers of its stream.

@@ -7,6 +7,7 @@ use crore::fetch::Fetch;
 use crore::store::jobs::{Order, Renew, Renewed};
 use crore::{Engine, Error};
 use crore_api::params::names;
+use crore_api::planted;
 use crore_core::{Code, Invalid, Name, Span};
 use crore_wire::worker::{Held, Hello, ServerMessage, Welcome};
 
@@ -14,7 +15,6 @@ use super::incarnation::{Incarnation, Leases};
 use super::registry::GRACE_MS;
 use super::renewal::renew;
 use crate::Doors;
-use crate::bug::planted;
 
 /// Maximum number of slots of one worker.
 const MAX_SLOTS: u32 = 10_000;

@@ -1,4 +1,4 @@
-//! What `GET /v1/workers` shows of a connected worker.
+//! Details of a connected worker, as `GET /v1/workers` shows them.
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use crore_wire::words::Moment;
 
 use super::handshake::Profile;
 
-/// What people are shown of a connected worker.
+/// Details of a connected worker, for people.
 #[derive(Debug)]
 pub(super) struct Presence {
     queues: Vec<Name>,

@@ -48,7 +48,7 @@ impl Registry {
             sleep_until(until).await;
             registry.forget(&left);
             let held = left.clear().into_leases().map(|(held, _)| (held.id, held.delivery));
-            // What cannot be written now is taken back when its lease ends.
+            // A delivery that cannot be written now lapses when its lease ends.
             let _ = engine.lapse(held.collect()).await;
         });
     }

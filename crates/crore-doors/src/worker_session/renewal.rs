@@ -22,7 +22,7 @@ pub(super) enum Renewal {
 }
 
 impl Renewal {
-    /// Schedules a renewal for leases of which the shortest has this length.
+    /// Schedules a renewal; `shortest` is the shortest of the leases.
     pub(super) fn schedule(&mut self, shortest: Option<Span>) {
         let Some(lease) = shortest else { return };
         let at = Instant::now() + Engine::renew_every(lease).into();
@@ -62,7 +62,7 @@ impl Renewal {
                     };
                     *self = Self::Idle;
                     has_renewed = true;
-                    // What could not be renewed now is tried again, and ends otherwise.
+                    // A failed renewal is tried again; otherwise the lease ends.
                     apply(renewed.unwrap_or_default(), incarnation, message);
                     self.schedule(incarnation.shortest_lease());
                 }

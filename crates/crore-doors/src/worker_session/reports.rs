@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crore::finish::{self, Finish};
 use crore::{Engine, Error};
 use crore_api::calls::pushed as told;
+use crore_api::planted;
 use crore_core::Delivery;
 use crore_wire::api::push::Took;
 use crore_wire::worker::{Finished, Held, Pushed, Report, Verdict};
 
 use super::incarnation::Incarnation;
-use crate::bug::planted;
 
 /// Applies the reports of one message, and answers them in order. Those about deliveries that the worker does not hold
 /// are stale without a look; deliveries whose reports are refused are its own again.

@@ -8,6 +8,7 @@ use crore::Error;
 use crore::fetch::Fetch;
 use crore::store::views::Note;
 use crore_api::Fault;
+use crore_api::planted;
 use crore_core::{Code, Job};
 use crore_wire::worker::{self, Finished, Held, ServerMessage, WorkerMessage};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -22,7 +23,6 @@ use super::renewal::Renewal;
 use super::reports::report;
 use super::session::{Polled, SessionError};
 use crate::Doors;
-use crate::bug::planted;
 
 /// Maximum number of background tasks per session; reading pauses above it.
 const MAX_BACKGROUND: usize = 64;

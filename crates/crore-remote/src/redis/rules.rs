@@ -16,7 +16,7 @@ use crore_store::Error;
 
 use super::record::{needs_text, word};
 
-/// What a script does to a job whose need stands like this; `None`: nothing, it goes on waiting.
+/// The action of a script on a job with this satisfaction; `None`: the job goes on waiting.
 pub(super) const fn verdict(satisfaction: Satisfaction) -> Option<&'static str> {
     match satisfaction {
         Satisfaction::Satisfied => Some("release"),
