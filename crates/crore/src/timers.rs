@@ -291,3 +291,32 @@ impl Drop for Sleep<'_> {
         self.timers.lock().sleepers.remove(&(self.at, self.id));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use crore_testkit::FakeClock;
+
+    use super::*;
+
+    const HOUR: Span = Span::from_secs(3600);
+
+    /// A thread sleeps by a clock that nobody sets, so it has to read the wall clock now and then.
+    #[test]
+    fn a_parked_thread_notices_that_the_clock_was_set_ahead() {
+        let clock = FakeClock::default();
+        let timers = Arc::new(Timers::new(Arc::new(clock.clone())));
+        timers.fire();
+        timers.want_upkeep(clock.now().after(HOUR));
+        let (sender, receiver) = mpsc::channel();
+        let parks = Arc::clone(&timers);
+        thread::spawn(move || sender.send(parks.park()));
+        while timers.lock().sleeps_until == Time::ZERO {
+            thread::yield_now();
+        }
+        clock.advance(HOUR.times(2));
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(20)), Ok(true));
+    }
+}
