@@ -73,9 +73,34 @@ impl<'h> Facts<'h> {
         if *again == Again::Never {
             return Some(true);
         }
-        let item = self.sources.of(job.id)?.item;
+        let retry = &self.sources.of(job.id)?.item.retry;
         let grant = job.grant(filed.delivery?)?;
-        Some(item.retry.is_last(grant.granted.attempt))
+        if self.any_delivery(job) {
+            return self.is_last_of_any(job, filed);
+        }
+        Some(retry.is_last(grant.granted.attempt))
+    }
+
+    /// Whether a failure is the last of a job whose reports count whatever delivery they are of. The failure counts against
+    /// the attempt that runs, which is that of the newest delivery: more than that of the delivery that reports, or less if
+    /// the job was revived by hand in between. `None` if it is not certain which delivery that is, and it matters.
+    fn is_last_of_any(&self, job: &Job<'h>, filed: &Filed<'h>) -> Option<bool> {
+        let source = self.sources.of(job.id)?;
+        let until = filed.ended.unwrap_or(self.end);
+        let certain = job.grants.iter().rev().find(|grant| {
+            grant.ended.is_before(&filed.begun) && self.recalls(grant.ended, until)
+        })?;
+        if job.revived(certain.begun, until) {
+            return None;
+        }
+        let newer = job.grants.iter().filter(|grant| {
+            grant.delivery() >= certain.delivery() && grant.begun.is_before(&until)
+        });
+        let mut lasts = newer.map(|grant| source.item.retry.is_last(grant.granted.attempt));
+        let last = lasts.next()?;
+        let unseen = self.unseen_fetch(&certain.granted.queue, certain.ended);
+        let is_certain = last || unseen.is_none_or(|unseen| until.is_before(&unseen));
+        (is_certain && lasts.all(|other| other == last)).then_some(last)
     }
 
     /// The first moment at which the job may have ended in one of these ways, none if it cannot

@@ -217,6 +217,45 @@ fn i14_the_last_attempt_is_the_last() {
     tape.breaks(14);
 }
 
+/// Three attempts, of which the last is running.
+fn at_last_attempt(reports: Reports) -> Tape {
+    let mut tape = held(Item { reports, ..item(1) });
+    for n in [1, 2] {
+        tape.report(1, n, FAILED);
+        tape.pass(SECOND);
+        tape.fetch(vec![grant(1, n + 1, n as u32 + 1)]);
+    }
+    tape
+}
+
+#[test]
+fn i14_a_late_failure_of_an_earlier_delivery_counts_against_the_attempt_that_runs() {
+    let run = |again| {
+        let mut tape = at_last_attempt(Reports::Any);
+        tape.report(1, 1, FAILED);
+        tape.pass(SECOND);
+        if again {
+            tape.fetch(vec![grant(1, 4, 3)]);
+        }
+        tape
+    };
+    run(true).breaks(14);
+    run(false).is_fine();
+}
+
+/// A delivery of the last attempt reports when the job was revived, and runs again as its first.
+#[test]
+fn a_late_failure_of_a_last_attempt_counts_against_the_attempt_that_runs() {
+    let mut tape = at_last_attempt(Reports::Any);
+    tape.report(1, 2, FATAL);
+    tape.want(1, Want::Retry, Changed::Yes);
+    tape.fetch(vec![grant(1, 4, 1)]);
+    tape.report(1, 3, FAILED);
+    tape.pass(SECOND);
+    tape.fetch(vec![grant(1, 5, 2)]);
+    tape.is_fine();
+}
+
 #[test]
 fn i14_the_dead_are_kept() {
     let mut tape = held(item(1));
