@@ -7,6 +7,7 @@ use crore_api::audit::Audit;
 use crore_api::metrics::{self, Metrics};
 use crore_api::middleware::from_fn;
 use crore_api::{Api, Setup, telemetry};
+use crore_dispatch as dispatch;
 use crore_outbound::{self as outbound, Outbound};
 use crore_wire::worker::Session;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use crate::grpc;
 use crate::http;
 use crate::jobber;
 use crate::jobworkerp;
-use crate::lightjq::{self, push};
+use crate::lightjq::{self, LightJq};
 use crate::listen::Served;
 use crate::local::LocalSession;
 use crate::worker_session::Registry;
@@ -46,7 +47,7 @@ pub struct Doors(Arc<Shared>);
 struct Shared {
     api: Api,
     options: Options,
-    push_workers: push::Handle,
+    push_workers: dispatch::Handle,
     sessions: Registry,
 }
 
@@ -70,11 +71,8 @@ impl Doors {
             doors: Self::NAMES,
         });
         let outbound = Outbound::new(options.outbound.clone());
-        let workers = options.lightjq.workers.clone();
-        let push_workers = {
-            let observer = Some(api.observer().clone() as _);
-            push::Handle::observed(engine, outbound, workers, observer)
-        };
+        let (protocol, workers) = (LightJq::new(api.observer().clone()), &options.lightjq.workers);
+        let push_workers = dispatch::Handle::new(engine, outbound, protocol, workers.clone());
         Self(Arc::new(Shared { api, options, push_workers, sessions }))
     }
 
@@ -98,8 +96,8 @@ impl Doors {
     }
 
     /// The loop that gives jobs to push workers: to be run until the doors are [closing](Doors::closing).
-    pub fn push_workers(&self) -> push::Service {
-        push::Service::new(&self.0.push_workers)
+    pub fn push_workers(&self) -> dispatch::Service {
+        dispatch::Service::new(&self.0.push_workers)
     }
 
     /// Connected workers.
@@ -108,7 +106,7 @@ impl Doors {
     }
 
     /// Where push workers register.
-    pub(crate) fn workers(&self) -> &push::Handle {
+    pub(crate) fn workers(&self) -> &dispatch::Handle {
         &self.0.push_workers
     }
 

@@ -6,7 +6,7 @@
 //! | `GET /job/{id}` | how a job stands; a result that is kept is read once | push |
 //! | `GET /job/{id}/polling?timeout=5` | the same when it has ended, or 408 | push |
 //! | `DELETE /job/{id}` | removes a job that never began, else 409 | operate |
-//! | `POST /worker` | registers a [push worker](push) | work |
+//! | `POST /worker` | registers a [push worker](crore_dispatch) | work |
 //! | `DELETE /worker` | says that it leaves | work |
 //! | `POST /done` | reports how a job went | work |
 //!
@@ -17,7 +17,7 @@
 mod body;
 mod done;
 mod job;
-pub mod push;
+mod protocol;
 mod translate;
 mod words;
 mod worker;
@@ -30,6 +30,7 @@ use crore_api::admission::Gate;
 use crore_api::in_format;
 use crore_api::middleware::{Next, from_fn};
 use crore_core::Span;
+use crore_dispatch as dispatch;
 use crore_wire::words::Period;
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::OpenApi;
@@ -40,6 +41,7 @@ use utoipa_axum::routes;
 
 use crate::Doors;
 use crate::openapi::needs;
+pub(crate) use protocol::LightJq;
 
 /// How this door is set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,14 +51,14 @@ pub struct Options {
     pub keep_results: Period,
     /// The port of a worker that says nothing of one.
     pub worker_port: u16,
-    /// How push workers are treated.
-    pub workers: push::Options,
+    /// Push workers.
+    pub workers: dispatch::Options,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let keep_results = Period(Span::from_secs(12 * 60 * 60));
-        Self { keep_results, worker_port: 8080, workers: push::Options::default() }
+        Self { keep_results, worker_port: 8080, workers: dispatch::Options::default() }
     }
 }
 
@@ -88,7 +90,7 @@ fn table(doors: &Doors) -> OpenApiRouter<Doors> {
 /// call that a push worker serves.
 pub(crate) fn describe(doors: &Doors, api: &mut OpenApi) {
     api.merge(table(doors).into_openapi());
-    let operation = <push::exchange::__path_tell as utoipa::Path>::operation();
+    let operation = <protocol::WorkerJobCall as utoipa::Path>::operation();
     let call = PathItem::new(HttpMethod::Post, operation);
     api.webhooks = Some(PathsBuilder::new().path("worker-job", call).build());
     let mut schemas = vec![(words::WorkerJob::name().into_owned(), words::WorkerJob::schema())];

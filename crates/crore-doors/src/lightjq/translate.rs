@@ -20,7 +20,7 @@ use crore_wire::{Format, Raw};
 use super::words::{Ended, NewJob, Report, Standing, Status, WorkerJob};
 
 /// The one queue of all LightJQ jobs.
-pub(crate) const QUEUE: &str = "lightjq";
+pub(super) const QUEUE: &str = "lightjq";
 
 /// How much longer than its timeout a job's lease is, so that it is the timeout that ends it.
 const GRACE: Span = Span::from_secs(10);

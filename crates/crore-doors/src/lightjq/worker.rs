@@ -8,11 +8,11 @@ use crore_api::Fault;
 use crore_api::negotiation::Reply;
 use crore_core::code::excerpt;
 use crore_core::{Code, Invalid, Name};
+use crore_dispatch::Registration;
 use crore_outbound::{Failed, Target};
 use http::{HeaderMap, StatusCode};
 
 use super::body::Read;
-use super::push::registered::Registered;
 use super::words;
 use crate::Doors;
 
@@ -51,7 +51,7 @@ pub(super) async fn join(
         return Err(invalid.into());
     }
     let id = new_id()?;
-    let worker = Registered { name, target, max_jobs };
+    let worker = Registration { name, target, max_jobs };
     if !doors.workers().join(id.clone(), worker).await? {
         return Err(Fault::new(Code::TooMany, "there are too many workers"));
     }

@@ -5,12 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use crore::Engine;
-use crore::finish::Finish;
-use crore_core::machine::Outcome;
-use crore_core::{Name, Span, State};
+use crore_core::Span;
 use crore_doors::Options;
-use crore_doors::lightjq::push;
-use crore_outbound::{self as outbound, Addresses, Outbound, Resolve};
 use crore_wire::words::Period;
 use http::Method;
 use serde_json::json;
@@ -198,58 +194,5 @@ async fn a_stop_hears_the_answers_that_are_on_their_way() {
     let place = Place::on(engine, |_| {}).await;
     let done = place.status(&id).await;
     assert_eq!((&done["status"], &done["result"]), (&json!("done"), &json!("ok")));
-    assert_eq!(peer.calls(), 1);
-}
-
-/// A name that may be called when its worker registers, and stands for a cloud's metadata afterwards.
-#[derive(Debug, Default)]
-struct Turncoat(std::sync::atomic::AtomicUsize);
-
-impl Resolve for Turncoat {
-    fn resolve(&self, _: &str, port: u16) -> Addresses {
-        let is_first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
-        let ip = if is_first { [127, 0, 0, 1] } else { [169, 254, 169, 254] };
-        Box::pin(async move { Ok(vec![(ip, port).into()]) })
-    }
-}
-
-#[tokio::test]
-async fn a_worker_whose_name_leads_elsewhere_later_is_not_called_and_the_job_is_kept() {
-    let peer = Peer::start(Reply::status(202)).await;
-    let allow = vec!["127.0.0.0/8".parse().expect("good")];
-    let options = outbound::Options { allow, ..outbound::Options::default() };
-    let outbound = Outbound::with_resolver(options, Arc::new(Turncoat::default()));
-    let engine = Engine::memory();
-    let workers = push::Options { rest: Period(Span::from_millis(20)), ..push::Options::default() };
-    let about = json!({
-        "door": "lightjq", "name": "w", "url": format!("http://rebinding.example:{}", peer.port()),
-        "max_jobs": 1,
-    });
-    let id = Name::new("worker", "w1").expect("good");
-    engine.set_worker(id, about.to_string(), Span::from_secs(60)).await.expect("registered");
-    let mut ids = Vec::new();
-    for _ in 0..2 {
-        let pushed = engine.push("lightjq", "hello").kind("mail").attempts(1).await;
-        ids.push(pushed.expect("pushed"));
-    }
-    let service = push::Service::new(&push::Handle::new(engine.clone(), outbound, workers));
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let running = tokio::spawn(service.run(async { drop(stopped.await) }));
-    let first = engine.get(ids[0]).await.expect("an answer").expect("there");
-    assert_eq!(first.live.attempt, 0);
-    peer.until_called(1).await;
-    let job = engine.get(ids[0]).await.expect("an answer").expect("there");
-    engine.finish(Finish::of(&job, Outcome::Done { result: None })).await.expect("an answer");
-    let lines = eventually(|| async {
-        let lines = engine.notes(ids[1]).await.expect("an answer").lines;
-        if lines.len() > 1 { Ok(lines) } else { Err(lines) }
-    })
-    .await;
-    assert!(lines[0].1.contains("outbound-denied") && lines[0].1.contains("169.254.169.254"));
-    engine.quiet();
-    stop.send(()).expect("it runs");
-    running.await.expect("it ends");
-    let kept = engine.get(ids[1]).await.expect("an answer").expect("there");
-    assert_eq!((kept.live.state, kept.live.attempt), (State::Ready, 0));
     assert_eq!(peer.calls(), 1);
 }

@@ -1,5 +1,6 @@
 use crore_core::Span;
-use crore_doors::lightjq::{self, push};
+use crore_dispatch as dispatch;
+use crore_doors::lightjq;
 use crore_wire::words::Period;
 
 use crate::config::secret::Secret;
@@ -30,7 +31,7 @@ section! {
 
 /// A secret in the form of Standard Webhooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Webhook(push::Secret);
+pub(crate) struct Webhook(dispatch::Secret);
 
 impl Setting for Webhook {
     const SHAPE: Shape = Shape::Secret;
@@ -48,14 +49,14 @@ impl Lightjq {
         lightjq::Options {
             keep_results: Period(self.keep_results),
             worker_port: u16::try_from(self.worker_port).unwrap_or(u16::MAX),
-            workers: push::Options {
+            workers: dispatch::Options {
                 rest: Period(self.rest),
                 max_rest: Period(self.max_rest),
                 gone_after: Period(self.gone_after),
                 unknown_for: Period(self.unknown_for),
                 drain_time: Period(drain_for),
                 secrets: secrets.map(|Webhook(secret)| secret.clone()).collect(),
-                ..push::Options::default()
+                ..dispatch::Options::default()
             },
         }
     }

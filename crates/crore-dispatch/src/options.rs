@@ -2,25 +2,25 @@ use crore_core::Span;
 use crore_wire::words::Period;
 use serde::{Deserialize, Serialize};
 
-use super::sign::Secret;
+use crate::signature::Secret;
 
-/// How push workers are treated.
+/// Settings of push workers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Options {
-    /// How long one that does not answer is left alone at first; each time doubles it.
+    /// First pause of a worker that does not answer; each further one doubles it.
     pub rest: Period,
-    /// How long at most.
+    /// Longest such pause.
     pub max_rest: Period,
-    /// How long one may not answer before it is gone, and has to register again.
+    /// A worker that does not answer for this long is removed, and has to register again.
     pub gone_after: Period,
-    /// How long it is remembered that a worker does not know a name.
+    /// How long a worker is not asked again about a kind that it does not know.
     pub unknown_for: Period,
-    /// How often the registry is read again, for what others have changed.
+    /// Interval at which the registry is read again, for changes by other servers.
     pub refresh_every: Period,
-    /// How long a stop waits for answers that are on their way.
+    /// How long a shutdown waits for pending responses.
     pub drain_time: Period,
-    /// What jobs are signed with, the newest first; empty: they are not signed.
+    /// Secrets that sign jobs, the newest first. Without any, jobs are not signed.
     pub secrets: Vec<Secret>,
 }
 

@@ -1,5 +1,5 @@
-//! Signatures in the form of Standard Webhooks, by which a worker knows that a job comes from crore and
-//! was not changed: HMAC-SHA256 over `id.timestamp.body`.
+//! Signatures as in Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`. They show a worker that a job comes from
+//! crore and was not changed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use base64::prelude::BASE64_STANDARD;
 use ring::hmac;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// How a secret begins.
+/// Prefix of a secret.
 const PREFIX: &str = "whsec_";
 
-/// A secret that crore shares with its workers: `whsec_` and 24 to 64 bytes in base64. It is never shown.
+/// Secret shared with workers: `whsec_` and 24 to 64 bytes in base64. It is never printed.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Secret(Arc<[u8]>);
@@ -41,9 +41,9 @@ impl TryFrom<String> for Secret {
     }
 }
 
-/// The signatures of a message, one for each secret, as the header says them. Two secrets are there
-/// while one takes the place of the other.
-pub(super) fn signatures(secrets: &[Secret], id: &str, timestamp: i64, body: &[u8]) -> String {
+/// The signatures of a message as one header value, one for each secret. There are two secrets while one replaces the
+/// other.
+pub(crate) fn signatures(secrets: &[Secret], id: &str, timestamp: i64, body: &[u8]) -> String {
     let sign = |secret: &Secret| {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &secret.0);
         let mut context = hmac::Context::with_key(&key);

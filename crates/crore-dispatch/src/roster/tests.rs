@@ -5,8 +5,8 @@ use super::*;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn roster() -> Roster {
-    let (first, most) = (SECOND, SECOND * 4);
-    Roster::new(Patience { first, most, gone_after: SECOND * 60 })
+    let (first, max) = (SECOND, SECOND * 4);
+    Roster::new(Backoff { first, max, gone_after: SECOND * 60 })
 }
 
 fn name(text: &str) -> Name {
@@ -15,7 +15,7 @@ fn name(text: &str) -> Name {
 
 fn joins(roster: &mut Roster, id: &str, max_jobs: u32) -> Name {
     let target = Target::parse("url", "http://worker:8080").expect("good");
-    roster.join(name(id), Registered { name: id.to_owned(), target, max_jobs });
+    roster.join(name(id), Registration { name: id.to_owned(), target, max_jobs });
     name(id)
 }
 
@@ -63,10 +63,11 @@ fn who_has_the_least_to_do_is_next_and_equals_take_turns() {
 fn a_kind_that_a_worker_does_not_know_is_remembered_for_a_while() {
     let (mut roster, now) = (roster(), Instant::now());
     let a = joins(&mut roster, "a", 5);
-    roster.does_not_know(&a, name("mail"), now + SECOND);
-    let unknown = |picks: Vec<Pick>| picks.into_iter().map(|pick| pick.unknown).collect::<Vec<_>>();
-    assert_eq!(unknown(roster.picks(now)), [BTreeSet::from([name("mail")])]);
-    assert_eq!(unknown(roster.picks(now + SECOND)), [BTreeSet::new()]);
+    roster.exclude_kind(&a, name("mail"), now + SECOND);
+    let excluded =
+        |picks: Vec<Pick>| picks.into_iter().map(|pick| pick.excluded).collect::<Vec<_>>();
+    assert_eq!(excluded(roster.picks(now)), [BTreeSet::from([name("mail")])]);
+    assert_eq!(excluded(roster.picks(now + SECOND)), [BTreeSet::new()]);
 }
 
 #[test]
@@ -75,8 +76,8 @@ fn who_does_not_answer_rests_longer_each_time_and_is_tried_with_one_job() {
     let a = joins(&mut roster, "a", 5);
     let mut at = now;
     for rest in [1, 2, 4, 4] {
-        assert_eq!(roster.failed(&a, at), Standing::Resting);
-        assert_eq!(roster.failed(&a, at), Standing::Resting, "one rest for all who asked at once");
+        assert_eq!(roster.failed(&a, at), Standing::Paused);
+        assert_eq!(roster.failed(&a, at), Standing::Paused, "one rest for all who asked at once");
         let awake = at + SECOND * rest;
         assert_eq!(roster.next_at(at), Some(awake));
         assert_eq!(picked(&mut roster, awake - SECOND / 2), None);
@@ -85,7 +86,7 @@ fn who_does_not_answer_rests_longer_each_time_and_is_tried_with_one_job() {
     }
     let _trial = gives(&mut roster, &a, 1, at);
     assert_eq!(picked(&mut roster, at), None, "one at a time until it answers");
-    roster.heard(&a);
+    roster.answered(&a);
     assert_eq!(picked(&mut roster, at), Some(("a".to_owned(), 4)));
 }
 
@@ -94,8 +95,8 @@ fn who_does_not_answer_for_long_is_gone() {
     let (mut roster, now) = (roster(), Instant::now());
     let a = joins(&mut roster, "a", 5);
     let mut told = gives(&mut roster, &a, 1, now);
-    assert_eq!(roster.failed(&a, now), Standing::Resting);
-    assert_eq!(roster.failed(&a, now + SECOND * 59), Standing::Resting);
+    assert_eq!(roster.failed(&a, now), Standing::Paused);
+    assert_eq!(roster.failed(&a, now + SECOND * 59), Standing::Paused);
     assert_eq!(roster.failed(&a, now + SECOND * 60), Standing::Gone);
     assert_eq!(roster.get(&a), None);
     assert_eq!(told.try_recv(), Err(TryRecvError::Closed), "what it has is not over for that");
@@ -123,7 +124,7 @@ fn who_is_known_keeps_its_jobs_when_it_is_read_again() {
     roster.keep_only(&BTreeSet::from([a.clone()]));
     assert_eq!(roster.get(&b), None);
     assert_eq!(picked(&mut roster, now), None);
-    roster.rest(&a, now + SECOND);
+    roster.pause(&a, now + SECOND);
     assert!(roster.release(JobId(1), Delivery(1)));
     assert_eq!(picked(&mut roster, now), None, "it wants nothing yet");
     assert_eq!(picked(&mut roster, now + SECOND), Some(("a".to_owned(), 1)));

@@ -1,0 +1,122 @@
+//! One delivery: the job is posted, and the worker's response decides what becomes of the job and of the worker.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crore::finish::Finish;
+use crore_core::job::DEFAULT_LEASE;
+use crore_core::machine::{Again, Outcome};
+use crore_core::{Job, Name};
+use crore_outbound::Target;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+
+use crate::handle::Shared;
+use crate::request;
+use crate::response::WorkerResponse;
+use crate::roster::Standing;
+
+impl Shared {
+    /// Posts a job to a worker and settles the delivery, unless the delivery ends another way first.
+    pub(crate) async fn deliver(
+        self: Arc<Self>,
+        (id, target): (Name, Target),
+        job: Job,
+        ended: oneshot::Receiver<()>,
+    ) {
+        let (protocol, secrets) = (&*self.protocol, &self.options.secrets);
+        let posted = request::post(protocol, &self.outbound, &target, &job, secrets);
+        // A run without a timeout is ended by its lease.
+        let limit = job.spec.timeout.or(job.spec.lease).unwrap_or(DEFAULT_LEASE);
+        let response = tokio::select! {
+            response = timeout(limit.into(), posted) => response,
+            // The worker reported through the door. A worker that has left may still answer.
+            Ok(()) = ended => return,
+        };
+        let settled = match response {
+            Ok(response) => self.settle(&id, &job, response).await,
+            // The engine ends the job by its timeout; the worker hangs.
+            Err(_) => {
+                tracing::warn!(worker = %id, job = %job.id, "a push worker did not answer in time");
+                self.note_failure(&id).await;
+                Ok(())
+            }
+        };
+        if let Err(error) = settled {
+            // The lease ends, and the job is given to another worker.
+            tracing::warn!(%error, job = %job.id, "a push worker's answer was not kept");
+        }
+    }
+
+    async fn settle(
+        &self,
+        id: &Name,
+        job: &Job,
+        response: WorkerResponse,
+    ) -> Result<(), crore::Error> {
+        let now = Instant::now();
+        let outcome = match response {
+            WorkerResponse::Accepted => {
+                self.roster().answered(id);
+                if job.spec.lease.is_none() {
+                    // Fire and forget: the job is done when it is handed over.
+                    self.engine.handed_over(job.id, job.live.delivery).await?;
+                    self.release(job.id, job.live.delivery);
+                }
+                return Ok(());
+            }
+            WorkerResponse::Ended(outcome) => {
+                self.roster().answered(id);
+                outcome
+            }
+            WorkerResponse::UnknownKind => {
+                let until = now + Duration::from(self.options.unknown_for.0);
+                let mut roster = self.roster();
+                roster.answered(id);
+                roster.exclude_kind(id, job.spec.kind.clone(), until);
+                Outcome::Interrupted
+            }
+            WorkerResponse::Busy(pause) => {
+                let mut roster = self.roster();
+                roster.answered(id);
+                roster.pause(id, now + pause);
+                Outcome::Interrupted
+            }
+            WorkerResponse::Unavailable(why) => {
+                tracing::warn!(worker = %id, job = %job.id, %why, "a push worker is not available");
+                let line = format!("not delivered: {why}");
+                // The line is for people: the job is handed back whether the line is kept or not.
+                let _ = self.engine.line(job.id, job.live.delivery, &line).await;
+                self.note_failure(id).await;
+                Outcome::Interrupted
+            }
+        };
+        let finished = match self.finish(job, outcome).await {
+            // The result breaks a rule, and would break it again.
+            Err(crore::Error::Invalid(invalid)) => {
+                let (error, again) = (invalid.to_string().into(), Again::Never);
+                self.finish(job, Outcome::Failed { error, detail: None, again }).await
+            }
+            finished => finished,
+        };
+        self.release(job.id, job.live.delivery);
+        finished
+    }
+
+    /// Reports the outcome of a delivery. A stale report is dropped: another one was first.
+    pub(crate) async fn finish(&self, job: &Job, outcome: Outcome) -> Result<(), crore::Error> {
+        self.engine.finish(Finish::of(job, outcome)).await.map(drop)
+    }
+
+    /// Counts a request that failed. A worker whose requests have failed for long is removed.
+    async fn note_failure(&self, id: &Name) {
+        let standing = self.roster().failed(id, Instant::now());
+        if standing == Standing::Gone {
+            tracing::warn!(worker = %id, "a push worker is gone");
+            if let Err(error) = self.engine.remove_worker(id.clone()).await {
+                // The next refresh reads it from the registry, and it is tried again.
+                tracing::warn!(%error, worker = %id, "a push worker could not be forgotten");
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What a door and the service share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crore::Engine;
+use crore::store::registry::Entry;
+use crore_core::{Delivery, JobId, Name, Span};
+use crore_outbound::Outbound;
+use tokio::sync::Notify;
+
+use crate::options::Options;
+use crate::protocol::Protocol;
+use crate::registration::Registration;
+use crate::roster::{Backoff, Roster};
+
+/// Maximum workers of one dispatcher.
+const MAX_WORKERS: usize = 10_000;
+/// Every entry of a worker in the registry expires; that of a push worker practically never does.
+const FOR_EVER: Span = Span::from_secs(10 * 365 * 24 * 60 * 60);
+
+/// Registers workers, and passes their reports on to the service. Clones share one dispatcher.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    pub(crate) shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) outbound: Outbound,
+    pub(crate) protocol: Box<dyn Protocol>,
+    pub(crate) options: Options,
+    roster: Mutex<Roster>,
+    /// A worker that was not free may be free.
+    pub(crate) changed: Notify,
+}
+
+impl Handle {
+    /// A dispatcher that gives nothing yet: [`Service::run`](crate::Service::run) does.
+    pub fn new(
+        engine: Engine,
+        outbound: Outbound,
+        protocol: impl Protocol + 'static,
+        options: Options,
+    ) -> Self {
+        let backoff = Backoff {
+            first: options.rest.0.into(),
+            max: options.max_rest.0.into(),
+            gone_after: options.gone_after.0.into(),
+        };
+        let (roster, changed) = (Mutex::new(Roster::new(backoff)), Notify::new());
+        let protocol = Box::new(protocol);
+        Self { shared: Arc::new(Shared { engine, outbound, protocol, options, roster, changed }) }
+    }
+
+    /// The addresses that crore may call.
+    pub fn outbound(&self) -> &Outbound {
+        &self.shared.outbound
+    }
+
+    /// Registers a worker. It replaces a worker with the same URL, which has restarted and does not know its former id.
+    /// Durable when answered. `false`: there are too many workers.
+    pub async fn join(&self, id: Name, worker: Registration) -> Result<bool, crore::Error> {
+        if self.shared.roster().len() >= MAX_WORKERS {
+            return Ok(false);
+        }
+        let text = worker.to_text(self.shared.protocol.name())?;
+        self.shared.engine.set_worker(id.clone(), text, FOR_EVER).await?;
+        let replaced = {
+            let mut roster = self.shared.roster();
+            let mut replaced = roster.called_at(&worker.target);
+            // The service may have read this worker from the registry before the write was answered.
+            replaced.retain(|one| *one != id);
+            for id in &replaced {
+                roster.leave(id);
+            }
+            roster.join(id, worker);
+            replaced
+        };
+        self.shared.changed.notify_one();
+        for id in replaced {
+            self.shared.engine.remove_worker(id).await?;
+        }
+        Ok(true)
+    }
+
+    /// Removes a worker: it is given no more jobs, and may still report those that it has. `false`: it is not
+    /// registered.
+    pub async fn leave(&self, id: &Name) -> Result<bool, crore::Error> {
+        let workers = self.shared.engine.workers().await?;
+        let entry = workers.iter().find(|entry| entry.name == *id);
+        let is_registered = entry.is_some_and(|entry| self.shared.read(entry).is_some());
+        if is_registered {
+            self.shared.engine.remove_worker(id.clone()).await?;
+        }
+        Ok(self.shared.roster().leave(id) || is_registered)
+    }
+
+    /// Frees the slot of a delivery whose report was accepted.
+    pub fn reported(&self, job: JobId, delivery: Delivery) {
+        self.shared.release(job, delivery);
+    }
+}
+
+impl Shared {
+    pub(crate) fn roster(&self) -> MutexGuard<'_, Roster> {
+        self.roster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Frees the slot of a delivery.
+    pub(crate) fn release(&self, job: JobId, delivery: Delivery) {
+        self.roster().release(job, delivery);
+        self.changed.notify_one();
+    }
+
+    /// Reads an entry of the registry; `None` for workers of other protocols.
+    pub(crate) fn read(&self, entry: &Entry) -> Option<Registration> {
+        Registration::from_value(&entry.value, self.protocol.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crore_outbound::Target;
+
+    use super::*;
+    use crate::response::tests::Plain;
+
+    #[tokio::test]
+    async fn a_worker_that_the_service_read_before_its_registration_was_answered_stays() {
+        let engine = Engine::memory();
+        let outbound = Outbound::new(Default::default());
+        let handle = Handle::new(engine.clone(), outbound, Plain, Options::default());
+        let target = Target::parse("url", "http://worker:8080").expect("good");
+        let worker = Registration { name: "w".to_owned(), target, max_jobs: 1 };
+        let id = Name::new("worker", "one").expect("a name");
+        handle.shared.roster().join(id.clone(), worker.clone());
+        assert!(handle.join(id.clone(), worker).await.expect("joined"));
+        let workers = engine.workers().await.expect("read");
+        assert_eq!(workers.iter().map(|entry| &entry.name).collect::<Vec<_>>(), [&id]);
+        assert!(handle.shared.roster().get(&id).is_some());
+    }
+}

@@ -1,0 +1,33 @@
+use std::fmt::Debug;
+
+use bytes::Bytes;
+use crore_core::Job;
+use crore_core::machine::Outcome;
+use http::HeaderMap;
+
+/// The protocol that a door's push workers speak. It translates and decides nothing.
+pub trait Protocol: Debug + Send + Sync {
+    /// The name under which its workers are registered. Workers of other protocols are left alone.
+    fn name(&self) -> &'static str;
+
+    /// The queue whose jobs its workers are given.
+    fn queue(&self) -> &'static str;
+
+    /// The request that carries a job.
+    fn request(&self, job: &Job) -> JobRequest;
+
+    /// The outcome that the body of a response with status 200 reports. The error says what is wrong with the report,
+    /// and becomes the error of the attempt.
+    fn outcome(&self, headers: &HeaderMap, body: &Bytes) -> Result<Outcome, String>;
+}
+
+/// A request that carries a job to a worker. The dispatcher adds the delivery and the signatures.
+#[derive(Debug, Clone)]
+pub struct JobRequest {
+    /// The path below the worker's URL.
+    pub path: &'static str,
+    /// Content type, accepted types, trace context.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}

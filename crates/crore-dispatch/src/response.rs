@@ -1,0 +1,154 @@
+//! The meaning of a worker's response to a job.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use crore_core::Code;
+use crore_core::machine::{Again, Outcome};
+use crore_outbound::Failed;
+use http::header::RETRY_AFTER;
+use http::{Response, StatusCode};
+
+use crate::protocol::Protocol;
+
+/// Pause of a busy worker that sends no `Retry-After`; also the shortest.
+const BUSY_FOR: Duration = Duration::from_secs(1);
+const BUSY_AT_MOST: Duration = Duration::from_secs(300);
+
+/// A worker's response to a job.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum WorkerResponse {
+    /// 202: the worker runs the job, and will report.
+    Accepted,
+    /// The delivery is over: 200 with a report, or 200 or 204 without a body. Any other status, and a connection that
+    /// broke after the job was sent, is a failure of the job, because the job may be its cause.
+    Ended(Outcome),
+    /// 404: the worker does not know jobs of this kind. Another worker may.
+    UnknownKind,
+    /// 429 or 503: the worker takes no jobs for this long.
+    Busy(Duration),
+    /// The worker cannot be reached, may not be called, or redirects. The job is not at fault.
+    Unavailable(String),
+}
+
+/// Reads the response to a request.
+pub(crate) fn read(
+    protocol: &dyn Protocol,
+    response: Result<Response<Bytes>, Failed>,
+) -> WorkerResponse {
+    use WorkerResponse::{Accepted, Busy, Ended, Unavailable, UnknownKind};
+    let response = match response {
+        Ok(response) => response,
+        Err(Failed::Broken(why)) => return failed(why),
+        Err(Failed::Denied(denied)) => {
+            return Unavailable(format!("{}: {denied}", Code::OutboundDenied));
+        }
+        Err(Failed::Unreachable(why)) => return Unavailable(why),
+    };
+    let status = response.status();
+    match status {
+        StatusCode::ACCEPTED => Accepted,
+        StatusCode::OK if !response.body().is_empty() => {
+            protocol.outcome(response.headers(), response.body()).map_or_else(failed, Ended)
+        }
+        StatusCode::OK | StatusCode::NO_CONTENT => Ended(Outcome::Done { result: None }),
+        StatusCode::NOT_FOUND => UnknownKind,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+            Busy(retry_after(&response))
+        }
+        _ if status.is_redirection() => {
+            Unavailable(format!("the worker sends jobs elsewhere: {status}"))
+        }
+        _ => failed(format!("the worker answered {status}")),
+    }
+}
+
+fn retry_after(response: &Response<Bytes>) -> Duration {
+    let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let seconds = seconds.and_then(|text| text.parse().ok()).map(Duration::from_secs);
+    seconds.unwrap_or(BUSY_FOR).clamp(BUSY_FOR, BUSY_AT_MOST)
+}
+
+fn failed(why: String) -> WorkerResponse {
+    let (error, again) = (why.into(), Again::ByPolicy);
+    WorkerResponse::Ended(Outcome::Failed { error, detail: None, again })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::protocol::JobRequest;
+    use crore_core::{Encoding, Job, Payload};
+    use http::HeaderMap;
+
+    /// Reports are texts: `done`, or what went wrong.
+    #[derive(Debug)]
+    pub(crate) struct Plain;
+
+    impl Protocol for Plain {
+        fn name(&self) -> &'static str {
+            "plain"
+        }
+
+        fn queue(&self) -> &'static str {
+            "plain"
+        }
+
+        fn request(&self, _: &Job) -> JobRequest {
+            JobRequest { path: "run", headers: HeaderMap::new(), body: Bytes::new() }
+        }
+
+        fn outcome(&self, _: &HeaderMap, body: &Bytes) -> Result<Outcome, String> {
+            match &**body {
+                b"done" => {
+                    Ok(Outcome::Done { result: Some(Payload::new(Encoding::Text, *b"done")) })
+                }
+                other => Err(format!("no report: {}", String::from_utf8_lossy(other))),
+            }
+        }
+    }
+
+    fn response(status: u16, body: &'static str) -> WorkerResponse {
+        let response = Response::builder().status(status).header(RETRY_AFTER, "7");
+        read(&Plain, Ok(response.body(Bytes::from_static(body.as_bytes())).expect("good")))
+    }
+
+    fn is_failure(response: &WorkerResponse, text: &str) -> bool {
+        matches!(response, WorkerResponse::Ended(Outcome::Failed { error, again: Again::ByPolicy, .. })
+            if error.contains(text))
+    }
+
+    #[test]
+    fn a_status_decides_what_becomes_of_the_job() {
+        assert_eq!(response(202, "anything"), WorkerResponse::Accepted);
+        let done = WorkerResponse::Ended(Outcome::Done { result: None });
+        assert_eq!(response(200, ""), done);
+        assert_eq!(response(204, ""), done);
+        assert_eq!(response(404, ""), WorkerResponse::UnknownKind);
+        assert_eq!(response(429, ""), WorkerResponse::Busy(Duration::from_secs(7)));
+        assert_eq!(response(503, ""), WorkerResponse::Busy(Duration::from_secs(7)));
+        for status in [301, 302, 307, 308] {
+            let response = response(status, "");
+            assert!(matches!(response, WorkerResponse::Unavailable(_)), "{status}");
+        }
+        for status in [400, 403, 418, 500, 502] {
+            let text = format!("the worker answered {status}");
+            assert!(is_failure(&response(status, ""), &text), "{status}");
+        }
+    }
+
+    #[test]
+    fn the_protocol_reads_reports_and_an_unreadable_one_fails_the_job() {
+        let done = response(200, "done");
+        assert!(matches!(done, WorkerResponse::Ended(Outcome::Done { result: Some(_) })));
+        assert!(is_failure(&response(200, "<html>"), "no report: <html>"));
+    }
+
+    #[test]
+    fn an_unreachable_worker_is_not_the_jobs_fault_but_a_broken_connection_may_be() {
+        let unreachable = read(&Plain, Err(Failed::Unreachable("nobody".to_owned())));
+        assert_eq!(unreachable, WorkerResponse::Unavailable("nobody".to_owned()));
+        let broken = read(&Plain, Err(Failed::Broken("it hung up".to_owned())));
+        assert!(is_failure(&broken, "it hung up"));
+    }
+}

@@ -1,0 +1,131 @@
+//! The protocol of LightJQ's push workers: the request that carries a job, and the report in a response.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use crore_api::Observer;
+use crore_core::Job;
+use crore_core::machine::Outcome;
+use crore_dispatch::{JobRequest, Protocol};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+
+use super::words::{Report, WorkerJob};
+use super::{body, translate};
+
+/// The name under which workers of this door are registered.
+const NAME: &str = "lightjq";
+/// The path below a worker's URL to which jobs are posted.
+const PATH: &str = "worker-job";
+
+/// LightJQ's push workers.
+#[derive(Debug)]
+pub(crate) struct LightJq {
+    /// Knows the trace context of a run.
+    observer: Arc<Observer>,
+}
+
+impl LightJq {
+    pub(crate) fn new(observer: Arc<Observer>) -> Self {
+        Self { observer }
+    }
+}
+
+impl Protocol for LightJq {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn queue(&self) -> &'static str {
+        translate::QUEUE
+    }
+
+    fn request(&self, job: &Job) -> JobRequest {
+        let msgpack = HeaderValue::from_static("application/msgpack");
+        let either = HeaderValue::from_static("application/msgpack, application/json");
+        let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, msgpack), (ACCEPT, either)]);
+        headers.extend(self.observer.trace_headers(job));
+        JobRequest { path: PATH, headers, body: translate::worker_job(job).into() }
+    }
+
+    fn outcome(&self, headers: &HeaderMap, body: &Bytes) -> Result<Outcome, String> {
+        outcome(headers, body).map_err(|why| format!("the worker's answer is no report: {why}"))
+    }
+}
+
+fn outcome(headers: &HeaderMap, body: &Bytes) -> Result<Outcome, String> {
+    let format = body::of_body(headers).map_err(|fault| fault.problem().detail.clone())?;
+    let report = format.decode(body).and_then(translate::outcome);
+    report.map_err(|invalid| invalid.to_string())
+}
+
+/// Describes the call that a push worker serves, for the description of the API.
+#[utoipa::path(
+    post, path = "/worker-job", operation_id = "lightjqWorkerJob", tag = "lightjq",
+    description = "A job for a push worker, posted to `worker-job` below its url. With a secret it is signed \
+        as Standard Webhooks are.",
+    params(
+        ("crore-delivery" = String, Header, description = "The delivery, as in the body."),
+        ("traceparent" = Option<String>, Header, description = "The trace that the job belongs to, as W3C says it; `b3` says it as Zipkin does."),
+        ("webhook-id" = Option<String>, Header, description = "What is signed: the message."),
+        ("webhook-timestamp" = Option<String>, Header, description = "What is signed: when, in seconds."),
+        ("webhook-signature" = Option<String>, Header, description = "`v1,` and HMAC-SHA256 in base64."),
+    ),
+    request_body(content = WorkerJob, content_type = "application/msgpack"),
+    responses(
+        (
+            status = 200, description = "It is over: with a report, or done without a result.",
+            content((Report = "application/msgpack"), (Report = "application/json")),
+        ),
+        (status = 202, description = "It is accepted; the report comes by `/done`."),
+        (status = 404, description = "The worker does not know jobs of this name; another one may."),
+        (status = 503, description = "The worker is busy; another one is asked."),
+    ),
+)]
+#[expect(dead_code, reason = "the worker serves this call; only its description is used")]
+fn worker_job() {}
+
+pub(super) use __path_worker_job as WorkerJobCall;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crore_core::machine::Again;
+    use http::header::CONTENT_ENCODING;
+
+    fn read(media_type: &'static str, body: &'static [u8]) -> Result<Outcome, String> {
+        let media_type = HeaderValue::from_static(media_type);
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, media_type)]);
+        outcome(&headers, &Bytes::from_static(body))
+    }
+
+    #[test]
+    fn a_response_may_carry_a_report_and_garbage_is_refused() {
+        let json = "application/json; charset=utf-8";
+        let done = read(json, br#"{"type":"success","result":[1]}"#);
+        assert!(matches!(done, Ok(Outcome::Done { result: Some(_) })), "{done:?}");
+        let fatal = read(
+            json,
+            br#"{"type":"failure","reason":"other","should_retry":false,"message":"no"}"#,
+        );
+        assert!(matches!(
+            fatal,
+            Ok(Outcome::Failed { again: Again::Never, ref error, .. }) if &**error == "no"
+        ));
+        for (media_type, body) in [
+            (json, &b"OK"[..]),
+            (json, br#"{"type":"failure"}"#),
+            ("application/msgpack", b"\x81"),
+            ("text/html", b"<html>"),
+        ] {
+            assert!(read(media_type, body).is_err(), "{media_type}");
+        }
+    }
+
+    /// A compressed body is refused, so that nothing small becomes large.
+    #[test]
+    fn a_compressed_report_is_refused() {
+        let headers = HeaderMap::from_iter([(CONTENT_ENCODING, HeaderValue::from_static("gzip"))]);
+        let refused = outcome(&headers, &Bytes::from_static(b"\x1f\x8b"));
+        assert!(refused.is_err_and(|why| why.contains("content-encoding")));
+    }
+}
