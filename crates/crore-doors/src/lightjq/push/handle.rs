@@ -71,7 +71,7 @@ impl Handle {
         if self.shared.roster().len() >= MOST {
             return Ok(false);
         }
-        self.shared.engine.set_worker(id.clone(), worker.to_text()?, FOR_EVER).await?;
+        self.shared.engine.workers().set(id.clone(), worker.to_text()?, FOR_EVER).await?;
         let former = {
             let mut roster = self.shared.roster();
             let mut former = roster.called_at(&worker.target);
@@ -85,7 +85,7 @@ impl Handle {
         };
         self.shared.changed.notify_one();
         for id in former {
-            self.shared.engine.remove_worker(id).await?;
+            self.shared.engine.workers().remove(id).await?;
         }
         Ok(true)
     }
@@ -93,11 +93,11 @@ impl Handle {
     /// A worker leaves: it is given nothing more, and may still report what it has. `false`: it is not
     /// there.
     pub(crate) async fn leave(&self, id: &Name) -> Result<bool, crore::Error> {
-        let workers = self.shared.engine.workers().await?;
+        let workers = self.shared.engine.workers().list().await?;
         let is_there =
             workers.iter().any(|entry| entry.name == *id && ours(&entry.value).is_some());
         if is_there {
-            self.shared.engine.remove_worker(id.clone()).await?;
+            self.shared.engine.workers().remove(id.clone()).await?;
         }
         Ok(self.shared.roster().leave(id) || is_there)
     }
@@ -153,7 +153,7 @@ mod tests {
         let id = Name::new("worker", "one").expect("a name");
         handle.shared.roster().join(id.clone(), worker.clone());
         assert!(handle.join(id.clone(), worker).await.expect("joined"));
-        let workers = engine.workers().await.expect("read");
+        let workers = engine.workers().list().await.expect("read");
         assert_eq!(workers.iter().map(|entry| &entry.name).collect::<Vec<_>>(), [&id]);
         assert!(handle.shared.roster().get(&id).is_some());
     }

@@ -24,7 +24,7 @@ impl Shared {
     /// or went meanwhile, so that what was read may be old.
     pub(super) async fn refresh(&self) -> Result<bool, crore::Error> {
         let before = self.roster().changes();
-        let (workers, former) = latest(self.engine.workers().await?);
+        let (workers, former) = latest(self.engine.workers().list().await?);
         let is_new = {
             let mut roster = self.roster();
             if roster.changes() != before {
@@ -36,7 +36,7 @@ impl Shared {
             is_new
         };
         for id in former {
-            self.engine.remove_worker(id).await?;
+            self.engine.workers().remove(id).await?;
         }
         if is_new {
             self.recall().await?;
@@ -53,7 +53,7 @@ impl Shared {
         if pick.unknown.is_empty() {
             return Ok(Some(None));
         }
-        let counts = self.engine.counts(Some(Name::new("queue", QUEUE)?)).await?;
+        let counts = self.engine.jobs().counts(Some(Name::new("queue", QUEUE)?)).await?;
         let kinds: BTreeSet<Name> = counts.into_iter().map(|count| count.kind).collect();
         let kinds: Vec<Name> = kinds.difference(&pick.unknown).take(PAGE).cloned().collect();
         Ok(if kinds.is_empty() { None } else { Some(Some(kinds)) })
@@ -86,7 +86,7 @@ impl Shared {
     pub(super) async fn look_at(&self, held: Vec<(JobId, Delivery)>) -> Result<(), crore::Error> {
         for some in held.chunks(PAGE) {
             let which = some.iter().map(|(id, _)| (*id).into()).collect();
-            let jobs = self.engine.get_all(which).await?;
+            let jobs = self.engine.jobs().get_all(which).await?;
             let now = Instant::now();
             let mut roster = self.roster();
             for ((id, delivery), job) in some.iter().zip(jobs) {

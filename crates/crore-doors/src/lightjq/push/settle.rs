@@ -55,7 +55,7 @@ impl Shared {
                 self.roster().heard(id);
                 if job.spec.lease.is_none() {
                     // Fire and forget: it is done when it is handed over.
-                    self.engine.handed_over(job.id, job.live.delivery).await?;
+                    self.engine.deliveries().handed_over(job.id, job.live.delivery).await?;
                     self.release(job.id, job.live.delivery);
                 }
                 return Ok(());
@@ -84,7 +84,7 @@ impl Shared {
                 tracing::warn!(worker = %id, job = %job.id, %why, "a push worker is not available");
                 let line = format!("not delivered: {why}");
                 // For people: whether it is kept or not, the job is handed back.
-                let _ = self.engine.line(job.id, job.live.delivery, &line).await;
+                let _ = self.engine.deliveries().line(job.id, job.live.delivery, &line).await;
                 self.is_absent(id).await;
                 Outcome::Interrupted
             }
@@ -111,7 +111,7 @@ impl Shared {
         let standing = self.roster().failed(id, Instant::now());
         if standing == Standing::Gone {
             tracing::warn!(worker = %id, "a push worker is gone");
-            if let Err(error) = self.engine.remove_worker(id.clone()).await {
+            if let Err(error) = self.engine.workers().remove(id.clone()).await {
                 // It is read again from the registry, and tried again.
                 tracing::warn!(%error, worker = %id, "a push worker could not be forgotten");
             }

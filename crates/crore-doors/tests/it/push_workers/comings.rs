@@ -57,7 +57,7 @@ async fn a_worker_cannot_register_what_may_not_be_called() {
         let refused = place.post("/worker", body).await;
         assert_eq!((refused.status, &refused.body()["field"]), (400, &json!(field)));
     }
-    assert_eq!(place.engine.workers().await.expect("an answer"), []);
+    assert_eq!(place.engine.workers().list().await.expect("an answer"), []);
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn a_worker_that_starts_again_takes_the_place_of_its_former_self() {
     let (lost, next) = (place.push(job("mail")).await, place.push(job("mail")).await);
     peer.until_called(1).await;
     let worker = place.join(&format!("{}/", peer.url()), 1).await;
-    let workers = place.engine.workers().await.expect("an answer");
+    let workers = place.engine.workers().list().await.expect("an answer");
     let names: Vec<&str> = workers.iter().map(|entry| entry.name.as_str()).collect();
     assert_eq!(names, [worker.as_str()]);
     // What it has forgotten is ended by its timeout; everything else goes by its new id.
@@ -174,11 +174,11 @@ async fn of_two_registrations_of_one_worker_the_later_counts_whoever_heard_of_wh
     let peer = Peer::start(Reply::status(202)).await;
     // What one of the two has registered the other has not read yet.
     first.join(&peer.url(), 1).await;
-    let joined_at = engine.now();
-    eventually(|| async { engine.now() > joined_at }).await;
+    let joined_at = engine.status().now();
+    eventually(|| async { engine.status().now() > joined_at }).await;
     let worker = second.join(&peer.url(), 1).await;
     eventually(|| async {
-        let workers = engine.workers().await.expect("an answer");
+        let workers = engine.workers().list().await.expect("an answer");
         workers.iter().map(|entry| entry.name.as_str()).eq([worker.as_str()])
     })
     .await;
@@ -226,7 +226,7 @@ async fn a_worker_whose_name_leads_elsewhere_later_is_not_called_and_the_job_is_
         "max_jobs": 1,
     });
     let id = Name::new("worker", "w1").expect("good");
-    engine.set_worker(id, about.to_string(), Span::from_secs(60)).await.expect("registered");
+    engine.workers().set(id, about.to_string(), Span::from_secs(60)).await.expect("registered");
     let mut ids = Vec::new();
     for _ in 0..2 {
         let pushed = engine.push("lightjq", "hello").kind("mail").attempts(1).await;
@@ -241,12 +241,12 @@ async fn a_worker_whose_name_leads_elsewhere_later_is_not_called_and_the_job_is_
     let job = engine.get(ids[0]).await.expect("an answer").expect("there");
     engine.finish(Finish::of(&job, Outcome::Done { result: None })).await.expect("an answer");
     let lines = eventually(|| async {
-        let lines = engine.notes(ids[1]).await.expect("an answer").lines;
+        let lines = engine.jobs().notes(ids[1]).await.expect("an answer").lines;
         if lines.len() > 1 { Ok(lines) } else { Err(lines) }
     })
     .await;
     assert!(lines[0].1.contains("outbound-denied") && lines[0].1.contains("169.254.169.254"));
-    engine.quiet();
+    engine.lifecycle().quiesce();
     stop.send(()).expect("it runs");
     running.await.expect("it ends");
     let kept = engine.get(ids[1]).await.expect("an answer").expect("there");
