@@ -12,6 +12,32 @@ use crate::engine::Inner;
 use crate::error::Error;
 
 /// Deliveries to workers elsewhere; see [`Engine::deliveries`](crate::Engine::deliveries).
+///
+/// ```
+/// use crore::core::Name;
+/// use crore::core::machine::Outcome;
+/// use crore::fetch::Fetch;
+/// use crore::finish::{Finish, Finished};
+/// use crore::{Engine, block_on};
+///
+/// # fn main() -> Result<(), crore::Error> {
+/// let engine = Engine::memory();
+/// for to in ["ada", "bob"] {
+///     engine.push("mail", to).wait()?;
+/// }
+/// let ask = Fetch::new(Name::new("queue", "mail")?, Name::new("worker", "w1")?);
+/// let jobs = block_on(engine.fetch(Fetch { n: 10, ..ask }))?;
+///
+/// let (id, delivery) = (jobs[0].id, jobs[0].live.delivery);
+/// assert!(block_on(engine.deliveries().progress(id, delivery, 50, "half of it"))?);
+///
+/// // Both reports are one write.
+/// let done = jobs.iter().map(|job| Finish::of(job, Outcome::Done { result: None })).collect();
+/// let finished = block_on(engine.deliveries().finish_all(done))?;
+/// assert!(finished.iter().all(|one| matches!(one, Finished::Yes { .. })));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Deliveries<'a> {
     pub(crate) inner: &'a Inner,

@@ -49,7 +49,7 @@ pub struct Options {
 /// thread of its own that sleeps unless something is due.
 ///
 /// The methods here are the everyday ones. All others belong to a resource, and are called on its
-/// [handle](crate::handles): `engine.queues().pause(name)`, `engine.jobs().counts(None)`.
+/// [handle](crate::resources): `engine.queues().pause(name)`, `engine.jobs().counts(None)`.
 ///
 /// ```
 /// use crore::Engine;

@@ -77,23 +77,23 @@
 //! | ask why a job is not running | [`Engine::explain`] |
 //! | back it up while it is in use | [`Engine::backup`] |
 //!
-//! All other calls are grouped by resource, on [handles](handles) such as `engine.queues()`:
+//! All other calls are grouped by resource, on [handles](resources) such as `engine.queues()`:
 //!
 //! | to | call |
 //! |---|---|
-//! | cancel, retry, delete, change and count jobs | [`engine.jobs()`](handles::Jobs) |
-//! | pause, drain and set queues | [`engine.queues()`](handles::Queues) |
-//! | push jobs at given times | [`engine.schedules()`](handles::Schedules) |
-//! | limit rate or concurrency | [`engine.limits()`](handles::Limits) |
-//! | define how jobs of a kind are run, and what follows | [`engine.handlers()`](handles::Handlers) |
-//! | look at groups of jobs, and seal them | [`engine.groups()`](handles::Groups) |
-//! | wait for an end and take the result later | [`engine.results()`](handles::Results) |
-//! | serve workers elsewhere | [`engine.deliveries()`](handles::Deliveries), [`engine.workers()`](handles::Workers) |
-//! | keep access tokens | [`engine.tokens()`](handles::Tokens) |
-//! | shut down gracefully | [`engine.lifecycle()`](handles::Lifecycle) |
-//! | see durability, faults and caps | [`engine.status()`](handles::Status) |
-//! | feed metrics and traces | [`engine.telemetry()`](handles::Telemetry) |
-//! | run an engine without its thread | [`Engine::without_thread`], [`engine.upkeep()`](handles::Upkeep) |
+//! | cancel, retry, delete, change and count jobs | [`engine.jobs()`](resources::Jobs) |
+//! | pause, drain and set queues | [`engine.queues()`](resources::Queues) |
+//! | push jobs at given times | [`engine.schedules()`](resources::Schedules) |
+//! | limit rate or concurrency | [`engine.limits()`](resources::Limits) |
+//! | define how jobs of a kind are run, and what follows | [`engine.handlers()`](resources::Handlers) |
+//! | look at groups of jobs, and seal them | [`engine.groups()`](resources::Groups) |
+//! | wait for an end and take the result later | [`engine.results()`](resources::Results) |
+//! | serve workers elsewhere | [`engine.deliveries()`](resources::Deliveries), [`engine.workers()`](resources::Workers) |
+//! | keep access tokens | [`engine.tokens()`](resources::Tokens) |
+//! | shut down gracefully | [`engine.lifecycle()`](resources::Lifecycle) |
+//! | see durability, faults and caps | [`engine.status()`](resources::Status) |
+//! | feed metrics and traces | [`engine.telemetry()`](resources::Telemetry) |
+//! | run an engine without its thread | [`Engine::without_thread`], [`engine.upkeep()`](resources::Upkeep) |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -113,7 +113,6 @@ pub mod fetch;
 pub mod finish;
 mod groups;
 pub mod handlers;
-pub mod handles;
 mod hold;
 mod idempotency;
 mod jobs;
@@ -125,6 +124,7 @@ pub mod push;
 mod pusher;
 mod queues;
 mod registry;
+pub mod resources;
 mod results;
 mod running;
 mod schedules;

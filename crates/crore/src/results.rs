@@ -194,6 +194,25 @@ impl Engine {
 }
 
 /// Results, in two steps; see [`Engine::results`].
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use crore::core::{Span, State};
+/// use crore::{Engine, block_on};
+///
+/// # fn main() -> Result<(), crore::Error> {
+/// let engine = Engine::memory();
+/// let id = engine.push("sum", vec![1, 2]).keep_result(Duration::from_secs(60)).wait()?;
+/// engine.pop_blocking("sum", |work| Ok::<_, String>(vec![work.payload().iter().sum::<u8>()]))?;
+///
+/// let ended = block_on(engine.results().ended(id, Span::from_secs(10)))?.expect("in time");
+/// assert_eq!((ended.state, ended.result), (Some(State::Done), None));
+/// let result = block_on(engine.results().take(id))?.expect("it is kept");
+/// assert_eq!(*result.bytes, [3]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Results<'a> {
     pub(crate) inner: &'a Inner,

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crore::handles::Deliveries;
+use crore::resources::Deliveries;
 use crore::store::jobs::{Renew, Renewed};
 use crore::{Engine, Error};
 use crore_core::Span;

@@ -131,6 +131,24 @@ impl Duties {
 
 /// Upkeep of an engine [without a thread](crate::Engine::without_thread); see
 /// [`Engine::upkeep`](crate::Engine::upkeep).
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use crore::store::{Memory, SystemClock};
+/// use crore::{Engine, Options, block_on};
+///
+/// # fn main() -> Result<(), crore::Error> {
+/// let clock = Arc::new(SystemClock);
+/// let store = Arc::new(Memory::new(clock.clone()));
+/// let engine = block_on(Engine::without_thread(store, clock, Options::default()))?;
+///
+/// while engine.upkeep().due_at() <= engine.status().now() {
+///     block_on(engine.upkeep().run_once())?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Upkeep<'a> {
     pub(crate) inner: &'a Inner,

@@ -1,4 +1,4 @@
-//! Handles: the engine's calls beyond the everyday ones, grouped by resource.
+//! Resources: the engine's calls beyond the everyday ones, each group on a handle of its own.
 //!
 //! An accessor such as [`Engine::queues`] gives a handle: one reference to the engine, free to make and to
 //! copy. The futures of its methods borrow the engine and not the handle, so a handle can be made for a
@@ -19,6 +19,7 @@
 
 pub use crate::deliveries::Deliveries;
 pub use crate::groups::Groups;
+#[doc(inline)]
 pub use crate::handlers::Handlers;
 pub use crate::jobs::Jobs;
 pub use crate::lifecycle::Lifecycle;
@@ -29,12 +30,13 @@ pub use crate::schedules::Schedules;
 pub use crate::status::Status;
 pub use crate::tokens::Tokens;
 pub use crate::upkeep::Upkeep;
+#[doc(inline)]
 pub use crate::watch::Telemetry;
 pub use crate::workers::Workers;
 
 use crate::engine::Engine;
 
-/// Handles: the calls beyond the everyday ones, [grouped by resource](crate::handles).
+/// Accessors: each gives the [handle](crate::resources) of a resource.
 impl Engine {
     /// Jobs: cancel, retry, delete and change them; counts, statistics and notes.
     pub fn jobs(&self) -> Jobs<'_> {
