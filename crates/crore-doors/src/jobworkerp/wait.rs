@@ -49,7 +49,9 @@ impl Patience {
             let ended = tokio::select! {
                 ended = engine.results().ended(id, left) => ended.map_err(failed)?,
                 () = doors.closing(), if !left.is_zero() => return Err(failed(crore::Error::Stopping)),
-                () = self.ends(), if !left.is_zero() => return Err(late(engine.status().now().since(begun))),
+                () = self.ends(), if !left.is_zero() => {
+                    return Err(late(engine.status().now().since(begun)));
+                }
             };
             if ended.is_some() {
                 let job = engine.get(id).await.map_err(failed)?;
