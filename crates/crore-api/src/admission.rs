@@ -80,7 +80,7 @@ impl Gate {
             Err(denied) => return Err(Box::pin(refuse(api, caller, denied, Some(*scope))).await),
         };
         let pending = is_audited(*scope).then(|| {
-            let entry = Entry::new(api.engine().now(), caller, &who, Some(*scope));
+            let entry = Entry::new(api.engine().status().now(), caller, &who, Some(*scope));
             Pending::new(api.audit().clone(), entry)
         });
         Ok((who, pending))
@@ -88,7 +88,8 @@ impl Gate {
 
     /// A server that ends takes nothing new; looking and reporting go on as long as they can.
     fn is_closed(&self) -> bool {
-        !matches!(self.scope, Scope::Read | Scope::Work) && self.api.engine().is_stopping()
+        !matches!(self.scope, Scope::Read | Scope::Work)
+            && self.api.engine().lifecycle().is_stopping()
     }
 }
 
@@ -107,7 +108,7 @@ async fn refuse(api: &Api, caller: &Caller, denied: Denied, needs: Option<Scope>
     let mut response = denied.into_response();
     request_log::by(&mut response, &who);
     if news {
-        let entry = Entry::new(api.engine().now(), caller, &who, needs);
+        let entry = Entry::new(api.engine().status().now(), caller, &who, needs);
         api.audit().record(&entry.answered(&mut response)).await;
     }
     response

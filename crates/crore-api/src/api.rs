@@ -118,7 +118,7 @@ impl Api {
         let Setup { engine, options, audit, workers, doors } = setup;
         let observer = Arc::new(Observer::new(Arc::clone(&workers)));
         // An engine has one watch: a second API on the same engine counts in the first one.
-        let _ = engine.watch(observer.clone());
+        let _ = engine.telemetry().watch(observer.clone());
         Self(Arc::new(Shared {
             access: Access::new(engine.clone(), options.access.clone()),
             listeners: Arc::new(Semaphore::new(options.max_listeners.min(Semaphore::MAX_PERMITS))),
@@ -191,7 +191,7 @@ impl Api {
     /// Stops handing out jobs, and ends every wait (for a job, a result or an event) with what there is. Other calls
     /// go on. A server that drains calls this before it stops its listeners: a waiting request would hold it up.
     pub fn close(&self) {
-        self.0.engine.quiet();
+        self.0.engine.lifecycle().quiesce();
         self.0.is_closing.send_replace(true);
     }
 

@@ -60,7 +60,7 @@ impl Shared {
                 self.roster().answered(id);
                 if job.spec.lease.is_none() {
                     // Fire and forget: the job is done when it is handed over.
-                    self.engine.handed_over(job.id, job.live.delivery).await?;
+                    self.engine.deliveries().handed_over(job.id, job.live.delivery).await?;
                     self.release(job.id, job.live.delivery);
                 }
                 return Ok(());
@@ -86,7 +86,7 @@ impl Shared {
                 tracing::warn!(worker = %id, job = %job.id, %why, "a push worker is not available");
                 let line = format!("not delivered: {why}");
                 // The line is for people: the job is handed back whether the line is kept or not.
-                let _ = self.engine.line(job.id, job.live.delivery, &line).await;
+                let _ = self.engine.deliveries().line(job.id, job.live.delivery, &line).await;
                 self.note_failure(id).await;
                 Outcome::Interrupted
             }
@@ -113,7 +113,7 @@ impl Shared {
         let standing = self.roster().failed(id, Instant::now());
         if standing == Standing::Gone {
             tracing::warn!(worker = %id, "a push worker is gone");
-            if let Err(error) = self.engine.remove_worker(id.clone()).await {
+            if let Err(error) = self.engine.workers().remove(id.clone()).await {
                 // The next refresh reads it from the registry, and it is tried again.
                 tracing::warn!(%error, worker = %id, "a push worker could not be forgotten");
             }

@@ -65,7 +65,7 @@ impl Handle {
             return Ok(false);
         }
         let text = worker.to_text(self.shared.protocol.name())?;
-        self.shared.engine.set_worker(id.clone(), text, FOR_EVER).await?;
+        self.shared.engine.workers().set(id.clone(), text, FOR_EVER).await?;
         let replaced = {
             let mut roster = self.shared.roster();
             let mut replaced = roster.called_at(&worker.target);
@@ -79,7 +79,7 @@ impl Handle {
         };
         self.shared.changed.notify_one();
         for id in replaced {
-            self.shared.engine.remove_worker(id).await?;
+            self.shared.engine.workers().remove(id).await?;
         }
         Ok(true)
     }
@@ -87,11 +87,11 @@ impl Handle {
     /// Removes a worker: it is given no more jobs, and may still report those that it has. `false`: it is not
     /// registered.
     pub async fn leave(&self, id: &Name) -> Result<bool, crore::Error> {
-        let workers = self.shared.engine.workers().await?;
+        let workers = self.shared.engine.workers().list().await?;
         let entry = workers.iter().find(|entry| entry.name == *id);
         let is_registered = entry.is_some_and(|entry| self.shared.read(entry).is_some());
         if is_registered {
-            self.shared.engine.remove_worker(id.clone()).await?;
+            self.shared.engine.workers().remove(id.clone()).await?;
         }
         Ok(self.shared.roster().leave(id) || is_registered)
     }
@@ -136,7 +136,7 @@ mod tests {
         let id = Name::new("worker", "one").expect("a name");
         handle.shared.roster().join(id.clone(), worker.clone());
         assert!(handle.join(id.clone(), worker).await.expect("joined"));
-        let workers = engine.workers().await.expect("read");
+        let workers = engine.workers().list().await.expect("read");
         assert_eq!(workers.iter().map(|entry| &entry.name).collect::<Vec<_>>(), [&id]);
         assert!(handle.shared.roster().get(&id).is_some());
     }

@@ -23,7 +23,7 @@ impl Shared {
     /// meanwhile, so that what was read may be outdated.
     pub(crate) async fn refresh(&self) -> Result<bool, crore::Error> {
         let before = self.roster().changes();
-        let (workers, replaced) = self.latest(self.engine.workers().await?);
+        let (workers, replaced) = self.latest(self.engine.workers().list().await?);
         let is_new = {
             let mut roster = self.roster();
             if roster.changes() != before {
@@ -35,7 +35,7 @@ impl Shared {
             is_new
         };
         for id in replaced {
-            self.engine.remove_worker(id).await?;
+            self.engine.workers().remove(id).await?;
         }
         if is_new {
             self.recover_held().await?;
@@ -52,7 +52,7 @@ impl Shared {
         if pick.excluded.is_empty() {
             return Ok(Some(None));
         }
-        let counts = self.engine.counts(Some(self.queue()?)).await?;
+        let counts = self.engine.jobs().counts(Some(self.queue()?)).await?;
         let kinds: BTreeSet<Name> = counts.into_iter().map(|count| count.kind).collect();
         let kinds: Vec<Name> = kinds.difference(&pick.excluded).take(PAGE).cloned().collect();
         Ok(if kinds.is_empty() { None } else { Some(Some(kinds)) })
@@ -88,7 +88,7 @@ impl Shared {
     ) -> Result<(), crore::Error> {
         for some in held.chunks(PAGE) {
             let which = some.iter().map(|(id, _)| (*id).into()).collect();
-            let jobs = self.engine.get_all(which).await?;
+            let jobs = self.engine.jobs().get_all(which).await?;
             let now = Instant::now();
             let mut roster = self.roster();
             for ((id, delivery), job) in some.iter().zip(jobs) {

@@ -56,11 +56,14 @@ pub(crate) fn run(listen: &str) -> anyhow::Result<ExitCode> {
 /// A limit and a schedule, so that there is something to see of each.
 async fn set_up(engine: &Engine) -> Result<(), crore::Error> {
     let limit = Limit::parse(r#"where kind = "thumbnail" concurrency 2"#)?;
-    engine.set_limit(Name::new("limit", "two-thumbnails")?, limit).await?;
+    engine.limits().set(Name::new("limit", "two-thumbnails")?, limit).await?;
     let timing = Timing::parse("timing", "every 10s")?;
     let (queue, kind) = (Name::new("queue", "reports")?, Name::new("kind", "report")?);
     let job = Spec::new(queue, kind, Payload::json(r#"{"about":"everything"}"#));
-    engine.set_schedule(Name::new("schedule", "reports")?, timing, Missed::Skip, job.into()).await
+    engine
+        .schedules()
+        .set(Name::new("schedule", "reports")?, timing, Missed::Skip, job.into())
+        .await
 }
 
 /// Pushes a sample job now and then, until told to stop.

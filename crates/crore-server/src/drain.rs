@@ -102,7 +102,7 @@ pub(crate) async fn drain(
 ) -> anyhow::Result<()> {
     let engine = doors.engine();
     doors.close();
-    match engine.idle(at_most).await {
+    match engine.lifecycle().idle(at_most).await {
         Ok(0) => tracing::info!("no job is running"),
         Ok(n) => tracing::warn!(
             jobs = n,

@@ -65,7 +65,7 @@ pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 /// Opens the engine on the store that the configuration names, if that promises enough.
 pub(crate) fn open(config: &Config) -> anyhow::Result<Engine> {
     let engine = open_any(config)?;
-    let (has, needs) = (engine.durability(), config.store.required());
+    let (has, needs) = (engine.status().durability(), config.store.required());
     if has < needs {
         let message = format!(
             "answers of this store survive {has}, and `store.require` wants {needs}: see \
@@ -147,7 +147,7 @@ pub(crate) async fn serve(
             format!("the Slack worker of jobworkerp: {what}: {}", problem.detail),
         )
     })?;
-    for kind in engine.unreadable_handlers().await? {
+    for kind in engine.handlers().unreadable().await? {
         tracing::warn!(%kind, "its handler cannot be read, so nobody runs its jobs: set it anew, or remove it");
     }
     if config.runners.run {
@@ -171,7 +171,7 @@ pub(crate) async fn serve(
     };
     let mut fate = JoinSet::new();
     let living = engine.clone();
-    fate.spawn(async move { living.gave_up().await });
+    fate.spawn(async move { living.status().gave_up().await });
     let signal = loop {
         tokio::select! {
             told = signals.told() => match told {

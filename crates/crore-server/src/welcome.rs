@@ -11,7 +11,7 @@ use crate::config::{Config, Durability};
 /// Says where crore listens, where jobs are kept, and what to try next.
 pub(crate) fn serve(engine: &Engine, config: &Config, bound: &[Bound]) {
     let mut text = listens(config, bound);
-    text += &format!("{} ({})\n\n", kept(config), engine.durability());
+    text += &format!("{} ({})\n\n", kept(config), engine.status().durability());
     if let Some(first) = bound.first() {
         text += &try_next(&url(config, first));
     }

@@ -98,7 +98,7 @@ fn cancel(engine: &Engine) -> Result<(), Error> {
     meanwhile(engine, "a million pushed", || push_many(engine, CANCELS, &job("cancel")))?;
     let filter = Filter { queue: Some(name("cancel")), ..Filter::default() };
     let acted = meanwhile(engine, "a million cancelled", || {
-        block_on(engine.act_on_all(&filter, &Act::Cancel, Run::Real, |_| true))
+        block_on(engine.jobs().act_on_all(&filter, &Act::Cancel, Run::Real, |_| true))
     })?;
     assert_eq!(acted.done, CANCELS as u64);
     Ok(())
@@ -115,7 +115,7 @@ fn group(engine: &Engine) -> Result<(), Error> {
     let mut then = job("then");
     then.after.push(After { on: AfterRef::Group(GroupRef::Id(id)), needs: Needs::Success });
     block_on(engine.push_all(then.into()))?;
-    block_on(engine.seal(id))?;
+    block_on(engine.groups().seal(id))?;
     meanwhile(engine, "and run", || run_all(engine, "group"))?;
     let then = block_on(engine.fetch(Fetch::new(name("then"), name("w"))))?;
     assert_eq!(then.len(), 1, "all have succeeded");
@@ -130,7 +130,7 @@ fn run_all(engine: &Engine, queue: &str) -> Result<(), Error> {
             return Ok(());
         }
         let done = |job| Finish::of(job, Outcome::Done { result: None });
-        block_on(engine.finish_all(jobs.iter().map(done).collect()))?;
+        block_on(engine.deliveries().finish_all(jobs.iter().map(done).collect()))?;
     }
 }
 
@@ -142,7 +142,7 @@ fn fan_out(engine: &Engine) -> Result<(), Error> {
         push_many(engine, CROWD, &waits)
     })?;
     meanwhile(engine, "and released", || run_all(engine, "first"))?;
-    let counts = block_on(engine.counts(Some(name("waits"))))?;
+    let counts = block_on(engine.jobs().counts(Some(name("waits"))))?;
     assert_eq!(counts.iter().map(|count| count.n).sum::<u64>(), CROWD as u64);
     Ok(())
 }

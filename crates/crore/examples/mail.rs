@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::memory();
     let limit = Limit::parse(r#"where kind = "mail" rate 5/1s"#)?;
     println!("limit   {limit}");
-    block_on(engine.set_limit(Name::new("limit", "mail")?, limit))?;
+    block_on(engine.limits().set(Name::new("limit", "mail")?, limit))?;
 
     for n in 1..=LETTERS {
         let letter = Letter { to: format!("reader-{n}@example.org") };

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let evening: Timestamp = "2026-10-22T20:00:00Z".parse()?;
     let clock = Arc::new(FakeClock::at(Time::from_millis(evening.as_millisecond())));
     let store = Arc::new(Memory::new(clock.clone()));
-    let engine = Engine::over(store, clock.clone(), Options::default())?;
+    let engine = block_on(Engine::without_thread(store, clock.clone(), Options::default()))?;
     println!("it is     {}", wall(clock.now())?);
 
     let timing = Timing::parse("timing", &format!("cron 30 3 * * * in {CITY}"))?;
@@ -27,10 +27,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let job = Spec::new(queue, kind, Payload::json(r#"{"format": "pdf"}"#));
     let name = Name::new("schedule", "nightly")?;
     // Whenever the program starts: the same schedule keeps its place.
-    block_on(engine.set_schedule(name, timing.clone(), Missed::Once, job.into()))?;
+    block_on(engine.schedules().set(name, timing.clone(), Missed::Once, job.into()))?;
     println!("schedule  {timing}");
 
-    let nights = engine.preview(&timing, 5);
+    let nights = engine.schedules().preview(&timing, 5);
     for night in &nights {
         println!("preview   {}", wall(*night)?);
     }
@@ -38,14 +38,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("this evening there is nothing to do: {} jobs", work(&engine)?);
     for night in nights.iter().take(3) {
         clock.advance(night.since(clock.now()));
-        block_on(engine.upkeep_once())?;
+        block_on(engine.upkeep().run_once())?;
         println!("{}: jobs that were worked: {}", wall(clock.now())?, work(&engine)?);
     }
 
     // Nights without the program are made up for by one job: that is what `Missed::Once` says.
     if let Some(last) = nights.last() {
         clock.advance(last.since(clock.now()));
-        block_on(engine.upkeep_once())?;
+        block_on(engine.upkeep().run_once())?;
         println!("{}: the program was away for a night", wall(clock.now())?);
         println!("{}: jobs that were worked: {}", wall(clock.now())?, work(&engine)?);
     }

@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         tell(&engine, broken)?;
 
         line_is_mended.store(true, Ordering::Release);
-        let acted = block_on(engine.act(broken.into(), &Act::Retry))?;
+        let acted = block_on(engine.jobs().act(broken.into(), &Act::Retry))?;
         println!("retried  job {broken} by hand, now that the line is mended: {acted:?}");
         tell(&engine, broken)?;
 

@@ -10,8 +10,9 @@ use crore_store::jobs::Which;
 use crore_store::views::{Cursor, Query};
 
 use crate::change::Decided;
-use crate::engine::{Engine, Inner};
+use crate::engine::Inner;
 use crate::error::Error;
+use crate::jobs::Jobs;
 
 /// How many jobs are looked at in one go.
 const AT_ONCE: usize = 1000;
@@ -98,9 +99,9 @@ pub enum Run {
     Dry,
 }
 
-impl Engine {
+impl Jobs<'_> {
     /// Does something with one job.
-    pub async fn act(&self, which: Which, act: &Act) -> Result<Acted, Error> {
+    pub async fn act(self, which: Which, act: &Act) -> Result<Acted, Error> {
         let mut acted = self.inner.act(vec![which], act).await?;
         Ok(acted.pop().unwrap_or(Acted::NotFound))
     }
@@ -123,15 +124,15 @@ impl Engine {
     /// let queue = Some(Name::new("queue", "mail")?);
     /// let dead = Filter { states: vec![State::Dead], queue, ..Filter::default() };
     ///
-    /// let would = block_on(engine.act_on_all(&dead, &Act::Retry, Run::Dry, |_| true))?;
+    /// let would = block_on(engine.jobs().act_on_all(&dead, &Act::Retry, Run::Dry, |_| true))?;
     /// assert_eq!(would.done, 3);
-    /// let did = block_on(engine.act_on_all(&dead, &Act::Retry, Run::Real, |_| true))?;
+    /// let did = block_on(engine.jobs().act_on_all(&dead, &Act::Retry, Run::Real, |_| true))?;
     /// assert_eq!(did.done, 3);
     /// # Ok(())
     /// # }
     /// ```
     pub async fn act_on_all(
-        &self,
+        self,
         filter: &Filter,
         act: &Act,
         run: Run,

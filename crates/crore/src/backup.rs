@@ -32,7 +32,7 @@ impl Engine {
     /// # }
     /// ```
     pub fn backup(&self, to: &Path) -> Result<Backup, Error> {
-        if self.is_stopping() {
+        if self.inner.is_stopping() {
             return Err(Error::Stopping);
         }
         let refused = || Error::Refused {

@@ -207,7 +207,7 @@ impl Inner {
         let has_ended = state.is_none_or(State::has_ended);
         if has_ended {
             self.want_prune_soon(now);
-            self.results.tell(job.id, || Ended::of(job, change, state));
+            self.end_waiters.tell(job.id, || Ended::of(job, change, state));
         }
         self.count_change(job, change, state);
         if let Some(watch) = self.watch.get() {
@@ -228,7 +228,7 @@ impl Inner {
     fn tell_early(&self, Made { job, change, .. }: &Made) {
         let state = change.state_after(job, self.now());
         if state.is_none_or(State::has_ended) {
-            self.results.tell(job.id, || Ended::of(job, change, state));
+            self.end_waiters.tell(job.id, || Ended::of(job, change, state));
         }
     }
 

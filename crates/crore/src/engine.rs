@@ -10,16 +10,17 @@ use std::thread::{self, JoinHandle};
 use crore_core::{Caps, Clock, Time};
 use crore_store::embedded::{self, Embedded};
 use crore_store::registry::QueueSettings;
-use crore_store::{Ailment, Durability, Memory, Store, SystemClock};
+use crore_store::{Memory, Store, SystemClock};
 
+use crate::block::block_on;
 use crate::dispatch::Dispatch;
 use crate::error::Error;
 use crate::events::{Events, Listener};
-use crate::handlers::Handlers;
+use crate::handlers::HandlerCache;
 use crate::hold::Holds;
 use crate::idempotency::Idempotency;
-use crate::limits::Limits;
-use crate::results::Results;
+use crate::limits::LimitCache;
+use crate::results::EndWaiters;
 use crate::running::Running;
 use crate::timers::Timers;
 use crate::upkeep::Duties;
@@ -46,6 +47,9 @@ pub struct Options {
 ///
 /// Every call may be made from any thread and any async runtime: the engine needs none, and has one
 /// thread of its own that sleeps unless something is due.
+///
+/// The methods here are the everyday ones. All others belong to a resource, and are called on its
+/// [handle](crate::resources): `engine.queues().pause(name)`, `engine.jobs().counts(None)`.
 ///
 /// ```
 /// use crore::Engine;
@@ -87,9 +91,9 @@ pub(crate) struct Inner {
     pub(crate) events: Arc<Events>,
     pub(crate) running: Running,
     pub(crate) holds: Holds,
-    pub(crate) results: Results,
-    pub(crate) limits: Limits,
-    pub(crate) handlers: Handlers,
+    pub(crate) end_waiters: EndWaiters,
+    pub(crate) limits: LimitCache,
+    pub(crate) handlers: HandlerCache,
     pub(crate) idempotency: Idempotency,
     pub(crate) watch: OnceLock<Arc<dyn Watch>>,
     dice: AtomicU64,
@@ -128,7 +132,7 @@ impl Engine {
         let how = embedded::Options { queues: options.queues, ..options.store };
         let store = Embedded::open(dir.as_ref(), clock.clone(), how)?;
         let store = Arc::new(store);
-        let mut engine = Self::over(store.clone(), clock, options)?;
+        let mut engine = block_on(Self::without_thread(store.clone(), clock, options))?;
         engine.own(store);
         engine.start()?;
         Ok(engine)
@@ -138,7 +142,7 @@ impl Engine {
     pub fn memory() -> Self {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(Memory::new(clock.clone()));
-        let engine = Self::over(store, clock, Options::default());
+        let engine = block_on(Self::without_thread(store, clock, Options::default()));
         let started = engine.and_then(|mut engine| engine.start().map(|()| engine));
         started.expect("memory can always be had")
     }
@@ -149,23 +153,14 @@ impl Engine {
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, Error> {
-        let mut engine = Self::over(store, clock, options)?;
+        let mut engine = block_on(Self::without_thread(store, clock, options))?;
         engine.start()?;
         Ok(engine)
     }
 
-    /// An engine on any store, without a thread: whoever makes it calls [`Engine::upkeep_once`] when
-    /// [`Engine::upkeep_at`] says so.
-    pub fn over(
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        options: Options,
-    ) -> Result<Self, Error> {
-        crate::block::block_on(Self::begin(store, clock, options))
-    }
-
-    /// The same inside an async program: for a store whose answers need its runtime.
-    pub async fn begin(
+    /// An engine on any store, without a thread: its caller runs [the upkeep](Self::upkeep) when it is due.
+    /// For tests that hold the clock, and for stores that answer only inside the caller's async runtime.
+    pub async fn without_thread(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         options: Options,
@@ -184,9 +179,9 @@ impl Engine {
             events: Arc::default(),
             running: Running::default(),
             holds: Holds::default(),
-            results: Results::default(),
-            limits: Limits::default(),
-            handlers: Handlers::default(),
+            end_waiters: EndWaiters::default(),
+            limits: LimitCache::default(),
+            handlers: HandlerCache::default(),
             idempotency: Idempotency::default(),
             watch: OnceLock::new(),
             dice: AtomicU64::new(seed),
@@ -241,38 +236,6 @@ impl Engine {
         }
     }
 
-    /// What the answers of this engine survive.
-    pub fn durability(&self) -> Durability {
-        self.inner.store.durability()
-    }
-
-    /// What is wrong with the engine's store, as far as is known; `None`: nothing.
-    pub fn ailment(&self) -> Option<Ailment> {
-        self.inner.store.ailment()
-    }
-
-    /// Comes when the engine's store gives up, because what it wrote is perhaps not on the disk, with the
-    /// reason. Everything that was answered is kept; nothing more is promised until the engine is opened
-    /// anew. On a store that does not give up it never comes.
-    pub async fn gave_up(&self) -> String {
-        self.inner.store.gave_up().await
-    }
-
-    /// What callers may not pass.
-    pub fn caps(&self) -> &Caps {
-        &self.inner.caps
-    }
-
-    /// What time it is, by the engine's clock.
-    pub fn now(&self) -> Time {
-        self.inner.now()
-    }
-
-    /// Whether the engine is being stopped.
-    pub fn is_stopping(&self) -> bool {
-        self.inner.is_stopping()
-    }
-
     /// Hears what happens to jobs, from now on. Each event is told when it is durable.
     ///
     /// ```
@@ -316,7 +279,7 @@ impl Stop {
     fn now(self) -> Result<(), Error> {
         self.inner.is_stopping.store(true, Ordering::Release);
         self.inner.dispatch.wake_all();
-        self.inner.results.close();
+        self.inner.end_waiters.close();
         self.inner.events.close();
         self.inner.timers.stop();
         // Whoever was woken by the engine's thread may let the last handle go, and is that thread.
@@ -329,7 +292,7 @@ impl Stop {
         match self.embedded {
             Some(store) => {
                 // Counts are for people: one that cannot be written any more is no reason not to stop.
-                let _ = crate::block::block_on(self.inner.write_stats());
+                let _ = block_on(self.inner.write_stats());
                 Ok(store.close()?)
             }
             None => Ok(()),

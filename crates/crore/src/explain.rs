@@ -97,7 +97,7 @@ impl Engine {
     /// # fn main() -> Result<(), crore::Error> {
     /// let engine = Engine::memory();
     /// let queue = Name::new("queue", "mail")?;
-    /// block_on(engine.pause(queue.clone()))?;
+    /// block_on(engine.queues().pause(queue.clone()))?;
     /// engine.push("mail", "first").wait()?;
     /// let id = engine.push("mail", "second").wait()?;
     ///
@@ -113,7 +113,7 @@ impl Engine {
         let (state, now) = (job.live.state, self.inner.now());
         let mut reasons: Vec<Reason> = plain(&job, now).into_iter().collect();
         if matches!(state, State::Ready | State::Scheduled | State::Waiting) {
-            let is_paused = self.queue(&job.spec.queue).await?.paused;
+            let is_paused = self.inner.queue_entry(&job.spec.queue).await?.0.paused;
             if is_paused {
                 reasons.push(Reason::Paused(job.spec.queue.clone()));
             }

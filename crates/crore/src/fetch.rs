@@ -10,6 +10,7 @@ use crore_core::{Code, Invalid, Job, Name, Span, Time};
 use crore_store::jobs::{Claim, Order};
 
 use crate::bug::planted;
+use crate::deliveries::Deliveries;
 use crate::dispatch::Ticket;
 use crate::doubt::Doubt;
 use crate::engine::{Engine, Inner};
@@ -121,20 +122,18 @@ impl Engine {
     pub async fn fetch(&self, ask: Fetch) -> Result<Vec<Job>, Error> {
         self.inner.fetch(&ask).await
     }
+}
 
-    /// The same for somebody who may leave: when `leaves` is over the fetch ends, but not before it has
-    /// what is being taken for it. So nothing waits for the end of a lease that nobody has heard of.
+impl Deliveries<'_> {
+    /// [`Engine::fetch`] for a caller that may leave: when `leaves` completes the fetch ends, but not before
+    /// it has the jobs that are being claimed for it. So no job is left to wait for the end of a lease
+    /// whose holder does not know of it.
     pub async fn fetch_unless(
-        &self,
+        self,
         ask: Fetch,
         leaves: impl Future<Output = ()>,
     ) -> Result<Vec<Job>, Error> {
         self.inner.fetch_until(&ask, || false, leaves).await
-    }
-
-    /// How many fetches wait for a job.
-    pub fn waiting(&self) -> usize {
-        self.inner.dispatch.waiting()
     }
 }
 

@@ -8,6 +8,7 @@ use crore_store::jobs::Which;
 
 use crate::bug::planted;
 use crate::change::Decided;
+use crate::deliveries::Deliveries;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::push::Taken;
@@ -71,13 +72,8 @@ impl Engine {
     /// # }
     /// ```
     pub async fn finish(&self, finish: Finish) -> Result<Finished, Error> {
-        let mut finished = self.finish_all(vec![finish]).await?;
+        let mut finished = self.inner.finish(vec![finish]).await?;
         Ok(finished.pop().unwrap_or(Finished::NotFound))
-    }
-
-    /// Reports how many deliveries went, each on its own: one write, and one answer for each.
-    pub async fn finish_all(&self, finishes: Vec<Finish>) -> Result<Vec<Finished>, Error> {
-        self.inner.finish(finishes).await
     }
 }
 
@@ -169,17 +165,22 @@ fn finished(decided: Decided) -> Finished {
     }
 }
 
-impl Engine {
+impl Deliveries<'_> {
+    /// Reports several deliveries, each on its own: one write, and one answer for each.
+    pub async fn finish_all(self, finishes: Vec<Finish>) -> Result<Vec<Finished>, Error> {
+        self.inner.finish(finishes).await
+    }
+
     /// A job without a lease was handed to its worker, and is done with that.
-    pub async fn handed_over(&self, id: JobId, delivery: Delivery) -> Result<Finished, Error> {
+    pub async fn handed_over(self, id: JobId, delivery: Delivery) -> Result<Finished, Error> {
         let mut finished = self.inner.handed_over(std::iter::once((id, delivery))).await?;
         Ok(finished.pop().unwrap_or(Finished::NotFound))
     }
 
     /// Jobs that were fetched are about to be handed to a worker: those without a lease are done with that, all in
-    /// one write. Gives those that he may have: what is another's by now is left out. So is, after an error of the
-    /// store, what has no lease; if that leaves nothing, the error is given.
-    pub async fn hand_over(&self, mut jobs: Vec<Job>) -> Result<Vec<Job>, Error> {
+    /// one write. Gives those that the worker may have, without those that belong to another worker by now. After an
+    /// error of the store it leaves out those without a lease; if that leaves none, it gives the error.
+    pub async fn hand_over(self, mut jobs: Vec<Job>) -> Result<Vec<Job>, Error> {
         let free = jobs.iter().filter(|job| job.spec.lease.is_none());
         let free: Vec<_> = free.map(|job| (job.id, job.live.delivery)).collect();
         if free.is_empty() {

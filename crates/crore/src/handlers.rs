@@ -14,7 +14,7 @@ use crore_core::{Code, Handler, Invalid, Job, Name, NewJob, Revision};
 use crore_store::registry::{Define, Defined, Definition, Guard, Table, Value};
 
 use crate::doubt::Doubt;
-use crate::engine::{Engine, Inner};
+use crate::engine::Inner;
 use crate::error::Error;
 use crate::upkeep::Duty;
 
@@ -42,7 +42,7 @@ pub type All = Arc<BTreeMap<Name, Known>>;
 
 /// The handlers as this engine knows them.
 #[derive(Debug, Default)]
-pub(crate) struct Handlers {
+pub(crate) struct HandlerCache {
     known: RwLock<Read>,
     /// How many changes were asked for, whatever became of them.
     changes: AtomicU64,
@@ -57,7 +57,7 @@ struct Read {
     changes: u64,
 }
 
-impl Handlers {
+impl HandlerCache {
     fn known(&self) -> RwLockReadGuard<'_, Read> {
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,10 +86,32 @@ impl Handlers {
     }
 }
 
-impl Engine {
+/// Handlers; see [`Engine::handlers`](crate::Engine::handlers).
+///
+/// ```
+/// use crore::core::handler::Handler;
+/// use crore::core::Name;
+/// use crore::{Engine, block_on};
+///
+/// # fn main() -> Result<(), crore::Error> {
+/// let engine = Engine::memory();
+/// let (kind, runner) = (Name::new("kind", "hello")?, Name::new("runner", "command")?);
+/// let settings = [("program".to_owned(), "date".into())].into_iter().collect();
+/// let id = block_on(engine.handlers().set(kind.clone(), Handler::new(runner, settings)))?;
+/// let known = block_on(engine.handlers().get(&kind))?.expect("it is there");
+/// assert_eq!(known.handler.id, id);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Handlers<'a> {
+    pub(crate) inner: &'a Inner,
+}
+
+impl Handlers<'_> {
     /// Sets the handler of a kind, whether there was one or not, and gives its number: one that was
     /// there keeps it, and one that is [built in](BUILT_IN) is not counted. It holds from the next push, the next fetch and the next end on.
-    pub async fn set_handler(&self, kind: Name, handler: Handler) -> Result<u64, Error> {
+    pub async fn set(self, kind: Name, handler: Handler) -> Result<u64, Error> {
         self.inner.check_handler(&kind, &handler)?;
         loop {
             let entry = self.inner.entry(Table::Handlers, &kind).await?;
@@ -109,7 +131,7 @@ impl Engine {
     }
 
     /// Sets the handler of a kind that has none, and gives its number; `None`: it has one.
-    pub async fn add_handler(&self, kind: Name, handler: Handler) -> Result<Option<u64>, Error> {
+    pub async fn add(self, kind: Name, handler: Handler) -> Result<Option<u64>, Error> {
         self.inner.check_handler(&kind, &handler)?;
         if self.inner.entry(Table::Handlers, &kind).await?.is_some() {
             return Ok(None);
@@ -121,8 +143,8 @@ impl Engine {
 
     /// Says anew what the handler of a kind is, if it is still as its caller saw it; `false`: it was changed
     /// meanwhile, or is gone. Its number is the one that is given.
-    pub async fn replace_handler(
-        &self,
+    pub async fn replace(
+        self,
         (kind, seen): (Name, Revision),
         handler: Handler,
     ) -> Result<bool, Error> {
@@ -134,8 +156,8 @@ impl Engine {
     /// the other kind has a handler. Jobs of its old kind that wait are still its own: they
     /// are run by it, unless they were pushed for another handler that has the old kind by then. It is two writes: a
     /// server that is killed between them leaves the handler under both kinds, with one number.
-    pub async fn rename_handler(
-        &self,
+    pub async fn rename(
+        self,
         (from, revision): (Name, Revision),
         to: Name,
         handler: Handler,
@@ -155,7 +177,7 @@ impl Engine {
 
     /// Removes the handler of a kind; `false`: there is none. Jobs of that kind that wait go on waiting,
     /// for a worker or for another handler.
-    pub async fn remove_handler(&self, kind: Name) -> Result<bool, Error> {
+    pub async fn remove(self, kind: Name) -> Result<bool, Error> {
         let was_there = self.inner.entry(Table::Handlers, &kind).await?.is_some();
         if was_there && kind.as_str() != COUNT {
             self.inner.undefine_handler(&kind, Guard::Any).await?;
@@ -165,12 +187,12 @@ impl Engine {
 
     /// Removes the handler of a kind, if it is still as its caller saw it; `false`: it was changed meanwhile,
     /// or is gone.
-    pub async fn remove_seen_handler(&self, (kind, seen): (Name, Revision)) -> Result<bool, Error> {
+    pub async fn remove_seen(self, (kind, seen): (Name, Revision)) -> Result<bool, Error> {
         self.inner.undefine_handler(&kind, Guard::At(seen)).await
     }
 
     /// The handler of a kind, if it has one.
-    pub async fn handler(&self, kind: &Name) -> Result<Option<Known>, Error> {
+    pub async fn get(self, kind: &Name) -> Result<Option<Known>, Error> {
         self.inner.sure_handlers().await?;
         let book = self.inner.handlers.book();
         if book.unreadable.contains(kind) {
@@ -182,20 +204,20 @@ impl Engine {
 
     /// The kinds whose handlers are stored and cannot be read, as after a step back to an older version. Nobody
     /// runs their jobs until they are set anew, or removed.
-    pub async fn unreadable_handlers(&self) -> Result<Vec<Name>, Error> {
+    pub async fn unreadable(self) -> Result<Vec<Name>, Error> {
         self.inner.sure_handlers().await?;
         Ok(self.inner.handlers.book().unreadable.iter().cloned().collect())
     }
 
     /// The handler of a job, as far as it is known here: the one that it was pushed for, whatever that is called
     /// now, or else that of its kind.
-    pub fn handler_of(&self, job: &Job) -> Option<(Name, Known)> {
+    pub fn of_job(self, job: &Job) -> Option<(Name, Known)> {
         let book = self.inner.handlers.book();
         book.of_job(&job.spec).map(|(kind, known)| (kind.clone(), known.clone()))
     }
 
     /// All handlers, by kind.
-    pub async fn handlers(&self) -> Result<All, Error> {
+    pub async fn list(self) -> Result<All, Error> {
         self.inner.sure_handlers().await?;
         Ok(Arc::clone(&self.inner.handlers.book().all))
     }

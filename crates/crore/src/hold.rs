@@ -7,7 +7,8 @@ use crore_core::job::DEFAULT_LEASE;
 use crore_core::{Delivery, Job, JobId, Span, Time};
 use crore_store::jobs::{Renew, Renewed};
 
-use crate::engine::{Engine, Inner};
+use crate::deliveries::Deliveries;
+use crate::engine::Inner;
 use crate::error::Error;
 use crate::timers::NEVER;
 use crate::upkeep::Duty;
@@ -52,7 +53,7 @@ impl Drop for Held<'_> {
 impl Inner {
     /// Renews a delivery's lease until what this gives is dropped.
     pub(crate) fn hold(&self, job: &Job) -> Held<'_> {
-        let every = Engine::renew_every(job.spec.lease.unwrap_or(DEFAULT_LEASE));
+        let every = Deliveries::renew_every(job.spec.lease.unwrap_or(DEFAULT_LEASE));
         let key = (job.id, job.live.delivery);
         let renew_at = self.now().after(every);
         self.holds.lock().insert(key, Hold { renew_at, every, stop: job.live.stop });

@@ -6,6 +6,7 @@ use crore_core::{Delivery, JobId, Span};
 use crore_store::jobs::{Renew, Renewed, Which};
 
 use crate::bug::planted;
+use crate::deliveries::Deliveries;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::timers::NEVER;
@@ -28,10 +29,12 @@ impl Engine {
         self.inner.watch(&renewed);
         Ok(renewed)
     }
+}
 
-    /// Workers are gone, and these deliveries with them: their jobs are given to others now, at no cost in
-    /// attempts, and a crash is counted for each. One that was reported meanwhile is left alone.
-    pub async fn lapse(&self, held: Vec<(JobId, Delivery)>) -> Result<(), Error> {
+impl Deliveries<'_> {
+    /// Ends the leases of deliveries whose workers are gone: their jobs are given to others now, at no cost
+    /// in attempts, and a crash is counted for each. One that was reported meanwhile is left alone.
+    pub async fn lapse(self, held: Vec<(JobId, Delivery)>) -> Result<(), Error> {
         let vanished = |(id, delivery)| (Which::Id(id), Event::Vanished(delivery));
         self.inner.change(held.into_iter().map(vanished).collect(), decide).await?;
         Ok(())

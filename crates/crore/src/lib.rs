@@ -62,22 +62,38 @@
 //!
 //! # What is where
 //!
-//! | to | see |
+//! The everyday calls are methods of [`Engine`]:
+//!
+//! | to | call |
 //! |---|---|
-//! | push a job, word by word | [`Engine::push`], [`Push`] |
-//! | push again without pushing twice | [`Engine::push_once`], [`Push::idempotent`] |
+//! | push a job, option by option | [`Engine::push`], [`Push`] |
+//! | push a batch | [`Engine::push_all`] |
+//! | repeat a push without pushing twice | [`Engine::push_once`], [`Push::idempotent`] |
+//! | push and read types instead of bytes | `Engine::push_json` (feature `typed`) |
 //! | run one job, or many at a time | [`Engine::pop`], [`Engine::worker`] |
 //! | hand jobs to workers elsewhere | [`Engine::fetch`], [`Engine::renew`], [`Engine::finish`] |
-//! | push and read types instead of bytes | `Engine::push_json` (feature `typed`) |
-//! | wait for a result, or hear everything | [`Engine::wait`], [`Engine::listen`] |
-//! | count and trace everything | [`Engine::watch`] |
-//! | let the clock push | [`Engine::set_schedule`] |
-//! | say how jobs of a kind are run, and what follows | [`Engine::set_handler`] |
-//! | hold a rate or a concurrency | [`Engine::set_limit`] |
-//! | cancel, retry, delete, change | [`Engine::act`], [`Engine::act_on_all`] |
-//! | copy it while it is used | [`Engine::backup`] |
-//! | leave in peace | [`Engine::quiet`], [`Engine::idle`] |
+//! | wait for a result, or listen to all events | [`Engine::wait`], [`Engine::listen`] |
+//! | look at jobs | [`Engine::get`], [`Engine::list`] |
 //! | ask why a job is not running | [`Engine::explain`] |
+//! | back it up while it is in use | [`Engine::backup`] |
+//!
+//! All other calls are grouped by resource, on [handles](resources) such as `engine.queues()`:
+//!
+//! | to | call |
+//! |---|---|
+//! | cancel, retry, delete, change and count jobs | [`engine.jobs()`](resources::Jobs) |
+//! | pause, drain and set queues | [`engine.queues()`](resources::Queues) |
+//! | push jobs at given times | [`engine.schedules()`](resources::Schedules) |
+//! | limit rate or concurrency | [`engine.limits()`](resources::Limits) |
+//! | define how jobs of a kind are run, and what follows | [`engine.handlers()`](resources::Handlers) |
+//! | look at groups of jobs, and seal them | [`engine.groups()`](resources::Groups) |
+//! | wait for an end and take the result later | [`engine.results()`](resources::Results) |
+//! | serve workers elsewhere | [`engine.deliveries()`](resources::Deliveries), [`engine.workers()`](resources::Workers) |
+//! | keep access tokens | [`engine.tokens()`](resources::Tokens) |
+//! | shut down gracefully | [`engine.lifecycle()`](resources::Lifecycle) |
+//! | see durability, faults and caps | [`engine.status()`](resources::Status) |
+//! | feed metrics and traces | [`engine.telemetry()`](resources::Telemetry) |
+//! | run an engine without its thread | [`Engine::without_thread`], [`engine.upkeep()`](resources::Upkeep) |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -86,6 +102,7 @@ mod backup;
 mod block;
 mod bug;
 mod change;
+mod deliveries;
 mod dispatch;
 mod doubt;
 mod engine;
@@ -94,29 +111,32 @@ pub mod events;
 pub mod explain;
 pub mod fetch;
 pub mod finish;
+mod groups;
 pub mod handlers;
 mod hold;
-mod holders;
 mod idempotency;
+mod jobs;
 mod leases;
+mod lifecycle;
 mod limits;
 pub mod pop;
 pub mod push;
 mod pusher;
 mod queues;
-mod quiet;
 mod registry;
+pub mod resources;
 mod results;
 mod running;
 mod schedules;
+mod status;
 mod timers;
 mod tokens;
 #[cfg(feature = "typed")]
 pub mod typed;
 mod upkeep;
-mod views;
 pub mod watch;
 mod worker;
+mod workers;
 mod writes;
 
 pub use block::block_on;

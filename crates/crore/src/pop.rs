@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::{any::Any, future::poll_fn, ops::Deref};
 
 use crore_core::machine::{Again, Outcome};
-use crore_core::{Invalid, Job, Name, Payload};
+use crore_core::{Delivery, Invalid, Job, JobId, Name, Payload};
 
 use crate::block::block_on;
 use crate::engine::Engine;
@@ -47,13 +47,16 @@ impl Work<'_> {
 
     /// Says how far it is.
     pub async fn progress(&self, percent: u8, text: &str) -> Result<(), Error> {
-        let (id, delivery) = (self.job.id, self.job.live.delivery);
-        self.engine.progress(id, delivery, percent, text).await.map(drop)
+        self.engine.inner.progress(self.delivery(), percent, text).await.map(drop)
     }
 
     /// Adds a line to what it says.
     pub async fn line(&self, text: &str) -> Result<(), Error> {
-        self.engine.line(self.job.id, self.job.live.delivery, text).await.map(drop)
+        self.engine.inner.line(self.delivery(), text).await.map(drop)
+    }
+
+    fn delivery(&self) -> (JobId, Delivery) {
+        (self.job.id, self.job.live.delivery)
     }
 }
 

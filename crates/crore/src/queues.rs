@@ -7,48 +7,75 @@ use std::task::Poll;
 use crore_core::{Name, Span, State};
 use crore_store::registry::{Define, Definition, Entry, Guard, QueueSettings, Table, Value};
 
-use crate::engine::{Engine, Inner};
+use crate::engine::Inner;
 use crate::error::Error;
 use crate::events::{Happened, Heard, Listener};
 
-impl Engine {
+/// Queues; see [`Engine::queues`](crate::Engine::queues).
+///
+/// ```
+/// use crore::core::{Name, Span};
+/// use crore::{Engine, block_on};
+///
+/// # fn main() -> Result<(), crore::Error> {
+/// let engine = Engine::memory();
+/// let mail = Name::new("queue", "mail")?;
+/// engine.push("mail", "hello").wait()?;
+///
+/// // Nothing of it runs, so it is drained at once.
+/// assert!(block_on(engine.queues().drain(mail.clone(), Span::ZERO))?);
+/// let send = || engine.pop_blocking("mail", |_| Ok::<(), String>(()));
+/// assert_eq!(send()?, None);
+///
+/// block_on(engine.queues().resume(mail))?;
+/// assert_eq!(send()?, Some(Ok(())));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Queues<'a> {
+    pub(crate) inner: &'a Inner,
+}
+
+impl Queues<'_> {
     /// The settings of a queue; the defaults, if it has none of its own.
-    pub async fn queue(&self, queue: &Name) -> Result<QueueSettings, Error> {
+    pub async fn get(self, queue: &Name) -> Result<QueueSettings, Error> {
         Ok(self.inner.queue_entry(queue).await?.0)
     }
 
     /// All queues with settings of their own.
-    pub async fn queues(&self) -> Result<Vec<Entry>, Error> {
+    pub async fn list(self) -> Result<Vec<Entry>, Error> {
         self.inner.entries(Table::Queues).await
     }
 
     /// Sets the settings of a queue.
-    pub async fn set_queue(&self, queue: Name, settings: QueueSettings) -> Result<(), Error> {
+    pub async fn set(self, queue: Name, settings: QueueSettings) -> Result<(), Error> {
         self.inner.define(Define::set(queue, Value::Queue(settings))).await.map(drop)
     }
 
-    /// Changes some settings of a queue; whatever somebody else sets meanwhile stays.
-    pub async fn change_queue(
-        &self,
+    /// Changes some settings of a queue, by compare and set: it keeps what another caller sets meanwhile,
+    /// and may call `change` more than once.
+    pub async fn change(
+        self,
         queue: Name,
         change: impl Fn(&mut QueueSettings) + Send + Sync,
     ) -> Result<QueueSettings, Error> {
         self.inner.change_queue(queue, change).await
     }
 
-    /// Hands out no more jobs of a queue; those that are running go on.
-    pub async fn pause(&self, queue: Name) -> Result<(), Error> {
+    /// Pauses a queue: its jobs are not handed out. Those that are running go on.
+    pub async fn pause(self, queue: Name) -> Result<(), Error> {
         self.inner.set_paused(queue, true).await
     }
 
-    /// Hands out jobs of a queue again.
-    pub async fn resume(&self, queue: Name) -> Result<(), Error> {
+    /// Resumes a queue: its jobs are handed out again.
+    pub async fn resume(self, queue: Name) -> Result<(), Error> {
         self.inner.set_paused(queue, false).await
     }
 
     /// Pauses a queue and waits until none of its jobs runs, at most so long; `false`: some still do.
     /// It stays paused either way.
-    pub async fn drain(&self, queue: Name, at_most: Span) -> Result<bool, Error> {
+    pub async fn drain(self, queue: Name, at_most: Span) -> Result<bool, Error> {
         self.inner.drain(queue, at_most).await
     }
 }
@@ -97,7 +124,7 @@ impl Inner {
         }
     }
 
-    async fn queue_entry(&self, queue: &Name) -> Result<(QueueSettings, Guard), Error> {
+    pub(crate) async fn queue_entry(&self, queue: &Name) -> Result<(QueueSettings, Guard), Error> {
         Ok(match self.entry(Table::Queues, queue).await? {
             Some(Entry { value: Value::Queue(settings), revision, .. }) => {
                 (settings, Guard::At(revision))

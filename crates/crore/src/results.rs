@@ -48,7 +48,7 @@ impl Ended {
 
 /// All who wait for a job to end.
 #[derive(Debug, Default)]
-pub(crate) struct Results(Mutex<Waiters>);
+pub(crate) struct EndWaiters(Mutex<Waiters>);
 
 #[derive(Debug, Default)]
 struct Waiters {
@@ -64,7 +64,7 @@ struct Waiter {
     waker: Option<Waker>,
 }
 
-impl Results {
+impl EndWaiters {
     fn lock(&self) -> MutexGuard<'_, Waiters> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,21 +105,21 @@ impl Results {
         waiters.last += 1;
         let id = waiters.last;
         waiters.by_job.entry(job).or_default().push(Waiter { id, ended: None, waker: None });
-        Place { results: self, job, id }
+        Place { waiters: self, job, id }
     }
 }
 
 /// Somebody waits for a job.
 #[derive(Debug)]
 struct Place<'a> {
-    results: &'a Results,
+    waiters: &'a EndWaiters,
     job: JobId,
     id: u64,
 }
 
 impl Place<'_> {
     fn poll(&self, context: &mut Context<'_>) -> Poll<Result<Ended, Error>> {
-        let mut waiters = self.results.lock();
+        let mut waiters = self.waiters.lock();
         if waiters.is_closed {
             return Poll::Ready(Err(Error::Stopping));
         }
@@ -141,7 +141,7 @@ impl Place<'_> {
 impl Place<'_> {
     /// What was told, if anything was.
     fn told(&self) -> Option<Ended> {
-        let mut waiters = self.results.lock();
+        let mut waiters = self.waiters.lock();
         let list = waiters.by_job.get_mut(&self.job)?;
         list.iter_mut().find(|one| one.id == self.id)?.ended.take()
     }
@@ -149,7 +149,7 @@ impl Place<'_> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut waiters = self.results.lock();
+        let mut waiters = self.waiters.lock();
         if let Some(list) = waiters.by_job.get_mut(&self.job) {
             list.retain(|waiter| waiter.id != self.id);
             if list.is_empty() {
@@ -187,33 +187,61 @@ impl Engine {
     /// # }
     /// ```
     pub async fn wait(&self, id: JobId, at_most: Span) -> Result<Option<Ended>, Error> {
-        let Some(ended) = self.ended(id, at_most).await? else { return Ok(None) };
-        let result = self.take_result(id).await?;
+        let Some(ended) = self.inner.ended(id, at_most).await? else { return Ok(None) };
+        let result = self.inner.take_result(id).await?;
         Ok(Some(Ended { result, ..ended }))
     }
+}
 
+/// Results, in two steps; see [`Engine::results`].
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use crore::core::{Span, State};
+/// use crore::{Engine, block_on};
+///
+/// # fn main() -> Result<(), crore::Error> {
+/// let engine = Engine::memory();
+/// let id = engine.push("sum", vec![1, 2]).keep_result(Duration::from_secs(60)).wait()?;
+/// engine.pop_blocking("sum", |work| Ok::<_, String>(vec![work.payload().iter().sum::<u8>()]))?;
+///
+/// let ended = block_on(engine.results().ended(id, Span::from_secs(10)))?.expect("in time");
+/// assert_eq!((ended.state, ended.result), (Some(State::Done), None));
+/// let result = block_on(engine.results().take(id))?.expect("it is kept");
+/// assert_eq!(*result.bytes, [3]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Results<'a> {
+    pub(crate) inner: &'a Inner,
+}
+
+impl Results<'_> {
     /// Waits until a job has ended, at most so long, and leaves its result where it is; `None`: it has
-    /// not. Whoever may have to leave earlier waits here and [takes the result](Self::take_result)
-    /// afterwards: a [wait](Self::wait) that is dropped while it takes has taken for nobody.
-    pub async fn ended(&self, id: JobId, at_most: Span) -> Result<Option<Ended>, Error> {
+    /// not. A caller that may be dropped while it waits calls this and [takes the result](Self::take)
+    /// afterwards: an [`Engine::wait`] that is dropped while it takes a result that can be read once has
+    /// lost it.
+    pub async fn ended(self, id: JobId, at_most: Span) -> Result<Option<Ended>, Error> {
         self.inner.ended(id, at_most).await
     }
 
-    /// How many wait for a job to end.
-    pub fn awaiting(&self) -> usize {
-        self.inner.results.lock().by_job.values().map(Vec::len).sum()
+    /// The result of a job, if it has ended and there is one; one that can be read once is taken away.
+    pub async fn take(self, id: JobId) -> Result<Option<Payload>, Error> {
+        self.inner.take_result(id).await
     }
 
-    /// The result of a job, if it has ended and there is one; one that can be read once is taken away.
-    pub async fn take_result(&self, id: JobId) -> Result<Option<Payload>, Error> {
-        self.inner.take_result(id).await
+    /// How many callers wait for a job to end.
+    pub fn waiting(self) -> usize {
+        self.inner.end_waiters.lock().by_job.values().map(Vec::len).sum()
     }
 }
 
 impl Inner {
     async fn ended(&self, id: JobId, at_most: Span) -> Result<Option<Ended>, Error> {
         let mut sleep = pin!(self.timers.sleep(at_most));
-        let place = self.results.enter(id);
+        let place = self.end_waiters.enter(id);
         // Whoever ends it from here on tells this place.
         let job = self.store.get(vec![id.into()]).await?.pop().flatten();
         let Some(job) = job else {

@@ -6,12 +6,18 @@ use crore_core::{Code, Invalid, Name, NewJob, Time};
 use crore_store::registry::{Define, Definition, Entry, Guard, Schedule, Table, Value};
 
 use crate::doubt::Doubt;
-use crate::engine::{Engine, Inner};
+use crate::engine::Inner;
 use crate::error::Error;
 use crate::handlers::is_nobodys;
 use crate::upkeep::Duty;
 
-impl Engine {
+/// Schedules; see [`Engine::schedules`](crate::Engine::schedules).
+#[derive(Debug, Clone, Copy)]
+pub struct Schedules<'a> {
+    pub(crate) inner: &'a Inner,
+}
+
+impl Schedules<'_> {
     /// Sets a schedule. A new one, or one whose timing is changed, fires from now on; one with the
     /// same timing keeps its place, so that a program may set it whenever it starts.
     ///
@@ -28,20 +34,20 @@ impl Engine {
     ///
     /// let name = Name::new("schedule", "nightly")?;
     /// // A night on which the program did not run is made up for, once.
-    /// block_on(engine.set_schedule(name, timing.clone(), Missed::Once, job.into()))?;
-    /// assert_eq!(engine.preview(&timing, 5).len(), 5);
+    /// block_on(engine.schedules().set(name, timing.clone(), Missed::Once, job.into()))?;
+    /// assert_eq!(engine.schedules().preview(&timing, 5).len(), 5);
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn set_schedule(
-        &self,
+    pub async fn set(
+        self,
         name: Name,
         timing: Timing,
         missed: Missed,
         job: NewJob,
     ) -> Result<(), Error> {
         is_nobodys(&name)?;
-        let inner = &self.inner;
+        let inner = self.inner;
         let now = inner.now();
         job.check_brought(&inner.caps, now).map_err(|invalid| invalid.inside("job"))?;
         check_references(&job)?;
@@ -67,39 +73,33 @@ impl Engine {
     }
 
     /// Removes a schedule, if it is there. What it has pushed stays.
-    pub async fn remove_schedule(&self, name: Name) -> Result<(), Error> {
+    pub async fn remove(self, name: Name) -> Result<(), Error> {
         is_nobodys(&name)?;
         self.inner.define(Define::remove(Table::Schedules, name)).await.map(drop)
     }
 
     /// A schedule, if it is there.
-    pub async fn schedule(&self, name: &Name) -> Result<Option<Entry>, Error> {
+    pub async fn get(self, name: &Name) -> Result<Option<Entry>, Error> {
         self.inner.entry(Table::Schedules, name).await
     }
 
     /// All schedules, by name.
-    pub async fn schedules(&self) -> Result<Vec<Entry>, Error> {
+    pub async fn list(self) -> Result<Vec<Entry>, Error> {
         self.inner.entries(Table::Schedules).await
     }
 
-    /// Lets a schedule fire, or not. One that fires again goes on from now: what it missed on purpose
-    /// is not made up for.
-    pub async fn set_schedule_paused(&self, name: &Name, paused: bool) -> Result<(), Error> {
-        loop {
-            let known = self.inner.schedule(name).await?;
-            let (old, entry) =
-                known.ok_or_else(|| Error::NotFound { what: format!("schedule `{name}`") })?;
-            let cursor = if old.paused && !paused { self.inner.now() } else { old.cursor };
-            let schedule = Schedule { paused, cursor, ..old };
-            let guard = Guard::At(entry.revision);
-            if self.inner.define_schedule(name, schedule, guard).await? {
-                return Ok(());
-            }
-        }
+    /// Pauses a schedule: it does not fire.
+    pub async fn pause(self, name: &Name) -> Result<(), Error> {
+        self.inner.set_schedule_paused(name, true).await
+    }
+
+    /// Resumes a schedule. It goes on from now: what it missed while it was paused is not made up for.
+    pub async fn resume(self, name: &Name) -> Result<(), Error> {
+        self.inner.set_schedule_paused(name, false).await
     }
 
     /// The next instants at which a timing fires.
-    pub fn preview(&self, timing: &Timing, n: usize) -> Vec<Time> {
+    pub fn preview(self, timing: &Timing, n: usize) -> Vec<Time> {
         timing.preview(self.inner.now(), n.min(self.inner.caps.page))
     }
 }
@@ -111,6 +111,20 @@ impl Inner {
             Value::Schedule(schedule) => Some((*schedule, entry)),
             _ => None,
         }))
+    }
+
+    async fn set_schedule_paused(&self, name: &Name, paused: bool) -> Result<(), Error> {
+        loop {
+            let known = self.schedule(name).await?;
+            let (old, entry) =
+                known.ok_or_else(|| Error::NotFound { what: format!("schedule `{name}`") })?;
+            let cursor = if old.paused && !paused { self.now() } else { old.cursor };
+            let schedule = Schedule { paused, cursor, ..old };
+            let guard = Guard::At(entry.revision);
+            if self.define_schedule(name, schedule, guard).await? {
+                return Ok(());
+            }
+        }
     }
 
     /// `false`: it was changed meanwhile.

@@ -13,7 +13,7 @@ use crore_core::machine::{Change, Next};
 use crore_core::{Job, JobId, Name, State, Time};
 use crore_store::Vitals;
 
-use crate::engine::{Engine, Inner};
+use crate::engine::Inner;
 
 /// Sees what happens to jobs, each time after it is durable. It is called by whoever caused it, who waits
 /// meanwhile: it must not block, and should be quick.
@@ -87,15 +87,21 @@ impl<'a> Changed<'a> {
     }
 }
 
-impl Engine {
-    /// Has everything that happens to jobs seen by a watch, from now on. There is room for one: `false`, if
+/// The source of metrics and traces; see [`Engine::telemetry`](crate::Engine::telemetry).
+#[derive(Debug, Clone, Copy)]
+pub struct Telemetry<'a> {
+    pub(crate) inner: &'a Inner,
+}
+
+impl Telemetry<'_> {
+    /// Has a watch see everything that happens to jobs, from now on. There is room for one: `false`, if
     /// another is there, which stays.
-    pub fn watch(&self, watch: Arc<dyn Watch>) -> bool {
+    pub fn watch(self, watch: Arc<dyn Watch>) -> bool {
         self.inner.watch.set(watch).is_ok()
     }
 
     /// What the engine's store can tell of its own work; `None`: nothing.
-    pub fn vitals(&self) -> Option<Vitals> {
+    pub fn vitals(self) -> Option<Vitals> {
         self.inner.store.vitals()
     }
 }

@@ -109,7 +109,7 @@ impl Access {
     /// in: that somebody else behind the same address fails is no reason to lock them out.
     pub async fn admit(&self, caller: &Caller, needs: Option<Scope>) -> Result<Who, Denied> {
         let token = bearer(caller)?;
-        let now = self.engine.now();
+        let now = self.engine.status().now();
         let known = self.tokens.known().await.map_err(Denied::Unavailable)?;
         let (who, scopes) = if !known.any && caller.is_near() {
             (Who::Loopback, Scopes::all())

@@ -35,9 +35,9 @@ pub async fn create(engine: &Engine, new: &NewToken) -> Result<(Token, Secret), 
         let what = format!("token `{name}`");
         return Err(crore::Error::Refused { what, why: "there is one of this name" }.into());
     }
-    let now = engine.now();
+    let now = engine.status().now();
     let (token, secret) = Token::mint(name, scopes, now, expires_in.map(|span| now.after(span)))?;
-    engine.add_token(token.id.clone(), token.stored()).await?;
+    engine.tokens().add(token.id.clone(), token.stored()).await?;
     Ok((token, secret))
 }
 
@@ -55,7 +55,7 @@ pub async fn remove(engine: &Engine, which: &str) -> Result<Option<Token>, crore
     let by_name = || tokens.iter().position(|token| token.name.as_str() == which);
     let Some(place) = by_id.or_else(by_name) else { return Ok(None) };
     let token = tokens.swap_remove(place);
-    engine.remove_token(token.id.clone()).await?;
+    engine.tokens().remove(token.id.clone()).await?;
     Ok(Some(token))
 }
 
@@ -65,7 +65,7 @@ pub async fn exist(engine: &Engine) -> Result<bool, crore::Error> {
 }
 
 async fn read(engine: &Engine) -> Result<impl Iterator<Item = Option<Token>>, crore::Error> {
-    let entries = engine.tokens().await?.into_iter();
+    let entries = engine.tokens().list().await?.into_iter();
     Ok(entries.map(|entry| match &entry.value {
         Value::Token(stored) => Token::read(entry.name, stored),
         _ => None,

@@ -34,7 +34,7 @@ pub enum BulkStep {
 impl Api {
     /// Acts on a job, and returns its new state; `None`: the job is gone.
     pub async fn act_on_job(&self, id: JobId, act: &Act) -> Result<Option<State>, Fault> {
-        match self.engine().act(id.into(), act).await? {
+        match self.engine().jobs().act(id.into(), act).await? {
             Acted::Yes(state) => Ok(state),
             Acted::NotFound => Err(Fault::missing(format!("job {id}"))),
             Acted::No(refusal) => {
@@ -46,7 +46,7 @@ impl Api {
     /// Acts on all jobs that match.
     pub async fn act_on_all(&self, bulk: &BulkAct) -> Result<wire::Progress, Fault> {
         let BulkAct { filter, act, run } = bulk;
-        Ok(progress(self.engine().act_on_all(filter, act, *run, |_| true).await?))
+        Ok(progress(self.engine().jobs().act_on_all(filter, act, *run, |_| true).await?))
     }
 
     /// Acts on all jobs that match, and reports progress. Dropping the stream stops the act.
@@ -56,7 +56,7 @@ impl Api {
         tokio::spawn(async move {
             let BulkAct { filter, act, run } = bulk;
             let step = |so_far| sender.send(BulkStep::Progress(progress(so_far))).is_ok();
-            let last = match engine.act_on_all(&filter, &act, run, step).await {
+            let last = match engine.jobs().act_on_all(&filter, &act, run, step).await {
                 Ok(all) => BulkStep::Done(progress(all)),
                 Err(error) => BulkStep::Failed(error.into()),
             };

@@ -46,18 +46,18 @@ impl HandlerView {
 impl Api {
     /// All handlers.
     pub async fn list_handlers(&self) -> Result<HandlerList, Fault> {
-        let known = self.engine().handlers().await?;
+        let known = self.engine().handlers().list().await?;
         let handlers =
             known.iter().map(|(kind, known)| self.view_of(kind.clone(), known.handler.clone()));
         let handlers = handlers.collect();
-        let unreadable = self.engine().unreadable_handlers().await?;
+        let unreadable = self.engine().handlers().unreadable().await?;
         let unreadable = unreadable.iter().map(ToString::to_string).collect();
         Ok(HandlerList { handlers, unreadable })
     }
 
     /// The handler of a kind.
     pub async fn get_handler(&self, kind: Name) -> Result<HandlerView, Fault> {
-        let known = self.engine().handler(&kind).await?;
+        let known = self.engine().handlers().get(&kind).await?;
         let known = known.ok_or_else(|| Fault::missing(format!("handler of `{kind}`")))?;
         Ok(self.view_of(kind, known.handler.clone()))
     }
@@ -66,19 +66,20 @@ impl Api {
     pub async fn set_handler(&self, kind: Name, says: SetHandler) -> Result<HandlerView, Fault> {
         let handler = says.read()?;
         self.check_handler(&handler)?;
-        let id = self.engine().set_handler(kind.clone(), handler.clone()).await?;
+        let id = self.engine().handlers().set(kind.clone(), handler.clone()).await?;
         Ok(self.view_of(kind, Arc::new(Handler { id, ..handler })))
     }
 
     /// Removes the handler of a kind, if it has one.
     pub async fn delete_handler(&self, kind: Name) -> Result<(), Fault> {
-        self.engine().remove_handler(kind).await?;
+        self.engine().handlers().remove(kind).await?;
         Ok(())
     }
 
     fn view_of(&self, kind: Name, handler: Arc<Handler>) -> HandlerView {
         let planned = handler.schedule.as_ref();
-        let next_at = planned.and_then(|planned| self.engine().preview(&planned.timing, 1).pop());
+        let next_at =
+            planned.and_then(|planned| self.engine().schedules().preview(&planned.timing, 1).pop());
         HandlerView { kind, handler, next_at }
     }
 }

@@ -11,15 +11,15 @@ impl Api {
         Info {
             name: "crore".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            durability: self.engine().durability().to_string(),
+            durability: self.engine().status().durability().to_string(),
             doors: self.doors().iter().map(ToString::to_string).collect(),
         }
     }
 
     /// Whether the server can be used, and if not, why.
     pub fn health(&self) -> Health {
-        let is_ending = self.engine().is_stopping() || self.is_closing();
-        health(self.engine().ailment().as_ref(), is_ending)
+        let is_ending = self.engine().lifecycle().is_stopping() || self.is_closing();
+        health(self.engine().status().ailment().as_ref(), is_ending)
     }
 }
 

@@ -73,7 +73,7 @@ impl Api {
             let why = "a job that is named is not looked for by anything else";
             return Err(Invalid::new(Code::Malformed, "client_id", why).into());
         }
-        let most = self.engine().caps().key_bytes;
+        let most = self.engine().status().caps().key_bytes;
         let wrong = |code, why: String| Err(Invalid::new(code, "client_id", why).into());
         match id.len() {
             0 => return wrong(Code::KeyEmpty, "a key must not be empty".to_owned()),

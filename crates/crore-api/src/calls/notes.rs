@@ -13,13 +13,13 @@ impl Api {
     /// Stores notes of running deliveries.
     pub async fn add_notes(&self, notes: NewNotes) -> Result<Noted, Fault> {
         let notes = notes.notes.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
-        let kept = self.engine().note(notes).await?;
+        let kept = self.engine().deliveries().note(notes).await?;
         Ok(Noted { kept })
     }
 
     /// The newest progress and the newest log lines of a job.
     pub async fn get_notes(&self, id: JobId) -> Result<Notes, Fault> {
-        let notes = self.engine().notes(id).await?;
+        let notes = self.engine().jobs().notes(id).await?;
         if notes == Default::default() {
             // A job without notes is not the same as no job.
             self.get_job(id).await?;

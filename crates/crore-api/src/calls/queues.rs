@@ -21,12 +21,12 @@ impl Api {
     /// All queues that have jobs or settings.
     pub async fn list_queues(&self) -> Result<Queues, Fault> {
         let mut queues: BTreeMap<Name, (QueueSettings, States)> = BTreeMap::new();
-        for entry in self.engine().queues().await? {
+        for entry in self.engine().queues().list().await? {
             if let Value::Queue(settings) = entry.value {
                 queues.insert(entry.name, (settings, States::new()));
             }
         }
-        for count in self.engine().counts(None).await? {
+        for count in self.engine().jobs().counts(None).await? {
             add(&mut queues.entry(count.queue.clone()).or_default().1, &count);
         }
         let queue = |(name, (settings, states)): (Name, _)| queue(&name, &settings, states);
@@ -35,9 +35,9 @@ impl Api {
 
     /// A queue. A queue that was never used is empty and has default settings.
     pub async fn get_queue(&self, name: &Name) -> Result<Queue, Fault> {
-        let settings = self.engine().queue(name).await?;
+        let settings = self.engine().queues().get(name).await?;
         let mut states = States::new();
-        for count in self.engine().counts(Some(name.clone())).await? {
+        for count in self.engine().jobs().counts(Some(name.clone())).await? {
             add(&mut states, &count);
         }
         Ok(queue(name, &settings, states))
@@ -58,28 +58,28 @@ impl Api {
             settings.keep_dead = ask.keep_dead.map_or(settings.keep_dead, |keep| keep.0);
             settings.max_dead = ask.max_dead.map_or(settings.max_dead, most);
         };
-        self.engine().change_queue(name.clone(), change).await?;
+        self.engine().queues().change(name.clone(), change).await?;
         self.get_queue(name).await
     }
 
     /// Pauses a queue: its jobs are not handed out; running ones go on.
     pub async fn pause_queue(&self, name: &Name) -> Result<Queue, Fault> {
-        self.engine().pause(name.clone()).await?;
+        self.engine().queues().pause(name.clone()).await?;
         self.get_queue(name).await
     }
 
     /// Resumes a queue.
     pub async fn resume_queue(&self, name: &Name) -> Result<Queue, Fault> {
-        self.engine().resume(name.clone()).await?;
+        self.engine().queues().resume(name.clone()).await?;
         self.get_queue(name).await
     }
 
     /// Pauses a queue, and waits until none of its jobs runs.
     pub async fn drain_queue(&self, name: Name, wait: Option<Period>) -> Result<Drained, Fault> {
         // Paused before the race: the answer says that it is, whichever side wins.
-        self.engine().pause(name.clone()).await?;
+        self.engine().queues().pause(name.clone()).await?;
         let drained = tokio::select! {
-            drained = self.engine().drain(name, self.granted(wait)) => drained?,
+            drained = self.engine().queues().drain(name, self.granted(wait)) => drained?,
             () = self.closing() => false,
         };
         Ok(Drained { drained })

@@ -13,15 +13,15 @@ impl Api {
     /// steps, so that a wait that is given up takes nothing.
     pub async fn wait_for_job(&self, id: JobId, wait: Span) -> Result<Option<Ended>, Fault> {
         let engine = self.engine();
-        let ended = match engine.ended(id, Span::ZERO).await? {
+        let ended = match engine.results().ended(id, Span::ZERO).await? {
             Some(ended) => Some(ended),
             None => tokio::select! {
-                ended = engine.ended(id, wait) => ended?,
+                ended = engine.results().ended(id, wait) => ended?,
                 () = self.closing() => None,
             },
         };
         let Some(ended) = ended else { return Ok(None) };
-        let result = engine.take_result(id).await?;
+        let result = engine.results().take(id).await?;
         Ok(Some(Ended { result, ..ended }))
     }
 }

@@ -43,13 +43,13 @@ impl ScheduleView {
 impl Api {
     /// All schedules.
     pub async fn list_schedules(&self) -> Result<Vec<ScheduleView>, Fault> {
-        let entries = self.engine().schedules().await?;
+        let entries = self.engine().schedules().list().await?;
         Ok(entries.into_iter().filter_map(|entry| self.schedule_of(entry)).collect())
     }
 
     /// A schedule.
     pub async fn get_schedule(&self, name: &Name) -> Result<ScheduleView, Fault> {
-        let entry = self.engine().schedule(name).await?;
+        let entry = self.engine().schedules().get(name).await?;
         let schedule = entry.and_then(|entry| self.schedule_of(entry));
         schedule.ok_or_else(|| Fault::missing(format!("schedule `{name}`")))
     }
@@ -62,43 +62,43 @@ impl Api {
         missed: Missed,
         job: NewJob,
     ) -> Result<(), Fault> {
-        self.engine().set_schedule(name, timing, missed.into(), job).await?;
+        self.engine().schedules().set(name, timing, missed.into(), job).await?;
         Ok(())
     }
 
     /// Removes a schedule, if it exists. Jobs that it pushed stay.
     pub async fn delete_schedule(&self, name: Name) -> Result<(), Fault> {
-        self.engine().remove_schedule(name).await?;
+        self.engine().schedules().remove(name).await?;
         Ok(())
     }
 
     /// Pauses a schedule.
     pub async fn pause_schedule(&self, name: &Name) -> Result<ScheduleView, Fault> {
-        self.engine().set_schedule_paused(name, true).await?;
+        self.engine().schedules().pause(name).await?;
         self.get_schedule(name).await
     }
 
     /// Resumes a schedule, from now on.
     pub async fn resume_schedule(&self, name: &Name) -> Result<ScheduleView, Fault> {
-        self.engine().set_schedule_paused(name, false).await?;
+        self.engine().schedules().resume(name).await?;
         self.get_schedule(name).await
     }
 
     /// The next ticks of a timing.
     pub fn preview_timing(&self, ask: &Ahead) -> Result<Ticks, Fault> {
         let timing = Timing::parse("timing", &ask.timing)?;
-        let (n, most) = (ask.n.unwrap_or(TICKS), self.engine().caps().page);
+        let (n, most) = (ask.n.unwrap_or(TICKS), self.engine().status().caps().page);
         if n == 0 || n > most {
             let message = format!("`{n}` lies outside 1 to {most}");
             return Err(Invalid::new(Code::CountRange, "n", message).into());
         }
-        let ticks = self.engine().preview(&timing, n).into_iter().map(Moment).collect();
+        let ticks = self.engine().schedules().preview(&timing, n).into_iter().map(Moment).collect();
         Ok(Ticks { timing: timing.to_string(), ticks })
     }
 
     fn schedule_of(&self, entry: Entry) -> Option<ScheduleView> {
         let Value::Schedule(schedule) = entry.value else { return None };
-        let next = self.engine().preview(&schedule.timing, 1).pop();
+        let next = self.engine().schedules().preview(&schedule.timing, 1).pop();
         let next_at = next.filter(|_| !schedule.paused);
         Some(ScheduleView { name: entry.name, schedule, next_at })
     }

@@ -11,7 +11,7 @@ use crate::{Api, Fault};
 impl Api {
     /// Number of jobs by queue, kind and state; zeros are left out.
     pub async fn counts(&self, queue: Option<&str>) -> Result<Vec<Count>, Fault> {
-        Ok(self.engine().counts(optional_name("queue", queue)?).await?)
+        Ok(self.engine().jobs().counts(optional_name("queue", queue)?).await?)
     }
 
     /// A statistic over time, oldest first.
@@ -22,7 +22,8 @@ impl Api {
             Step::Minute => views::Step::Minute,
             Step::Hour => views::Step::Hour,
         };
-        let points = self.engine().stats(Name::new("series", series.name())?, stored).await?;
+        let points =
+            self.engine().jobs().stats(Name::new("series", series.name())?, stored).await?;
         let points = points.into_iter().map(|(at, n)| Point { at: Moment(at), n }).collect();
         Ok(Stats { series, step, points })
     }

@@ -24,7 +24,7 @@ impl Api {
         if let Some(lease) = lease {
             self.extend(&mut jobs, lease).await?;
         }
-        Ok(self.engine().hand_over(jobs).await?)
+        Ok(self.engine().deliveries().hand_over(jobs).await?)
     }
 
     fn read_fetch(&self, ask: fetch::Fetch) -> Result<Fetch, Fault> {
@@ -84,7 +84,7 @@ impl Api {
             Ok(Finish { job, delivery, report })
         };
         let reports = ask.jobs.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
-        let finished = self.engine().finish_all(reports).await.map_err(name_jobs)?;
+        let finished = self.engine().deliveries().finish_all(reports).await.map_err(name_jobs)?;
         let jobs = finished.into_iter().map(|finished| match finished {
             Finished::Yes { state, pushed } => {
                 let pushed = pushed.into_iter().enumerate();
@@ -101,7 +101,7 @@ impl Api {
 
     /// Refuses more jobs in one call than one fetch could have returned.
     pub fn check_count(&self, n: usize) -> Result<(), Invalid> {
-        let most = self.engine().caps().fetch;
+        let most = self.engine().status().caps().fetch;
         if n > most {
             let message = format!("{n} at once, at most {most} are allowed");
             return Err(Invalid::new(Code::CountRange, "jobs", message));

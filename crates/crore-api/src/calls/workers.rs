@@ -14,7 +14,7 @@ const WITHIN: Span = Span::from_secs(60);
 impl Api {
     /// The workers that registered themselves, and those that are connected to this server by a stream.
     pub async fn list_workers(&self, format: Format) -> Result<Vec<Worker>, Fault> {
-        let entries = self.engine().workers().await?;
+        let entries = self.engine().workers().list().await?;
         let connected = self.connected_workers().list().into_iter();
         let connected = connected.map(|ConnectedWorker { name, stream, until }| Worker {
             name,
@@ -40,7 +40,7 @@ impl Api {
         ask: SetWorker,
         format: Format,
     ) -> Result<(), Fault> {
-        let caps = self.engine().caps();
+        let caps = self.engine().status().caps();
         let within = ask.within.map_or(WITHIN, |within| within.0);
         if within < caps.min_lease || within > caps.max_lease {
             let message = format!("lies outside {:?} to {:?}", caps.min_lease, caps.max_lease);
@@ -50,13 +50,13 @@ impl Api {
         let says = about.and_then(|about| String::from_utf8(about.bytes().to_vec()).ok());
         let why = "cannot be said in JSON";
         let says = says.ok_or_else(|| Invalid::new(Code::PayloadMalformed, "about", why))?;
-        self.engine().set_worker(name, says, within).await?;
+        self.engine().workers().set(name, says, within).await?;
         Ok(())
     }
 
     /// Removes the registration of a worker.
     pub async fn delete_worker(&self, name: Name) -> Result<(), Fault> {
-        self.engine().remove_worker(name).await?;
+        self.engine().workers().remove(name).await?;
         Ok(())
     }
 }

@@ -36,10 +36,10 @@ pub(super) struct Now {
 impl Now {
     /// Looks at everything.
     pub(super) async fn look(engine: &Engine, queues: &Queues) -> Result<Self, crore::Error> {
-        let now = engine.now();
-        let counts = engine.counts(None).await?;
+        let now = engine.status().now();
+        let counts = engine.jobs().counts(None).await?;
         queues.forget(now, |queue| counts.iter().any(|count| count.queue == *queue));
-        let mut seen = Self { waiting: engine.waiting() as u64, ..Self::default() };
+        let mut seen = Self { waiting: engine.deliveries().waiting() as u64, ..Self::default() };
         let mut ready: BTreeSet<Name> = BTreeSet::new();
         for count in counts {
             // Before what is known was counted, it is known by having jobs.
@@ -66,9 +66,9 @@ impl Now {
                 seen.jobs.entry((queue.to_string(), word(state))).or_default();
             }
         }
-        seen.vitals = engine.vitals();
+        seen.vitals = engine.telemetry().vitals();
         seen.process = Process::own();
-        let ailment = engine.ailment();
+        let ailment = engine.status().ailment();
         seen.faults = [
             ("poisoned", ailment == Some(Ailment::Poisoned)),
             ("full", matches!(ailment, Some(Ailment::Full(_)))),

@@ -145,13 +145,13 @@ async fn a_worker_whose_name_resolves_to_a_denied_address_is_not_called_and_the_
     let job = engine.get(first).await.expect("read").expect("there");
     engine.finish(Finish::of(&job, Outcome::Done { result: None })).await.expect("finished");
     let lines = eventually_async(Duration::from_secs(20), pause, || async {
-        let lines = engine.notes(second).await.expect("read").lines;
+        let lines = engine.jobs().notes(second).await.expect("read").lines;
         if lines.len() > 1 { Ok(lines) } else { Err(lines) }
     })
     .await;
     let (_, line) = lines.first().expect("a line");
     assert!(line.contains("outbound-denied") && line.contains("169.254.169.254"), "{line}");
-    engine.quiet();
+    engine.lifecycle().quiesce();
     stop.send(()).expect("it runs");
     running.await.expect("it ends");
     let kept = engine.get(second).await.expect("read").expect("there");

@@ -35,7 +35,7 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 impl admin_server::Admin for Service {
     async fn info(&self, _: Request<v1::InfoRequest>) -> Answer<v1::InfoResponse> {
         let info = self.0.api().info();
-        let now_ms = self.0.engine().now().as_millis();
+        let now_ms = self.0.engine().status().now().as_millis();
         let (version, durability) = (info.version, info.durability);
         Ok(Response::new(v1::InfoResponse { version, durability, now_ms }))
     }

@@ -241,7 +241,7 @@ impl Stream for Pushing {
             && let Poll::Ready(came) = comes.poll_next_unpin(waking)
         {
             match came {
-                Some(Ok(ask)) if self.doors.engine().is_stopping() => {
+                Some(Ok(ask)) if self.doors.engine().lifecycle().is_stopping() => {
                     drop(ask);
                     self.comes = None;
                     self.in_flight.push(0, async { Err(failed(crore::Error::Stopping)) });

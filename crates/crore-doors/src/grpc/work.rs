@@ -42,7 +42,7 @@ impl work_server::Work for Service {
             ..fetch_for(&ask.queues, &ask.kinds, ask.strict, worker).map_err(invalid)?
         };
         let jobs = self.0.engine().fetch(fetch).await.map_err(failed)?;
-        let jobs = self.0.engine().hand_over(jobs).await.map_err(failed)?;
+        let jobs = self.0.engine().deliveries().hand_over(jobs).await.map_err(failed)?;
         let delivered =
             jobs.iter().map(|job| Delivered::of(job, self.0.api().trace_of(job)).into());
         Ok(Response::new(v1::FetchResponse { jobs: delivered.collect() }))

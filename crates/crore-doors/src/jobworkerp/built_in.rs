@@ -54,9 +54,9 @@ pub async fn prepare(doors: &Doors) -> Result<(), Fault> {
             let new = Handler::new(runner, slack.settings.clone());
             let handler = Handler { id: BUILT_IN, retry, ..new };
             doors.api().check_handler(&handler)?;
-            engine.set_handler(name, handler).await?;
+            engine.handlers().set(name, handler).await?;
         }
-        None => drop(engine.remove_handler(name).await?),
+        None => drop(engine.handlers().remove(name).await?),
     }
     Ok(links::relink(doors).await?)
 }

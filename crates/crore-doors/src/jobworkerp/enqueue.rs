@@ -41,13 +41,13 @@ pub(super) async fn enqueue(
     };
     let (kind, handler) = worker.find(&workers).map_err(invalid)?;
     let waits = handler.results.answer == Waits::Push;
-    let mut job = read(&ask, kind, handler, doors.engine().caps()).map_err(invalid)?;
+    let mut job = read(&ask, kind, handler, doors.engine().status().caps()).map_err(invalid)?;
     inherit(&mut job.spec, context.as_ref());
     let id = push(doors, job).await?;
     let result = match waits {
         true => {
             let ended = patience.wait(doors, id, ask.timeout).await?;
-            rows::last(&ended, &workers, doors.engine().now())
+            rows::last(&ended, &workers, doors.engine().status().now())
         }
         false => None,
     };

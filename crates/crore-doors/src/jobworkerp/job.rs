@@ -31,7 +31,8 @@ impl JobService for Service {
         let is_success = match self.live(id).await? {
             Some((job, _)) => {
                 let which = job.id.into();
-                let acted = self.0.engine().act(which, &Act::Cancel).await.map_err(failed)?;
+                let acted =
+                    self.0.engine().jobs().act(which, &Act::Cancel).await.map_err(failed)?;
                 // Whoever runs it may have been asked before.
                 matches!(acted, Acted::Yes(_) | Acted::No(Refusal::Nothing))
             }
@@ -78,7 +79,7 @@ impl JobService for Service {
 
     async fn count(&self, _: Request<CountCondition>) -> Answer<CountResponse> {
         let workers = Workers::now(&self.0).await?;
-        let mut counts = self.0.engine().counts(None).await.map_err(failed)?;
+        let mut counts = self.0.engine().jobs().counts(None).await.map_err(failed)?;
         counts.retain(|count| workers.of_kind(&count.kind).is_some());
         let total = list::meant(&counts, Among::Live);
         Ok(Response::new(CountResponse { total: i64::try_from(total).unwrap_or(i64::MAX) }))

@@ -63,7 +63,7 @@ pub(super) fn said(handler: &Handler, workers: &Workers, options: &Options) -> V
 /// Makes all links anew that have changed. Whatever somebody else says of a worker meanwhile stays.
 pub(super) async fn relink(doors: &Doors) -> Result<(), crore::Error> {
     for _ in 0..TRIES {
-        let workers = Workers::of(doors.engine().handlers().await?);
+        let workers = Workers::of(doors.engine().handlers().list().await?);
         if relink_seen(doors, &workers).await? {
             return Ok(());
         }
@@ -75,7 +75,7 @@ pub(super) async fn relink(doors: &Doors) -> Result<(), crore::Error> {
 async fn relink_seen(doors: &Doors, workers: &Workers) -> Result<bool, crore::Error> {
     let mut is_all = true;
     for (seen, handler) in changed(workers, &doors.options().jobworkerp) {
-        is_all &= doors.engine().replace_handler(seen, handler).await?;
+        is_all &= doors.engine().handlers().replace(seen, handler).await?;
     }
     Ok(is_all)
 }
@@ -108,7 +108,7 @@ mod tests {
     async fn links_that_are_made_anew_take_nobodys_word_back() {
         let doors = Doors::new(Engine::memory(), crate::Options::default());
         let engine = doors.engine();
-        let workers = async || Workers::of(engine.handlers().await.expect("asked"));
+        let workers = async || Workers::of(engine.handlers().list().await.expect("asked"));
         let add = async |name: &str, next: i64| {
             let operation = "ls".to_owned();
             let next_workers = vec![WorkerId { value: next }];
@@ -118,20 +118,20 @@ mod tests {
             let (nobody, options) =
                 (Workers::of(crore::handlers::All::default()), Options::default());
             let (kind, handler) = translate::read(&data, &nobody, &options).expect("good");
-            engine.set_handler(kind.clone(), handler).await.expect("set");
+            engine.handlers().set(kind.clone(), handler).await.expect("set");
             kind
         };
         let (first, second) = (add("first", 2).await, add("second", 9).await);
         let seen = workers().await;
-        let known = engine.handler(&first).await.expect("asked").expect("it is there");
+        let known = engine.handlers().get(&first).await.expect("asked").expect("it is there");
         let timeout = Some(Span::from_secs(9));
         let said = Handler { timeout, ..(*known.handler).clone() };
-        engine.set_handler(first.clone(), said).await.expect("set");
+        engine.handlers().set(first.clone(), said).await.expect("set");
         assert!(!relink_seen(&doors, &seen).await.expect("asked"));
-        let known = engine.handler(&first).await.expect("asked").expect("it is there");
+        let known = engine.handlers().get(&first).await.expect("asked").expect("it is there");
         assert_eq!((known.handler.timeout, known.handler.next.len()), (timeout, 0));
         relink(&doors).await.expect("linked");
-        let known = engine.handler(&first).await.expect("asked").expect("it is there");
+        let known = engine.handlers().get(&first).await.expect("asked").expect("it is there");
         assert_eq!((known.handler.timeout, &known.handler.next[0].kind), (timeout, &second));
         assert!(
             relink_seen(&doors, &workers().await).await.expect("asked"),

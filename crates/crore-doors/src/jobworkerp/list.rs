@@ -119,7 +119,7 @@ impl Looking {
         is_wanted: impl Fn(&Name) -> bool,
     ) -> Result<Self, Status> {
         let engine = doors.engine().clone();
-        let mut counts = engine.counts(None).await.map_err(failed)?;
+        let mut counts = engine.jobs().counts(None).await.map_err(failed)?;
         counts.retain(|count| is_wanted(&count.kind));
         let at = match among {
             _ if meant(&counts, among) <= SORTED => {
@@ -139,7 +139,7 @@ impl Looking {
                 if which.is_empty() {
                     return Ok(None);
                 }
-                Ok(Some(self.engine.get_all(which).await?.into_iter().flatten().collect()))
+                Ok(Some(self.engine.jobs().get_all(which).await?.into_iter().flatten().collect()))
             }
             At::InTurn(sources) => {
                 while let Some(source) = sources.front_mut() {

@@ -29,7 +29,8 @@ impl JobResultService for Service {
         let is_success = match self.found(id).await? {
             Some((job, _)) if job.live.state.has_ended() => {
                 let which = job.id.into();
-                let acted = self.0.engine().act(which, &Act::Delete).await.map_err(failed)?;
+                let acted =
+                    self.0.engine().jobs().act(which, &Act::Delete).await.map_err(failed)?;
                 matches!(acted, Acted::Yes(_))
             }
             _ => false,
@@ -58,7 +59,7 @@ impl JobResultService for Service {
         request: Request<FindListByJobIdRequest>,
     ) -> Answer<Answers<JobResult>> {
         let id = request.into_inner().job_id.ok_or_else(|| missing("job_id"))?.value;
-        let (workers, now) = (Workers::now(&self.0).await?, self.0.engine().now());
+        let (workers, now) = (Workers::now(&self.0).await?, self.0.engine().status().now());
         let job = match job_id(id) {
             Some(id) => self.0.engine().get(id).await.map_err(failed)?,
             None => None,
@@ -94,13 +95,13 @@ impl JobResultService for Service {
         }
         let no_job = || Status::from(Fault::missing(format!("job {id}")));
         let job = patience.wait(&self.0, job_id(id).ok_or_else(no_job)?, ask.timeout).await?;
-        let result = rows::last(&job, &workers, self.0.engine().now());
+        let result = rows::last(&job, &workers, self.0.engine().status().now());
         result.map(Response::new).ok_or_else(no_job)
     }
 
     async fn count(&self, _: Request<CountCondition>) -> Answer<CountResponse> {
         let workers = Workers::now(&self.0).await?;
-        let counts = self.0.engine().counts(None).await.map_err(failed)?;
+        let counts = self.0.engine().jobs().counts(None).await.map_err(failed)?;
         let total = match list::meant(&counts, Among::Any) {
             ..=SORTED => {
                 let all = self.all(Part::ALL, None).await?;
@@ -135,7 +136,7 @@ impl Service {
     async fn found(&self, id: i64) -> Result<Option<(Stored, JobResult)>, Status> {
         let Some(job) = job_id(rows::job_of(id)) else { return Ok(None) };
         let Some(job) = self.0.engine().get(job).await.map_err(failed)? else { return Ok(None) };
-        let (workers, now) = (Workers::now(&self.0).await?, self.0.engine().now());
+        let (workers, now) = (Workers::now(&self.0).await?, self.0.engine().status().now());
         let is_it = |result: &JobResult| result.id == Some(JobResultId { value: id });
         let result = rows::stored(&job, &workers, now).into_iter().find(is_it);
         Ok(result.map(|result| (job, result)))
@@ -144,7 +145,8 @@ impl Service {
     /// The results of one worker, or of all, those of the newest job first. Jobs of any kind are looked at, since
     /// workers may be gone.
     async fn all(&self, part: Part, worker: Option<i64>) -> Result<Answers<JobResult>, Status> {
-        let (workers, now): (_, Time) = (Workers::now(&self.0).await?, self.0.engine().now());
+        let (workers, now): (_, Time) =
+            (Workers::now(&self.0).await?, self.0.engine().status().now());
         let may_be = |kind: &Name| worker.is_none_or(|id| workers.may_be(id, kind));
         let looking = Looking::begin(&self.0, Among::Any, may_be).await?;
         let tell = move |job: &Stored| {

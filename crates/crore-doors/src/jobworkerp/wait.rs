@@ -41,15 +41,17 @@ impl Patience {
             let why = format!("job {id} has not ended within {}ms", span.as_millis());
             invalid(Invalid::new(Code::NotYet, "timeout", why))
         };
-        let begun = engine.now();
+        let begun = engine.status().now();
         let ends_at = begun.after(at_most);
         // What is there is given even if the caller has no time, or the doors are closing.
         let mut left = Span::ZERO;
         loop {
             let ended = tokio::select! {
-                ended = engine.ended(id, left) => ended.map_err(failed)?,
+                ended = engine.results().ended(id, left) => ended.map_err(failed)?,
                 () = doors.closing(), if !left.is_zero() => return Err(failed(crore::Error::Stopping)),
-                () = self.ends(), if !left.is_zero() => return Err(late(engine.now().since(begun))),
+                () = self.ends(), if !left.is_zero() => {
+                    return Err(late(engine.status().now().since(begun)));
+                }
             };
             if ended.is_some() {
                 let job = engine.get(id).await.map_err(failed)?;
@@ -61,7 +63,7 @@ impl Patience {
             } else if !left.is_zero() || at_most.is_zero() {
                 return Err(late(at_most));
             }
-            left = remaining(ends_at, engine.now());
+            left = remaining(ends_at, engine.status().now());
         }
     }
 

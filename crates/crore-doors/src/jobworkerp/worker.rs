@@ -25,7 +25,7 @@ impl WorkerService for Service {
         let (kind, handler) = read(&self.0, &data, &workers)?;
         let (doors, name) = (self.0.clone(), kind.clone());
         let id = to_its_end(async move {
-            let added = doors.engine().add_handler(name.clone(), handler).await;
+            let added = doors.engine().handlers().add(name.clone(), handler).await;
             let id = added.map_err(in_its_words)?.ok_or_else(|| is_there(&name))?;
             links::relink(&doors).await.map_err(in_its_words)?;
             Ok(id)
@@ -121,11 +121,11 @@ async fn update(doors: Doors, id: i64, data: WorkerData) -> Result<(), Status> {
         let handler = links::unsaid(handler, &known.handler);
         let seen = (from.clone(), known.revision);
         let is_done = if *from == kind {
-            doors.engine().replace_handler(seen, handler).await
+            doors.engine().handlers().replace(seen, handler).await
         } else if workers.has(&kind) {
             return Err(is_there(&kind));
         } else {
-            doors.engine().rename_handler(seen, kind, handler).await
+            doors.engine().handlers().rename(seen, kind, handler).await
         };
         // Otherwise somebody else has changed it meanwhile, and what he said that a worker has no word for stays.
         if is_done.map_err(in_its_words)? {
@@ -144,7 +144,7 @@ async fn delete(doors: Doors, id: i64) -> Result<bool, Status> {
         };
         // Its name may be another worker's by now.
         let seen = (kind.clone(), known.revision);
-        if doors.engine().remove_seen_handler(seen).await.map_err(failed)? {
+        if doors.engine().handlers().remove_seen(seen).await.map_err(failed)? {
             links::relink(&doors).await.map_err(in_its_words)?;
             return Ok(true);
         }

@@ -36,7 +36,7 @@ impl Workers {
     }
 
     pub(super) async fn now(doors: &Doors) -> Result<Self, Status> {
-        Ok(Self(doors.engine().handlers().await.map_err(failed)?))
+        Ok(Self(doors.engine().handlers().list().await.map_err(failed)?))
     }
 
     /// All of them, the built-in one included.

@@ -23,7 +23,7 @@ pub(super) async fn all(doors: &Doors) -> Answer<DeadJobs> {
     let mut dead = Vec::new();
     let (mut bytes, mut after, mut more) = (0, None, false);
     'pages: loop {
-        let n = doors.engine().caps().page;
+        let n = doors.engine().status().caps().page;
         let query = Query { state: State::Dead, queue: None, kind: None, after, n };
         let page = doors.engine().list(query).await.map_err(failed)?;
         for job in page.jobs.iter().filter(|job| came_here(job)) {

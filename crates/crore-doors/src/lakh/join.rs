@@ -94,7 +94,7 @@ impl Joined {
         worker: Name,
         reports: Streaming<JobResult>,
     ) -> Result<Self, Invalid> {
-        let (queues, most) = (names.queues(), doors.engine().caps().fetch);
+        let (queues, most) = (names.queues(), doors.engine().status().caps().fetch);
         if queues.len() > most {
             let why = format!("{} names, at most {most} are allowed", queues.len());
             return Err(Invalid::new(Code::CountRange, "job_names", why));
@@ -213,7 +213,7 @@ impl Join {
         let Some((held, _)) = self.hand.reservations().get(&key) else { return };
         let engine = self.doors.engine().clone();
         self.handing.push(Box::pin(async move {
-            if let Err(error) = engine.handed_over(held.id, held.delivery).await {
+            if let Err(error) = engine.deliveries().handed_over(held.id, held.delivery).await {
                 tracing::warn!(job = %held.id, %error, "a job that was handed over is not known to be done");
             }
             (key, held)
@@ -227,7 +227,9 @@ impl Join {
         let fetch = match &mut self.fetch {
             Some(fetch) => fetch,
             None if self.ask.queues.is_empty() => return Poll::Pending,
-            None if self.doors.is_closing() || engine.is_stopping() => return Poll::Pending,
+            None if self.doors.is_closing() || engine.lifecycle().is_stopping() => {
+                return Poll::Pending;
+            }
             None => {
                 let wait = if self.ask.n == 1 { LOOK } else { Span::ZERO };
                 let ask = Fetch { wait, ..self.ask.clone() };
@@ -238,7 +240,7 @@ impl Join {
         self.fetch = None;
         let jobs = jobs?;
         self.ask.n = match jobs.len() == self.ask.n {
-            true => (jobs.len() * 2).min(BUFFER).min(engine.caps().fetch),
+            true => (jobs.len() * 2).min(BUFFER).min(engine.status().caps().fetch),
             false => 1,
         };
         let now = Instant::now();
@@ -275,14 +277,15 @@ impl Join {
             hand.reservations().clear().into_iter().partition(|(_, terms)| terms.is_sent());
         let ends = doors.is_closing();
         let lost = sent.iter().filter(|(_, terms)| !(ends && terms.is_reserved()));
-        let lost = engine.lapse(lost.map(|(held, _)| (held.id, held.delivery)).collect());
+        let lost =
+            engine.deliveries().lapse(lost.map(|(held, _)| (held.id, held.delivery)).collect());
         let unsent = unsent.iter().filter(|(_, terms)| !terms.is_over(now));
         let unsent = unsent.map(|(held, _)| Finish {
             job: held.id.into(),
             delivery: Some(held.delivery),
             report: Outcome::Interrupted.into(),
         });
-        let unsent = engine.finish_all(unsent.collect());
+        let unsent = engine.deliveries().finish_all(unsent.collect());
         if let (Err(error), _) | (_, Err(error)) = tokio::join!(lost, unsent) {
             tracing::warn!(%error, "jobs of a worker that went away wait for the end of their leases");
         }

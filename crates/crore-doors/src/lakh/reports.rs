@@ -81,7 +81,7 @@ impl Reports {
         if finishes.is_empty() {
             return Ok(());
         }
-        let finished = self.engine.finish_all(finishes).await.map_err(failed)?;
+        let finished = self.engine.deliveries().finish_all(finishes).await.map_err(failed)?;
         let old = finished.iter().filter(|one| !matches!(one, Finished::Yes { .. })).count();
         if old > 0 {
             tracing::info!(reports = old, "reports are ignored: their jobs were reported before");

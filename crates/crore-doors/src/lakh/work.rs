@@ -32,7 +32,7 @@ impl Work {
     /// Takes jobs as they come, all that are there in one batch, and says when the last is on the disk. What
     /// came before something went wrong is kept.
     pub(super) async fn take(self, comes: Streaming<Job>) -> Result<(), Status> {
-        let mut comes = comes.ready_chunks(self.doors.engine().caps().batch_jobs.max(1));
+        let mut comes = comes.ready_chunks(self.doors.engine().status().caps().batch_jobs.max(1));
         let mut closing = std::pin::pin!(self.doors.closing());
         let mut under_way = FuturesOrdered::<Pushing>::new();
         let mut ends = Ok(());
@@ -59,7 +59,7 @@ impl Work {
         came: Vec<Result<Job, Status>>,
         under_way: &mut FuturesOrdered<Pushing>,
     ) -> Result<(), Status> {
-        let most = self.doors.engine().caps().batch_bytes;
+        let most = self.doors.engine().status().caps().batch_bytes;
         let (mut jobs, mut bytes) = (Vec::with_capacity(came.len()), 0);
         let mut ends = Ok(());
         for job in came {
@@ -93,7 +93,7 @@ impl Work {
             return Ok(None);
         }
         let id = job.id.clone();
-        let read = read(job, self.doors.engine().caps());
+        let read = read(job, self.doors.engine().status().caps());
         let mut job = read.map_err(|bad| refused(&id, bad))?;
         inherit(&mut job.spec, self.context.as_ref());
         Ok(Some(job))

@@ -123,7 +123,7 @@ pub(super) async fn cancel(State(doors): State<Doors>, id: PathParam) -> Result<
     if job.live.delivery != Delivery::NONE && job.live.attempt > 0 {
         return Err(began());
     }
-    match doors.engine().act(job.id.into(), &Act::Delete).await? {
+    match doors.engine().jobs().act(job.id.into(), &Act::Delete).await? {
         Acted::Yes(_) => Ok(Reply::nothing()),
         Acted::No(Refusal::Running | Refusal::Stale) => Err(began()),
         Acted::No(_) => Err(Fault::new(Code::Refused, format!("job {} has ended", job.id))),

@@ -134,7 +134,7 @@ pub(super) struct Entered {
 /// Registers a worker with the deliveries that it keeps.
 pub(super) async fn enter(doors: Doors, profile: Profile) -> Result<Entered, Error> {
     let engine = doors.engine();
-    let incarnation = Arc::new(Incarnation::new(&profile, engine.now()));
+    let incarnation = Arc::new(Incarnation::new(&profile, engine.status().now()));
     doors.sessions().enter(&incarnation);
     let answer = keep(engine, &incarnation, &profile.held).await;
     if answer.is_err() {
@@ -157,7 +157,7 @@ async fn keep(
         let held = Held { id: lease.id, delivery: lease.delivery };
         match renewed {
             Renewed::Until { until, .. } => {
-                leases.insert(held, until.since(engine.now()));
+                leases.insert(held, until.since(engine.status().now()));
                 kept.push(held);
             }
             Renewed::Stale if planted!("bug-34") => {
@@ -171,7 +171,10 @@ async fn keep(
     let before = incarnation.replace_leases(leases).into_leases().map(|(held, _)| held);
     let forgotten: Vec<_> = before.filter(|held| !jobs.contains(&held.id)).collect();
     if !forgotten.is_empty() {
-        engine.lapse(forgotten.into_iter().map(|held| (held.id, held.delivery)).collect()).await?;
+        engine
+            .deliveries()
+            .lapse(forgotten.into_iter().map(|held| (held.id, held.delivery)).collect())
+            .await?;
     }
     let welcome = Some(Welcome { kept, grace_ms: GRACE_MS });
     Ok(ServerMessage { welcome, lost, ..ServerMessage::default() })

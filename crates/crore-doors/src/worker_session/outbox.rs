@@ -91,7 +91,7 @@ struct Handlers(HashMap<Name, Arc<HandlerRevision>>);
 impl Handlers {
     /// The handler of a job; `None`: it was removed since the job was fetched.
     fn of(&mut self, engine: &Engine, job: &Job) -> Option<Handled> {
-        let (kind, known) = engine.handler_of(job)?;
+        let (kind, known) = engine.handlers().of_job(job)?;
         // Runners are pooled by kind: a job that waited under a former kind has no pool.
         let pooled = known.handler.pooled && kind == job.spec.kind;
         let revision = known.revision.0;
@@ -111,7 +111,7 @@ impl Handlers {
 /// Hands jobs to others that were fetched for a worker and never sent to it, at no cost in attempts.
 pub(super) async fn hand_back(engine: &Engine, unsent: &[Job]) {
     let finishes = unsent.iter().map(|job| Finish::of(job, Outcome::Interrupted)).collect();
-    if let Err(error) = engine.finish_all(finishes).await {
+    if let Err(error) = engine.deliveries().finish_all(finishes).await {
         tracing::warn!(%error, "jobs that were not sent to their worker wait for the end of their leases");
     }
 }

@@ -43,8 +43,9 @@ impl PendingFetch {
     pub(super) fn inline(engine: &Engine, ask: Fetch) -> Self {
         let (engine, (cancel, cancelled)) = (engine.clone(), oneshot::channel());
         // Nothing is ever sent; the sender is dropped.
-        let fetching =
-            async move { engine.fetch_unless(ask, async { drop(cancelled.await) }).await };
+        let fetching = async move {
+            engine.deliveries().fetch_unless(ask, async { drop(cancelled.await) }).await
+        };
         Self { state: State::Inline(Box::pin(fetching)), may_spawn: false, cancel: Some(cancel) }
     }
 

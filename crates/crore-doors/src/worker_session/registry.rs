@@ -42,14 +42,14 @@ impl Registry {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let registry = self.clone();
         let grace = if left.is_replaced() { Duration::ZERO } else { GRACE };
-        left.presence().left(engine.now().after(Span::from_millis(GRACE_MS)));
+        left.presence().left(engine.status().now().after(Span::from_millis(GRACE_MS)));
         let until = Instant::now() + grace;
         runtime.spawn(async move {
             sleep_until(until).await;
             registry.forget(&left);
             let held = left.clear().into_leases().map(|(held, _)| (held.id, held.delivery));
             // A delivery that cannot be written now lapses when its lease ends.
-            let _ = engine.lapse(held.collect()).await;
+            let _ = engine.deliveries().lapse(held.collect()).await;
         });
     }
 

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crore::resources::Deliveries;
 use crore::store::jobs::{Renew, Renewed};
 use crore::{Engine, Error};
 use crore_core::Span;
@@ -25,7 +26,7 @@ impl Renewal {
     /// Schedules a renewal; `shortest` is the shortest of the leases.
     pub(super) fn schedule(&mut self, shortest: Option<Span>) {
         let Some(lease) = shortest else { return };
-        let at = Instant::now() + Engine::renew_every(lease).into();
+        let at = Instant::now() + Deliveries::renew_every(lease).into();
         match self {
             Self::Idle => *self = Self::Scheduled(Box::pin(sleep_until(at))),
             Self::Scheduled(sleep) if at < sleep.deadline() => sleep.as_mut().reset(at),
@@ -89,7 +90,7 @@ fn apply(renewed: Vec<(Renew, Renewed)>, incarnation: &Incarnation, message: &mu
 /// Renews leases, at most as many at a time as one call may have.
 pub(super) async fn renew(engine: Engine, leases: Vec<Renew>) -> Answers {
     let mut all = Vec::with_capacity(leases.len());
-    for some in leases.chunks(engine.caps().fetch) {
+    for some in leases.chunks(engine.status().caps().fetch) {
         let renewed = engine.renew(some.to_vec()).await?;
         all.extend(some.iter().copied().zip(renewed));
     }

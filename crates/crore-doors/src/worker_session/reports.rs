@@ -74,7 +74,7 @@ fn too_early(engine: Engine, reports: Vec<Report>) -> Vec<Finished> {
 pub(crate) async fn finish(engine: &Engine, reports: Vec<Report>) -> Result<Vec<Finished>, Error> {
     let asked: Vec<_> = reports.into_iter().map(asked).collect();
     let good = asked.iter().filter_map(|(_, asked)| asked.as_ref().ok()).cloned().collect();
-    match engine.finish_all(good).await {
+    match engine.deliveries().finish_all(good).await {
         Ok(finished) => {
             let mut finished = finished.into_iter();
             let answer = |(held, asked): (Held, Result<_, _>)| {

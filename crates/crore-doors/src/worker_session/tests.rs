@@ -31,7 +31,11 @@ impl Scene {
     async fn new(slots: u32) -> Self {
         let clock = Arc::new(FakeClock::default());
         let store = Arc::new(Memory::new(clock.clone()));
-        let engine = Engine::over(store, clock.clone(), crore::Options::default());
+        let engine = crore::block_on(Engine::without_thread(
+            store,
+            clock.clone(),
+            crore::Options::default(),
+        ));
         let engine = engine.expect("an engine");
         let doors = Doors::new(engine.clone(), Options::default());
         let mut session = WorkerSession::new(doors);
@@ -61,7 +65,7 @@ impl Scene {
     /// The server was stopped for longer than leases last.
     async fn stopped(&self) {
         self.clock.advance(A_MINUTE);
-        self.engine.upkeep_once().await.expect("taken back");
+        self.engine.upkeep().run_once().await.expect("taken back");
         tokio::time::advance(Duration::from_secs(60)).await;
     }
 

@@ -90,14 +90,14 @@ impl Working {
             self.slots = slots(n)?;
         }
         let engine = self.doors.engine().clone();
-        self.incarnation.presence().heard(self.slots, engine.now());
+        self.incarnation.presence().heard(self.slots, engine.status().now());
         self.is_draining |= message.drain;
         let bytes = message.size();
         // Notes are for people, and one that is not kept is not missed; but those of a job that is over count as
         // long as its report does not.
         let noted = (!message.notes.is_empty()).then(|| {
             let (engine, notes) = (engine.clone(), message.notes.into_iter().map(note).collect());
-            Box::pin(async move { drop(engine.note(notes).await) })
+            Box::pin(async move { drop(engine.deliveries().note(notes).await) })
         });
         if message.reports.is_empty() {
             noted.into_iter().for_each(|noted| self.background.push(noted));
@@ -196,9 +196,10 @@ impl Working {
         let engine = self.doors.engine();
         let twice = usize::from(planted!("bug-31") && !self.reports.is_empty());
         let free = (self.slots + twice).saturating_sub(self.incarnation.len());
-        let may_fetch = !self.is_draining && !self.doors.is_closing() && !engine.is_stopping();
+        let may_fetch =
+            !self.is_draining && !self.doors.is_closing() && !engine.lifecycle().is_stopping();
         (free > 0 && may_fetch).then(|| {
-            let n = free.min(engine.caps().fetch);
+            let n = free.min(engine.status().caps().fetch);
             let ask = Fetch { n, ..self.ask.clone() };
             match self.polled {
                 Polled::ByConnection => PendingFetch::new(engine, ask),
@@ -211,7 +212,8 @@ impl Working {
     fn end_unleased(&mut self, jobs: Vec<Job>, context: &mut Context<'_>) {
         if !jobs.is_empty() {
             let engine = self.doors.engine().clone();
-            self.background.push(Box::pin(async move { drop(engine.hand_over(jobs).await) }));
+            self.background
+                .push(Box::pin(async move { drop(engine.deliveries().hand_over(jobs).await) }));
             // It begins now: the session is not polled again before its worker reads.
             while let Poll::Ready(Some(())) = self.background.poll_next_unpin(context) {}
         }

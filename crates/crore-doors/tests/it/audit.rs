@@ -132,7 +132,7 @@ async fn a_change_whose_caller_leaves_is_written_down_too() {
         let engine = server.engine.clone();
         move || {
             eventually(Duration::from_secs(5), || {
-                let queues = crore::block_on(engine.queues()).expect("read");
+                let queues = crore::block_on(engine.queues().list()).expect("read");
                 queues.iter().any(|entry| entry.name == queue)
             });
         }

@@ -60,7 +60,7 @@ async fn every_bad_field_of_a_lightjq_job_is_refused_by_name_and_nothing_is_stor
             );
         }
     }
-    assert_eq!(place.engine.counts(None).await.expect("an answer"), []);
+    assert_eq!(place.engine.jobs().counts(None).await.expect("an answer"), []);
 }
 
 #[tokio::test]
@@ -194,5 +194,5 @@ async fn every_bad_body_at_jobbers_paths_is_refused_and_nothing_is_stored() {
             assert_eq!(refused.status, 405);
         }
     }
-    assert_eq!(place.engine.counts(None).await.expect("an answer"), []);
+    assert_eq!(place.engine.jobs().counts(None).await.expect("an answer"), []);
 }

@@ -185,7 +185,7 @@ async fn no_page_of_another_site_can_make_a_request() {
         assert!(*passes || heard.status == 403);
         assert_eq!(heard.header("access-control-allow-origin"), None, "no page may read it");
     }
-    let jobs = server.engine.counts(None).await.expect("read");
+    let jobs = server.engine.jobs().counts(None).await.expect("read");
     let pushed: u64 = jobs.iter().map(|count| count.n).sum();
     assert_eq!(pushed, 3, "only those that passed");
 }

@@ -26,9 +26,9 @@ fn name(text: &str) -> Name {
 async fn a_handler_that_the_server_brings_along_has_no_number() {
     let server = Server::start().await;
     let brought = Handler { id: BUILT_IN, ..Handler::new(name("slack"), Map::new()) };
-    server.engine.set_handler(name("brought"), brought).await.expect("set");
+    server.engine.handlers().set(name("brought"), brought).await.expect("set");
     let other = Handler::new(name("command"), Map::new());
-    server.engine.set_handler(name("other"), other).await.expect("set");
+    server.engine.handlers().set(name("other"), other).await.expect("set");
     for speaks in Speaks::BOTH {
         let all = server.get(speaks, "/v1/handlers").await.body;
         assert_eq!(all["handlers"][0]["kind"], "brought");
@@ -48,7 +48,8 @@ async fn a_handler_that_cannot_be_read_is_shown_as_such_and_can_be_set_anew() {
     let store = Arc::new(Memory::new(clock.clone()));
     let newer = |kind: &str| Define::set(name(kind), Value::Handler("by post".into()));
     store.define(vec![newer("a"), newer("b")]).await.expect("stored").into_inner();
-    let engine = Engine::over(store, clock, crore::Options::default()).expect("an engine");
+    let engine = crore::block_on(Engine::without_thread(store, clock, crore::Options::default()))
+        .expect("an engine");
     let server = Server::start_on(engine, Options::default(), listen::Options::default()).await;
     for speaks in Speaks::BOTH {
         let all = server.get(speaks, "/v1/handlers").await.body;
@@ -87,6 +88,6 @@ async fn labels_of_the_servers_own_are_refused_whoever_says_them() {
     let pushed = jobs.push(push).await.expect("asked").into_inner().jobs.remove(0);
     let problem = pushed.problem.expect("it is refused");
     assert_eq!((problem.code.as_str(), problem.field.as_str()), ("label-range", "jobs[0].labels"));
-    let counts = server.engine.counts(None).await.expect("counted");
+    let counts = server.engine.jobs().counts(None).await.expect("counted");
     assert!(counts.is_empty(), "{counts:?}");
 }

@@ -112,7 +112,9 @@ async fn a_job_that_cannot_be_kept_is_said_to_be() {
 fn engine() -> (Engine, Arc<FakeClock>) {
     let clock = Arc::new(FakeClock::default());
     let store = Arc::new(Memory::new(clock.clone()));
-    let engine = Engine::over(store, clock.clone(), crore::Options::default()).expect("an engine");
+    let engine =
+        crore::block_on(Engine::without_thread(store, clock.clone(), crore::Options::default()))
+            .expect("an engine");
     (engine, clock)
 }
 
@@ -131,10 +133,10 @@ async fn every_abandoned_job_is_recovered_without_end() {
         }
         assert_eq!(taken, [b"0", b"1", b"2"], "round {round}: all of them, in order");
         clock.advance(Span::from_millis(14_999));
-        place.engine.upkeep_once().await.expect("upkeep");
+        place.engine.upkeep().run_once().await.expect("upkeep");
         assert_eq!(fetch(&place.engine, "sample").await, None, "not before its time");
         clock.advance(Span::from_millis(1));
-        place.engine.upkeep_once().await.expect("upkeep");
+        place.engine.upkeep().run_once().await.expect("upkeep");
     }
     let job = fetch(&place.engine, "sample").await.expect("it is still there");
     assert_eq!((job.live.crashes, job.live.attempt), (30, 1));
@@ -158,11 +160,11 @@ async fn a_type_may_have_a_visibility_timeout_of_its_own() {
         assert!(fetch(&place.engine, kind).await.is_some());
     }
     clock.advance(Span::from_secs(15));
-    place.engine.upkeep_once().await.expect("upkeep");
+    place.engine.upkeep().run_once().await.expect("upkeep");
     assert!(fetch(&place.engine, "fast").await.is_some());
     assert!(fetch(&place.engine, "slow").await.is_none());
     clock.advance(Span::from_secs(45));
-    place.engine.upkeep_once().await.expect("upkeep");
+    place.engine.upkeep().run_once().await.expect("upkeep");
     assert!(fetch(&place.engine, "slow").await.is_some());
 }
 
@@ -176,7 +178,7 @@ async fn a_failure_is_tried_again_and_not_lost() {
         let failed = Outcome::Failed { error: "no".into(), detail: None, again: Again::ByPolicy };
         place.engine.finish(Finish::of(&job, failed)).await.expect("an answer");
         clock.advance(Span::from_secs(2 * 60 * 60));
-        place.engine.upkeep_once().await.expect("upkeep");
+        place.engine.upkeep().run_once().await.expect("upkeep");
     }
     assert!(fetch(&place.engine, "sample").await.is_some());
 }

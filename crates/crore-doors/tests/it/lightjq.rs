@@ -109,7 +109,9 @@ async fn a_kept_result_is_read_once_and_then_it_is_null() {
 async fn a_result_is_null_after_its_time_or_if_it_was_not_to_be_kept() {
     let clock = Arc::new(FakeClock::default());
     let store = Arc::new(Memory::new(clock.clone()));
-    let engine = Engine::over(store, clock.clone(), crore::Options::default()).expect("an engine");
+    let engine =
+        crore::block_on(Engine::without_thread(store, clock.clone(), crore::Options::default()))
+            .expect("an engine");
     let place = Place::on(engine, |_| {}).await;
     let mut ids = Vec::new();
     for keep in [true, false] {
@@ -164,7 +166,9 @@ async fn polling_answers_when_the_job_ends_or_408() {
 async fn failures_are_retried_with_growing_delays_as_often_as_was_said() {
     let clock = Arc::new(FakeClock::default());
     let store = Arc::new(Memory::new(clock.clone()));
-    let engine = Engine::over(store, clock.clone(), crore::Options::default()).expect("an engine");
+    let engine =
+        crore::block_on(Engine::without_thread(store, clock.clone(), crore::Options::default()))
+            .expect("an engine");
     let place = Place::on(engine, |_| {}).await;
     let id = place.push(json!({"name": "sum", "argument": {}, "max_retry": 2})).await;
     for (n, most) in [(1, 1200), (2, 2400)] {
@@ -173,10 +177,10 @@ async fn failures_are_retried_with_growing_delays_as_often_as_was_said() {
         let seen = place.status(&id).await;
         assert_eq!((&seen["status"], &seen["retry_count"]), (&json!("retrying"), &json!(n)));
         assert_eq!((&seen["message"], &seen["worker_id"]), (&json!("no luck"), &json!("w1")));
-        place.engine.upkeep_once().await.expect("upkeep");
+        place.engine.upkeep().run_once().await.expect("upkeep");
         assert_eq!(fetch(&place.engine).await, None, "not at once");
         clock.advance(Span::from_millis(most));
-        place.engine.upkeep_once().await.expect("upkeep");
+        place.engine.upkeep().run_once().await.expect("upkeep");
     }
     let running = fetch(&place.engine).await.expect("it is ready");
     let seen = place.status(&id).await;
@@ -285,7 +289,7 @@ async fn a_limit_on_a_name_and_a_parameter_holds() {
     let place = Place::start().await;
     let limit = r#"where queue = "lightjq" and kind = "mail" and payload.to = "ada" concurrency 1"#;
     let limit = crore_core::limit::Limit::parse(limit).expect("good");
-    place.engine.set_limit(Name::new("limit", "ada").expect("good"), limit).await.expect("set");
+    place.engine.limits().set(Name::new("limit", "ada").expect("good"), limit).await.expect("set");
     for to in ["ada", "ada", "bob", "ada"] {
         place.push(json!({"name": "mail", "argument": {"to": to}})).await;
     }

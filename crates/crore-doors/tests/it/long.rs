@@ -45,9 +45,9 @@ impl Line {
     /// Polls, and comes back when the server has waited for a long while.
     async fn poll(&mut self, server: &Server, request: &str) {
         self.say(request).await;
-        eventually(async || server.engine.waiting() == 1).await;
+        eventually(async || server.engine.deliveries().waiting() == 1).await;
         a_long_while().await;
-        assert_eq!(server.engine.waiting(), 1);
+        assert_eq!(server.engine.deliveries().waiting(), 1);
     }
 
     /// The head and the body of the next answer.
@@ -132,7 +132,7 @@ async fn what_comes_in_pieces_is_one_request() {
     for _ in 0..2 {
         line.say(start).await;
         a_long_while().await;
-        assert_eq!(server.engine.waiting(), 0);
+        assert_eq!(server.engine.deliveries().waiting(), 0);
         line.poll(&server, end).await;
         push(&server, "one").await;
         line.job("one").await;
@@ -145,7 +145,7 @@ async fn who_leaves_after_a_long_while_takes_no_job() {
     let mut line = Line::open(&server).await;
     line.poll(&server, &fetch(POST, "left")).await;
     drop(line);
-    eventually(async || server.engine.waiting() == 0).await;
+    eventually(async || server.engine.deliveries().waiting() == 0).await;
     push(&server, "left").await;
     let fetched = server.post(Speaks::Json, "/v1/fetch", &json!({"queues": ["left"]})).await;
     assert_eq!(fetched.body["jobs"][0]["kind"], "left");
@@ -177,7 +177,7 @@ async fn a_connection_that_is_too_old_ends_with_its_long_answer() {
     let server = Server::start_with(Options::default(), listening).await;
     let mut line = Line::open(&server).await;
     line.say(&fetch(POST, "one")).await;
-    eventually(async || server.engine.waiting() == 1).await;
+    eventually(async || server.engine.deliveries().waiting() == 1).await;
     sleep_until(Instant::now() + Duration::from_millis(1100)).await;
     push(&server, "one").await;
     assert!(line.job("one").await.contains("connection: close"));
@@ -204,5 +204,5 @@ async fn a_stop_waits_for_a_long_answer_and_not_for_ever() {
     line.poll(&server, &fetch(POST, "q")).await;
     server.stop().await.expect("no panic").expect("a good end");
     assert!(line.is_closed().await);
-    eventually(async || server.engine.waiting() == 0).await;
+    eventually(async || server.engine.deliveries().waiting() == 0).await;
 }

@@ -199,7 +199,8 @@ async fn an_unreachable_worker_costs_no_attempt() {
     place.join(&url, 1).await;
     let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
     let notes = || async {
-        let notes = place.engine.notes(crore_core::JobId(id.parse().expect("a number"))).await;
+        let notes =
+            place.engine.jobs().notes(crore_core::JobId(id.parse().expect("a number"))).await;
         notes.expect("an answer").lines.len()
     };
     eventually(|| async { notes().await >= 3 }).await;
@@ -228,7 +229,7 @@ async fn a_worker_that_stays_away_is_gone_and_others_go_on() {
     let is_gone = || async {
         // It is only noticed while somebody wants something of it.
         place.push(job("mail")).await;
-        let workers = place.engine.workers().await.expect("an answer");
+        let workers = place.engine.workers().list().await.expect("an answer");
         workers.iter().all(|entry| entry.name.as_str() != absent)
     };
     eventually(is_gone).await;
@@ -434,7 +435,7 @@ async fn limits_hold_for_what_is_given_to_push_workers() {
     let place = Place::start().await;
     let limit =
         crore_core::limit::Limit::parse(r#"where kind = "mail" concurrency 2"#).expect("good");
-    place.engine.set_limit(Name::new("limit", "mail").expect("good"), limit).await.expect("set");
+    place.engine.limits().set(Name::new("limit", "mail").expect("good"), limit).await.expect("set");
     let peer = Peer::start(Reply::status(202)).await;
     let worker = place.join(&peer.url(), 10).await;
     for _ in 0..5 {

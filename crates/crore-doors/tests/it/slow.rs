@@ -239,7 +239,7 @@ async fn the_same_port_speaks_http2() {
 async fn a_stop_waits_for_what_is_under_way_and_not_for_ever() {
     let mut server = Server::start().await;
     let mut waits = say(&server, &fetch("5s")).await;
-    eventually(async || server.engine.waiting() == 1).await;
+    eventually(async || server.engine.deliveries().waiting() == 1).await;
     let stopping = server.stop();
     server.engine.push("q", "x").await.expect("it is stored");
     let mut answer = until_closed(&mut waits).await;
@@ -248,11 +248,11 @@ async fn a_stop_waits_for_what_is_under_way_and_not_for_ever() {
 
     let mut server = impatient(|_, listening| listening.drain_time = short()).await;
     let mut waits = say(&server, &fetch("60s")).await;
-    eventually(async || server.engine.waiting() == 1).await;
+    eventually(async || server.engine.deliveries().waiting() == 1).await;
     timeout(SOON, server.stop()).await.expect("in time").expect("no panic").expect("a good end");
     answer = until_closed(&mut waits).await;
     assert_eq!(answer, "");
-    eventually(async || server.engine.waiting() == 0).await;
+    eventually(async || server.engine.deliveries().waiting() == 0).await;
 }
 
 fn fetch(wait: &str) -> Vec<u8> {

@@ -30,7 +30,7 @@ async fn a_long_poll_is_woken_by_a_push() {
 }
 
 async fn until_waiting(server: &Server, n: usize) {
-    eventually(async || server.engine.waiting() == n).await;
+    eventually(async || server.engine.deliveries().waiting() == n).await;
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn a_result_that_comes_while_the_doors_close_is_heard_or_left_where_it_is(
         let work = async {
             let [queue, worker] = ["sum", "w"].map(|name| Name::new("name", name).expect("a name"));
             let jobs = server.engine.fetch(Fetch::new(queue, worker)).await.expect("fetched");
-            eventually(async || server.engine.awaiting() == 1).await;
+            eventually(async || server.engine.results().waiting() == 1).await;
             let result = Some(Payload::new(Encoding::Json, *b"6"));
             let done = Finish::of(&jobs[0], Outcome::Done { result });
             server.engine.finish(done).await.expect("reported");

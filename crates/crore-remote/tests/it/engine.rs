@@ -123,7 +123,7 @@ impl<S: Jobs + Registry> Store for Half<S> {
 
 async fn over<S: Jobs + Registry + 'static>(store: Arc<S>, clock: FakeClock) -> Engine {
     let half = Half { store, clock: clock.clone() };
-    let engine = Engine::begin(Arc::new(half), Arc::new(clock), Options::default()).await;
+    let engine = Engine::without_thread(Arc::new(half), Arc::new(clock), Options::default()).await;
     engine.expect("an engine")
 }
 
@@ -163,7 +163,7 @@ async fn from_push_to_end(engine: Engine) {
         Outcome::Failed { error: "no".into(), detail: None, again: Again::After(Span::ZERO) };
     let failed = engine.finish(Finish::of(&jobs[1], failed)).await.expect("finished");
     assert!(matches!(failed, Finished::Yes { .. }), "{failed:?}");
-    let cancelled = engine.act(jobs[1].id.into(), &Act::Cancel).await.expect("acted");
+    let cancelled = engine.jobs().act(jobs[1].id.into(), &Act::Cancel).await.expect("acted");
     assert_eq!(cancelled, Acted::Yes(Some(State::Cancelled)));
     let renewed = engine.renew(vec![lease]).await.expect("answered");
     assert_eq!(renewed, [Renewed::Stale], "after the end");
@@ -172,7 +172,7 @@ async fn from_push_to_end(engine: Engine) {
 /// One of each thing that a job may be refused or held for.
 async fn keys_limits_and_dependencies(engine: Engine) {
     let limit = Limit::parse("concurrency 1").expect("a limit");
-    engine.set_limit(name("one"), limit).await.expect("set");
+    engine.limits().set(name("one"), limit).await.expect("set");
     let mut only = job();
     only.spec.unique = Some(Unique { key: "u".into(), hold: Hold::UntilEnd, window: None });
     let first = push(&engine, vec![only.clone()]).await[0].id().expect("an id");
@@ -184,7 +184,7 @@ async fn keys_limits_and_dependencies(engine: Engine) {
     let running = fetch(&engine, 3).await;
     assert_eq!(running.len(), 1, "one at a time");
     engine.finish(Finish::of(&running[0], DONE)).await.expect("finished");
-    engine.remove_limit(name("one")).await.expect("removed");
+    engine.limits().remove(name("one")).await.expect("removed");
     assert_eq!(fetch(&engine, 3).await.len(), 2, "the other, and the one that waited");
 }
 

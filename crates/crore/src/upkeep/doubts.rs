@@ -43,7 +43,7 @@ impl Inner {
             ids.push(job.id);
             self.running.forget(job.id);
             let mut doubts = self.duties.doubts.lock();
-            let is_asked = self.events.is_heard() || self.results.is_waited_for(job.id);
+            let is_asked = self.events.is_heard() || self.end_waiters.is_waited_for(job.id);
             if is_asked && doubts.len() < MOST {
                 doubts.insert(job.id, (job.spec.queue.clone(), job.spec.kind.clone()));
             }
@@ -76,7 +76,7 @@ impl Inner {
     fn tell_what_became(&self, id: JobId, (queue, kind): Names, job: Option<&Job>) {
         let state = job.map(|job| job.live.state);
         if state.is_none_or(crore_core::State::has_ended) {
-            self.results.tell(id, || job.map_or_else(|| Ended::gone(id), Ended::now));
+            self.end_waiters.tell(id, || job.map_or_else(|| Ended::gone(id), Ended::now));
         }
         let what = match job {
             None => Happened::Removed,

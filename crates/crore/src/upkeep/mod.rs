@@ -21,7 +21,7 @@ pub(crate) use promote::Dues;
 pub(crate) use stats::Stats;
 
 use crate::doubt::Doubt;
-use crate::engine::{Engine, Inner};
+use crate::engine::Inner;
 use crate::error::Error;
 use crate::timers::NEVER;
 
@@ -129,16 +129,41 @@ impl Duties {
     }
 }
 
-impl Engine {
-    /// When upkeep has something to do, for whoever runs an engine without a thread.
-    pub fn upkeep_at(&self) -> Time {
+/// Upkeep of an engine [without a thread](crate::Engine::without_thread); see
+/// [`Engine::upkeep`](crate::Engine::upkeep).
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use crore::store::{Memory, SystemClock};
+/// use crore::{Engine, Options, block_on};
+///
+/// # fn main() -> Result<(), crore::Error> {
+/// let clock = Arc::new(SystemClock);
+/// let store = Arc::new(Memory::new(clock.clone()));
+/// let engine = block_on(Engine::without_thread(store, clock, Options::default()))?;
+///
+/// while engine.upkeep().due_at() <= engine.status().now() {
+///     block_on(engine.upkeep().run_once())?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Upkeep<'a> {
+    pub(crate) inner: &'a Inner,
+}
+
+impl Upkeep<'_> {
+    /// When upkeep is due next.
+    pub fn due_at(self) -> Time {
         self.inner.timers.next_at()
     }
 
-    /// Does what is due, and wakes whoever waited for a time that has come. An error is the first of
-    /// those that the store gave; what could not be done is tried again later, and what was not done
-    /// because the future was dropped is due still.
-    pub async fn upkeep_once(&self) -> Result<(), Error> {
+    /// Does what is due, and wakes the callers whose timeout has passed. An error is the first of those
+    /// that the store gave; what could not be done is tried again later, and what was not done because
+    /// the future was dropped is still due.
+    pub async fn run_once(self) -> Result<(), Error> {
         self.inner.upkeep_once().await
     }
 }

@@ -53,7 +53,8 @@ fn the_second_report_about_a_job_in_one_call_is_stale_and_the_others_count() {
     let ask = Fetch { n: 2, ..Fetch::new(name("q"), name("w")) };
     let jobs = block_on(engine.fetch(ask)).expect("no error");
     let done = |n: usize| Finish::of(&jobs[n], Outcome::Done { result: None });
-    let finished = block_on(engine.finish_all(vec![done(0), done(0), done(1)])).expect("no error");
+    let finished = block_on(engine.deliveries().finish_all(vec![done(0), done(0), done(1)]))
+        .expect("no error");
     let yes = Finished::Yes { state: Some(State::Done), pushed: Vec::new() };
     assert_eq!(finished, [yes.clone(), Finished::Stale, yes]);
 }

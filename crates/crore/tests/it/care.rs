@@ -44,7 +44,11 @@ impl ByHand {
         let disk = Arc::new(SimDisk::new(1));
         let store = Embedded::open_on(disk, Arc::new(clock.clone()), options).expect("opened");
         let store = Arc::new(store);
-        let made = Engine::over(store.clone(), Arc::new(clock.clone()), Options::default());
+        let made = crore::block_on(Engine::without_thread(
+            store.clone(),
+            Arc::new(clock.clone()),
+            Options::default(),
+        ));
         let by_hand = Self { clock, store, engine: made.expect("an engine") };
         by_hand.keep_up();
         by_hand
@@ -76,8 +80,8 @@ impl ByHand {
 
     /// Upkeep is done as long as it says that there is something to do.
     fn keep_up(&self) {
-        while self.engine.upkeep_at() <= self.clock.now() {
-            self.run(self.engine.upkeep_once()).expect("upkeep");
+        while self.engine.upkeep().due_at() <= self.clock.now() {
+            self.run(self.engine.upkeep().run_once()).expect("upkeep");
         }
     }
 
@@ -171,7 +175,9 @@ fn a_job_that_is_due_later_than_what_it_waits_for_becomes_ready_in_its_time() {
     later.after.push(After { on: AfterRef::Earlier(0), needs: Needs::End });
     let ids = by_hand.push(vec![job(When::Now), later]);
     // Upkeep comes by when the second is due, and cannot do anything: it waits for the first.
-    by_hand.run(by_hand.engine.act(ids[1].into(), &Act::Change(to_minute()))).expect("changed");
+    by_hand
+        .run(by_hand.engine.jobs().act(ids[1].into(), &Act::Change(to_minute())))
+        .expect("changed");
     by_hand.pass(SECOND.times(10));
     let fetched = by_hand.fetch().expect("the first");
     by_hand.finish(&fetched, done());
@@ -189,12 +195,14 @@ fn a_job_that_is_released_while_upkeep_looks_becomes_ready_in_its_time() {
     let mut later = job(When::After(SECOND.times(10)));
     later.after.push(After { on: AfterRef::Earlier(0), needs: Needs::End });
     let ids = by_hand.push(vec![job(When::Now), later]);
-    by_hand.run(by_hand.engine.act(ids[1].into(), &Act::Change(to_minute()))).expect("changed");
+    by_hand
+        .run(by_hand.engine.jobs().act(ids[1].into(), &Act::Change(to_minute())))
+        .expect("changed");
     by_hand.clock.advance(SECOND.times(10));
     let fetched = by_hand.fetch().expect("the first");
     let mut context = Context::from_waker(Waker::noop());
     {
-        let mut upkeep = pin!(by_hand.engine.upkeep_once());
+        let mut upkeep = pin!(by_hand.engine.upkeep().run_once());
         assert!(upkeep.as_mut().poll(&mut context).is_pending(), "its look waits for a commit");
         by_hand.finish(&fetched, done());
         by_hand.run(upkeep).expect("upkeep");
@@ -233,11 +241,11 @@ fn a_job_of_a_schedule_that_is_due_after_its_tick_becomes_ready_in_its_time() {
     let by_hand = ByHand::new();
     let timing = Timing::parse("timing", "every 1h").expect("a timing");
     let late = job(When::After(SECOND.times(5)));
-    let set = by_hand.engine.set_schedule(name("s"), timing, Missed::Skip, late);
+    let set = by_hand.engine.schedules().set(name("s"), timing, Missed::Skip, late);
     by_hand.run(set).expect("set");
     by_hand.keep_up();
     by_hand.pass(SECOND.times(3600));
-    let waits = by_hand.engine.upkeep_at().since(by_hand.clock.now());
+    let waits = by_hand.engine.upkeep().due_at().since(by_hand.clock.now());
     assert!(waits <= SECOND.times(5), "upkeep knows when its job is due, and not in {waits:?}");
     by_hand.pass(SECOND.times(5));
     assert!(by_hand.fetch().is_some());
@@ -249,8 +257,8 @@ fn upkeep_that_is_left_in_the_middle_is_done_the_next_time() {
     by_hand.push(vec![job(When::Now)]);
     let fetched = by_hand.fetch().expect("a job");
     by_hand.clock.advance(fetched.spec.lease.expect("a lease"));
-    by_hand.begin(by_hand.engine.upkeep_once());
-    assert!(by_hand.engine.upkeep_at() <= by_hand.clock.now(), "it is still to be done");
+    by_hand.begin(by_hand.engine.upkeep().run_once());
+    assert!(by_hand.engine.upkeep().due_at() <= by_hand.clock.now(), "it is still to be done");
     by_hand.keep_up();
     let job = by_hand.run(by_hand.engine.get(fetched.id)).expect("no error").expect("it is there");
     assert_ne!(job.live.state, State::Running, "its lease was taken back");
@@ -265,7 +273,7 @@ fn waits(engine: &Engine, left: &Arc<AtomicBool>) -> impl Future<Output = Vec<Jo
             true => Poll::Ready(()),
             false => Poll::Pending,
         });
-        engine.fetch_unless(ask, leaves).await.expect("fetched")
+        engine.deliveries().fetch_unless(ask, leaves).await.expect("fetched")
     }
 }
 
@@ -276,10 +284,10 @@ fn who_leaves_while_he_waits_is_given_nothing_and_holds_up_nobody() {
     let mut waiting = pin!(waits(&here.engine, &left));
     let mut context = Context::from_waker(Waker::noop());
     assert!(waiting.as_mut().poll(&mut context).is_pending());
-    assert_eq!(here.engine.waiting(), 1);
+    assert_eq!(here.engine.deliveries().waiting(), 1);
     left.store(true, Ordering::Relaxed);
     assert_eq!(waiting.as_mut().poll(&mut context), Poll::Ready(Vec::new()));
-    assert_eq!(here.engine.waiting(), 0);
+    assert_eq!(here.engine.deliveries().waiting(), 0);
     let ids = here.push(vec![job(When::Now)]);
     assert_eq!(here.fetch().map(|job| job.id), ids.first().copied());
 }

@@ -24,12 +24,12 @@ fn a_wait_lasts_no_longer_when_the_clock_is_set_back() {
 fn upkeep_plans_again_when_the_clock_is_set_back() {
     on_both(|scene| {
         scene.settle();
-        let planned = scene.engine.upkeep_at();
+        let planned = scene.engine.upkeep().due_at();
         assert!(planned > scene.now());
         scene.clock.set(scene.now().before(HOUR));
-        assert!(scene.engine.upkeep_at() <= scene.now(), "every planned duty is due");
+        assert!(scene.engine.upkeep().due_at() <= scene.now(), "every planned duty is due");
         scene.settle();
-        let planned = scene.engine.upkeep_at().since(scene.now());
+        let planned = scene.engine.upkeep().due_at().since(scene.now());
         assert!(planned <= MINUTE.times(15), "planned by the old clock: {planned:?}");
     });
 }

@@ -23,7 +23,7 @@ fn set(scene: &Scene, timing: &str, missed: Missed) {
 
 fn set_job(scene: &Scene, timing: &str, missed: Missed, job: NewJob) -> Result<(), Error> {
     let timing = Timing::parse("timing", timing).expect("a timing");
-    block_on(scene.engine.set_schedule(name("s"), timing, missed, job))
+    block_on(scene.engine.schedules().set(name("s"), timing, missed, job))
 }
 
 /// How many jobs the schedule has pushed since this was last asked.
@@ -44,8 +44,8 @@ fn day(n: u64) -> Time {
 
 /// Moves the clock to an instant, tick by tick of upkeep.
 fn go_to(scene: &Scene, at: Time) {
-    while scene.engine.upkeep_at() < at {
-        scene.clock.set(scene.engine.upkeep_at().max(scene.now()));
+    while scene.engine.upkeep().due_at() < at {
+        scene.clock.set(scene.engine.upkeep().due_at().max(scene.now()));
         scene.settle();
     }
     scene.clock.set(at);
@@ -147,16 +147,15 @@ fn a_schedule_whose_job_refers_to_a_batch_is_refused() {
 fn a_paused_schedule_does_not_fire_and_makes_nothing_up_when_it_goes_on() {
     on_both(|scene| {
         set(scene, "every 1m", Missed::All);
-        let pause = |paused| block_on(scene.engine.set_schedule_paused(&name("s"), paused));
-        pause(true).expect("paused");
+        block_on(scene.engine.schedules().pause(&name("s"))).expect("paused");
         scene.pass(HOUR);
         assert_eq!(fired(scene), 0);
-        pause(false).expect("goes on");
+        block_on(scene.engine.schedules().resume(&name("s"))).expect("goes on");
         scene.settle();
         assert_eq!(fired(scene), 0);
         scene.pass(MINUTE);
         assert_eq!(fired(scene), 1);
-        let absent = block_on(scene.engine.set_schedule_paused(&name("absent"), true));
+        let absent = block_on(scene.engine.schedules().pause(&name("absent")));
         assert!(matches!(absent, Err(Error::NotFound { .. })));
     });
 }
@@ -174,7 +173,7 @@ fn a_schedule_that_is_set_again_keeps_its_place_unless_its_timing_is_another() {
         set(scene, "every 2h", Missed::Once);
         scene.settle();
         assert_eq!(fired(scene), 0, "another timing begins now");
-        block_on(scene.engine.remove_schedule(name("s"))).expect("removed");
+        block_on(scene.engine.schedules().remove(name("s"))).expect("removed");
         scene.pass(DAY);
         assert_eq!(fired(scene), 0);
     });
@@ -185,11 +184,12 @@ fn one_schedule_is_found_among_many() {
     let scene = Scene::memory();
     for n in 0..50 {
         let timing = Timing::parse("timing", "every 1h").expect("a timing");
-        let set = scene.engine.set_schedule(name(&format!("s{n}")), timing, Missed::Skip, job("q"));
+        let set =
+            scene.engine.schedules().set(name(&format!("s{n}")), timing, Missed::Skip, job("q"));
         block_on(set).expect("set");
     }
-    block_on(scene.engine.set_schedule_paused(&name("s17"), true)).expect("paused");
-    let all = block_on(scene.engine.schedules()).expect("schedules");
+    block_on(scene.engine.schedules().pause(&name("s17"))).expect("paused");
+    let all = block_on(scene.engine.schedules().list()).expect("schedules");
     let is_paused = |value: &Value| matches!(value, Value::Schedule(s) if s.paused);
     let paused: Vec<_> = all.iter().filter(|entry| is_paused(&entry.value)).collect();
     assert_eq!(paused.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["s17"]);
@@ -201,14 +201,14 @@ fn a_queue_is_found_by_its_whole_name() {
         let long = "x".repeat(255);
         let names = ["a", "a ", "a!", "ab", "\u{10ffff}", "é", "a\u{e000}", long.as_str()];
         for queue in names {
-            assert!(!block_on(scene.engine.queue(&name(queue))).expect("settings").paused);
-            block_on(scene.engine.pause(name(queue))).expect("paused");
-            assert!(block_on(scene.engine.queue(&name(queue))).expect("settings").paused);
+            assert!(!block_on(scene.engine.queues().get(&name(queue))).expect("settings").paused);
+            block_on(scene.engine.queues().pause(name(queue))).expect("paused");
+            assert!(block_on(scene.engine.queues().get(&name(queue))).expect("settings").paused);
         }
         for queue in names {
-            block_on(scene.engine.resume(name(queue))).expect("goes on");
+            block_on(scene.engine.queues().resume(name(queue))).expect("goes on");
         }
-        let queues = block_on(scene.engine.queues()).expect("queues");
+        let queues = block_on(scene.engine.queues().list()).expect("queues");
         assert_eq!(queues.len(), names.len());
     });
 }
@@ -231,7 +231,10 @@ fn a_due_job_is_never_early_and_comes_when_it_is_due() {
         let mut later = job("q");
         later.due = When::At(scene.now().after(HOUR));
         let id = scene.push(later);
-        assert_eq!(scene.engine.upkeep_at().min(scene.now().after(HOUR)), scene.engine.upkeep_at());
+        assert_eq!(
+            scene.engine.upkeep().due_at().min(scene.now().after(HOUR)),
+            scene.engine.upkeep().due_at()
+        );
         scene.pass(Span::from_millis(3_599_999));
         assert_eq!((scene.state(id), scene.try_fetch("q")), (State::Scheduled, None));
         scene.pass(Span::from_millis(1));
@@ -253,7 +256,7 @@ fn more_due_jobs_than_are_promoted_at_once_all_come() {
 
 fn limit(scene: &Scene, text: &str) {
     let limit = Limit::parse(text).expect("a limit");
-    block_on(scene.engine.set_limit(name("l"), limit)).expect("set");
+    block_on(scene.engine.limits().set(name("l"), limit)).expect("set");
 }
 
 #[test]
@@ -267,7 +270,7 @@ fn a_limit_of_zero_holds_everything_until_it_is_changed_or_removed() {
         assert_eq!(taken(scene), 3);
         limit(scene, "concurrency 4");
         assert_eq!(taken(scene), 1, "what is in use stays in use");
-        block_on(scene.engine.remove_limit(name("l"))).expect("removed");
+        block_on(scene.engine.limits().remove(name("l"))).expect("removed");
         scene.settle();
         assert_eq!(taken(scene), 6);
     });
@@ -291,7 +294,7 @@ fn jobs_that_wait_already_are_brought_under_a_new_limit() {
         scene.pass(MINUTE);
         assert_eq!(taken(scene), 0);
         assert_eq!(scene.get(held).spec.limits.len(), 1);
-        block_on(scene.engine.remove_limit(name("l"))).expect("removed");
+        block_on(scene.engine.limits().remove(name("l"))).expect("removed");
         scene.settle();
         assert!(scene.get(held).spec.limits.is_empty());
         assert_eq!(taken(scene), 1000);
@@ -316,7 +319,7 @@ fn a_running_job_that_comes_back_is_brought_under_the_limits_of_then() {
 fn what_was_kept_long_enough_is_removed() {
     on_both(|scene| {
         let settings = QueueSettings { max_done: 2, keep_dead: HOUR, ..QueueSettings::default() };
-        block_on(scene.engine.set_queue(name("q"), settings)).expect("set");
+        block_on(scene.engine.queues().set(name("q"), settings)).expect("set");
         let ids: Vec<_> = (0..5).map(|_| scene.push(job("q"))).collect();
         for _ in 0..4 {
             scene.clock.advance(Span::from_millis(1));
@@ -330,7 +333,7 @@ fn what_was_kept_long_enough_is_removed() {
         scene.finish(&scene.fetch("q"), outcome);
         scene.pass(SECOND.times(10));
         let left = || {
-            let all = block_on(scene.engine.get_all(crore::store::jobs::Which::all(&ids)));
+            let all = block_on(scene.engine.jobs().get_all(crore::store::jobs::Which::all(&ids)));
             all.expect("jobs").iter().map(Option::is_some).collect::<Vec<_>>()
         };
         assert_eq!(left(), [false, false, true, true, true]);
@@ -358,7 +361,7 @@ fn a_queue_without_settings_has_those_that_its_store_was_opened_with() {
             scene.done(&scene.fetch("q"));
         }
         scene.pass(SECOND.times(10));
-        let all = block_on(scene.engine.get_all(crore::store::jobs::Which::all(&ids)));
+        let all = block_on(scene.engine.jobs().get_all(crore::store::jobs::Which::all(&ids)));
         let left: Vec<_> = all.expect("jobs").iter().map(Option::is_some).collect();
         assert_eq!(left, [false, false, true]);
     }
@@ -373,7 +376,8 @@ fn what_happens_is_counted_and_written_down() {
         scene.finish(&scene.fetch("q"), outcome);
         scene.pass(SECOND.times(5));
         let total = |series: &str| {
-            let stats = block_on(scene.engine.stats(name(series), Step::Minute)).expect("stats");
+            let stats =
+                block_on(scene.engine.jobs().stats(name(series), Step::Minute)).expect("stats");
             stats.iter().map(|(_, n)| n).sum::<u64>()
         };
         assert_eq!((total("pushed"), total("done"), total("cancelled")), (3, 1, 1));
@@ -391,7 +395,7 @@ fn what_was_counted_before_a_stop_is_written_down() {
     engine.stop().expect("stopped");
     drop(engine);
     let engine = crore::Engine::open(dir.path()).expect("opened again");
-    let stats = block_on(engine.stats(name("pushed"), Step::Hour)).expect("stats");
+    let stats = block_on(engine.jobs().stats(name("pushed"), Step::Hour)).expect("stats");
     assert_eq!(stats.iter().map(|(_, n)| n).sum::<u64>(), 3);
 }
 
@@ -417,7 +421,7 @@ fn a_limit_that_is_loosened_or_removed_wakes_whoever_waits() {
         let loosen: [fn(&Scene); 3] = [
             |scene| limit(scene, "rate 1000/1s burst 1000"),
             |scene| limit(scene, "concurrency 100"),
-            |scene| block_on(scene.engine.remove_limit(name("l"))).expect("removed"),
+            |scene| block_on(scene.engine.limits().remove(name("l"))).expect("removed"),
         ];
         for loosened in loosen {
             limit(scene, "rate 1/1d concurrency 1");
@@ -428,7 +432,7 @@ fn a_limit_that_is_loosened_or_removed_wakes_whoever_waits() {
             // On a disk the first look takes a while.
             crore_testkit::eventually(Duration::from_secs(10), || {
                 assert!(waiter.poll().is_none());
-                scene.engine.waiting() == 1
+                scene.engine.deliveries().waiting() == 1
             });
             loosened(scene);
             scene.settle();

@@ -94,7 +94,7 @@ fn a_batch_of_ten_jobs_reaches_ten_who_wait() {
     let mut waiters: Vec<_> = (0..20).map(|_| waits(&scene.engine, wait_for("q"))).collect();
     scene.push_all(jobs("q", 10));
     assert_eq!(run(&mut waiters).len(), 10);
-    assert_eq!((waiters.len(), scene.engine.waiting()), (10, 10));
+    assert_eq!((waiters.len(), scene.engine.deliveries().waiting()), (10, 10));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn whoever_waits_for_several_queues_is_woken_by_each() {
         let got = waiter.poll_if_woken().expect("woken").expect("no error");
         assert_eq!(got[0].spec.queue, name(queue));
     }
-    assert_eq!(scene.engine.waiting(), 0);
+    assert_eq!(scene.engine.deliveries().waiting(), 0);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_fetch_ends_when_its_time_is_over_and_not_before() {
     assert!(waiter.poll_if_woken().is_none());
     scene.pass(Span::from_millis(1));
     assert_eq!(waiter.poll_if_woken().expect("woken").expect("no error"), []);
-    assert_eq!(scene.engine.waiting(), 0);
+    assert_eq!(scene.engine.deliveries().waiting(), 0);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_fetch_for_several_jobs_takes_what_is_there_when_the_first_comes() {
 fn a_rate_limit_wakes_whoever_waits_when_it_lets_the_next_one_through() {
     let scene = Scene::memory();
     let limit = crore::core::limit::Limit::parse("rate 1/10s").expect("a limit");
-    block_on(scene.engine.set_limit(name("slow"), limit)).expect("set");
+    block_on(scene.engine.limits().set(name("slow"), limit)).expect("set");
     scene.push_all(jobs("q", 3));
     assert_eq!(scene.fetch_n("q", 3).len(), 1);
     let mut waiters: Vec<_> = (0..10).map(|_| waits(&scene.engine, wait_for("q"))).collect();
@@ -196,7 +196,7 @@ fn a_rate_limit_wakes_whoever_waits_when_it_lets_the_next_one_through() {
 fn a_permit_that_comes_free_wakes_whoever_waits() {
     on_both(|scene| {
         let limit = crore::core::limit::Limit::parse("concurrency 1").expect("a limit");
-        block_on(scene.engine.set_limit(name("one"), limit)).expect("set");
+        block_on(scene.engine.limits().set(name("one"), limit)).expect("set");
         scene.push_all(jobs("q", 2));
         let first = scene.fetch("q");
         let mut waiter = waits(&scene.engine, wait_for("q"));
@@ -212,11 +212,11 @@ fn a_permit_that_comes_free_wakes_whoever_waits() {
 #[test]
 fn a_paused_queue_hands_out_nothing_and_wakes_whoever_waits_when_it_goes_on() {
     on_both(|scene| {
-        block_on(scene.engine.pause(name("q"))).expect("paused");
+        block_on(scene.engine.queues().pause(name("q"))).expect("paused");
         scene.push(job("q"));
         assert_eq!(scene.try_fetch("q"), None);
         let mut waiter = waits(&scene.engine, wait_for("q"));
-        block_on(scene.engine.resume(name("q"))).expect("goes on");
+        block_on(scene.engine.queues().resume(name("q"))).expect("goes on");
         let got = crore_testkit::eventually(std::time::Duration::from_secs(10), || {
             waiter.poll_if_woken()
         });
@@ -230,12 +230,12 @@ fn a_drained_queue_is_one_of_which_nothing_runs() {
     scene.push_all(jobs("q", 2));
     scene.push(job("other"));
     let (first, _) = (scene.fetch("q"), scene.fetch("other"));
-    let mut drain = Task::waiting(scene.engine.drain(name("q"), HOUR));
+    let mut drain = Task::waiting(scene.engine.queues().drain(name("q"), HOUR));
     assert_eq!(scene.try_fetch("q"), None, "it is paused");
     assert_eq!(drain.wakes(), 0);
     scene.done(&first);
     assert!(drain.poll_if_woken().expect("drained").expect("no error"));
-    assert!(block_on(scene.engine.queue(&name("q"))).expect("settings").paused);
+    assert!(block_on(scene.engine.queues().get(&name("q"))).expect("settings").paused);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_queue_is_drained_by_reports_of_other_threads_on_both_stores() {
         scene.push_all(jobs("q", 20));
         let running = scene.fetch_n("q", 10);
         std::thread::scope(|threads| {
-            let drain = threads.spawn(|| block_on(scene.engine.drain(name("q"), HOUR)));
+            let drain = threads.spawn(|| block_on(scene.engine.queues().drain(name("q"), HOUR)));
             running.iter().for_each(|job| scene.done(job));
             assert!(drain.join().expect("ends").expect("no error"));
         });
@@ -257,12 +257,12 @@ fn a_queue_that_is_not_drained_in_time_stays_paused_and_says_so() {
     let scene = Scene::memory();
     scene.push(job("q"));
     let running = scene.fetch("q");
-    let mut drain = Task::waiting(scene.engine.drain(name("q"), SECOND));
+    let mut drain = Task::waiting(scene.engine.queues().drain(name("q"), SECOND));
     scene.pass(SECOND);
     assert!(!drain.poll_if_woken().expect("its time is over").expect("no error"));
-    assert!(block_on(scene.engine.queue(&name("q"))).expect("settings").paused);
+    assert!(block_on(scene.engine.queues().get(&name("q"))).expect("settings").paused);
     scene.done(&running);
-    assert!(block_on(scene.engine.drain(name("q"), Span::ZERO)).expect("no error"));
+    assert!(block_on(scene.engine.queues().drain(name("q"), Span::ZERO)).expect("no error"));
 }
 
 #[test]
@@ -288,14 +288,14 @@ fn a_quiet_engine_takes_nothing_new_and_hears_of_what_it_handed_out() {
         scene.push(job("q"));
         let running = scene.fetch("q");
         let mut waiter = Task::waiting(scene.engine.fetch(wait_for("elsewhere")));
-        scene.engine.quiet();
+        scene.engine.lifecycle().quiesce();
         assert_eq!(waiter.poll_if_woken().expect("woken").expect("no error"), []);
         assert_eq!(block_on(scene.engine.fetch(wait_for("q"))).expect("no error"), []);
         let pushed = block_on(scene.engine.push_all(job("q").into()));
         assert!(matches!(pushed, Err(Error::Stopping)));
 
-        assert_eq!(block_on(scene.engine.idle(Span::ZERO)).expect("no error"), 1);
-        let mut idle = Task::waiting(scene.engine.idle(HOUR));
+        assert_eq!(block_on(scene.engine.lifecycle().idle(Span::ZERO)).expect("no error"), 1);
+        let mut idle = Task::waiting(scene.engine.lifecycle().idle(HOUR));
         scene.done(&running);
         assert_eq!(idle.poll_if_woken().expect("woken").expect("no error"), 0);
     });
@@ -306,7 +306,7 @@ fn a_drain_ends_when_the_engine_stops() {
     let scene = Scene::memory();
     scene.push(job("q"));
     scene.fetch("q");
-    let mut drain = Task::waiting(scene.engine.drain(name("q"), HOUR));
+    let mut drain = Task::waiting(scene.engine.queues().drain(name("q"), HOUR));
     scene.engine.stop().expect("stopped");
     assert!(matches!(drain.poll_if_woken(), Some(Err(Error::Stopping))));
 }

@@ -17,7 +17,7 @@ fn a_quiet_engine_hands_out_nothing_and_takes_reports() {
         let held = scene.fetch("q");
         let mut waits = Task::waiting(scene.engine.fetch(wait_for("empty")));
         scene.push(job("q"));
-        scene.engine.quiet();
+        scene.engine.lifecycle().quiesce();
         assert_eq!(waits.poll_if_woken().expect("told at once").expect("no error"), []);
         assert_eq!(scene.try_fetch("q"), None);
         let finished = scene.finish(&held, Outcome::Done { result: None });
@@ -29,7 +29,10 @@ fn a_quiet_engine_hands_out_nothing_and_takes_reports() {
 #[test]
 fn a_store_says_what_it_survives_and_what_ails_it() {
     let memory = Engine::memory();
-    assert_eq!((memory.durability(), memory.ailment()), (Durability::Memory, None));
+    assert_eq!(
+        (memory.status().durability(), memory.status().ailment()),
+        (Durability::Memory, None)
+    );
     for (when, survives, class) in [
         (embedded::Durability::Always, Durability::Power, "D2"),
         (embedded::Durability::Interval(SECOND), Durability::Process, "D1"),
@@ -39,8 +42,8 @@ fn a_store_says_what_it_survives_and_what_ails_it() {
         let mut options = Options::default();
         options.store.durability = when;
         let engine = Engine::open_with(dir.path(), options).expect("a store");
-        assert_eq!((engine.durability(), engine.ailment()), (survives, None));
-        assert_eq!(engine.durability().to_string(), class);
+        assert_eq!((engine.status().durability(), engine.status().ailment()), (survives, None));
+        assert_eq!(engine.status().durability().to_string(), class);
     }
 }
 
@@ -52,13 +55,13 @@ fn notes_are_kept_together_and_held_to_the_caps() {
     let (id, delivery) = (held.id, held.live.delivery);
     let line = |text: String| Note::Line { id, delivery, text: text.into() };
     let progress = |percent| Note::Progress { id, delivery, percent, text: "half".into() };
-    let note = |notes| block_on(scene.engine.note(notes));
+    let note = |notes| block_on(scene.engine.deliveries().note(notes));
     let stranger = Note::Line { id: JobId(4711), delivery: Delivery(1), text: "x".into() };
     let kept = note(vec![progress(50), line("x".repeat(1 << 20)), stranger]).expect("no error");
     assert_eq!(kept, 2);
-    let notes = block_on(scene.engine.notes(id)).expect("no error");
+    let notes = block_on(scene.engine.jobs().notes(id)).expect("no error");
     assert_eq!(notes.progress.map(|(_, percent, _)| percent), Some(50));
-    assert_eq!(notes.lines[0].1.len(), scene.engine.caps().text_bytes);
+    assert_eq!(notes.lines[0].1.len(), scene.engine.status().caps().text_bytes);
     let refused = note(vec![progress(50), progress(101)]).expect_err("too far");
     assert_eq!(
         (refused.code(), refused.to_string().starts_with("notes[1].percent")),
@@ -72,13 +75,13 @@ fn notes_are_kept_together_and_held_to_the_caps() {
 fn settings_of_a_queue_are_changed_one_by_one() {
     on_both(|scene| {
         let change = |set: fn(&mut QueueSettings)| {
-            block_on(scene.engine.change_queue(name("q"), set)).expect("no error")
+            block_on(scene.engine.queues().change(name("q"), set)).expect("no error")
         };
-        block_on(scene.engine.pause(name("q"))).expect("no error");
+        block_on(scene.engine.queues().pause(name("q"))).expect("no error");
         let settings = change(|settings| settings.keep_dead = HOUR);
         let expected = QueueSettings { paused: true, keep_dead: HOUR, ..QueueSettings::default() };
         assert_eq!(settings, expected);
-        assert_eq!(block_on(scene.engine.queue(&name("q"))).expect("no error"), expected);
+        assert_eq!(block_on(scene.engine.queues().get(&name("q"))).expect("no error"), expected);
     });
 }
 
@@ -89,12 +92,14 @@ fn one_limit_and_one_schedule_can_be_looked_at() {
 
     let engine = Scene::memory().engine;
     let limit = Limit::parse("concurrency 1").expect("a limit");
-    block_on(engine.set_limit(name("one"), limit.clone())).expect("no error");
+    block_on(engine.limits().set(name("one"), limit.clone())).expect("no error");
     let timing = Timing::parse("timing", "every 1m").expect("a timing");
-    block_on(engine.set_schedule(name("one"), timing, Missed::Skip, job("q"))).expect("no error");
-    let found = block_on(engine.limit(&name("one"))).expect("no error").map(|entry| entry.value);
+    block_on(engine.schedules().set(name("one"), timing, Missed::Skip, job("q")))
+        .expect("no error");
+    let found =
+        block_on(engine.limits().get(&name("one"))).expect("no error").map(|entry| entry.value);
     assert_eq!(found, Some(Value::Limit(limit)));
-    assert!(block_on(engine.schedule(&name("one"))).expect("no error").is_some());
-    assert!(block_on(engine.limit(&name("two"))).expect("no error").is_none());
-    assert!(block_on(engine.schedule(&name("two"))).expect("no error").is_none());
+    assert!(block_on(engine.schedules().get(&name("one"))).expect("no error").is_some());
+    assert!(block_on(engine.limits().get(&name("two"))).expect("no error").is_none());
+    assert!(block_on(engine.schedules().get(&name("two"))).expect("no error").is_none());
 }

@@ -52,10 +52,10 @@ fn every_state_has_its_reason() {
 fn a_job_that_is_held_by_a_pause_and_a_limit_says_both() {
     let scene = Scene::memory();
     let limit = Limit::parse("concurrency 1").expect("a limit");
-    block_on(scene.engine.set_limit(name("l"), limit)).expect("set");
+    block_on(scene.engine.limits().set(name("l"), limit)).expect("set");
     let ids = [scene.push(job("q")), scene.push(job("q"))];
     scene.fetch("q");
-    block_on(scene.engine.pause(name("q"))).expect("paused");
+    block_on(scene.engine.queues().pause(name("q"))).expect("paused");
     let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));
     let key = scene.get(ids[1]).spec.limits[0].clone();
     let limited = Reason::Limited { key, running: 1, most: Some(1) };
@@ -67,7 +67,7 @@ fn a_job_that_is_held_by_a_pause_and_a_limit_says_both() {
 fn a_rate_is_named_only_while_it_holds_the_job_back() {
     on_both(|scene| {
         let limit = Limit::parse("rate 2/1m burst 2").expect("a limit");
-        block_on(scene.engine.set_limit(name("l"), limit)).expect("set");
+        block_on(scene.engine.limits().set(name("l"), limit)).expect("set");
         let limited = |id, running| {
             let key = scene.get(id).spec.limits[0].clone();
             Reason::Limited { key, running, most: None }
@@ -103,7 +103,7 @@ fn whoever_waits_for_other_jobs_does_not_count_as_waiting_for_this_one() {
     ];
     assert_eq!(reasons(&scene, id), [Reason::NobodyWaits]);
     drop(others);
-    block_on(scene.engine.pause(name("q"))).expect("paused");
+    block_on(scene.engine.queues().pause(name("q"))).expect("paused");
     let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));
     assert_eq!(reasons(&scene, id), [Reason::Paused(name("q"))]);
     drop(waiter);

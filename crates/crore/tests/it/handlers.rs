@@ -17,7 +17,7 @@ pub(crate) fn handler() -> Handler {
 }
 
 fn set(scene: &Scene, kind: &str, handler: Handler) -> u64 {
-    block_on(scene.engine.set_handler(name(kind), handler)).expect("set")
+    block_on(scene.engine.handlers().set(name(kind), handler)).expect("set")
 }
 
 fn unsaid(kind: &str) -> NewJob {
@@ -51,13 +51,14 @@ fn numbers_count_up_and_are_never_used_again() {
     on_both(|scene| {
         assert_eq!([set(scene, "a", handler()), set(scene, "b", handler())], [1, 2]);
         assert_eq!(set(scene, "a", handler()), 1, "the same one");
-        let remove = |kind| block_on(scene.engine.remove_handler(name(kind))).expect("removed");
+        let remove = |kind| block_on(scene.engine.handlers().remove(name(kind))).expect("removed");
         assert_eq!((remove("b"), remove("b")), (true, false));
         let scene = scene.restarted();
         assert_eq!(set(&scene, "b", handler()), 3);
-        let add = |kind| block_on(scene.engine.add_handler(name(kind), handler())).expect("added");
+        let add =
+            |kind| block_on(scene.engine.handlers().add(name(kind), handler())).expect("added");
         assert_eq!((add("b"), add("c")), (None, Some(4)));
-        let all = block_on(scene.engine.handlers()).expect("handlers");
+        let all = block_on(scene.engine.handlers().list()).expect("handlers");
         let ids: Vec<_> = all.iter().map(|(kind, it)| (kind.to_string(), it.handler.id)).collect();
         assert_eq!(ids, [("a".into(), 1), ("b".into(), 3), ("c".into(), 4)]);
     });
@@ -121,7 +122,7 @@ fn a_change_of_handlers_reaches_whoever_waits_at_once() {
         set(scene, "k", handler());
         let jobs = waits.poll_if_woken().expect("it was woken").expect("fetched");
         assert_eq!(jobs.len(), 1);
-        block_on(scene.engine.remove_handler(name("k"))).expect("removed");
+        block_on(scene.engine.handlers().remove(name("k"))).expect("removed");
         scene.push(Spec::new(name("default"), name("k"), Payload::json("1")));
         assert_eq!(fetch_handled(scene), []);
         scene.push(Spec::new(name("default"), name("other"), Payload::json("1")));
@@ -244,7 +245,7 @@ fn a_host_is_given_what_its_runners_run_and_nothing_else() {
 #[test]
 fn the_schedule_of_a_handler_is_changed_through_the_handler_alone() {
     let scene = Scene::memory();
-    let removed = block_on(scene.engine.remove_schedule(name("handler:a")));
+    let removed = block_on(scene.engine.schedules().remove(name("handler:a")));
     assert!(matches!(removed, Err(crore::Error::Refused { .. })), "{removed:?}");
 }
 
@@ -258,7 +259,7 @@ fn much_that_came_out_is_cut_in_a_summary() {
     let job = fetch_handled(&scene).remove(0);
     give(&scene, &job, Payload::new(Encoding::Text, "\u{7}\u{fc}".repeat(300_000).into_bytes()));
     let told = fetch_handled(&scene).pop().expect("it was told");
-    assert!(told.spec.payload.bytes.len() < scene.engine.caps().payload_bytes);
+    assert!(told.spec.payload.bytes.len() < scene.engine.status().caps().payload_bytes);
 }
 
 #[test]
@@ -268,7 +269,7 @@ fn what_cannot_be_passed_on_is_a_failure_of_the_job() {
     set(&scene, "a", Handler { next: vec![follow("b")], ..handler() });
     let id = scene.push(unsaid("a"));
     let job = fetch_handled(&scene).remove(0);
-    let items = vec![&b"x"[..]; scene.engine.caps().batch_jobs + 1];
+    let items = vec![&b"x"[..]; scene.engine.status().caps().batch_jobs + 1];
     give(&scene, &job, joined(&items));
     let job = scene.get(id);
     assert_eq!(job.live.state, State::Dead);
@@ -283,20 +284,21 @@ fn a_job_that_is_done_when_handed_over_is_so_though_what_follows_is_too_much() {
     let mut options = crore::Options::default();
     options.caps.batch_jobs = 1;
     let clock = std::sync::Arc::new(scene.clock.clone());
-    let engine = crore::Engine::over(scene.store.clone(), clock, options).expect("an engine");
+    let engine = block_on(crore::Engine::without_thread(scene.store.clone(), clock, options))
+        .expect("an engine");
     let summary = |kind| Follow { kind: name(kind), gives: Gives::Summary };
     let next = vec![summary("a"), summary("b")];
     for (kind, handler) in
         [("a", handler()), ("b", handler()), ("k", Handler { next, ..handler() })]
     {
-        block_on(engine.set_handler(name(kind), handler)).expect("set");
+        block_on(engine.handlers().set(name(kind), handler)).expect("set");
     }
     let spec = Spec { lease: None, ..Spec::new(name("default"), name("k"), Payload::json("1")) };
     let job = NewJob { unsaid: Unsaid::default(), ..spec.into() };
     block_on(engine.push_all(job.into())).expect("pushed");
     let jobs = block_on(engine.fetch(ask("default"))).expect("fetched");
     let id = jobs[0].id;
-    assert_eq!(block_on(engine.hand_over(jobs)).expect("handed over").len(), 1);
+    assert_eq!(block_on(engine.deliveries().hand_over(jobs)).expect("handed over").len(), 1);
     assert!(
         block_on(engine.get(id)).expect("asked").is_none_or(|job| job.live.state == State::Done)
     );
@@ -372,7 +374,7 @@ fn a_schedule_leaves_to_the_handler_what_it_does_not_say() {
     set(&scene, "a", handler());
     let timing = crore::core::schedule::Timing::parse("timing", "every 5s").expect("good");
     let missed = crore::core::schedule::Missed::Once;
-    let set = scene.engine.set_schedule(name("s"), timing, missed, unsaid("a"));
+    let set = scene.engine.schedules().set(name("s"), timing, missed, unsaid("a"));
     block_on(set).expect("set");
     scene.pass(SECOND.times(5));
     assert_eq!(fetch_handled(&scene).len(), 1);
@@ -395,7 +397,7 @@ fn a_handler_may_have_a_schedule_which_comes_and_goes_with_it() {
         set(scene, "a", handler());
         scene.pass(SECOND.times(20));
         assert_eq!(fetch_handled(scene), []);
-        assert_eq!(block_on(scene.engine.schedules()).expect("schedules").len(), 0);
+        assert_eq!(block_on(scene.engine.schedules().list()).expect("schedules").len(), 0);
     });
 }
 
@@ -405,7 +407,7 @@ fn what_is_no_handler_is_refused_by_its_field() {
     let mut bad = handler();
     bad.timeout = Some(crore::core::Span::ZERO);
     for (kind, handler, field) in [("a", bad, "timeout"), ("crore.handlers", handler(), "kind")] {
-        let refused = block_on(scene.engine.set_handler(name(kind), handler));
+        let refused = block_on(scene.engine.handlers().set(name(kind), handler));
         let Err(crore::Error::Invalid(invalid)) = refused else { panic!("{refused:?}") };
         assert_eq!(invalid.field, field);
     }

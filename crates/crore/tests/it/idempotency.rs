@@ -46,7 +46,7 @@ fn refused(scene: &Scene, text: &str, batch: impl Into<Batch>) -> Option<JobId> 
 }
 
 fn stored(scene: &Scene) -> u64 {
-    block_on(scene.engine.counts(None)).expect("counted").iter().map(|count| count.n).sum()
+    block_on(scene.engine.jobs().counts(None)).expect("counted").iter().map(|count| count.n).sum()
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn what_a_handler_fills_in_is_no_difference() {
     on_both(|scene| {
         let mut handler = handler();
         handler.timeout = Some(Span::from_secs(7));
-        block_on(scene.engine.set_handler(name("k"), handler)).expect("set");
+        block_on(scene.engine.handlers().set(name("k"), handler)).expect("set");
         let batch = || NewJob { unsaid: Unsaid::ALL, ..job("1") };
         let first = push(scene, "k", batch()).jobs;
         assert_eq!(push(scene, "k", batch()).jobs, first);

@@ -39,7 +39,7 @@ fn a_fetch_ends_when_its_payloads_are_large_and_what_is_left_was_not_touched() {
     let engine = engine(10_000);
     push(&engine, &[1000; 25]);
     assert_eq!(sizes(&fetch(&engine, 100)), [1000; 10]);
-    let counts = block_on(engine.counts(None)).expect("counts");
+    let counts = block_on(engine.jobs().counts(None)).expect("counts");
     let ready = counts.iter().find(|count| count.state == State::Ready).map(|count| count.n);
     assert_eq!(ready, Some(15));
     let rest = [fetch(&engine, 100), fetch(&engine, 100)];
@@ -67,7 +67,9 @@ fn whoever_could_not_take_everything_wakes_the_next_one() {
         let (engine, wait) = (engine.clone(), wait.clone());
         std::thread::spawn(move || block_on(engine.fetch(wait)).expect("an answer").len())
     });
-    crore_testkit::eventually(std::time::Duration::from_secs(20), || engine.waiting() == 3);
+    crore_testkit::eventually(std::time::Duration::from_secs(20), || {
+        engine.deliveries().waiting() == 3
+    });
     push(&engine, &[1000; 3]);
     assert_eq!(threads.map(|thread| thread.join().expect("no panic")), [1, 1, 1]);
 }

@@ -22,7 +22,7 @@ fn job(after: u64) -> NewJob {
 }
 
 fn fetch(engine: &Engine) -> Option<Job> {
-    block_on(engine.upkeep_once()).expect("kept up");
+    block_on(engine.upkeep().run_once()).expect("kept up");
     let jobs = block_on(engine.fetch(Fetch::new(name("q"), name("w"))));
     jobs.expect("no error").pop()
 }
@@ -36,7 +36,11 @@ fn a_job_that_waits_for_another_and_is_due_later_is_not_forgotten() {
     let clock = FakeClock::default();
     let memory = Arc::new(Memory::new(Arc::new(clock.clone())));
     let start = crore::core::Clock::now(&clock);
-    let engine = Engine::over(memory.clone(), Arc::new(clock.clone()), Options::default());
+    let engine = block_on(Engine::without_thread(
+        memory.clone(),
+        Arc::new(clock.clone()),
+        Options::default(),
+    ));
     let engine = engine.expect("an engine");
     let mut waits = job(10);
     waits.after = vec![After { on: AfterRef::Earlier(0), needs: crore::core::job::Needs::Success }];
@@ -49,6 +53,6 @@ fn a_job_that_waits_for_another_and_is_due_later_is_not_forgotten() {
     block_on(engine.finish(Finish::of(&first, done))).expect("finished");
     assert!(fetch(&engine).is_none(), "not before it is due");
     at(&clock, start, 10);
-    assert!(engine.upkeep_at() <= start.after(Span::from_secs(10)), "somebody looks in time");
+    assert!(engine.upkeep().due_at() <= start.after(Span::from_secs(10)), "somebody looks in time");
     assert!(fetch(&engine).is_some(), "due after ten seconds");
 }

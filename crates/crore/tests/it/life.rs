@@ -87,7 +87,7 @@ fn a_worker_of_a_quiet_engine_finishes_what_it_has_and_ends() {
     engine.push("q", "one").wait().expect("pushed");
     engine.push("q", "two").wait().expect("pushed");
     let ran = engine.worker(["q"]).run_blocking(|_| {
-        engine.quiet();
+        engine.lifecycle().quiesce();
         Ok::<_, String>(())
     });
     assert_eq!(ran.expect("no error"), 1);

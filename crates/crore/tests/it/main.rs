@@ -19,6 +19,7 @@ mod meanwhile;
 mod named_handlers;
 mod power;
 mod reports;
+mod resources;
 mod restart;
 mod scene;
 mod seen_handlers;

@@ -12,7 +12,7 @@ use crore::{Error, block_on};
 use crate::scene::{HOUR, LEASE, MINUTE, SECOND, Scene, job, jobs, name, on_both};
 
 fn count(scene: &Scene, queue: &str, state: State) -> u64 {
-    let counts = block_on(scene.engine.counts(Some(name(queue)))).expect("counts");
+    let counts = block_on(scene.engine.jobs().counts(Some(name(queue)))).expect("counts");
     counts.iter().filter(|count| count.state == state).map(|count| count.n).sum()
 }
 
@@ -23,7 +23,7 @@ fn push_many(scene: &Scene, n: usize) {
 }
 
 fn act_on(scene: &Scene, filter: &Filter, act: &Act, run: Run) -> Progress {
-    block_on(scene.engine.act_on_all(filter, act, run, |_| true)).expect("acted")
+    block_on(scene.engine.jobs().act_on_all(filter, act, run, |_| true)).expect("acted")
 }
 
 #[test]
@@ -72,7 +72,8 @@ fn a_dry_run_refuses_what_a_real_one_refuses() {
     let scene = Scene::memory();
     let far = Act::Change(Other { due: Some(When::After(Span::MAX)), ..Other::default() });
     for run in [Run::Dry, Run::Real] {
-        let refused = block_on(scene.engine.act_on_all(&Filter::default(), &far, run, |_| true));
+        let refused =
+            block_on(scene.engine.jobs().act_on_all(&Filter::default(), &far, run, |_| true));
         assert!(matches!(refused, Err(Error::Invalid(invalid)) if invalid.field == "due"));
     }
 }
@@ -87,7 +88,7 @@ fn an_act_on_many_ends_when_its_progress_says_so() {
         told.push(progress.done);
         told.len() < 2
     };
-    let ended = block_on(scene.engine.act_on_all(&filter, &Act::Cancel, Run::Real, stop));
+    let ended = block_on(scene.engine.jobs().act_on_all(&filter, &Act::Cancel, Run::Real, stop));
     assert_eq!(ended.expect("no error").done, 2000);
     assert_eq!(told, [1000, 2000]);
     assert_eq!(count(&scene, "q", State::Ready), 3000);
@@ -108,7 +109,8 @@ fn jobs_that_a_change_moves_ahead_are_not_met_again_and_again() {
         told += 1;
         told < 100
     };
-    let ended = block_on(scene.engine.act_on_all(&Filter::default(), &act, Run::Real, progress));
+    let ended =
+        block_on(scene.engine.jobs().act_on_all(&Filter::default(), &act, Run::Real, progress));
     assert_eq!(ended.expect("no error"), Progress { seen: 3000, matched: 3000, done: 3000 });
     assert!(told < 100, "it came to an end by itself");
 }
@@ -164,13 +166,14 @@ fn a_group_of_a_hundred_thousand_jobs_is_followed_when_all_have_succeeded() {
             finished += some.len();
             let done = |job| Finish::of(job, Outcome::Done { result: None });
             let reports = some.iter().map(done).collect();
-            block_on(scene.engine.finish_all(reports)).expect("reported");
+            block_on(scene.engine.deliveries().finish_all(reports)).expect("reported");
         }
         assert_eq!(finished, 100_000);
         assert_eq!(scene.state(then), State::Waiting, "the group is not sealed");
-        assert!(block_on(scene.engine.seal(group)).expect("sealed"));
-        assert!(!block_on(scene.engine.seal(group)).expect("answered"), "once is enough");
-        let counts = block_on(scene.engine.group(group)).expect("no error").expect("it is there");
+        assert!(block_on(scene.engine.groups().seal(group)).expect("sealed"));
+        assert!(!block_on(scene.engine.groups().seal(group)).expect("answered"), "once is enough");
+        let counts =
+            block_on(scene.engine.groups().get(group)).expect("no error").expect("it is there");
         assert_eq!((counts.size, counts.ran, counts.succeeded), (100_000, 100_000, 100_000));
         assert_eq!(scene.fetch("then").id, then);
     });

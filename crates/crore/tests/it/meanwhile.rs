@@ -50,13 +50,13 @@ fn a_limit_that_is_changed_while_jobs_are_looked_through_is_brought_to_all_of_th
         .collect();
     let set = |text| {
         let limit = Limit::parse(text).expect("a limit");
-        block_on(scene.engine.set_limit(name("l"), limit)).expect("set");
+        block_on(scene.engine.limits().set(name("l"), limit)).expect("set");
     };
     set("concurrency 1");
-    block_on(scene.engine.upkeep_once()).expect("the first thousand");
+    block_on(scene.engine.upkeep().run_once()).expect("the first thousand");
     sick.hold(Verb::List);
-    let mut sweep = Task::waiting(scene.engine.upkeep_once());
-    block_on(scene.engine.remove_limit(name("l"))).expect("removed");
+    let mut sweep = Task::waiting(scene.engine.upkeep().run_once());
+    block_on(scene.engine.limits().remove(name("l"))).expect("removed");
     sick.release(Verb::List);
     sweep.poll().expect("ended").expect("no error");
     scene.settle();
@@ -69,7 +69,7 @@ fn a_job_that_is_pushed_while_a_limit_is_set_is_brought_under_it() {
     sick.hold(Verb::Push);
     let mut push = Task::waiting(scene.engine.push_all(job("q").into()));
     let limit = Limit::parse("concurrency 0").expect("a limit");
-    block_on(scene.engine.set_limit(name("l"), limit)).expect("set");
+    block_on(scene.engine.limits().set(name("l"), limit)).expect("set");
     scene.settle();
     sick.release(Verb::Push);
     push.poll().expect("answered").expect("no error");
@@ -84,7 +84,7 @@ fn a_job_whose_pusher_does_not_hear_of_it_while_a_limit_is_set_is_brought_under_
         sick.hold(Verb::Push);
         let mut push = Task::waiting(scene.engine.push_all(job("q").into()));
         let limit = Limit::parse("concurrency 0").expect("a limit");
-        block_on(scene.engine.set_limit(name("l"), limit)).expect("set");
+        block_on(scene.engine.limits().set(name("l"), limit)).expect("set");
         scene.settle();
         if is_dropped {
             sick.mute_once(Verb::Push);
@@ -106,11 +106,11 @@ fn limits_that_were_read_before_a_change_do_not_take_the_place_of_those_read_aft
     let limit = |text| Limit::parse(text).expect("a limit");
     // The answer to the first one's look is on its way while the second is set and read.
     sick.meanwhile(Verb::Entries, move || {
-        block_on(engine.set_limit(name("second"), limit("concurrency 0"))).expect("set");
+        block_on(engine.limits().set(name("second"), limit("concurrency 0"))).expect("set");
     });
     scene.push(job("q"));
     let running = scene.fetch("q");
-    block_on(scene.engine.set_limit(name("first"), limit("concurrency 9"))).expect("set");
+    block_on(scene.engine.limits().set(name("first"), limit("concurrency 9"))).expect("set");
     // A report does not look whether the limits are those of now.
     let mut report = Report::from(Outcome::Done { result: None });
     report.on_done.push(job("q"));
@@ -127,9 +127,9 @@ fn a_queue_is_paused_though_another_sets_it_meanwhile() {
     let engine = scene.engine.clone();
     sick.meanwhile(Verb::Entries, move || {
         let settings = QueueSettings { max_done: 7, ..QueueSettings::default() };
-        block_on(engine.set_queue(name("q"), settings)).expect("set");
+        block_on(engine.queues().set(name("q"), settings)).expect("set");
     });
-    block_on(scene.engine.pause(name("q"))).expect("paused");
-    let settings = block_on(scene.engine.queue(&name("q"))).expect("settings");
+    block_on(scene.engine.queues().pause(name("q"))).expect("paused");
+    let settings = block_on(scene.engine.queues().get(&name("q"))).expect("settings");
     assert_eq!((settings.paused, settings.max_done), (true, 7));
 }

@@ -19,17 +19,19 @@ fn spec(kind: &str) -> Spec {
 }
 
 fn set(scene: &Scene, kind: &str, handler: Handler) -> u64 {
-    block_on(scene.engine.set_handler(name(kind), handler)).expect("set")
+    block_on(scene.engine.handlers().set(name(kind), handler)).expect("set")
 }
 
 fn rename(scene: &Scene, from: &str, to: &str) {
-    let known = block_on(scene.engine.handler(&name(from))).expect("asked").expect("it is there");
+    let known =
+        block_on(scene.engine.handlers().get(&name(from))).expect("asked").expect("it is there");
     let (seen, it) = ((name(from), known.revision), (*known.handler).clone());
-    assert!(block_on(scene.engine.rename_handler(seen, name(to), it)).expect("asked"));
+    assert!(block_on(scene.engine.handlers().rename(seen, name(to), it)).expect("asked"));
 }
 
 fn formerly(scene: &Scene, kind: &str) -> Vec<String> {
-    let known = block_on(scene.engine.handler(&name(kind))).expect("asked").expect("it is there");
+    let known =
+        block_on(scene.engine.handlers().get(&name(kind))).expect("asked").expect("it is there");
     known.handler.formerly.iter().map(ToString::to_string).collect()
 }
 
@@ -54,7 +56,7 @@ fn a_renamed_handler_has_the_jobs_that_wait_under_its_old_name_also_after_a_rest
             [unlabelled, labelled, later]
         );
         for job in &jobs {
-            let (kind, _) = scene.engine.handler_of(job).expect("it has a handler");
+            let (kind, _) = scene.engine.handlers().of_job(job).expect("it has a handler");
             assert_eq!(kind, name("new"));
             scene.done(job);
         }
@@ -70,7 +72,8 @@ fn an_old_name_that_another_handler_has_is_that_ones_but_for_jobs_that_were_push
     set(&scene, "old", handler());
     scene.push(spec("old"));
     let kinds = handled(&scene);
-    let kinds = kinds.iter().map(|job| scene.engine.handler_of(job).expect("one").0.to_string());
+    let kinds =
+        kinds.iter().map(|job| scene.engine.handlers().of_job(job).expect("one").0.to_string());
     assert_eq!(kinds.collect::<Vec<_>>(), ["new", "old"]);
 }
 
@@ -104,11 +107,11 @@ fn a_handler_that_cannot_be_read_is_told_of_and_leaves_the_others_alone() {
         block_on(scene.store.define(vec![bad])).expect("stored").into_inner();
         let scene = scene.restarted();
         let engine = &scene.engine;
-        assert_eq!(block_on(engine.unreadable_handlers()).expect("asked"), [name("bad")]);
-        assert_eq!(block_on(engine.handlers()).expect("asked").len(), 1);
-        assert_eq!(code(engine.handler(&name("bad"))), Some(Code::Refused));
+        assert_eq!(block_on(engine.handlers().unreadable()).expect("asked"), [name("bad")]);
+        assert_eq!(block_on(engine.handlers().list()).expect("asked").len(), 1);
+        assert_eq!(code(engine.handlers().get(&name("bad"))), Some(Code::Refused));
         assert_eq!(set(&scene, "bad", handler()), 2);
-        assert_eq!(block_on(engine.unreadable_handlers()).expect("asked"), []);
+        assert_eq!(block_on(engine.handlers().unreadable()).expect("asked"), []);
     });
 }
 
@@ -127,7 +130,7 @@ fn labels_of_our_own_are_refused_from_whoever_brings_a_job() {
         assert_eq!((invalid.code, invalid.field.as_str()), (Code::LabelRange, "jobs[1].labels"));
         let timing = Timing::parse("timing", "every 1h").expect("good");
         let set =
-            scene.engine.set_schedule(name("s"), timing.clone(), Missed::Skip, labelled(&own));
+            scene.engine.schedules().set(name("s"), timing.clone(), Missed::Skip, labelled(&own));
         let Err(crore::Error::Invalid(invalid)) = block_on(set) else { panic!("it is refused") };
         assert_eq!((invalid.code, invalid.field.as_str()), (Code::LabelRange, "job.labels"));
         let job = scene.fetch("default");
@@ -146,7 +149,7 @@ fn labels_of_our_own_take_no_room_of_a_job_that_repeats() {
     on_both(|scene| {
         set(scene, "k", Handler { every: Some(SECOND), ..handler() });
         let mut spec = spec("k");
-        let most = scene.engine.caps().labels;
+        let most = scene.engine.status().caps().labels;
         spec.labels = (0..most).map(|n| (n.to_string(), String::new())).collect();
         scene.push(spec);
         for _ in 0..3 {

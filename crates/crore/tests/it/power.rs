@@ -39,7 +39,11 @@ impl Machine {
                 }
             });
             let store = Arc::<Embedded>::clone(&store);
-            let over = Engine::over(store, clock_of(&clock), Options::default());
+            let over = crore::block_on(Engine::without_thread(
+                store,
+                clock_of(&clock),
+                Options::default(),
+            ));
             is_made.store(true, Ordering::SeqCst);
             commits.join().expect("no panic");
             over.expect("an engine")
@@ -96,15 +100,15 @@ fn a_failed_sync_is_told_to_whoever_waits_for_it_and_to_everybody_after() {
         assert!(waiter.poll().is_none(), "it waits for the end of the job");
         machine.fail(kind);
         let report = Finish::of(&fetched, DONE);
-        assert_eq!(engine.ailment(), None);
+        assert_eq!(engine.status().ailment(), None);
         assert_eq!(machine.code(engine.finish(report.clone())), Some(Code::Poisoned));
-        assert_eq!(engine.ailment(), Some(Ailment::Poisoned));
+        assert_eq!(engine.status().ailment(), Some(Ailment::Poisoned));
         assert_eq!(machine.code(engine.finish(report)), Some(Code::Poisoned));
         assert_eq!(machine.code(engine.push_all(job("q").into())), Some(Code::Poisoned));
         assert_eq!(machine.code(engine.fetch(wait_for("q"))), Some(Code::Poisoned));
-        assert_eq!(machine.code(engine.drain(name("q"), HOUR)), Some(Code::Poisoned));
+        assert_eq!(machine.code(engine.queues().drain(name("q"), HOUR)), Some(Code::Poisoned));
         machine.clock.advance(MINUTE);
-        assert_eq!(machine.code(engine.upkeep_once()), Some(Code::Poisoned));
+        assert_eq!(machine.code(engine.upkeep().run_once()), Some(Code::Poisoned));
         engine.stop().expect("stopped");
         assert!(matches!(waiter.poll_if_woken(), Some(Err(Error::Stopping))));
     }
@@ -136,7 +140,7 @@ fn after_a_power_cut_what_was_answered_is_there_and_workers_keep_their_jobs() {
         };
         assert_eq!((state(0), state(2)), (Some(State::Done), Some(State::Ready)), "seed {seed}");
         assert_eq!(state(1), Some(State::Running), "seed {seed}");
-        machine.run(engine.upkeep_once()).expect("upkeep");
+        machine.run(engine.upkeep().run_once()).expect("upkeep");
         assert_eq!(state(1), Some(State::Running), "one more lease, seed {seed}");
         let late = machine.run(engine.finish(Finish::of(&second, DONE))).expect("reported");
         assert!(matches!(late, Finished::Yes { state: Some(State::Done), .. }), "seed {seed}");
@@ -163,7 +167,7 @@ fn a_full_disk_refuses_what_is_new_and_takes_reports_still() {
         let _ = machine.store.keep_once();
     }
     assert_eq!(refused, Some(Code::Full));
-    assert!(matches!(engine.ailment(), Some(Ailment::Full(_))));
+    assert!(matches!(engine.status().ailment(), Some(Ailment::Full(_))));
     let done = machine.run(engine.finish(Finish::of(&fetched, DONE))).expect("reported");
     assert!(matches!(done, Finished::Yes { .. }));
 }
@@ -197,7 +201,7 @@ fn an_engine_that_is_opened_on_a_full_disk_serves_its_running_jobs() {
                 let is_well = code.is_none_or(|code| !is_kept && code == Code::Full);
                 assert!(is_well, "{running} running, {left} bytes left: {what}: {code:?}");
             };
-            may(machine.code(machine.engine.upkeep_once()), "upkeep");
+            may(machine.code(machine.engine.upkeep().run_once()), "upkeep");
             for job in &fetched {
                 may(machine.code(machine.engine.finish(Finish::of(job, DONE))), "a report");
                 // A store without threads is kept by whoever has it.

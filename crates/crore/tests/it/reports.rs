@@ -53,7 +53,7 @@ fn two_reports_of_one_call_are_answered_in_order() {
     scene.push(job("q"));
     let job = scene.fetch("q");
     let both = vec![Finish::of(&job, DONE), Finish::of(&job, DONE)];
-    let finished = block_on(scene.engine.finish_all(both)).expect("reported");
+    let finished = block_on(scene.engine.deliveries().finish_all(both)).expect("reported");
     assert_eq!(state(&finished[0]), Some(State::Done));
     assert_eq!(finished[1], Finished::Stale);
 }
@@ -246,7 +246,7 @@ fn a_change_says_the_state_in_which_the_job_is_afterwards() {
         assert_eq!(scene.state(held), State::Waiting);
         let far =
             Act::Change(Other { due: Some(When::After(DAY.times(4000))), ..Other::default() });
-        let refused = block_on(scene.engine.act(held.into(), &far));
+        let refused = block_on(scene.engine.jobs().act(held.into(), &far));
         assert!(matches!(refused, Err(Error::Invalid(invalid)) if invalid.field == "due"));
     });
 }
@@ -381,13 +381,13 @@ fn a_result_to_be_read_once_is_read_once() {
 fn whoever_waits_for_an_end_alone_may_leave_at_any_time_and_takes_nothing() {
     on_both(|scene| {
         let id = scene.push(crore::core::Spec { keep: Keep::Once(HOUR), ..spec("q") });
-        let leaves = Task::waiting(scene.engine.ended(id, HOUR));
-        let mut stays = Task::waiting(scene.engine.ended(id, HOUR));
+        let leaves = Task::waiting(scene.engine.results().ended(id, HOUR));
+        let mut stays = Task::waiting(scene.engine.results().ended(id, HOUR));
         scene.finish(&scene.fetch("q"), result("r"));
         drop(leaves);
         let ended = stays.poll_if_woken().expect("told").expect("no error").expect("ended");
         assert_eq!((ended.state, ended.result), (Some(State::Done), None));
-        let take = || block_on(scene.engine.take_result(id)).expect("no error");
+        let take = || block_on(scene.engine.results().take(id)).expect("no error");
         assert_eq!(&*take().expect("a result").bytes, b"r");
         assert_eq!(take(), None);
     });
@@ -509,12 +509,15 @@ fn notes_are_kept_for_the_delivery_that_runs_and_for_no_other() {
         let id = scene.push(job("q"));
         let fetched = scene.fetch("q");
         let (engine, delivery) = (&scene.engine, fetched.live.delivery);
-        assert!(block_on(engine.progress(id, delivery, 50, "half")).expect("noted"));
-        assert!(block_on(engine.line(id, delivery, "a line")).expect("noted"));
-        assert!(!block_on(engine.line(id, Delivery(4711), "a stranger's")).expect("answered"));
-        let refused = block_on(engine.progress(id, delivery, 101, "more than all"));
+        assert!(block_on(engine.deliveries().progress(id, delivery, 50, "half")).expect("noted"));
+        assert!(block_on(engine.deliveries().line(id, delivery, "a line")).expect("noted"));
+        assert!(
+            !block_on(engine.deliveries().line(id, Delivery(4711), "a stranger's"))
+                .expect("answered")
+        );
+        let refused = block_on(engine.deliveries().progress(id, delivery, 101, "more than all"));
         assert!(matches!(refused, Err(Error::Invalid(invalid)) if invalid.field == "percent"));
-        let notes = block_on(engine.notes(id)).expect("notes");
+        let notes = block_on(engine.jobs().notes(id)).expect("notes");
         let text: Arc<str> = "half".into();
         assert_eq!(notes.progress, Some((scene.now(), 50, text)));
         assert_eq!(notes.lines.len(), 1);
@@ -537,12 +540,12 @@ fn whoever_fetches_and_vanishes_loses_no_job() {
 fn workers_are_kept_as_they_are_said_and_no_longer_than_a_payload() {
     on_both(|scene| {
         let engine = &scene.engine;
-        block_on(engine.set_worker(name("w1"), "here", MINUTE)).expect("set");
-        assert_eq!(block_on(engine.workers()).expect("workers").len(), 1);
+        block_on(engine.workers().set(name("w1"), "here", MINUTE)).expect("set");
+        assert_eq!(block_on(engine.workers().list()).expect("workers").len(), 1);
         scene.pass(MINUTE);
-        assert_eq!(block_on(engine.workers()).expect("workers").len(), 0, "it fell silent");
+        assert_eq!(block_on(engine.workers().list()).expect("workers").len(), 0, "it fell silent");
         let long = "x".repeat((1 << 20) + 1);
-        let refused = block_on(engine.set_worker(name("w1"), long, MINUTE));
+        let refused = block_on(engine.workers().set(name("w1"), long, MINUTE));
         assert!(matches!(refused, Err(Error::Invalid(invalid)) if invalid.field == "worker"));
     });
 }
@@ -562,9 +565,10 @@ fn reports_that_come_together_count_though_another_engine_has_handed_their_job_o
     assert_eq!(first.len(), 2);
     // Their worker is gone, as the other engine knows; what is at hand here is old from now on.
     let gone = first.iter().map(|job| (job.id, job.live.delivery)).collect();
-    block_on(there.lapse(gone)).expect("given back");
+    block_on(there.deliveries().lapse(gone)).expect("given back");
     let again = fetch(&there, 2);
     let done = |job| Finish::of(job, DONE);
-    let finished = block_on(here.finish_all(again.iter().map(done).collect())).expect("heard");
+    let finished =
+        block_on(here.deliveries().finish_all(again.iter().map(done).collect())).expect("heard");
     assert!(finished.iter().all(|one| matches!(one, Finished::Yes { .. })), "{finished:?}");
 }

@@ -55,14 +55,14 @@ fn after_a_restart_runs_still_have_their_timeouts() {
 fn an_idle_engine_waits_for_nothing_but_a_far_pruning() {
     on_both(|scene| {
         let far = scene.now().after(MINUTE.times(15));
-        assert_eq!(scene.engine.upkeep_at(), far);
+        assert_eq!(scene.engine.upkeep().due_at(), far);
         scene.push(job("q"));
         scene.done(&scene.fetch("q"));
         scene.pass(HOUR);
-        assert_eq!(scene.engine.upkeep_at(), scene.now().after(MINUTE.times(15)));
+        assert_eq!(scene.engine.upkeep().due_at(), scene.now().after(MINUTE.times(15)));
         let waiter = Task::waiting(scene.engine.fetch(Fetch { wait: MINUTE, ..ask("q") }));
-        assert_eq!(scene.engine.upkeep_at(), scene.now().after(MINUTE));
+        assert_eq!(scene.engine.upkeep().due_at(), scene.now().after(MINUTE));
         drop(waiter);
-        assert_eq!(scene.engine.upkeep_at(), scene.now().after(MINUTE.times(15)));
+        assert_eq!(scene.engine.upkeep().due_at(), scene.now().after(MINUTE.times(15)));
     });
 }

@@ -58,7 +58,8 @@ impl Scene {
         let mut options = Options::default();
         options.seed = Some(1);
         let engine =
-            Engine::over(Arc::clone(&store), Arc::new(clock.clone()), options).expect("an engine");
+            block_on(Engine::without_thread(Arc::clone(&store), Arc::new(clock.clone()), options))
+                .expect("an engine");
         let scene = Self { engine, clock, store, _dir: dir };
         scene.settle();
         scene
@@ -76,10 +77,10 @@ impl Scene {
     /// Does upkeep until nothing is due any more.
     pub(crate) fn settle(&self) {
         for _ in 0..ROUNDS {
-            if self.engine.upkeep_at() > self.now() {
+            if self.engine.upkeep().due_at() > self.now() {
                 return;
             }
-            block_on(self.engine.upkeep_once()).expect("upkeep");
+            block_on(self.engine.upkeep().run_once()).expect("upkeep");
         }
         panic!("upkeep has something to do again and again");
     }
@@ -123,7 +124,7 @@ impl Scene {
     }
 
     pub(crate) fn act(&self, id: JobId, act: &Act) -> Acted {
-        block_on(self.engine.act(id.into(), act)).expect("acted")
+        block_on(self.engine.jobs().act(id.into(), act)).expect("acted")
     }
 
     pub(crate) fn get(&self, id: JobId) -> Job {

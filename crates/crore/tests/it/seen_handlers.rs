@@ -18,17 +18,17 @@ fn planned(timing: &str) -> Handler {
 }
 
 fn set(scene: &Scene, handler: Handler) -> (Handler, Revision) {
-    block_on(scene.engine.set_handler(name("a"), handler)).expect("set");
+    block_on(scene.engine.handlers().set(name("a"), handler)).expect("set");
     known(scene).expect("it is there")
 }
 
 fn known(scene: &Scene) -> Option<(Handler, Revision)> {
-    let known = block_on(scene.engine.handler(&name("a"))).expect("asked");
+    let known = block_on(scene.engine.handlers().get(&name("a"))).expect("asked");
     known.map(|known| ((*known.handler).clone(), known.revision))
 }
 
 fn schedules(scene: &Scene) -> usize {
-    block_on(scene.engine.schedules()).expect("schedules").len()
+    block_on(scene.engine.schedules().list()).expect("schedules").len()
 }
 
 #[test]
@@ -38,10 +38,10 @@ fn a_handler_is_replaced_and_removed_only_as_it_was_seen() {
         let (second, now) = set(scene, Handler { pooled: true, ..first.clone() });
         let replace = |revision, handler| {
             let seen = (name("a"), revision);
-            block_on(scene.engine.replace_handler(seen, handler)).expect("asked")
+            block_on(scene.engine.handlers().replace(seen, handler)).expect("asked")
         };
         let remove = |revision| {
-            block_on(scene.engine.remove_seen_handler((name("a"), revision))).expect("asked")
+            block_on(scene.engine.handlers().remove_seen((name("a"), revision))).expect("asked")
         };
         let bare = Handler { schedule: None, ..first };
         assert!(!replace(seen, bare.clone()) && !remove(seen));
@@ -63,12 +63,12 @@ fn a_handler_that_is_changed_while_another_renames_it_keeps_its_schedule() {
     let (first, seen) = set(&scene, planned("every 5s"));
     let (engine, changed) = (scene.engine.clone(), Handler { pooled: true, ..first.clone() });
     sick.meanwhile(Verb::Define, move || {
-        block_on(engine.set_handler(name("a"), changed)).expect("set");
+        block_on(engine.handlers().set(name("a"), changed)).expect("set");
     });
     let from = (name("a"), seen);
-    let is_renamed = block_on(scene.engine.rename_handler(from, name("b"), first));
+    let is_renamed = block_on(scene.engine.handlers().rename(from, name("b"), first));
     assert!(!is_renamed.expect("asked"));
-    let all = block_on(scene.engine.handlers()).expect("handlers");
+    let all = block_on(scene.engine.handlers().list()).expect("handlers");
     assert_eq!(all.len(), 1);
     assert!(all[&name("a")].handler.pooled);
     assert_eq!(schedules(&scene), 1);
@@ -85,7 +85,7 @@ fn a_schedule_that_fires_while_its_handler_is_set_fires_once() {
     // The handler is looked at first, and then its schedule.
     sick.meanwhile(Verb::Entries, move || {
         again.meanwhile(Verb::Entries, move || {
-            block_on(engine.upkeep_once()).expect("upkeep");
+            block_on(engine.upkeep().run_once()).expect("upkeep");
         });
     });
     set(&scene, Handler { pooled: true, ..first });

@@ -44,45 +44,50 @@ fn an_engine_on_a_poisoned_store_says_so_at_every_call() {
         code(engine.fetch(ask("q"))),
         code(engine.fetch(wait_for("q"))),
         code(engine.finish(Finish::of(&running, DONE))),
-        code(engine.handed_over(id, delivery)),
+        code(engine.deliveries().handed_over(id, delivery)),
         code(engine.renew(vec![lease])),
-        code(engine.act(id.into(), &Act::Cancel)),
-        code(engine.act_on_all(&Default::default(), &Act::Cancel, crore::act::Run::Real, |_| true)),
+        code(engine.jobs().act(id.into(), &Act::Cancel)),
+        code(engine.jobs().act_on_all(
+            &Default::default(),
+            &Act::Cancel,
+            crore::act::Run::Real,
+            |_| true,
+        )),
         code(engine.get(id)),
         code(engine.list(query)),
-        code(engine.counts(None)),
-        code(engine.stats(name("done"), Step::Hour)),
+        code(engine.jobs().counts(None)),
+        code(engine.jobs().stats(name("done"), Step::Hour)),
         code(engine.wait(id, HOUR)),
         code(engine.explain(id)),
-        code(engine.progress(id, delivery, 1, "")),
-        code(engine.line(id, delivery, "")),
-        code(engine.notes(id)),
-        code(engine.group(GroupId(1))),
-        code(engine.seal(GroupId(1))),
-        code(engine.pause(name("q"))),
-        code(engine.resume(name("q"))),
-        code(engine.drain(name("q"), HOUR)),
-        code(engine.queue(&name("q"))),
-        code(engine.queues()),
-        code(engine.set_queue(name("q"), QueueSettings::default())),
-        code(engine.set_schedule(name("s"), timing, Missed::Skip, job("q"))),
-        code(engine.set_schedule_paused(&name("s"), true)),
-        code(engine.remove_schedule(name("s"))),
-        code(engine.schedules()),
-        code(engine.set_limit(name("l"), limit)),
-        code(engine.remove_limit(name("l"))),
-        code(engine.limits()),
-        code(engine.set_handler(name("k"), handler())),
-        code(engine.set_worker(name("w"), "", HOUR)),
-        code(engine.workers()),
+        code(engine.deliveries().progress(id, delivery, 1, "")),
+        code(engine.deliveries().line(id, delivery, "")),
+        code(engine.jobs().notes(id)),
+        code(engine.groups().get(GroupId(1))),
+        code(engine.groups().seal(GroupId(1))),
+        code(engine.queues().pause(name("q"))),
+        code(engine.queues().resume(name("q"))),
+        code(engine.queues().drain(name("q"), HOUR)),
+        code(engine.queues().get(&name("q"))),
+        code(engine.queues().list()),
+        code(engine.queues().set(name("q"), QueueSettings::default())),
+        code(engine.schedules().set(name("s"), timing, Missed::Skip, job("q"))),
+        code(engine.schedules().pause(&name("s"))),
+        code(engine.schedules().remove(name("s"))),
+        code(engine.schedules().list()),
+        code(engine.limits().set(name("l"), limit)),
+        code(engine.limits().remove(name("l"))),
+        code(engine.limits().list()),
+        code(engine.handlers().set(name("k"), handler())),
+        code(engine.workers().set(name("w"), "", HOUR)),
+        code(engine.workers().list()),
         code(async { engine.pop("q", async |_: &Work<'_>| Ok::<_, String>(())).await }),
     ];
     for (n, code) in codes.into_iter().enumerate() {
         assert_eq!(code, Some(Code::Poisoned), "call {n}");
     }
     scene.clock.advance(HOUR);
-    assert_eq!(code(engine.upkeep_once()), Some(Code::Poisoned));
-    assert!(engine.upkeep_at() > scene.now(), "it is tried again, but not at once");
+    assert_eq!(code(engine.upkeep().run_once()), Some(Code::Poisoned));
+    assert!(engine.upkeep().due_at() > scene.now(), "it is tried again, but not at once");
     scene.engine.stop().expect("stopped");
 }
 
@@ -141,8 +146,8 @@ fn a_slow_store_is_waited_for_and_holds_nobody_else_up() {
 fn err_in_upkeep(scene: &Scene, sick: &Sick, verb: Verb, after: Span) {
     sick.err_once(verb);
     scene.clock.advance(after);
-    assert_eq!(code(scene.engine.upkeep_once()), Some(Code::Unavailable), "{verb:?}");
-    assert!(scene.engine.upkeep_at() > scene.now(), "{verb:?} is not tried again at once");
+    assert_eq!(code(scene.engine.upkeep().run_once()), Some(Code::Unavailable), "{verb:?}");
+    assert!(scene.engine.upkeep().due_at() > scene.now(), "{verb:?} is not tried again at once");
     scene.pass(SECOND);
 }
 
@@ -177,7 +182,7 @@ fn counts_outlive_an_error_of_the_store() {
     let (scene, sick) = Sick::scene();
     scene.push_all(jobs("q", 3));
     err_in_upkeep(&scene, &sick, Verb::Note, SECOND.times(5));
-    let stats = block_on(scene.engine.stats(name("pushed"), Step::Hour)).expect("stats");
+    let stats = block_on(scene.engine.jobs().stats(name("pushed"), Step::Hour)).expect("stats");
     assert_eq!(stats.iter().map(|(_, n)| n).sum::<u64>(), 3);
 }
 
@@ -185,7 +190,7 @@ fn counts_outlive_an_error_of_the_store() {
 fn a_schedule_outlives_an_error_of_the_store() {
     let (scene, sick) = Sick::scene();
     let timing = Timing::parse("timing", "every 1m").expect("a timing");
-    let set = scene.engine.set_schedule(name("s"), timing, Missed::Skip, job("q"));
+    let set = scene.engine.schedules().set(name("s"), timing, Missed::Skip, job("q"));
     block_on(set).expect("set");
     scene.settle();
     err_in_upkeep(&scene, &sick, Verb::Apply, MINUTE);
@@ -203,7 +208,7 @@ fn one_lost_renewal_does_no_harm_even_to_the_shortest_lease() {
     let running = Task::waiting(pop);
     sick.err_once(Verb::Renew);
     scene.clock.advance(Span::from_millis(333));
-    assert_eq!(code(scene.engine.upkeep_once()), Some(Code::Unavailable));
+    assert_eq!(code(scene.engine.upkeep().run_once()), Some(Code::Unavailable));
     for _ in 0..10 {
         scene.pass(Span::from_millis(333));
     }
@@ -219,7 +224,7 @@ fn a_limit_that_was_set_holds_even_if_it_could_not_be_read_back() {
     let (scene, sick) = Sick::scene();
     let limit = Limit::parse("concurrency 0").expect("a limit");
     sick.err_once(Verb::Entries);
-    assert_eq!(code(scene.engine.set_limit(name("l"), limit)), Some(Code::Unavailable));
+    assert_eq!(code(scene.engine.limits().set(name("l"), limit)), Some(Code::Unavailable));
     scene.push(job("q"));
     scene.pass(SECOND);
     assert_eq!(scene.try_fetch("q"), None);
@@ -284,7 +289,7 @@ fn a_worker_of_which_one_part_panics_ends_as_a_whole() {
             worker
                 .run_blocking(|_: &Work<'_>| -> Result<(), String> { panic!("the closure's own") })
         });
-        eventually(Duration::from_secs(10), || engine.waiting() == 4);
+        eventually(Duration::from_secs(10), || engine.deliveries().waiting() == 4);
         // Once, or it would come to each of them in turn.
         engine.push("q", "x").attempts(1).wait().expect("pushed");
         let panicked = run.join().expect_err("it is passed on");
@@ -299,7 +304,7 @@ fn a_worker_of_which_one_part_ends_by_an_error_ends_as_a_whole() {
     std::thread::scope(|scope| {
         let worker = engine.worker(["q"]).parallel(4);
         let run = scope.spawn(|| worker.run_blocking(|_: &Work<'_>| Ok::<_, String>(())));
-        eventually(Duration::from_secs(10), || engine.waiting() == 4);
+        eventually(Duration::from_secs(10), || engine.deliveries().waiting() == 4);
         sick.hold(Verb::Claim);
         block_on(engine.push_all(job("q").into())).expect("pushed");
         sick.poison();

@@ -14,17 +14,17 @@ fn name(text: &str) -> Name {
 fn a_token_is_kept_until_it_is_removed_and_never_replaced() {
     on_both(|scene| {
         let engine = &scene.engine;
-        block_on(engine.add_token(name("a1"), "says one")).expect("added");
-        let again = block_on(engine.add_token(name("a1"), "says two"));
+        block_on(engine.tokens().add(name("a1"), "says one")).expect("added");
+        let again = block_on(engine.tokens().add(name("a1"), "says two"));
         assert!(matches!(again, Err(Error::Refused { .. })), "{again:?}");
-        let now = engine.now();
+        let now = engine.status().now();
         scene.clock.set(now.after(Span::from_secs(10 * 365 * 86_400)));
-        let tokens = block_on(engine.tokens()).expect("read");
+        let tokens = block_on(engine.tokens().list()).expect("read");
         let says: Vec<_> = tokens.iter().map(|entry| (entry.name.as_str(), &entry.value)).collect();
         assert_eq!(says, [("a1", &Value::Token("says one".into()))]);
         for _ in 0..2 {
-            block_on(engine.remove_token(name("a1"))).expect("removed");
-            assert_eq!(block_on(engine.tokens()).expect("read"), []);
+            block_on(engine.tokens().remove(name("a1"))).expect("removed");
+            assert_eq!(block_on(engine.tokens().list()).expect("read"), []);
         }
     });
 }
@@ -33,9 +33,9 @@ fn a_token_is_kept_until_it_is_removed_and_never_replaced() {
 fn a_token_that_was_added_is_there_when_the_directory_is_opened_again() {
     let dir = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(dir.path()).expect("opened");
-    block_on(engine.add_token(name("a1"), "says")).expect("added");
+    block_on(engine.tokens().add(name("a1"), "says")).expect("added");
     engine.stop().expect("stopped");
     drop(engine);
     let engine = Engine::open(dir.path()).expect("opened again");
-    assert_eq!(block_on(engine.tokens()).expect("read").len(), 1);
+    assert_eq!(block_on(engine.tokens().list()).expect("read").len(), 1);
 }

@@ -55,8 +55,8 @@ fn fetch(engine: &Engine) -> Job {
 fn a_watch_sees_a_job_from_its_push_to_its_end() {
     let engine = Engine::memory();
     let diary = Arc::new(Diary::default());
-    assert!(engine.watch(diary.clone()));
-    assert!(!engine.watch(Arc::new(Diary::default())), "there is room for one");
+    assert!(engine.telemetry().watch(diary.clone()));
+    assert!(!engine.telemetry().watch(Arc::new(Diary::default())), "there is room for one");
 
     let id = engine.push("mail", "hello").attempts(2).wait().expect("pushed");
     assert_eq!(diary.take(), [format!("{id} pushed to mail None")]);
@@ -79,20 +79,20 @@ fn a_watch_sees_a_job_from_its_push_to_its_end() {
 fn what_is_cancelled_while_it_waits_ends_no_run() {
     let engine = Engine::memory();
     let diary = Arc::new(Diary::default());
-    engine.watch(diary.clone());
+    engine.telemetry().watch(diary.clone());
     let id = engine.push("mail", "hello").wait().expect("pushed");
     diary.take();
-    block_on(engine.act(id.into(), &crore::act::Act::Cancel)).expect("an answer");
+    block_on(engine.jobs().act(id.into(), &crore::act::Act::Cancel)).expect("an answer");
     assert_eq!(diary.take(), [format!("{id} None None {:?}", Some(State::Cancelled))]);
 }
 
 #[test]
 fn an_embedded_store_tells_of_its_commits_and_a_memory_store_has_none() {
-    assert_eq!(Engine::memory().vitals(), None);
+    assert_eq!(Engine::memory().telemetry().vitals(), None);
     let dir = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(dir.path()).expect("a store");
     engine.push("mail", "hello").wait().expect("pushed");
-    let vitals = engine.vitals().expect("vitals");
+    let vitals = engine.telemetry().vitals().expect("vitals");
     assert!(vitals.commits.iter().sum::<u64>() >= 1, "{vitals:?}");
     assert!(vitals.bytes_written > 5 && vitals.bytes_on_disk > vitals.bytes_written, "{vitals:?}");
     assert!(!vitals.commit_time.is_zero() && !vitals.is_stuck, "{vitals:?}");

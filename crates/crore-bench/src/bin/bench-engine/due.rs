@@ -40,7 +40,7 @@ pub(crate) fn measure(bench: &mut Bench) {
     thread::sleep(left.expect("the jobs are pushed before they are due; the machine is too busy"));
     let meanwhile = hand_out(&through, jobs);
     let took = due_at.elapsed().as_secs_f64();
-    assert_eq!(block_on(through.engine.counts(None)).unwrap(), [], "nothing is left");
+    assert_eq!(block_on(through.engine.jobs().counts(None)).unwrap(), [], "nothing is left");
     through.close();
     let name = format!("{} due at once: others, p99.9", short(jobs));
     bench.report.rows.push(Row::allowed(name, (meanwhile.within(LATE) / 1e3, "ms"), MILLIS));

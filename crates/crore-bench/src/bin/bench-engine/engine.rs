@@ -39,7 +39,8 @@ impl DrivenEngine {
     pub(crate) async fn fetch_and_finish(&self, ask: Fetch) -> usize {
         let jobs = self.engine.fetch(ask).await.unwrap();
         let done = |job| Finish::of(job, Outcome::Done { result: None });
-        let finished = self.engine.finish_all(jobs.iter().map(done).collect()).await.unwrap();
+        let finished =
+            self.engine.deliveries().finish_all(jobs.iter().map(done).collect()).await.unwrap();
         assert!(finished.iter().all(|one| matches!(one, Finished::Yes { .. })), "{finished:?}");
         jobs.len()
     }
@@ -78,7 +79,7 @@ impl Contender for DrivenEngine {
     }
 
     fn count(&self) -> u64 {
-        block_on(self.engine.counts(None)).unwrap().iter().map(|count| count.n).sum()
+        block_on(self.engine.jobs().counts(None)).unwrap().iter().map(|count| count.n).sum()
     }
 
     fn drain(&self) {

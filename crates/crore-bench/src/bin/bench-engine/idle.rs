@@ -35,7 +35,7 @@ pub(crate) fn measure(bench: &mut Bench) {
                 }
             })
         });
-        while engine.waiting() < scale.fetchers {
+        while engine.deliveries().waiting() < scale.fetchers {
             thread::sleep(Duration::from_millis(10));
         }
         // Until the last one sleeps too.

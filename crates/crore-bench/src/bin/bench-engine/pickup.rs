@@ -107,7 +107,7 @@ fn sleeper(asleep: &Receiver<Instant>, woken: &Sender<Duration>) {
 
 /// From the answer to a push until the fetcher has the job; nothing, if he was faster than the answer.
 fn pick_up(through: &DrivenEngine, fetched: &Receiver<Instant>) -> Duration {
-    while through.engine.waiting() == 0 {
+    while through.engine.deliveries().waiting() == 0 {
         thread::yield_now();
     }
     thread::sleep(REST);

@@ -269,7 +269,7 @@ async fn tls_is_spoken_and_a_client_certificate_is_as_good_as_a_token() {
     let known = secure(&server, &authority, Some(&client)).await.expect("connected");
     let pushed = JobsClient::new(known).push(one()).await.expect("let in").into_inner();
     assert_eq!(pushed.refused, 0);
-    let seen = server.engine.counts(None).await.expect("counted");
+    let seen = server.engine.jobs().counts(None).await.expect("counted");
     assert_eq!(seen.iter().map(|count| count.n).sum::<u64>(), 1);
     // Who shows none and has none is nobody; a stranger's certificate is no certificate.
     let nobody = secure(&server, &authority, None).await.expect("connected");

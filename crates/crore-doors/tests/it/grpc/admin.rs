@@ -30,7 +30,7 @@ async fn a_server_says_what_it_is_and_what_it_has_as_over_http() {
     assert_eq!((json!(info.version), json!(info.durability)), {
         (other["version"].clone(), other["durability"].clone())
     });
-    assert!((1..=server.engine.now().as_millis()).contains(&info.now_ms), "{info:?}");
+    assert!((1..=server.engine.status().now().as_millis()).contains(&info.now_ms), "{info:?}");
     push(&server, "mail", 3).await;
     push(&server, "other", 1).await;
     let counts = admin.counts(queue("mail")).await.expect("told").into_inner().counts;
@@ -72,7 +72,7 @@ async fn schedules_and_limits_are_set_seen_and_removed() {
     assert_eq!((&seen.name, &seen.timing, &seen.missed), {
         (&schedule.name, &schedule.timing, &schedule.missed)
     });
-    assert!(seen.next_at_ms.is_some_and(|next| next > server.engine.now().as_millis()));
+    assert!(seen.next_at_ms.is_some_and(|next| next > server.engine.status().now().as_millis()));
     assert_eq!(seen.job.as_ref().map(|job| job.kind.as_str()), Some("mail"));
     // What was told can be set again.
     admin.set_schedule(seen.clone()).await.expect("set again");
@@ -112,7 +112,9 @@ async fn workers_are_listed_with_what_they_say() {
         (workers[0].name.as_str(), workers[0].about.as_str()),
         ("ada", r#"{"version":"1.2"}"#)
     );
-    assert!(workers[0].until_ms.is_some_and(|until| until > server.engine.now().as_millis()));
+    assert!(
+        workers[0].until_ms.is_some_and(|until| until > server.engine.status().now().as_millis())
+    );
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ async fn what_breaks_a_rule_is_named_as_in_the_messages() {
 
 /// How many jobs there are.
 async fn stored(server: &Server) -> u64 {
-    server.engine.counts(None).await.expect("counted").iter().map(|count| count.n).sum()
+    server.engine.jobs().counts(None).await.expect("counted").iter().map(|count| count.n).sum()
 }
 
 #[tokio::test]

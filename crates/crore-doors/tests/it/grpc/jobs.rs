@@ -38,7 +38,7 @@ async fn a_push_that_is_said_twice_under_one_key_is_one_push() {
         let field = problem(&bad).field;
         assert_eq!((bad.code(), &*field), (Code::InvalidArgument, "idempotency_key"));
     }
-    let counts = server.engine.counts(None).await.expect("counted");
+    let counts = server.engine.jobs().counts(None).await.expect("counted");
     assert_eq!(counts.iter().map(|count| count.n).sum::<u64>(), 4);
 }
 

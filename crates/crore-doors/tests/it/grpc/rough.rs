@@ -115,7 +115,7 @@ async fn what_a_worker_does_not_read_is_given_to_another_when_its_lease_ends() {
     let pushed = jobs(&server).await.push(ask).await.expect("pushed").into_inner();
     assert_eq!(pushed.refused, 0);
     let running = async || {
-        let counts = server.engine.counts(None).await.expect("counted");
+        let counts = server.engine.jobs().counts(None).await.expect("counted");
         let is_running = |one: &&crore::store::views::Count| one.state == State::Running;
         counts.iter().filter(is_running).map(|one| one.n).sum::<u64>()
     };
@@ -222,7 +222,7 @@ async fn who_leaves_in_the_middle_of_a_push_has_stored_all_of_it_or_nothing() {
         frames.write(RST_STREAM, 0, 1, &8_u32.to_be_bytes()).await.expect("written");
     }
     let stored = async || {
-        let counts = server.engine.counts(None).await.expect("counted");
+        let counts = server.engine.jobs().counts(None).await.expect("counted");
         counts.iter().map(|count| count.n).sum::<u64>()
     };
     // What is under way may still come.
@@ -246,7 +246,8 @@ async fn a_stream_that_ends_in_the_middle_of_a_message_gives_its_jobs_back() {
         v1::WorkerSays { hello: Some(hello("mail", 5, "half")), ..v1::WorkerSays::default() };
     frames.write(DATA, 0, 1, &framed(&says)).await.expect("written");
     let id = push(&server, "mail", 1).await[0];
-    eventually(async || server.engine.waiting() == 1 || running(&server, id).await).await;
+    eventually(async || server.engine.deliveries().waiting() == 1 || running(&server, id).await)
+        .await;
     eventually(async || running(&server, id).await).await;
     let half = frame(0, &[0x12, 100, 1, 2, 3]);
     let end_stream = 1;

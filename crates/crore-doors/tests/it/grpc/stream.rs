@@ -125,7 +125,7 @@ async fn a_worker_is_told_of_a_cancel_at_once() {
     let id = push(&server, "mail", 1).await[0];
     let job = worker.jobs().await.remove(0);
     let cancel = crore::act::Act::Cancel;
-    server.engine.act(JobId(id).into(), &cancel).await.expect("asked");
+    server.engine.jobs().act(JobId(id).into(), &cancel).await.expect("asked");
     let said = timeout(A_SECOND, worker.hear()).await.expect("at once");
     assert_eq!(said.stop, [v1::Held { id, delivery: job.delivery }]);
 }
@@ -176,13 +176,15 @@ async fn leases_that_a_worker_brings_along_live_as_long_as_its_stream() {
 async fn a_worker_that_is_given_a_job_again_is_told_that_its_first_delivery_is_lost() {
     let clock = Arc::new(FakeClock::default());
     let store = Arc::new(Memory::new(clock.clone()));
-    let engine = Engine::over(store, clock.clone(), crore::Options::default()).expect("an engine");
+    let engine =
+        crore::block_on(Engine::without_thread(store, clock.clone(), crore::Options::default()))
+            .expect("an engine");
     let server = Server::start_on(engine, Options::default(), listen::Options::default()).await;
     let mut worker = Worker::start(&server, hello("mail", 2, "one")).await;
     push(&server, "mail", 1).await;
     let first = worker.jobs().await.remove(0);
     clock.advance(Span::from_secs(60));
-    server.engine.upkeep_once().await.expect("taken back");
+    server.engine.upkeep().run_once().await.expect("taken back");
     let (mut lost, mut again) = (Vec::new(), Vec::new());
     while lost.is_empty() || again.is_empty() {
         let said = timeout(5 * A_SECOND, worker.hear()).await.expect("it is told of both");
@@ -301,7 +303,7 @@ async fn equal_workers_get_equal_shares() {
         }
     });
     let pushing = async {
-        while server.engine.waiting() < 4 {
+        while server.engine.deliveries().waiting() < 4 {
             tokio::task::yield_now().await;
         }
         for _ in 0..100 {

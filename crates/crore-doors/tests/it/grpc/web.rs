@@ -95,7 +95,7 @@ async fn who_waits_long_for_a_job_over_http_1_is_answered_and_the_connection_goe
     for _ in 0..2 {
         let fetch = request(&server, "POST", "/crore.v1.Work/Fetch", &headers, framed(&ask));
         let pushing = async {
-            while server.engine.waiting() == 0 {
+            while server.engine.deliveries().waiting() == 0 {
                 tokio::task::yield_now().await;
             }
             // Longer than the server remembers what it need not.
@@ -136,7 +136,7 @@ async fn what_is_refused_is_said_so_that_a_browser_can_read_it() {
     let text = [("content-type", "application/grpc-web-text")];
     let heard = line.send(request(&server, "POST", PUSH, &text, "!!!!")).await;
     assert_ne!(status(&heard), Some(0), "{heard:?}");
-    let counts = server.engine.counts(None).await.expect("counted");
+    let counts = server.engine.jobs().counts(None).await.expect("counted");
     assert!(counts.is_empty(), "{counts:?}");
     let server = Server::start().await;
     token(&server.engine, "ada", &[Scope::Push]).await;
@@ -204,5 +204,5 @@ async fn no_other_page_is_let_in_and_none_past_grpc() {
     let headers = [kind, ("origin", APP)];
     let heard = line.send(request(&closed, "POST", PUSH, &headers, framed(&one()))).await;
     assert_eq!(heard.grpc(), Some(7), "{heard:?}");
-    assert_eq!(server.engine.counts(None).await.expect("counted").len(), 0);
+    assert_eq!(server.engine.jobs().counts(None).await.expect("counted").len(), 0);
 }

@@ -11,7 +11,7 @@ use tonic::{Code, Status};
 use super::{SECOND, Stage, command, name, problem};
 
 async fn handler(engine: &Engine, kind: &str) -> Handler {
-    let known = engine.handler(&name(kind)).await.expect("asked").expect("it is there");
+    let known = engine.handlers().get(&name(kind)).await.expect("asked").expect("it is there");
     (*known.handler).clone()
 }
 
@@ -37,7 +37,7 @@ fn slower(engine: &Engine, kind: &str) {
     let before = block_on(handler(engine, kind));
     let timeout = Some(before.timeout.map_or(SECOND, |timeout| timeout.plus(SECOND)));
     let changed = Handler { timeout, ..before };
-    block_on(engine.set_handler(name(kind), changed)).expect("set");
+    block_on(engine.handlers().set(name(kind), changed)).expect("set");
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn an_update_that_renames_a_worker_keeps_what_another_says_of_it_meanwhile
     assert!(update(&stage, id, data).await.expect("renamed"));
     let stored = handler(&stage.server.engine, "b").await;
     assert_eq!((stored.timeout, stored.id), (Some(SECOND.times(2)), 1));
-    assert_eq!(stage.server.engine.handlers().await.expect("asked").len(), 1);
+    assert_eq!(stage.server.engine.handlers().list().await.expect("asked").len(), 1);
 }
 
 #[tokio::test]
@@ -73,13 +73,14 @@ async fn an_update_of_a_worker_that_is_renamed_meanwhile_is_of_that_worker() {
     let mut data = stage.worker(id).await.expect("it is there");
     data.operation = "date".to_owned();
     meanwhile(&stage, 1, |engine| {
-        let known = block_on(engine.handler(&name("a"))).expect("asked").expect("it is there");
+        let known =
+            block_on(engine.handlers().get(&name("a"))).expect("asked").expect("it is there");
         let (from, it) = ((name("a"), known.revision), (*known.handler).clone());
-        assert!(block_on(engine.rename_handler(from, name("b"), it)).expect("asked"));
+        assert!(block_on(engine.handlers().rename(from, name("b"), it)).expect("asked"));
     });
     assert!(update(&stage, id, data.clone()).await.expect("updated"));
     assert_eq!(stage.worker(id).await, Some(data), "and is called as it was said last");
-    assert_eq!(stage.server.engine.handlers().await.expect("asked").len(), 1);
+    assert_eq!(stage.server.engine.handlers().list().await.expect("asked").len(), 1);
 }
 
 #[tokio::test]
@@ -101,7 +102,7 @@ async fn an_update_keeps_who_hears_of_failures_by_another_door() {
     let told = Follow { kind: name("a"), gives: Gives::Summary };
     let before = handler(&stage.server.engine, "a").await;
     let changed = Handler { on_failure: vec![told.clone()], ..before };
-    stage.server.engine.set_handler(name("a"), changed).await.expect("set");
+    stage.server.engine.handlers().set(name("a"), changed).await.expect("set");
     let data = stage.worker(id).await.expect("it is there");
     assert!(update(&stage, id, data).await.expect("updated"));
     assert_eq!(handler(&stage.server.engine, "a").await.on_failure, [told]);

@@ -107,7 +107,7 @@ async fn a_chain_is_whole_though_who_made_its_last_worker_left_in_the_middle() {
     let mut creates = workers.clone();
     let leaves = tokio::spawn(async move { creates.create(command("second")).await });
     let known = async |kind: &str| {
-        let known = server.engine.handler(&name(kind)).await.expect("read");
+        let known = server.engine.handlers().get(&name(kind)).await.expect("read");
         known.map(|known| known.handler.next.len())
     };
     eventually(async || known("second").await.is_some()).await;

@@ -90,7 +90,7 @@ async fn every_bad_job_is_refused_by_name_and_none_is_there() {
     let refused = problem(&stage.try_enqueue(large).await.expect_err("too large"));
     let told = (Code::ResourceExhausted, "payload-too-large".to_owned(), "arg".to_owned());
     assert_eq!(refused, told);
-    assert!(stage.server.engine.counts(None).await.expect("counted").is_empty());
+    assert!(stage.server.engine.jobs().counts(None).await.expect("counted").is_empty());
 }
 
 #[tokio::test]

@@ -62,7 +62,11 @@ impl Stage {
     async fn with(options: Options) -> Self {
         let clock = Arc::new(FakeClock::default());
         let store = Arc::new(Memory::new(clock.clone()));
-        let engine = Engine::over(store, clock.clone(), crore::Options::default());
+        let engine = crore::block_on(Engine::without_thread(
+            store,
+            clock.clone(),
+            crore::Options::default(),
+        ));
         let engine = engine.expect("an engine");
         let server = Server::start_on(engine, options, listen::Options::default()).await;
         let channel = connect(&server).await;
@@ -76,13 +80,13 @@ impl Stage {
     }
 
     fn now(&self) -> i64 {
-        self.server.engine.now().as_millis()
+        self.server.engine.status().now().as_millis()
     }
 
     /// So much later.
     async fn passes(&self, span: Span) {
         self.clock.advance(span);
-        self.server.engine.upkeep_once().await.expect("upkeep");
+        self.server.engine.upkeep().run_once().await.expect("upkeep");
     }
 
     /// Creates a worker, and gives its number.

@@ -55,7 +55,7 @@ async fn a_name_that_is_given_to_another_takes_no_jobs_along() {
     for (id, program, worker) in [(waits, "ls", first), (other, "date", second)] {
         let taken = stage.next().await.expect("a job");
         assert_eq!(taken.id.0.cast_signed(), id);
-        let (_, known) = stage.server.engine.handler_of(&taken).expect("it has a handler");
+        let (_, known) = stage.server.engine.handlers().of_job(&taken).expect("it has a handler");
         assert_eq!(known.handler.settings["program"], program);
         let said = stage.job(id).await.expect("it runs").data.expect("data");
         assert_eq!(said.worker_id, Some(WorkerId { value: worker }));

@@ -29,7 +29,8 @@ async fn a_worker_that_says_little_has_the_defaults_and_numbers_count_up() {
     assert_eq!((data.channel, data.response_type), (None, ResponseType::NoResult as i32));
     assert_eq!((data.store_success, data.store_failure, data.use_static), (false, false, false));
     assert!(data.next_workers.is_empty());
-    let known = stage.server.engine.handler(&name("a")).await.expect("asked").expect("there");
+    let known =
+        stage.server.engine.handlers().get(&name("a")).await.expect("asked").expect("there");
     assert_eq!(known.handler.id, 1);
     assert!(known.handler.retry.is_last(1), "no policy is one attempt");
 }
@@ -68,7 +69,7 @@ async fn every_field_of_a_worker_reads_back() {
     );
     assert!(data.store_success && data.store_failure && data.use_static);
     assert_eq!(data.next_workers, said.next_workers);
-    let known = stage.server.engine.handler(&name("all of it")).await.expect("asked");
+    let known = stage.server.engine.handlers().get(&name("all of it")).await.expect("asked");
     let handler = known.expect("it is there").handler;
     let settings = json!({"url": "http://localhost:9000", "method": "a.B/C", "payload": "bytes"});
     assert_eq!(
@@ -243,7 +244,7 @@ async fn what_was_not_found_is_found_as_soon_as_it_is_there() {
     // A handler of the native API is a worker too.
     let settings = object(&json!({"program": "date"}));
     let handler = crore_core::Handler::new(name("command"), settings);
-    stage.server.engine.set_handler(name("native"), handler).await.expect("set");
+    stage.server.engine.handlers().set(name("native"), handler).await.expect("set");
     let data = stage.worker(2).await.expect("at once");
     assert_eq!((data.operation.as_str(), data.retry_policy.expect("one").max_retry), ("date", 19));
 }
@@ -289,7 +290,7 @@ async fn an_update_says_all_of_a_worker_anew_and_its_number_stays() {
     data.name = "another".to_owned();
     assert!(update(Some(1), Some(data.clone())).await.expect("renamed"));
     assert_eq!(stage.worker(1).await, Some(data.clone()));
-    assert_eq!(stage.server.engine.handlers().await.expect("asked").len(), 2);
+    assert_eq!(stage.server.engine.handlers().list().await.expect("asked").len(), 2);
     data.name = "b".to_owned();
     let refused = update(Some(1), Some(data.clone())).await.expect_err("it is another's");
     assert_eq!(refused.code(), Code::AlreadyExists);
@@ -337,7 +338,7 @@ async fn who_names_the_built_in_worker_is_followed_by_it_as_the_operator_says() 
         jobworkerp::prepare(&stage.server.doors).await.expect("prepared");
         let next_workers = vec![WorkerId { value: -1 }];
         let id = stage.create(CreateWorkerRequest { next_workers, ..command("a") }).await;
-        let all = stage.server.engine.handlers().await.expect("asked");
+        let all = stage.server.engine.handlers().list().await.expect("asked");
         let handler = &all[&name("a")].handler;
         let slack = &all[&name("__SLACK_NOTIFICATION_WORKER__")].handler;
         assert_eq!((slack.runner.as_str(), slack.id), ("slack", BUILT_IN));

@@ -144,7 +144,7 @@ async fn more_jobs_than_a_batch_may_have_are_taken() {
     let args = vec!["x".repeat(10_000)];
     let jobs = (0..2500).map(|n| Job { args: args.clone(), ..job(&n.to_string(), "mail") });
     send(&server, jobs.collect()).await;
-    let counts = server.engine.counts(None).await.expect("counted");
+    let counts = server.engine.jobs().counts(None).await.expect("counted");
     assert_eq!(counts.iter().map(|count| count.n).sum::<u64>(), 2500);
 }
 

@@ -35,7 +35,7 @@ async fn a_time_in_the_past_is_now() {
 #[tokio::test]
 async fn a_scheduled_job_whose_reservation_ends_is_not_lost() {
     let slow = Slow::start().await;
-    let at = slow.server.engine.now().as_millis() / 1000 + 5;
+    let at = slow.server.engine.status().now().as_millis() / 1000 + 5;
     let at = ExecutionTime::Scheduled(Timestamp { seconds: at, nanos: 0 });
     send(&slow.server, vec![Job { execution_time: Some(at), ..job("one", "mail") }]).await;
     let mut worker = Worker::join(&slow.server, "mail").await;

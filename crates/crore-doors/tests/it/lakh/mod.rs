@@ -153,7 +153,11 @@ impl Slow {
     async fn start() -> Self {
         let clock = Arc::new(FakeClock::default());
         let store = Arc::new(Memory::new(clock.clone()));
-        let engine = Engine::over(store, clock.clone(), crore::Options::default());
+        let engine = crore::block_on(Engine::without_thread(
+            store,
+            clock.clone(),
+            crore::Options::default(),
+        ));
         let server = on(engine.expect("an engine")).await;
         Self { server, clock }
     }
@@ -161,7 +165,7 @@ impl Slow {
     /// So much later.
     async fn passes(&self, span: Span) {
         self.clock.advance(span);
-        self.server.engine.upkeep_once().await.expect("upkeep");
+        self.server.engine.upkeep().run_once().await.expect("upkeep");
     }
 }
 

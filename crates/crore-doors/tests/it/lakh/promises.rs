@@ -132,7 +132,7 @@ async fn a_job_that_fails_is_tried_again_thirty_times_and_then_dead() {
             break;
         }
         assert_eq!(failed.live.state, State::Scheduled);
-        let delay = failed.live.due.since(slow.server.engine.now());
+        let delay = failed.live.due.since(slow.server.engine.status().now());
         let n = u64::from(attempt - 1);
         let (least, most) = (n.pow(4) + 15, n.pow(4) + 15 + 29 * (n + 1));
         let seconds = delay.as_millis() / 1000;
@@ -167,7 +167,7 @@ async fn dead_jobs_are_told_name_by_name_in_the_order_of_their_deaths() {
             .await;
             if n < 31 {
                 let waits = stored(engine, name, id).await.expect("it is there");
-                engine.act(waits.id.into(), &Act::Retry).await.expect("answered");
+                engine.jobs().act(waits.id.into(), &Act::Retry).await.expect("answered");
                 worker.job().await;
             }
         }
@@ -276,7 +276,7 @@ async fn what_a_producer_sent_before_it_went_away_is_kept() {
 async fn a_few_jobs_are_shared_by_those_who_wait() {
     let server = Server::start().await;
     let mut workers = [Worker::join(&server, "mail").await, Worker::join(&server, "mail").await];
-    eventually(|| async { server.engine.waiting() == 2 }).await;
+    eventually(|| async { server.engine.deliveries().waiting() == 2 }).await;
     for n in 0..20 {
         send(&server, vec![job(&n.to_string(), "mail")]).await;
     }

@@ -45,7 +45,7 @@ async fn a_late_success_ends_a_job_that_another_worker_has() {
     send(&slow.server, vec![job("one", "mail")]).await;
     first.job().await;
     let mut second = Worker::join(&slow.server, "mail").await;
-    eventually(|| async { slow.server.engine.waiting() == 2 }).await;
+    eventually(|| async { slow.server.engine.deliveries().waiting() == 2 }).await;
     slow.passes(Span::from_secs(30)).await;
     tokio::select! {
         job = first.job() => assert_eq!(job.id, "one"),

@@ -53,7 +53,7 @@ async fn a_worker_cannot_register_what_may_not_be_called() {
         let refused = place.post("/worker", body).await;
         assert_eq!((refused.status, &refused.body()["field"]), (400, &json!(field)));
     }
-    assert_eq!(place.engine.workers().await.expect("an answer"), []);
+    assert_eq!(place.engine.workers().list().await.expect("an answer"), []);
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn a_worker_that_starts_again_takes_the_place_of_its_former_self() {
     let (lost, next) = (place.push(job("mail")).await, place.push(job("mail")).await);
     peer.until_called(1).await;
     let worker = place.join(&format!("{}/", peer.url()), 1).await;
-    let workers = place.engine.workers().await.expect("an answer");
+    let workers = place.engine.workers().list().await.expect("an answer");
     let names: Vec<&str> = workers.iter().map(|entry| entry.name.as_str()).collect();
     assert_eq!(names, [worker.as_str()]);
     // What it has forgotten is ended by its timeout; everything else goes by its new id.
@@ -170,11 +170,11 @@ async fn of_two_registrations_of_one_worker_the_later_counts_whoever_heard_of_wh
     let peer = Peer::start(Reply::status(202)).await;
     // What one of the two has registered the other has not read yet.
     first.join(&peer.url(), 1).await;
-    let joined_at = engine.now();
-    eventually(|| async { engine.now() > joined_at }).await;
+    let joined_at = engine.status().now();
+    eventually(|| async { engine.status().now() > joined_at }).await;
     let worker = second.join(&peer.url(), 1).await;
     eventually(|| async {
-        let workers = engine.workers().await.expect("an answer");
+        let workers = engine.workers().list().await.expect("an answer");
         workers.iter().map(|entry| entry.name.as_str()).eq([worker.as_str()])
     })
     .await;

@@ -103,7 +103,7 @@ async fn every_job_comes_to_its_end_in_a_crowd_that_cannot_be_relied_upon() {
     assert_eq!(twice, 0, "what was reported once is not given to anybody again");
     // All of it is over: nothing runs, and every place is free.
     eventually(|| async {
-        let counts = place.engine.counts(None).await.expect("an answer");
+        let counts = place.engine.jobs().counts(None).await.expect("an answer");
         counts.iter().all(|count| count.state == crore_core::State::Done)
     })
     .await;

@@ -11,7 +11,7 @@ use crore::fetch::Fetch;
 use crore::finish::{Finish, Finished};
 use crore::push::Taken;
 use crore::store::jobs::{Claim, Pushed, Pushes, Renew, Renewed};
-use crore::store::registry::{Define, Definition, QueueSettings, Table, Value};
+use crore::store::registry::{Define, Definition, QueueSettings, Schedule, Table, Value};
 use crore::store::{Answer, Error};
 use crore::{Engine, Work};
 use crore_conformance::simulation::{Fate, Front, Ran};
@@ -186,7 +186,7 @@ impl Engaged {
                 Ok(finished)
             }
             Event::HandedOver(delivery) => {
-                self.engine.handed_over(id, delivery).await.map_err(plain)
+                self.engine.deliveries().handed_over(id, delivery).await.map_err(plain)
             }
             other => panic!("workers do not say {other:?}"),
         }
@@ -194,13 +194,16 @@ impl Engaged {
 
     async fn set(&self, name: Name, value: Value) -> Result<(), crore::Error> {
         match value {
-            Value::Limit(limit) => self.engine.set_limit(name, limit).await.map(drop),
-            Value::Queue(settings) => self.engine.set_queue(name, settings).await,
+            Value::Limit(limit) => self.engine.limits().set(name, limit).await.map(drop),
+            Value::Queue(settings) => self.engine.queues().set(name, settings).await,
             Value::Schedule(schedule) => {
-                let core_schedule = *schedule;
-                let (timing, missed) = (core_schedule.timing, core_schedule.missed);
-                self.engine.set_schedule(name.clone(), timing, missed, core_schedule.job).await?;
-                self.engine.set_schedule_paused(&name, core_schedule.paused).await
+                let Schedule { timing, missed, job, paused, .. } = *schedule;
+                let schedules = self.engine.schedules();
+                schedules.set(name.clone(), timing, missed, job).await?;
+                match paused {
+                    true => schedules.pause(&name).await,
+                    false => schedules.resume(&name).await,
+                }
             }
             other => panic!("nobody sets {other:?}"),
         }
@@ -208,9 +211,9 @@ impl Engaged {
 
     async fn remove(&self, name: Name, table: Table) -> Result<(), crore::Error> {
         match table {
-            Table::Limits => self.engine.remove_limit(name).await,
-            Table::Queues => self.engine.set_queue(name, QueueSettings::default()).await,
-            Table::Schedules => self.engine.remove_schedule(name).await,
+            Table::Limits => self.engine.limits().remove(name).await,
+            Table::Queues => self.engine.queues().set(name, QueueSettings::default()).await,
+            Table::Schedules => self.engine.schedules().remove(name).await,
             other => panic!("nobody removes from {other:?}"),
         }
     }
@@ -252,7 +255,7 @@ impl Front for Engaged {
     fn want(&self, id: JobId, want: Want) -> Answer<'_, Fate> {
         let act = act(want);
         self.judged(async move {
-            Ok(match self.engine.act(id.into(), &act).await.map_err(plain)? {
+            Ok(match self.engine.jobs().act(id.into(), &act).await.map_err(plain)? {
                 Acted::Yes(state) => {
                     let asked = act == Act::Cancel && state == Some(State::Running);
                     Fate::Yes { asked, pushed: Vec::new() }
@@ -282,9 +285,9 @@ impl Front for Engaged {
         let filter = Filter { queue, ..Filter::default() };
         let act = act(want.clone());
         self.judged(async move {
-            let dry = self.engine.act_on_all(&filter, &act, Run::Dry, |_| true);
+            let dry = self.engine.jobs().act_on_all(&filter, &act, Run::Dry, |_| true);
             self.desk.does(Doing::DryRun, dry).await.map_err(plain)?;
-            let real = self.engine.act_on_all(&filter, &act, Run::Real, |_| true);
+            let real = self.engine.jobs().act_on_all(&filter, &act, Run::Real, |_| true);
             self.desk.does(Doing::Sweep(want), real).await.map(drop).map_err(plain)
         })
     }
@@ -292,18 +295,18 @@ impl Front for Engaged {
     fn result(&self, id: JobId, at_most: Span) -> Answer<'_, Option<Payload>> {
         self.judged(async move {
             // `Engine::wait` in its two steps: the end has to be durable before the result is read.
-            let ended = match self.engine.ended(id, at_most).await {
+            let ended = match self.engine.results().ended(id, at_most).await {
                 Err(crore::Error::NotFound { .. }) => return Ok(None),
                 ended => ended.map_err(plain)?,
             };
             let Some(ended) = ended else { return Ok(None) };
             self.ear.told_of_end(ended.id);
-            self.engine.take_result(id).await.map_err(plain)
+            self.engine.results().take(id).await.map_err(plain)
         })
     }
 
     fn seal(&self, group: GroupId) -> Answer<'_, bool> {
-        self.judged(async move { self.engine.seal(group).await.map_err(plain) })
+        self.judged(async move { self.engine.groups().seal(group).await.map_err(plain) })
     }
 
     fn define(&self, define: Define) -> Answer<'_, ()> {
@@ -322,7 +325,7 @@ impl Front for Engaged {
     }
 
     fn upkeep_at(&self) -> Time {
-        let upkeep_at = self.engine.upkeep_at();
+        let upkeep_at = self.engine.upkeep().due_at();
         self.deadlines.check(upkeep_at);
         if self.deadlines.is_quiet() {
             self.sleepers.check();
@@ -331,7 +334,7 @@ impl Front for Engaged {
     }
 
     fn upkeep_once(&self) -> Answer<'_, ()> {
-        let upkeep = async move { self.engine.upkeep_once().await.map_err(plain) };
+        let upkeep = async move { self.engine.upkeep().run_once().await.map_err(plain) };
         self.judged(self.deadlines.upkeep(upkeep))
     }
 }

@@ -116,7 +116,8 @@ impl Subject for OnEngine {
             lie,
         };
         let options = self.options(config);
-        let engine = Engine::over(Arc::new(scribe), Arc::clone(&clock), options);
+        let engine =
+            crore::block_on(Engine::without_thread(Arc::new(scribe), Arc::clone(&clock), options));
         let engine = engine.map_err(front::plain)?;
         ear.listen(engine.listen());
         running.front = Some(Arc::new(Engaged {

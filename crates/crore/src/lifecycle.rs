@@ -1,4 +1,4 @@
-//! Leaving in peace: nothing new is taken, and what was handed out may still come to its end.
+//! Graceful shutdown: nothing new is taken, and running jobs may come to their end.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -7,46 +7,57 @@ use std::task::Poll;
 
 use crore_core::{Span, State};
 
-use crate::engine::{Engine, Inner};
+use crate::engine::Inner;
 use crate::error::Error;
 use crate::events::{Happened, Heard, Listener};
 
-impl Engine {
-    /// Takes nothing new from now on: pushes are refused as [`Error::Stopping`], whoever waits for jobs is
-    /// told that there are none, and workers of this program finish what they have. Reports, renewals and
-    /// looks go on, until the engine is [stopped](Engine::stop). There is no way back.
-    pub fn quiet(&self) {
+/// Graceful shutdown; see [`Engine::lifecycle`](crate::Engine::lifecycle).
+///
+/// ```
+/// use crore::core::machine::Outcome;
+/// use crore::core::{Name, Span};
+/// use crore::fetch::Fetch;
+/// use crore::finish::Finish;
+/// use crore::{Engine, Error, block_on};
+///
+/// # fn main() -> Result<(), Error> {
+/// let engine = Engine::memory();
+/// engine.push("mail", "hello").wait()?;
+/// let ask = Fetch::new(Name::new("queue", "mail")?, Name::new("worker", "w1")?);
+/// let job = block_on(engine.fetch(ask))?.remove(0);
+///
+/// engine.lifecycle().quiesce();
+/// assert!(matches!(engine.push("mail", "again").wait(), Err(Error::Stopping)));
+/// assert_eq!(block_on(engine.lifecycle().idle(Span::ZERO))?, 1);
+/// // What was handed out can still be reported.
+/// block_on(engine.finish(Finish::of(&job, Outcome::Done { result: None })))?;
+/// assert_eq!(block_on(engine.lifecycle().idle(Span::from_secs(5)))?, 0);
+/// engine.stop()
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Lifecycle<'a> {
+    pub(crate) inner: &'a Inner,
+}
+
+impl Lifecycle<'_> {
+    /// Takes nothing new: pushes are refused with [`Error::Stopping`], fetches that wait are answered without
+    /// jobs, and workers of this program finish the jobs that they have. Reports, renewals and lookups go on
+    /// until the engine is [stopped](crate::Engine::stop). This cannot be undone.
+    pub fn quiesce(self) {
         self.inner.is_quiet.store(true, Ordering::Release);
         self.inner.dispatch.wake_all();
     }
 
     /// Waits until no job runs, at most so long, and gives how many still do. On a store that several
-    /// engines share, those of the others count too.
-    ///
-    /// ```
-    /// use crore::core::machine::Outcome;
-    /// use crore::core::{Name, Span};
-    /// use crore::fetch::Fetch;
-    /// use crore::finish::Finish;
-    /// use crore::{Engine, Error, block_on};
-    ///
-    /// # fn main() -> Result<(), Error> {
-    /// let engine = Engine::memory();
-    /// engine.push("mail", "hello").wait()?;
-    /// let ask = Fetch::new(Name::new("queue", "mail")?, Name::new("worker", "w1")?);
-    /// let job = block_on(engine.fetch(ask))?.remove(0);
-    ///
-    /// engine.quiet();
-    /// assert!(matches!(engine.push("mail", "again").wait(), Err(Error::Stopping)));
-    /// assert_eq!(block_on(engine.idle(Span::ZERO))?, 1);
-    /// // What was handed out can still be reported.
-    /// block_on(engine.finish(Finish::of(&job, Outcome::Done { result: None })))?;
-    /// assert_eq!(block_on(engine.idle(Span::from_secs(5)))?, 0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn idle(&self, at_most: Span) -> Result<u64, Error> {
+    /// engines share, the jobs of all of them count.
+    pub async fn idle(self, at_most: Span) -> Result<u64, Error> {
         self.inner.idle(at_most).await
+    }
+
+    /// Whether the engine is being stopped.
+    pub fn is_stopping(self) -> bool {
+        self.inner.is_stopping()
     }
 }
 

@@ -1,0 +1,121 @@
+//! Deliveries to workers elsewhere: progress and log lines of runs, and how many fetches wait.
+//!
+//! The other calls of [`Deliveries`] are beside the everyday call that each of them extends: `fetch.rs`,
+//! `finish.rs` and `leases.rs`.
+
+use std::sync::Arc;
+
+use crore_core::{Code, Delivery, Invalid, JobId};
+use crore_store::views::Note;
+
+use crate::engine::Inner;
+use crate::error::Error;
+
+/// Deliveries to workers elsewhere; see [`Engine::deliveries`](crate::Engine::deliveries).
+///
+/// ```
+/// use crore::core::Name;
+/// use crore::core::machine::Outcome;
+/// use crore::fetch::Fetch;
+/// use crore::finish::{Finish, Finished};
+/// use crore::{Engine, block_on};
+///
+/// # fn main() -> Result<(), crore::Error> {
+/// let engine = Engine::memory();
+/// for to in ["ada", "bob"] {
+///     engine.push("mail", to).wait()?;
+/// }
+/// let ask = Fetch::new(Name::new("queue", "mail")?, Name::new("worker", "w1")?);
+/// let jobs = block_on(engine.fetch(Fetch { n: 10, ..ask }))?;
+///
+/// let (id, delivery) = (jobs[0].id, jobs[0].live.delivery);
+/// assert!(block_on(engine.deliveries().progress(id, delivery, 50, "half of it"))?);
+///
+/// // Both reports are one write.
+/// let done = jobs.iter().map(|job| Finish::of(job, Outcome::Done { result: None })).collect();
+/// let finished = block_on(engine.deliveries().finish_all(done))?;
+/// assert!(finished.iter().all(|one| matches!(one, Finished::Yes { .. })));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Deliveries<'a> {
+    pub(crate) inner: &'a Inner,
+}
+
+impl Deliveries<'_> {
+    /// Records the progress of a delivery; `false`: it is not the one that is running.
+    pub async fn progress(
+        self,
+        id: JobId,
+        delivery: Delivery,
+        percent: u8,
+        text: &str,
+    ) -> Result<bool, Error> {
+        self.inner.progress((id, delivery), percent, text).await
+    }
+
+    /// Adds a line to the log of a delivery; `false`: it is not the one that is running.
+    pub async fn line(self, id: JobId, delivery: Delivery, text: &str) -> Result<bool, Error> {
+        self.inner.line((id, delivery), text).await
+    }
+
+    /// Records notes of deliveries, and gives how many were kept: notes of deliveries that are not running
+    /// are dropped.
+    pub async fn note(self, mut notes: Vec<Note>) -> Result<usize, Error> {
+        let most = self.inner.caps.fetch;
+        if notes.len() > most {
+            let message = format!("{} at once, at most {most} are allowed", notes.len());
+            return Err(Invalid::new(Code::CountRange, "notes", message).into());
+        }
+        for (place, note) in notes.iter_mut().enumerate() {
+            match note {
+                Note::Progress { percent, .. } if *percent > 100 => {
+                    let message = format!("`{percent}` is more than 100");
+                    let field = format!("notes[{place}].percent");
+                    return Err(Invalid::new(Code::CountRange, field, message).into());
+                }
+                Note::Progress { text, .. } | Note::Line { text, .. } => {
+                    *text = self.inner.short(text);
+                }
+                Note::Stat { .. } => {}
+            }
+        }
+        Ok(self.inner.store.note(notes).await?)
+    }
+
+    /// How many fetches wait for a job.
+    pub fn waiting(self) -> usize {
+        self.inner.dispatch.waiting()
+    }
+}
+
+impl Inner {
+    pub(crate) async fn progress(
+        &self,
+        (id, delivery): (JobId, Delivery),
+        percent: u8,
+        text: &str,
+    ) -> Result<bool, Error> {
+        if percent > 100 {
+            let message = format!("`{percent}` is more than 100");
+            return Err(Invalid::new(Code::CountRange, "percent", message).into());
+        }
+        let text = self.short(text);
+        let note = Note::Progress { id, delivery, percent, text };
+        Ok(self.store.note(vec![note]).await? == 1)
+    }
+
+    pub(crate) async fn line(
+        &self,
+        (id, delivery): (JobId, Delivery),
+        text: &str,
+    ) -> Result<bool, Error> {
+        let note = Note::Line { id, delivery, text: self.short(text) };
+        Ok(self.store.note(vec![note]).await? == 1)
+    }
+
+    fn short(&self, text: &str) -> Arc<str> {
+        crate::finish::cut(text, self.caps.text_bytes)
+    }
+}
