@@ -13,9 +13,8 @@ use crore_runner::command::{self, Command};
 use crore_runner::docker::{self, Docker};
 use crore_runner::plugin::{self, Plugins};
 use crore_runner::{Grpc, Host, Http, Pattern, Reach, Runners, Secret, Slack, Urls};
-use crore_wire::words;
 
-use crate::config::{Config, Count, Size, Variables};
+use crate::config::{Config, Count, Variables};
 use crate::environment;
 use crate::exit::{Failure, Why};
 
@@ -69,7 +68,7 @@ pub(crate) fn elsewhere(outbound: outbound::Options) -> Arc<Runners> {
 
 fn commands(config: &Config) -> command::Options {
     let chosen = &config.runners;
-    let (size, count) = (|size: Size| words::Size(size.0), |count: Count| u64::from(count.0));
+    let count = |count: Count| u64::from(count.0);
     command::Options {
         programs: chosen.programs.clone().unwrap_or_default(),
         shell: chosen.shell,
@@ -78,10 +77,10 @@ fn commands(config: &Config) -> command::Options {
         max_grace: chosen.max_grace,
         limits: command::Limits {
             cpu_seconds: chosen.command_cpu_seconds.map(count),
-            memory: chosen.command_memory.map(size),
+            memory: chosen.command_memory,
             open_files: chosen.command_open_files.map(count),
             processes: chosen.command_processes.map(count),
-            file_size: chosen.command_file_size.map(size),
+            file_size: chosen.command_file_size,
         },
     }
 }
@@ -111,7 +110,7 @@ fn containers(config: &Config, data: Option<&Path>) -> docker::Options {
         images: chosen.images.clone().unwrap_or_default(),
         networks: chosen.container_network,
         limits: docker::Limits {
-            memory: chosen.container_memory.map(|memory| words::Size(memory.0)),
+            memory: chosen.container_memory,
             cpus: chosen.container_cpus.map(|cpus| cpus.0),
             pids: chosen.container_pids.map(|pids| pids.0),
         },

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use crore_core::Size;
+
 use super::Config;
 use super::raw::Raw;
-use super::section::Section;
 use super::sections::store::Store;
-use super::setting::Size;
 use crate::bind::twin;
 
 /// Notes every value that cannot be, or does not go with another.
@@ -32,8 +32,7 @@ pub(super) fn check(config: &Config, raw: &mut Raw) {
 
 fn store(config: &Config, raw: &mut Raw) {
     let store = &config.store;
-    let usual = Store::INFO.keys.iter().find(|key| key.field == "data").and_then(|key| key.default);
-    if store.memory && store.data.to_str() != usual {
+    if store.memory && store.data != Store::default().data {
         let message = "jobs are kept in memory, so no directory can be chosen".to_owned();
         raw.clash("store.data", message);
     }

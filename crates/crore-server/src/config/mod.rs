@@ -1,6 +1,7 @@
 //! The configuration: defaults, then a file, then the environment, then flags; understood whole, or not
 //! at all, with everything that is wrong told at once.
 
+mod address;
 mod check;
 mod fault;
 mod file;
@@ -8,24 +9,21 @@ pub(crate) mod page;
 mod raw;
 pub(crate) mod schema;
 pub(crate) mod secret;
-mod section;
 mod sections;
-mod setting;
 pub(crate) mod show;
-mod words;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use crore_core::settings::Given;
 pub(crate) use raw::{Raw, Source};
 pub(crate) use sections::doors::DoorName;
 pub(crate) use sections::log::{Format, Rotate};
 pub(crate) use sections::runners::{Count, Variables};
 pub(crate) use sections::store::Durability;
 pub(crate) use sections::telemetry::{Protocol, Telemetry};
-pub(crate) use setting::{Given, Size};
 
+use crore_core::settings::{Info, Key, Section};
 use fault::Faults;
-use section::{Info, Key, Section};
 use sections::{
     access, audit, caps, doors, grpc, http, jobber, jobworkerp, lightjq, listen, log, outbound,
     retention, runners, store, tls,

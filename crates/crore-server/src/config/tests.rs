@@ -54,10 +54,10 @@ fn the_later_layer_wins() {
     raw.put("log.keep", Given::One("5".to_owned()), Source::Flag("--set"));
     let config = understand(&mut raw).expect("it is good");
     assert_eq!((config.log.format, config.log.keep), (Format::Text, 5));
-    assert_eq!(raw.given("log.level").1.to_string(), "crore.toml:2");
-    assert_eq!(raw.given("log.format").1.to_string(), "CRORE_LOG__FORMAT");
-    assert_eq!(raw.given("log.keep").1.to_string(), "--set");
-    assert_eq!(raw.given("log.rotate").1, Source::Default);
+    assert_eq!(raw.chosen("log.level").1.to_string(), "crore.toml:2");
+    assert_eq!(raw.chosen("log.format").1.to_string(), "CRORE_LOG__FORMAT");
+    assert_eq!(raw.chosen("log.keep").1.to_string(), "--set");
+    assert_eq!(raw.chosen("log.rotate").1, Source::Default);
 }
 
 #[test]

@@ -1,3 +1,5 @@
+use crore_core::Size;
+
 use super::*;
 use crate::config::{self, Given, Raw, Source};
 
@@ -45,18 +47,17 @@ fn what_is_said_is_what_the_runners_are_told() {
     ]);
     let config = config.expect("all is good");
     let docker = containers(&config, None);
-    let limits =
-        docker::Limits { memory: Some(words::Size(64 << 20)), cpus: Some(1.5), pids: Some(7) };
+    let limits = docker::Limits { memory: Some(Size(64 << 20)), cpus: Some(1.5), pids: Some(7) };
     assert_eq!((docker.limits, docker.max_output), (limits, 2 << 20));
     assert_eq!(docker.max_grace, Span::from_secs(3));
     assert_eq!(docker.hosts, Some("/var/lib/crore/hosts".into()));
     let command = commands(&config);
     let limits = command::Limits {
         cpu_seconds: Some(60),
-        memory: Some(words::Size(1 << 30)),
+        memory: Some(Size(1 << 30)),
         open_files: Some(100),
         processes: Some(200),
-        file_size: Some(words::Size(0)),
+        file_size: Some(Size(0)),
     };
     assert_eq!((command.limits, command.max_output), (limits, 2 << 20));
     let plugin = plugins(&config, Path::new("/")).expect("we are somewhere");

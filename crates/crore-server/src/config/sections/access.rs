@@ -1,12 +1,10 @@
 use crore_api::Scope;
 use crore_api::access;
-
-use crate::config::section::section;
-use crate::config::setting::{Given, Setting, Shape};
+use crore_core::settings::{Given, Setting, Shape, section};
 
 section! {
     /// What callers may do who are not known by a token.
-    Access = "access" {
+    pub(crate) struct Access = "access" {
         /// What who shows a client certificate may do (see `tls.client-ca`): any of `push`, `work`, `read`,
         /// `operate`, `define` and `admin`.
         certificate_scopes: Scopes = "push,work,read,operate,define,admin",
@@ -21,10 +19,9 @@ impl Setting for Scopes {
     const SHAPE: Shape = Shape::Texts;
 
     fn read(given: &Given) -> Result<Self, String> {
-        let texts: Vec<&str> = match given {
+        let texts = match given {
             Given::One(text) if text.trim().is_empty() => Vec::new(),
-            Given::One(text) => text.split(',').map(str::trim).collect(),
-            Given::Many(texts) => texts.iter().map(String::as_str).collect(),
+            given => given.texts(),
         };
         texts.into_iter().map(str::parse).collect::<Result<_, _>>().map(Self)
     }

@@ -1,14 +1,12 @@
+use crore_core::Size;
+use crore_core::settings::section;
 use std::path::PathBuf;
 
 use crore_api::audit;
-use crore_wire::words;
-
-use crate::config::section::section;
-use crate::config::setting::Size;
 
 section! {
     /// What operators change, and who was refused: a line of JSON for each.
-    Audit = "audit" {
+    pub(crate) struct Audit = "audit" {
         /// The file; none is written, unless one is named.
         file: Option<PathBuf> = none,
         /// When the file would be larger than this, a new one is begun.
@@ -22,7 +20,7 @@ impl Audit {
     pub(crate) fn options(&self) -> audit::Options {
         audit::Options {
             file: self.file.clone(),
-            max_size: words::Size(self.max_size.0),
+            max_size: self.max_size,
             keep: u32::try_from(self.keep).unwrap_or(u32::MAX),
         }
     }

@@ -1,11 +1,9 @@
-use crore_core::Span;
-
-use crate::config::section::section;
-use crate::config::setting::Size;
+use crore_core::settings::section;
+use crore_core::{Size, Span};
 
 section! {
     /// What callers may not pass. What is larger is refused, and says so.
-    Caps = "caps" {
+    pub(crate) struct Caps = "caps" {
         /// A payload; at most 16MiB.
         payload: Size = "1MiB",
         /// A result, or the detail of an error.

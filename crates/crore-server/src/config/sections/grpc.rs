@@ -1,11 +1,9 @@
+use crore_core::settings::{Given, Setting, Shape, section};
 use crore_doors::{Origin, grpc};
-
-use crate::config::section::section;
-use crate::config::setting::{Given, Setting, Shape};
 
 section! {
     /// gRPC, on the same port.
-    Grpc = "grpc" {
+    pub(crate) struct Grpc = "grpc" {
         /// Let tools ask which calls there are. It tells nothing that the documentation does not, and where
         /// there are tokens it needs one.
         reflection: bool = "true",
@@ -23,11 +21,7 @@ impl Setting for Origins {
     const SHAPE: Shape = Shape::Texts;
 
     fn read(given: &Given) -> Result<Self, String> {
-        let texts: Vec<&str> = match given {
-            Given::One(text) => text.split(',').map(str::trim).collect(),
-            Given::Many(texts) => texts.iter().map(String::as_str).collect(),
-        };
-        texts.into_iter().map(str::parse).collect::<Result<_, _>>().map(Self)
+        given.texts().into_iter().map(str::parse).collect::<Result<_, _>>().map(Self)
     }
 }
 

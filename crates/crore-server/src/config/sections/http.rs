@@ -1,12 +1,10 @@
-use crore_core::Span;
-use crore_wire::words::{self, Period};
-
-use crate::config::section::section;
-use crate::config::setting::Size;
+use crore_core::settings::section;
+use crore_core::{Size, Span};
+use crore_wire::words::Period;
 
 section! {
     /// What a call over HTTP may cost.
-    Http = "http" {
+    pub(crate) struct Http = "http" {
         /// The largest body of a request. A batch of 8 MiB in Base64 fits into 12 MiB.
         max_body: Size = "12MiB",
         /// How long the body of a request may take to arrive.
@@ -22,7 +20,7 @@ impl Http {
     /// The options of the API.
     pub(crate) fn options(&self) -> crore_api::Options {
         crore_api::Options {
-            max_body: words::Size(self.max_body.0),
+            max_body: self.max_body,
             body_time: Period(self.body_time),
             max_wait: Period(self.max_wait),
             max_listeners: usize::try_from(self.max_listeners).unwrap_or(usize::MAX),

@@ -1,16 +1,13 @@
+use crore_core::settings::{Given, Setting, Shape, section};
 use std::collections::BTreeMap;
 
 use crore_core::Span;
 use crore_doors::jobber;
 use crore_wire::words::Period;
 
-use crate::config::section::section;
-use crate::config::setting::{Given, Setting, Shape};
-use crate::config::words;
-
 section! {
     /// Jobber.
-    Jobber = "jobber" {
+    pub(crate) struct Jobber = "jobber" {
         /// How long a worker may be silent about a job before another one gets it.
         visibility_timeout: Span = "15s",
         /// The same for single types: `["report=10m", "mail=30s"]`.
@@ -26,17 +23,13 @@ impl Setting for Types {
     const SHAPE: Shape = Shape::Texts;
 
     fn read(given: &Given) -> Result<Self, String> {
-        let texts: Vec<&str> = match given {
-            Given::One(text) => text.split(',').map(str::trim).collect(),
-            Given::Many(texts) => texts.iter().map(String::as_str).collect(),
-        };
         let one = |text: &str| match text.rsplit_once('=') {
             Some((kind, span)) if !kind.is_empty() => {
-                Ok((kind.to_owned(), Period(words::span(span)?)))
+                Ok((kind.to_owned(), Period(Span::read(&Given::One(span.to_owned()))?)))
             }
             _ => Err(format!("`{text}` is no type and its span: say `mail=30s`")),
         };
-        texts.into_iter().map(one).collect::<Result<_, _>>().map(Self)
+        given.texts().into_iter().map(one).collect::<Result<_, _>>().map(Self)
     }
 }
 

@@ -1,14 +1,12 @@
 use crore_core::Span;
+use crore_core::settings::{Given, Setting, Shape, section};
 use crore_doors::jobworkerp;
 use crore_wire::words::Period;
 use serde_json::{Map, Value};
 
-use crate::config::section::section;
-use crate::config::setting::{Given, Setting, Shape};
-
 section! {
     /// jobworkerp. Its own environment is read with `crore serve --jobworkerp-env`.
-    Jobworkerp = "jobworkerp" {
+    pub(crate) struct Jobworkerp = "jobworkerp" {
         /// How long results are kept.
         keep_results: Span = "24h",
         /// What the built-in worker −1 shows to Slack: where its token is to be found.
@@ -31,7 +29,7 @@ section! {
 pub(crate) struct Reference(String);
 
 impl Setting for Reference {
-    const SHAPE: Shape = Shape::Secret;
+    const SHAPE: Shape = Shape::Reference;
 
     fn read(given: &Given) -> Result<Self, String> {
         match given.one()? {

@@ -1,14 +1,11 @@
 use crore_core::Span;
+use crore_core::settings::{Given, Setting, Shape, section};
 use crore_doors::lightjq::{self, push};
 use crore_wire::words::Period;
 
-use crate::config::secret::Secret;
-use crate::config::section::section;
-use crate::config::setting::{Given, Setting, Shape};
-
 section! {
     /// LightJQ, and the push workers that crore calls.
-    Lightjq = "lightjq" {
+    pub(crate) struct Lightjq = "lightjq" {
         /// How long a result waits for somebody to read it. It should be less than `retention.done`.
         keep_results: Span = "12h",
         /// The port of a push worker that registers without one.
@@ -36,8 +33,7 @@ impl Setting for Webhook {
     const SHAPE: Shape = Shape::Secret;
 
     fn read(given: &Given) -> Result<Self, String> {
-        let secret = Secret::read(given)?.reveal().to_owned();
-        secret.try_into().map(Self).map_err(str::to_owned)
+        given.one()?.to_owned().try_into().map(Self).map_err(str::to_owned)
     }
 }
 

@@ -1,9 +1,8 @@
-use crore_core::Span;
+use crate::config::address::Addresses;
+use crore_core::settings::{Given, Setting, Shape, section};
+use crore_core::{Size, Span};
 use crore_doors::{Host, listen};
-use crore_wire::words::{self, Period};
-
-use crate::config::section::section;
-use crate::config::setting::{Addresses, Given, Setting, Shape, Size};
+use crore_wire::words::Period;
 
 /// Names of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,17 +12,13 @@ impl Setting for Hosts {
     const SHAPE: Shape = Shape::Texts;
 
     fn read(given: &Given) -> Result<Self, String> {
-        let texts: Vec<&str> = match given {
-            Given::One(text) => text.split(',').map(str::trim).collect(),
-            Given::Many(texts) => texts.iter().map(String::as_str).collect(),
-        };
-        texts.into_iter().map(str::parse).collect::<Result<_, _>>().map(Self)
+        given.texts().into_iter().map(str::parse).collect::<Result<_, _>>().map(Self)
     }
 }
 
 section! {
     /// Where crore listens, and how it leaves.
-    Listen = "listen" {
+    pub(crate) struct Listen = "listen" {
         /// The address and port for everything: the API in JSON and MessagePack, over HTTP/1.1 and HTTP/2, and gRPC.
         /// Port 0 takes a free one; several addresses make a list.
         address: Addresses = "127.0.0.1:9000",
@@ -71,7 +66,7 @@ impl Listen {
             max_connections_per_address: count(self.max_connections_per_address),
             first_bytes_time: Period(self.first_bytes_time),
             head_time: Period(self.head_time),
-            max_head: words::Size(self.max_head.0),
+            max_head: self.max_head,
             write_time: Period(self.write_time),
             ping_every: Period(self.ping_every),
             ping_time: Period(self.ping_time),

@@ -1,18 +1,16 @@
+use crore_core::settings::{Given, Setting, Shape, section};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crore_core::Span;
+use crore_core::{Size, Span};
 use crore_outbound as outbound;
-use crore_wire::words::{self, Period};
-
-use crate::config::section::section;
-use crate::config::setting::{Given, Setting, Shape, Size};
+use crore_wire::words::Period;
 
 section! {
     /// Whom crore may call: push workers, and whatever else is named by a URL. Public addresses always;
     /// loopback, if crore listens on loopback alone; its own ports, link-local addresses and a cloud's
     /// metadata never.
-    Outbound = "outbound" {
+    pub(crate) struct Outbound = "outbound" {
         /// What may be called although it is not public: ranges, addresses and hosts, as
         /// `["10.1.0.0/16", "build.lan"]`.
         allow: Option<Allowed> = none,
@@ -33,11 +31,7 @@ impl Setting for Allowed {
     const SHAPE: Shape = Shape::Texts;
 
     fn read(given: &Given) -> Result<Self, String> {
-        let texts: Vec<&str> = match given {
-            Given::One(text) => text.split(',').map(str::trim).collect(),
-            Given::Many(texts) => texts.iter().map(String::as_str).collect(),
-        };
-        texts.into_iter().map(str::parse).collect::<Result<_, _>>().map(Self)
+        given.texts().into_iter().map(str::parse).collect::<Result<_, _>>().map(Self)
     }
 }
 
@@ -47,7 +41,7 @@ impl Outbound {
         outbound::Options {
             allow: self.allow.clone().map(|Allowed(allow)| allow).unwrap_or_default(),
             connect_time: Period(self.connect_time),
-            max_answer: words::Size(self.max_answer.0),
+            max_answer: self.max_answer,
             listens,
             ..outbound::Options::default()
         }

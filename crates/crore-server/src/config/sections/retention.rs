@@ -1,11 +1,11 @@
 use crore_core::Span;
 use crore_store::registry::QueueSettings;
 
-use crate::config::section::section;
+use crore_core::settings::section;
 
 section! {
     /// How long jobs are kept when they have ended, in every queue without settings of its own.
-    Retention = "retention" {
+    pub(crate) struct Retention = "retention" {
         /// How long done and cancelled jobs are kept.
         done_for: Span = "24h",
         /// How many done and cancelled jobs of a queue are kept, each.

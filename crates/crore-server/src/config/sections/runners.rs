@@ -1,21 +1,20 @@
 mod values;
 
+use crore_core::settings::section;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 use crore_core::handler::DEFAULT_QUEUE;
-use crore_core::{Name, Span};
+use crore_core::{Name, Size, Span};
 use crore_runner::{Patterns, Urls};
 
-use crate::config::section::section;
-use crate::config::setting::Size;
 use values::{Allowed, Channels, Cpus};
 pub(crate) use values::{Count, Variables};
 
 section! {
     /// Runners: what crore runs jobs with by itself, as their handlers say.
-    Runners = "runners" {
+    pub(crate) struct Runners = "runners" {
         /// Whether this server runs jobs. If not, hosts elsewhere do: `crore worker`.
         run: bool = "true",
         /// The runners that reach this machine, and may be used all the same: `["command"]`, `docker`, `plugin`.

@@ -1,14 +1,12 @@
+use crore_core::settings::{one_of, section};
 use std::path::PathBuf;
 
-use crore_core::Span;
+use crore_core::{Size, Span};
 use crore_store::embedded;
-
-use crate::config::section::section;
-use crate::config::setting::{Size, one_of};
 
 one_of! {
     /// When a change is answered.
-    Durability {
+    pub(crate) enum Durability {
         /// When it is on the disk.
         Always = "always",
         /// When it is with the operating system, which is told now and then to put it on the disk.
@@ -20,7 +18,7 @@ one_of! {
 
 one_of! {
     /// What answers survive.
-    Class {
+    pub(crate) enum Class {
         /// Nothing.
         D0 = "D0",
         /// The end of the process.
@@ -34,7 +32,7 @@ one_of! {
 
 section! {
     /// Where jobs are kept.
-    Store = "store" {
+    pub(crate) struct Store = "store" {
         /// The directory; it is made if it is not there. One server at a time.
         data: PathBuf = "crore-data",
         /// Keep everything in memory instead: fast, and gone when crore stops.

@@ -1,10 +1,9 @@
 use crate::commands::client::parts;
-use crate::config::section::section;
-use crate::config::setting::{Given, Setting, Shape, one_of};
+use crore_core::settings::{Given, Setting, Shape, one_of, section};
 
 one_of! {
     /// What a collector understands.
-    Protocol {
+    pub(crate) enum Protocol {
         /// OpenTelemetry's, as protobuf over HTTP.
         Otlp = "otlp",
         /// Zipkin's, version 2.
@@ -60,7 +59,7 @@ impl Setting for Title {
 section! {
     /// Traces of jobs, for a collector. Without an endpoint none are made; the context that a job is pushed with is
     /// carried to its worker either way.
-    Telemetry = "telemetry" {
+    pub(crate) struct Telemetry = "telemetry" {
         /// Where a collector takes traces, as in `http://127.0.0.1:4318` (OTLP) or `http://127.0.0.1:9411` (Zipkin).
         /// Without a path it is the protocol's usual one: `/v1/traces`, or `/api/v2/spans`.
         endpoint: Option<Endpoint> = none,

@@ -4,11 +4,11 @@ use crore_core::Span;
 use crore_doors::tls;
 use crore_wire::words::Period;
 
-use crate::config::section::section;
+use crore_core::settings::section;
 
 section! {
     /// TLS on every listener, if there is a certificate.
-    Tls = "tls" {
+    pub(crate) struct Tls = "tls" {
         /// A PEM file with the server's certificate, and those between it and its authority. When the files
         /// change, new connections are served with the new ones.
         certificate: Option<PathBuf> = none,
