@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use crore_client::Way;
+use crore_core::settings::Reference;
 use crore_core::{Name, Span};
 use crore_doors::Doors;
 use crore_outbound::{self as outbound, Outbound};
@@ -29,7 +30,8 @@ pub(crate) fn all(
 ) -> anyhow::Result<Arc<Runners>> {
     let chosen = &config.runners;
     let reach = Reach::new(Outbound::new(outbound), chosen.urls.clone().unwrap_or_default());
-    let named = config.jobworkerp.secret().map(str::parse::<Pattern>).transpose()?;
+    let named = config.jobworkerp.slack_token.as_ref().map(Reference::as_str);
+    let named = named.map(str::parse::<Pattern>).transpose()?;
     Secret::allow_only(chosen.secrets.clone().and(named));
     let mut runners = Runners::new()
         .with(Command::new(commands(config)))

@@ -58,7 +58,8 @@ fn url(config: &Config, bound: &Bound) -> String {
         };
         address.set_ip(local);
     }
-    format!("{}://{address}", config.tls.scheme())
+    let scheme = if config.tls.certificate.is_some() { "https" } else { "http" };
+    format!("{scheme}://{address}")
 }
 
 fn kept(config: &Config) -> String {

@@ -15,7 +15,7 @@ mod setting;
 pub use crate::{one_of, section};
 #[doc(hidden)]
 pub use declare::{count, joined};
-pub use setting::{Given, Setting, Shape, Unlimited};
+pub use setting::{Given, Reference, Setting, Shape, Unlimited};
 
 /// Options that are a section of the configuration, or a part of one. Declared by [`section!`].
 pub trait Section: Sized {

@@ -205,6 +205,38 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
+/// Where a secret is kept: `env:NAME` or `file:/path`. It is resolved when the secret is needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference(String);
+
+impl Reference {
+    /// As it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Reference {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            text if text.starts_with("env:") || text.starts_with("file:") => {
+                Ok(Self(text.to_owned()))
+            }
+            _ => Err("say where it is: `env:NAME` or `file:/path`".to_owned()),
+        }
+    }
+}
+
+impl Setting for Reference {
+    const SHAPE: Shape = Shape::Reference;
+
+    fn read(given: &Given) -> Result<Self, String> {
+        given.one()?.parse()
+    }
+}
+
 /// A list; without a default it is empty unless it is given.
 impl<T: FromStr<Err: Display>> Setting for Vec<T> {
     const SHAPE: Shape = Shape::Texts;

@@ -17,11 +17,9 @@ pub(super) fn check(config: &Config, raw: &mut Raw) {
     tls(config, raw);
     caps(config, raw);
     runners(config, raw);
-    if !(1..=u64::from(u16::MAX)).contains(&config.lightjq.worker_port) {
-        raw.clash("lightjq.worker-port", "a port is 1 to 65535".to_owned());
-    }
     let caps = crore_core::Caps::default();
-    if !config.jobber.spans().all(|span| (caps.min_lease..=caps.max_lease).contains(&span)) {
+    let mut timeouts = config.jobber.visibility_timeouts();
+    if !timeouts.all(|span| (caps.min_lease..=caps.max_lease).contains(&span)) {
         let message = "a visibility timeout is 1 second to 24 hours".to_owned();
         raw.clash("jobber.visibility-timeout", message);
     }

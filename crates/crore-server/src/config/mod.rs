@@ -22,16 +22,17 @@ pub(crate) use sections::runners::{Count, Variables};
 pub(crate) use sections::store::Durability;
 pub(crate) use sections::telemetry::{Protocol, Telemetry};
 
+use crore_api::{access, audit};
 use crore_core::settings::{Info, Key, Section};
+use crore_doors::{grpc, jobber, jobworkerp, lightjq, tls};
+use crore_outbound as outbound;
 use fault::Faults;
-use sections::{
-    access, audit, caps, doors, grpc, http, jobber, jobworkerp, lightjq, listen, log, outbound,
-    retention, runners, store, tls,
-};
+use sections::{caps, doors, listen, log, retention, runners, store};
 
 use crate::environment;
 
-/// Declares the configuration from its sections. To add one, add a line, and a file in `sections/`.
+/// Declares the configuration from its sections: options of the crates that they configure, or of the server. To add
+/// one, add a line.
 macro_rules! join {
     ($($(#[doc = $doc:literal])+ $field:ident: $section:ty,)+) => {
         /// The configuration, understood and checked.
@@ -55,31 +56,31 @@ join! {
     /// Where it listens.
     listen: listen::Listen,
     /// Who can read along.
-    tls: tls::Tls,
+    tls: tls::Options,
     /// Who may do what.
-    access: access::Access,
+    access: access::Options,
     /// Where jobs are kept.
     store: store::Store,
     /// Extra listeners.
     doors: doors::Doors,
     /// What a call may cost.
-    http: http::Http,
+    http: crore_api::Options,
     /// gRPC.
-    grpc: grpc::Grpc,
+    grpc: grpc::Options,
     /// LightJQ, and push workers.
-    lightjq: lightjq::Lightjq,
+    lightjq: lightjq::Options,
     /// Jobber.
-    jobber: jobber::Jobber,
+    jobber: jobber::Options,
     /// jobworkerp.
-    jobworkerp: jobworkerp::Jobworkerp,
+    jobworkerp: jobworkerp::Options,
     /// What it runs jobs with.
     runners: runners::Runners,
     /// Whom it may call.
-    outbound: outbound::Outbound,
+    outbound: outbound::Options,
     /// What it writes about itself.
     log: log::Log,
     /// What operators change.
-    audit: audit::Audit,
+    audit: audit::Options,
     /// Where traces are sent.
     telemetry: Telemetry,
     /// What callers may not pass.
@@ -91,16 +92,19 @@ join! {
 impl Config {
     /// How the doors of a server are set up that listens here.
     pub(crate) fn doors(&self, listens: Vec<std::net::SocketAddr>) -> crore_doors::Options {
+        let mut lightjq = self.lightjq.clone();
+        // Push workers may answer as long as others may.
+        lightjq.workers.drain_time = self.listen.drain_for;
         crore_doors::Options {
-            grpc: self.grpc.options(),
-            lightjq: self.lightjq.options(self.listen.drain_for),
-            jobber: self.jobber.options(),
-            jobworkerp: self.jobworkerp.options(),
-            outbound: self.outbound.options(listens),
+            grpc: self.grpc.clone(),
+            lightjq,
+            jobber: self.jobber.clone(),
+            jobworkerp: self.jobworkerp.clone(),
+            outbound: outbound::Options { listens, ..self.outbound.clone() },
             api: crore_api::Options {
-                access: self.access.options(self.listen.insecure),
+                access: access::Options { insecure: self.listen.insecure, ..self.access.clone() },
                 backups: self.store.backups.clone(),
-                ..self.http.options()
+                ..self.http.clone()
             },
         }
     }

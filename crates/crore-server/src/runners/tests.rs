@@ -101,7 +101,7 @@ fn what_cannot_be_is_told_with_its_key() {
 #[test]
 fn a_front_without_runners_leaves_caps_to_the_hosts() {
     let config = said(&[]).expect("the defaults");
-    let front = elsewhere(config.outbound.options(Vec::new()));
+    let front = elsewhere(config.outbound.clone());
     let much = serde_json::json!({ "max_output": "1GiB", "grace": "1h" });
     for (runner, key, value) in [("command", "program", "ls"), ("docker", "image", "busybox")] {
         let mut settings = much.as_object().expect("an object").clone();
@@ -109,7 +109,7 @@ fn a_front_without_runners_leaves_caps_to_the_hosts() {
         let runner = Name::new("runner", runner).expect("a name");
         let handler = crore_core::Handler::new(runner, settings);
         front.check(&handler).expect("it is for others to say");
-        let here = all(&config, config.outbound.options(Vec::new()), None).expect("all runners");
+        let here = all(&config, config.outbound.clone(), None).expect("all runners");
         let here = Runners::clone(&here).allow("command").allow("docker");
         let told = here.check(&handler).expect_err("too much").to_string();
         assert!(told.contains("`runners.max-"), "{told}");

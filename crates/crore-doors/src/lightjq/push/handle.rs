@@ -52,9 +52,9 @@ impl Handle {
         observer: Option<Arc<dyn Watch>>,
     ) -> Self {
         let patience = Patience {
-            first: options.rest.0.into(),
-            most: options.max_rest.0.into(),
-            gone_after: options.gone_after.0.into(),
+            first: options.rest.into(),
+            most: options.max_rest.into(),
+            gone_after: options.gone_after.into(),
         };
         let (roster, changed) = (Mutex::new(Roster::new(patience)), Notify::new());
         Self { shared: Arc::new(Shared { engine, outbound, options, observer, roster, changed }) }

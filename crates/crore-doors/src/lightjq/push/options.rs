@@ -1,40 +1,41 @@
 use crore_core::Span;
-use crore_wire::words::Period;
-use serde::{Deserialize, Serialize};
+use crore_core::settings::{Given, Setting, Shape, section};
 
 use super::sign::Secret;
 
-/// How push workers are treated.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Options {
-    /// How long one that does not answer is left alone at first; each time doubles it.
-    pub rest: Period,
-    /// How long at most.
-    pub max_rest: Period,
-    /// How long one may not answer before it is gone, and has to register again.
-    pub gone_after: Period,
-    /// How long it is remembered that a worker does not know a name.
-    pub unknown_for: Period,
-    /// How often the registry is read again, for what others have changed.
-    pub refresh_every: Period,
-    /// How long a stop waits for answers that are on their way.
-    pub drain_time: Period,
-    /// What jobs are signed with, the newest first; empty: they are not signed.
-    pub secrets: Vec<Secret>,
+section! {
+    /// How push workers are treated.
+    pub struct Options: Eq = "lightjq" {
+        /// What jobs are signed with when they are posted to a worker (Standard Webhooks): `whsec_…`.
+        secret: Option<Secret> = none,
+        /// Another one, while the first takes its place; both sign.
+        old_secret: Option<Secret> = none,
+        /// How long a push worker that does not answer is left alone at first; each time doubles it.
+        rest: Span = "1s",
+        /// How long at most.
+        max_rest: Span = "30s",
+        /// How long a push worker may not answer before it is gone, and has to register again.
+        gone_after: Span = "5m",
+        /// How long it is remembered that a push worker does not know a name.
+        unknown_for: Span = "1m",
+        /// How often the registry is read again, for what others have changed.
+        refresh_every: Span => Span::from_secs(10),
+        /// How long a stop waits for answers that are on their way.
+        drain_time: Span => Span::from_secs(10),
+    }
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        let seconds = |n| Period(Span::from_secs(n));
-        Self {
-            rest: seconds(1),
-            max_rest: seconds(30),
-            gone_after: seconds(300),
-            unknown_for: seconds(60),
-            refresh_every: seconds(10),
-            drain_time: seconds(10),
-            secrets: Vec::new(),
-        }
+impl Options {
+    /// What jobs are signed with, the newest first; empty: they are not signed.
+    pub fn secrets(&self) -> Vec<Secret> {
+        [&self.secret, &self.old_secret].into_iter().flatten().cloned().collect()
+    }
+}
+
+impl Setting for Secret {
+    const SHAPE: Shape = Shape::Secret;
+
+    fn read(given: &Given) -> Result<Self, String> {
+        given.one()?.to_owned().try_into().map_err(str::to_owned)
     }
 }

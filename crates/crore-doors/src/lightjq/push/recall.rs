@@ -105,7 +105,7 @@ impl Shared {
     /// By when somebody may be free, if nobody says so before.
     pub(super) fn until_somebody_may_be_free(&self) -> Instant {
         let (now, roster) = (Instant::now(), self.roster());
-        let refresh = Duration::from(self.options.refresh_every.0);
+        let refresh = Duration::from(self.options.refresh_every);
         let look = if roster.held().is_empty() { refresh } else { AGAIN_AFTER };
         let at_most = now + refresh.min(look);
         roster.next_at(now).map_or(at_most, |at| at.min(at_most))

@@ -83,7 +83,7 @@ impl Service {
             }
         }
         let all = async { while self.exchanges.join_next().await.is_some() {} };
-        if timeout(shared.options.drain_time.0.into(), all).await.is_err() {
+        if timeout(shared.options.drain_time.into(), all).await.is_err() {
             tracing::warn!("some push workers had not answered yet");
         }
     }
@@ -104,7 +104,7 @@ impl Service {
         }
         let knows_all = picks.iter().find(|pick| pick.unknown.is_empty());
         let (pick, wait) = match (knows_all, picks.first()) {
-            (Some(pick), _) => (pick, self.shared.options.refresh_every.0),
+            (Some(pick), _) => (pick, self.shared.options.refresh_every),
             // A kind that was never seen before is noticed then.
             (None, Some(pick)) => (pick, AGAIN_AFTER.into()),
             (None, None) => return Ok(Did::NobodyFree),
@@ -157,7 +157,7 @@ impl Service {
     async fn refresh(&mut self) -> Result<(), crore::Error> {
         let now = Instant::now();
         if self.refresh_at <= now && self.shared.refresh().await? {
-            self.refresh_at = now + Duration::from(self.shared.options.refresh_every.0);
+            self.refresh_at = now + Duration::from(self.shared.options.refresh_every);
         }
         Ok(())
     }

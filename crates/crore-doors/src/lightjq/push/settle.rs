@@ -25,7 +25,8 @@ impl Shared {
         over: oneshot::Receiver<()>,
     ) {
         let trace = self.trace_headers(&job);
-        let told = exchange::tell(&self.outbound, &target, &job, trace, &self.options.secrets);
+        let secrets = self.options.secrets();
+        let told = exchange::tell(&self.outbound, &target, &job, trace, &secrets);
         // A run without a timeout is ended by its lease.
         let limit = job.spec.timeout.or(job.spec.lease).unwrap_or(DEFAULT_LEASE);
         let answer = tokio::select! {
@@ -70,7 +71,7 @@ impl Shared {
                 roster.does_not_know(
                     id,
                     job.spec.kind.clone(),
-                    now + Duration::from(self.options.unknown_for.0),
+                    now + Duration::from(self.options.unknown_for),
                 );
                 Outcome::Interrupted
             }

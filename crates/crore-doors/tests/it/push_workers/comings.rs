@@ -11,7 +11,6 @@ use crore_core::{Name, Span, State};
 use crore_doors::Options;
 use crore_doors::lightjq::push;
 use crore_outbound::{self as outbound, Addresses, Outbound, Resolve};
-use crore_wire::words::Period;
 use http::Method;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -167,7 +166,7 @@ async fn a_worker_that_starts_again_takes_the_place_of_its_former_self() {
 async fn of_two_registrations_of_one_worker_the_later_counts_whoever_heard_of_which() {
     let engine = Engine::memory();
     let often = |options: &mut Options| {
-        options.lightjq.workers.refresh_every = Period(Span::from_millis(100));
+        options.lightjq.workers.refresh_every = Span::from_millis(100);
     };
     let (first, second) =
         (Place::on(engine.clone(), often).await, Place::on(engine.clone(), often).await);
@@ -220,7 +219,7 @@ async fn a_worker_whose_name_leads_elsewhere_later_is_not_called_and_the_job_is_
     let options = outbound::Options { allow, ..outbound::Options::default() };
     let outbound = Outbound::with_resolver(options, Arc::new(Turncoat::default()));
     let engine = Engine::memory();
-    let workers = push::Options { rest: Period(Span::from_millis(20)), ..push::Options::default() };
+    let workers = push::Options { rest: Span::from_millis(20), ..push::Options::default() };
     let about = json!({
         "door": "lightjq", "name": "w", "url": format!("http://rebinding.example:{}", peer.port()),
         "max_jobs": 1,

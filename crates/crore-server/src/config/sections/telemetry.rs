@@ -1,4 +1,5 @@
 use crate::commands::client::parts;
+use crore_api::telemetry;
 use crore_core::settings::{Given, Setting, Shape, one_of, section};
 
 one_of! {
@@ -26,36 +27,6 @@ impl Setting for Endpoint {
     }
 }
 
-/// A part of a whole, from 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Share(pub(crate) f64);
-
-impl Setting for Share {
-    const SHAPE: Shape = Shape::Share;
-
-    fn read(given: &Given) -> Result<Self, String> {
-        match given.one()?.parse() {
-            Ok(share) if (0.0..=1.0).contains(&share) => Ok(Self(share)),
-            _ => Err("write a number from 0 to 1, as in `0.1`".to_owned()),
-        }
-    }
-}
-
-/// A name for people, which is not empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Title(pub(crate) String);
-
-impl Setting for Title {
-    const SHAPE: Shape = Shape::Text;
-
-    fn read(given: &Given) -> Result<Self, String> {
-        match given.one()?.trim() {
-            "" => Err("a name cannot be empty".to_owned()),
-            name => Ok(Self(name.to_owned())),
-        }
-    }
-}
-
 section! {
     /// Traces of jobs, for a collector. Without an endpoint none are made; the context that a job is pushed with is
     /// carried to its worker either way.
@@ -65,10 +36,7 @@ section! {
         endpoint: Option<Endpoint> = none,
         /// What the collector understands: `otlp` (protobuf over HTTP) or `zipkin` (version 2).
         protocol: Protocol = "otlp",
-        /// Which share of the jobs that are pushed without a trace context are traced, from 0 to 1. One that comes
-        /// with a context is traced if that says so.
-        sample: Share = "1",
-        /// Under which name.
-        service: Title = "crore",
+        /// The traces themselves.
+        ..traces: telemetry::Options,
     }
 }
