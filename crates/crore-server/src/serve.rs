@@ -77,9 +77,9 @@ pub(crate) fn open(config: &Config) -> anyhow::Result<Engine> {
 
 fn open_any(config: &Config) -> anyhow::Result<Engine> {
     let mut options = Options::default();
-    options.caps = config.caps.caps();
-    options.store = config.store.options();
-    options.queues = config.retention.settings();
+    options.caps = config.caps.clone();
+    options.store = config.store.embedded;
+    options.queues = config.retention;
     if config.store.memory {
         let clock = Arc::new(SystemClock);
         let store = Memory::new(clock.clone()).with_queues(options.queues);

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use crore_core::{Code, Span};
+use crore_core::{Code, Size, Span};
 use crore_outbound::{Addresses, Failed, Options, Outbound, Resolve, Target};
-use crore_wire::words::Size;
 use http::{HeaderMap, StatusCode};
 
 use crore_testkit::http_peer::{Peer, Reply};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use crore_core::Size;
+use crore_core::{Caps, Size};
 
 use super::Config;
 use super::raw::Raw;
@@ -17,7 +17,7 @@ pub(super) fn check(config: &Config, raw: &mut Raw) {
     tls(config, raw);
     caps(config, raw);
     runners(config, raw);
-    let caps = crore_core::Caps::default();
+    let caps = Caps::default();
     let mut timeouts = config.jobber.visibility_timeouts();
     if !timeouts.all(|span| (caps.min_lease..=caps.max_lease).contains(&span)) {
         let message = "a visibility timeout is 1 second to 24 hours".to_owned();
@@ -35,10 +35,10 @@ fn store(config: &Config, raw: &mut Raw) {
         raw.clash("store.data", message);
     }
     let least = crore_store::embedded::Options::MIN_SEGMENT;
-    if store.segment.0 < least {
+    if store.embedded.segment_bytes < least {
         raw.clash("store.segment", format!("it must be at least {least}B"));
     }
-    if store.sync_every.is_zero() {
+    if store.embedded.sync_every.is_zero() {
         raw.clash("store.sync-every", "it cannot be zero".to_owned());
     }
 }
@@ -123,14 +123,14 @@ fn runners(config: &Config, raw: &mut Raw) {
 
 fn caps(config: &Config, raw: &mut Raw) {
     let caps = &config.caps;
-    if caps.payload.0 > crore_core::Caps::MAX_PAYLOAD as u64 {
+    if caps.payload_bytes > Caps::MAX_PAYLOAD {
         raw.clash("caps.payload", "it can be 16MiB at most".to_owned());
     }
-    if caps.payload > caps.batch_bytes {
+    if caps.payload_bytes > caps.batch_bytes {
         let message = "one payload would be larger than a batch may be: see `caps.batch-bytes`";
         raw.clash("caps.payload", message.to_owned());
     }
-    if caps.batch_bytes > config.http.max_body {
+    if caps.batch_bytes > config.http.max_body.bytes() {
         let message = "such a batch would be larger than a body may be: see `http.max-body`";
         raw.clash("caps.batch-bytes", message.to_owned());
     }
@@ -141,7 +141,7 @@ fn caps(config: &Config, raw: &mut Raw) {
         ("caps.batch-jobs", caps.batch_jobs),
         ("caps.fetch", caps.fetch),
         ("caps.page", caps.page),
-        ("caps.payload", caps.payload.0),
+        ("caps.payload", caps.payload_bytes),
     ];
     for (key, n) in counts {
         if n == 0 {

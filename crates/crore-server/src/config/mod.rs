@@ -19,15 +19,16 @@ pub(crate) use raw::{Raw, Source};
 pub(crate) use sections::doors::DoorName;
 pub(crate) use sections::log::{Format, Rotate};
 pub(crate) use sections::runners::{Count, Variables};
-pub(crate) use sections::store::Durability;
 pub(crate) use sections::telemetry::{Protocol, Telemetry};
 
 use crore_api::{access, audit};
+use crore_core::Caps;
 use crore_core::settings::{Info, Key, Section};
 use crore_doors::{grpc, jobber, jobworkerp, lightjq, tls};
 use crore_outbound as outbound;
+use crore_store::registry::QueueSettings;
 use fault::Faults;
-use sections::{caps, doors, listen, log, retention, runners, store};
+use sections::{doors, listen, log, runners, store};
 
 use crate::environment;
 
@@ -43,6 +44,13 @@ macro_rules! join {
 
         /// All sections, in the order in which they are shown.
         pub(crate) const INFOS: &[Info] = &[$(<$section as Section>::INFO),+];
+
+        #[cfg(test)]
+        impl Default for Config {
+            fn default() -> Self {
+                Self { $($field: <$section>::default(),)+ }
+            }
+        }
 
         impl Config {
             fn read(raw: &mut Raw) -> Self {
@@ -84,9 +92,9 @@ join! {
     /// Where traces are sent.
     telemetry: Telemetry,
     /// What callers may not pass.
-    caps: caps::Caps,
+    caps: Caps,
     /// How long ended jobs are kept.
-    retention: retention::Retention,
+    retention: QueueSettings,
 }
 
 impl Config {

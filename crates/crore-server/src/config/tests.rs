@@ -18,9 +18,7 @@ fn faults(raw: &mut Raw) -> Vec<String> {
 #[test]
 fn nothing_has_to_be_chosen() {
     let config = understand(&mut Raw::default()).expect("the defaults");
-    assert_eq!(config.caps.caps(), crore_core::Caps::default());
-    assert_eq!(config.retention.settings(), crore_store::registry::QueueSettings::default());
-    assert_eq!(config.store.options(), crore_store::embedded::Options::default());
+    assert_eq!(config, Config::default());
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(super) const ROOMS: &[Room] = &[
     Room { name: "crore-remote",  uses: &["crore-core", "crore-store", "crore", TESTS_ONLY, CONFORMANCE], shuns: &[PROTOCOLS] },
     Room { name: "crore-wire",    uses: &["crore-core"], shuns: &[DRIVERS, RUNTIMES] },
     Room { name: "crore-client",  uses: &["crore-core", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
-    Room { name: "crore-outbound", uses: &["crore-core", "crore-wire", TESTS_ONLY], shuns: &[DRIVERS] },
+    Room { name: "crore-outbound", uses: &["crore-core", TESTS_ONLY], shuns: &[DRIVERS] },
     Room { name: "crore-plugin",  uses: &[], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES, CHANCE] },
     Room { name: "crore-plugin-host", uses: &["crore-plugin", TESTS_ONLY], shuns: &[DRIVERS, PROTOCOLS, RUNTIMES, CHANCE] },
     Room { name: "crore-runner",  uses: &["crore-core", "crore-wire", "crore-client", "crore-outbound", "crore-plugin-host", TESTS_ONLY], shuns: &[DRIVERS] },
