@@ -92,8 +92,8 @@ const ENGINES: [&str; 3] = ["unix://", "tcp://", "http://"];
 const LEAST_MEMORY: u64 = 6 << 20;
 
 fn runners(config: &Config, raw: &mut Raw) {
-    let runners = &config.runners;
-    if runners.plugins.is_none() && runners.allowed().iter().any(|name| name == "plugin") {
+    let runners = &config.runners.options;
+    if runners.plugins.is_none() && config.runners.allowed().iter().any(|name| name == "plugin") {
         raw.clash("runners.allow", "say where plugins lie: `runners.plugins`".to_owned());
     }
     let is_address = |text: &String| ENGINES.iter().any(|start| text.starts_with(start));

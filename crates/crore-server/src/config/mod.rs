@@ -18,7 +18,6 @@ pub(crate) use crore_core::settings::Given;
 pub(crate) use raw::{Raw, Source};
 pub(crate) use sections::doors::DoorName;
 pub(crate) use sections::log::{Format, Rotate};
-pub(crate) use sections::runners::{Count, Variables};
 pub(crate) use sections::telemetry::{Protocol, Telemetry};
 
 use crore_api::{access, audit};
