@@ -1,5 +1,6 @@
-use crate::config::address::Port;
 use crore_core::settings::section;
+
+use crate::config::address::Port;
 section! {
     /// Extra listeners, on the ports that programs of other queues expect. Every door is open on the main
     /// port as well.

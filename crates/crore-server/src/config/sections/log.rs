@@ -1,6 +1,6 @@
-use crore_core::settings::{Given, Setting, Shape, one_of, section};
 use std::path::PathBuf;
 
+use crore_core::settings::{Given, Setting, Shape, one_of, section};
 use tracing_subscriber::filter::Targets;
 
 /// How much is written: a level, and perhaps others for some targets.

@@ -1,6 +1,7 @@
-use crate::commands::client::parts;
 use crore_api::telemetry;
 use crore_core::settings::{Given, Setting, Shape, one_of, section};
+
+use crate::commands::client::parts;
 
 one_of! {
     /// What a collector understands.
