@@ -6,10 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use crore::Engine;
 use crore::watch::Changed;
-use crore_core::{Handler, Invalid, Job, Span, Time};
+use crore_core::settings::section;
+use crore_core::{Handler, Invalid, Job, Size, Span, Time};
 use crore_wire::api::workers::WorkerStream;
-use crore_wire::words::{Period, Size};
-use serde::{Deserialize, Serialize};
+use crore_wire::words::Period;
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::{self, Access};
@@ -17,34 +17,23 @@ use crate::audit::Audit;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 
-/// Settings of the API, for all doors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Options {
-    /// Maximum size of a request body. A batch of 8 MiB in Base64 fits into the default of 12 MiB.
-    pub max_body: Size,
-    /// Timeout for receiving a request body.
-    pub body_time: Period,
-    /// Maximum time that one call may wait for a job or a result; a longer wait is shortened to this.
-    pub max_wait: Period,
-    /// Maximum number of concurrent listeners to live events.
-    pub max_listeners: usize,
-    /// Authentication.
-    pub access: access::Options,
-    /// Directory for backups; without one, backups are refused.
-    pub backups: Option<PathBuf>,
-}
+section! {
+    /// What a call over HTTP may cost.
+    pub struct Options: Eq = "http" {
+        //! These are settings of the API, for all doors.
 
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            max_body: Size(12 << 20),
-            body_time: Period(Span::from_secs(30)),
-            max_wait: Period(Span::from_secs(60)),
-            max_listeners: 1000,
-            access: access::Options::default(),
-            backups: None,
-        }
+        /// The largest body of a request. A batch of 8 MiB in Base64 fits into 12 MiB.
+        max_body: Size = "12MiB",
+        /// How long the body of a request may take to arrive.
+        body_time: Span = "30s",
+        /// How long a caller may wait for a job or a result in one call; whoever asks for more gets this.
+        max_wait: Span = "1m",
+        /// How many may listen to live events at once.
+        max_listeners: usize = "1000",
+        /// Authentication.
+        access: access::Options => access::Options::default(),
+        /// Directory for backups; without one, backups are refused.
+        backups: Option<PathBuf> => None,
     }
 }
 
@@ -209,7 +198,7 @@ impl Api {
 
     /// The wait that a caller is granted.
     pub fn granted(&self, wait: Option<Period>) -> Span {
-        wait.map_or(Span::ZERO, |wait| wait.0.min(self.0.options.max_wait.0))
+        wait.map_or(Span::ZERO, |wait| wait.0.min(self.0.options.max_wait))
     }
 
     /// Permits for listeners to live events.

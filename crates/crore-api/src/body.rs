@@ -5,7 +5,6 @@ use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use crore_core::Code;
 use crore_wire::Format;
-use crore_wire::words::Period;
 use http::HeaderMap;
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -59,7 +58,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for Decoded<T> {
 /// The whole body, if it is small and fast enough.
 pub async fn collect(body: Incoming, api: &Api) -> Result<Bytes, Fault> {
     let options = api.options();
-    let most = usize::try_from(options.max_body.0).unwrap_or(usize::MAX);
+    let most = options.max_body.bytes();
     let too_large = || {
         let most = options.max_body;
         Fault::new(Code::BodyTooLarge, format!("a body has at most {most}"))
@@ -67,14 +66,13 @@ pub async fn collect(body: Incoming, api: &Api) -> Result<Bytes, Fault> {
     if body.size_hint().lower() > options.max_body.0 {
         return Err(too_large());
     }
-    let collected = timeout(options.body_time.0.into(), Limited::new(body, most).collect()).await;
+    let collected = timeout(options.body_time.into(), Limited::new(body, most).collect()).await;
     match collected {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         Ok(Err(_)) => Err(Fault::new(Code::Malformed, "the body ended before its end")),
         Err(_) => {
-            let Period(time) = options.body_time;
-            let detail = format!("the body did not arrive within {}", Period(time));
+            let detail = format!("the body did not arrive within {}", options.body_time);
             Err(Fault::new(Code::TooSlow, detail))
         }
     }

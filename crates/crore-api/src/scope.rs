@@ -1,5 +1,6 @@
 //! What a caller may do: one table for all doors.
 
+use crore_core::settings::{Given, Setting, Shape};
 use crore_wire::api::tokens::Preset;
 pub use crore_wire::api::tokens::Scope;
 
@@ -30,6 +31,19 @@ impl Scopes {
 impl FromIterator<Scope> for Scopes {
     fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
         Self(scopes.into_iter().fold(0, |all, scope| all | bit(scope)))
+    }
+}
+
+impl Setting for Scopes {
+    const SHAPE: Shape = Shape::Texts;
+
+    /// An empty text is no scope at all.
+    fn read(given: &Given) -> Result<Self, String> {
+        let texts = match given {
+            Given::One(text) if text.trim().is_empty() => Vec::new(),
+            given => given.texts(),
+        };
+        texts.into_iter().map(str::parse::<Scope>).collect()
     }
 }
 

@@ -20,7 +20,7 @@ pub const PAYLOAD_BYTES: usize = 250;
 
 /// The store in a directory, and the function that closes it.
 fn open(dir: &Path) -> (Arc<dyn Store>, Close) {
-    let store = Embedded::open(dir, Arc::new(SystemClock), Options::DEFAULT).unwrap();
+    let store = Embedded::open(dir, Arc::new(SystemClock), Options::default()).unwrap();
     let store = Arc::new(store);
     (store.clone(), Box::new(move || store.close().unwrap()))
 }

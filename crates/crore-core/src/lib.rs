@@ -19,8 +19,10 @@ pub mod payload;
 pub mod push;
 pub mod retry;
 pub mod schedule;
+pub mod settings;
 pub mod time;
 pub mod unique;
+pub mod words;
 
 pub use caps::Caps;
 pub use code::{Code, Invalid};
@@ -32,3 +34,4 @@ pub use name::Name;
 pub use payload::{Encoding, Payload};
 pub use push::{Batch, NewJob};
 pub use time::{Clock, Span, Time};
+pub use words::Size;

@@ -24,7 +24,7 @@ impl Shared {
         job: Job,
         ended: oneshot::Receiver<()>,
     ) {
-        let (protocol, secrets) = (&*self.protocol, &self.options.secrets);
+        let (protocol, secrets) = (&*self.protocol, &self.secrets);
         let posted = request::post(protocol, &self.outbound, &target, &job, secrets);
         // A run without a timeout is ended by its lease.
         let limit = job.spec.timeout.or(job.spec.lease).unwrap_or(DEFAULT_LEASE);
@@ -70,7 +70,7 @@ impl Shared {
                 outcome
             }
             WorkerResponse::UnknownKind => {
-                let until = now + Duration::from(self.options.unknown_for.0);
+                let until = now + Duration::from(self.options.unknown_for);
                 let mut roster = self.roster();
                 roster.answered(id);
                 roster.exclude_kind(id, job.spec.kind.clone(), until);

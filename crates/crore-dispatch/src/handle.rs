@@ -12,6 +12,7 @@ use crate::options::Options;
 use crate::protocol::Protocol;
 use crate::registration::Registration;
 use crate::roster::{Backoff, Roster};
+use crate::signature::Secret;
 
 /// Maximum workers of one dispatcher.
 const MAX_WORKERS: usize = 10_000;
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) outbound: Outbound,
     pub(crate) protocol: Box<dyn Protocol>,
     pub(crate) options: Options,
+    pub(crate) secrets: Vec<Secret>,
     roster: Mutex<Roster>,
     /// A worker that was not free may be free.
     pub(crate) changed: Notify,
@@ -44,13 +46,20 @@ impl Handle {
         options: Options,
     ) -> Self {
         let backoff = Backoff {
-            first: options.rest.0.into(),
-            max: options.max_rest.0.into(),
-            gone_after: options.gone_after.0.into(),
+            first: options.rest.into(),
+            max: options.max_rest.into(),
+            gone_after: options.gone_after.into(),
         };
-        let (roster, changed) = (Mutex::new(Roster::new(backoff)), Notify::new());
-        let protocol = Box::new(protocol);
-        Self { shared: Arc::new(Shared { engine, outbound, protocol, options, roster, changed }) }
+        let shared = Shared {
+            engine,
+            outbound,
+            protocol: Box::new(protocol),
+            secrets: options.secrets(),
+            options,
+            roster: Mutex::new(Roster::new(backoff)),
+            changed: Notify::new(),
+        };
+        Self { shared: Arc::new(shared) }
     }
 
     /// The addresses that crore may call.

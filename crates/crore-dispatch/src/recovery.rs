@@ -107,7 +107,7 @@ impl Shared {
     /// When a worker may be free, unless a change is signalled before.
     pub(crate) fn free_at(&self) -> Instant {
         let (now, roster) = (Instant::now(), self.roster());
-        let refresh = Duration::from(self.options.refresh_every.0);
+        let refresh = Duration::from(self.options.refresh_every);
         let inspect = if roster.held().is_empty() { refresh } else { INSPECT_EVERY };
         let at_most = now + refresh.min(inspect);
         roster.next_at(now).map_or(at_most, |at| at.min(at_most))

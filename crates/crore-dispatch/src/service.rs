@@ -82,7 +82,7 @@ impl Service {
             }
         }
         let all = async { while self.deliveries.join_next().await.is_some() {} };
-        if timeout(shared.options.drain_time.0.into(), all).await.is_err() {
+        if timeout(shared.options.drain_time.into(), all).await.is_err() {
             tracing::warn!("some push workers had not answered yet");
         }
     }
@@ -103,7 +103,7 @@ impl Service {
         }
         let takes_all = picks.iter().find(|pick| pick.excluded.is_empty());
         let (pick, wait) = match (takes_all, picks.first()) {
-            (Some(pick), _) => (pick, self.shared.options.refresh_every.0),
+            (Some(pick), _) => (pick, self.shared.options.refresh_every),
             // Jobs of a new kind are noticed by then.
             (None, Some(pick)) => (pick, RETRY_AFTER.into()),
             (None, None) => return Ok(Round::NoneFree),
@@ -156,7 +156,7 @@ impl Service {
     async fn refresh(&mut self) -> Result<(), crore::Error> {
         let now = Instant::now();
         if self.refresh_at <= now && self.shared.refresh().await? {
-            self.refresh_at = now + Duration::from(self.shared.options.refresh_every.0);
+            self.refresh_at = now + Duration::from(self.shared.options.refresh_every);
         }
         Ok(())
     }

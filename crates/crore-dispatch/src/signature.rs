@@ -7,25 +7,17 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ring::hmac;
-use serde::{Deserialize, Serialize, Serializer};
 
 /// Prefix of a secret.
 const PREFIX: &str = "whsec_";
 
 /// Secret shared with workers: `whsec_` and 24 to 64 bytes in base64. It is never printed.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<[u8]>);
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
-    }
-}
-
-impl Serialize for Secret {
-    fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
-        writer.serialize_str("***")
     }
 }
 

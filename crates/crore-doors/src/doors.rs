@@ -10,7 +10,6 @@ use crore_api::{Api, Setup, telemetry};
 use crore_dispatch as dispatch;
 use crore_outbound::{self as outbound, Outbound};
 use crore_wire::worker::Session;
-use serde::{Deserialize, Serialize};
 
 use crate::grpc;
 use crate::http;
@@ -22,8 +21,7 @@ use crate::local::LocalSession;
 use crate::worker_session::Registry;
 
 /// Settings of the doors.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
     /// The API behind all doors.
     pub api: crore_api::Options,

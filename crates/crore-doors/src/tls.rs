@@ -9,12 +9,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crore_core::Span;
-use crore_wire::words::Period;
+use crore_core::settings::section;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::{TLS12, TLS13};
-use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -23,35 +22,22 @@ use tokio_rustls::server::TlsStream;
 use crore_api::access::{Certificate, Protection};
 use files::{Digest, Files};
 
-/// How TLS is set up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Options {
-    /// A PEM file with the server's certificate, and those between it and its authority. With `key`, it
-    /// makes the server speak TLS. When the files change, the new ones are used for new connections.
-    pub certificate: Option<PathBuf>,
-    /// A PEM file with the key of the certificate.
-    pub key: Option<PathBuf>,
-    /// A PEM file with the authorities whose certificates let clients in without a token.
-    pub client_ca: Option<PathBuf>,
-    /// A PEM file with lists of certificates that those authorities have revoked.
-    pub client_revoked: Option<PathBuf>,
-    /// Whether a client without such a certificate is sent away before it can show a token.
-    pub client_required: bool,
-    /// How long a client may take to agree on how to speak.
-    pub handshake_time: Period,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            certificate: None,
-            key: None,
-            client_ca: None,
-            client_revoked: None,
-            client_required: false,
-            handshake_time: Period(Span::from_secs(5)),
-        }
+section! {
+    /// TLS on every listener, if there is a certificate.
+    pub struct Options: Eq = "tls" {
+        /// A PEM file with the server's certificate, and those between it and its authority. When the files
+        /// change, new connections are served with the new ones.
+        certificate: Option<PathBuf> = none,
+        /// A PEM file with the key of the certificate.
+        key: Option<PathBuf> = none,
+        /// A PEM file with the authorities whose certificates let clients in without a token.
+        client_ca: Option<PathBuf> = none,
+        /// A PEM file with lists of certificates that those authorities have revoked.
+        client_revoked: Option<PathBuf> = none,
+        /// Whether a client without such a certificate is sent away before it can show a token.
+        client_required: bool = "false",
+        /// How long a client may take to agree on how to speak.
+        handshake_time: Span = "5s",
     }
 }
 
@@ -161,7 +147,7 @@ impl Tls {
     ) -> io::Result<(TlsStream<TcpStream>, Option<Certificate>)> {
         let config = Arc::clone(&self.0.now.read().unwrap_or_else(PoisonError::into_inner));
         let accepting = TlsAcceptor::from(config).accept(stream);
-        let stream = timeout(self.0.options.handshake_time.0.into(), accepting).await??;
+        let stream = timeout(self.0.options.handshake_time.into(), accepting).await??;
         let (_, session) = stream.get_ref();
         let shown = session.peer_certificates().and_then(|chain| chain.first());
         let name = shown.and_then(client::name).map(Certificate);

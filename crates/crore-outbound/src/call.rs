@@ -77,7 +77,7 @@ impl Outbound {
     ) -> Result<TcpStream, Failed> {
         let mut why = "was not reached in time".to_owned();
         for address in addresses {
-            match timeout(self.options.connect_time.0.into(), TcpStream::connect(address)).await {
+            match timeout(self.options.connect_time.into(), TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
                     // Without it a question in two packets may wait for an acknowledgement.
                     let _ = stream.set_nodelay(true);
@@ -100,7 +100,7 @@ impl Outbound {
         let name = ServerName::try_from(target.host.clone())
             .map_err(|_| unreachable("has no name that a certificate could be for".to_owned()))?;
         let connector = TlsConnector::from(Arc::clone(tls));
-        timeout(self.options.connect_time.0.into(), connector.connect(name, stream))
+        timeout(self.options.connect_time.into(), connector.connect(name, stream))
             .await
             .map_err(|_| unreachable("did not agree on TLS in time".to_owned()))?
             .map_err(|error| unreachable(format!("is not to be trusted: {error}")))

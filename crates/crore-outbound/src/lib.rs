@@ -29,12 +29,12 @@ mod url;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use crore_core::{Code, Invalid, Span};
-use crore_wire::words::{Period, Size};
+use crore_core::settings::section;
+use crore_core::{Code, Invalid, Size, Span};
 use rustls::pki_types::CertificateDer;
-use serde::{Deserialize, Serialize};
 
 use address::Class;
 pub use call::Failed;
@@ -44,34 +44,24 @@ pub use resolve::{Addresses, Resolve, System};
 pub use target::Target;
 pub use url::Url;
 
-/// What may be called, and how.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Options {
-    /// What may be called although it is not public.
-    pub allow: Vec<Allow>,
-    /// How long a name may take to be resolved, and each address to be reached.
-    pub connect_time: Period,
-    /// The largest answer.
-    pub max_answer: Size,
-    /// Where this server listens; filled in by whoever binds the sockets.
-    #[serde(skip)]
-    pub listens: Vec<SocketAddr>,
-    /// Whose certificates are believed, besides those that everybody believes; filled in by whoever reads
-    /// files.
-    #[serde(skip)]
-    pub roots: Vec<CertificateDer<'static>>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            allow: Vec::new(),
-            connect_time: Period(Span::from_secs(5)),
-            max_answer: Size(1 << 20),
-            listens: Vec::new(),
-            roots: Vec::new(),
-        }
+section! {
+    /// Whom crore may call: push workers, and whatever else is named by a URL. Public addresses always;
+    /// loopback, if crore listens on loopback alone; its own ports, link-local addresses and a cloud's
+    /// metadata never.
+    pub struct Options: Eq = "outbound" {
+        /// What may be called although it is not public: ranges, addresses and hosts, as
+        /// `["10.1.0.0/16", "build.lan"]`.
+        allow: Vec<Allow> = none,
+        /// A PEM file with the authorities whose certificates are believed, besides those that everybody believes.
+        ca: Option<PathBuf> = none,
+        /// How long a name may take to be resolved, and each address to be reached.
+        connect_time: Span = "5s",
+        /// The largest answer.
+        max_answer: Size = "1MiB",
+        /// Where this server listens; filled in by whoever binds the sockets.
+        listens: Vec<SocketAddr> => Vec::new(),
+        /// The certificates of `ca`; filled in by whoever reads files.
+        roots: Vec<CertificateDer<'static>> => Vec::new(),
     }
 }
 
@@ -128,7 +118,7 @@ impl Outbound {
     pub async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, Failed> {
         let resolved = self.resolver.resolve(&target.host, target.port);
         let unreachable = |why: String| Failed::Unreachable(format!("`{}` {why}", target.host));
-        let addresses = tokio::time::timeout(self.options.connect_time.0.into(), resolved)
+        let addresses = tokio::time::timeout(self.options.connect_time.into(), resolved)
             .await
             .map_err(|_| unreachable("was not resolved in time".to_owned()))?
             .map_err(|error| unreachable(format!("could not be resolved: {error}")))?;

@@ -11,6 +11,7 @@
 //! | run a job by its handler, with a pool or without | [`Runners::run`], [`Recipe`] |
 //! | run an image in a container | [`docker`] |
 //! | run what a dynamic library does, in a child process | [`plugin`] |
+//! | say what runners may do | [`Options`] |
 //! | know what a run is given, and what it gives | [`Task`], [`Context`], [`Output`], [`Failure`] |
 #![warn(missing_docs)]
 
@@ -22,6 +23,7 @@ mod grpc;
 mod host;
 mod http;
 mod mask;
+mod options;
 mod output;
 mod pattern;
 pub mod plugin;
@@ -40,6 +42,7 @@ pub use context::{Context, Said};
 pub use grpc::Grpc;
 pub use host::Host;
 pub use http::Http;
+pub use options::{Count, Cpus, Options, Variables};
 pub use pattern::{EmptyPattern, Pattern, Patterns};
 pub use reach::Reach;
 pub use run::Recipe;

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crore_core::settings::{Given, Setting, Shape};
+
 /// A text in which `*` stands for any run of characters, also for none and also over a `/`. Nothing
 /// else is special, and the whole value is matched: `/usr/bin/*` does not allow `/opt/usr/bin/x`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +80,28 @@ impl Patterns {
         self.0.extend(more);
         self
     }
+}
+
+impl Setting for Patterns {
+    const SHAPE: Shape = Shape::Texts;
+
+    fn read(given: &Given) -> Result<Self, String> {
+        parsed::<Pattern, _>(given)
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self::default())
+    }
+}
+
+/// The texts of a list, parsed; a text that cannot be is named.
+pub(crate) fn parsed<T, All>(given: &Given) -> Result<All, String>
+where
+    T: FromStr<Err: fmt::Display>,
+    All: FromIterator<T>,
+{
+    let parse = |text: &str| text.parse().map_err(|error| format!("`{text}`: {error}"));
+    given.words()?.into_iter().map(parse).collect()
 }
 
 impl FromIterator<Pattern> for Patterns {

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crore_core::settings::{Given, Setting, Shape};
 use crore_outbound::Url;
 
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, parsed};
 
 /// A URL with `*` for any run of characters: `https://*.example.com/hooks/*`. Scheme, host and path
 /// are matched each for itself, so that no path is taken for a host; without a path it is every path,
@@ -66,6 +67,18 @@ impl UrlPattern {
 /// Patterns of which one must match; where there are none, every URL is allowed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Urls(Vec<UrlPattern>);
+
+impl Setting for Urls {
+    const SHAPE: Shape = Shape::Texts;
+
+    fn read(given: &Given) -> Result<Self, String> {
+        parsed::<UrlPattern, _>(given)
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self::default())
+    }
+}
 
 impl FromIterator<UrlPattern> for Urls {
     fn from_iter<I: IntoIterator<Item = UrlPattern>>(patterns: I) -> Self {

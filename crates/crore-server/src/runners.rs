@@ -6,16 +6,18 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use crore_client::Way;
-use crore_core::{Name, Span};
+use crore_core::settings::Reference;
+use crore_core::{Name, Size, Span};
 use crore_doors::Doors;
 use crore_outbound::{self as outbound, Outbound};
-use crore_runner::command::{self, Command};
-use crore_runner::docker::{self, Docker};
+use crore_runner::command::Command;
+use crore_runner::docker::Docker;
 use crore_runner::plugin::{self, Plugins};
-use crore_runner::{Grpc, Host, Http, Pattern, Reach, Runners, Secret, Slack, Urls};
-use crore_wire::words;
+use crore_runner::{
+    Grpc, Host, Http, Options, Pattern, Reach, Runners, Secret, Slack, Urls, Variables,
+};
 
-use crate::config::{Config, Count, Size, Variables};
+use crate::config::Config;
 use crate::environment;
 use crate::exit::{Failure, Why};
 
@@ -28,97 +30,68 @@ pub(crate) fn all(
     outbound: outbound::Options,
     data: Option<&Path>,
 ) -> anyhow::Result<Arc<Runners>> {
-    let chosen = &config.runners;
-    let reach = Reach::new(Outbound::new(outbound), chosen.urls.clone().unwrap_or_default());
-    let named = config.jobworkerp.secret().map(str::parse::<Pattern>).transpose()?;
-    Secret::allow_only(chosen.secrets.clone().and(named));
+    let options = options(config, data);
+    let reach = Reach::new(Outbound::new(outbound), options.urls.clone());
+    let named = config.jobworkerp.slack_token.as_ref().map(Reference::as_str);
+    let named = named.map(str::parse::<Pattern>).transpose()?;
+    Secret::allow_only(options.secrets.clone().and(named));
     let mut runners = Runners::new()
-        .with(Command::new(commands(config)))
-        .with(Docker::new(containers(config, data)))
+        .with(Command::new(options.clone()))
+        .with(Docker::new(options.clone()))
         .with(Http::new(reach.clone()))
         .with(Grpc::new(reach.clone()))
         .with(Slack::new(reach));
-    if let Some(dir) = &chosen.plugins {
+    if let Some(dir) = &options.plugins {
         if !dir.is_dir() {
             let message = format!("`runners.plugins`: `{}` is no directory", dir.display());
             return Err(Failure::new(Why::Usage, message).into());
         }
         runners = runners.with(Plugins::new(plugins(config, dir)?));
     }
-    Ok(Arc::new(chosen.allowed().iter().fold(runners, Runners::allow)))
+    Ok(Arc::new(config.runners.allowed().iter().fold(runners, Runners::allow)))
 }
 
 /// What is known of runners by a server that runs none: their names and settings. What is allowed is for the hosts
 /// to say that run them.
 pub(crate) fn elsewhere(outbound: outbound::Options) -> Arc<Runners> {
     let reach = Reach::new(Outbound::new(outbound), Urls::default());
-    let (max_output, max_grace) = (u64::MAX, Span::MAX);
-    let command =
-        command::Options { shell: true, max_output, max_grace, ..command::Options::default() };
-    let docker =
-        docker::Options { networks: true, max_output, max_grace, ..docker::Options::default() };
+    let options = Options {
+        shell: true,
+        container_network: true,
+        max_output: Size(u64::MAX),
+        max_grace: Span::MAX,
+        ..Options::default()
+    };
     let runners = Runners::new()
-        .with(Command::new(command))
-        .with(Docker::new(docker))
-        .with(Plugins::new(plugin::Options::new("/", "/", &[])))
+        .with(Command::new(options.clone()))
+        .with(Docker::new(options))
+        .with(Plugins::new(plugin::Setup::new("/", "/", &[])))
         .with(Http::new(reach.clone()))
         .with(Grpc::new(reach.clone()))
         .with(Slack::new(reach));
     Arc::new(["command", "docker", "plugin"].into_iter().fold(runners, Runners::allow))
 }
 
-fn commands(config: &Config) -> command::Options {
-    let chosen = &config.runners;
-    let (size, count) = (|size: Size| words::Size(size.0), |count: Count| u64::from(count.0));
-    command::Options {
-        programs: chosen.programs.clone().unwrap_or_default(),
-        shell: chosen.shell,
-        dirs: chosen.dirs.clone().unwrap_or_default(),
-        max_output: chosen.max_output.0,
-        max_grace: chosen.max_grace,
-        limits: command::Limits {
-            cpu_seconds: chosen.command_cpu_seconds.map(count),
-            memory: chosen.command_memory.map(size),
-            open_files: chosen.command_open_files.map(count),
-            processes: chosen.command_processes.map(count),
-            file_size: chosen.command_file_size.map(size),
-        },
-    }
-}
-
-fn plugins(config: &Config, dir: &Path) -> anyhow::Result<plugin::Options> {
-    let chosen = &config.runners;
+fn plugins(config: &Config, dir: &Path) -> anyhow::Result<plugin::Setup> {
+    let options = config.runners.options.clone();
     let itself = std::env::current_exe().context("cannot tell where this program is")?;
-    let variables = chosen.plugin_env.iter().flat_map(|Variables(all)| all);
-    let env = variables.filter_map(|(name, value)| {
+    let Variables(variables) = &options.plugin_env;
+    let env = variables.iter().filter_map(|(name, value)| {
         let value = value.clone().or_else(|| environment::read(name))?;
         Some((name.clone(), value))
     });
-    Ok(plugin::Options {
+    Ok(plugin::Setup {
         env: env.collect(),
-        start_timeout: chosen.plugin_start,
-        grace: chosen.plugin_grace,
-        memory: chosen.plugin_memory.map(|memory| memory.0),
-        ..plugin::Options::new(dir, itself, &[PLUGIN_HOST])
+        options,
+        ..plugin::Setup::new(dir, itself, &[PLUGIN_HOST])
     })
 }
 
-fn containers(config: &Config, data: Option<&Path>) -> docker::Options {
-    let chosen = &config.runners;
-    let usual = || docker::Options::default().address;
-    docker::Options {
-        address: chosen.docker.clone().unwrap_or_else(usual),
-        images: chosen.images.clone().unwrap_or_default(),
-        networks: chosen.container_network,
-        limits: docker::Limits {
-            memory: chosen.container_memory.map(|memory| words::Size(memory.0)),
-            cpus: chosen.container_cpus.map(|cpus| cpus.0),
-            pids: chosen.container_pids.map(|pids| pids.0),
-        },
-        max_output: chosen.max_output.0,
-        max_grace: chosen.max_grace,
-        hosts: Some(chosen.state.clone().unwrap_or_else(|| state(data))),
-    }
+/// What the operator says, for a process that keeps its data there.
+fn options(config: &Config, data: Option<&Path>) -> Options {
+    let chosen = &config.runners.options;
+    let state = chosen.state.clone().unwrap_or_else(|| state(data));
+    Options { state: Some(state), ..chosen.clone() }
 }
 
 /// Where a host notes that it lives, if nobody says so: with its data, or else among the temporary files, in a

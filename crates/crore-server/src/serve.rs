@@ -14,7 +14,6 @@ use crore_doors::listen::Listener;
 use crore_doors::tls::Tls;
 use crore_doors::{Doors, listen};
 use crore_store::{Memory, SystemClock};
-use crore_wire::words::Period;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio::task::JoinSet;
@@ -78,9 +77,9 @@ pub(crate) fn open(config: &Config) -> anyhow::Result<Engine> {
 
 fn open_any(config: &Config) -> anyhow::Result<Engine> {
     let mut options = Options::default();
-    options.caps = config.caps.caps();
-    options.store = config.store.options();
-    options.queues = config.retention.settings();
+    options.caps = config.caps.clone();
+    options.store = config.store.embedded;
+    options.queues = config.retention;
     if config.store.memory {
         let clock = Arc::new(SystemClock);
         let store = Memory::new(clock.clone()).with_queues(options.queues);
@@ -115,7 +114,7 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<()> {
     // Before anything is said: whoever sees where we listen may tell us to stop.
     let mut signals = Signals::new().context("cannot listen to signals")?;
-    let tls = Tls::load(&config.tls.options())
+    let tls = Tls::load(&config.tls)
         .map_err(|error| Failure::new(Why::Usage, anyhow!(error).to_string()))?;
     let bound = bind(config).await?;
     may_listen(engine, config, tls.as_ref(), &bound).await?;
@@ -126,7 +125,7 @@ pub(crate) async fn serve(
     let listens = bound.iter().map(|one| one.address).collect();
     let mut options = config.doors(listens);
     options.outbound.roots = trusted(config.outbound.ca.as_deref())?;
-    let audit = Audit::open(&config.audit.options()).context("cannot write the audit log")?;
+    let audit = Audit::open(&config.audit).context("cannot write the audit log")?;
     let doors = Doors::audited(engine.clone(), options, audit);
     let exporter = telemetry::start(&config.telemetry, &doors)?;
     let (pushing, until) = (doors.push_workers(), doors.clone());
@@ -157,7 +156,7 @@ pub(crate) async fn serve(
     let closing = Closing::new();
     let mut listeners = JoinSet::new();
     for one in bound {
-        let options = config.listen.options();
+        let options = config.listen.connections.clone();
         let listener = match &tls {
             Some(tls) => Listener::secure(one.listener, tls.clone()),
             None => one.listener.into(),
@@ -182,7 +181,7 @@ pub(crate) async fn serve(
             () = ended() => anyhow::bail!("every listener has ended"),
         }
     };
-    tracing::info!(signal, drain_for = %Period(config.listen.drain_for), "told to stop: letting workers finish");
+    tracing::info!(signal, drain_for = %config.listen.drain_for, "told to stop: letting workers finish");
     tokio::select! {
         drained = drain::drain(&doors, &closing, config.listen.drain_for, ended()) => drained?,
         Some(Ok(why)) = fate.join_next() => return Err(drain::give_up(&why, &mut signals).await),

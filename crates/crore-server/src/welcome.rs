@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use crore::Engine;
-use crore_wire::words::Period;
+use crore_store::embedded::Durability;
 
 use crate::bind::Bound;
-use crate::config::{Config, Durability};
+use crate::config::Config;
 
 /// Says where crore listens, where jobs are kept, and what to try next.
 pub(crate) fn serve(engine: &Engine, config: &Config, bound: &[Bound]) {
@@ -58,7 +58,8 @@ fn url(config: &Config, bound: &Bound) -> String {
         };
         address.set_ip(local);
     }
-    format!("{}://{address}", config.tls.scheme())
+    let scheme = if config.tls.certificate.is_some() { "https" } else { "http" };
+    format!("{scheme}://{address}")
 }
 
 fn kept(config: &Config) -> String {
@@ -67,11 +68,11 @@ fn kept(config: &Config) -> String {
         return "jobs are kept in memory: they are gone when crore stops".to_owned();
     }
     let dir = store.data.display();
-    match store.durability {
+    match store.embedded.durability {
         Durability::Always => format!("jobs are kept in {dir}: what is answered is on the disk"),
         Durability::Interval => format!(
             "jobs are kept in {dir}: a power cut may take back the last {}",
-            Period(store.sync_every)
+            store.embedded.sync_every
         ),
         Durability::None => format!("jobs are kept in {dir}: a power cut may take some back"),
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crore_core::group::Group;
 use crore_core::limit::Limit;
 use crore_core::schedule::{Missed, Timing};
+use crore_core::settings::{Unlimited, section};
 use crore_core::{GroupId, Name, NewJob, Revision, Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -74,38 +75,21 @@ impl Value {
     }
 }
 
-/// Settings of a queue. A queue without an entry has those that its store was opened with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QueueSettings {
-    /// Whether its jobs are not handed out.
-    pub paused: bool,
-    /// How long done and cancelled jobs are kept.
-    pub keep_done: Span,
-    /// How many done and cancelled jobs are kept, each.
-    pub max_done: u64,
-    /// How long dead jobs are kept.
-    pub keep_dead: Span,
-    /// How many dead jobs are kept.
-    pub max_dead: u64,
-}
+section! {
+    /// How long jobs are kept when they have ended, in every queue without settings of its own.
+    pub struct QueueSettings: Copy, Eq, Serialize, Deserialize = "retention" {
+        //! These are the settings of a queue. A queue without an entry has those that its store was opened with.
 
-impl QueueSettings {
-    /// What is chosen if nobody chooses.
-    pub const DEFAULT: Self = {
-        const DAY: Span = Span::from_secs(24 * 60 * 60);
-        Self {
-            paused: false,
-            keep_done: DAY,
-            max_done: 100_000,
-            keep_dead: DAY.times(180),
-            max_dead: u64::MAX,
-        }
-    };
-}
-
-impl Default for QueueSettings {
-    fn default() -> Self {
-        Self::DEFAULT
+        /// Whether its jobs are not handed out.
+        paused: bool => false,
+        /// How long done and cancelled jobs are kept.
+        keep_done: Span as done_for: Span = "24h",
+        /// How many done and cancelled jobs of a queue are kept, each.
+        max_done: u64 = "100_000",
+        /// How long dead jobs are kept.
+        keep_dead: Span as dead_for: Span = "180d",
+        /// How many dead jobs of a queue are kept; any number, unless chosen.
+        max_dead: u64 as max_dead: Unlimited = none,
     }
 }
 

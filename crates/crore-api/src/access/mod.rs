@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use crore::Engine;
+use crore_core::settings::section;
 use crore_core::{Code, Invalid};
 use http::HeaderValue;
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
-use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 pub use beyond::{Protection, Refusal, Warning, may_listen};
@@ -33,19 +33,14 @@ use crate::scope::{Scope, Scopes};
 use failures::Failures;
 use tokens::Tokens;
 
-/// How callers are known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Options {
-    /// While there is no token, everybody may do everything, and not only who calls from this machine.
-    pub insecure: bool,
-    /// What who shows a client certificate may do, without a token.
-    pub certificate_scopes: Vec<Scope>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { insecure: false, certificate_scopes: Scope::ALL.to_vec() }
+section! {
+    /// What callers may do who are not known by a token.
+    pub struct Options: Eq = "access" {
+        /// What who shows a client certificate may do (see `tls.client-ca`): any of `push`, `work`, `read`,
+        /// `operate`, `define` and `admin`.
+        certificate_scopes: Scopes = "push,work,read,operate,define,admin",
+        /// While there is no token, everybody may do everything, and not only who calls from this machine.
+        insecure: bool => false,
     }
 }
 
@@ -119,7 +114,7 @@ impl Access {
             let Some(token) = known.find(token, now) else { return Err(self.fail(caller)) };
             (Who::Token { id: token.id.clone(), name: token.name.clone() }, token.scopes)
         } else if let Some(Certificate(name)) = &caller.certificate {
-            let scopes = self.options.certificate_scopes.iter().copied().collect();
+            let scopes = self.options.certificate_scopes;
             (Who::Certificate(Arc::clone(name)), scopes)
         } else {
             return Err(self.fail(caller));

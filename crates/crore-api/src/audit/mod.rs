@@ -13,28 +13,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 
-use crore_wire::words::Size;
-use serde::{Deserialize, Serialize};
+use crore_core::Size;
+use crore_core::settings::section;
 use tokio::sync::oneshot;
 
 pub use entry::{About, Entry, Pending};
 use file::File;
 
-/// How the audit log is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Options {
-    /// The file; none, unless one is named.
-    pub file: Option<PathBuf>,
-    /// When the file would be larger than this, a new one is begun.
-    pub max_size: Size,
-    /// How many older files are kept: `audit.jsonl.1` is the youngest of them.
-    pub keep: u32,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { file: None, max_size: Size(64 << 20), keep: 8 }
+section! {
+    /// What operators change, and who was refused: a line of JSON for each.
+    pub struct Options: Eq = "audit" {
+        /// The file; none is written, unless one is named.
+        file: Option<PathBuf> = none,
+        /// When the file would be larger than this, a new one is begun.
+        max_size: Size = "64MiB",
+        /// How many older files are kept: `audit.jsonl.1` is the youngest of them.
+        keep: u32 = "8",
     }
 }
 

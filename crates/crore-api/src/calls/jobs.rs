@@ -9,7 +9,7 @@ use crore_core::{Code, Invalid, Job, JobId, Name, State, Time};
 use crore_wire::api::job::{self as wire, Explanation};
 use crore_wire::api::push::DOOR;
 use crore_wire::api::words;
-use crore_wire::words::{Moment, Period};
+use crore_wire::words::Moment;
 
 use crate::params::optional_name;
 use crate::{Api, Fault, cursor};
@@ -130,8 +130,7 @@ fn reason(reason: &Reason) -> wire::Reason {
             ("waits-for", format!("it waits for {left} of {} things{broken}", on.len()))
         }
         Reason::DueAt { at, after, attempts, error } => {
-            let mut detail =
-                format!("it is due at {}, in {}", Moment(*at), Period(*after).roughly());
+            let mut detail = format!("it is due at {}, in {}", Moment(*at), after.roughly());
             if *attempts > 0 {
                 let error = error.as_deref().unwrap_or_default();
                 detail.push_str(&format!(", after {attempts} attempts: {error}"));

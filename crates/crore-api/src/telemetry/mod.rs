@@ -7,12 +7,14 @@
 
 mod context;
 mod ids;
+mod options;
 mod span;
 mod tracer;
 
 pub use context::{Context, headers};
+pub use options::Options;
 pub use span::{Kind, Span};
-pub use tracer::{Options, Spans, Tracer};
+pub use tracer::{Spans, Tracer};
 
 use std::sync::Arc;
 

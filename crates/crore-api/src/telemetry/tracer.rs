@@ -8,6 +8,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::context::Context;
 use super::ids::{self, Stage};
+use super::options::Options;
 use super::span::{Kind, Span};
 use crate::metrics::Metrics;
 
@@ -16,16 +17,6 @@ const WAITING: usize = 8192;
 
 /// So many characters of an error go into a span; the job has the whole of it.
 const ERROR: usize = 200;
-
-/// How traces are made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// Whose traces they are.
-    pub service: String,
-    /// Which share of the jobs that come without a context are traced, from 0 to 1. One that comes with a context
-    /// is traced if that says so.
-    pub sample: f64,
-}
 
 /// Makes spans of what happens to jobs.
 #[derive(Debug)]

@@ -135,7 +135,7 @@ mod tests {
     use crate::sim_disk::SimDisk;
 
     fn open(disk: Arc<dyn Disk>) -> Result<Embedded, Error> {
-        let options = Options { segment_bytes: 16 << 10, ..Options::DEFAULT };
+        let options = Options { segment_bytes: 16 << 10, ..Options::default() };
         Embedded::open_on(disk, Arc::new(FakeClock::default()), options)
     }
 

@@ -53,7 +53,7 @@ pub fn recover(input: &[u8]) {
 }
 
 fn open(disk: &Arc<dyn Disk>) -> Result<Embedded, Error> {
-    let options = Options { segment_bytes: SIZE, ..Options::DEFAULT };
+    let options = Options { segment_bytes: SIZE, ..Options::default() };
     Embedded::open_on(Arc::clone(disk), Arc::new(FakeClock::default()), options)
 }
 

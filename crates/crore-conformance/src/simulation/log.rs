@@ -23,11 +23,12 @@ impl Subject for OnLog {
     ) -> Result<Running, Error> {
         let durability = match config.store.durability {
             config::Durability::Always => Durability::Always,
-            config::Durability::Interval => Durability::Interval(Span::from_millis(100)),
+            config::Durability::Interval => Durability::Interval,
             config::Durability::None => Durability::None,
         };
         let segment_bytes = config.store.segment_bytes;
-        let options = Options { durability, segment_bytes, ..Options::default() };
+        let sync_every = Span::from_millis(100);
+        let options = Options { durability, sync_every, segment_bytes, ..Options::default() };
         let store = Arc::new(Embedded::open_on(disk, clock, options)?);
         Ok(Running::new(Arc::clone(&store) as _, store))
     }

@@ -14,7 +14,6 @@ use crore_dispatch::{Handle, JobRequest, Options, Protocol, Registration, Round,
 use crore_outbound::{Addresses, Outbound, Resolve, Target};
 use crore_testkit::eventually_async;
 use crore_testkit::http_peer::{Peer, Reply, pause};
-use crore_wire::words::Period;
 use http::HeaderMap;
 
 /// A protocol that sends payloads as they are and keeps response bodies as results.
@@ -134,7 +133,7 @@ async fn a_worker_whose_name_resolves_to_a_denied_address_is_not_called_and_the_
     let allow = vec!["127.0.0.0/8".parse().expect("good")];
     let options = crore_outbound::Options { allow, ..crore_outbound::Options::default() };
     let outbound = Outbound::with_resolver(options, Arc::new(Rebinding::default()));
-    let rest = Period(Span::from_millis(20));
+    let rest = Span::from_millis(20);
     let options = Options { rest, ..Options::default() };
     let handle = Handle::new(engine.clone(), outbound, Plain("a"), options);
     join(&handle, "worker", &format!("http://rebinding.example:{}", peer.port())).await;

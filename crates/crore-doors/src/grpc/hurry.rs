@@ -6,8 +6,7 @@ use std::task::{Context, Poll};
 use axum::body::Body;
 use axum::extract::Request;
 use bytes::Bytes;
-use crore_core::Code;
-use crore_wire::words::Period;
+use crore_core::{Code, Span};
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
@@ -25,18 +24,18 @@ const STREAMS: [&str; 6] = [
 ];
 
 /// The same call, which fails if its message is not there in time.
-pub(super) fn hurried(call: &str, time: Period, request: Request) -> Request {
+pub(super) fn hurried(call: &str, time: Span, request: Request) -> Request {
     if STREAMS.contains(&call) {
         return request;
     }
-    let end = Box::pin(sleep_until(Instant::now() + time.0.into()));
+    let end = Box::pin(sleep_until(Instant::now() + time.into()));
     request.map(|body| Body::new(Hurried { body, end, time }))
 }
 
 struct Hurried {
     body: Body,
     end: Pin<Box<Sleep>>,
-    time: Period,
+    time: Span,
 }
 
 impl http_body::Body for Hurried {

@@ -97,7 +97,7 @@ impl jobs_server::Jobs for Service {
     async fn wait(&self, request: Request<v1::WaitRequest>) -> Answer<v1::Ended> {
         let ask = request.into_inner();
         let id = JobId(ask.id);
-        let wait = Span::from_millis(ask.wait_ms).min(self.0.api().options().max_wait.0);
+        let wait = Span::from_millis(ask.wait_ms).min(self.0.api().options().max_wait);
         let said = match self.0.api().wait_for_job(id, wait).await? {
             Some(ended) => v1::Ended {
                 id: ask.id,

@@ -23,11 +23,11 @@ use std::convert::Infallible;
 use axum::Router;
 use crore_api::Scope;
 use crore_api::middleware::from_fn;
+use crore_core::settings::section;
 use crore_wire::grpc::DESCRIPTORS;
 use crore_wire::grpc::v1::admin_server::AdminServer;
 use crore_wire::grpc::v1::jobs_server::JobsServer;
 use crore_wire::grpc::v1::work_server::WorkServer;
-use serde::{Deserialize, Serialize};
 use tonic_health::pb::health_server::HealthServer;
 use tower::{Service, ServiceExt};
 
@@ -36,20 +36,15 @@ use crate::{Doors, Origin, jobworkerp, lakh};
 pub(crate) use fault::{aborted, as_named, failed, invalid, taken};
 pub(crate) use gate::{is_grpc, refused, unimplemented};
 
-/// How this door is set up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Options {
-    /// Whether tools may ask which calls there are. It tells nothing that the documentation does not, and
-    /// where there are tokens it needs one; so it is on unless somebody switches it off.
-    pub reflection: bool,
-    /// Pages of other sites that may call by gRPC-Web.
-    pub allow_origins: Vec<Origin>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { reflection: true, allow_origins: Vec::new() }
+section! {
+    /// gRPC, on the same port.
+    pub struct Options: Eq = "grpc" {
+        /// Let tools ask which calls there are. It tells nothing that the documentation does not, and where
+        /// there are tokens it needs one.
+        reflection: bool = "true",
+        /// Pages of other sites that may call by gRPC-Web, and only so, as their browsers name them:
+        /// `https://app.example.com`. Several make a list; without it, no page of another site may call.
+        allow_origins: Vec<Origin> = none,
     }
 }
 
@@ -146,7 +141,7 @@ fn service_of(path: &str) -> Option<&str> {
 
 /// All that is served by gRPC.
 pub(crate) fn router(doors: &Doors) -> Router {
-    let most = usize::try_from(doors.api().options().max_body.0).unwrap_or(usize::MAX);
+    let most = doors.api().options().max_body.bytes();
     let jobs = JobsServer::new(jobs::Service(doors.clone())).max_decoding_message_size(most);
     let admin = AdminServer::new(admin::Service(doors.clone())).max_decoding_message_size(most);
     let health = HealthServer::new(health::Service(doors.clone()));
@@ -179,7 +174,7 @@ pub(crate) fn router(doors: &Doors) -> Router {
 
 /// What workers call.
 fn work(doors: &Doors) -> WorkServer<work::Service> {
-    let most = usize::try_from(doors.api().options().max_body.0).unwrap_or(usize::MAX);
+    let most = doors.api().options().max_body.bytes();
     WorkServer::new(work::Service(doors.clone())).max_decoding_message_size(most)
 }
 

@@ -35,7 +35,7 @@ impl work_server::Work for Service {
     async fn fetch(&self, request: Request<v1::FetchRequest>) -> Answer<v1::FetchResponse> {
         let ask = request.into_inner();
         let worker = if ask.worker.is_empty() { NOBODY } else { &ask.worker };
-        let wait = Span::from_millis(ask.wait_ms).min(self.0.api().options().max_wait.0);
+        let wait = Span::from_millis(ask.wait_ms).min(self.0.api().options().max_wait);
         let fetch = Fetch {
             n: ask.n.max(1) as usize,
             wait,

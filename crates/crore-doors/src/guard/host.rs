@@ -5,12 +5,10 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use crore_core::code::excerpt;
-use serde::{Deserialize, Serialize};
 
 /// A name by which a server may be addressed: `jobs.example.com` with any port, `jobs.example.com:8443`
 /// with this one, or `*` for all names, which switches the protection against DNS rebinding off.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host(Pattern);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,20 +42,6 @@ impl FromStr for Host {
             format!("`{text}` is no host such as `jobs.example.com`, with or without a port")
         };
         Authority::parse(text).map(Pattern::One).map(Self).ok_or_else(wrong)
-    }
-}
-
-impl TryFrom<String> for Host {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<Host> for String {
-    fn from(host: Host) -> Self {
-        host.to_string()
     }
 }
 

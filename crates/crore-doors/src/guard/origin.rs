@@ -5,14 +5,12 @@ use std::str::FromStr;
 
 use crore_core::code::excerpt;
 use http::HeaderValue;
-use serde::{Deserialize, Serialize};
 
 use super::host::Authority;
 
 /// Where a page comes from, as its browser says it: `https://app.example.com`, or
 /// `http://localhost:5173`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin(String);
 
 impl Origin {
@@ -42,20 +40,6 @@ impl FromStr for Origin {
         // A browser leaves out the port that belongs to the scheme.
         authority.port = authority.port.filter(|port| *port != usual);
         Ok(Self(format!("{scheme}://{authority}")))
-    }
-}
-
-impl TryFrom<String> for Origin {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<Origin> for String {
-    fn from(origin: Origin) -> Self {
-        origin.0
     }
 }
 

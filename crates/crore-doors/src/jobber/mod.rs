@@ -14,6 +14,7 @@
 //! that happens, and it is never set aside.
 
 pub mod id;
+mod options;
 
 use std::collections::BTreeMap;
 
@@ -30,30 +31,15 @@ use crore_api::middleware::{Next, from_fn};
 use crore_api::telemetry::Context;
 use crore_core::job::Lapse;
 use crore_core::retry::Retry;
-use crore_core::{Invalid, JobId, Name, NewJob, Span, Spec};
-use crore_wire::words::Period;
+use crore_core::{Invalid, JobId, Name, NewJob, Spec};
 use crore_wire::{Format, Raw};
 use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+
+pub use options::Options;
 
 use crate::Doors;
-
-/// How this door is set up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Options {
-    /// How long a worker may be silent about a job before another one gets it.
-    pub visibility_timeout: Period,
-    /// The same for single types.
-    pub types: BTreeMap<String, Period>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { visibility_timeout: Period(Span::from_secs(15)), types: BTreeMap::new() }
-    }
-}
 
 /// The calls of Jobber.
 pub fn router(doors: &Doors) -> Router {
@@ -131,7 +117,7 @@ fn spec(kind: &str, payload: Option<Raw>, options: &Options) -> Result<Spec, Inv
     let name = Name::new("type", kind)?;
     let payload = payload.unwrap_or_else(|| Raw::null(Format::Json)).into_payload("payload")?;
     let mut spec = Spec::new(name.clone(), name, payload);
-    spec.lease = Some(options.types.get(kind).copied().unwrap_or(options.visibility_timeout).0);
+    spec.lease = Some(options.types.get(kind).copied().unwrap_or(options.visibility_timeout));
     spec.retry = Retry { max_attempts: None, ..Retry::default() };
     spec.lapse = Lapse::Crash { quarantine: None };
     Ok(spec)

@@ -47,11 +47,11 @@ pub(super) fn worker() -> Worker {
 pub async fn prepare(doors: &Doors) -> Result<(), Fault> {
     let name = Name::new("name", NAME)?;
     let engine = doors.engine();
-    match &doors.options().jobworkerp.slack {
-        Some(slack) => {
+    match doors.options().jobworkerp.slack() {
+        Some(settings) => {
             let runner = Name::new("runner", "slack")?;
             let retry = policy::read(Some(&POLICY))?;
-            let new = Handler::new(runner, slack.settings.clone());
+            let new = Handler::new(runner, settings);
             let handler = Handler { id: BUILT_IN, retry, ..new };
             doors.api().check_handler(&handler)?;
             engine.handlers().set(name, handler).await?;

@@ -36,10 +36,10 @@ fn follows(ids: &[i64], workers: &Workers, options: &Options) -> (Vec<Follow>, V
         if *id != BUILT_IN_ID {
             let found = workers.by_id(*id);
             next.extend(found.map(|(kind, _)| Follow { kind: kind.clone(), gives: Gives::Items }));
-        } else if let (Some(slack), Some(kind)) = (&options.slack, built_in::name()) {
+        } else if let (Some(_), Some(kind)) = (options.slack(), built_in::name()) {
             let told = Follow { kind, gives: Gives::Summary };
-            next.extend(slack.on_success.then(|| told.clone()));
-            on_failure.extend(slack.on_failure.then_some(told));
+            next.extend(options.slack_on_success.then(|| told.clone()));
+            on_failure.extend(options.slack_on_failure.then_some(told));
         }
     }
     (next, on_failure)

@@ -43,7 +43,7 @@ use tonic::{Response, Status};
 use crate::Doors;
 
 pub use built_in::prepare;
-pub use options::{Options, Slack};
+pub use options::Options;
 
 /// All services.
 #[derive(Debug, Clone)]

@@ -71,7 +71,7 @@ fn results(data: &WorkerData, options: &Options) -> Result<Results, Invalid> {
         ResponseType::ListenAfter => Answer::Listen,
     };
     let (success, failure) = (data.store_success, data.store_failure);
-    Ok(Results { answer, success, failure, keep: options.keep_results.0 })
+    Ok(Results { answer, success, failure, keep: options.keep_results })
 }
 
 fn channel(channel: Option<&str>) -> Result<Name, Invalid> {

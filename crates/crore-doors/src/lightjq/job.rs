@@ -33,7 +33,7 @@ pub(super) async fn push(
     body: Read<words::NewJob>,
 ) -> Result<Response, Fault> {
     let reply = body.reply();
-    let spec = translate::spec(&body.value, doors.options().lightjq.keep_results.0)?;
+    let spec = translate::spec(&body.value, doors.options().lightjq.keep_results)?;
     let job = NewJob::from(Spec { trace: Context::carried(&headers), ..spec });
     match doors.engine().push_all(job.into()).await?.jobs.pop() {
         Some(Taken::New(id)) => {
@@ -90,7 +90,7 @@ pub(super) async fn polling(
         return Ok(said(answers, &job, None));
     }
     let wait = Span::from_secs(query.timeout.unwrap_or(POLLING).into());
-    let wait = wait.min(doors.api().options().max_wait.0);
+    let wait = wait.min(doors.api().options().max_wait);
     ended(&doors, answers, job.id, wait).await
 }
 

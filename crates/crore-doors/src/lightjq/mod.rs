@@ -30,9 +30,8 @@ use crore_api::admission::Gate;
 use crore_api::in_format;
 use crore_api::middleware::{Next, from_fn};
 use crore_core::Span;
+use crore_core::settings::{Given, Setting, Shape, section};
 use crore_dispatch as dispatch;
-use crore_wire::words::Period;
-use serde::{Deserialize, Serialize};
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::path::{HttpMethod, PathItem, PathsBuilder};
 use utoipa::{PartialSchema, ToSchema};
@@ -43,22 +42,33 @@ use crate::Doors;
 use crate::openapi::needs;
 pub(crate) use protocol::LightJq;
 
-/// How this door is set up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Options {
-    /// How long a result waits for somebody to read it; less than its job is kept, which is a day.
-    pub keep_results: Period,
-    /// The port of a worker that says nothing of one.
-    pub worker_port: u16,
-    /// Push workers.
-    pub workers: dispatch::Options,
+section! {
+    /// LightJQ, and the push workers that crore calls.
+    pub struct Options: Eq = "lightjq" {
+        /// How long a result waits for somebody to read it. It should be less than `retention.done`.
+        keep_results: Span = "12h",
+        /// The port of a push worker that registers without one.
+        worker_port: u16 as worker_port: Port = "8080",
+        /// Push workers.
+        ..workers: dispatch::Options,
+    }
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        let keep_results = Period(Span::from_secs(12 * 60 * 60));
-        Self { keep_results, worker_port: 8080, workers: dispatch::Options::default() }
+/// A port that can be called.
+struct Port(u16);
+
+impl Setting for Port {
+    const SHAPE: Shape = Shape::Number;
+
+    fn read(given: &Given) -> Result<Self, String> {
+        let port = u16::try_from(u64::read(given)?).ok().filter(|port| *port > 0);
+        port.map(Self).ok_or_else(|| "a port is 1 to 65535".to_owned())
+    }
+}
+
+impl From<Port> for u16 {
+    fn from(port: Port) -> Self {
+        port.0
     }
 }
 

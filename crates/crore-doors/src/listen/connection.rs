@@ -45,7 +45,7 @@ pub(super) async fn serve(
 ) {
     // One that has no address any more is gone.
     let Ok(local) = stream.local_addr() else { return };
-    let life = Life::new(phase, house.options.max_age.0.into());
+    let life = Life::new(phase, house.options.max_age.into());
     let mut front = Front { house, peer, local, certificate: None };
     let Some(tls) = front.house.tls.clone() else { return speak(front, stream, life).await };
     // In a box, so that those who speak without do not need as much room.
@@ -65,9 +65,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let options = &front.house.options;
-    let mut io = Patient::new(stream, options.write_time.0.into());
+    let mut io = Patient::new(stream, options.write_time.into());
     let protocol = tokio::select! {
-        protocol = timeout(options.first_bytes_time.0.into(), io.protocol()) => protocol,
+        protocol = timeout(options.first_bytes_time.into(), io.protocol()) => protocol,
         _ = life.turn() => return,
     };
     match protocol {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crore_core::Span;
 use crore_doors::listen;
-use crore_wire::words::Period;
 use http::StatusCode;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -120,10 +119,8 @@ async fn bodies_of_nothing_without_an_end_end_the_connection() {
 /// Each of these has to be answered. Whoever does not read the answers is not asked for more, and is closed.
 #[tokio::test]
 async fn questions_whose_answers_nobody_reads_end_the_connection() {
-    let listening = listen::Options {
-        write_time: Period(Span::from_millis(300)),
-        ..listen::Options::default()
-    };
+    let listening =
+        listen::Options { write_time: Span::from_millis(300), ..listen::Options::default() };
     for (kind, payload) in [(SETTINGS, &[][..]), (PING, &[0; 8])] {
         let server = Server::start_with(Default::default(), listening.clone()).await;
         let mut stream = server.connect().await;

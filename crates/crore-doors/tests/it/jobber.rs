@@ -10,7 +10,6 @@ use crore_core::machine::{Again, Outcome};
 use crore_core::{Encoding, Job, Name, Span, State};
 use crore_doors::jobber;
 use crore_testkit::FakeClock;
-use crore_wire::words::Period;
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 
@@ -150,7 +149,7 @@ async fn every_abandoned_job_is_recovered_without_end() {
 async fn a_type_may_have_a_visibility_timeout_of_its_own() {
     let (engine, clock) = engine();
     let place = Place::on(engine, |options| {
-        let slow = ("slow".to_owned(), Period(Span::from_secs(60)));
+        let slow = ("slow".to_owned(), Span::from_secs(60));
         options.jobber.types.extend([slow]);
     })
     .await;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crore_core::Span;
 use crore_doors::{Options, listen};
-use crore_wire::words::Period;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -172,7 +171,7 @@ async fn a_request_that_is_the_last_one_stays_the_last_one() {
 
 #[tokio::test]
 async fn a_connection_that_is_too_old_ends_with_its_long_answer() {
-    let max_age = Period(Span::from_secs(1));
+    let max_age = Span::from_secs(1);
     let listening = listen::Options { max_age, ..listen::Options::default() };
     let server = Server::start_with(Options::default(), listening).await;
     let mut line = Line::open(&server).await;
@@ -197,7 +196,7 @@ async fn a_stop_waits_for_a_long_answer_and_not_for_ever() {
     assert!(line.is_closed().await);
     stopping.await.expect("no panic").expect("a good end");
 
-    let drain_time = Period(Span::from_millis(100));
+    let drain_time = Span::from_millis(100);
     let listening = listen::Options { drain_time, ..listen::Options::default() };
     let mut server = Server::start_with(Options::default(), listening).await;
     let mut line = Line::open(&server).await;

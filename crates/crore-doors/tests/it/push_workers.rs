@@ -10,7 +10,6 @@ use crore::Engine;
 use crore_core::{Name, Span};
 use crore_doors::Options;
 use crore_wire::Format;
-use crore_wire::words::Period;
 use http::{Method, Response};
 use serde_json::{Value, json};
 
@@ -44,8 +43,8 @@ fn job(name: &str) -> Value {
 /// Everything is remembered for so short a time that a test can wait for it.
 fn hasty(options: &mut Options) {
     let workers = &mut options.lightjq.workers;
-    workers.rest = Period(Span::from_millis(20));
-    workers.max_rest = Period(Span::from_millis(100));
+    workers.rest = Span::from_millis(20);
+    workers.max_rest = Span::from_millis(100);
 }
 
 #[tokio::test]
@@ -180,7 +179,7 @@ async fn a_name_that_a_worker_does_not_know_is_tried_with_another() {
 #[tokio::test]
 async fn what_is_not_known_is_asked_again_after_a_while() {
     let place = Place::on(Engine::memory(), |options| {
-        options.lightjq.workers.unknown_for = Period(Span::from_millis(300));
+        options.lightjq.workers.unknown_for = Span::from_millis(300);
     })
     .await;
     let peer = Peer::start(Reply::by(|n, _| if n == 0 { plain(404) } else { plain(200) })).await;
@@ -214,7 +213,7 @@ async fn an_unreachable_worker_costs_no_attempt() {
 async fn a_worker_that_stays_away_is_gone_and_others_go_on() {
     let place = Place::on(Engine::memory(), |options| {
         hasty(options);
-        options.lightjq.workers.gone_after = Period(Span::from_millis(100));
+        options.lightjq.workers.gone_after = Span::from_millis(100);
     })
     .await;
     let gone = Peer::start(ready()).await;
@@ -409,7 +408,7 @@ async fn jobs_are_signed_so_that_a_worker_knows_who_sends_them() {
     let secret =
         format!("whsec_{}", base64::Engine::encode(&base64::prelude::BASE64_STANDARD, key));
     let place = Place::on(Engine::memory(), |options| {
-        options.lightjq.workers.secrets = vec![secret.try_into().expect("good")];
+        options.lightjq.workers.secret = Some(secret.try_into().expect("good"));
     })
     .await;
     let peer = Peer::start(ready()).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use crore_core::Span;
 use crore_doors::{Options, listen};
-use crore_wire::words::{Period, Size};
+use crore_wire::words::Size;
 use http::{Method, Request, Version};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
@@ -19,8 +19,8 @@ use crate::server::{Server, Speaks, eventually};
 
 const SOON: Duration = Duration::from_secs(5);
 
-fn short() -> Period {
-    Period(Span::from_millis(100))
+fn short() -> Span {
+    Span::from_millis(100)
 }
 
 /// A server that has little patience, and longer for everything but one thing.

@@ -269,7 +269,7 @@ async fn a_client_is_known_by_a_good_certificate_and_by_no_other() {
     let loaded = Tls::load(&tls).expect("good files").expect("TLS");
     assert_eq!(loaded.protection(), Protection::ClientCertificates);
     let mut doors = Options::default();
-    doors.api.access.certificate_scopes = vec![Scope::Read, Scope::Admin];
+    doors.api.access.certificate_scopes = [Scope::Read, Scope::Admin].into_iter().collect();
     let doors = Doors::audited(Engine::memory(), doors, audit);
     let server = Server::open(doors, listen::Options::default(), Some(loaded)).await;
     token(&server.engine, "closed", &[Scope::Push]).await;

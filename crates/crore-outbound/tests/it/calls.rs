@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use crore_core::{Code, Span};
+use crore_core::{Code, Size, Span};
 use crore_outbound::{Addresses, Failed, Options, Outbound, Resolve, Target};
-use crore_wire::words::{Period, Size};
 use http::{HeaderMap, StatusCode};
 
 use crore_testkit::http_peer::{Peer, Reply};
@@ -250,8 +249,7 @@ fn endless(start: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn garbage_and_silence_are_no_answers() {
-    let options =
-        Options { connect_time: Period(Span::from_millis(200)), ..wide(&["127.0.0.1/32"]) };
+    let options = Options { connect_time: Span::from_millis(200), ..wide(&["127.0.0.1/32"]) };
     let outbound = Outbound::new(options);
     for garbage in [
         "",

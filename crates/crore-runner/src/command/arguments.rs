@@ -55,8 +55,8 @@ mod tests {
     use crore_core::Payload;
     use serde_json::json;
 
-    use super::super::options::Options;
     use super::*;
+    use crate::options::Options;
 
     fn given(way: &str, payload: &[u8]) -> Result<Vec<String>, Failure> {
         let settings = json!({ "program": "echo", "args": ["-n"], "payload": way });

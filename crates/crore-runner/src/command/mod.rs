@@ -11,7 +11,6 @@ mod guard;
 mod leader;
 mod limits;
 mod mark;
-mod options;
 mod program;
 mod reach;
 mod report;
@@ -26,9 +25,9 @@ use crore_core::Invalid;
 use serde_json::Value;
 
 pub use self::limits::Limits;
-pub use self::options::Options;
 use self::settings::Settings;
 use crate::context::Context;
+use crate::options::Options;
 use crate::runner::{Maker, Making, Runner, Running, Task};
 
 /// The sort of runner that runs programs of the host.

@@ -16,13 +16,13 @@ use super::environment::Environment;
 use super::leader::{Leader, Pipes};
 use super::limits::{GATE, Limits};
 use super::mark::Mark;
-use super::options::Options;
 use super::settings::{Give, Settings};
 use super::streams::{Keep, feed, read};
 use super::tree::is_reaper;
 use super::{program, report};
 use crate::context::Context;
 use crate::mask::Masks;
+use crate::options::Options;
 use crate::output::{Lines, Stderr, Tail, TooMuch};
 use crate::runner::{Failure, Output, Task};
 

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::environment::check_name;
 use super::limits::Limits;
-use super::options::Options;
 use super::program;
+use crate::options::Options;
 use crate::output::{Stderr, Success, grace, max_output};
 use crate::secret::Secret;
 
@@ -74,7 +74,7 @@ impl Settings {
         settings.check_texts()?;
         settings.check_environment(options)?;
         settings.check_leave(options)?;
-        settings.limits = settings.limits.within(options.limits)?;
+        settings.limits = settings.limits.within(options.command_limits())?;
         settings.max_output = max_output(said, settings.max_output, options.max_output)?;
         settings.grace = grace(said, settings.grace, options.max_grace)?;
         Ok(settings)
@@ -145,6 +145,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::options::Count;
 
     fn refused(settings: &Value, options: &Options) -> (String, Code) {
         let invalid = Settings::read(settings, options).expect_err("it is wrong");
@@ -182,10 +183,10 @@ mod tests {
 
     #[test]
     fn what_the_operator_does_not_allow_is_refused_when_it_is_defined() {
-        let limits = Limits { cpu_seconds: Some(5), ..Limits::default() };
         let programs = ["/usr/bin/*".parse().expect("a pattern")].into_iter().collect();
         let dirs = ["/srv/*".parse().expect("a pattern")].into_iter().collect();
-        let options = Options { programs, dirs, limits, ..Options::default() };
+        let command_cpu_seconds = Some(Count(5));
+        let options = Options { programs, dirs, command_cpu_seconds, ..Options::default() };
         let cases = [
             (json!({ "program": "/bin/ls" }), "settings.program"),
             (json!({ "program": "ls", "shell": true }), "settings.shell"),
@@ -219,7 +220,7 @@ mod tests {
             assert!(invalid.message.contains(key), "what would allow it is told: {invalid}");
         }
         let read = Settings::read(&json!({ "program": "/usr/bin/ls", "dir": "/srv/a" }), &options);
-        assert_eq!(read.expect("it is allowed").limits, limits);
+        assert_eq!(read.expect("it is allowed").limits, options.command_limits());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Containers: a job is a run of an image, by the Docker API.
 //!
 //! ```text
-//! settings   what a handler says            options     what its operator allows
+//! settings   what a handler says            limits      how much of the machine it may have
 //! body       what the engine is asked for   config      a payload that says so itself
 //! engine     who is asked, and refusals     container   from its making to its removal
 //! run        one job                        gather      what comes out of it
@@ -14,7 +14,7 @@ mod config;
 mod container;
 mod engine;
 mod gather;
-mod options;
+mod limits;
 mod owner;
 mod registry;
 mod run;
@@ -27,12 +27,16 @@ use crore_core::Invalid;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-pub use self::options::{Limits, Options};
+pub use self::limits::Limits;
 
 use self::engine::Engine;
 use self::settings::Settings;
 use crate::context::Context;
+use crate::options::Options;
 use crate::runner::{Beginning, Maker, Making, Runner, Running, Task};
+
+/// Where the engine listens unless the operator says otherwise.
+const ADDRESS: &str = "unix:///var/run/docker.sock";
 
 /// The sort of runner that `docker` names.
 #[derive(Debug, Clone)]
@@ -44,7 +48,8 @@ pub struct Docker {
 impl Docker {
     /// With what the operator says. No engine is asked anything yet.
     pub fn new(options: Options) -> Self {
-        let engine = Arc::new(Engine::at(options.address.clone(), options.hosts.clone()));
+        let address = options.docker.as_deref().unwrap_or(ADDRESS).to_owned();
+        let engine = Arc::new(Engine::at(address, options.state.clone()));
         Self { options: Arc::new(options), engine }
     }
 }

@@ -8,8 +8,9 @@ use crore_wire::words::{Period, Size};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::options::{Limits, Options};
+use super::limits::Limits;
 use super::registry::Registry;
+use crate::options::Options;
 use crate::output::{Stderr, Success, grace, max_output};
 use crate::secret::Secret;
 
@@ -138,7 +139,7 @@ impl Settings {
             let message = format!("`{network}` is no network that a container may have here");
             return forbidden("network", message);
         }
-        if !options.networks {
+        if !options.container_network {
             let message = format!(
                 "the network `{network}` is not allowed here; \
                  `runners.container-network = true` in the configuration allows it"
@@ -149,7 +150,7 @@ impl Settings {
     }
 
     fn check_limits(&mut self, options: &Options) -> Result<(), Invalid> {
-        let most = &options.limits;
+        let most = options.container_limits();
         if self.cpus.is_some_and(|cpus| !(0.001..=1e6).contains(&cpus)) {
             return malformed("cpus", "it is no number of processors".to_owned());
         }
@@ -218,11 +219,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::options::Cpus;
 
     fn options() -> Options {
         Options {
             images: ["alpine:*"].map(|one| one.parse().expect("a pattern")).into_iter().collect(),
-            limits: Limits { memory: Some(Size(64 << 20)), cpus: Some(2.0), pids: None },
+            container_memory: Some(Size(64 << 20)),
+            container_cpus: Some(Cpus(2.0)),
             ..Options::default()
         }
     }
@@ -277,7 +280,7 @@ mod tests {
 
     #[test]
     fn where_networks_are_allowed_no_container_has_the_machines_or_anothers() {
-        let options = Options { networks: true, ..options() };
+        let options = Options { container_network: true, ..options() };
         let is_good = |network: &str| {
             Settings::read(&json!({ "image": "alpine:3", "network": network }), &options).is_ok()
         };
@@ -290,7 +293,7 @@ mod tests {
     #[test]
     fn what_is_usual_is_less_where_the_operator_grants_less() {
         let max_grace = Span::from_secs(2);
-        let options = Options { max_output: 512 << 10, max_grace, ..Options::default() };
+        let options = Options { max_output: Size(512 << 10), max_grace, ..Options::default() };
         let said = json!({ "image": "alpine" });
         let read = Settings::read(&said, &options).expect("nothing was asked for");
         assert_eq!((read.max_output, read.grace), (Size(512 << 10), Period(max_grace)));
@@ -305,7 +308,7 @@ mod tests {
         let all = json!({ "image": "alpine:3", "memory": "8MiB", "cpus": 0.5, "pids": 7 });
         let expected = Limits { memory: Some(Size(8 << 20)), cpus: Some(0.5), pids: Some(7) };
         assert_eq!(read(all).limits, expected);
-        assert_eq!(read(json!({ "image": "alpine:3" })).limits, options().limits);
+        assert_eq!(read(json!({ "image": "alpine:3" })).limits, options().container_limits());
         let any = read(json!({ "image": "alpine:3", "success": "any" })).success;
         assert!(any.has(255) && !Success::default().has(255));
     }

@@ -7,8 +7,8 @@ use crore_wire::words::{Period, Size};
 use serde_json::Value;
 
 /// How much may come out, in bytes.
-pub(crate) fn max_output(settings: &Value, value: Size, most: u64) -> Result<Size, Invalid> {
-    capped(settings, ("max_output", "runners.max-output"), value, Size(most))
+pub(crate) fn max_output(settings: &Value, value: Size, most: Size) -> Result<Size, Invalid> {
+    capped(settings, ("max_output", "runners.max-output"), value, most)
 }
 
 /// How long what is asked to stop may go on.

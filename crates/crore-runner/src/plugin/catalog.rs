@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::Options;
+use super::Setup;
 use super::child::Child;
 use crate::runner::{Class, Failure};
 
@@ -40,32 +40,32 @@ impl Stamp {
 impl Catalog {
     /// The library that `name` means. Those whose file is called otherwise are loaded, each in a child
     /// of its own, to ask for their names.
-    pub(super) async fn find(&self, name: &str, options: &Options) -> Result<PathBuf, Failure> {
-        let libraries = libraries(&options.dir)?;
+    pub(super) async fn find(&self, name: &str, setup: &Setup) -> Result<PathBuf, Failure> {
+        let libraries = libraries(&setup.dir)?;
         let stems: Vec<_> = libraries.keys().map(|path| (stem(path), path)).collect();
         let by_stem = |wanted: &str| stems.iter().find(|(stem, _)| *stem == wanted);
         if let Some((_, path)) = by_stem(name).or_else(|| by_stem(&format!("lib{name}"))) {
             return Ok((*path).clone());
         }
         for (path, stamp) in &libraries {
-            if self.name_of(path, *stamp, options).await.as_deref() == Some(name) {
+            if self.name_of(path, *stamp, setup).await.as_deref() == Some(name) {
                 return Ok(path.clone());
             }
         }
         let stems: Vec<_> = stems.iter().map(|(stem, _)| format!("`{stem}`")).collect();
         let there = if stems.is_empty() { "nothing".to_owned() } else { stems.join(", ") };
-        let dir = options.dir.display();
+        let dir = setup.dir.display();
         Err(Failure::fatal(format!("there is no plugin `{name}` in `{dir}`; there is {there}")))
     }
 
-    async fn name_of(&self, path: &Path, stamp: Stamp, options: &Options) -> Option<String> {
+    async fn name_of(&self, path: &Path, stamp: Stamp, setup: &Setup) -> Option<String> {
         let lock = || self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, name)) = lock().get(path)
             && *of == stamp
         {
             return name.clone();
         }
-        let name = match Child::start(path, options).await {
+        let name = match Child::start(path, setup).await {
             Ok(child) => Some(child.name().to_owned()),
             Err(failure) => {
                 tracing::warn!(library = %path.display(), "not used as a plugin: {failure}");

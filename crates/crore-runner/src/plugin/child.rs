@@ -15,7 +15,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::Command;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::Options;
+use super::Setup;
 use super::group::Group;
 use crate::context::Context;
 use crate::mask::Masks;
@@ -103,9 +103,9 @@ impl Prints {
 
 impl Child {
     /// Starts a child and has it load a library.
-    pub(super) async fn start(library: &Path, options: &Options) -> Result<Self, Failure> {
-        let host = options.host.display();
-        let mut child = Self::spawn(library, options).map_err(|error| {
+    pub(super) async fn start(library: &Path, setup: &Setup) -> Result<Self, Failure> {
+        let host = setup.host.display();
+        let mut child = Self::spawn(library, setup).map_err(|error| {
             let message = format!("`{host}`, which runs plugins, cannot be started: {error}");
             match error.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
@@ -115,9 +115,11 @@ impl Child {
                 _ => Failure::again(message),
             }
         })?;
-        let limit = Duration::from_millis(options.start_timeout.as_millis());
+        let limit = Duration::from_millis(setup.options.plugin_start.as_millis());
         let library = library.display();
-        let loaded = timeout(limit, child.load(options.memory.unwrap_or(0))).await;
+        let loaded =
+            timeout(limit, child.load(setup.options.plugin_memory.map_or(0, |memory| memory.0)))
+                .await;
         match loaded {
             Ok(Ok(Answer::Loaded(name))) => {
                 child.name = name;
@@ -130,16 +132,16 @@ impl Child {
         }
     }
 
-    fn spawn(library: &Path, options: &Options) -> io::Result<Self> {
+    fn spawn(library: &Path, setup: &Setup) -> io::Result<Self> {
         let (their_requests, requests) = io::pipe()?;
         let (prints, their_prints) = io::pipe()?;
         let (line, their_line) = Line::pair()?;
         line.set_nonblocking(true)?;
-        let process = Command::new(&options.host)
-            .args(&options.host_args)
+        let process = Command::new(&setup.host)
+            .args(&setup.host_args)
             .arg(library)
             .env_clear()
-            .envs(&options.env)
+            .envs(&setup.env)
             .stdin(Stdio::from(their_requests))
             .stdout(Stdio::from(OwnedFd::from(their_line)))
             .stderr(Stdio::from(their_prints))

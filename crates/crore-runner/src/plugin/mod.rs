@@ -17,17 +17,18 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crore_core::{Invalid, Span};
+use crore_core::Invalid;
 use serde_json::Value;
 
+use crate::options::Options;
 use crate::runner::{Maker, Making};
 use catalog::Catalog;
 use runner::Pooled;
 use settings::Settings;
 
-/// What an operator says about plugins.
+/// Where plugins are, and how their child processes are started.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct Setup {
     /// Where they lie: files that end in `.so`, directly in it. Nobody but its owner may write to it
     /// or to them.
     pub dir: PathBuf,
@@ -37,15 +38,11 @@ pub struct Options {
     pub host_args: Vec<OsString>,
     /// All of the child's environment.
     pub env: BTreeMap<String, String>,
-    /// How long a library may take to be loaded.
-    pub start_timeout: Span,
-    /// How long a run that was asked to stop may go on, where its handler does not say less.
-    pub grace: Span,
-    /// How many bytes of memory a plugin may have; as many as there are, if nothing is said.
-    pub memory: Option<u64>,
+    /// What the operator says.
+    pub options: Options,
 }
 
-impl Options {
+impl Setup {
     /// Plugins in `dir`, in children that are `host` with `args`.
     pub fn new(dir: impl Into<PathBuf>, host: impl Into<PathBuf>, args: &[&str]) -> Self {
         Self {
@@ -53,9 +50,7 @@ impl Options {
             host: host.into(),
             host_args: args.iter().map(OsString::from).collect(),
             env: BTreeMap::new(),
-            start_timeout: Span::from_secs(10),
-            grace: Span::from_secs(5),
-            memory: None,
+            options: Options::default(),
         }
     }
 }
@@ -63,14 +58,14 @@ impl Options {
 /// The sort of runner that `plugin` names.
 #[derive(Debug, Clone)]
 pub struct Plugins {
-    options: Arc<Options>,
+    setup: Arc<Setup>,
     catalog: Arc<Catalog>,
 }
 
 impl Plugins {
-    /// With what the operator says. Nothing is looked at, loaded or started yet.
-    pub fn new(options: Options) -> Self {
-        Self { options: Arc::new(options), catalog: Arc::default() }
+    /// Plugins that are set up so. Nothing is looked at, loaded or started yet.
+    pub fn new(setup: Setup) -> Self {
+        Self { setup: Arc::new(setup), catalog: Arc::default() }
     }
 }
 
@@ -90,8 +85,8 @@ impl Maker for Plugins {
     fn make<'a>(&'a self, settings: &'a Value) -> Making<'a> {
         Box::pin(async move {
             let settings = Settings::read(settings)?;
-            let library = self.catalog.find(&settings.plugin, &self.options).await?;
-            let pooled = Pooled::start(library, self.options.clone(), settings).await?;
+            let library = self.catalog.find(&settings.plugin, &self.setup).await?;
+            let pooled = Pooled::start(library, self.setup.clone(), settings).await?;
             Ok(Box::new(pooled) as _)
         })
     }

@@ -9,7 +9,7 @@ use crore_core::Encoding;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
-use super::Options;
+use super::Setup;
 use super::child::{Call, Called, Child};
 use super::settings::Settings;
 use crate::context::Context;
@@ -19,7 +19,7 @@ use crate::runner::{Failure, Item, Output, Runner, Running, Task};
 #[derive(Debug)]
 pub(super) struct Pooled {
     library: PathBuf,
-    options: Arc<Options>,
+    setup: Arc<Setup>,
     settings: Settings,
     /// Not there while a job is run: who is dropped halfway takes it along.
     child: Mutex<Option<Child>>,
@@ -29,23 +29,23 @@ impl Pooled {
     /// Starts the child, so that a library that is no plugin is told now.
     pub(super) async fn start(
         library: PathBuf,
-        options: Arc<Options>,
+        setup: Arc<Setup>,
         settings: Settings,
     ) -> Result<Self, Failure> {
-        let child = Mutex::new(Some(Child::start(&library, &options).await?));
-        Ok(Self { library, options, settings, child })
+        let child = Mutex::new(Some(Child::start(&library, &setup).await?));
+        Ok(Self { library, setup, settings, child })
     }
 
     async fn fresh(&self, context: &Context) -> Result<Child, Failure> {
         tokio::select! {
             biased;
             () = context.stopped() => Err(Failure::stopped()),
-            started = Child::start(&self.library, &self.options) => started,
+            started = Child::start(&self.library, &self.setup) => started,
         }
     }
 
     fn grace(&self) -> Duration {
-        let most = self.options.grace;
+        let most = self.setup.options.plugin_grace;
         let grace = self.settings.grace.map_or(most, |period| period.0.min(most));
         Duration::from_millis(grace.as_millis())
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crore_core::{Delivery, Encoding, JobId, Name, Payload};
-use crore_runner::command::{Command, Options};
-use crore_runner::{Context, Failure, Maker, Output, Runner, Said, Task};
+use crore_runner::command::Command;
+use crore_runner::{Context, Failure, Maker, Options, Output, Runner, Said, Task};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;

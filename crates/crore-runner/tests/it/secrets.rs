@@ -4,8 +4,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crore_core::Payload;
-use crore_runner::docker::{Docker, Options};
-use crore_runner::{Failure, Grpc, Http, Maker, Slack};
+use crore_runner::docker::Docker;
+use crore_runner::{Failure, Grpc, Http, Maker, Options, Slack};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 use tokio::task::spawn_blocking;
@@ -49,7 +49,7 @@ fn a_secret_that_does_not_come_holds_up_its_job_alone() {
         waits_for_its_secret(Slack::new(reach), settings, &trap).await;
         let address = format!("tcp://127.0.0.1:{port}");
         let settings = json!({ "image": "busybox", "env": { "KEY": secret } });
-        let docker = Docker::new(Options { address, ..Options::default() });
+        let docker = Docker::new(Options { docker: Some(address), ..Options::default() });
         waits_for_its_secret(docker, settings, &trap).await;
         drop(release);
         assert!(disk.await.expect("no panic").is_err(), "it was held all the time");

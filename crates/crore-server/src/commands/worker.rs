@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use crore_client::{Client, Error};
+use crore_outbound as outbound;
 use tonic::transport::{Certificate, ClientTlsConfig};
 
 use super::Call;
@@ -45,8 +46,11 @@ pub(crate) fn run(remote: &Remote, hosting: &Hosting) -> anyhow::Result<ExitCode
     serve::runtime()?.block_on(async {
         let mut signals = Signals::new().context("cannot listen to signals")?;
         // As for a server that others can reach: what listens on this machine alone is called if that is allowed.
-        let mut outbound = config.outbound.options(vec![(Ipv4Addr::UNSPECIFIED, 0).into()]);
-        outbound.roots = serve::trusted(config.outbound.ca.as_deref())?;
+        let outbound = outbound::Options {
+            listens: vec![(Ipv4Addr::UNSPECIFIED, 0).into()],
+            roots: serve::trusted(config.outbound.ca.as_deref())?,
+            ..config.outbound.clone()
+        };
         let runners = runners::all(&config, outbound, None)?;
         let client = tokio::select! {
             client = connect(remote) => client?,

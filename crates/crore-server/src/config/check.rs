@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use crore_core::{Caps, Size};
+
 use super::Config;
 use super::raw::Raw;
-use super::section::Section;
 use super::sections::store::Store;
-use super::setting::Size;
 use crate::bind::twin;
 
 /// Notes every value that cannot be, or does not go with another.
@@ -17,11 +17,9 @@ pub(super) fn check(config: &Config, raw: &mut Raw) {
     tls(config, raw);
     caps(config, raw);
     runners(config, raw);
-    if !(1..=u64::from(u16::MAX)).contains(&config.lightjq.worker_port) {
-        raw.clash("lightjq.worker-port", "a port is 1 to 65535".to_owned());
-    }
-    let caps = crore_core::Caps::default();
-    if !config.jobber.spans().all(|span| (caps.min_lease..=caps.max_lease).contains(&span)) {
+    let caps = Caps::default();
+    let mut timeouts = config.jobber.visibility_timeouts();
+    if !timeouts.all(|span| (caps.min_lease..=caps.max_lease).contains(&span)) {
         let message = "a visibility timeout is 1 second to 24 hours".to_owned();
         raw.clash("jobber.visibility-timeout", message);
     }
@@ -32,16 +30,15 @@ pub(super) fn check(config: &Config, raw: &mut Raw) {
 
 fn store(config: &Config, raw: &mut Raw) {
     let store = &config.store;
-    let usual = Store::INFO.keys.iter().find(|key| key.field == "data").and_then(|key| key.default);
-    if store.memory && store.data.to_str() != usual {
+    if store.memory && store.data != Store::default().data {
         let message = "jobs are kept in memory, so no directory can be chosen".to_owned();
         raw.clash("store.data", message);
     }
     let least = crore_store::embedded::Options::MIN_SEGMENT;
-    if store.segment.0 < least {
+    if store.embedded.segment_bytes < least {
         raw.clash("store.segment", format!("it must be at least {least}B"));
     }
-    if store.sync_every.is_zero() {
+    if store.embedded.sync_every.is_zero() {
         raw.clash("store.sync-every", "it cannot be zero".to_owned());
     }
 }
@@ -95,8 +92,8 @@ const ENGINES: [&str; 3] = ["unix://", "tcp://", "http://"];
 const LEAST_MEMORY: u64 = 6 << 20;
 
 fn runners(config: &Config, raw: &mut Raw) {
-    let runners = &config.runners;
-    if runners.plugins.is_none() && runners.allowed().iter().any(|name| name == "plugin") {
+    let runners = &config.runners.options;
+    if runners.plugins.is_none() && config.runners.allowed().iter().any(|name| name == "plugin") {
         raw.clash("runners.allow", "say where plugins lie: `runners.plugins`".to_owned());
     }
     let is_address = |text: &String| ENGINES.iter().any(|start| text.starts_with(start));
@@ -126,14 +123,14 @@ fn runners(config: &Config, raw: &mut Raw) {
 
 fn caps(config: &Config, raw: &mut Raw) {
     let caps = &config.caps;
-    if caps.payload.0 > crore_core::Caps::MAX_PAYLOAD as u64 {
+    if caps.payload_bytes > Caps::MAX_PAYLOAD {
         raw.clash("caps.payload", "it can be 16MiB at most".to_owned());
     }
-    if caps.payload > caps.batch_bytes {
+    if caps.payload_bytes > caps.batch_bytes {
         let message = "one payload would be larger than a batch may be: see `caps.batch-bytes`";
         raw.clash("caps.payload", message.to_owned());
     }
-    if caps.batch_bytes > config.http.max_body {
+    if caps.batch_bytes > config.http.max_body.bytes() {
         let message = "such a batch would be larger than a body may be: see `http.max-body`";
         raw.clash("caps.batch-bytes", message.to_owned());
     }
@@ -144,7 +141,7 @@ fn caps(config: &Config, raw: &mut Raw) {
         ("caps.batch-jobs", caps.batch_jobs),
         ("caps.fetch", caps.fetch),
         ("caps.page", caps.page),
-        ("caps.payload", caps.payload.0),
+        ("caps.payload", caps.payload_bytes),
     ];
     for (key, n) in counts {
         if n == 0 {

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::Context;
+use crore_core::settings::Given;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::raw::{Raw, Source};
-use super::setting::Given;
 
 /// Reads a file into `raw`.
 pub(crate) fn read(path: &Path, raw: &mut Raw) -> anyhow::Result<()> {

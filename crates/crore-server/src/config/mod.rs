@@ -1,6 +1,7 @@
 //! The configuration: defaults, then a file, then the environment, then flags; understood whole, or not
 //! at all, with everything that is wrong told at once.
 
+mod address;
 mod check;
 mod fault;
 mod file;
@@ -8,32 +9,30 @@ pub(crate) mod page;
 mod raw;
 pub(crate) mod schema;
 pub(crate) mod secret;
-mod section;
 mod sections;
-mod setting;
 pub(crate) mod show;
-mod words;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use crore_core::settings::Given;
 pub(crate) use raw::{Raw, Source};
 pub(crate) use sections::doors::DoorName;
 pub(crate) use sections::log::{Format, Rotate};
-pub(crate) use sections::runners::{Count, Variables};
-pub(crate) use sections::store::Durability;
 pub(crate) use sections::telemetry::{Protocol, Telemetry};
-pub(crate) use setting::{Given, Size};
 
+use crore_api::{access, audit};
+use crore_core::Caps;
+use crore_core::settings::{Info, Key, Section};
+use crore_doors::{grpc, jobber, jobworkerp, lightjq, tls};
+use crore_outbound as outbound;
+use crore_store::registry::QueueSettings;
 use fault::Faults;
-use section::{Info, Key, Section};
-use sections::{
-    access, audit, caps, doors, grpc, http, jobber, jobworkerp, lightjq, listen, log, outbound,
-    retention, runners, store, tls,
-};
+use sections::{doors, listen, log, runners, store};
 
 use crate::environment;
 
-/// Declares the configuration from its sections. To add one, add a line, and a file in `sections/`.
+/// Declares the configuration from its sections: options of the crates that they configure, or of the server. To add
+/// one, add a line.
 macro_rules! join {
     ($($(#[doc = $doc:literal])+ $field:ident: $section:ty,)+) => {
         /// The configuration, understood and checked.
@@ -44,6 +43,13 @@ macro_rules! join {
 
         /// All sections, in the order in which they are shown.
         pub(crate) const INFOS: &[Info] = &[$(<$section as Section>::INFO),+];
+
+        #[cfg(test)]
+        impl Default for Config {
+            fn default() -> Self {
+                Self { $($field: <$section>::default(),)+ }
+            }
+        }
 
         impl Config {
             fn read(raw: &mut Raw) -> Self {
@@ -57,52 +63,55 @@ join! {
     /// Where it listens.
     listen: listen::Listen,
     /// Who can read along.
-    tls: tls::Tls,
+    tls: tls::Options,
     /// Who may do what.
-    access: access::Access,
+    access: access::Options,
     /// Where jobs are kept.
     store: store::Store,
     /// Extra listeners.
     doors: doors::Doors,
     /// What a call may cost.
-    http: http::Http,
+    http: crore_api::Options,
     /// gRPC.
-    grpc: grpc::Grpc,
+    grpc: grpc::Options,
     /// LightJQ, and push workers.
-    lightjq: lightjq::Lightjq,
+    lightjq: lightjq::Options,
     /// Jobber.
-    jobber: jobber::Jobber,
+    jobber: jobber::Options,
     /// jobworkerp.
-    jobworkerp: jobworkerp::Jobworkerp,
+    jobworkerp: jobworkerp::Options,
     /// What it runs jobs with.
     runners: runners::Runners,
     /// Whom it may call.
-    outbound: outbound::Outbound,
+    outbound: outbound::Options,
     /// What it writes about itself.
     log: log::Log,
     /// What operators change.
-    audit: audit::Audit,
+    audit: audit::Options,
     /// Where traces are sent.
     telemetry: Telemetry,
     /// What callers may not pass.
-    caps: caps::Caps,
+    caps: Caps,
     /// How long ended jobs are kept.
-    retention: retention::Retention,
+    retention: QueueSettings,
 }
 
 impl Config {
     /// How the doors of a server are set up that listens here.
     pub(crate) fn doors(&self, listens: Vec<std::net::SocketAddr>) -> crore_doors::Options {
+        let mut lightjq = self.lightjq.clone();
+        // Push workers may answer as long as others may.
+        lightjq.workers.drain_time = self.listen.drain_for;
         crore_doors::Options {
-            grpc: self.grpc.options(),
-            lightjq: self.lightjq.options(self.listen.drain_for),
-            jobber: self.jobber.options(),
-            jobworkerp: self.jobworkerp.options(),
-            outbound: self.outbound.options(listens),
+            grpc: self.grpc.clone(),
+            lightjq,
+            jobber: self.jobber.clone(),
+            jobworkerp: self.jobworkerp.clone(),
+            outbound: outbound::Options { listens, ..self.outbound.clone() },
             api: crore_api::Options {
-                access: self.access.options(self.listen.insecure),
+                access: access::Options { insecure: self.listen.insecure, ..self.access.clone() },
                 backups: self.store.backups.clone(),
-                ..self.http.options()
+                ..self.http.clone()
             },
         }
     }

@@ -1,7 +1,8 @@
 //! The reference page of the configuration, made from what the sections say.
 
+use crore_core::settings::text;
+
 use super::INFOS;
-use super::section::text;
 
 const HEAD: &str = "\
 # Configuration

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crore_core::settings::{Given, Key, Shape, Values};
+
 use super::fault::{Fault, did_you_mean};
-use super::section::Key;
-use super::setting::{Given, Setting};
+use super::secret::Secret;
 use super::{INFOS, keys};
 
 /// Where a value came from. The later ones win.
@@ -81,9 +82,9 @@ impl Raw {
         self.faults.push(Fault { source, key: path.to_owned(), value, message });
     }
 
-    /// Notes that the value of a key does not go with another.
+    /// Notes that the value of a key cannot be, or does not go with another.
     pub(crate) fn clash(&mut self, path: &str, message: String) {
-        let (given, source) = self.given(path);
+        let (given, source) = self.chosen(path);
         self.wrong(path, given.as_ref(), source, message);
     }
 
@@ -111,7 +112,7 @@ impl Raw {
     }
 
     /// What a key says and where that came from; a default is a value too.
-    pub(crate) fn given(&self, path: &str) -> (Option<Given>, Source) {
+    pub(crate) fn chosen(&self, path: &str) -> (Option<Given>, Source) {
         match self.values.get(path) {
             Some((given, source)) => (Some(given.clone()), source.clone()),
             None => {
@@ -119,22 +120,6 @@ impl Raw {
                 let default = key.and_then(|key| key.default);
                 (default.map(|text| Given::One(text.to_owned())), Source::Default)
             }
-        }
-    }
-
-    /// The value of a key, understood. If it cannot be, that is noted, and it is as if nobody had said it:
-    /// what does not go together is then told in the same go.
-    pub(crate) fn read<T: Setting>(&mut self, key: &Key) -> T {
-        let path = key.path();
-        let (given, source) = self.given(&path);
-        let understood = given.as_ref().map(T::read);
-        match understood {
-            Some(Ok(value)) => value,
-            Some(Err(message)) => {
-                self.wrong(&path, given.as_ref(), source, message);
-                default_of(key)
-            }
-            None => default_of(key),
         }
     }
 
@@ -146,8 +131,18 @@ impl Raw {
     }
 }
 
-fn default_of<T: Setting>(key: &Key) -> T {
-    let default = key.default.map(|text| T::read(&Given::One(text.to_owned())));
-    let default = default.unwrap_or_else(|| T::absent().ok_or_else(String::new));
-    default.unwrap_or_else(|why| panic!("the default of `{}` is none: {why}", key.path()))
+impl Values for Raw {
+    fn given(&mut self, key: &Key) -> Option<Given> {
+        let given = self.values.get(&key.path()).map(|(given, _)| given)?;
+        if key.shape != Shape::Secret {
+            return Some(given.clone());
+        }
+        let secret = given.one().and_then(Secret::resolve);
+        let secret = secret.map(|secret| Given::One(secret.reveal().to_owned()));
+        secret.map_err(|message| self.refuse(key, message)).ok()
+    }
+
+    fn refuse(&mut self, key: &Key, message: String) {
+        self.clash(&key.path(), message);
+    }
 }

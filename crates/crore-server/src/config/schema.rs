@@ -1,10 +1,9 @@
 //! The JSON Schema of the configuration, for editors.
 
+use crore_core::settings::{Info, Key, Shape, text};
 use serde_json::{Map, Value, json};
 
 use super::INFOS;
-use super::section::{Info, Key, text};
-use super::setting::Shape;
 
 /// The schema, as it is printed.
 pub(crate) fn schema() -> Value {
@@ -68,7 +67,7 @@ fn shape(shape: Shape) -> Value {
                 { "type": "array", "items": { "type": "string" }, "minItems": 1 },
             ],
         }),
-        Shape::Secret => json!({ "type": "string", "pattern": "^(file|env):." }),
+        Shape::Secret | Shape::Reference => json!({ "type": "string", "pattern": "^(file|env):." }),
     }
 }
 
@@ -88,6 +87,7 @@ pub(super) fn typed(shape: Shape, text: &str) -> Value {
         | Shape::Size
         | Shape::OneOf(_)
         | Shape::Texts
-        | Shape::Secret => text.into(),
+        | Shape::Secret
+        | Shape::Reference => text.into(),
     }
 }

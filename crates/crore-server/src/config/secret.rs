@@ -5,7 +5,6 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
-use super::setting::{Given, Setting, Shape};
 use crate::environment;
 
 /// A secret. It is not printed, whoever asks.
@@ -39,12 +38,9 @@ impl fmt::Debug for Secret {
     }
 }
 
-impl Setting for Secret {
-    const SHAPE: Shape = Shape::Secret;
-
-    /// A reference: what stands in a file of the configuration is read by many.
-    fn read(given: &Given) -> Result<Self, String> {
-        let text = given.one()?;
+impl Secret {
+    /// What a reference stands for. It is not the secret itself: a file of the configuration is read by many.
+    pub(crate) fn resolve(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("file:") {
             return Self::from_file(Path::new(path)).map_err(|error| format!("{error:#}"));
         }
@@ -72,7 +68,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("secret");
         std::fs::write(&path, "hunter2\n").expect("a file");
-        let given = |text: String| Secret::read(&Given::One(text));
+        let given = |text: String| Secret::resolve(&text);
         assert_eq!(given(format!("file:{}", path.display())), Ok(Secret::new("hunter2")));
         let refused = given("hunter2".to_owned()).expect_err("not a reference");
         assert!(refused.contains("file:PATH") && !refused.contains("hunter2"), "{refused}");

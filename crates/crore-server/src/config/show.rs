@@ -2,13 +2,12 @@
 
 use std::fmt::Write;
 
+use crore_core::settings::{Given, Key};
 use serde_json::{Map, Value, json};
 
 use super::INFOS;
 use super::raw::Raw;
 use super::schema::typed;
-use super::section::Key;
-use super::setting::Given;
 
 /// As a file that could be read again, each line with where its value came from.
 pub(crate) fn text(raw: &Raw) -> String {
@@ -17,7 +16,7 @@ pub(crate) fn text(raw: &Raw) -> String {
         lines.push((String::new(), String::new()));
         lines.push((format!("[{}]", info.name), String::new()));
         for key in info.keys {
-            let (given, source) = raw.given(&key.path());
+            let (given, source) = raw.chosen(&key.path());
             lines.push(match given {
                 Some(given) => {
                     (format!("{} = {}", key.name(), value(key, &given)), source.to_string())
@@ -42,7 +41,7 @@ pub(crate) fn text(raw: &Raw) -> String {
 pub(crate) fn object(raw: &Raw) -> Value {
     let sections = INFOS.iter().map(|info| {
         let keys = info.keys.iter().map(|key| {
-            let (given, source) = raw.given(&key.path());
+            let (given, source) = raw.chosen(&key.path());
             let value = given.map(|given| value(key, &given));
             (key.name(), json!({ "value": value, "source": source.to_string() }))
         });

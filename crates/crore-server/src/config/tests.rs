@@ -18,11 +18,7 @@ fn faults(raw: &mut Raw) -> Vec<String> {
 #[test]
 fn nothing_has_to_be_chosen() {
     let config = understand(&mut Raw::default()).expect("the defaults");
-    assert_eq!(config.caps.caps(), crore_core::Caps::default());
-    assert_eq!(config.retention.settings(), crore_store::registry::QueueSettings::default());
-    assert_eq!(config.store.options(), crore_store::embedded::Options::default());
-    assert_eq!(config.listen.options(), crore_doors::listen::Options::default());
-    assert_eq!(config.http.options(), crore_api::Options::default());
+    assert_eq!(config, Config::default());
 }
 
 #[test]
@@ -38,10 +34,10 @@ fn scopes_of_certificates_are_words_of_the_one_table() {
     let doors = understand(&mut raw).expect("it is good").doors(Vec::new());
     assert_eq!(
         doors.api.access.certificate_scopes,
-        [crore_api::Scope::Push, crore_api::Scope::Read]
+        [crore_api::Scope::Push, crore_api::Scope::Read].into_iter().collect()
     );
     let usual = understand(&mut Raw::default()).expect("the defaults").doors(Vec::new());
-    assert_eq!(usual.api.access, crore_api::access::Options::default());
+    assert_eq!(usual.api.access, access::Options::default());
     let wrong = faults(&mut from_file("[access]\ncertificate-scopes = \"push,pull\"\n"));
     assert!(wrong[0].contains("`pull` is not one of push"), "{wrong:?}");
 }
@@ -54,10 +50,10 @@ fn the_later_layer_wins() {
     raw.put("log.keep", Given::One("5".to_owned()), Source::Flag("--set"));
     let config = understand(&mut raw).expect("it is good");
     assert_eq!((config.log.format, config.log.keep), (Format::Text, 5));
-    assert_eq!(raw.given("log.level").1.to_string(), "crore.toml:2");
-    assert_eq!(raw.given("log.format").1.to_string(), "CRORE_LOG__FORMAT");
-    assert_eq!(raw.given("log.keep").1.to_string(), "--set");
-    assert_eq!(raw.given("log.rotate").1, Source::Default);
+    assert_eq!(raw.chosen("log.level").1.to_string(), "crore.toml:2");
+    assert_eq!(raw.chosen("log.format").1.to_string(), "CRORE_LOG__FORMAT");
+    assert_eq!(raw.chosen("log.keep").1.to_string(), "--set");
+    assert_eq!(raw.chosen("log.rotate").1, Source::Default);
 }
 
 #[test]

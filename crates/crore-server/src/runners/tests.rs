@@ -1,3 +1,5 @@
+use crore_runner::{Count, Cpus};
+
 use super::*;
 use crate::config::{self, Given, Raw, Source};
 
@@ -11,17 +13,13 @@ fn said(keys: &[(&str, &str)]) -> Result<Config, String> {
 }
 
 #[test]
-fn unless_told_otherwise_all_is_as_the_runners_have_it() {
+fn unless_told_otherwise_hosts_are_noted_beside_the_data() {
     let config = said(&[]).expect("the defaults");
-    let (ours, theirs) = (commands(&config), command::Options::default());
-    assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
     let data = Path::new("data");
-    let ours = containers(&config, Some(data));
-    let theirs = docker::Options { hosts: Some(data.join("hosts")), ..Default::default() };
-    assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
-    let ours = plugins(&config, data).expect("we are somewhere");
-    let theirs = plugin::Options::new(data, ours.host.clone(), &[PLUGIN_HOST]);
-    assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+    let expected = Options { state: Some(data.join("hosts")), ..Options::default() };
+    assert_eq!(options(&config, Some(data)), expected);
+    let plugin = plugins(&config, data).expect("we are somewhere");
+    assert_eq!((plugin.options, plugin.env.len()), (Options::default(), 0));
 }
 
 #[test]
@@ -44,24 +42,27 @@ fn what_is_said_is_what_the_runners_are_told() {
         ("plugin-env", "A=b=c,PATH,CRORE_NO_SUCH,EMPTY="),
     ]);
     let config = config.expect("all is good");
-    let docker = containers(&config, None);
-    let limits =
-        docker::Limits { memory: Some(words::Size(64 << 20)), cpus: Some(1.5), pids: Some(7) };
-    assert_eq!((docker.limits, docker.max_output), (limits, 2 << 20));
-    assert_eq!(docker.max_grace, Span::from_secs(3));
-    assert_eq!(docker.hosts, Some("/var/lib/crore/hosts".into()));
-    let command = commands(&config);
-    let limits = command::Limits {
-        cpu_seconds: Some(60),
-        memory: Some(words::Size(1 << 30)),
-        open_files: Some(100),
-        processes: Some(200),
-        file_size: Some(words::Size(0)),
+    let expected = Options {
+        max_output: Size(2 << 20),
+        max_grace: Span::from_secs(3),
+        container_memory: Some(Size(64 << 20)),
+        container_cpus: Some(Cpus(1.5)),
+        container_pids: Some(Count(7)),
+        state: Some("/var/lib/crore/hosts".into()),
+        command_memory: Some(Size(1 << 30)),
+        command_cpu_seconds: Some(Count(60)),
+        command_open_files: Some(Count(100)),
+        command_processes: Some(Count(200)),
+        command_file_size: Some(Size(0)),
+        plugin_memory: Some(Size(1 << 30)),
+        plugin_grace: Span::from_secs(2),
+        plugin_start: Span::from_secs(60),
+        plugin_env: config.runners.options.plugin_env.clone(),
+        ..Options::default()
     };
-    assert_eq!((command.limits, command.max_output), (limits, 2 << 20));
+    assert_eq!(options(&config, None), expected);
     let plugin = plugins(&config, Path::new("/")).expect("we are somewhere");
-    assert_eq!((plugin.memory, plugin.grace), (Some(1 << 30), Span::from_secs(2)));
-    assert_eq!(plugin.start_timeout, Span::from_secs(60));
+    assert_eq!(plugin.options, expected);
     let path = environment::read("PATH").expect("there is always a PATH");
     let env = [("A", "b=c"), ("EMPTY", ""), ("PATH", &path)];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -100,7 +101,7 @@ fn what_cannot_be_is_told_with_its_key() {
 #[test]
 fn a_front_without_runners_leaves_caps_to_the_hosts() {
     let config = said(&[]).expect("the defaults");
-    let front = elsewhere(config.outbound.options(Vec::new()));
+    let front = elsewhere(config.outbound.clone());
     let much = serde_json::json!({ "max_output": "1GiB", "grace": "1h" });
     for (runner, key, value) in [("command", "program", "ls"), ("docker", "image", "busybox")] {
         let mut settings = much.as_object().expect("an object").clone();
@@ -108,7 +109,7 @@ fn a_front_without_runners_leaves_caps_to_the_hosts() {
         let runner = Name::new("runner", runner).expect("a name");
         let handler = crore_core::Handler::new(runner, settings);
         front.check(&handler).expect("it is for others to say");
-        let here = all(&config, config.outbound.options(Vec::new()), None).expect("all runners");
+        let here = all(&config, config.outbound.clone(), None).expect("all runners");
         let here = Runners::clone(&here).allow("command").allow("docker");
         let told = here.check(&handler).expect_err("too much").to_string();
         assert!(told.contains("`runners.max-"), "{told}");

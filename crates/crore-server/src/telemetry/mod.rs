@@ -11,7 +11,7 @@ mod zipkin;
 
 use std::time::Duration;
 
-use crore_api::telemetry::{Options, Span, Spans};
+use crore_api::telemetry::{Span, Spans};
 use crore_doors::Doors;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -43,8 +43,7 @@ pub(crate) struct Exporter {
 /// Begins to send spans, if the configuration says where to.
 pub(crate) fn start(config: &Telemetry, doors: &Doors) -> anyhow::Result<Option<Exporter>> {
     let Some(endpoint) = &config.endpoint else { return Ok(None) };
-    let options = Options { service: config.service.0.clone(), sample: config.sample.0 };
-    let Some(spans) = doors.trace(options) else { return Ok(None) };
+    let Some(spans) = doors.trace(config.traces.clone()) else { return Ok(None) };
     let post = Post::new(&endpoint.0, config.protocol)?;
     tracing::info!(endpoint = endpoint.0, "traces are sent");
     let sender = Sender {
@@ -52,7 +51,7 @@ pub(crate) fn start(config: &Telemetry, doors: &Doors) -> anyhow::Result<Option<
         batch: Vec::new(),
         post,
         protocol: config.protocol,
-        service: config.service.0.clone(),
+        service: config.traces.service.clone(),
         told_at: None,
     };
     let ended = Closing::new();

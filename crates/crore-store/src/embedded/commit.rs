@@ -155,8 +155,8 @@ impl Inner {
     fn sync_if_due(&self, pen: &mut Pen, sync: Sync, now: Time) -> io::Result<bool> {
         let due = match (sync, self.options.durability) {
             (Sync::Now, _) | (_, Durability::Always) => true,
-            (_, Durability::Interval(span)) => {
-                pen.synced_at.after(span) <= self.clock.now().max(now)
+            (_, Durability::Interval) => {
+                pen.synced_at.after(self.options.sync_every) <= self.clock.now().max(now)
             }
             (_, Durability::None) => false,
         };
@@ -190,7 +190,7 @@ impl Inner {
         };
         // What was written has to be synced after a while; otherwise an idle store has no timer.
         state = match self.options.durability {
-            Durability::Interval(span) => self.sleep(state, span.into(), idle),
+            Durability::Interval => self.sleep(state, self.options.sync_every.into(), idle),
             Durability::Always | Durability::None => {
                 self.to_commit.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner)
             }

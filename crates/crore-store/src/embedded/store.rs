@@ -332,7 +332,7 @@ impl Store for Embedded {
     fn durability(&self) -> Durability {
         match self.inner.options.durability {
             When::Always => Durability::Power,
-            When::Interval(_) | When::None => Durability::Process,
+            When::Interval | When::None => Durability::Process,
         }
     }
 

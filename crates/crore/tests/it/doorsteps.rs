@@ -8,7 +8,7 @@ use crore::store::views::Note;
 use crore::store::{Durability, embedded};
 use crore::{Engine, Options, block_on};
 
-use crate::scene::{HOUR, SECOND, Scene, Task, job, name, on_both, wait_for};
+use crate::scene::{HOUR, Scene, Task, job, name, on_both, wait_for};
 
 #[test]
 fn a_quiet_engine_hands_out_nothing_and_takes_reports() {
@@ -35,7 +35,7 @@ fn a_store_says_what_it_survives_and_what_ails_it() {
     );
     for (when, survives, class) in [
         (embedded::Durability::Always, Durability::Power, "D2"),
-        (embedded::Durability::Interval(SECOND), Durability::Process, "D1"),
+        (embedded::Durability::Interval, Durability::Process, "D1"),
         (embedded::Durability::None, Durability::Process, "D1"),
     ] {
         let dir = tempfile::tempdir().expect("a directory");

@@ -6,7 +6,6 @@ use crore::store::views::Query;
 use crore_core::{Encoding, Name, NewJob, Payload, Span, Spec, State};
 use crore_doors::{Options, listen};
 use crore_wire::grpc::v1;
-use crore_wire::words::Period;
 use tokio::time::timeout;
 
 use super::frames::{
@@ -163,7 +162,7 @@ async fn what_was_not_sent_to_a_worker_that_leaves_is_given_to_others_as_if_it_n
 
 #[tokio::test]
 async fn a_message_that_does_not_come_is_not_waited_for_and_a_stream_is() {
-    let body_time = Period(Span::from_millis(100));
+    let body_time = Span::from_millis(100);
     let options = Options {
         api: crore_api::Options { body_time, ..Default::default() },
         ..Options::default()

@@ -10,7 +10,6 @@ use crore_doors::{Options, listen};
 use crore_testkit::FakeClock;
 use crore_wire::grpc::v1;
 use crore_wire::grpc::v1::work_client::WorkClient;
-use crore_wire::words::Period;
 use futures_util::StreamExt;
 use tokio::time::{Instant, timeout, timeout_at};
 use tonic::Code;
@@ -317,7 +316,7 @@ async fn equal_workers_get_equal_shares() {
 
 #[tokio::test]
 async fn a_stream_outlives_the_age_of_its_connection_and_new_calls_go_elsewhere() {
-    let max_age = Period(Span::from_millis(100));
+    let max_age = Span::from_millis(100);
     let listening = listen::Options { max_age, ..listen::Options::default() };
     let server = Server::start_with(Options::default(), listening).await;
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;

@@ -9,7 +9,8 @@ use crore_wire::grpc::jobworkerp::service::worker_service_client::WorkerServiceC
 use crore_wire::grpc::jobworkerp::service::{CreateWorkerRequest, JobRequest};
 use serde_json::{Value, json};
 
-use super::{SECOND, Stage, all, command, failure, job, name, object, part};
+use super::workers::with_slack;
+use super::{SECOND, Stage, all, command, failure, job, name, part};
 use crate::gated::Gated;
 use crate::grpc::connect;
 use crate::server::{Server, eventually};
@@ -181,10 +182,7 @@ async fn a_periodic_job_without_a_time_runs_whole_intervals_after_it_was_enqueue
 
 #[tokio::test]
 async fn slack_is_told_of_success_and_of_failure() {
-    let settings = object(&json!({"channel": "#jobs"}));
-    let slack = Some(jobworkerp::Slack { settings, on_success: true, on_failure: true });
-    let jobworkerp = jobworkerp::Options { slack, ..jobworkerp::Options::default() };
-    let stage = Stage::with(Options { jobworkerp, ..Options::default() }).await;
+    let stage = Stage::with(with_slack(true, true)).await;
     jobworkerp::prepare(&stage.server.doors).await.expect("prepared");
     let worker = stage.create(before("a", &[-1])).await;
     for is_good in [true, false] {

@@ -303,10 +303,14 @@ async fn an_update_says_all_of_a_worker_anew_and_its_number_stays() {
     assert_eq!(refused.code(), Code::InvalidArgument);
 }
 
-fn with_slack(on_success: bool, on_failure: bool) -> Options {
-    let settings = object(&json!({"channel": "#jobs"}));
-    let slack = Some(jobworkerp::Slack { settings, on_success, on_failure });
-    let jobworkerp = jobworkerp::Options { slack, ..jobworkerp::Options::default() };
+pub(crate) fn with_slack(on_success: bool, on_failure: bool) -> Options {
+    let jobworkerp = jobworkerp::Options {
+        slack_token: Some("env:SLACK".parse().expect("a reference")),
+        slack_channel: Some("#jobs".to_owned()),
+        slack_on_success: on_success,
+        slack_on_failure: on_failure,
+        ..jobworkerp::Options::default()
+    };
     Options { jobworkerp, ..Options::default() }
 }
 
@@ -342,7 +346,7 @@ async fn who_names_the_built_in_worker_is_followed_by_it_as_the_operator_says() 
         let handler = &all[&name("a")].handler;
         let slack = &all[&name("__SLACK_NOTIFICATION_WORKER__")].handler;
         assert_eq!((slack.runner.as_str(), slack.id), ("slack", BUILT_IN));
-        assert_eq!(slack.settings, object(&json!({"channel": "#jobs"})));
+        assert_eq!(slack.settings, object(&json!({"channel": "#jobs", "token": "env:SLACK"})));
         assert_eq!(
             (handler.next.len(), handler.on_failure.len()),
             (on_success.into(), on_failure.into())

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use crore::Engine;
 use crore_core::Span;
 use crore_doors::Options;
-use crore_wire::words::Period;
 use http::Method;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -163,7 +162,7 @@ async fn a_worker_that_starts_again_takes_the_place_of_its_former_self() {
 async fn of_two_registrations_of_one_worker_the_later_counts_whoever_heard_of_which() {
     let engine = Engine::memory();
     let often = |options: &mut Options| {
-        options.lightjq.workers.refresh_every = Period(Span::from_millis(100));
+        options.lightjq.workers.refresh_every = Span::from_millis(100);
     };
     let (first, second) =
         (Place::on(engine.clone(), often).await, Place::on(engine.clone(), often).await);

@@ -2,8 +2,8 @@
 
 use crore_core::Encoding;
 use crore_core::machine::Again;
-use crore_runner::command::{Command, Options};
-use crore_runner::{Class, Maker, Patterns};
+use crore_runner::command::Command;
+use crore_runner::{Class, Maker, Options, Patterns};
 use serde_json::{Value, json};
 
 use crate::given::{self, Ear, run, task, text};

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crore_runner::Class;
-use crore_runner::command::{Command, Limits, Options};
-use crore_runner::{Failure, Maker, Output};
+use crore_runner::command::Command;
+use crore_runner::{Class, Count, Failure, Maker, Options, Output};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -82,8 +81,8 @@ async fn a_limited_program_that_cannot_be_run_is_told_like_any_other() {
 
 #[tokio::test]
 async fn the_operators_limits_hold_where_a_handler_sets_none() {
-    let limits = Limits { open_files: Some(23), ..Limits::default() };
-    let maker = Command::new(Options { limits, ..Options::default() });
+    let command_open_files = Some(Count(23));
+    let maker = Command::new(Options { command_open_files, ..Options::default() });
     let settings = json!({ "program": "cat", "args": ["/proc/self/limits"], "payload": "none" });
     let runner = maker.make(&settings).await.expect("settings that are right");
     let output = runner.run(&task(b""), &Ear::default().context()).await.expect("it went well");

@@ -1,7 +1,7 @@
 //! An engine for each test, and what is left on it.
 
-use crore_runner::docker::{Docker, Options};
-use crore_runner::{Failure, Maker, Output, Runner};
+use crore_runner::docker::Docker;
+use crore_runner::{Failure, Maker, Options, Output, Runner};
 use crore_testkit::{Package, install_missing, or_skip};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ impl Engine {
     pub(super) fn start() -> Option<Self> {
         install(&[Package::Docker, Package::Busybox]);
         let docker = or_skip(crore_testkit::Docker::start())?;
-        let options = Options { address: docker.address(), ..Options::default() };
+        let options = Options { docker: Some(docker.address()), ..Options::default() };
         Some(Self { docker, options })
     }
 

@@ -1,7 +1,7 @@
 //! What containers are given, and what they give.
 
 use crore_core::Encoding;
-use crore_runner::Class;
+use crore_runner::{Class, Count};
 use crore_wire::words::Size;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ async fn a_container_has_what_its_handler_says_and_nothing_else() {
     let forks = "for i in 1 2 3 4 5 6; do sleep 5 & done";
     let failure = engine.shell(forks, few.clone()).await.expect_err("too many");
     assert!(failure.error.contains("can't fork"), "{failure}");
-    engine.options.limits.pids = Some(4);
+    engine.options.container_pids = Some(Count(4));
     let failure = engine.shell(forks, json!({})).await.expect_err("the operator says so");
     assert!(failure.error.contains("can't fork"), "{failure}");
     engine.assert_nothing_left();
@@ -118,7 +118,7 @@ async fn a_container_that_wants_more_memory_than_it_may_have_is_ended() {
         engine.shell(hungry, json!({ "memory": "16MiB" })).await.expect_err("it wants 200 MB");
     assert_eq!(failure.error, "killed: it wanted more memory than `16MiB`");
     assert_eq!((&failure.detail["exit_code"], failure.class), (&json!(137), Class::Again));
-    engine.options.limits.memory = Some(Size(16 << 20));
+    engine.options.container_memory = Some(Size(16 << 20));
     let failure = engine.shell(hungry, json!({})).await.expect_err("the operator says so");
     assert_eq!(failure.detail["reason"], "memory");
     engine.assert_nothing_left();

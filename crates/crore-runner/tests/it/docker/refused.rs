@@ -3,8 +3,8 @@
 use std::os::unix::net::UnixListener;
 
 use crore_core::Code;
-use crore_runner::docker::{Docker, Options};
-use crore_runner::{Class, Maker, Runner};
+use crore_runner::docker::Docker;
+use crore_runner::{Class, Maker, Options, Runner};
 use serde_json::json;
 
 use super::engine::{Engine, with_image};
@@ -17,7 +17,7 @@ async fn where_no_engine_answers_the_address_is_named() {
     drop(UnixListener::bind(&deaf).expect("a socket"));
     let missing = "unix:///no/such/docker.sock".to_owned();
     for address in [missing, format!("unix://{}", deaf.display()), "tcp://127.0.0.1:1".to_owned()] {
-        let options = Options { address: address.clone(), ..Options::default() };
+        let options = Options { docker: Some(address.clone()), ..Options::default() };
         let maker = Docker::new(options);
         assert!(maker.needs_leave() && maker.name() == "docker");
         let runner = maker.make(&with_image(json!({}))).await.expect("nobody was asked yet");
@@ -33,7 +33,8 @@ async fn an_engine_that_comes_later_is_found_then() {
     let Some(engine) = Engine::start() else { return };
     let dir = tempfile::tempdir().expect("a folder");
     let later = dir.path().join("later.sock");
-    let options = Options { address: format!("unix://{}", later.display()), ..Options::default() };
+    let docker = Some(format!("unix://{}", later.display()));
+    let options = Options { docker, ..Options::default() };
     let runner = Docker::new(options).make(&with_image(json!({ "cmd": ["true"] }))).await;
     let runner = runner.expect("settings");
     run(&*runner, "").await.expect_err("nobody answers");
@@ -80,7 +81,7 @@ async fn what_an_engine_refuses_is_told_and_not_tried_again() {
     let other = engine.shell("true", json!({ "platform": "linux/riscv64", "pull": "never" })).await;
     let failure = other.expect_err("it has none such");
     assert_eq!(failure.class, Class::Fatal, "{failure}");
-    engine.options.networks = true;
+    engine.options.container_network = true;
     let failure = engine.shell("true", json!({ "network": "no-such" })).await.expect_err("none");
     assert!(failure.error.contains("network no-such not found"), "{failure}");
     engine.assert_nothing_left();

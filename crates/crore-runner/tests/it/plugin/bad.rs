@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crore_core::Span;
+use crore_core::{Size, Span};
 use crore_runner::plugin::Plugins;
 use crore_runner::{Class, Maker};
 use crore_testkit::eventually;
@@ -95,7 +95,7 @@ async fn what_is_no_plugin_is_refused_when_it_is_loaded() {
 #[tokio::test]
 async fn a_library_that_takes_for_ever_to_load_is_given_up() {
     let mut workshop = Workshop::odd(&["-DSTUCK"]);
-    workshop.options.start_timeout = Span::from_millis(300);
+    workshop.setup.options.plugin_start = Span::from_millis(300);
     let failure = workshop.make("odd").await.map(drop).expect_err("it is stuck");
     assert!(failure.error.ends_with("was not loaded within 300ms"), "{failure}");
     assert_eq!(failure.class, Class::Again);
@@ -116,7 +116,7 @@ async fn memory_is_bounded_where_the_operator_says_so() {
     let mut workshop = Workshop::odd(&[]);
     let runner = workshop.runner().await;
     run(&*runner, "memory").await.expect("there is enough");
-    workshop.options.memory = Some(128 << 20);
+    workshop.setup.options.plugin_memory = Some(Size(128 << 20));
     let runner = workshop.runner().await;
     let failure = run(&*runner, "memory").await.expect_err("it wants twice as much");
     assert_eq!(failure.error, "it said so");
@@ -146,7 +146,7 @@ async fn a_folder_that_others_may_write_to_is_not_used() {
 #[tokio::test]
 async fn a_host_that_is_not_there_is_named() {
     let mut workshop = Workshop::odd(&[]);
-    workshop.options.host = "/no/such/host".into();
+    workshop.setup.host = "/no/such/host".into();
     let failure = workshop.make("odd").await.map(drop).expect_err("nothing to start");
     assert!(failure.error.contains("`/no/such/host`, which runs plugins"), "{failure}");
 }
@@ -154,9 +154,9 @@ async fn a_host_that_is_not_there_is_named() {
 #[tokio::test]
 async fn settings_are_checked_without_anything_being_started() {
     let mut workshop = Workshop::new();
-    workshop.options.host = "/no/such/host".into();
-    workshop.options.dir = "/no/such/folder".into();
-    let plugins = Plugins::new(workshop.options.clone());
+    workshop.setup.host = "/no/such/host".into();
+    workshop.setup.dir = "/no/such/folder".into();
+    let plugins = Plugins::new(workshop.setup.clone());
     assert!(plugins.needs_leave() && plugins.name() == "plugin");
     plugins.check(&json!({ "plugin": "any" })).expect("nothing is wrong with it");
     let invalid = plugins.check(&json!({ "plugin": "a/b" })).expect_err("a path");

@@ -46,7 +46,7 @@ async fn an_instance_is_kept_from_job_to_job_and_freed_when_it_is_let_go() {
     let mut workshop = Workshop::odd(&[]);
     let destroyed = workshop.path().join("destroyed");
     let place = destroyed.display().to_string();
-    workshop.options.env.insert("ODD_DESTROYED".to_owned(), place);
+    workshop.setup.env.insert("ODD_DESTROYED".to_owned(), place);
     let runner = workshop.runner().await;
     for n in 1..=100 {
         let output = run(&*runner, "count").await.expect("it runs");
@@ -98,7 +98,7 @@ async fn what_a_plugin_prints_is_its_log_and_breaks_nothing() {
 async fn a_large_argument_and_a_large_result_go_through() {
     let workshop = Workshop::odd(&[]);
     let settings = json!({ "plugin": "odd", "max_output": "64MiB" });
-    let maker = Plugins::new(workshop.options.clone());
+    let maker = Plugins::new(workshop.setup.clone());
     let runner = maker.make(&settings).await.expect("it can be loaded");
     assert_eq!(texts(&run(&*runner, vec![b'x'; 8 << 20]).await.expect("it runs")), ["run 1"]);
     let output = run(&*runner, "large").await.expect("as large as is allowed");

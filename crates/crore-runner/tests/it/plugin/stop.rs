@@ -69,7 +69,7 @@ async fn who_ignores_a_cancel_is_killed_with_all_that_it_started() {
 #[tokio::test]
 async fn a_handler_may_ask_for_less_grace_and_not_for_more() {
     let workshop = Workshop::odd(&[]);
-    let plugins = Plugins::new(workshop.options.clone());
+    let plugins = Plugins::new(workshop.setup.clone());
     for grace in ["1ms", "1h"] {
         let settings = json!({ "plugin": "odd", "grace": grace });
         let runner = plugins.make(&settings).await.expect("it can be loaded");
@@ -105,7 +105,7 @@ const PLACE: &str = "CRORE_PLUGIN_HOLDER";
 async fn a_holder_runs_what_hangs() {
     let Some(place) = std::env::var_os(PLACE) else { return };
     let mut workshop = Workshop::new();
-    workshop.options.dir = PathBuf::from(place);
+    workshop.setup.dir = PathBuf::from(place);
     let runner = workshop.runner().await;
     let around = Around::new();
     let task = task("fork");

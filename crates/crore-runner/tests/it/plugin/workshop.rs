@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crore_core::Span;
-use crore_runner::plugin::{Options, Plugins};
+use crore_runner::plugin::{Plugins, Setup};
 use crore_runner::{Failure, Maker, Runner};
 use crore_testkit::{Package, install_missing};
 use serde_json::json;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub(super) struct Workshop {
     dir: TempDir,
-    pub(super) options: Options,
+    pub(super) setup: Setup,
 }
 
 impl Workshop {
@@ -23,9 +23,9 @@ impl Workshop {
         install_missing(&[Package::Other { name: "gcc", programs: &["cc"] }]).expect("a compiler");
         let dir = tempfile::tempdir().expect("a folder");
         let host = cargo_built(&["-p", "crore-plugin-host", "--bin", "crore-plugin-host"]);
-        let mut options = Options::new(dir.path(), host, &[]);
-        options.grace = Span::from_millis(300);
-        Self { dir, options }
+        let mut setup = Setup::new(dir.path(), host, &[]);
+        setup.options.plugin_grace = Span::from_millis(300);
+        Self { dir, setup }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -64,7 +64,7 @@ impl Workshop {
 
     pub(super) async fn make(&self, plugin: &str) -> Result<Box<dyn Runner>, Failure> {
         let settings = json!({ "plugin": plugin });
-        Plugins::new(self.options.clone()).make(&settings).await
+        Plugins::new(self.setup.clone()).make(&settings).await
     }
 
     /// A runner of the plugin that does what its argument says.

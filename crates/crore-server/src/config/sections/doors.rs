@@ -1,10 +1,10 @@
-use crate::config::section::section;
-use crate::config::setting::Port;
+use crore_core::settings::section;
 
+use crate::config::address::Port;
 section! {
     /// Extra listeners, on the ports that programs of other queues expect. Every door is open on the main
     /// port as well.
-    Doors = "doors" {
+    pub(crate) struct Doors = "doors" {
         /// For programs that speak to Jobber, which listens on 3000.
         jobber: Option<Port> = none,
         /// For programs that speak to Lakh, which listens on 50051. Where the main address is the machine's own

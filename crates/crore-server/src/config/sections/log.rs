@@ -1,9 +1,7 @@
 use std::path::PathBuf;
 
+use crore_core::settings::{Given, Setting, Shape, one_of, section};
 use tracing_subscriber::filter::Targets;
-
-use crate::config::section::section;
-use crate::config::setting::{Given, Setting, Shape, one_of};
 
 /// How much is written: a level, and perhaps others for some targets.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +31,7 @@ impl Setting for Level {
 
 one_of! {
     /// How a line looks.
-    Format {
+    pub(crate) enum Format {
         /// For people.
         Text = "text",
         /// For programs: an object a line.
@@ -43,7 +41,7 @@ one_of! {
 
 one_of! {
     /// When a new file is begun.
-    Rotate {
+    pub(crate) enum Rotate {
         /// At midnight, UTC.
         Daily = "daily",
         /// Every hour.
@@ -55,7 +53,7 @@ one_of! {
 
 section! {
     /// What crore writes about itself.
-    Log = "log" {
+    pub(crate) struct Log = "log" {
         /// How much: `error`, `warn`, `info`, `debug`, `trace` or `off`, and others for parts of crore, as in
         /// `info,crore_doors=debug`.
         level: Level = "info",

@@ -16,7 +16,7 @@ use crore_store::jobs::{Claim, Order, Write};
 use crore_store::{Answer, Error, Jobs, SystemClock};
 
 use super::image::{content, disk, flip, frames, look, rich, segments};
-use super::rich::{Hand, SMALL, describe, name, spec};
+use super::rich::{Hand, describe, name, small, spec};
 
 #[test]
 fn a_backup_holds_what_the_store_holds() {
@@ -143,7 +143,7 @@ fn wait<T>(mut answer: Answer<'_, T>) -> T {
 }
 
 fn open(dir: &Path) -> Embedded {
-    Embedded::open(dir, Arc::new(SystemClock), SMALL).expect("opened")
+    Embedded::open(dir, Arc::new(SystemClock), small()).expect("opened")
 }
 
 /// Pushes jobs that stay and jobs that are run at once and go, until it is told to stop.

@@ -15,7 +15,7 @@ use crore_store::{Error, Jobs};
 use crore_testkit::FakeClock;
 
 use super::driven::run;
-use super::script::{Chapter, OPTIONS, View, claim, keep_all, open, tell, view};
+use super::script::{Chapter, View, claim, keep_all, open, options, tell, view};
 
 /// The files of a store, and what there is to be seen of it.
 struct Image {
@@ -183,7 +183,7 @@ struct Tally {
 fn harm(image: &Image, name: &str, harm: Harm, tally: &mut Tally) {
     let disk = Arc::new(Harmed::new(image, name, harm));
     let is_hint = name.starts_with("hint");
-    let store = match Embedded::open_on(disk, Arc::new(image.clock.clone()), OPTIONS) {
+    let store = match Embedded::open_on(disk, Arc::new(image.clock.clone()), options()) {
         Ok(store) => store,
         Err(error) => {
             assert!(!is_hint, "{name}, {harm:?}: a hint matters: {error}");

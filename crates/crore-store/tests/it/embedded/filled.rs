@@ -17,11 +17,9 @@ use super::driven::run;
 use super::script::{claim, finish, job, keep_all};
 
 /// Large enough that what is not counted exactly, the heads of files and frames, is little of it.
-const OPTIONS: Options = {
-    let mut options = Options::DEFAULT;
-    options.segment_bytes = 64 << 10;
-    options
-};
+fn options() -> Options {
+    Options { segment_bytes: 64 << 10, ..Options::default() }
+}
 
 /// A job that is gone when it is done.
 fn brief(text: &str) -> NewJob {
@@ -34,7 +32,7 @@ fn brief(text: &str) -> NewJob {
 fn filled(batch: Vec<NewJob>, small: usize) -> (SimDisk, Embedded) {
     let disk = SimDisk::new(1);
     let clock = Arc::new(FakeClock::default());
-    let store = Embedded::open_on(Arc::new(disk.clone()), clock, OPTIONS).expect("opened");
+    let store = Embedded::open_on(Arc::new(disk.clone()), clock, options()).expect("opened");
     if !batch.is_empty() {
         let _ = run(&store, store.push(batch.into())).expect("pushed");
     }

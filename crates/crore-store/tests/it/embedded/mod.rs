@@ -25,11 +25,9 @@ use crore_testkit::FakeClock;
 use driven::{Driven, Reopen};
 
 /// Segments so small that rolling and compaction are at work all the time.
-const SMALL: Options = {
-    let mut options = Options::DEFAULT;
-    options.segment_bytes = 16 << 10;
-    options
-};
+fn small() -> Options {
+    Options { segment_bytes: 16 << 10, ..Options::default() }
+}
 
 fn driven(options: Options, reopen: Reopen) -> Subject<Driven> {
     let clock = Arc::new(FakeClock::default());
@@ -38,7 +36,7 @@ fn driven(options: Options, reopen: Reopen) -> Subject<Driven> {
 }
 
 async fn make() -> Subject<Driven> {
-    driven(SMALL, Reopen::Never)
+    driven(small(), Reopen::Never)
 }
 
 crore_conformance::conformance!(make);
@@ -48,7 +46,7 @@ mod reopened {
     use super::*;
 
     async fn make() -> Subject<Driven> {
-        driven(SMALL, Reopen::Every(3))
+        driven(small(), Reopen::Every(3))
     }
 
     crore_conformance::conformance!(make);
@@ -56,10 +54,10 @@ mod reopened {
 
 #[test]
 fn it_answers_as_the_memory_store_does() {
-    model::check_store(300, 60, async || driven(SMALL, Reopen::Never));
+    model::check_store(300, 60, async || driven(small(), Reopen::Never));
 }
 
 #[test]
 fn it_answers_as_the_memory_store_does_across_reopenings() {
-    model::check_store(150, 60, async || driven(SMALL, Reopen::Every(5)));
+    model::check_store(150, 60, async || driven(small(), Reopen::Every(5)));
 }

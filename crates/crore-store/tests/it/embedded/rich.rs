@@ -22,11 +22,9 @@ use crore_store::{Answer, Jobs, Registry, Upkeep, Views};
 use crore_testkit::FakeClock;
 
 /// Segments so small that a little makes several.
-pub(crate) const SMALL: Options = {
-    let mut options = Options::DEFAULT;
-    options.segment_bytes = Options::MIN_SEGMENT;
-    options
-};
+pub(crate) fn small() -> Options {
+    Options { segment_bytes: Options::MIN_SEGMENT, ..Options::default() }
+}
 
 pub(crate) fn name(text: &str) -> Name {
     Name::new("name", text).expect("a good name")
@@ -45,7 +43,7 @@ pub(crate) struct Hand {
 impl Hand {
     pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<Self, crore_store::Error> {
         let clock = Arc::new(FakeClock::default());
-        Embedded::open_on(disk, clock, SMALL).map(|store| Self { store })
+        Embedded::open_on(disk, clock, small()).map(|store| Self { store })
     }
 
     pub(crate) fn get<'a, T>(&'a self, verb: impl FnOnce(&'a Embedded) -> Answer<'a, T>) -> T {

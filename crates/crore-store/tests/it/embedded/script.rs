@@ -26,11 +26,9 @@ use crore_testkit::FakeClock;
 use super::driven::run;
 
 /// The smallest segments, so that the log rolls, is compacted and uses its files again all the time.
-pub(super) const OPTIONS: Options = {
-    let mut options = Options::DEFAULT;
-    options.segment_bytes = 8 << 10;
-    options
-};
+pub(super) fn options() -> Options {
+    Options { segment_bytes: 8 << 10, ..Options::default() }
+}
 
 /// One step of the script, as it was decided when the script was told.
 #[derive(Debug, Clone)]
@@ -88,7 +86,7 @@ pub(super) fn name(text: &str) -> Name {
 }
 
 pub(super) fn open(disk: &SimDisk, clock: &FakeClock) -> Result<Embedded, Error> {
-    Embedded::open_on(Arc::new(disk.clone()), Arc::new(clock.clone()), OPTIONS)
+    Embedded::open_on(Arc::new(disk.clone()), Arc::new(clock.clone()), options())
 }
 
 /// Does a verb, as far as it goes without waiting, and gives what will be answered.

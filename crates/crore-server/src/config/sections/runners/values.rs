@@ -1,14 +1,11 @@
-//! What the keys of runners may be.
+//! What the keys of the server's own runners may be.
 
+use crore_core::settings::{Given, Setting, Shape};
 use std::collections::BTreeMap;
-use std::fmt::Display;
-use std::str::FromStr;
 
 use crore_core::Name;
-use crore_runner::{Pattern, Patterns, UrlPattern, Urls};
 
 use crate::config::fault::did_you_mean;
-use crate::config::setting::{Given, Setting, Shape, Texts};
 
 /// The most jobs of one channel at a time.
 const MOST: u32 = 10_000;
@@ -19,28 +16,6 @@ const NEED_LEAVE: [&str; 3] = ["command", "docker", "plugin"];
 /// The runners that reach nothing that `outbound` does not allow.
 const NEED_NONE: [&str; 3] = ["http", "grpc", "slack"];
 
-impl Setting for Patterns {
-    const SHAPE: Shape = Shape::Texts;
-
-    fn read(given: &Given) -> Result<Self, String> {
-        parsed::<Pattern, _>(given)
-    }
-}
-
-impl Setting for Urls {
-    const SHAPE: Shape = Shape::Texts;
-
-    fn read(given: &Given) -> Result<Self, String> {
-        parsed::<UrlPattern, _>(given)
-    }
-}
-
-fn parsed<T: FromStr<Err: Display>, All: FromIterator<T>>(given: &Given) -> Result<All, String> {
-    let Texts(texts) = Texts::read(given)?;
-    let parse = |text: String| text.parse().map_err(|error| format!("`{text}`: {error}"));
-    texts.into_iter().map(parse).collect()
-}
-
 /// Runners that reach the machine and may be used all the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Allowed(pub(super) Vec<String>);
@@ -49,9 +24,9 @@ impl Setting for Allowed {
     const SHAPE: Shape = Shape::Texts;
 
     fn read(given: &Given) -> Result<Self, String> {
-        let Texts(names) = Texts::read(given)?;
+        let names = given.words()?;
         for name in &names {
-            match name.as_str() {
+            match *name {
                 known if NEED_LEAVE.contains(&known) => {}
                 free if NEED_NONE.contains(&free) => {
                     return Err(format!("the runner `{free}` needs no leave: leave it out"));
@@ -65,7 +40,7 @@ impl Setting for Allowed {
                 }
             }
         }
-        Ok(Self(names))
+        Ok(Self(names.into_iter().map(str::to_owned).collect()))
     }
 }
 
@@ -77,8 +52,7 @@ impl Setting for Channels {
     const SHAPE: Shape = Shape::Texts;
 
     fn read(given: &Given) -> Result<Self, String> {
-        let Texts(texts) = Texts::read(given)?;
-        let channel = |text: String| {
+        let channel = |text: &str| {
             let (name, n) =
                 text.rsplit_once('=').ok_or_else(|| format!("`{text}` is no NAME=N"))?;
             let name = Name::new("channel", name).map_err(|invalid| invalid.message)?;
@@ -86,61 +60,6 @@ impl Setting for Channels {
             let n = n.ok_or_else(|| format!("`{text}`: a number from 1 to {MOST} is wanted"))?;
             Ok((name, n))
         };
-        texts.into_iter().map(channel).collect::<Result<_, String>>().map(Self)
-    }
-}
-
-/// How many of something, which is at least one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Count(pub(crate) u32);
-
-impl Setting for Count {
-    const SHAPE: Shape = Shape::Number;
-
-    fn read(given: &Given) -> Result<Self, String> {
-        let n = given.one()?.replace('_', "").parse().ok().filter(|n| *n > 0);
-        n.map(Self).ok_or_else(|| "this is no whole number from 1 on".to_owned())
-    }
-}
-
-/// A number of processors.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Cpus(pub(crate) f64);
-
-impl Setting for Cpus {
-    const SHAPE: Shape = Shape::Decimal;
-
-    fn read(given: &Given) -> Result<Self, String> {
-        match given.one()?.parse() {
-            Ok(cpus) if (0.001..=1e6).contains(&cpus) => Ok(Self(cpus)),
-            _ => Err("write a number of processors, as in `2` or `0.5`".to_owned()),
-        }
-    }
-}
-
-/// Variables of an environment, each with its value, or to be as it is in the environment of crore.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Variables(pub(crate) BTreeMap<String, Option<String>>);
-
-impl Setting for Variables {
-    const SHAPE: Shape = Shape::Texts;
-
-    fn read(given: &Given) -> Result<Self, String> {
-        let Texts(texts) = Texts::read(given)?;
-        let mut all = BTreeMap::new();
-        for text in texts {
-            let (name, value) = match text.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (&*text, None),
-            };
-            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            if name.is_empty() || !name.chars().all(is_name) || text.contains('\0') {
-                return Err(format!("`{text}` is neither NAME=VALUE nor the name of a variable"));
-            }
-            if all.insert(name.to_owned(), value).is_some() {
-                return Err(format!("`{name}` is said twice"));
-            }
-        }
-        Ok(Self(all))
+        given.words()?.into_iter().map(channel).collect::<Result<_, String>>().map(Self)
     }
 }

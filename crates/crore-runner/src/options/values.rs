@@ -1,0 +1,63 @@
+//! What the keys of runners may be.
+
+use std::collections::BTreeMap;
+
+use crore_core::settings::{Given, Setting, Shape};
+
+/// How many of something, which is at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count(pub u32);
+
+impl Setting for Count {
+    const SHAPE: Shape = Shape::Number;
+
+    fn read(given: &Given) -> Result<Self, String> {
+        let n = given.one()?.replace('_', "").parse().ok().filter(|n| *n > 0);
+        n.map(Self).ok_or_else(|| "this is no whole number from 1 on".to_owned())
+    }
+}
+
+/// A number of processors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cpus(pub f64);
+
+impl Setting for Cpus {
+    const SHAPE: Shape = Shape::Decimal;
+
+    fn read(given: &Given) -> Result<Self, String> {
+        match given.one()?.parse() {
+            Ok(cpus) if (0.001..=1e6).contains(&cpus) => Ok(Self(cpus)),
+            _ => Err("write a number of processors, as in `2` or `0.5`".to_owned()),
+        }
+    }
+}
+
+/// Variables of an environment, each with its value, or to be as it is in the environment of crore.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Variables(pub BTreeMap<String, Option<String>>);
+
+impl Setting for Variables {
+    const SHAPE: Shape = Shape::Texts;
+
+    fn read(given: &Given) -> Result<Self, String> {
+        let mut all = BTreeMap::new();
+        for text in given.words()? {
+            let (name, value) = match text.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (text, None),
+            };
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if name.is_empty() || !name.chars().all(is_name) || text.contains('\0') {
+                return Err(format!("`{text}` is neither NAME=VALUE nor the name of a variable"));
+            }
+            if all.insert(name.to_owned(), value).is_some() {
+                return Err(format!("`{name}` is said twice"));
+            }
+        }
+        Ok(Self(all))
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self::default())
+    }
+}
