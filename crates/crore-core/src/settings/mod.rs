@@ -22,8 +22,7 @@ pub trait Section: Sized {
     /// What there is to know about the section.
     const INFO: Info;
 
-    /// The options from what was given. A value that cannot be read is refused,
-    /// and its key has its default.
+    /// The options from what was given. A value that cannot be read is refused, and its key has its default.
     fn read(values: &mut dyn Values) -> Self;
 }
 

@@ -1,9 +1,9 @@
 //! What the keys of the server's own runners may be.
 
-use crore_core::settings::{Given, Setting, Shape};
 use std::collections::BTreeMap;
 
 use crore_core::Name;
+use crore_core::settings::{Given, Setting, Shape};
 
 use crate::config::fault::did_you_mean;
 
