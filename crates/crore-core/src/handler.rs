@@ -73,6 +73,12 @@ pub struct Handler {
     pub next: Vec<Follow>,
     /// Who is told when a job is dead.
     pub on_failure: Vec<Follow>,
+    /// Handlers that follow this one, by number. A number without a handler is skipped until there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<u64>,
+    /// What this handler is told by those that link to it.
+    #[serde(default, skip_serializing_if = "Linked::is_default")]
+    pub linked: Linked,
     /// When a job has ended it is pushed again, whole intervals after it was first due.
     pub every: Option<Span>,
     /// Jobs that the clock pushes.
@@ -154,6 +160,39 @@ pub struct Follow {
     pub gives: Gives,
 }
 
+/// What a handler is told by the handlers that [link](Handler::links) to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Linked {
+    /// Whether it follows jobs that are done.
+    pub on_success: bool,
+    /// Whether it follows jobs that are dead.
+    pub on_failure: bool,
+    /// What its jobs are given.
+    pub gives: Gives,
+}
+
+impl Default for Linked {
+    fn default() -> Self {
+        Self { on_success: true, on_failure: false, gives: Gives::Items }
+    }
+}
+
+impl Linked {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Everything that follows a handler: what it names by kind, then what it links to by number.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Follows {
+    /// After jobs that are done.
+    pub next: Vec<Follow>,
+    /// After jobs that are dead.
+    pub on_failure: Vec<Follow>,
+}
+
 /// What a job that follows another is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -188,6 +227,8 @@ impl Handler {
             pooled: false,
             next: Vec::new(),
             on_failure: Vec::new(),
+            links: Vec::new(),
+            linked: Linked::default(),
             every: None,
             schedule: None,
             inherits_timeout: false,
@@ -223,10 +264,10 @@ impl Handler {
         if let Some(every) = self.every {
             within(Code::TimeRange, "every", every, MIN_EVERY, caps.max_ahead)?;
         }
-        for (field, follows) in [("next", &self.next), ("on_failure", &self.on_failure)] {
-            if follows.len() > MAX_FOLLOWS {
-                let message =
-                    format!("{} handlers, at most {MAX_FOLLOWS} are allowed", follows.len());
+        let (next, on_failure, links) = (self.next.len(), self.on_failure.len(), self.links.len());
+        for (field, n) in [("next", next), ("on_failure", on_failure), ("next", links)] {
+            if n > MAX_FOLLOWS {
+                let message = format!("{n} handlers, at most {MAX_FOLLOWS} are allowed");
                 return Err(Invalid::new(Code::CountRange, field, message));
             }
         }
@@ -263,18 +304,30 @@ impl Handler {
         Some(NewJob { unsaid: Unsaid::ALL, ..spec.into() })
     }
 
-    /// The jobs that follow when one of this handler has ended: those of the handlers that come next,
+    /// Everything that follows this handler. `by_number` finds a handler and its kind.
+    pub fn follows<'a>(&self, by_number: impl Fn(u64) -> Option<(&'a Name, &'a Self)>) -> Follows {
+        let mut follows = Follows { next: self.next.clone(), on_failure: self.on_failure.clone() };
+        for (kind, handler) in self.links.iter().filter_map(|number| by_number(*number)) {
+            let Linked { on_success, on_failure, gives } = handler.linked;
+            let follow = Follow { kind: kind.clone(), gives };
+            follows.next.extend(on_success.then(|| follow.clone()));
+            follows.on_failure.extend(on_failure.then_some(follow));
+        }
+        follows
+    }
+
+    /// The jobs that follow when one of this handler has ended: those of the handlers that [follow](Self::follows),
     /// as far as they are known, and its own next run.
     pub fn follow_ups<'a>(
         &self,
         job: &Job,
-        end: End<'_>,
+        (end, follows): (End<'_>, &Follows),
         (now, most): (Time, usize),
         known: impl Fn(&Name) -> Option<&'a Self>,
     ) -> Vec<NewJob> {
         let follows = match end {
-            End::Done(_) => &self.next,
-            End::Dead(_) => &self.on_failure,
+            End::Done(_) => &follows.next,
+            End::Dead(_) => &follows.on_failure,
         };
         let mut jobs: Vec<NewJob> = Vec::new();
         for follow in follows {

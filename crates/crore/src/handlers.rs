@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use crore_core::handler::{BUILT_IN, HANDLER, MAX_FORMERLY, PHASE};
+use crore_core::handler::{BUILT_IN, Follows, HANDLER, MAX_FORMERLY, PHASE};
 use crore_core::job::When;
 use crore_core::{Code, Handler, Invalid, Job, Name, NewJob, Revision};
 use crore_store::registry::{Define, Defined, Definition, Guard, Table, Value};
@@ -35,6 +35,8 @@ pub struct Known {
     pub handler: Arc<Handler>,
     /// Another with every change.
     pub revision: Revision,
+    /// Everything that follows it: what it names by kind, and what it links to by number.
+    pub follows: Arc<Follows>,
 }
 
 /// All handlers, by kind.

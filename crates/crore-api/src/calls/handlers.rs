@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crore_core::handler::BUILT_IN;
+use crore::handlers::Known;
+use crore_core::handler::{BUILT_IN, Follows};
 use crore_core::{Handler, Name, Time};
 use crore_wire::Format;
 use crore_wire::api::handlers::{self as wire, SetHandler};
@@ -47,8 +48,7 @@ impl Api {
     /// All handlers.
     pub async fn list_handlers(&self) -> Result<HandlerList, Fault> {
         let known = self.engine().handlers().list().await?;
-        let handlers =
-            known.iter().map(|(kind, known)| self.view_of(kind.clone(), known.handler.clone()));
+        let handlers = known.iter().map(|(kind, known)| self.view_of(kind.clone(), shown(known)));
         let handlers = handlers.collect();
         let unreadable = self.engine().handlers().unreadable().await?;
         let unreadable = unreadable.iter().map(ToString::to_string).collect();
@@ -59,7 +59,7 @@ impl Api {
     pub async fn get_handler(&self, kind: Name) -> Result<HandlerView, Fault> {
         let known = self.engine().handlers().get(&kind).await?;
         let known = known.ok_or_else(|| Fault::missing(format!("handler of `{kind}`")))?;
-        Ok(self.view_of(kind, known.handler.clone()))
+        Ok(self.view_of(kind, shown(&known)))
     }
 
     /// Sets the handler of a kind, if its runner exists, is allowed, and accepts the settings.
@@ -82,4 +82,13 @@ impl Api {
             planned.and_then(|planned| self.engine().schedules().preview(&planned.timing, 1).pop());
         HandlerView { kind, handler, next_at }
     }
+}
+
+/// A handler with everything that follows it, by kind. The native API knows no links by number.
+fn shown(known: &Known) -> Arc<Handler> {
+    if known.handler.links.is_empty() {
+        return Arc::clone(&known.handler);
+    }
+    let Follows { next, on_failure } = (*known.follows).clone();
+    Arc::new(Handler { next, on_failure, ..(*known.handler).clone() })
 }

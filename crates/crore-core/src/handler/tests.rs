@@ -49,6 +49,7 @@ fn a_follower_has_the_timeout_of_the_one_before_only_if_it_says_so_and_has_none(
         let known: BTreeMap<Name, Handler> = [(name("a"), next)].into();
         let handler = Handler { next: vec![follow("a", Gives::Items)], ..handler() };
         let end = End::Done(Some(&result));
+        let end = (end, &by_kind(&handler));
         handler
             .follow_ups(&first, end, (Time::from_millis(0), 1000), |kind| known.get(kind))
             .remove(0)
@@ -64,10 +65,11 @@ fn a_follower_has_the_timeout_of_the_one_before_only_if_it_says_so_and_has_none(
 fn handlers_that_were_stored_before_read_as_they_were() {
     let plain = handler();
     let text = plain.to_text();
-    assert!(!text.contains("labels") && !text.contains("inherits"), "{text}");
+    assert!(!["labels", "inherits", "link"].iter().any(|key| text.contains(key)), "{text}");
     assert_eq!(Handler::from_text(&text), Some(plain.clone()));
     let labels = [("door".to_owned(), "x".to_owned())].into();
-    let marked = Handler { inherits_timeout: true, labels, ..plain };
+    let linked = Linked { on_failure: true, ..Linked::default() };
+    let marked = Handler { inherits_timeout: true, labels, links: vec![7], linked, ..plain };
     assert_eq!(Handler::from_text(&marked.to_text()), Some(marked));
 }
 
@@ -80,6 +82,29 @@ fn empty_items_are_items_and_are_not_passed_on() {
     assert_eq!(bytes(items(&result)), [b"one".to_vec()]);
 }
 
+/// What follows a handler without links.
+fn by_kind(handler: &Handler) -> Follows {
+    handler.follows(|_| None)
+}
+
+#[test]
+fn links_are_resolved_to_the_kinds_that_handlers_have() {
+    let told = Linked { on_success: true, on_failure: true, gives: Gives::Summary };
+    let (plain, told) = (handler(), Handler { linked: told, ..handler() });
+    let (a, b) = (name("a"), name("b"));
+    let by_number = |number| match number {
+        1 => Some((&a, &plain)),
+        2 => Some((&b, &told)),
+        _ => None,
+    };
+    let handler =
+        Handler { next: vec![follow("c", Gives::Items)], links: vec![2, 9, 1], ..handler() };
+    let Follows { next, on_failure } = handler.follows(by_number);
+    let all = [follow("c", Gives::Items), follow("b", Gives::Summary), follow("a", Gives::Items)];
+    assert_eq!(next, all);
+    assert_eq!(on_failure, [follow("b", Gives::Summary)]);
+}
+
 fn follow(kind: &str, gives: Gives) -> Follow {
     Follow { kind: name(kind), gives }
 }
@@ -90,7 +115,7 @@ fn each_item_that_is_not_empty_becomes_a_job_of_each_handler_that_is_known() {
     let known: BTreeMap<Name, Handler> = [(name("a"), handler())].into();
     let result = joined(&[b"one", b"", b"\xff"]);
     let handler = Handler { next, ..handler() };
-    let end = End::Done(Some(&result));
+    let end = (End::Done(Some(&result)), &by_kind(&handler));
     let jobs = handler
         .follow_ups(&job("k", &[]), end, (Time::from_millis(0), 1000), |kind| known.get(kind));
     let told: Vec<_> = jobs.iter().map(|job| (&*job.spec.payload.bytes, &job.spec.kind)).collect();
@@ -103,7 +128,8 @@ fn no_more_jobs_are_made_than_show_that_there_are_too_many() {
     let next = [follow("a", Gives::Items), follow("b", Gives::Items)].to_vec();
     let known: BTreeMap<Name, Handler> = [(name("a"), handler()), (name("b"), handler())].into();
     let result = joined(&[&b"x"[..]; 100]);
-    let (handler, end) = (Handler { next, ..handler() }, End::Done(Some(&result)));
+    let handler = Handler { next, ..handler() };
+    let end = (End::Done(Some(&result)), &by_kind(&handler));
     let made = |most| {
         let lookup = |kind: &Name| known.get(kind);
         handler.follow_ups(&job("k", &[]), end, (Time::from_millis(0), most), lookup).len()
@@ -126,8 +152,8 @@ fn who_follows_a_dead_job_is_told_why() {
     let known: BTreeMap<Name, Handler> = [(name("a"), handler())].into();
     let handler = Handler { on_failure, next: vec![follow("a", Gives::Items)], ..handler() };
     let now = Time::from_millis(12_000);
-    let jobs =
-        handler.follow_ups(&job("k", &[]), End::Dead("no"), (now, 1000), |kind| known.get(kind));
+    let end = (End::Dead("no"), &by_kind(&handler));
+    let jobs = handler.follow_ups(&job("k", &[]), end, (now, 1000), |kind| known.get(kind));
     let told: Vec<Value> = jobs
         .iter()
         .map(|job| serde_json::from_slice(&job.spec.payload.bytes).expect("JSON"))
@@ -143,8 +169,8 @@ fn who_follows_a_dead_job_is_told_why() {
 fn the_next_run_keeps_its_phase_however_late_the_last_one_ended() {
     let handler = Handler { every: Some(Span::from_secs(3)), ..handler() };
     let due = |job: &Job, now| {
-        let jobs = handler
-            .follow_ups(job, End::Done(None), (Time::from_millis(now), 1000), |_| None::<&Handler>);
+        let (end, now) = ((End::Done(None), &Follows::default()), Time::from_millis(now));
+        let jobs = handler.follow_ups(job, end, (now, 1000), |_| None::<&Handler>);
         let [next] = &jobs[..] else { panic!("{jobs:?}") };
         (next.due, next.spec.labels[PHASE].clone())
     };
@@ -173,13 +199,14 @@ fn a_handler_says_only_what_was_left_unsaid() {
 #[test]
 fn what_is_out_of_range_is_refused_by_name() {
     let caps = Caps::default();
-    let mut cases = [handler(), handler(), handler(), handler()];
+    let mut cases = [handler(), handler(), handler(), handler(), handler()];
     cases[0].timeout = Some(Span::ZERO);
     cases[1].every = Some(Span::from_millis(1));
     cases[2].next = vec![follow("a", Gives::Items); MAX_FOLLOWS + 1];
     cases[3].settings.insert("x".into(), "x".repeat(caps.payload_bytes).into());
+    cases[4].links = vec![1; MAX_FOLLOWS + 1];
     let fields = cases.map(|handler| handler.check(&caps).expect_err("too much").field);
-    assert_eq!(fields, ["timeout", "every", "next", "settings"]);
+    assert_eq!(fields, ["timeout", "every", "next", "settings", "next"]);
     assert_eq!(handler().check(&caps), Ok(()));
 }
 

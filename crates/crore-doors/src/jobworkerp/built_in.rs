@@ -1,14 +1,14 @@
 //! Worker −1, which tells Slack what became of jobs. It is found by its number, but is in no list.
 
 use crore_api::Fault;
-use crore_core::handler::BUILT_IN;
+use crore_core::handler::{BUILT_IN, Gives, Linked};
 use crore_core::{Handler, Name};
 use crore_wire::grpc::jobworkerp::data::{
     QueueType, ResponseType, RetryPolicy, RetryType, RunnerType, Worker, WorkerData,
 };
 
+use super::policy;
 use super::workers::{BUILT_IN_ID, worker_id};
-use super::{links, policy};
 use crate::Doors;
 
 /// Its name.
@@ -23,10 +23,6 @@ const POLICY: RetryPolicy = RetryPolicy {
     max_retry: 3,
     basis: 2.0,
 };
-
-pub(super) fn name() -> Option<Name> {
-    Name::new("name", NAME).ok()
-}
 
 /// The worker, as it is said.
 pub(super) fn worker() -> Worker {
@@ -47,16 +43,22 @@ pub(super) fn worker() -> Worker {
 pub async fn prepare(doors: &Doors) -> Result<(), Fault> {
     let name = Name::new("name", NAME)?;
     let engine = doors.engine();
-    match doors.options().jobworkerp.slack() {
+    let options = &doors.options().jobworkerp;
+    match options.slack() {
         Some(settings) => {
             let runner = Name::new("runner", "slack")?;
             let retry = policy::read(Some(&POLICY))?;
             let new = Handler::new(runner, settings);
-            let handler = Handler { id: BUILT_IN, retry, ..new };
+            let linked = Linked {
+                on_success: options.slack_on_success,
+                on_failure: options.slack_on_failure,
+                gives: Gives::Summary,
+            };
+            let handler = Handler { id: BUILT_IN, retry, linked, ..new };
             doors.api().check_handler(&handler)?;
             engine.handlers().set(name, handler).await?;
         }
         None => drop(engine.handlers().remove(name).await?),
     }
-    Ok(links::relink(doors).await?)
+    Ok(())
 }

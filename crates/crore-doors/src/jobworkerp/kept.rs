@@ -16,7 +16,6 @@ pub(super) struct Kept {
     pub(super) queue_type: i32,
     /// Type, interval, max_interval, max_retry, basis.
     pub(super) retry: Option<(i32, u32, u32, u32, f32)>,
-    pub(super) next: Vec<i64>,
 }
 
 impl Kept {
@@ -26,8 +25,7 @@ impl Kept {
             (r#type, interval, max_interval, max_retry, basis)
         });
         let queue_type = QueueType::try_from(data.queue_type).unwrap_or(QueueType::Rdb).into();
-        let next = data.next_workers.iter().map(|id| id.value).collect();
-        Self { operation: data.operation.clone(), queue_type, retry, next }
+        Self { operation: data.operation.clone(), queue_type, retry }
     }
 
     pub(super) fn of(handler: &Handler) -> Option<Self> {

@@ -34,11 +34,7 @@ pub(super) fn created(ask: CreateWorkerRequest) -> WorkerData {
 }
 
 /// A worker in our words: its kind, and how jobs of that kind are run.
-pub(super) fn read(
-    data: &WorkerData,
-    workers: &Workers,
-    options: &Options,
-) -> Result<(Name, Handler), Invalid> {
+pub(super) fn read(data: &WorkerData, options: &Options) -> Result<(Name, Handler), Invalid> {
     let kind = Name::new("name", &data.name)?;
     if workers::is_reserved(&data.name) {
         let why = format!("`{}` is the name of what the server brings along", data.name);
@@ -58,9 +54,8 @@ pub(super) fn read(
         let why = format!("{} workers, at most {MAX_FOLLOWS} are allowed", data.next_workers.len());
         return Err(Invalid::new(Code::CountRange, "next_workers", why));
     }
-    let kept = Kept::said(data);
-    kept.keep(&mut handler);
-    links::link(&mut handler, &kept.next, workers, options);
+    handler.links = links::links(&data.next_workers);
+    Kept::said(data).keep(&mut handler);
     Ok((kind, handler))
 }
 
@@ -129,7 +124,7 @@ pub(super) fn in_its_words(mut invalid: Invalid) -> Invalid {
 }
 
 /// A handler in the words of jobworkerp.
-pub(super) fn said(kind: &Name, handler: &Handler, workers: &Workers, options: &Options) -> Worker {
+pub(super) fn said(kind: &Name, handler: &Handler, workers: &Workers) -> Worker {
     if workers::is_reserved(kind.as_str()) {
         return built_in::worker();
     }
@@ -154,7 +149,7 @@ pub(super) fn said(kind: &Name, handler: &Handler, workers: &Workers, options: &
         response_type: response_type(handler).into(),
         store_success: handler.results.success,
         store_failure: handler.results.failure,
-        next_workers: links::said(handler, workers, options),
+        next_workers: links::next_workers(handler, workers),
         use_static: handler.pooled,
     };
     Worker { id: workers::worker_id(workers::id(handler)), data: Some(data) }

@@ -21,16 +21,9 @@ use crate::grpc::{aborted, as_named as invalid, failed, taken};
 impl WorkerService for Service {
     async fn create(&self, request: Request<CreateWorkerRequest>) -> Answer<CreateWorkerResponse> {
         let data = translate::created(request.into_inner());
-        let workers = Workers::now(&self.0).await?;
-        let (kind, handler) = read(&self.0, &data, &workers)?;
-        let (doors, name) = (self.0.clone(), kind.clone());
-        let id = to_its_end(async move {
-            let added = doors.engine().handlers().add(name.clone(), handler).await;
-            let id = added.map_err(in_its_words)?.ok_or_else(|| is_there(&name))?;
-            links::relink(&doors).await.map_err(in_its_words)?;
-            Ok(id)
-        });
-        let id = id.await?;
+        let (kind, handler) = read(&self.0, &data)?;
+        let added = self.0.engine().handlers().add(kind.clone(), handler).await;
+        let id = added.map_err(in_its_words)?.ok_or_else(|| is_there(&kind))?;
         let id = WorkerId { value: i64::try_from(id).unwrap_or(i64::MAX) };
         Ok(about(format!("worker {}: {kind}", id.value), CreateWorkerResponse { id: Some(id) }))
     }
@@ -45,7 +38,7 @@ impl WorkerService for Service {
 
     async fn delete(&self, request: Request<WorkerId>) -> Answer<SuccessResponse> {
         let id = request.into_inner().value;
-        let was_there = to_its_end(delete(self.0.clone(), id)).await?;
+        let was_there = delete(&self.0, id).await?;
         success(id, was_there)
     }
 
@@ -55,7 +48,8 @@ impl WorkerService for Service {
             return Ok(Response::new(OptionalWorkerResponse { data: Some(built_in::worker()) }));
         }
         let workers = Workers::now(&self.0).await?;
-        let data = workers.by_id(id).map(|(kind, known)| self.said(kind, &known.handler, &workers));
+        let data =
+            workers.by_id(id).map(|(kind, known)| translate::said(kind, &known.handler, &workers));
         Ok(Response::new(OptionalWorkerResponse { data }))
     }
 
@@ -66,7 +60,7 @@ impl WorkerService for Service {
         let name = request.into_inner().name;
         let workers = Workers::now(&self.0).await?;
         let found = workers.by_name(&name).filter(|_| !workers::is_reserved(&name));
-        let data = found.map(|(kind, known)| self.said(kind, &known.handler, &workers));
+        let data = found.map(|(kind, known)| translate::said(kind, &known.handler, &workers));
         Ok(Response::new(OptionalWorkerResponse { data }))
     }
 
@@ -77,7 +71,7 @@ impl WorkerService for Service {
         let part = Part::read(limit, offset).map_err(invalid)?;
         let workers = Workers::now(&self.0).await?;
         let said = |(kind, known): (&Name, &crore::handlers::Known)| {
-            Ok(self.said(kind, &known.handler, &workers))
+            Ok(translate::said(kind, &known.handler, &workers))
         };
         let some: Vec<_> = part.of(workers.created()).into_iter().map(said).collect();
         Ok(Response::new(Box::pin(stream::iter(some))))
@@ -86,12 +80,6 @@ impl WorkerService for Service {
     async fn count(&self, _: Request<CountCondition>) -> Answer<CountResponse> {
         let total = Workers::now(&self.0).await?.created().len();
         Ok(Response::new(CountResponse { total: i64::try_from(total).unwrap_or(i64::MAX) }))
-    }
-}
-
-impl Service {
-    fn said(&self, kind: &Name, handler: &Handler, workers: &Workers) -> Worker {
-        translate::said(kind, handler, workers, &self.0.options().jobworkerp)
     }
 }
 
@@ -113,12 +101,12 @@ async fn to_its_end<T: Send + 'static>(
 async fn update(doors: Doors, id: i64, data: WorkerData) -> Result<(), Status> {
     for _ in 0..TRIES {
         let workers = Workers::now(&doors).await?;
-        let (kind, handler) = read(&doors, &data, &workers)?;
+        let (kind, handler) = read(&doors, &data)?;
         // What is not there is not changed, and that is no failure there.
         let Some((from, known)) = workers.by_id(id).filter(|_| id != BUILT_IN_ID) else {
             return Ok(());
         };
-        let handler = links::unsaid(handler, &known.handler);
+        let handler = links::updated(handler, &known.handler);
         let seen = (from.clone(), known.revision);
         let is_done = if *from == kind {
             doors.engine().handlers().replace(seen, handler).await
@@ -129,23 +117,22 @@ async fn update(doors: Doors, id: i64, data: WorkerData) -> Result<(), Status> {
         };
         // Otherwise somebody else has changed it meanwhile, and what he said that a worker has no word for stays.
         if is_done.map_err(in_its_words)? {
-            return links::relink(&doors).await.map_err(in_its_words);
+            return Ok(());
         }
     }
     Err(busy(id))
 }
 
 /// Takes a worker away; says whether it was there.
-async fn delete(doors: Doors, id: i64) -> Result<bool, Status> {
+async fn delete(doors: &Doors, id: i64) -> Result<bool, Status> {
     for _ in 0..TRIES {
-        let workers = Workers::now(&doors).await?;
+        let workers = Workers::now(doors).await?;
         let Some((kind, known)) = workers.by_id(id).filter(|_| id != BUILT_IN_ID) else {
             return Ok(false);
         };
         // Its name may be another worker's by now.
         let seen = (kind.clone(), known.revision);
         if doors.engine().handlers().remove_seen(seen).await.map_err(failed)? {
-            links::relink(&doors).await.map_err(in_its_words)?;
             return Ok(true);
         }
     }
@@ -153,8 +140,8 @@ async fn delete(doors: Doors, id: i64) -> Result<bool, Status> {
 }
 
 /// A worker in our words, as one that can be had.
-fn read(doors: &Doors, data: &WorkerData, workers: &Workers) -> Result<(Name, Handler), Status> {
-    let read = translate::read(data, workers, &doors.options().jobworkerp);
+fn read(doors: &Doors, data: &WorkerData) -> Result<(Name, Handler), Status> {
+    let read = translate::read(data, &doors.options().jobworkerp);
     let (kind, handler) = read.map_err(invalid)?;
     let checked = doors.api().check_handler(&handler);
     checked.map_err(|bad| invalid(translate::in_its_words(bad)))?;

@@ -31,10 +31,6 @@ pub(super) struct Whose<'a> {
 }
 
 impl Workers {
-    pub(super) const fn of(all: All) -> Self {
-        Self(all)
-    }
-
     pub(super) async fn now(doors: &Doors) -> Result<Self, Status> {
         Ok(Self(doors.engine().handlers().list().await.map_err(failed)?))
     }

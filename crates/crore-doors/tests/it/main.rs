@@ -10,7 +10,6 @@ mod batches;
 mod calls;
 mod described;
 mod floods;
-mod gated;
 mod grpc;
 mod guard;
 mod handlers;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crore_core::handler::HANDLER;
-use crore_core::{Name, Spec};
+use crore_core::handler::{Follows, HANDLER};
+use crore_core::{Handler, Name, Revision, Spec};
 use crore_store::registry::Entry;
 
 use super::{All, Known, read};
@@ -23,16 +23,16 @@ pub(crate) struct Book {
 
 impl Book {
     pub(super) fn of(entries: Vec<Entry>) -> Self {
-        let (mut all, mut unreadable) = (BTreeMap::new(), BTreeSet::new());
+        let (mut stored, mut unreadable) = (BTreeMap::new(), BTreeSet::new());
         for entry in entries {
             match read(&entry.value) {
                 Some(handler) => {
-                    let known = Known { handler: Arc::new(handler), revision: entry.revision };
-                    all.insert(entry.name, known);
+                    stored.insert(entry.name, (Arc::new(handler), entry.revision));
                 }
                 None => drop(unreadable.insert(entry.name)),
             }
         }
+        let all = resolved(stored);
         let (mut formerly, mut numbers) = (BTreeMap::new(), BTreeMap::new());
         for (kind, Known { handler, .. }) in &all {
             numbers.insert(handler.id.to_string(), kind.clone());
@@ -62,4 +62,16 @@ impl Book {
         let former = self.formerly.iter().filter(|(_, now)| is_run(now)).map(|(former, _)| former);
         self.all.keys().filter(|kind| is_run(kind)).chain(former).cloned().collect()
     }
+}
+
+/// Handlers with everything that follows them: links by number are resolved to the kinds that those handlers have.
+fn resolved(stored: BTreeMap<Name, (Arc<Handler>, Revision)>) -> BTreeMap<Name, Known> {
+    let by_number: BTreeMap<u64, (&Name, &Handler)> =
+        stored.iter().map(|(kind, (handler, _))| (handler.id, (kind, &**handler))).collect();
+    let follows = |handler: &Handler| handler.follows(|number| by_number.get(&number).copied());
+    let follows: Vec<Follows> = stored.values().map(|(handler, _)| follows(handler)).collect();
+    let known = |((kind, (handler, revision)), follows): (_, Follows)| {
+        (kind, Known { handler, revision, follows: Arc::new(follows) })
+    };
+    stored.into_iter().zip(follows).map(known).collect()
 }

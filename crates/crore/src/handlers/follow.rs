@@ -28,7 +28,8 @@ impl Inner {
         let lookup = |kind: &Name| book.of_kind(kind).map(|(_, known)| &*known.handler);
         let called = called(job, kind);
         let most = self.caps.batch_jobs;
-        let mut jobs = known.handler.follow_ups(&called, end, (self.now(), most), lookup);
+        let mut jobs =
+            known.handler.follow_ups(&called, (end, &known.follows), (self.now(), most), lookup);
         match (self.check_follow_ups("next", &mut jobs, NewJob::check), end) {
             (Ok(()), _) => joined(change, jobs),
             (Err(invalid), End::Done(_)) => {

@@ -412,3 +412,50 @@ fn what_is_no_handler_is_refused_by_its_field() {
         assert_eq!(invalid.field, field);
     }
 }
+
+/// The kind that follows a job of `first`, if one does; it is brought to its end.
+fn followed_by(scene: &Scene, first: &str) -> Option<String> {
+    scene.push(unsaid(first));
+    let [job] = &fetch_handled(scene)[..] else { panic!("one job") };
+    give(scene, job, Payload::json("1"));
+    let jobs = fetch_handled(scene);
+    for job in &jobs {
+        scene.finish(job, Outcome::Done { result: None });
+    }
+    jobs.first().map(|job| job.spec.kind.to_string())
+}
+
+#[test]
+fn a_link_holds_by_number_whatever_its_handler_is_called_and_whenever_it_comes() {
+    on_both(|scene| {
+        set(scene, "first", Handler { links: vec![2], ..handler() });
+        assert_eq!(followed_by(scene, "first"), None, "it is not there yet");
+        assert_eq!(set(scene, "second", handler()), 2);
+        assert_eq!(followed_by(scene, "first").as_deref(), Some("second"));
+        let handlers = scene.engine.handlers();
+        let second = block_on(handlers.get(&name("second"))).expect("read").expect("there");
+        let (from, it) = ((name("second"), second.revision), (*second.handler).clone());
+        assert!(block_on(handlers.rename(from, name("renamed"), it)).expect("renamed"));
+        let scene = scene.restarted();
+        assert_eq!(followed_by(&scene, "first").as_deref(), Some("renamed"));
+        let handlers = scene.engine.handlers();
+        assert!(block_on(handlers.remove(name("renamed"))).expect("removed"));
+        assert_eq!(followed_by(&scene, "first"), None);
+        assert_eq!(set(&scene, "renamed", handler()), 3, "another one of the same kind");
+        assert_eq!(followed_by(&scene, "first"), None);
+    });
+}
+
+#[test]
+fn a_handler_that_is_read_and_set_again_is_followed_as_before() {
+    on_both(|scene| {
+        set(scene, "first", Handler { links: vec![2], next: vec![follow("b")], ..handler() });
+        set(scene, "second", handler());
+        let known =
+            || block_on(scene.engine.handlers().get(&name("first"))).expect("read").expect("there");
+        let before = known();
+        assert_eq!(before.follows.next, [follow("b"), follow("second")]);
+        set(scene, "first", (*before.handler).clone());
+        assert_eq!(known().follows, before.follows);
+    });
+}

@@ -3,17 +3,13 @@
 use crore_core::Span;
 use crore_core::handler::joined;
 use crore_core::machine::Outcome;
-use crore_doors::{Options, jobworkerp, listen};
+use crore_doors::jobworkerp;
 use crore_wire::grpc::jobworkerp::data::{Priority, Worker, WorkerId};
-use crore_wire::grpc::jobworkerp::service::worker_service_client::WorkerServiceClient;
 use crore_wire::grpc::jobworkerp::service::{CreateWorkerRequest, JobRequest};
 use serde_json::{Value, json};
 
 use super::workers::with_slack;
 use super::{SECOND, Stage, all, command, failure, job, name, part};
-use crate::gated::Gated;
-use crate::grpc::connect;
-use crate::server::{Server, eventually};
 
 fn before(name: &str, next: &[i64]) -> CreateWorkerRequest {
     let next_workers = next.iter().map(|value| WorkerId { value: *value }).collect();
@@ -95,29 +91,6 @@ async fn a_chain_holds_by_number_whatever_its_workers_are_called_and_whenever_th
     assert_eq!(follows().await, None);
     let data = stage.worker(first).await.expect("it is there");
     assert_eq!(data.next_workers, [WorkerId { value: second }]);
-}
-
-#[tokio::test]
-async fn a_chain_is_whole_though_who_made_its_last_worker_left_in_the_middle() {
-    let (engine, gated) = Gated::engine();
-    let server = Server::start_on(engine, Options::default(), listen::Options::default()).await;
-    let mut workers = WorkerServiceClient::new(connect(&server).await);
-    // Each takes a number and its own place.
-    gated.lets.add_permits(4);
-    workers.create(before("first", &[2])).await.expect("created");
-    let mut creates = workers.clone();
-    let leaves = tokio::spawn(async move { creates.create(command("second")).await });
-    let known = async |kind: &str| {
-        let known = server.engine.handlers().get(&name(kind)).await.expect("read");
-        known.map(|known| known.handler.next.len())
-    };
-    eventually(async || known("second").await.is_some()).await;
-    leaves.abort();
-    assert!(leaves.await.is_err_and(|ended| ended.is_cancelled()), "it was not done yet");
-    // What is asked on the same connection is answered after it was heard that he left.
-    workers.find(WorkerId { value: 2 }).await.expect("found");
-    gated.lets.add_permits(100);
-    eventually(async || known("first").await == Some(1)).await;
 }
 
 #[tokio::test]

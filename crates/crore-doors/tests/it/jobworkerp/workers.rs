@@ -343,15 +343,15 @@ async fn who_names_the_built_in_worker_is_followed_by_it_as_the_operator_says() 
         let next_workers = vec![WorkerId { value: -1 }];
         let id = stage.create(CreateWorkerRequest { next_workers, ..command("a") }).await;
         let all = stage.server.engine.handlers().list().await.expect("asked");
-        let handler = &all[&name("a")].handler;
+        let follows = &all[&name("a")].follows;
         let slack = &all[&name("__SLACK_NOTIFICATION_WORKER__")].handler;
         assert_eq!((slack.runner.as_str(), slack.id), ("slack", BUILT_IN));
         assert_eq!(slack.settings, object(&json!({"channel": "#jobs", "token": "env:SLACK"})));
         assert_eq!(
-            (handler.next.len(), handler.on_failure.len()),
+            (follows.next.len(), follows.on_failure.len()),
             (on_success.into(), on_failure.into())
         );
-        assert!(handler.next.iter().all(|follow| follow.gives == Gives::Summary));
+        assert!(follows.next.iter().all(|follow| follow.gives == Gives::Summary));
         let data = stage.worker(id).await.expect("it is there");
         assert_eq!(data.next_workers, [WorkerId { value: -1 }]);
     }
