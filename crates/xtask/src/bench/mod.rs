@@ -1,5 +1,7 @@
 //! `bench`: one command for every benchmark, so that a table of results can be reproduced.
 
+mod against;
+
 use crate::command;
 
 struct Bench {
@@ -27,6 +29,9 @@ const SERVER: [&str; 6] = ["build", "--release", "-p", "crore-server", "--bin", 
 /// Runs the benchmark that `args` names, with the arguments that follow.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     let (bench, rest) = find(args)?;
+    if let Some(args) = against::args(rest)? {
+        return against::run(bench, &args);
+    }
     if bench.starts_server {
         command::cargo_here(&SERVER)?;
     }

@@ -1,0 +1,225 @@
+//! `bench NAME --against REV`: the benchmark of an earlier commit and of this one, by turns on the same machine, so that
+//! a change that must not cost speed can be shown not to.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{Bench, SERVER};
+use crate::command;
+
+/// Turns of each side, unless `--turns` says otherwise.
+const TURNS: usize = 3;
+/// The least ratio of a figure to that of the earlier commit.
+const GOAL: f64 = 0.97;
+
+/// The arguments of a comparison; all others go to both benchmarks.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Args<'a> {
+    revision: &'a str,
+    turns: usize,
+    json: Option<&'a str>,
+    rest: Vec<&'a str>,
+}
+
+/// Reads the arguments; `None` without `--against`.
+pub(super) fn args<'a>(args: &[&'a str]) -> Result<Option<Args<'a>>, String> {
+    let (mut revision, mut turns, mut json, mut rest) = (None, TURNS, None, Vec::new());
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().copied().ok_or_else(|| format!("{word} needs a value"));
+        match *word {
+            "--against" => revision = Some(value()?),
+            "--turns" => {
+                let n = value()?.parse().ok().filter(|n| *n > 0);
+                turns = n.ok_or("--turns needs a number from 1 on")?;
+            }
+            "--json" => json = Some(value()?),
+            other => rest.push(other),
+        }
+    }
+    Ok(revision.map(|revision| Args { revision, turns, json, rest }))
+}
+
+/// Builds both sides, runs them by turns, and compares the medians.
+pub(super) fn run(bench: &Bench, args: &Args<'_>) -> Result<(), String> {
+    let root = command::root();
+    let commit = command::git(&["rev-parse", "--short", &format!("{}^{{commit}}", args.revision)])?;
+    let before = check_out(&root, &commit)?;
+    build(bench, &before)?;
+    build(bench, &root)?;
+    let (mut old, mut new) = (Figures::default(), Figures::default());
+    for turn in 1..=args.turns {
+        println!("bench: turn {turn} of {}: {commit}, then this commit", args.turns);
+        old.add(&measure(bench, &before, args)?);
+        new.add(&measure(bench, &root, args)?);
+    }
+    let rows = compare(&old, &new, &commit);
+    for row in &rows {
+        println!("{}", line(row));
+    }
+    if let Some(file) = args.json {
+        let text = serde_json::to_string_pretty(&rows).unwrap_or_default() + "\n";
+        std::fs::write(file, text).map_err(|error| format!("cannot write {file}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// A work tree of an earlier commit below `target`. It stays there, so that the next comparison builds less.
+fn check_out(root: &Path, commit: &str) -> Result<PathBuf, String> {
+    let tree = root.join("target/against").join(commit);
+    if !tree.join("Cargo.toml").is_file() {
+        command::git(&["worktree", "prune"])?;
+        let path = tree.to_string_lossy();
+        command::git(&["worktree", "add", "--detach", "--force", &path, commit])?;
+    }
+    Ok(tree)
+}
+
+fn build(bench: &Bench, tree: &Path) -> Result<(), String> {
+    if bench.starts_server {
+        cargo(tree, &SERVER)?;
+    }
+    cargo(tree, &["build", "--release", "-p", bench.package, "--bin", bench.binary])
+}
+
+fn cargo(tree: &Path, args: &[&str]) -> Result<(), String> {
+    let status = Command::new("cargo").args(args).current_dir(tree).status();
+    let status = status.map_err(|error| format!("cannot run cargo: {error}"))?;
+    let failed = || format!("`cargo {}` failed in {}", args.join(" "), tree.display());
+    if status.success() { Ok(()) } else { Err(failed()) }
+}
+
+/// Runs one side once, and reads its rows.
+fn measure(bench: &Bench, tree: &Path, args: &Args<'_>) -> Result<Vec<Value>, String> {
+    let file = std::env::temp_dir().join(format!("crore-against-{}.json", std::process::id()));
+    let program = tree.join("target/release").join(bench.binary);
+    let mut run = Command::new(&program);
+    run.args(&args.rest).arg("--json").arg(&file).current_dir(tree);
+    let status = run.status();
+    let status = status.map_err(|error| format!("cannot run {}: {error}", program.display()))?;
+    let text = std::fs::read_to_string(&file);
+    let _ = std::fs::remove_file(&file);
+    let _ = std::fs::remove_file(file.with_extension("txt"));
+    if !status.success() {
+        return Err(format!("{} failed: {status}", program.display()));
+    }
+    let text = text.map_err(|error| format!("{} wrote nothing: {error}", program.display()))?;
+    serde_json::from_str(&text).map_err(|error| format!("its figures are no JSON: {error}"))
+}
+
+/// The figures of one side: each row's values, its unit, and whether a larger one is better.
+#[derive(Debug, Default)]
+struct Figures {
+    names: Vec<String>,
+    rows: BTreeMap<String, Figure>,
+}
+
+#[derive(Debug)]
+struct Figure {
+    unit: String,
+    is_larger_better: bool,
+    values: Vec<f64>,
+}
+
+impl Figures {
+    fn add(&mut self, rows: &[Value]) {
+        for row in rows {
+            let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+            let (name, Some(value)) = (text("name"), row["value"].as_f64()) else { continue };
+            let figure = self.rows.entry(name.clone()).or_insert_with(|| {
+                self.names.push(name);
+                let unit = text("unit");
+                let is_larger_better = is_larger_better(&unit, &text("goal"));
+                Figure { unit, is_larger_better, values: Vec::new() }
+            });
+            figure.values.push(value);
+        }
+    }
+}
+
+/// A goal says it by its sign, and a row without one by its unit: rates are better if they are larger.
+fn is_larger_better(unit: &str, goal: &str) -> bool {
+    goal.starts_with(">=") || (!goal.starts_with("<=") && unit.ends_with("/s"))
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => sorted[middle],
+        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
+    }
+}
+
+/// A row for each figure that both sides have. The ratio is above 1 if this commit is better.
+fn compare(old: &Figures, new: &Figures, commit: &str) -> Vec<Value> {
+    let row = |name: &String| {
+        let (before, after) = (old.rows.get(name)?, new.rows.get(name)?);
+        let (baseline, value) = (median(&before.values), median(&after.values));
+        let ratio = if after.is_larger_better { value / baseline } else { baseline / value };
+        Some(json!({
+            "name": name, "value": value, "unit": after.unit, "baseline": commit,
+            "baseline_value": baseline, "ratio": ratio, "goal": format!(">= {GOAL}"),
+            "ok": ratio >= GOAL, "turns": after.values, "baseline_turns": before.values,
+        }))
+    };
+    new.names.iter().filter_map(row).collect()
+}
+
+fn line(row: &Value) -> String {
+    let number = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
+    let text = |key: &str| row[key].as_str().unwrap_or_default();
+    let missed = if row["ok"] == true { "" } else { "  below the goal" };
+    format!(
+        "{:>6.3}  {:<60} {:.2} {} (before: {:.2}){missed}",
+        number("ratio"),
+        text("name"),
+        number("value"),
+        text("unit"),
+        number("baseline_value"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comparison_takes_its_own_arguments_and_passes_the_others_on() {
+        let words = ["--against", "main~1", "--only", "cycle", "--turns", "5", "--json", "f.json"];
+        let found = args(&words).expect("read").expect("a comparison");
+        let rest = vec!["--only", "cycle"];
+        let json = Some("f.json");
+        assert_eq!(found, Args { revision: "main~1", turns: 5, json, rest });
+        assert_eq!(args(&["--json", "f.json"]), Ok(None));
+        assert!(
+            args(&["--against"]).is_err() && args(&["--against", "x", "--turns", "0"]).is_err()
+        );
+    }
+
+    fn figures(rows: &[(&str, &str, &str, f64)]) -> Figures {
+        let mut figures = Figures::default();
+        for (name, unit, goal, value) in rows {
+            figures.add(&[json!({ "name": name, "unit": unit, "goal": goal, "value": value })]);
+        }
+        figures
+    }
+
+    #[test]
+    fn a_ratio_above_one_is_better_whichever_way_a_figure_goes() {
+        let rate = |value| ("cycle", "jobs/s", "none", value);
+        let time = |value| ("pick-up", "µs", "<= 1", value);
+        let old = figures(&[rate(100.0), rate(90.0), rate(500.0), time(40.0)]);
+        let new = figures(&[rate(110.0), time(50.0), ("new", "jobs/s", "none", 1.0)]);
+        let rows = compare(&old, &new, "abc");
+        let found: Vec<_> = rows.iter().map(|row| (row["name"].as_str(), &row["ok"])).collect();
+        assert_eq!(found, [(Some("cycle"), &json!(true)), (Some("pick-up"), &json!(false))]);
+        assert_eq!(rows[0]["ratio"], 1.1, "the median of three is compared");
+        assert_eq!(rows[1]["ratio"], 0.8);
+    }
+}
