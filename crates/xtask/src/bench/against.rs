@@ -47,14 +47,15 @@ pub(super) fn args<'a>(args: &[&'a str]) -> Result<Option<Args<'a>>, String> {
 pub(super) fn run(bench: &Bench, args: &Args<'_>) -> Result<(), String> {
     let root = command::root();
     let commit = command::git(&["rev-parse", "--short", &format!("{}^{{commit}}", args.revision)])?;
-    let before = check_out(&root, &commit)?;
-    build(bench, &before)?;
-    build(bench, &root)?;
+    let folder = root.join("target/against");
+    let tree = check_out(&folder.join("tree").join(&commit), &commit)?;
+    let before = build(bench, &tree, &folder.join(&commit))?;
+    let after = build(bench, &root, &folder.join("this"))?;
     let (mut old, mut new) = (Figures::default(), Figures::default());
     for turn in 1..=args.turns {
         println!("bench: turn {turn} of {}: {commit}, then this commit", args.turns);
-        old.add(&measure(bench, &before, args)?);
-        new.add(&measure(bench, &root, args)?);
+        old.add(&measure(&before, args)?);
+        new.add(&measure(&after, args)?);
     }
     let rows = compare(&old, &new, &commit);
     for row in &rows {
@@ -67,37 +68,47 @@ pub(super) fn run(bench: &Bench, args: &Args<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// A work tree of an earlier commit below `target`. It stays there, so that the next comparison builds less.
-fn check_out(root: &Path, commit: &str) -> Result<PathBuf, String> {
-    let tree = root.join("target/against").join(commit);
+/// A work tree of an earlier commit. It stays, so that the next comparison builds less.
+fn check_out(tree: &Path, commit: &str) -> Result<PathBuf, String> {
     if !tree.join("Cargo.toml").is_file() {
         command::git(&["worktree", "prune"])?;
         let path = tree.to_string_lossy();
         command::git(&["worktree", "add", "--detach", "--force", &path, commit])?;
     }
-    Ok(tree)
+    Ok(tree.to_owned())
 }
 
-fn build(bench: &Bench, tree: &Path) -> Result<(), String> {
+/// Builds the programs of a tree into one folder, and returns the benchmark. Both sides share a build directory, and with
+/// it their dependencies.
+fn build(bench: &Bench, tree: &Path, folder: &Path) -> Result<PathBuf, String> {
+    let target = command::root().join("target");
+    let mut programs = vec![bench.binary];
     if bench.starts_server {
-        cargo(tree, &SERVER)?;
+        cargo(tree, &target, &SERVER)?;
+        programs.push("crore");
     }
-    cargo(tree, &["build", "--release", "-p", bench.package, "--bin", bench.binary])
+    let args = ["build", "--release", "-p", bench.package, "--bin", bench.binary];
+    cargo(tree, &target, &args)?;
+    let copy = |name: &&str| std::fs::copy(target.join("release").join(name), folder.join(name));
+    let copied = std::fs::create_dir_all(folder)
+        .and_then(|()| programs.iter().try_for_each(|name| copy(name).map(drop)));
+    copied.map_err(|error| format!("cannot copy to {}: {error}", folder.display()))?;
+    Ok(folder.join(bench.binary))
 }
 
-fn cargo(tree: &Path, args: &[&str]) -> Result<(), String> {
-    let status = Command::new("cargo").args(args).current_dir(tree).status();
-    let status = status.map_err(|error| format!("cannot run cargo: {error}"))?;
+fn cargo(tree: &Path, target: &Path, args: &[&str]) -> Result<(), String> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(args).env("CARGO_TARGET_DIR", target).current_dir(tree);
+    let status = cargo.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     let failed = || format!("`cargo {}` failed in {}", args.join(" "), tree.display());
     if status.success() { Ok(()) } else { Err(failed()) }
 }
 
 /// Runs one side once, and reads its rows.
-fn measure(bench: &Bench, tree: &Path, args: &Args<'_>) -> Result<Vec<Value>, String> {
+fn measure(program: &Path, args: &Args<'_>) -> Result<Vec<Value>, String> {
     let file = std::env::temp_dir().join(format!("crore-against-{}.json", std::process::id()));
-    let program = tree.join("target/release").join(bench.binary);
-    let mut run = Command::new(&program);
-    run.args(&args.rest).arg("--json").arg(&file).current_dir(tree);
+    let mut run = Command::new(program);
+    run.args(&args.rest).arg("--json").arg(&file);
     let status = run.status();
     let status = status.map_err(|error| format!("cannot run {}: {error}", program.display()))?;
     let text = std::fs::read_to_string(&file);
