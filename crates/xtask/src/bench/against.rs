@@ -47,10 +47,8 @@ pub(super) fn args<'a>(args: &[&'a str]) -> Result<Option<Args<'a>>, String> {
 pub(super) fn run(bench: &Bench, args: &Args<'_>) -> Result<(), String> {
     let root = command::root();
     let commit = command::git(&["rev-parse", "--short", &format!("{}^{{commit}}", args.revision)])?;
-    let folder = root.join("target/against");
-    let tree = check_out(&folder.join("tree").join(&commit), &commit)?;
-    let before = build(bench, &tree, &folder.join(&commit))?;
-    let after = build(bench, &root, &folder.join("this"))?;
+    let tree = check_out(&root.join("target/against").join(&commit), &commit)?;
+    let (before, after) = (build(bench, &tree)?, build(bench, &root)?);
     let (mut old, mut new) = (Figures::default(), Figures::default());
     for turn in 1..=args.turns {
         println!("bench: turn {turn} of {}: {commit}, then this commit", args.turns);
@@ -78,27 +76,19 @@ fn check_out(tree: &Path, commit: &str) -> Result<PathBuf, String> {
     Ok(tree.to_owned())
 }
 
-/// Builds the programs of a tree into one folder, and returns the benchmark. Both sides share a build directory, and with
-/// it their dependencies.
-fn build(bench: &Bench, tree: &Path, folder: &Path) -> Result<PathBuf, String> {
-    let target = command::root().join("target");
-    let mut programs = vec![bench.binary];
+/// Builds the programs of a tree in its own build directory, and returns the benchmark. The two sides share none: cargo
+/// takes the crates of one work tree for those of another, because it names them by their paths within the workspace.
+fn build(bench: &Bench, tree: &Path) -> Result<PathBuf, String> {
     if bench.starts_server {
-        cargo(tree, &target, &SERVER)?;
-        programs.push("crore");
+        cargo(tree, &SERVER)?;
     }
-    let args = ["build", "--release", "-p", bench.package, "--bin", bench.binary];
-    cargo(tree, &target, &args)?;
-    let copy = |name: &&str| std::fs::copy(target.join("release").join(name), folder.join(name));
-    let copied = std::fs::create_dir_all(folder)
-        .and_then(|()| programs.iter().try_for_each(|name| copy(name).map(drop)));
-    copied.map_err(|error| format!("cannot copy to {}: {error}", folder.display()))?;
-    Ok(folder.join(bench.binary))
+    cargo(tree, &["build", "--release", "-p", bench.package, "--bin", bench.binary])?;
+    Ok(tree.join("target/release").join(bench.binary))
 }
 
-fn cargo(tree: &Path, target: &Path, args: &[&str]) -> Result<(), String> {
+fn cargo(tree: &Path, args: &[&str]) -> Result<(), String> {
     let mut cargo = Command::new("cargo");
-    cargo.args(args).env("CARGO_TARGET_DIR", target).current_dir(tree);
+    cargo.args(args).env("CARGO_TARGET_DIR", tree.join("target")).current_dir(tree);
     let status = cargo.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     let failed = || format!("`cargo {}` failed in {}", args.join(" "), tree.display());
     if status.success() { Ok(()) } else { Err(failed()) }
