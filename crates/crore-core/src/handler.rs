@@ -76,7 +76,7 @@ pub struct Handler {
     /// Handlers that follow this one, by number. A number without a handler is skipped until there is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<u64>,
-    /// What this handler is told by those that link to it.
+    /// The ends of jobs that this handler follows where others link to it.
     #[serde(default, skip_serializing_if = "Linked::is_default")]
     pub linked: Linked,
     /// When a job has ended it is pushed again, whole intervals after it was first due.
@@ -160,7 +160,7 @@ pub struct Follow {
     pub gives: Gives,
 }
 
-/// What a handler is told by the handlers that [link](Handler::links) to it.
+/// The ends of jobs that a handler follows where other handlers [link](Handler::links) to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Linked {
@@ -168,7 +168,7 @@ pub struct Linked {
     pub on_success: bool,
     /// Whether it follows jobs that are dead.
     pub on_failure: bool,
-    /// What its jobs are given.
+    /// The payloads of its jobs.
     pub gives: Gives,
 }
 

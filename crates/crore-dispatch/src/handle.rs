@@ -1,4 +1,4 @@
-//! What a door and the service share.
+//! State that a door and the service share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -82,7 +82,7 @@ fn empty_items_are_items_and_are_not_passed_on() {
     assert_eq!(bytes(items(&result)), [b"one".to_vec()]);
 }
 
-/// What follows a handler without links.
+/// The followers of a handler without links.
 fn by_kind(handler: &Handler) -> Follows {
     handler.follows(|_| None)
 }

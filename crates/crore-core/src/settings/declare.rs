@@ -15,7 +15,7 @@ use super::{Key, Shape};
 /// section! {
 ///     /// How files are kept.
 ///     pub struct Options: Eq = "files" {
-///         //! Whoever opens a file passes these.
+///         //! Passed to every call that opens a file.
 ///
 ///         /// A key: its type is a [`Setting`](crore_core::settings::Setting), its default is a text as in a file.
 ///         keep_for: Span = "24h",
