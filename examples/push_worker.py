@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A push worker in Python: crore posts jobs to it, and it reports when they are done.
+"""A push worker in Python: crore posts jobs to it, and it reports their outcome.
 
     pip install msgpack
     crore serve &
@@ -8,8 +8,8 @@
         -d '{"name": "add", "argument": {"a": 1, "b": 2}, "keep_result": true}'
     curl -s http://127.0.0.1:9000/job/1/polling -H 'accept: application/json'
 
-Only the standard library and msgpack are needed. A job is accepted at once (202) and worked on by a
-thread; whoever is faster than that may answer 200 with the report instead.
+It needs only the standard library and msgpack. The worker accepts a job at once (202) and runs it on a thread; a
+worker with short jobs may respond 200 with the report instead.
 """
 
 import argparse
@@ -42,7 +42,7 @@ HANDLERS = {"add": add, "nap": nap, "fail": fail}
 
 
 class Worker:
-    """Registers with a server, takes its jobs, and reports on them."""
+    """Registers with a server, accepts its jobs, and reports on them."""
 
     def __init__(self, server, max_jobs, port, secret=None):
         self.server, self.max_jobs, self.secret = server.rstrip("/"), max_jobs, secret
@@ -50,7 +50,7 @@ class Worker:
         self.id = None
 
     def call(self, method, path, body=None):
-        """One call to the server; gives the body of its answer."""
+        """Calls the server, and returns the body of its response."""
         headers = {"content-type": "application/msgpack", "worker-id": self.id or ""}
         data = None if body is None else msgpack.packb(body)
         request = urllib.request.Request(self.server + path, data, headers, method=method)
@@ -65,13 +65,13 @@ class Worker:
         return self.id
 
     def work(self, job):
-        """Runs a job and reports. The delivery is repeated, so that a report which comes too late is
-        not taken for one about another run."""
+        """Runs a job and reports. The report repeats the delivery number, so that the server does not take a
+        late report for one about a newer delivery."""
         report = {"job_id": job["job_id"], "delivery": job["delivery"]}
         try:
             result = HANDLERS[job["name"]](**job["argument"])
             report |= {"type": "success", "result": result}
-        except Exception as error:  # Whatever went wrong, the server is told.
+        except Exception as error:  # Every failure is reported.
             report |= {
                 "type": "failure",
                 "reason": "other",
@@ -82,11 +82,11 @@ class Worker:
         try:
             self.call("POST", "/done", report)
         except OSError as error:
-            # The server gives the job to somebody when its time is over.
+            # The server delivers the job again when its lease ends.
             print(f"job {job['job_id']} could not be reported: {error}", flush=True)
 
     def is_signed(self, headers, body):
-        """Whether a request was signed with our secret, in the last five minutes."""
+        """Whether a request was signed with our secret within the last five minutes."""
         if self.secret is None:
             return True
         stamp, said = headers.get("webhook-timestamp", "0"), headers.get("webhook-signature", "")
@@ -140,6 +140,6 @@ if __name__ == "__main__":
     words.add_argument("--server", default="http://127.0.0.1:9000")
     words.add_argument("--port", type=int, default=8080)
     words.add_argument("--max-jobs", type=int, default=4)
-    words.add_argument("--secret", help="whsec_…, as the server has it")
+    words.add_argument("--secret", help="the webhook secret of the server, whsec_…")
     said = words.parse_args()
     Worker(said.server, said.max_jobs, said.port, said.secret).run()

@@ -1,7 +1,7 @@
-// BullMQ at the same work as the others: `node bullmq.mjs PORT load MILLISECONDS` or `… PORT pick-up N`.
+// BullMQ at the same work as the other peers: `node bullmq.mjs PORT load MILLISECONDS` or `… PORT pick-up N`.
 //
-// This thread produces, another one works, and what became of every job is in memory that both see. What is
-// said at the end is what `src/drive.rs` reads; what the numbers mean is in `src/ledger.rs`.
+// This thread produces and another one works; the state of every job is in memory that both share. The output is read
+// by `src/drive.rs`; `src/ledger.rs` documents its numbers.
 
 import { Worker as Thread, isMainThread, workerData } from 'node:worker_threads';
 import { Queue, Worker } from 'bullmq';
@@ -10,7 +10,7 @@ const [BYTES, DIGITS, BATCH, UNANSWERED, SLOTS, WINDOW] = [250, 12, 500, 2000, 1
 const [MOST, PATIENCE_MS, REST_MS] = [4_000_000, 15_000, 2];
 const QUEUE = 'jobs';
 
-// Places in what both threads see.
+// Indices into the shared counters.
 const [RUN, FINISHED, DOUBLED, STRANGE, READY] = [0, 1, 2, 3, 4];
 
 // Milliseconds, the same for all threads.
@@ -52,7 +52,7 @@ function job(number) {
   return { name: 'work', data, opts: { removeOnComplete: true } };
 }
 
-// Sleeps until what is counted there is not `seen` any more.
+// Sleeps until the counter at `place` differs from `seen`, at most 100 ms.
 async function changed(counts, place, seen) {
   const waiting = Atomics.waitAsync(counts, place, seen, 100);
   if (waiting.async) await waiting.value;

@@ -1,4 +1,4 @@
-//! Makes types and services from the files under `proto`, without a `protoc`.
+//! Generates types and services from the files under `proto`, without `protoc`.
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -24,15 +24,15 @@ const FILES: &[&str] = &[
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=proto");
     let descriptors = protox::compile(FILES, ["proto"])?;
-    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("no directory to write to")?);
-    // What reflection tells.
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
+    // Served by gRPC reflection.
     fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
     tonic_prost_build::configure()
         // Payloads are not copied out of their message.
         .bytes(".crore.v1")
         .btree_map(".")
         .build_transport(false)
-        // What takes far more memory than it has bytes is not read.
+        // This codec bounds the memory of decoded messages.
         .codec_path("crate::grpc::Codec")
         .compile_fds(descriptors)?;
     Ok(())

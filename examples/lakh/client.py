@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""A producer for Lakh in Python.
+"""A Lakh producer in Python.
 
     pip install grpcio grpcio-tools
     crore serve &
     python3 examples/lakh/worker.py greet &
-    python3 examples/lakh/client.py greet Ada                  # now, with half a minute for the report
+    python3 examples/lakh/client.py greet Ada                  # now, with a reservation of 30 s
     python3 examples/lakh/client.py greet Ada --delay 5        # in five seconds
-    python3 examples/lakh/client.py greet Ada --reserve 0      # done when it is handed over
-    python3 examples/lakh/client.py --dead                     # the jobs that are dead
+    python3 examples/lakh/client.py greet Ada --reserve 0      # done as soon as it is delivered
+    python3 examples/lakh/client.py --dead                     # list the dead jobs
 
-A job that was taken is on the disk. The id is the producer's own: whoever sends a job twice with one id has
-sent one job.
+The server has synced a job to disk when it accepts it. The producer chooses the id: a job that is sent twice with
+the same id is one job.
 """
 
 import argparse
@@ -42,14 +42,14 @@ def seconds(number):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("name", nargs="?", help="what is to be done")
-    parser.add_argument("args", nargs="*", help="with what")
+    parser.add_argument("name", nargs="?", help="name of the job")
+    parser.add_argument("args", nargs="*", help="arguments of the job")
     parser.add_argument("--server", default="127.0.0.1:9000")
-    parser.add_argument("--id", help="the job's id; a fresh one unless it is given")
-    parser.add_argument("--times", type=int, default=1, help="how many such jobs")
-    parser.add_argument("--delay", type=float, default=0, help="seconds until it may start")
-    parser.add_argument("--reserve", type=float, default=30, help="seconds for the report; 0: none is expected")
-    parser.add_argument("--dead", action="store_true", help="show the jobs that are dead")
+    parser.add_argument("--id", help="id of the job; random by default")
+    parser.add_argument("--times", type=int, default=1, help="number of jobs to send")
+    parser.add_argument("--delay", type=float, default=0, help="delay in seconds")
+    parser.add_argument("--reserve", type=float, default=30, help="reservation in seconds; 0: no report is expected")
+    parser.add_argument("--dead", action="store_true", help="list the dead jobs")
     options = parser.parse_args()
     with grpc.insecure_channel(options.server) as channel:
         stub = services.LakhStub(channel)
@@ -62,13 +62,13 @@ def main():
             stub.Work(jobs(options), metadata=names, timeout=60)
             print("taken", flush=True)
         else:
-            parser.error("say what is to be done")
+            parser.error("name a job, or use --dead")
 
 
 if __name__ == "__main__":
     import sys
 
     sys.path.insert(0, str(PROTO))
-    # Makes the messages from the file as it is; a project of your own would have them made once.
+    # Generates the messages at run time; a real project would generate them once.
     lakh, services = grpc.protos_and_services("lakh.proto")
     main()

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""A worker for Lakh in Python: it joins for the names that it knows, and reports how each job went.
+"""A Lakh worker in Python: it joins for the job names that it handles, and reports the outcome of each job.
 
     pip install grpcio grpcio-tools
     crore serve &
     python3 examples/lakh/worker.py greet &
     python3 examples/lakh/client.py greet Ada
 
-It ends well when the server does, and comes back when the connection breaks. What it had by then is given to
-others at once, and costs no attempt; if it reports such a job when it is back, that counts.
+The worker exits when the server shuts down, and reconnects when the connection breaks. The server gives the jobs
+of a broken connection to other workers at once, without counting an attempt; a report that the worker sends for
+such a job after it has reconnected still counts.
 """
 
 import argparse
@@ -35,7 +36,7 @@ HANDLERS = {"greet": greet, "nap": nap}
 
 
 def run(job):
-    """Runs a job, and says how it went."""
+    """Runs a job, and returns its status."""
     try:
         HANDLERS[job.name](*job.args)
         return lakh.SUCCEEDED
@@ -45,22 +46,22 @@ def run(job):
 
 
 def work(server, names, most):
-    """Works until the server ends the stream; gives how many jobs it ran."""
+    """Works until the server ends the stream; returns the number of jobs."""
     reports = queue.SimpleQueue()
     ran = 0
     with grpc.insecure_channel(server) as channel:
-        # Reports go out as they are put; None is the last.
+        # The stream sends each report that is put into the queue; None ends it.
         stream = services.LakhStub(channel).Join(iter(reports.get, None), metadata=[("job_names", ";".join(names))])
         print("joined", flush=True)
         for job in stream:
             status = run(job)
-            # Of a job without a reservation no report is expected.
+            # A job without a reservation needs no report.
             if job.HasField("reservation_time"):
                 reports.put(lakh.JobResult(job_id=job.id, job_name=job.name, status=status))
             ran += 1
             if ran == most:
                 reports.put(None)
-                # The last report is on its way; the stream would go on giving jobs.
+                # Wait for the last report to be sent, then cancel: the stream would deliver more jobs.
                 time.sleep(0.5)
                 stream.cancel()
                 break
@@ -70,13 +71,13 @@ def work(server, names, most):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", default=sorted(HANDLERS), help="what it can do")
+    parser.add_argument("names", nargs="*", default=sorted(HANDLERS), help="job names to handle")
     parser.add_argument("--server", default="127.0.0.1:9000")
-    parser.add_argument("--jobs", type=int, help="end after so many")
+    parser.add_argument("--jobs", type=int, help="exit after this many jobs")
     options = parser.parse_args()
     unknown = set(options.names) - set(HANDLERS)
     if unknown:
-        parser.error(f"it cannot {', '.join(sorted(unknown))}")
+        parser.error(f"unknown job names: {', '.join(sorted(unknown))}")
     left = options.jobs
     while True:
         try:
@@ -86,12 +87,12 @@ def main():
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.UNAVAILABLE:
                 sys.exit(f"{error.code().name}: {error.details()}")
-            print("the server is away; trying again", flush=True)
+            print("the server is unavailable; retrying", flush=True)
             time.sleep(1)
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(PROTO))
-    # Makes the messages from the file as it is; a project of your own would have them made once.
+    # Generates the messages at run time; a real project would generate them once.
     lakh, services = grpc.protos_and_services("lakh.proto")
     main()

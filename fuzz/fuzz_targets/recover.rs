@@ -1,4 +1,4 @@
-//! A store is opened from arbitrary bytes.
+//! Opens a store from arbitrary bytes.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| crore_conformance::fuzz::recover(input));

@@ -1,9 +1,9 @@
-//! As much of AMQP 0-9-1 as a producer and a consumer need: frames, arguments, and one channel.
+//! The part of AMQP 0-9-1 that a producer and a consumer need: frames, arguments, and one channel.
 
-use crate::line::Line;
-use crate::peer::Fault;
+use crate::connection::PeerConnection;
+use crate::peer::PeerFault;
 
-type Method = (u16, u16);
+type AmqpMethod = (u16, u16);
 
 const METHOD: u8 = 1;
 const HEADER: u8 = 2;
@@ -11,25 +11,25 @@ const BODY: u8 = 3;
 const HEARTBEAT: u8 = 8;
 const END: u8 = 0xCE;
 
-const START_OK: Method = (10, 11);
-const TUNE_OK: Method = (10, 31);
-const OPEN: Method = (10, 40);
-const CHANNEL_OPEN: Method = (20, 10);
+const START_OK: AmqpMethod = (10, 11);
+const TUNE_OK: AmqpMethod = (10, 31);
+const OPEN: AmqpMethod = (10, 40);
+const CHANNEL_OPEN: AmqpMethod = (20, 10);
 
-/// What came.
+/// A received frame.
 #[derive(Debug)]
-pub(crate) enum Frame {
-    Method { method: Method, args: Args },
+pub(crate) enum AmqpFrame {
+    Method { method: AmqpMethod, args: AmqpArgs },
     Header,
     Body(Vec<u8>),
 }
 
-impl Frame {
+impl AmqpFrame {
     /// The arguments of a method.
-    pub(crate) fn args(&self) -> Reader<'_> {
+    pub(crate) fn args(&self) -> AmqpReader<'_> {
         match self {
             Self::Method { args, .. } => args.read(),
-            Self::Header | Self::Body(_) => Reader(&[]),
+            Self::Header | Self::Body(_) => AmqpReader(&[]),
         }
     }
 }
@@ -37,111 +37,115 @@ impl Frame {
 /// A connection with one channel.
 #[derive(Debug)]
 pub(crate) struct Amqp {
-    pub(crate) line: Line,
+    pub(crate) connection: PeerConnection,
 }
 
 impl Amqp {
-    pub(crate) fn open(port: u16) -> Result<Self, Fault> {
-        let mut amqp = Self { line: Line::open(port)? };
-        amqp.line.say.extend_from_slice(b"AMQP\0\0\x09\x01");
-        amqp.line.send()?;
+    pub(crate) fn open(port: u16) -> Result<Self, PeerFault> {
+        let mut amqp = Self { connection: PeerConnection::open(port)? };
+        amqp.connection.output.extend_from_slice(b"AMQP\0\0\x09\x01");
+        amqp.connection.send()?;
         amqp.frame()?;
-        let who = Args::new().table(&[]).text("PLAIN").bytes(b"\0guest\0guest").text("en_US");
-        amqp.say_on(0, START_OK, &who);
-        amqp.line.send()?;
+        let login = AmqpArgs::new().table(&[]).text("PLAIN").bytes(b"\0guest\0guest").text("en_US");
+        amqp.put_method_on(0, START_OK, &login);
+        amqp.connection.send()?;
         let tune = amqp.frame()?;
         let mut tune = tune.args();
         let (channels, size) = (tune.short()?, tune.long()?);
         // Without heartbeats.
-        amqp.say_on(0, TUNE_OK, &Args::new().short(channels).long(size).short(0));
-        amqp.say_on(0, OPEN, &Args::new().text("/").text("").byte(0));
-        amqp.line.send()?;
-        amqp.answer_to(OPEN)?;
-        amqp.call(CHANNEL_OPEN, &Args::new().text(""))?;
+        amqp.put_method_on(0, TUNE_OK, &AmqpArgs::new().short(channels).long(size).short(0));
+        amqp.put_method_on(0, OPEN, &AmqpArgs::new().text("/").text("").byte(0));
+        amqp.connection.send()?;
+        amqp.wait_for_answer(OPEN)?;
+        amqp.call(CHANNEL_OPEN, &AmqpArgs::new().text(""))?;
         Ok(amqp)
     }
 
-    /// Gathers a method.
-    pub(crate) fn say(&mut self, method: Method, args: &Args) {
-        self.say_on(1, method, args);
+    /// Appends a method to the output buffer.
+    pub(crate) fn put_method(&mut self, method: AmqpMethod, args: &AmqpArgs) {
+        self.put_method_on(1, method, args);
     }
 
-    fn say_on(&mut self, channel: u16, (class, method): Method, args: &Args) {
+    fn put_method_on(&mut self, channel: u16, (class, method): AmqpMethod, args: &AmqpArgs) {
         let payload = [&class.to_be_bytes(), &method.to_be_bytes(), &*args.0].concat();
-        self.put(METHOD, channel, &payload);
+        self.put_frame(METHOD, channel, &payload);
     }
 
-    /// Gathers a persistent message, of which a method has said where it goes.
-    pub(crate) fn persistent(&mut self, class: u16, body: &[u8]) {
+    /// Appends the content of a persistent message; a publish method precedes it.
+    pub(crate) fn put_message(&mut self, class: u16, body: &[u8]) {
         const HAS_DELIVERY_MODE: u16 = 1 << 12;
         const PERSISTENT: u8 = 2;
-        let header = Args::new().short(class).short(0).longlong(body.len() as u64);
-        self.put(HEADER, 1, &header.short(HAS_DELIVERY_MODE).byte(PERSISTENT).0);
-        self.put(BODY, 1, body);
+        let header = AmqpArgs::new().short(class).short(0).longlong(body.len() as u64);
+        self.put_frame(HEADER, 1, &header.short(HAS_DELIVERY_MODE).byte(PERSISTENT).0);
+        self.put_frame(BODY, 1, body);
     }
 
-    fn put(&mut self, sort: u8, channel: u16, payload: &[u8]) {
-        let say = &mut self.line.say;
-        say.push(sort);
-        say.extend_from_slice(&channel.to_be_bytes());
-        say.extend_from_slice(&(payload.len() as u32).to_be_bytes());
-        say.extend_from_slice(payload);
-        say.push(END);
+    fn put_frame(&mut self, kind: u8, channel: u16, payload: &[u8]) {
+        let output = &mut self.connection.output;
+        output.push(kind);
+        output.extend_from_slice(&channel.to_be_bytes());
+        output.extend_from_slice(&(payload.len() as u32).to_be_bytes());
+        output.extend_from_slice(payload);
+        output.push(END);
     }
 
-    /// Says a method, and waits for its answer.
-    pub(crate) fn call(&mut self, method: Method, args: &Args) -> Result<Frame, Fault> {
-        self.say(method, args);
-        self.line.send()?;
-        self.answer_to(method)
+    /// Sends a method, and waits for its answer.
+    pub(crate) fn call(
+        &mut self,
+        method: AmqpMethod,
+        args: &AmqpArgs,
+    ) -> Result<AmqpFrame, PeerFault> {
+        self.put_method(method, args);
+        self.connection.send()?;
+        self.wait_for_answer(method)
     }
 
-    /// The answer to a method is the next one of its class. What else comes has no number in between: a message
-    /// for a consumer that leaves.
-    fn answer_to(&mut self, (class, method): Method) -> Result<Frame, Fault> {
+    /// The answer to a method is the next method of its class. Anything else in between is dropped: a delivery for a
+    /// consumer that is closing.
+    fn wait_for_answer(&mut self, (class, method): AmqpMethod) -> Result<AmqpFrame, PeerFault> {
         loop {
             let frame = self.frame()?;
             match frame {
-                Frame::Method { method: said, .. } if said == (class, method + 1) => {
+                AmqpFrame::Method { method: received, .. } if received == (class, method + 1) => {
                     return Ok(frame);
                 }
-                Frame::Method { method: (10 | 20, _), .. } => {
-                    return Err(format!("rabbitmq said {frame:?}").into());
+                AmqpFrame::Method { method: (10 | 20, _), .. } => {
+                    return Err(format!("unexpected frame of rabbitmq: {frame:?}").into());
                 }
-                Frame::Method { .. } | Frame::Header | Frame::Body(_) => {}
+                AmqpFrame::Method { .. } | AmqpFrame::Header | AmqpFrame::Body(_) => {}
             }
         }
     }
 
     /// The next frame.
-    pub(crate) fn frame(&mut self) -> Result<Frame, Fault> {
+    pub(crate) fn frame(&mut self) -> Result<AmqpFrame, PeerFault> {
         loop {
-            let head: [u8; 7] = self.line.bytes(7)?.try_into()?;
+            let head: [u8; 7] = self.connection.bytes(7)?.try_into()?;
             let length = u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize;
-            let payload = match self.line.bytes(length + 1)? {
+            let payload = match self.connection.bytes(length + 1)? {
                 [payload @ .., END] => payload,
-                _ => return Err("a frame has no end".into()),
+                _ => return Err("a frame without an end marker".into()),
             };
             match head[0] {
                 METHOD => {
-                    let mut reader = Reader(payload);
+                    let mut reader = AmqpReader(payload);
                     let method = (reader.short()?, reader.short()?);
-                    return Ok(Frame::Method { method, args: Args(reader.0.to_vec()) });
+                    return Ok(AmqpFrame::Method { method, args: AmqpArgs(reader.0.to_vec()) });
                 }
-                HEADER => return Ok(Frame::Header),
-                BODY => return Ok(Frame::Body(payload.to_vec())),
+                HEADER => return Ok(AmqpFrame::Header),
+                BODY => return Ok(AmqpFrame::Body(payload.to_vec())),
                 HEARTBEAT => {}
-                other => return Err(format!("a frame of sort {other}").into()),
+                other => return Err(format!("unknown frame type {other}").into()),
             }
         }
     }
 }
 
-/// The arguments of a method, as bytes.
+/// The arguments of a method, encoded.
 #[derive(Debug)]
-pub(crate) struct Args(Vec<u8>);
+pub(crate) struct AmqpArgs(Vec<u8>);
 
-impl Args {
+impl AmqpArgs {
     pub(crate) fn new() -> Self {
         Self(Vec::new())
     }
@@ -167,7 +171,7 @@ impl Args {
         self.add(&n.to_be_bytes())
     }
 
-    /// A text of at most 255 bytes.
+    /// A short string, at most 255 bytes.
     pub(crate) fn text(self, text: &str) -> Self {
         self.byte(text.len() as u8).add(text.as_bytes())
     }
@@ -176,7 +180,7 @@ impl Args {
         self.long(bytes.len() as u32).add(bytes)
     }
 
-    /// Names and their texts.
+    /// A field table of strings.
     pub(crate) fn table(self, entries: &[(&str, &str)]) -> Self {
         let entries = entries.iter().fold(Self::new(), |table, (name, text)| {
             table.text(name).byte(b'S').bytes(text.as_bytes())
@@ -184,41 +188,41 @@ impl Args {
         self.bytes(&entries.0)
     }
 
-    pub(crate) fn read(&self) -> Reader<'_> {
-        Reader(&self.0)
+    pub(crate) fn read(&self) -> AmqpReader<'_> {
+        AmqpReader(&self.0)
     }
 }
 
-/// Arguments, one after the other.
+/// Decodes arguments one after the other.
 #[derive(Debug)]
-pub(crate) struct Reader<'a>(&'a [u8]);
+pub(crate) struct AmqpReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+impl<'a> AmqpReader<'a> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], PeerFault> {
         let (taken, rest) = self.0.split_first_chunk().ok_or("arguments are missing")?;
         self.0 = rest;
         Ok(*taken)
     }
 
-    pub(crate) fn byte(&mut self) -> Result<u8, Fault> {
+    pub(crate) fn byte(&mut self) -> Result<u8, PeerFault> {
         self.take().map(u8::from_be_bytes)
     }
 
-    pub(crate) fn short(&mut self) -> Result<u16, Fault> {
+    pub(crate) fn short(&mut self) -> Result<u16, PeerFault> {
         self.take().map(u16::from_be_bytes)
     }
 
-    pub(crate) fn long(&mut self) -> Result<u32, Fault> {
+    pub(crate) fn long(&mut self) -> Result<u32, PeerFault> {
         self.take().map(u32::from_be_bytes)
     }
 
-    pub(crate) fn longlong(&mut self) -> Result<u64, Fault> {
+    pub(crate) fn longlong(&mut self) -> Result<u64, PeerFault> {
         self.take().map(u64::from_be_bytes)
     }
 
-    pub(crate) fn text(&mut self) -> Result<&'a [u8], Fault> {
+    pub(crate) fn text(&mut self) -> Result<&'a [u8], PeerFault> {
         let length = self.byte()? as usize;
-        let (text, rest) = self.0.split_at_checked(length).ok_or("a text is missing")?;
+        let (text, rest) = self.0.split_at_checked(length).ok_or("a string is missing")?;
         self.0 = rest;
         Ok(text)
     }
@@ -230,7 +234,7 @@ mod tests {
 
     #[test]
     fn arguments_are_read_as_they_were_written() {
-        let args = Args::new().byte(1).short(2).long(3).longlong(4).text("five");
+        let args = AmqpArgs::new().byte(1).short(2).long(3).longlong(4).text("five");
         let mut read = args.read();
         assert_eq!((read.byte().unwrap(), read.short().unwrap()), (1, 2));
         assert_eq!((read.long().unwrap(), read.longlong().unwrap()), (3, 4));
@@ -239,8 +243,8 @@ mod tests {
     }
 
     #[test]
-    fn a_table_says_its_length_and_the_sort_of_each_value() {
-        assert_eq!(Args::new().table(&[]).0, [0; 4]);
-        assert_eq!(Args::new().table(&[("a", "b")]).0, b"\0\0\0\x08\x01aS\0\0\0\x01b");
+    fn a_table_encodes_its_length_and_the_type_of_each_value() {
+        assert_eq!(AmqpArgs::new().table(&[]).0, [0; 4]);
+        assert_eq!(AmqpArgs::new().table(&[("a", "b")]).0, b"\0\0\0\x08\x01aS\0\0\0\x01b");
     }
 }

@@ -1,41 +1,41 @@
-//! BullMQ on Redis, from npm, driven by a program for Node: a producer with `addBulk`, and a `Worker` with all
-//! slots on a thread of its own.
+//! BullMQ on Redis, from npm, driven by a Node program: a producer with `addBulk`, and a `Worker` with all slots on a
+//! thread of its own.
 
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use crore_testkit::{Package, Process};
+use crore_testkit::{DebianPackage, SupervisedServer};
 use serde_json::Value;
 
 use crate::drive;
-use crate::ledger::{Ledger, Plan};
-use crate::peer::{Fault, Peer, Setting};
-use crate::redis::{ALWAYS, EVERY_SECOND, Redis};
+use crate::ledger::{LedgerPlan, PeerLedger};
+use crate::peer::{PeerFault, PeerSetting, QueuePeer};
+use crate::redis::{ALWAYS, EVERY_SECOND, RedisPeer};
 
-/// Where `package.json` is, which says the version, and the program.
+/// The directory of `package.json`, which pins the version, and of the program.
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
 #[derive(Debug)]
-pub(crate) struct BullMq;
+pub(crate) struct BullMqPeer;
 
-impl Peer for BullMq {
+impl QueuePeer for BullMqPeer {
     fn name(&self) -> &'static str {
         "bullmq"
     }
 
-    fn packages(&self) -> Vec<Package> {
-        vec![Package::Redis, Package::Node, Package::Npm]
+    fn packages(&self) -> Vec<DebianPackage> {
+        vec![DebianPackage::Redis, DebianPackage::Node, DebianPackage::Npm]
     }
 
-    /// Beside the program, if what is there is of another version.
-    fn prepare(&self) -> Result<(), Fault> {
+    /// Installs the packages beside the program, unless they have the right version.
+    fn prepare(&self) -> Result<(), PeerFault> {
         let here = Path::new(HERE);
         let is_there = |(name, version): &(String, String)| {
             let there = read(&here.join("node_modules").join(name).join("package.json"));
             there.is_ok_and(|there| there["version"] == **version)
         };
-        if wanted()?.iter().all(is_there) {
+        if npm_packages()?.iter().all(is_there) {
             return Ok(());
         }
         let install =
@@ -46,38 +46,43 @@ impl Peer for BullMq {
     }
 
     fn versions(&self) -> Vec<String> {
-        let wanted = wanted().unwrap_or_default();
+        let wanted = npm_packages().unwrap_or_default();
         wanted.iter().map(|(name, version)| format!("{name} {version}")).collect()
     }
 
-    fn settings(&self) -> Result<Vec<Setting>, Fault> {
+    fn settings(&self) -> Result<Vec<PeerSetting>, PeerFault> {
         Ok(vec![EVERY_SECOND, ALWAYS])
     }
 
-    fn start(&self, setting: &Setting, below: &Path) -> Result<Process, Fault> {
-        Redis.start(setting, below)
+    fn start(&self, setting: &PeerSetting, below: &Path) -> Result<SupervisedServer, PeerFault> {
+        RedisPeer.start(setting, below)
     }
 
-    fn driver(&self, _: &Setting, server: &Process, plan: Plan) -> Result<Command, Fault> {
-        let mut node = drive::bound("node");
+    fn driver(
+        &self,
+        _: &PeerSetting,
+        server: &SupervisedServer,
+        plan: LedgerPlan,
+    ) -> Result<Command, PeerFault> {
+        let mut node = drive::command_with_parent("node");
         let port = server.port().to_string();
-        node.arg(Path::new(HERE).join("bullmq.mjs")).arg(port).args(drive::words(plan));
+        node.arg(Path::new(HERE).join("bullmq.mjs")).arg(port).args(drive::plan_args(plan));
         Ok(node)
     }
 
-    fn drive(&self, _: &Setting, _: u16, _: &Arc<Ledger>) -> Result<u64, Fault> {
+    fn drive(&self, _: &PeerSetting, _: u16, _: &Arc<PeerLedger>) -> Result<u64, PeerFault> {
         Err("it is driven by Node".into())
     }
 }
 
-/// The packages of npm and their versions.
-fn wanted() -> Result<Vec<(String, String)>, Fault> {
+/// The npm packages and their versions.
+fn npm_packages() -> Result<Vec<(String, String)>, PeerFault> {
     let package = read(&Path::new(HERE).join("package.json"))?;
     let wanted = package["dependencies"].as_object().ok_or("no dependencies")?;
     let version = |version: &Value| version.as_str().unwrap_or_default().to_owned();
     Ok(wanted.iter().map(|(name, wanted)| (name.clone(), version(wanted))).collect())
 }
 
-fn read(file: &Path) -> Result<Value, Fault> {
+fn read(file: &Path) -> Result<Value, PeerFault> {
     Ok(serde_json::from_str(&std::fs::read_to_string(file)?)?)
 }

@@ -3,10 +3,10 @@
 /// The length of every job.
 pub(crate) const BYTES: usize = 250;
 
-/// How many jobs a producer hands over together.
+/// Jobs per batch.
 pub(crate) const BATCH: usize = 500;
 
-/// How many jobs a worker process has at a time.
+/// Concurrent jobs of a worker process.
 pub(crate) const SLOTS: usize = 100;
 
 const DIGITS: usize = 12;
@@ -18,7 +18,7 @@ pub(crate) fn with(number: u64) -> Vec<u8> {
     bytes
 }
 
-/// The number of a job; `None` if it is none of ours.
+/// The number of a job; `None` if the job is not from this benchmark.
 pub(crate) fn number(bytes: &[u8]) -> Option<u64> {
     let (digits, rest) = bytes.split_at_checked(DIGITS)?;
     let ours = rest.len() == BYTES - DIGITS;
@@ -30,14 +30,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_has_its_length_and_tells_its_number() {
+    fn a_job_has_its_length_and_contains_its_number() {
         for n in [0, 7, 999_999_999_999] {
             assert_eq!((with(n).len(), number(&with(n))), (BYTES, Some(n)));
         }
     }
 
     #[test]
-    fn what_was_cut_or_is_strange_has_no_number() {
+    fn truncated_and_foreign_jobs_have_no_number() {
         assert_eq!(number(&with(7)[..BYTES - 1]), None);
         assert_eq!(number(b""), None);
         assert_eq!(number(&[b'x'; BYTES]), None);

@@ -1,21 +1,19 @@
-//! `cargo xtask bench peers --json FILE`: crore beside Redis, beanstalkd, NATS, RabbitMQ and BullMQ, at the same
-//! work in the same run, with crore in between. What is missing is installed first: from Debian, as root, and
-//! from npm.
+//! `cargo xtask bench peers --json FILE`: crore beside Redis, beanstalkd, NATS, RabbitMQ and BullMQ, at the same work
+//! in the same run, alternated with crore. Missing packages are installed first: from Debian, as root, and from npm.
 //!
-//! How durable each is stands in its row; crore syncs before it answers. `--only PEER` measures the peers whose
-//! name has the word, `--dir DIR` puts the files of all servers on another file system, and `--quick` tries it
-//! out. Beside `FILE` lies a text with a table, the machine, the day and the commit.
+//! Each row names its durability; crore syncs before it answers. `FILE` contains the figures, and a text file beside it
+//! a table, the machine, the date and the commit; `--help` lists the options.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 mod amqp;
 mod beanstalkd;
 mod bullmq;
+mod connection;
 mod crore;
 mod drive;
 mod job;
 mod ledger;
-mod line;
 mod measure;
 mod nats;
 mod peer;
@@ -31,13 +29,13 @@ mod tests;
 
 use std::process::{Command, ExitCode};
 
-use crore_bench::args::Args;
+use crore_bench::args::BenchArgs;
 use crore_bench::machine;
-use crore_bench::report::Report;
+use crore_bench::report::BenchReport;
 use crore_bench::work_dir::WorkDir;
-use crore_testkit::{Package, install_missing};
-use peer::{Fault, Peer};
-use scale::Scale;
+use crore_testkit::{DebianPackage, install_missing};
+use peer::{PeerFault, QueuePeer};
+use scale::PeersScale;
 
 /// The allocator of the server, for its client too.
 #[global_allocator]
@@ -46,17 +44,17 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let [first, rest @ ..] = &*words
-        && first == drive::WORD
+        && first == drive::CLIENT_COMMAND
     {
-        return ended(drive::main(rest));
+        return exit_code(drive::main(rest));
     }
-    match Args::read("crore-peers", |_| false) {
-        Ok(args) => ended(bench(&args)),
+    match BenchArgs::read("crore-peers", |_| false) {
+        Ok(args) => exit_code(run_bench(&args)),
         Err(code) => code,
     }
 }
 
-fn ended(result: Result<(), Fault>) -> ExitCode {
+fn exit_code(result: Result<(), PeerFault>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
@@ -66,21 +64,23 @@ fn ended(result: Result<(), Fault>) -> ExitCode {
     }
 }
 
-fn bench(args: &Args) -> Result<(), Fault> {
-    let peers: Vec<_> = peer::ALL.into_iter().filter(|peer| args.wants(peer.name())).collect();
+fn run_bench(args: &BenchArgs) -> Result<(), PeerFault> {
+    let peers: Vec<_> = peer::ALL.into_iter().filter(|peer| args.selects(peer.name())).collect();
     if peers.is_empty() {
-        let names = peer::ALL.map(Peer::name).join(", ");
-        return Err(format!("no such peer; there are: {names}").into());
+        let names = peer::ALL.map(QueuePeer::name).join(", ");
+        return Err(format!("unknown peer; expected one of: {names}").into());
     }
-    let packages: Vec<Package> = peers.iter().flat_map(|peer| peer.packages()).collect();
+    let packages: Vec<DebianPackage> = peers.iter().flat_map(|peer| peer.packages()).collect();
     install_missing(&packages)?;
     peers.iter().try_for_each(|peer| peer.prepare())?;
 
     let work_dir = WorkDir::new(&args.dir(), "peers");
-    let mut report = Report { facts: machine::facts(work_dir.path()), ..Report::default() };
+    let mut report =
+        BenchReport { facts: machine::facts(work_dir.path()), ..BenchReport::default() };
     if report.facts.iter().any(|fact| fact.starts_with("file system: tmpfs")) {
         return Err(
-            "files are in memory here, where nothing is durable: name a place by --dir".into()
+            "the directory is on a tmpfs, where nothing is durable; choose another with --dir"
+                .into(),
         );
     }
     let others = peers.iter().flat_map(|peer| peer.versions());
@@ -88,22 +88,22 @@ fn bench(args: &Args) -> Result<(), Fault> {
         "peers: {}",
         versions(packages).chain(others).collect::<Vec<_>>().join(", ")
     ));
-    let scale = if args.quick { Scale::QUICK } else { Scale::FULL };
+    let scale = if args.quick { PeersScale::QUICK } else { PeersScale::FULL };
     measure::measure(&peers, scale, &work_dir, &mut report)?;
     report.notes.push(format!("took {:.0} s in all", work_dir.seconds()));
     args.publish(&mut report);
     Ok(())
 }
 
-/// What was installed of Debian.
-fn versions(mut packages: Vec<Package>) -> impl Iterator<Item = String> {
+/// The versions of the Debian packages.
+fn versions(mut packages: Vec<DebianPackage>) -> impl Iterator<Item = String> {
     packages.sort_unstable();
     packages.dedup();
     packages.into_iter().filter_map(|package| {
-        let mut ask = Command::new("dpkg-query");
-        let said = ask.args(["-W", "-f", "${Version}", package.name()]).output();
-        let said = said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        let version = said.unwrap_or_default();
+        let mut query = Command::new("dpkg-query");
+        let output = query.args(["-W", "-f", "${Version}", package.name()]).output();
+        let version = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let version = version.unwrap_or_default();
         (!version.is_empty()).then(|| format!("{package} {version}"))
     })
 }

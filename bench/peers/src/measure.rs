@@ -1,31 +1,31 @@
-//! Every peer in every setting, with crore in between; what each ratio is made of was measured within seconds.
+//! Every peer in every setting, alternated with crore; both sides of a ratio are measured within seconds.
 
-use crate::crore::{self, Crore};
+use crate::crore::{self, CrorePeer};
 use crate::job::BYTES;
-use crate::ledger::Plan;
-use crate::peer::{Durability, Fault, Peer, Setting};
-use crate::run::{Ran, run};
-use crate::scale::Scale;
-use crore_bench::report::{Goal, Report, Row, Runs};
+use crate::ledger::LedgerPlan;
+use crate::peer::{PeerDurability, PeerFault, PeerSetting, QueuePeer};
+use crate::run::{PeerRun, run};
+use crate::scale::PeersScale;
+use crore_bench::report::{BenchReport, Goal, ReportRow, RunValues};
 use crore_bench::work_dir::WorkDir;
 
-/// What a goal compares with the best peer of its sort.
+/// The goals: crore's rate divided by that of the best durable peer, and of the best other one.
 const TIMES_DURABLE: f64 = 5.0;
 const TIMES_OTHERS: f64 = 1.0;
-/// Processor time of a job, client included, in microseconds.
+/// The goal for processor time per job, client included, in microseconds.
 const CPU_MICROS: f64 = 10.0;
 
 /// The figures of alternated runs.
 #[derive(Debug, Default)]
-struct Figures {
-    rate: Runs,
-    server: Runs,
-    client: Runs,
+struct PeerFigures {
+    rate: RunValues,
+    server: RunValues,
+    client: RunValues,
     doubled: u64,
 }
 
-impl Figures {
-    fn add(&mut self, ran: &Ran) {
+impl PeerFigures {
+    fn add(&mut self, ran: &PeerRun) {
         self.rate.0.push(ran.rate);
         self.server.0.push(ran.server);
         self.client.0.push(ran.client);
@@ -33,34 +33,34 @@ impl Figures {
     }
 }
 
-/// One peer in one setting, and crore around it.
-struct Side {
-    peer: &'static dyn Peer,
-    setting: Setting,
-    its: Figures,
-    crores: Figures,
-    /// How long each job took to reach a worker: its own, and crore's right after it.
+/// One peer in one setting, and the runs of crore around it.
+struct PeerSide {
+    peer: &'static dyn QueuePeer,
+    setting: PeerSetting,
+    peer_figures: PeerFigures,
+    crore_figures: PeerFigures,
+    /// Pick-up latencies: of the peer, and of crore right after it.
     micros: [Vec<f64>; 2],
 }
 
-impl Side {
+impl PeerSide {
     fn name(&self) -> String {
         format!("{} {}", self.peer.name(), self.setting.name)
     }
 
-    /// With what its answers are worth.
-    fn told(&self) -> String {
+    /// The name with the durability.
+    fn name_with_durability(&self) -> String {
         format!("{} ({})", self.name(), self.setting.durability.text())
     }
 }
 
-/// Measures all of it.
+/// Measures all peers.
 pub(crate) fn measure(
-    peers: &[&'static dyn Peer],
-    scale: Scale,
+    peers: &[&'static dyn QueuePeer],
+    scale: PeersScale,
     work_dir: &WorkDir,
-    report: &mut Report,
-) -> Result<(), Fault> {
+    report: &mut BenchReport,
+) -> Result<(), PeerFault> {
     let mut sides = sides(peers)?;
     let crores = cycles(&mut sides, scale, work_dir)?;
     let missing = pick_ups(&mut sides, scale, work_dir)?;
@@ -78,27 +78,37 @@ pub(crate) fn measure(
     Ok(())
 }
 
-fn sides(peers: &[&'static dyn Peer]) -> Result<Vec<Side>, Fault> {
+fn sides(peers: &[&'static dyn QueuePeer]) -> Result<Vec<PeerSide>, PeerFault> {
     let mut sides = Vec::new();
     for peer in peers {
         for setting in peer.settings()? {
-            let (its, crores) = (Figures::default(), Figures::default());
-            sides.push(Side { peer: *peer, setting, its, crores, micros: Default::default() });
+            let (its, crores) = (PeerFigures::default(), PeerFigures::default());
+            sides.push(PeerSide {
+                peer: *peer,
+                setting,
+                peer_figures: its,
+                crore_figures: crores,
+                micros: Default::default(),
+            });
         }
     }
     Ok(sides)
 }
 
-/// crore, a peer, crore, the next peer, crore, and so on. Gives all that crore did.
-fn cycles(sides: &mut [Side], scale: Scale, work_dir: &WorkDir) -> Result<Figures, Fault> {
-    let plan = Plan::Load(scale.span);
-    let mut all = Figures::default();
+/// Alternates crore and the peers; returns all figures of crore.
+fn cycles(
+    sides: &mut [PeerSide],
+    scale: PeersScale,
+    work_dir: &WorkDir,
+) -> Result<PeerFigures, PeerFault> {
+    let plan = LedgerPlan::Load(scale.span);
+    let mut all = PeerFigures::default();
     for nth in 1..=scale.runs {
-        let mut before = run(&Crore, &crore::SYNCED, plan, work_dir.path())?;
+        let mut before = run(&CrorePeer, &crore::SYNCED, plan, work_dir.path())?;
         all.add(&before);
         for side in &mut *sides {
             let ran = run(side.peer, &side.setting, plan, work_dir.path())?;
-            let after = run(&Crore, &crore::SYNCED, plan, work_dir.path())?;
+            let after = run(&CrorePeer, &crore::SYNCED, plan, work_dir.path())?;
             work_dir.progress(&format!(
                 "run {nth}: {:<18} {:>8.0} jobs/s, crore {:>8.0} and {:>8.0}",
                 side.name(),
@@ -106,8 +116,8 @@ fn cycles(sides: &mut [Side], scale: Scale, work_dir: &WorkDir) -> Result<Figure
                 before.rate,
                 after.rate
             ));
-            side.its.add(&ran);
-            side.crores.add(&between(&before, &after));
+            side.peer_figures.add(&ran);
+            side.crore_figures.add(&between(&before, &after));
             all.add(&after);
             before = after;
         }
@@ -115,10 +125,10 @@ fn cycles(sides: &mut [Side], scale: Scale, work_dir: &WorkDir) -> Result<Figure
     Ok(all)
 }
 
-/// The mean of what crore did before a peer and after it.
-fn between(before: &Ran, after: &Ran) -> Ran {
-    let mean = |of: fn(&Ran) -> f64| f64::midpoint(of(before), of(after));
-    Ran {
+/// The mean of the runs of crore before and after a peer.
+fn between(before: &PeerRun, after: &PeerRun) -> PeerRun {
+    let mean = |of: fn(&PeerRun) -> f64| f64::midpoint(of(before), of(after));
+    PeerRun {
         rate: mean(|ran| ran.rate),
         server: mean(|ran| ran.server),
         client: mean(|ran| ran.client),
@@ -127,16 +137,19 @@ fn between(before: &Ran, after: &Ran) -> Ran {
     }
 }
 
-/// One job at a time. A peer that fails at this has no such figure, and the others keep theirs; gives
-/// what went wrong.
-fn pick_ups(sides: &mut [Side], scale: Scale, work_dir: &WorkDir) -> Result<Vec<String>, Fault> {
+/// One job at a time. A peer that fails has no figure, and the others keep theirs; returns the failures.
+fn pick_ups(
+    sides: &mut [PeerSide],
+    scale: PeersScale,
+    work_dir: &WorkDir,
+) -> Result<Vec<String>, PeerFault> {
     work_dir.progress("pick-up");
-    let plan = Plan::PickUp(scale.pick_ups);
+    let plan = LedgerPlan::PickUp(scale.pick_ups);
     let mut missing = Vec::new();
     for side in &mut *sides {
         match run(side.peer, &side.setting, plan, work_dir.path()) {
             Ok(its) => {
-                let crores = run(&Crore, &crore::SYNCED, plan, work_dir.path())?;
+                let crores = run(&CrorePeer, &crore::SYNCED, plan, work_dir.path())?;
                 side.micros = [its.micros, crores.micros];
             }
             Err(fault) => {
@@ -149,38 +162,52 @@ fn pick_ups(sides: &mut [Side], scale: Scale, work_dir: &WorkDir) -> Result<Vec<
     Ok(missing)
 }
 
-fn goals(sides: &[Side], crores: &Figures) -> Vec<Row> {
+fn goals(sides: &[PeerSide], crores: &PeerFigures) -> Vec<ReportRow> {
     let best = |durable: bool| {
-        let of_sort = |side: &&Side| (side.setting.durability == Durability::Synced) == durable;
-        let by_rate = |a: &&Side, b: &&Side| a.its.rate.median().total_cmp(&b.its.rate.median());
-        sides.iter().filter(of_sort).max_by(by_rate)
+        let of_class =
+            |side: &&PeerSide| (side.setting.durability == PeerDurability::Synced) == durable;
+        let by_rate = |a: &&PeerSide, b: &&PeerSide| {
+            a.peer_figures.rate.median().total_cmp(&b.peer_figures.rate.median())
+        };
+        sides.iter().filter(of_class).max_by(by_rate)
     };
-    let goal = |name: &str, side: &Side, times| {
+    let goal = |name: &str, side: &PeerSide, times| {
         let name = (format!("full cycle, beside the best {name}"), "jobs/s");
-        let beside = (side.told(), &side.its.rate);
-        Row::beside(name, &side.crores.rate, beside, Goal::AtLeast(times))
+        let beside = (side.name_with_durability(), &side.peer_figures.rate);
+        ReportRow::compared(name, &side.crore_figures.rate, beside, Goal::AtLeast(times))
     };
     let durable = best(true).map(|side| goal("durable peer", side, TIMES_DURABLE));
     let other = best(false).map(|side| goal("non-durable peer", side, TIMES_OTHERS));
     let both = crores.server.0.iter().zip(&crores.client.0).map(|(server, client)| server + client);
-    let both = Runs(both.collect());
+    let both = RunValues(both.collect());
     let cpu = "processor time of a job, client included";
-    let cpu = Row::allowed(cpu, (both.median(), "µs"), CPU_MICROS);
+    let cpu = ReportRow::with_bound(cpu, (both.median(), "µs"), CPU_MICROS);
     durable.into_iter().chain(other).chain([cpu]).collect()
 }
 
-fn rows(side: &Side) -> Vec<Row> {
-    let name = side.told();
-    let row = |what: &str, unit, crores: &Runs, its: &Runs| {
-        Row::beside((what, unit), crores, (name.clone(), its), Goal::None)
+fn rows(side: &PeerSide) -> Vec<ReportRow> {
+    let name = side.name_with_durability();
+    let row = |what: &str, unit, crores: &RunValues, its: &RunValues| {
+        ReportRow::compared((what, unit), crores, (name.clone(), its), Goal::None)
     };
-    let pick_up = |share| side.micros.each_ref().map(|micros| Runs(vec![within(micros, share)]));
+    let pick_up =
+        |share| side.micros.each_ref().map(|micros| RunValues(vec![quantile(micros, share)]));
     let [its_p50, p50] = pick_up(0.5);
     let [its_p99, p99] = pick_up(0.99);
     let mut rows = vec![
-        row("full cycle", "jobs/s", &side.crores.rate, &side.its.rate),
-        row("server's processor time of a job", "µs", &side.crores.server, &side.its.server),
-        row("client's processor time of a job", "µs", &side.crores.client, &side.its.client),
+        row("full cycle", "jobs/s", &side.crore_figures.rate, &side.peer_figures.rate),
+        row(
+            "server's processor time of a job",
+            "µs",
+            &side.crore_figures.server,
+            &side.peer_figures.server,
+        ),
+        row(
+            "client's processor time of a job",
+            "µs",
+            &side.crore_figures.client,
+            &side.peer_figures.client,
+        ),
     ];
     if side.micros.iter().all(|micros| !micros.is_empty()) {
         rows.push(row("pick-up, p50", "µs", &p50, &its_p50));
@@ -189,8 +216,8 @@ fn rows(side: &Side) -> Vec<Row> {
     rows
 }
 
-/// The same for people.
-fn table(sides: &[Side], crores: &Figures) -> Vec<String> {
+/// The figures as a table.
+fn table(sides: &[PeerSide], crores: &PeerFigures) -> Vec<String> {
     let head = format!(
         "{:<18} {:<13} {:>9} {:>9} {:>10} {:>10} {:>11} {:>11} {:>8}",
         "",
@@ -203,34 +230,37 @@ fn table(sides: &[Side], crores: &Figures) -> Vec<String> {
         "p99",
         "doubled"
     );
-    let line =
-        |name: &str, durability: Durability, figures: &Figures, ratio: f64, micros: &[f64]| {
-            format!(
-                "{name:<18} {:<13} {:>9.0} {ratio:>9.2} {:>10.1} {:>10.1} {:>11.0} {:>11.0} {:>8}",
-                durability.text(),
-                figures.rate.median(),
-                figures.server.median(),
-                figures.client.median(),
-                within(micros, 0.5),
-                within(micros, 0.99),
-                figures.doubled,
-            )
-        };
+    let line = |name: &str,
+                durability: PeerDurability,
+                figures: &PeerFigures,
+                ratio: f64,
+                micros: &[f64]| {
+        format!(
+            "{name:<18} {:<13} {:>9.0} {ratio:>9.2} {:>10.1} {:>10.1} {:>11.0} {:>11.0} {:>8}",
+            durability.text(),
+            figures.rate.median(),
+            figures.server.median(),
+            figures.client.median(),
+            quantile(micros, 0.5),
+            quantile(micros, 0.99),
+            figures.doubled,
+        )
+    };
     let peers = sides.iter().map(|side| {
-        let ratio = side.crores.rate.over(&side.its.rate).median();
-        line(&side.name(), side.setting.durability, &side.its, ratio, &side.micros[0])
+        let ratio = side.crore_figures.rate.ratios_to(&side.peer_figures.rate).median();
+        line(&side.name(), side.setting.durability, &side.peer_figures, ratio, &side.micros[0])
     });
     let micros: Vec<f64> = sides.iter().flat_map(|side| side.micros[1].clone()).collect();
     let ours = line("crore", crore::SYNCED.durability, crores, 1.0, &micros);
     [head, ours].into_iter().chain(peers).collect()
 }
 
-/// The time within which this share of all was over.
-fn within(micros: &[f64], share: f64) -> f64 {
+/// The quantile `share`.
+fn quantile(micros: &[f64], share: f64) -> f64 {
     let mut sorted = micros.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let place = (sorted.len() as f64 * share) as usize;
-    sorted.get(place.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0.0)
+    let index = (sorted.len() as f64 * share) as usize;
+    sorted.get(index.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]
@@ -238,9 +268,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_of_all_is_within_its_time() {
+    fn quantiles_are_taken_from_the_sorted_values() {
         let micros: Vec<f64> = (1..=100).rev().map(f64::from).collect();
-        assert_eq!((within(&micros, 0.5), within(&micros, 0.99)), (51.0, 100.0));
-        assert_eq!(within(&[], 0.5), 0.0);
+        assert_eq!((quantile(&micros, 0.5), quantile(&micros, 0.99)), (51.0, 100.0));
+        assert_eq!(quantile(&[], 0.5), 0.0);
     }
 }

@@ -1,30 +1,29 @@
-//! What a peer is: how it is installed and started, how durable it is, and how it is used.
+//! A peer: its packages, its settings with their durability, its server and its client.
 
 use std::error::Error;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use crore_testkit::{Package, Process};
+use crore_testkit::{DebianPackage, SupervisedServer};
 
-use crate::ledger::{Ledger, Plan};
+use crate::ledger::{LedgerPlan, PeerLedger};
 use crate::{beanstalkd, bullmq, crore, drive, nats, rabbitmq, redis};
 
-/// What went wrong, in words.
-pub(crate) type Fault = Box<dyn Error + Send + Sync>;
+pub(crate) type PeerFault = Box<dyn Error + Send + Sync>;
 
-/// What holds when a push is answered.
+/// Durability of a push when it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Durability {
-    /// It is in memory.
+pub(crate) enum PeerDurability {
+    /// The job is in memory.
     None,
-    /// It will be on the disk after a while; a power cut in between loses it.
+    /// The job is synced later; a power cut before that loses it.
     Later(&'static str),
-    /// It is on the disk.
+    /// The job is synced.
     Synced,
 }
 
-impl Durability {
+impl PeerDurability {
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -34,60 +33,75 @@ impl Durability {
     }
 }
 
-/// One way to set a peer up: a row of the table.
+/// A configuration of a peer: a row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Setting {
+pub(crate) struct PeerSetting {
     pub(crate) name: &'static str,
-    pub(crate) durability: Durability,
+    pub(crate) durability: PeerDurability,
 }
 
-impl Setting {
-    pub(crate) const fn new(name: &'static str, durability: Durability) -> Self {
+impl PeerSetting {
+    pub(crate) const fn new(name: &'static str, durability: PeerDurability) -> Self {
         Self { name, durability }
     }
 }
 
-/// A queue to stand beside. One that comes later is one file, and one line in [`ALL`].
-pub(crate) trait Peer: Sync {
+/// A queue to compare with. A new one needs one file, and one line in [`ALL`].
+pub(crate) trait QueuePeer: Sync {
     fn name(&self) -> &'static str;
 
-    /// The Debian packages that it consists of.
-    fn packages(&self) -> Vec<Package>;
+    /// Its Debian packages.
+    fn packages(&self) -> Vec<DebianPackage>;
 
-    /// Installs whatever Debian does not have.
-    fn prepare(&self) -> Result<(), Fault> {
+    /// Installs what does not come from Debian.
+    fn prepare(&self) -> Result<(), PeerFault> {
         Ok(())
     }
 
-    /// What it has from elsewhere, with the versions.
+    /// The versions of what does not come from Debian.
     fn versions(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Every way to set it up that is measured.
-    fn settings(&self) -> Result<Vec<Setting>, Fault>;
+    /// The settings to measure.
+    fn settings(&self) -> Result<Vec<PeerSetting>, PeerFault>;
 
-    /// A fresh server with nothing in it, in a directory of its own below this one.
-    fn start(&self, setting: &Setting, below: &Path) -> Result<Process, Fault>;
+    /// Starts a fresh, empty server in a new directory below this one.
+    fn start(&self, setting: &PeerSetting, below: &Path) -> Result<SupervisedServer, PeerFault>;
 
-    /// The program that uses it, in a process of its own: this one, unless told otherwise.
-    fn driver(&self, setting: &Setting, server: &Process, plan: Plan) -> Result<Command, Fault> {
-        drive::again(self.name(), setting, server.port(), plan)
+    /// The client program, which runs in a process of its own; by default this program.
+    fn driver(
+        &self,
+        setting: &PeerSetting,
+        server: &SupervisedServer,
+        plan: LedgerPlan,
+    ) -> Result<Command, PeerFault> {
+        drive::this_program(self.name(), setting, server.port(), plan)
     }
 
-    /// One producer and one worker with all its slots, until the ledger is over. Gives how many jobs the server
-    /// still has, as it says.
-    fn drive(&self, setting: &Setting, port: u16, ledger: &Arc<Ledger>) -> Result<u64, Fault>;
+    /// Runs one producer and one worker with all slots until the ledger is over. Returns the server's count of
+    /// remaining jobs.
+    fn drive(
+        &self,
+        setting: &PeerSetting,
+        port: u16,
+        ledger: &Arc<PeerLedger>,
+    ) -> Result<u64, PeerFault>;
 }
 
-/// Those who are measured, in this order, with crore in between.
-pub(crate) const ALL: [&dyn Peer; 5] =
-    [&redis::Redis, &beanstalkd::Beanstalkd, &nats::Nats, &rabbitmq::RabbitMq, &bullmq::BullMq];
+/// The measured peers, in this order, alternated with crore.
+pub(crate) const ALL: [&dyn QueuePeer; 5] = [
+    &redis::RedisPeer,
+    &beanstalkd::BeanstalkdPeer,
+    &nats::NatsPeer,
+    &rabbitmq::RabbitMqPeer,
+    &bullmq::BullMqPeer,
+];
 
-/// The one of this name, crore included.
-pub(crate) fn named(name: &str) -> Result<&'static dyn Peer, Fault> {
-    let all = [&crore::Crore as &dyn Peer].into_iter().chain(ALL);
+/// The peer with this name, crore included.
+pub(crate) fn by_name(name: &str) -> Result<&'static dyn QueuePeer, PeerFault> {
+    let all = [&crore::CrorePeer as &dyn QueuePeer].into_iter().chain(ALL);
     all.into_iter()
         .find(|peer| peer.name() == name)
-        .ok_or_else(|| format!("there is no peer `{name}`").into())
+        .ok_or_else(|| format!("unknown peer `{name}`").into())
 }

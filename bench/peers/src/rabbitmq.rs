@@ -1,5 +1,5 @@
-//! RabbitMQ by AMQP 0-9-1: persistent messages to a durable queue, confirmed as the server likes; a consumer
-//! with a prefetch of all slots, which acknowledges all that has come at once. Acknowledgements of work are not
+//! RabbitMQ by AMQP 0-9-1: persistent messages to a durable queue with publisher confirms; a consumer whose prefetch is
+//! the number of slots, and which acknowledges everything it has received at once. Acknowledgements of jobs are not
 //! answered; at the end the queue has to be empty.
 
 use std::collections::BTreeSet;
@@ -9,20 +9,20 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crore_testkit::{Package, Process, free_port};
+use crore_testkit::{DebianPackage, SupervisedServer, free_port};
 
-use crate::amqp::{Amqp, Args, Frame};
+use crate::amqp::{Amqp, AmqpArgs, AmqpFrame};
 use crate::job::{self, SLOTS};
-use crate::ledger::Ledger;
-use crate::peer::{Durability, Fault, Peer, Setting};
-use crate::produce::{Producer, produce};
+use crate::ledger::PeerLedger;
+use crate::peer::{PeerDurability, PeerFault, PeerSetting, QueuePeer};
+use crate::produce::{PeerProducer, produce};
 use crate::server;
 
-const CLASSIC: Setting = Setting::new("classic", Durability::Synced);
-const QUORUM: Setting = Setting::new("quorum", Durability::Synced);
+const CLASSIC: PeerSetting = PeerSetting::new("classic", PeerDurability::Synced);
+const QUORUM: PeerSetting = PeerSetting::new("quorum", PeerDurability::Synced);
 
-/// Everything in the server's own directory, a node that nobody else sees, and a port mapper of its own, which
-/// ends with it: the server would start one that stays.
+/// Keeps everything in the server's own directory, on a private node. Runs its own port mapper, which ends with it: one
+/// started by the server would stay.
 const SCRIPT: &str = r#"
 export HOME="$PWD" RABBITMQ_NODE_PORT="$1" RABBITMQ_DIST_PORT="$2" ERL_EPMD_PORT="$3"
 export ERL_EPMD_ADDRESS=127.0.0.1 RABBITMQ_NODE_IP_ADDRESS=127.0.0.1 RABBITMQ_NODENAME=peer@localhost
@@ -37,42 +37,47 @@ exec /usr/lib/rabbitmq/bin/rabbitmq-server
 "#;
 
 const QUEUE: &str = "jobs";
-/// How long a worker waits at most before it looks whether all is over.
-const NAP: Duration = Duration::from_millis(200);
+/// How long a worker waits before it checks for the end of the run.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
-pub(crate) struct RabbitMq;
+pub(crate) struct RabbitMqPeer;
 
-impl Peer for RabbitMq {
+impl QueuePeer for RabbitMqPeer {
     fn name(&self) -> &'static str {
         "rabbitmq"
     }
 
-    fn packages(&self) -> Vec<Package> {
+    fn packages(&self) -> Vec<DebianPackage> {
         let programs = &["/usr/lib/rabbitmq/bin/rabbitmq-server", "epmd"];
-        vec![Package::Other { name: "rabbitmq-server", programs }]
+        vec![DebianPackage::Other { name: "rabbitmq-server", programs }]
     }
 
-    fn settings(&self) -> Result<Vec<Setting>, Fault> {
+    fn settings(&self) -> Result<Vec<PeerSetting>, PeerFault> {
         Ok(vec![CLASSIC, QUORUM])
     }
 
-    fn start(&self, _: &Setting, below: &Path) -> Result<Process, Fault> {
+    fn start(&self, _: &PeerSetting, below: &Path) -> Result<SupervisedServer, PeerFault> {
         let ports = [free_port()?, free_port()?].map(|port| port.to_string());
         server::start("rabbitmq", SCRIPT, &ports.each_ref().map(String::as_str), below)
     }
 
-    fn drive(&self, setting: &Setting, port: u16, ledger: &Arc<Ledger>) -> Result<u64, Fault> {
+    fn drive(
+        &self,
+        setting: &PeerSetting,
+        port: u16,
+        ledger: &Arc<PeerLedger>,
+    ) -> Result<u64, PeerFault> {
         let mut client = Amqp::open(port)?;
         declare(&mut client, setting)?;
-        let (mut pushing, mut working) = (Pushing::open(port)?, Amqp::open(port)?);
+        let (mut pushing, mut working) = (RabbitMqProducer::open(port)?, Amqp::open(port)?);
         thread::scope(|scope| {
             let producer = scope.spawn(move || produce(ledger, &mut pushing));
             work(ledger, &mut working)?;
             producer.join().map_err(|_| "the producer panicked")?
         })?;
-        // What was not acknowledged is back in the queue when its channel is closed.
-        working.call(CHANNEL_CLOSE, &Args::new().short(0).text("").short(0).short(0))?;
+        // Unacknowledged messages return to the queue when their channel is closed.
+        working.call(CHANNEL_CLOSE, &AmqpArgs::new().short(0).text("").short(0).short(0))?;
         declare(&mut client, setting)
     }
 }
@@ -86,68 +91,69 @@ const BASIC_DELIVER: (u16, u16) = (60, 60);
 const BASIC_ACK: (u16, u16) = (60, 80);
 const CONFIRM_SELECT: (u16, u16) = (85, 10);
 
-/// Makes the queue, if it is not there, and gives how many messages wait in it.
-fn declare(client: &mut Amqp, setting: &Setting) -> Result<u64, Fault> {
+/// Declares the queue, and returns the number of ready messages.
+fn declare(client: &mut Amqp, setting: &PeerSetting) -> Result<u64, PeerFault> {
     const DURABLE: u8 = 2;
-    let args = Args::new().short(0).text(QUEUE).byte(DURABLE);
+    let args = AmqpArgs::new().short(0).text(QUEUE).byte(DURABLE);
     let answer = client.call(QUEUE_DECLARE, &args.table(&[("x-queue-type", setting.name)]))?;
     let mut answer = answer.args();
     answer.text()?;
     answer.long().map(u64::from)
 }
 
-fn work(ledger: &Ledger, client: &mut Amqp) -> Result<(), Fault> {
-    client.call(BASIC_QOS, &Args::new().long(0).short(SLOTS as u16).byte(0))?;
-    client.call(BASIC_CONSUME, &Args::new().short(0).text(QUEUE).text("").byte(0).table(&[]))?;
+fn work(ledger: &PeerLedger, client: &mut Amqp) -> Result<(), PeerFault> {
+    client.call(BASIC_QOS, &AmqpArgs::new().long(0).short(SLOTS as u16).byte(0))?;
+    client
+        .call(BASIC_CONSUME, &AmqpArgs::new().short(0).text(QUEUE).text("").byte(0).table(&[]))?;
     let (mut done, mut newest) = (Vec::with_capacity(SLOTS), 0);
     while !ledger.is_over() {
-        if !client.line.wait(NAP)? {
+        if !client.connection.wait(POLL_INTERVAL)? {
             continue;
         }
-        while client.line.has_more() {
+        while client.connection.has_more() {
             match client.frame()? {
-                Frame::Method { method: BASIC_DELIVER, args } => {
+                AmqpFrame::Method { method: BASIC_DELIVER, args } => {
                     let mut args = args.read();
                     args.text()?;
                     newest = args.longlong()?;
                 }
-                Frame::Body(body) => {
+                AmqpFrame::Body(body) => {
                     let number = job::number(&body);
                     ledger.ran([number]);
                     done.push(number);
                 }
-                Frame::Header => {}
-                other @ Frame::Method { .. } => {
-                    return Err(format!("rabbitmq said {other:?}").into());
+                AmqpFrame::Header => {}
+                other @ AmqpFrame::Method { .. } => {
+                    return Err(format!("unexpected frame of rabbitmq: {other:?}").into());
                 }
             }
         }
         if !done.is_empty() {
             const ALL_BEFORE_TOO: u8 = 1;
-            client.say(BASIC_ACK, &Args::new().longlong(newest).byte(ALL_BEFORE_TOO));
-            client.line.send()?;
+            client.put_method(BASIC_ACK, &AmqpArgs::new().longlong(newest).byte(ALL_BEFORE_TOO));
+            client.connection.send()?;
             ledger.finished(done.drain(..));
         }
     }
     Ok(())
 }
 
-/// A connection, and what was not confirmed yet.
+/// A connection, and its unconfirmed messages.
 #[derive(Debug)]
-struct Pushing {
+struct RabbitMqProducer {
     client: Amqp,
     next: u64,
     unconfirmed: BTreeSet<u64>,
 }
 
-impl Pushing {
-    fn open(port: u16) -> Result<Self, Fault> {
+impl RabbitMqProducer {
+    fn open(port: u16) -> Result<Self, PeerFault> {
         let mut client = Amqp::open(port)?;
-        client.call(CONFIRM_SELECT, &Args::new().byte(0))?;
+        client.call(CONFIRM_SELECT, &AmqpArgs::new().byte(0))?;
         Ok(Self { client, next: 1, unconfirmed: BTreeSet::new() })
     }
 
-    /// How many it was.
+    /// Returns the number of messages that a confirm covers.
     fn confirmed(&mut self, tag: u64, all_before_too: bool) -> u64 {
         if !all_before_too {
             return u64::from(self.unconfirmed.remove(&tag));
@@ -157,27 +163,28 @@ impl Pushing {
     }
 }
 
-impl Producer for Pushing {
-    fn push(&mut self, jobs: Range<u64>) -> Result<(), Fault> {
+impl PeerProducer for RabbitMqProducer {
+    fn push(&mut self, jobs: Range<u64>) -> Result<(), PeerFault> {
         for job in jobs {
-            self.client.say(BASIC_PUBLISH, &Args::new().short(0).text("").text(QUEUE).byte(0));
-            self.client.persistent(BASIC_PUBLISH.0, &job::with(job));
+            self.client
+                .put_method(BASIC_PUBLISH, &AmqpArgs::new().short(0).text("").text(QUEUE).byte(0));
+            self.client.put_message(BASIC_PUBLISH.0, &job::with(job));
             self.unconfirmed.insert(self.next);
             self.next += 1;
         }
-        self.client.line.send()
+        self.client.connection.send()
     }
 
-    fn answer(&mut self) -> Result<u64, Fault> {
+    fn answer(&mut self) -> Result<u64, PeerFault> {
         let mut n = 0;
-        while n == 0 || self.client.line.has_more() {
+        while n == 0 || self.client.connection.has_more() {
             match self.client.frame()? {
-                Frame::Method { method: BASIC_ACK, args } => {
+                AmqpFrame::Method { method: BASIC_ACK, args } => {
                     let mut args = args.read();
                     let tag = args.longlong()?;
                     n += self.confirmed(tag, args.byte()? & 1 == 1);
                 }
-                other => return Err(format!("rabbitmq said {other:?}").into()),
+                other => return Err(format!("unexpected frame of rabbitmq: {other:?}").into()),
             }
         }
         Ok(n)

@@ -1,26 +1,26 @@
-//! A private server: a directory of its own, a free port of 127.0.0.1, gone when it is dropped or when this
-//! program ends in any way.
+//! A private server: a directory of its own, a free port of 127.0.0.1; it ends when it is dropped and when this program
+//! ends.
 
 use std::fs;
 use std::path::Path;
 
-use crore_testkit::{Launch, Process};
+use crore_testkit::{ServerSpec, SupervisedServer};
 
-use crate::peer::Fault;
+use crate::peer::PeerFault;
 
-/// Starts one, and waits until it listens.
+/// Starts a server, and waits until it listens.
 pub(crate) fn start(
     name: &str,
     script: &str,
     args: &[&str],
     below: &Path,
-) -> Result<Process, Fault> {
-    let launch = Launch::new(name, script).args(args.iter().copied()).below(below);
-    Ok(Process::start(&launch, listens)?)
+) -> Result<SupervisedServer, PeerFault> {
+    let launch = ServerSpec::new(name, script).args(args.iter().copied()).below(below);
+    Ok(SupervisedServer::start(&launch, listens)?)
 }
 
-/// Whether it is this very process that listens on its port.
-fn listens(process: &Process) -> Result<(), String> {
+/// Checks that this process listens on its port.
+fn listens(process: &SupervisedServer) -> Result<(), String> {
     const LISTENS: &str = "0A";
     let port = format!(":{:04X}", process.port());
     let sockets = fs::read_to_string("/proc/net/tcp").map_err(|error| error.to_string())?;
@@ -38,8 +38,8 @@ fn listens(process: &Process) -> Result<(), String> {
     if files.any(is_it) { Ok(()) } else { Err("another process has its port".to_owned()) }
 }
 
-/// Processor time of a server so far, in seconds: of all processes of its session, and of those that ended.
-pub(crate) fn cpu_seconds(process: &Process) -> f64 {
+/// Processor time of a server so far, in seconds: of all processes of its session, including those that have ended.
+pub(crate) fn cpu_seconds(process: &SupervisedServer) -> f64 {
     const TICKS: f64 = 100.0;
     let session = process.pid().to_string();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -48,9 +48,9 @@ pub(crate) fn cpu_seconds(process: &Process) -> f64 {
     ticks as f64 / TICKS
 }
 
-/// User and system time, of its children too, if the process belongs to this session.
+/// User and system time, including that of ended children, if the process belongs to this session.
 fn ticks_in(stat: &str, session: &str) -> Option<u64> {
-    // After the name, which may hold spaces: state, parent, group, session; times are the 12th to the 15th.
+    // After the name, which may contain spaces: state, parent, group, session; times are the 12th to the 15th field.
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
     let ours = fields.get(3).is_some_and(|field| *field == session);
     ours.then(|| fields.get(11..15))?

@@ -1,10 +1,10 @@
-//! The one function through which every call passes.
+//! Admission: the middleware that every call passes.
 
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 
-use crate::access::{Caller, Denied, Who};
-use crate::audit::{Entry, Pending};
+use crate::access::{AccessDenied, Caller, Identity};
+use crate::audit::{AuditEntry, PendingEntry};
 use crate::fault::in_format;
 use crate::middleware::Next;
 use crate::negotiation::Accept;
@@ -12,16 +12,16 @@ use crate::request_log;
 use crate::scope::is_audited;
 use crate::{Api, Fault, Scope};
 
-/// What a call has to pass.
+/// Admission rule of a call.
 #[derive(Debug, Clone)]
 pub struct Gate {
     /// The API.
     pub api: Api,
-    /// What its caller has to be allowed.
+    /// The scope that the caller needs.
     pub scope: Scope,
 }
 
-/// Admits a call, or says why not; whatever goes wrong behind it is said in the caller's encoding.
+/// Admits or refuses a call; errors are encoded in the format that the caller accepts.
 pub async fn admit(gate: Gate, request: Request, next: Next) -> Response {
     let accept = match Accept::of(request.headers()) {
         Ok(accept) => accept,
@@ -30,86 +30,91 @@ pub async fn admit(gate: Gate, request: Request, next: Next) -> Response {
     in_format(accept.format_or_json(), gate.pass(request, next).await)
 }
 
-/// Admits a call that any scope is enough for.
+/// Admits a call for which any scope is enough.
 pub async fn admit_any(api: Api, request: Request, next: Next) -> Response {
     let caller = Caller::of(&request);
     match api.access().admit(&caller, None).await {
-        Ok(who) => leave((who, None), next.run(request).await).await,
+        Ok(who) => complete((who, None), next.run(request).await).await,
         Err(denied) => refuse(&api, &caller, denied, None).await,
     }
 }
 
-/// Who was let in, and what is to be written of it.
-type Entered = (Who, Option<Pending>);
+/// The admitted caller, and its pending audit entry.
+type Admitted = (Identity, Option<PendingEntry>);
 
 impl Gate {
-    /// Lets a call through if its caller may make it and the server takes it now. What is done to change
-    /// something is written into the audit log, with what came of it, and so is who was refused.
+    /// Admits a call if its caller has the scope and the server is not shutting down. Changes and refusals are
+    /// written to the audit log, with the response status.
     pub async fn pass(&self, request: Request, next: Next) -> Response {
-        // What is known of the caller is not kept: the call may take long.
-        let entered = {
+        // `Caller` is dropped early, because the call may take long.
+        let authorized = {
             let caller = Caller::of(&request);
-            self.enter(&caller).await
+            self.authorize(&caller).await
         };
-        match entered {
+        match authorized {
             Ok(admitted) if self.is_closed() => {
-                leave(admitted, Fault::from(crore::Error::Stopping).into_response()).await
+                complete(admitted, Fault::from(crore::Error::Stopping).into_response()).await
             }
-            Ok(admitted) => leave(admitted, next.run(request).await).await,
+            Ok(admitted) => complete(admitted, next.run(request).await).await,
             Err(refused) => refused,
         }
     }
 
-    /// The same for a door that has its own words for a server that ends.
-    pub async fn pass_on(&self, request: Request, next: Next) -> Response {
-        let entered = {
+    /// Like [`Self::pass`], but leaves the response during a shutdown to the door.
+    pub async fn pass_while_stopping(&self, request: Request, next: Next) -> Response {
+        let authorized = {
             let caller = Caller::of(&request);
-            self.enter(&caller).await
+            self.authorize(&caller).await
         };
-        match entered {
-            Ok(admitted) => leave(admitted, next.run(request).await).await,
+        match authorized {
+            Ok(admitted) => complete(admitted, next.run(request).await).await,
             Err(refused) => refused,
         }
     }
 
-    /// Who the caller is, if he may make this call, and the entry in the audit log that its answer completes.
-    async fn enter(&self, caller: &Caller) -> Result<Entered, Response> {
+    /// Authenticates the caller, and prepares the audit entry.
+    async fn authorize(&self, caller: &Caller) -> Result<Admitted, Response> {
         let Self { api, scope } = self;
         let who = match api.access().admit(caller, Some(*scope)).await {
             Ok(who) => who,
             Err(denied) => return Err(Box::pin(refuse(api, caller, denied, Some(*scope))).await),
         };
         let pending = is_audited(*scope).then(|| {
-            let entry = Entry::new(api.engine().status().now(), caller, &who, Some(*scope));
-            Pending::new(api.audit().clone(), entry)
+            let entry = AuditEntry::new(api.engine().status().now(), caller, &who, Some(*scope));
+            PendingEntry::new(api.audit().clone(), entry)
         });
         Ok((who, pending))
     }
 
-    /// A server that ends takes nothing new; looking and reporting go on as long as they can.
+    /// Whether a shutdown refuses this call: reads and reports are still allowed.
     fn is_closed(&self) -> bool {
         !matches!(self.scope, Scope::Read | Scope::Work)
             && self.api.engine().lifecycle().is_stopping()
     }
 }
 
-async fn leave((who, pending): Entered, mut response: Response) -> Response {
-    request_log::by(&mut response, &who);
+async fn complete((who, pending): Admitted, mut response: Response) -> Response {
+    request_log::set_caller(&mut response, &who);
     if let Some(pending) = pending {
-        // In a box: few calls are audited, and the others need not have room for it.
-        Box::pin(pending.answered(&mut response)).await;
+        // Boxed: few calls are audited, and the others need no space for this future.
+        Box::pin(pending.complete(&mut response)).await;
     }
     response
 }
 
-async fn refuse(api: &Api, caller: &Caller, denied: Denied, needs: Option<Scope>) -> Response {
-    let news = api.access().is_news(caller, &denied);
+async fn refuse(
+    api: &Api,
+    caller: &Caller,
+    denied: AccessDenied,
+    needs: Option<Scope>,
+) -> Response {
+    let should_audit = api.access().should_audit(caller, &denied);
     let who = denied.who();
     let mut response = denied.into_response();
-    request_log::by(&mut response, &who);
-    if news {
-        let entry = Entry::new(api.engine().status().now(), caller, &who, needs);
-        api.audit().record(&entry.answered(&mut response)).await;
+    request_log::set_caller(&mut response, &who);
+    if should_audit {
+        let entry = AuditEntry::new(api.engine().status().now(), caller, &who, needs);
+        api.audit().record(&entry.with_response(&mut response)).await;
     }
     response
 }

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use crore::Engine;
-use crore::watch::Changed;
+use crore::observer::ObservedChange;
 use crore_core::settings::section;
 use crore_core::{Handler, Invalid, Job, Size, Span, Time};
 use crore_wire::api::workers::WorkerStream;
-use crore_wire::words::Period;
+use crore_wire::units::Period;
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::{self, Access};
@@ -18,17 +18,17 @@ use crate::metrics::Metrics;
 use crate::observer::Observer;
 
 section! {
-    /// What a call over HTTP may cost.
+    /// Limits of API calls.
     pub struct Options: Eq = "http" {
-        //! These are settings of the API, for all doors.
+        //! They apply to all doors.
 
-        /// The largest body of a request. A batch of 8 MiB in Base64 fits into 12 MiB.
+        /// Maximum size of a request body. A batch of 8 MiB in Base64 fits into 12 MiB.
         max_body: Size = "12MiB",
-        /// How long the body of a request may take to arrive.
+        /// Read timeout of a request body.
         body_time: Span = "30s",
-        /// How long a caller may wait for a job or a result in one call; whoever asks for more gets this.
+        /// Maximum time that one call may wait for a job or a result; longer waits are shortened to it.
         max_wait: Span = "1m",
-        /// How many may listen to live events at once.
+        /// Maximum number of listeners to live events.
         max_listeners: usize = "1000",
         /// Authentication.
         access: access::Options => access::Options::default(),
@@ -43,7 +43,7 @@ pub trait ConnectedWorkers: fmt::Debug + Send + Sync {
     fn list(&self) -> Vec<ConnectedWorker>;
 
     /// A job has changed. Called in the path of every change: it must not block.
-    fn changed(&self, change: &Changed<'_>);
+    fn changed(&self, change: &ObservedChange<'_>);
 }
 
 /// A worker that is connected by a stream.
@@ -59,7 +59,7 @@ pub struct ConnectedWorker {
 
 /// The parts of an [`Api`].
 #[derive(Debug)]
-pub struct Setup {
+pub struct ApiSetup {
     /// The engine.
     pub engine: Engine,
     /// Settings.
@@ -72,12 +72,12 @@ pub struct Setup {
     pub doors: &'static [&'static str],
 }
 
-/// The API of one engine. Cloning gives another handle to the same.
+/// The API of one engine. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Api(Arc<Shared>);
+pub struct Api(Arc<ApiState>);
 
 #[derive(Debug)]
-struct Shared {
+struct ApiState {
     engine: Engine,
     options: Options,
     doors: &'static [&'static str],
@@ -91,9 +91,9 @@ struct Shared {
 }
 
 /// Checks a handler against the runners that the server has.
-struct HandlerCheck(Box<Check>);
+struct HandlerCheck(Box<HandlerCheckFn>);
 
-type Check = dyn Fn(&Handler) -> Result<(), Invalid> + Send + Sync;
+type HandlerCheckFn = dyn Fn(&Handler) -> Result<(), Invalid> + Send + Sync;
 
 impl fmt::Debug for HandlerCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,13 +102,13 @@ impl fmt::Debug for HandlerCheck {
 }
 
 impl Api {
-    /// An API on an engine. Its observer watches the engine, if nothing else does yet.
-    pub fn new(setup: Setup) -> Self {
-        let Setup { engine, options, audit, workers, doors } = setup;
+    /// Creates the API of an engine, and registers its observer there unless the engine already has one.
+    pub fn new(setup: ApiSetup) -> Self {
+        let ApiSetup { engine, options, audit, workers, doors } = setup;
         let observer = Arc::new(Observer::new(Arc::clone(&workers)));
-        // An engine has one watch: a second API on the same engine counts in the first one.
-        let _ = engine.telemetry().watch(observer.clone());
-        Self(Arc::new(Shared {
+        // An engine has one observer: jobs of a second API on the same engine are counted by the first.
+        let _ = engine.telemetry().set_observer(observer.clone());
+        Self(Arc::new(ApiState {
             access: Access::new(engine.clone(), options.access.clone()),
             listeners: Arc::new(Semaphore::new(options.max_listeners.min(Semaphore::MAX_PERMITS))),
             engine,
@@ -157,14 +157,13 @@ impl Api {
         &self.0.observer
     }
 
-    /// The trace context that goes out with a job to its worker: the context of its run where spans are made, and the
-    /// context of its push otherwise.
+    /// The trace context that is delivered with a job: that of its run if tracing is on, otherwise that of its push.
     pub fn trace_of(&self, job: &Job) -> Option<String> {
-        crore::watch::Watch::trace_of(&*self.0.observer, job)
+        crore::observer::EngineObserver::trace_of(&*self.0.observer, job)
     }
 
-    /// Sets the check that handlers have to pass: the runner exists, it is allowed, and it accepts its settings. Only
-    /// the first check is used.
+    /// Sets the check that handlers have to pass: the runner exists, is allowed, and accepts the settings. Only the
+    /// first call has an effect.
     pub fn check_handlers(
         &self,
         check: impl Fn(&Handler) -> Result<(), Invalid> + Send + Sync + 'static,
@@ -177,8 +176,8 @@ impl Api {
         self.0.handler_check.get().map_or(Ok(()), |HandlerCheck(check)| check(handler))
     }
 
-    /// Stops handing out jobs, and ends every wait (for a job, a result or an event) with what there is. Other calls
-    /// go on. A server that drains calls this before it stops its listeners: a waiting request would hold it up.
+    /// Stops delivering jobs, and ends every wait for a job, a result or an event with what is available. Other calls
+    /// continue. A draining server calls this before it stops its listeners: a waiting request would delay the stop.
     pub fn close(&self) {
         self.0.engine.lifecycle().quiesce();
         self.0.is_closing.send_replace(true);
@@ -196,8 +195,8 @@ impl Api {
         let _ = is_closing.wait_for(|is_closing| *is_closing).await;
     }
 
-    /// The wait that a caller is granted.
-    pub fn granted(&self, wait: Option<Period>) -> Span {
+    /// The requested wait, at most `max_wait`; none by default.
+    pub fn bounded_wait(&self, wait: Option<Period>) -> Span {
         wait.map_or(Span::ZERO, |wait| wait.0.min(self.0.options.max_wait))
     }
 
@@ -223,20 +222,20 @@ pub(crate) mod tests {
             Vec::new()
         }
 
-        fn changed(&self, _: &Changed<'_>) {}
+        fn changed(&self, _: &ObservedChange<'_>) {}
     }
 
     pub(crate) fn api(engine: Engine) -> Api {
         let (options, audit, workers) = (Options::default(), Audit::none(), Arc::new(NoWorkers));
-        Api::new(Setup { engine, options, audit, workers, doors: &["test"] })
+        Api::new(ApiSetup { engine, options, audit, workers, doors: &["test"] })
     }
 
     #[tokio::test]
-    async fn no_wait_is_longer_than_is_granted() {
+    async fn waits_are_bounded() {
         let api = api(Engine::memory());
-        assert_eq!(api.granted(None), Span::ZERO);
-        assert_eq!(api.granted(Some(Period(Span::from_secs(5)))), Span::from_secs(5));
-        assert_eq!(api.granted(Some(Period(Span::MAX))), Span::from_secs(60));
+        assert_eq!(api.bounded_wait(None), Span::ZERO);
+        assert_eq!(api.bounded_wait(Some(Period(Span::from_secs(5)))), Span::from_secs(5));
+        assert_eq!(api.bounded_wait(Some(Period(Span::MAX))), Span::from_secs(60));
         assert!(!api.is_closing());
         api.close();
         api.closing().await;

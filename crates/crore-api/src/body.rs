@@ -1,4 +1,4 @@
-//! Bodies of requests, held to their caps.
+//! Request bodies, with size and time limits.
 
 use axum::body::Body as Incoming;
 use axum::extract::{FromRequest, Request};
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::negotiation::content_type;
 use crate::{Api, Fault};
 
-/// A body and its encoding, not read yet.
+/// A request body and its encoding, not decoded yet.
 #[derive(Debug)]
 pub struct RawBody {
     /// The encoding.
@@ -37,7 +37,7 @@ impl FromRequest<Api> for RawBody {
     }
 }
 
-/// A body that was read.
+/// A decoded request body.
 #[derive(Debug)]
 pub struct Decoded<T> {
     /// The encoding.
@@ -55,22 +55,22 @@ impl<T: DeserializeOwned> FromRequest<Api> for Decoded<T> {
     }
 }
 
-/// The whole body, if it is small and fast enough.
+/// Reads the whole body, within the size limit and the timeout.
 pub async fn collect(body: Incoming, api: &Api) -> Result<Bytes, Fault> {
     let options = api.options();
-    let most = options.max_body.bytes();
+    let max = options.max_body.bytes();
     let too_large = || {
-        let most = options.max_body;
-        Fault::new(Code::BodyTooLarge, format!("a body has at most {most}"))
+        let max = options.max_body;
+        Fault::new(Code::BodyTooLarge, format!("the body is larger than {max}"))
     };
     if body.size_hint().lower() > options.max_body.0 {
         return Err(too_large());
     }
-    let collected = timeout(options.body_time.into(), Limited::new(body, most).collect()).await;
+    let collected = timeout(options.body_time.into(), Limited::new(body, max).collect()).await;
     match collected {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(Fault::new(Code::Malformed, "the body ended before its end")),
+        Ok(Err(_)) => Err(Fault::new(Code::Malformed, "the body is incomplete")),
         Err(_) => {
             let detail = format!("the body did not arrive within {}", options.body_time);
             Err(Fault::new(Code::TooSlow, detail))

@@ -1,10 +1,10 @@
-//! Planted mistakes: the proof that chaos can fail.
+//! Planted bugs, which prove that the chaos tests can fail.
 //!
-//! Each feature `bug-N` plants one mistake in this crate or in the doors. With `bug-drill` all of them are compiled in,
-//! and the variable `CRORE_BUG` arms one of them in the whole process (`cargo xtask chaos drill`). Without these features
-//! nothing of this exists in a build.
+//! Each feature `bug-N` plants one bug in this crate or in the doors. With `bug-drill` all of them are compiled in,
+//! and the environment variable `CRORE_BUG` arms one (`cargo xtask chaos drill`). Builds without these features
+//! contain none of this.
 
-/// Whether a planted mistake is armed.
+/// Whether a planted bug is armed.
 #[cfg(feature = "bug-drill")]
 pub fn is_armed(bug: &str) -> bool {
     static ARMED: std::sync::OnceLock<String> = std::sync::OnceLock::new();
@@ -13,13 +13,13 @@ pub fn is_armed(bug: &str) -> bool {
     armed == bug
 }
 
-/// Whether a planted mistake is armed: one that is compiled in alone always is.
+/// Whether a planted bug is armed: one that is compiled in alone always is.
 #[cfg(not(feature = "bug-drill"))]
 pub const fn is_armed(_: &str) -> bool {
     true
 }
 
-/// Whether a planted mistake is to be made here. The feature is one of the crate that asks.
+/// Whether to trigger a planted bug here. The feature belongs to the calling crate.
 #[macro_export]
 macro_rules! planted {
     ($bug:literal) => {

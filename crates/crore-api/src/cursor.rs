@@ -1,19 +1,19 @@
-//! Where a list goes on, as a text that means nothing to its reader.
+//! Opaque cursors for paging through lists.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crore::store::views::Cursor;
 use crore_core::{Code, Invalid, JobId, Name, State, Time};
 
-/// What a list is about. A cursor holds for the same list only.
+/// The filter of a list. A cursor is valid only for the same filter.
 #[derive(Debug)]
-pub(crate) struct About<'a> {
+pub(crate) struct ListFilter<'a> {
     pub(crate) state: Option<State>,
     pub(crate) queue: &'a Option<Name>,
     pub(crate) kind: &'a Option<Name>,
 }
 
-impl About<'_> {
+impl ListFilter<'_> {
     fn check(&self, bytes: &[u8]) -> u32 {
         let Self { state, queue, kind } = self;
         let about = format!("{state:?} {queue:?} {kind:?}");
@@ -21,8 +21,8 @@ impl About<'_> {
     }
 }
 
-/// The cursor of the place where a page ended: in a state, after a job or at the start.
-pub(crate) fn write(state: State, after: Option<Cursor>, about: &About<'_>) -> String {
+/// Encodes the position where a page ended: a state, and the last job in it, if any.
+pub(crate) fn encode(state: State, after: Option<Cursor>, about: &ListFilter<'_>) -> String {
     let mut bytes = vec![State::ALL.iter().position(|one| *one == state).unwrap_or(0) as u8];
     if let Some(Cursor { priority, at, id }) = after {
         bytes.extend(priority.to_be_bytes());
@@ -33,10 +33,18 @@ pub(crate) fn write(state: State, after: Option<Cursor>, about: &About<'_>) -> S
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The place that a cursor means.
-pub(crate) fn read(text: &str, about: &About<'_>) -> Result<(State, Option<Cursor>), Invalid> {
-    let wrong =
-        || Invalid::new(Code::CursorInvalid, "cursor", "this list has given no such cursor");
+/// Decodes the position of a cursor.
+pub(crate) fn decode(
+    text: &str,
+    about: &ListFilter<'_>,
+) -> Result<(State, Option<Cursor>), Invalid> {
+    let wrong = || {
+        Invalid::new(
+            Code::CursorInvalid,
+            "cursor",
+            "not a cursor of this list; use `next` of the previous page, with the same filter",
+        )
+    };
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| wrong())?;
     let (bytes, check) = bytes.split_last_chunk::<4>().ok_or_else(wrong)?;
     if about.check(bytes) != u32::from_be_bytes(*check) {
@@ -60,20 +68,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_read_by_its_own_list_alone() {
+    fn a_cursor_is_valid_only_for_its_own_list() {
         let queue = Some(Name::new("queue", "mail").expect("a good name"));
-        let about = About { state: Some(State::Ready), queue: &queue, kind: &None };
-        let place = Cursor { priority: -5, at: Time::from_millis(7), id: JobId(9) };
-        let text = write(State::Ready, Some(place), &about);
-        assert_eq!(read(&text, &about), Ok((State::Ready, Some(place))));
-        assert_eq!(read(&write(State::Dead, None, &about), &about), Ok((State::Dead, None)));
-        let other = About { kind: &queue, ..about };
-        assert!(read(&text, &other).is_err());
+        let about = ListFilter { state: Some(State::Ready), queue: &queue, kind: &None };
+        let position = Cursor { priority: -5, at: Time::from_millis(7), id: JobId(9) };
+        let text = encode(State::Ready, Some(position), &about);
+        assert_eq!(decode(&text, &about), Ok((State::Ready, Some(position))));
+        assert_eq!(decode(&encode(State::Dead, None, &about), &about), Ok((State::Dead, None)));
+        let other = ListFilter { kind: &queue, ..about };
+        assert!(decode(&text, &other).is_err());
         for n in 0..text.len() {
             let mut torn = text.clone();
             torn.truncate(n);
-            let about = About { state: Some(State::Ready), queue: &queue, kind: &None };
-            assert!(read(&torn, &about).is_err(), "{torn}");
+            let about = ListFilter { state: Some(State::Ready), queue: &queue, kind: &None };
+            assert!(decode(&torn, &about).is_err(), "{torn}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What went wrong, as an answer.
+//! Errors as responses.
 
 use std::sync::Arc;
 
@@ -12,34 +12,33 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 
 use crate::status::status;
 
-/// A problem to answer with. It is written as JSON, and written anew by whoever knows that the caller
-/// wishes for something else.
+/// An error response. It is encoded as JSON first; admission re-encodes it if the caller accepts another format.
 #[derive(Debug, Clone)]
 pub struct Fault(Arc<(Code, Problem)>);
 
 impl Fault {
-    /// Something that is not about a field.
+    /// An error that is not about a field.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self(Arc::new((code, Problem::new(code, status(code).as_u16(), detail))))
     }
 
-    /// Something that is not there.
+    /// A missing resource.
     pub fn missing(what: impl Into<String>) -> Self {
-        Self::new(Code::NotFound, format!("{} is not there", what.into()))
+        Self::new(Code::NotFound, format!("{} does not exist", what.into()))
     }
 
-    /// The same, with the job that is in the way.
-    pub fn about(self, id: JobId) -> Self {
+    /// Adds the id of the conflicting job.
+    pub fn with_job(self, id: JobId) -> Self {
         let (code, problem) = &*self.0;
         Self(Arc::new((*code, Problem { id: Some(id.into()), ..problem.clone() })))
     }
 
-    /// The code.
+    /// The error code.
     pub fn code(&self) -> Code {
         self.0.0
     }
 
-    /// The problem.
+    /// The response body.
     pub fn problem(&self) -> &Problem {
         &self.0.1
     }
@@ -63,9 +62,9 @@ impl From<crore::Error> for Fault {
         match error {
             crore::Error::Invalid(invalid) => invalid.into(),
             crore::Error::KeyReused { first: Some(first), .. } => {
-                Self::new(code, error.to_string()).about(first)
+                Self::new(code, error.to_string()).with_job(first)
             }
-            // What a store says of itself may name files, and is for its operator's log alone.
+            // Messages of the store may contain file names; they belong in the operator's log only.
             crore::Error::Store(_) => Self::new(code, code.explain().trim()),
             other => Self::new(code, other.to_string()),
         }
@@ -97,7 +96,7 @@ impl IntoResponse for Fault {
     }
 }
 
-/// A response in the encoding that its caller wishes for.
+/// Encodes an error response in another format; other responses are returned unchanged.
 pub fn in_format(format: Format, mut response: Response) -> Response {
     if format == Format::Json {
         return response;
@@ -116,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_store_says_of_itself_is_not_for_callers() {
+    fn store_messages_are_not_sent_to_callers() {
         let secret = || "log-00000007 in /srv/jobs";
         let io = std::io::Error::other(secret());
         for error in [
@@ -127,9 +126,9 @@ mod tests {
         ] {
             let code = error.code();
             let fault = Fault::from(crore::Error::Store(error));
-            let said = serde_json::to_string(fault.problem()).expect("a text");
-            assert!(!said.contains("log-") && !said.contains("/srv"), "{said}");
-            assert!(said.contains(code.as_str()) && said.contains("detail"), "{said}");
+            let json = serde_json::to_string(fault.problem()).expect("a text");
+            assert!(!json.contains("log-") && !json.contains("/srv"), "{json}");
+            assert!(json.contains(code.as_str()) && json.contains("detail"), "{json}");
         }
     }
 }

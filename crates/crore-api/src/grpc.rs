@@ -1,7 +1,7 @@
-//! Faults in gRPC: a status with our error code in its details.
+//! Errors in gRPC: a status with crore's error code in its details.
 
 use crore_core::Code;
-use crore_wire::grpc::{RpcStatus, field, v1};
+use crore_wire::grpc::{RpcStatus, message_field, v1};
 use http::StatusCode;
 use tonic::Status;
 
@@ -10,27 +10,27 @@ use crate::status::status;
 
 impl From<Fault> for Status {
     fn from(fault: Fault) -> Self {
-        status_of(code(fault.code()), &fault, field)
+        status_of(code(fault.code()), &fault, message_field)
     }
 }
 
-/// A fault as a status with a given code; `name` gives the name of its field in the messages of the door.
+/// A status with a given code; `name` translates field names into those of the door's messages.
 pub fn status_of(code: tonic::Code, fault: &Fault, name: fn(&str) -> String) -> Status {
     let problem = fault.problem();
-    let said = v1::Problem {
+    let detail = v1::Problem {
         code: problem.code.to_string(),
         field: problem.field.as_deref().map(name).unwrap_or_default(),
         message: problem.detail.clone(),
     };
-    let message = match said.field.as_str() {
-        "" => said.message.clone(),
-        named => format!("{named}: {}", said.message),
+    let message = match detail.field.as_str() {
+        "" => detail.message.clone(),
+        named => format!("{named}: {}", detail.message),
     };
-    let details = RpcStatus::about(code as i32, &message, &said);
+    let details = RpcStatus::about(code as i32, &message, &detail);
     Status::with_details(code, message, details.into())
 }
 
-/// The gRPC code of an error code: its HTTP status, in the terms of gRPC.
+/// The gRPC code of an error code, derived from its HTTP status.
 pub fn code(code: Code) -> tonic::Code {
     if code == Code::KeyReused {
         return tonic::Code::AlreadyExists;

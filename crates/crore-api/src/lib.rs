@@ -1,11 +1,11 @@
 //! The shared layer of all doors of crore.
 //!
-//! [`Api`] holds an engine and answers the calls of the native API as typed functions ([`calls`]); a door decodes a
-//! request, makes one call and encodes the answer. Around that stand [`access`] (tokens and scopes), [`admission`]
-//! (the one middleware through which every call passes), the [`audit`] log, [`Fault`] (an error as an answer, in HTTP and in [`grpc`]),
-//! content [`negotiation`], [`body`] and [`params`] extraction, [`metrics`] and [`telemetry`].
+//! [`Api`] holds an engine and offers the calls of the native API as typed functions ([`calls`]); a door decodes a
+//! request, makes one call and encodes the response. Around them are [`access`] (tokens and scopes), [`admission`]
+//! (the middleware that every call passes), the [`audit`] log, [`Fault`] (an error response, in HTTP and in
+//! [`grpc`]), content [`negotiation`], [`body`] and [`params`] extraction, [`metrics`] and [`telemetry`].
 //!
-//! The crate listens nowhere and knows no protocol but the HTTP request that every door begins with.
+//! The crate opens no listener and knows no protocol except the HTTP request that every door starts from.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -31,7 +31,7 @@ mod scope;
 mod status;
 pub mod telemetry;
 
-pub use api::{Api, ConnectedWorker, ConnectedWorkers, Options, Setup};
+pub use api::{Api, ApiSetup, ConnectedWorker, ConnectedWorkers, Options};
 pub use fault::{Fault, in_format};
 pub use observer::Observer;
 pub use scope::{Scope, Scopes};

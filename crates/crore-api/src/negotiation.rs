@@ -1,4 +1,4 @@
-//! What a caller speaks and wishes to hear.
+//! Content negotiation: the encodings of requests and responses.
 
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -13,28 +13,28 @@ use serde::Serialize;
 use crate::Fault;
 use crate::fault::in_format;
 
-/// What nearly every call can answer in.
-const OURS: &str = "`application/json` and `application/msgpack` can be had here";
+/// Detail of a 406 response.
+const SUPPORTED: &str = "supported types are `application/json` and `application/msgpack`";
 
-/// What metrics are.
+/// Media types of plain text, which metrics use.
 const TEXTS: [&str; 3] = ["text/plain", "text/*", "application/openmetrics-text"];
 
-/// The encoding in which a caller wishes to hear; `None`: he wishes for a stream of events.
+/// The response encoding that a caller accepts. `format` is `None` if it accepts only an event stream or plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accept {
     format: Option<Format>,
-    /// Whether a stream of events is welcome too.
+    /// Whether an event stream is accepted.
     pub events: bool,
-    /// Whether plain text is, as metrics are.
+    /// Whether plain text is accepted, which metrics use.
     text: bool,
 }
 
 impl Accept {
-    /// What the headers say: `Accept`, or if that leaves it open, the encoding of the request.
+    /// Reads the `Accept` header; without a preference, the encoding of the request.
     pub fn of(headers: &HeaderMap) -> Result<Self, Fault> {
-        let usual = || content_type(headers).ok().flatten().unwrap_or(Format::Json);
+        let default_format = || content_type(headers).ok().flatten().unwrap_or(Format::Json);
         let Some(accept) = headers.get(ACCEPT) else {
-            return Ok(Self { format: Some(usual()), events: false, text: false });
+            return Ok(Self { format: Some(default_format()), events: false, text: false });
         };
         let text = accept.to_str().unwrap_or_default();
         let mut accept = Self { format: None, events: false, text: false };
@@ -51,7 +51,7 @@ impl Accept {
             }
             accept.text |= TEXTS.iter().any(|text| kind.eq_ignore_ascii_case(text));
             let format = match kind {
-                "*/*" | "application/*" => Some(usual()),
+                "*/*" | "application/*" => Some(default_format()),
                 _ => format(kind),
             };
             if format.is_some() && weight > best {
@@ -60,40 +60,40 @@ impl Accept {
         }
         match accept {
             Self { format: None, events: false, text: false } => {
-                Err(Fault::new(Code::NotAcceptable, OURS))
+                Err(Fault::new(Code::NotAcceptable, SUPPORTED))
             }
             accept => Ok(accept),
         }
     }
 
-    /// The encoding of problems.
+    /// The encoding of errors.
     pub fn format_or_json(self) -> Format {
         self.format.unwrap_or(Format::Json)
     }
 }
 
-/// A refusal in the encoding that its caller wishes for, if he can have that.
+/// An error response in the encoding that the caller accepts, or else in JSON.
 pub fn refuse(headers: &HeaderMap, fault: Fault) -> Response {
     let format = Accept::of(headers).map_or(Format::Json, Accept::format_or_json);
     in_format(format, fault.into_response())
 }
 
-/// A weight such as `0.8`, in thousandths; what cannot be read counts as one.
+/// Parses a quality value such as `0.8`, in thousandths; 1000 if it is malformed.
 fn thousandths(text: &str) -> u16 {
     text.parse::<f32>().map_or(1000, |weight| (weight.clamp(0.0, 1.0) * 1000.0) as u16)
 }
 
-/// How a caller is answered.
+/// Builder of responses in the negotiated encoding.
 #[derive(Debug, Clone, Copy)]
-pub struct Reply(pub Format);
+pub struct Responder(pub Format);
 
-impl Reply {
-    /// An answer.
+impl Responder {
+    /// A response with status 200.
     pub fn ok<T: Serialize>(self, value: &T) -> Response {
         self.with(StatusCode::OK, value)
     }
 
-    /// An answer with another status.
+    /// A response with another status.
     pub fn with<T: Serialize>(self, status: StatusCode, value: &T) -> Response {
         let mut response = Response::new(Body::from(self.0.encode(value)));
         *response.status_mut() = status;
@@ -102,20 +102,20 @@ impl Reply {
         response
     }
 
-    /// It is done, and there is nothing to say about it.
-    pub fn nothing() -> Response {
+    /// An empty response with status 204.
+    pub fn no_content() -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         response
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Reply {
+impl<S: Sync> FromRequestParts<S> for Responder {
     type Rejection = Fault;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
         let format = Accept::of(&parts.headers)?.format;
-        let refused = || Fault::new(Code::NotAcceptable, OURS);
+        let refused = || Fault::new(Code::NotAcceptable, SUPPORTED);
         format.map(Self).ok_or_else(refused)
     }
 }
@@ -128,16 +128,19 @@ impl<S: Sync> FromRequestParts<S> for Accept {
     }
 }
 
-/// The encoding that the headers give a body; `None`: they give none.
+/// The encoding of a request body; `None` without a `content-type` header.
 pub fn content_type(headers: &HeaderMap) -> Result<Option<Format>, Fault> {
-    // What is packed small may be large: nobody unpacks it here.
-    let packed = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
-    if headers.get_all(CONTENT_ENCODING).iter().any(packed) {
-        return Err(Fault::new(Code::MediaType, "a body is not compressed: no `content-encoding`"));
+    // Compressed bodies are refused: they could expand beyond the size limit.
+    let is_compressed = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(CONTENT_ENCODING).iter().any(is_compressed) {
+        return Err(Fault::new(
+            Code::MediaType,
+            "compressed bodies are not supported; remove `content-encoding`",
+        ));
     }
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(None) };
     let unknown = || {
-        let detail = "a body is `application/json` or `application/msgpack`, in UTF-8";
+        let detail = "the body must be `application/json` or `application/msgpack`, in UTF-8";
         Fault::new(Code::MediaType, detail)
     };
     let mut parts = value.to_str().map_err(|_| unknown())?.split(';').map(str::trim);

@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crore::watch::{Changed, Pushed, Watch};
+use crore::observer::{EngineObserver, ObservedChange, ObservedPush};
 use crore_core::{Job, Time};
 use http::HeaderMap;
 
 use crate::api::ConnectedWorkers;
 use crate::metrics::Metrics;
-use crate::telemetry::{self, Options, Spans, Tracer};
+use crate::telemetry::{self, Options, SpanReceiver, Tracer};
 
-/// Observes what happens to jobs.
+/// Observes the jobs of an engine.
 #[derive(Debug)]
 pub struct Observer {
     metrics: Metrics,
@@ -28,25 +28,25 @@ impl Observer {
         &self.metrics
     }
 
-    /// The tracer, once tracing has begun.
+    /// The tracer, once tracing has started.
     pub fn tracer(&self) -> Option<&Tracer> {
         self.tracer.get()
     }
 
-    /// The trace context of a job's run as headers, for a worker that is called.
+    /// The trace context of a job's run as headers, for a push worker.
     pub fn trace_headers(&self, job: &Job) -> HeaderMap {
         self.trace_of(job).map(|context| telemetry::headers(&context)).unwrap_or_default()
     }
 
-    /// Begins to make spans; `None`: they are made already.
-    pub fn trace(&self, options: Options) -> Option<Spans> {
+    /// Starts tracing; `None` if it has already started.
+    pub fn trace(&self, options: Options) -> Option<SpanReceiver> {
         let (tracer, spans) = Tracer::new(options, self.metrics.clone());
         self.tracer.set(tracer).is_ok().then_some(spans)
     }
 }
 
-impl Watch for Observer {
-    fn pushed(&self, jobs: &mut dyn Iterator<Item = Pushed<'_>>) {
+impl EngineObserver for Observer {
+    fn pushed(&self, jobs: &mut dyn Iterator<Item = ObservedPush<'_>>) {
         match self.tracer() {
             None => self.metrics.pushed(jobs),
             Some(tracer) => self.metrics.pushed(&mut jobs.inspect(|job| tracer.pushed(job))),
@@ -67,7 +67,7 @@ impl Watch for Observer {
         }
     }
 
-    fn changed(&self, change: &Changed<'_>) {
+    fn changed(&self, change: &ObservedChange<'_>) {
         self.metrics.changed(change);
         self.workers.changed(change);
         if let Some(tracer) = self.tracer() {

@@ -3,7 +3,7 @@
 use axum::extract::{FromRequestParts, RawPathParams};
 use crore_core::{GroupId, Invalid, JobId, Name};
 use crore_wire::api::Id;
-use crore_wire::encoding::{invalid, located};
+use crore_wire::encoding::{invalid, locate_error};
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 
@@ -11,9 +11,9 @@ use crate::Fault;
 
 /// The query parameters.
 #[derive(Debug)]
-pub struct Query<T>(pub T);
+pub struct QueryParams<T>(pub T);
 
-impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for QueryParams<T> {
     type Rejection = Fault;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
@@ -23,7 +23,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
             Err(error) => {
                 let reader =
                     serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
-                let (path, message) = located::<T, _>(reader);
+                let (path, message) = locate_error::<T, _>(reader);
                 let message = message.unwrap_or_else(|| error.to_string());
                 Err(invalid(&path, &message).into())
             }
@@ -39,15 +39,15 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParam {
     type Rejection = Fault;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Fault> {
-        let nothing = || Fault::missing("what this address names");
+        let not_found = || Fault::missing("this resource");
         let params =
-            RawPathParams::from_request_parts(parts, state).await.map_err(|_| nothing())?;
-        params.iter().next().map(|(_, text)| Self(text.to_owned())).ok_or_else(nothing)
+            RawPathParams::from_request_parts(parts, state).await.map_err(|_| not_found())?;
+        params.iter().next().map(|(_, text)| Self(text.to_owned())).ok_or_else(not_found)
     }
 }
 
 impl PathParam {
-    /// The id of a job. A text that is no id is a job that does not exist.
+    /// The id of a job. A text that is not an id is treated as a missing job.
     pub fn job(&self) -> Result<JobId, Fault> {
         self.0.parse::<Id>().map(Into::into).map_err(|_| Fault::missing("this job"))
     }
@@ -63,7 +63,7 @@ impl PathParam {
     }
 }
 
-/// A name that may be absent.
+/// An optional name.
 pub fn optional_name(field: &str, text: Option<&str>) -> Result<Option<Name>, Fault> {
     Ok(text.map(|text| Name::new(field, text)).transpose()?)
 }

@@ -1,6 +1,5 @@
-//! The request log: a line for each request: at the level `debug`, or `warn` if the server failed it.
-//!
-//! It says who asked for what and what came of it; never a body, a header, or what stands behind a question mark.
+//! Request log: one line per request, at level `debug`, or `warn` if the server failed to handle it. It never
+//! contains a body, a header or a query.
 
 use std::time::Duration;
 
@@ -10,48 +9,49 @@ use http::Method;
 use tracing::Level;
 
 use crate::Fault;
-use crate::access::{Who, redacted};
-use crate::status::answered;
+use crate::access::{Identity, redacted};
+use crate::status::response_status;
 
-/// How many characters of a path are written.
-const LONGEST: usize = 256;
+/// Maximum characters of a path in a line.
+const MAX_PATH_CHARS: usize = 256;
 
-/// Who made a request: put into its answer where a line will be written.
+/// The caller of a request; stored in the extensions of the response if a line will be written.
 #[derive(Debug, Clone)]
-struct By(String);
+struct RequestCaller(String);
 
-/// Whether all requests are written down.
-fn is_wordy() -> bool {
+/// Whether all requests are logged.
+fn logs_all() -> bool {
     tracing::enabled!(target: "crore::requests", Level::DEBUG)
 }
 
-/// Whether the server failed a request. That it takes nothing new while it stops is no failure.
+/// Whether the server failed to handle a request. Refusals during a shutdown do not count.
 fn is_failed(response: &Response) -> bool {
     let is_stopping = |fault: &Fault| fault.problem().code == Code::Stopping.as_str();
-    answered(response) >= 500 && !response.extensions().get().is_some_and(is_stopping)
+    response_status(response) >= 500 && !response.extensions().get().is_some_and(is_stopping)
 }
 
-/// Notes who made a request, if that will be written down.
-pub fn by(response: &mut Response, who: &Who) {
-    if is_wordy() || is_failed(response) {
-        response.extensions_mut().insert(By(who.to_string()));
+/// Records the caller of a request, if it will be logged.
+pub fn set_caller(response: &mut Response, who: &Identity) {
+    if logs_all() || is_failed(response) {
+        response.extensions_mut().insert(RequestCaller(who.to_string()));
     }
 }
 
-/// Writes down what was answered to a request.
-pub fn write(method: &Method, path: &str, response: &Response, took: Duration) {
+/// Logs a request and its response.
+pub fn write(method: &Method, path: &str, response: &Response, elapsed: Duration) {
     let is_failed = is_failed(response) && path != "/readyz";
-    if !is_failed && !is_wordy() {
+    if !is_failed && !logs_all() {
         return;
     }
-    let path: String = redacted(path).chars().take(LONGEST).collect();
-    let status = answered(response);
-    let ms = (took.as_secs_f64() * 10_000.0).round() / 10.0;
-    let by = response.extensions().get::<By>().map_or("unknown", |By(who)| who);
+    let path: String = redacted(path).chars().take(MAX_PATH_CHARS).collect();
+    let status = response_status(response);
+    let ms = (elapsed.as_secs_f64() * 10_000.0).round() / 10.0;
+    let by =
+        response.extensions().get::<RequestCaller>().map_or("unknown", |RequestCaller(who)| who);
     let code = response.extensions().get::<Fault>().map(|fault| &*fault.problem().code);
     if is_failed {
-        tracing::warn!(target: "crore::requests", %method, path, status, ms, by, code, "failed");
+        tracing::warn!(target: "crore::requests", %method, path, status, ms, by, code, "request failed");
     } else {
-        tracing::debug!(target: "crore::requests", %method, path, status, ms, by, code, "answered");
+        tracing::debug!(target: "crore::requests", %method, path, status, ms, by, code, "request completed");
     }
 }

@@ -1,28 +1,28 @@
-//! What a caller may do: one table for all doors.
+//! Sets of scopes, which are the same for all doors.
 
-use crore_core::settings::{Given, Setting, Shape};
+use crore_core::settings::{Setting, SettingValue, Shape};
 use crore_wire::api::tokens::Preset;
 pub use crore_wire::api::tokens::Scope;
 
-/// Some of the scopes.
+/// A set of scopes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// All there are.
+    /// All scopes.
     pub fn all() -> Self {
         Scope::ALL.iter().copied().collect()
     }
 
-    /// Whether this one is among them.
+    /// Whether the set contains a scope.
     pub const fn has(self, scope: Scope) -> bool {
         self.0 & bit(scope) != 0
     }
 
-    /// Each of them.
+    /// The scopes in the set.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.iter().copied().filter(move |scope| self.has(*scope))
     }
@@ -37,10 +37,10 @@ impl FromIterator<Scope> for Scopes {
 impl Setting for Scopes {
     const SHAPE: Shape = Shape::Texts;
 
-    /// An empty text is no scope at all.
-    fn read(given: &Given) -> Result<Self, String> {
+    /// An empty text is the empty set.
+    fn read(given: &SettingValue) -> Result<Self, String> {
         let texts = match given {
-            Given::One(text) if text.trim().is_empty() => Vec::new(),
+            SettingValue::One(text) if text.trim().is_empty() => Vec::new(),
             given => given.texts(),
         };
         texts.into_iter().map(str::parse::<Scope>).collect()
@@ -64,7 +64,7 @@ const fn bit(scope: Scope) -> u8 {
     }
 }
 
-/// Whether what is done with this scope is written into the audit log.
+/// Whether calls that need this scope are written to the audit log.
 pub(crate) const fn is_audited(scope: Scope) -> bool {
     match scope {
         Scope::Operate | Scope::Define | Scope::Admin => true,
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_has_what_was_put_into_it_and_nothing_else() {
+    fn a_set_contains_exactly_its_scopes() {
         for scope in Scope::ALL {
             let one: Scopes = [*scope].into_iter().collect();
             assert_eq!(one.iter().collect::<Vec<_>>(), [*scope]);

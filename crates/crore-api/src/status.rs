@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use crate::Fault;
 
-/// The status of an answer with this code. Exhaustive: a new code has to say what it is here.
+/// The HTTP status of an error code. The match is exhaustive, so that a new code has to be added here.
 pub const fn status(code: Code) -> StatusCode {
     match code {
         Code::NameEmpty
@@ -57,8 +57,8 @@ pub const fn status(code: Code) -> StatusCode {
     }
 }
 
-/// The status of an answer. One in gRPC, whose own is always 200, has that of its problem.
-pub(crate) fn answered(response: &Response) -> u16 {
+/// The status of a response. A gRPC error, whose HTTP status is always 200, has that of its problem.
+pub(crate) fn response_status(response: &Response) -> u16 {
     let fault = response.extensions().get::<Fault>();
     fault.map_or(response.status().as_u16(), |fault| fault.problem().status)
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::report::Report;
+use crate::report::BenchReport;
 
 /// The options of every benchmark.
 const USAGE: &str = "[--json FILE] [--only PART] [--dir DIR] [--quick]
@@ -16,7 +16,7 @@ const USAGE: &str = "[--json FILE] [--only PART] [--dir DIR] [--quick]
 
 /// A parsed command line.
 #[derive(Debug, Default)]
-pub struct Args {
+pub struct BenchArgs {
     json: Option<PathBuf>,
     only: Option<String>,
     dir: Option<PathBuf>,
@@ -24,16 +24,16 @@ pub struct Args {
 }
 
 /// An option, and the iterator that its value is taken from.
-pub type Words<'a> = (&'a str, &'a mut dyn Iterator<Item = String>);
+pub type OptionArgs<'a> = (&'a str, &'a mut dyn Iterator<Item = String>);
 
-impl Args {
+impl BenchArgs {
     /// Parses the command line of this process. `more` takes options that only this benchmark has, and returns
     /// whether it knows one.
     ///
     /// # Errors
     ///
     /// The exit code, after the help or a usage error was printed.
-    pub fn read(name: &str, more: impl Fn(Words<'_>) -> bool) -> Result<Self, ExitCode> {
+    pub fn read(name: &str, more: impl Fn(OptionArgs<'_>) -> bool) -> Result<Self, ExitCode> {
         let mut args = Self::default();
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
@@ -62,12 +62,12 @@ impl Args {
     }
 
     /// Whether `--only` selects a part.
-    pub fn wants(&self, part: &str) -> bool {
+    pub fn selects(&self, part: &str) -> bool {
         self.only.as_ref().is_none_or(|only| part.contains(only.as_str()))
     }
 
     /// Prints the report, and writes it to the file of `--json`.
-    pub fn publish(&self, report: &mut Report) {
+    pub fn publish(&self, report: &mut BenchReport) {
         if self.quick {
             let quick = "QUICK: less of everything, to try it out; no figure counts";
             report.facts.insert(0, quick.to_owned());
@@ -81,7 +81,7 @@ impl Args {
     }
 }
 
-/// The directory of this program, which the built server lies in too: on a disk, not in memory.
+/// The directory of this program and of the built server: on a disk, not in memory.
 pub fn build_dir() -> PathBuf {
     let program = std::env::current_exe().unwrap();
     program.parent().unwrap().to_owned()

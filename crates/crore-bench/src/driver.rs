@@ -21,7 +21,7 @@ pub fn drivers() -> usize {
     *DRIVERS.get_or_init(|| thread::available_parallelism().map_or(1, |n| n.get().max(2) - 1))
 }
 
-/// When callers start no further request; they finish the ones in flight.
+/// When callers stop starting requests; they finish the ones in flight.
 #[derive(Debug, Clone, Copy)]
 pub enum Until {
     After(Duration),
@@ -31,7 +31,7 @@ pub enum Until {
 
 /// State shared by the callers of one driver thread.
 #[derive(Debug)]
-pub struct Turn {
+pub struct DriverState {
     /// Index of the driver thread.
     pub driver: usize,
     ends_at: Option<Instant>,
@@ -40,7 +40,7 @@ pub struct Turn {
     micros: RefCell<Vec<u32>>,
 }
 
-impl Turn {
+impl DriverState {
     fn new(driver: usize, drivers: usize, until: Until) -> Self {
         let (ends_at, left) = match until {
             Until::After(span) => (Some(Instant::now() + span), u64::MAX),
@@ -62,24 +62,24 @@ impl Turn {
     }
 
     /// Requests that are still to be started.
-    pub fn left(&self) -> u64 {
+    pub fn requests_left(&self) -> u64 {
         self.left.get()
     }
 
     /// Records the latency of a commit that was started at `begun_at`.
-    pub fn answered(&self, begun_at: Instant) {
+    pub fn record_latency(&self, begun_at: Instant) {
         self.micros.borrow_mut().push(begun_at.elapsed().as_micros() as u32);
     }
 
     /// Counts finished jobs.
-    pub fn done(&self, n: usize) {
+    pub fn count_jobs(&self, n: usize) {
         self.jobs.set(self.jobs.get() + n as u64);
     }
 }
 
 /// The figures of a run.
 #[derive(Debug, Default)]
-pub struct Ran {
+pub struct RunFigures {
     pub jobs: u64,
     pub seconds: f64,
     /// Of the whole process, callers included.
@@ -88,14 +88,14 @@ pub struct Ran {
     micros: Vec<u32>,
 }
 
-impl Ran {
+impl RunFigures {
     /// A run without callers.
-    pub fn alone(jobs: u64, span: Duration) -> Self {
+    pub fn without_callers(jobs: u64, span: Duration) -> Self {
         Self { jobs, seconds: span.as_secs_f64(), ..Self::default() }
     }
 
     /// The sum of two runs.
-    pub fn and(mut self, other: Self) -> Self {
+    pub fn merge(mut self, other: Self) -> Self {
         self.jobs += other.jobs;
         self.seconds += other.seconds;
         self.cpu_seconds += other.cpu_seconds;
@@ -109,30 +109,30 @@ impl Ran {
         self.jobs as f64 / self.seconds
     }
 
-    pub fn cpu_micros_a_job(&self) -> f64 {
+    pub fn cpu_micros_per_job(&self) -> f64 {
         self.cpu_seconds * 1e6 / self.jobs as f64
     }
 
     /// The latency quantile `share`, in milliseconds.
-    pub fn within(&self, share: f64) -> f64 {
+    pub fn quantile_millis(&self, share: f64) -> f64 {
         let last = self.micros.len().saturating_sub(1);
-        let place = ((self.micros.len() as f64 * share) as usize).min(last);
-        self.micros.get(place).map_or(0.0, |micros| f64::from(*micros) / 1e3)
+        let index = ((self.micros.len() as f64 * share) as usize).min(last);
+        self.micros.get(index).map_or(0.0, |micros| f64::from(*micros) / 1e3)
     }
 }
 
 /// The woken callers of one driver.
-struct Ready {
+struct WokenCallers {
     list: Mutex<Vec<usize>>,
     driver: Thread,
 }
 
-struct Caller {
+struct DrivenCaller {
     index: usize,
-    ready: Arc<Ready>,
+    ready: Arc<WokenCallers>,
 }
 
-impl Wake for Caller {
+impl Wake for DrivenCaller {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -151,21 +151,21 @@ impl Wake for Caller {
 }
 
 /// Runs `in_flight` callers at once until all of them have returned.
-pub fn drive<F, C>(until: Until, in_flight: usize, caller: F) -> Ran
+pub fn drive<F, C>(until: Until, in_flight: usize, caller: F) -> RunFigures
 where
-    F: Fn(Rc<Turn>) -> C + Sync,
+    F: Fn(Rc<DriverState>) -> C + Sync,
     C: Future<Output = ()>,
 {
     let drivers = drivers().min(in_flight);
     let (cpu, start) = (machine::cpu_seconds(), Instant::now());
-    let turns = thread::scope(|scope| {
+    let results = thread::scope(|scope| {
         let spawn = |driver: usize| {
             let callers = in_flight / drivers + usize::from(driver < in_flight % drivers);
             let caller = &caller;
             scope.spawn(move || {
-                let turn = Rc::new(Turn::new(driver, drivers, until));
-                poll_all((0..callers).map(|_| Box::pin(caller(Rc::clone(&turn)))).collect());
-                (turn.jobs.get(), turn.micros.take())
+                let state = Rc::new(DriverState::new(driver, drivers, until));
+                poll_all((0..callers).map(|_| Box::pin(caller(Rc::clone(&state)))).collect());
+                (state.jobs.get(), state.micros.take())
             })
         };
         let threads: Vec<_> = (0..drivers).map(spawn).collect();
@@ -173,16 +173,16 @@ where
     });
     let seconds = start.elapsed().as_secs_f64();
     let cpu_seconds = machine::cpu_seconds() - cpu;
-    let jobs = turns.iter().map(|(jobs, _)| jobs).sum();
-    let mut micros: Vec<u32> = turns.into_iter().flat_map(|(_, micros)| micros).collect();
+    let jobs = results.iter().map(|(jobs, _)| jobs).sum();
+    let mut micros: Vec<u32> = results.into_iter().flat_map(|(_, micros)| micros).collect();
     micros.sort_unstable();
-    Ran { jobs, seconds, cpu_seconds, micros }
+    RunFigures { jobs, seconds, cpu_seconds, micros }
 }
 
 fn poll_all<C: Future<Output = ()>>(callers: Vec<Pin<Box<C>>>) {
     let list = Mutex::new((0..callers.len()).collect());
-    let ready = Arc::new(Ready { list, driver: thread::current() });
-    let waker = |index| Waker::from(Arc::new(Caller { index, ready: Arc::clone(&ready) }));
+    let ready = Arc::new(WokenCallers { list, driver: thread::current() });
+    let waker = |index| Waker::from(Arc::new(DrivenCaller { index, ready: Arc::clone(&ready) }));
     let mut alive = callers.len();
     let with_waker = |(index, caller)| (Some(caller), waker(index));
     let mut callers: Vec<_> = callers.into_iter().enumerate().map(with_waker).collect();
@@ -204,17 +204,17 @@ fn poll_all<C: Future<Output = ()>>(callers: Vec<Pin<Box<C>>>) {
 }
 
 /// Runs one future to its end on this thread.
-pub fn wait<T>(answer: impl Future<Output = T>) -> T {
+pub fn wait<T>(future: impl Future<Output = T>) -> T {
     let slot = Cell::new(None);
-    poll_all(vec![Box::pin(async { slot.set(Some(answer.await)) })]);
+    poll_all(vec![Box::pin(async { slot.set(Some(future.await)) })]);
     slot.into_inner().unwrap()
 }
 
-/// Processor time of a caller itself, in nanoseconds per answer: it is woken and polled once for each job, without a
-/// store.
+/// Processor time of a caller itself, in nanoseconds per answer: the caller is woken and polled once for each job,
+/// without a store.
 pub fn caller_nanos(span: Duration) -> f64 {
-    let ran = drive(Until::After(span), 64, |turn| async move {
-        while let Some(begun_at) = turn.begin() {
+    let ran = drive(Until::After(span), 64, |state| async move {
+        while let Some(begun_at) = state.begin() {
             let mut woken = false;
             std::future::poll_fn(|context| {
                 if mem::replace(&mut woken, true) {
@@ -224,9 +224,9 @@ pub fn caller_nanos(span: Duration) -> f64 {
                 Poll::Pending
             })
             .await;
-            turn.answered(begun_at);
-            turn.done(1);
+            state.record_latency(begun_at);
+            state.count_jobs(1);
         }
     });
-    ran.cpu_micros_a_job() * 1e3
+    ran.cpu_micros_per_job() * 1e3
 }

@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crore_core::job::Retain;
-use crore_core::machine::{Event, Outcome, decide};
+use crore_core::job::JobRetention;
+use crore_core::machine::{JobEvent, Outcome, decide};
 use crore_core::{Encoding, Name, NewJob, Payload, Spec};
 use crore_store::embedded::{Embedded, Options};
-use crore_store::jobs::{Applied, Claim, Order, Pushed, Write};
+use crore_store::jobs::{Applied, Claim, Pushed, QueueOrder, StoreWrite};
 use crore_store::{Store, SystemClock};
 
 use crate::contender::Contender;
-use crate::driver::{Ran, Until, drive, wait};
+use crate::driver::{RunFigures, Until, drive, wait};
 
 /// Length of every payload.
 pub const PAYLOAD_BYTES: usize = 250;
@@ -32,8 +32,8 @@ pub struct EmbeddedStore {
     store: Arc<dyn Store>,
     close: Close,
     job: NewJob,
-    left_job: NewJob,
-    ask: Claim,
+    unclaimed_job: NewJob,
+    claim: Claim,
 }
 
 impl fmt::Debug for EmbeddedStore {
@@ -49,8 +49,8 @@ impl EmbeddedStore {
         let (store, close) = open(dir);
         let (job, left_job) = (job("work"), job("left"));
         let (queues, worker) = (vec![name("work")], name("bench"));
-        let ask = Claim { queues, kinds: None, n: 1, order: Order::Merged, worker };
-        Self { store, close, job, left_job, ask }
+        let ask = Claim { queues, kinds: None, n: 1, order: QueueOrder::Merged, worker };
+        Self { store, close, job, unclaimed_job: left_job, claim: ask }
     }
 
     /// Closes it; everything is on disk after that.
@@ -61,24 +61,24 @@ impl EmbeddedStore {
     }
 
     /// Like a cycle, but one job in a hundred is pushed to a queue that is never claimed from; `left` counts those.
-    pub fn churn(&self, until: Until, in_flight: usize, left: &AtomicU64) -> Ran {
-        drive(until, in_flight, move |turn| async move {
-            while let Some(begun_at) = turn.begin() {
-                let leave = turn.left() % 100 == 0;
-                let job = if leave { &self.left_job } else { &self.job };
-                self.pushed(vec![job.clone()]).await;
-                turn.answered(begun_at);
+    pub fn churn(&self, until: Until, in_flight: usize, left: &AtomicU64) -> RunFigures {
+        drive(until, in_flight, move |state| async move {
+            while let Some(begun_at) = state.begin() {
+                let leave = state.requests_left() % 100 == 0;
+                let job = if leave { &self.unclaimed_job } else { &self.job };
+                self.push_jobs(vec![job.clone()]).await;
+                state.record_latency(begun_at);
                 if leave {
                     left.fetch_add(1, Ordering::Relaxed);
                 } else {
                     self.claim_and_finish(1).await;
                 }
-                turn.done(1);
+                state.count_jobs(1);
             }
         })
     }
 
-    async fn pushed(&self, jobs: Vec<NewJob>) {
+    async fn push_jobs(&self, jobs: Vec<NewJob>) {
         let n = jobs.len();
         let pushed = self.store.push(jobs.into()).await.unwrap().into_inner().jobs;
         assert!(pushed.len() == n && pushed.iter().all(|job| matches!(job, Pushed::New(_))));
@@ -86,11 +86,11 @@ impl EmbeddedStore {
 
     /// Claims up to `n` jobs and finishes them; returns their number.
     async fn claim_and_finish(&self, n: usize) -> usize {
-        let jobs = self.store.claim(Claim { n, ..self.ask.clone() }).await.unwrap().jobs;
+        let jobs = self.store.claim(Claim { n, ..self.claim.clone() }).await.unwrap().jobs;
         let done = jobs.iter().map(|job| {
             let report = Outcome::Done { result: None }.into();
-            let event = Event::Finished { delivery: Some(job.live.delivery), report };
-            Write::Job(decide(job, &event, 0).unwrap())
+            let event = JobEvent::Finished { delivery: Some(job.live.delivery), report };
+            StoreWrite::Job(decide(job, &event, 0).unwrap())
         });
         let applied = self.store.apply(done.collect()).await.unwrap().into_inner();
         assert!(applied.len() == jobs.len() && applied.iter().all(|one| *one != Applied::Stale));
@@ -103,23 +103,23 @@ impl Contender for EmbeddedStore {
         "crore"
     }
 
-    fn push(&self, until: Until, in_flight: usize, batch: usize) -> Ran {
-        drive(until, in_flight, move |turn| async move {
-            while let Some(begun_at) = turn.begin() {
-                self.pushed(vec![self.job.clone(); batch]).await;
-                turn.answered(begun_at);
-                turn.done(batch);
+    fn push(&self, until: Until, in_flight: usize, batch: usize) -> RunFigures {
+        drive(until, in_flight, move |state| async move {
+            while let Some(begun_at) = state.begin() {
+                self.push_jobs(vec![self.job.clone(); batch]).await;
+                state.record_latency(begun_at);
+                state.count_jobs(batch);
             }
         })
     }
 
-    fn cycle(&self, until: Until, in_flight: usize) -> Ran {
-        drive(until, in_flight, move |turn| async move {
-            while let Some(begun_at) = turn.begin() {
-                self.pushed(vec![self.job.clone()]).await;
-                turn.answered(begun_at);
+    fn cycle(&self, until: Until, in_flight: usize) -> RunFigures {
+        drive(until, in_flight, move |state| async move {
+            while let Some(begun_at) = state.begin() {
+                self.push_jobs(vec![self.job.clone()]).await;
+                state.record_latency(begun_at);
                 assert_eq!(self.claim_and_finish(1).await, 1, "every claim finds a job");
-                turn.done(1);
+                state.count_jobs(1);
             }
         })
     }
@@ -141,6 +141,6 @@ pub fn name(text: &str) -> Name {
 pub fn job(queue: &str) -> NewJob {
     let payload = Payload::new(Encoding::Bytes, vec![7; PAYLOAD_BYTES]);
     let mut spec = Spec::new(name(queue), name("kind"), payload);
-    spec.retain = Retain::Nothing;
+    spec.retain = JobRetention::Nothing;
     spec.into()
 }

@@ -4,7 +4,7 @@ use std::mem;
 use std::thread;
 use std::time::Duration;
 
-use crate::driver::Ran;
+use crate::driver::RunFigures;
 
 /// Slices of a run. The speed of a shared disk changes within seconds, so that compared sides have to alternate faster
 /// than that.
@@ -16,12 +16,15 @@ pub fn settle() {
 }
 
 /// One run of each side, in alternated slices.
-pub fn take_turns(sides: &mut [Box<dyn FnMut(Duration) -> Ran + '_>], span: Duration) -> Vec<Ran> {
-    let mut all: Vec<Ran> = sides.iter().map(|_| Ran::default()).collect();
+pub fn take_turns(
+    sides: &mut [Box<dyn FnMut(Duration) -> RunFigures + '_>],
+    span: Duration,
+) -> Vec<RunFigures> {
+    let mut all: Vec<RunFigures> = sides.iter().map(|_| RunFigures::default()).collect();
     for _ in 0..SLICES {
         for (side, ran) in sides.iter_mut().zip(&mut all) {
             settle();
-            *ran = mem::take(ran).and(side(span / SLICES));
+            *ran = mem::take(ran).merge(side(span / SLICES));
         }
     }
     all

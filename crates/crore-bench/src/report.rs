@@ -31,7 +31,7 @@ impl Goal {
 }
 
 #[derive(Debug)]
-pub struct Row {
+pub struct ReportRow {
     name: String,
     value: f64,
     unit: &'static str,
@@ -39,15 +39,15 @@ pub struct Row {
     baseline_value: f64,
     ratio: f64,
     /// The ratio of each run.
-    ratios: Runs,
+    ratios: RunValues,
     goal: Goal,
 }
 
 /// The figures of alternated runs.
 #[derive(Debug, Default, Clone)]
-pub struct Runs(pub Vec<f64>);
+pub struct RunValues(pub Vec<f64>);
 
-impl Runs {
+impl RunValues {
     pub fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -55,21 +55,21 @@ impl Runs {
     }
 
     /// The quotients, run by run.
-    pub fn over(&self, other: &Self) -> Self {
+    pub fn ratios_to(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(one, other)| one / other).collect())
     }
 
-    pub fn times(&self, factor: f64) -> Self {
+    pub fn scaled(&self, factor: f64) -> Self {
         Self(self.0.iter().map(|value| value * factor).collect())
     }
 }
 
-impl Row {
+impl ReportRow {
     /// A row with the medians of both figures and the median of the ratios of each run.
-    pub fn beside(
+    pub fn compared(
         (name, unit): (impl Into<String>, &'static str),
-        runs: &Runs,
-        (baseline, bare): (impl Into<String>, &Runs),
+        runs: &RunValues,
+        (baseline, bare): (impl Into<String>, &RunValues),
         goal: Goal,
     ) -> Self {
         Self {
@@ -78,14 +78,14 @@ impl Row {
             unit,
             baseline: baseline.into(),
             baseline_value: bare.median(),
-            ratio: runs.over(bare).median(),
-            ratios: runs.over(bare),
+            ratio: runs.ratios_to(bare).median(),
+            ratios: runs.ratios_to(bare),
             goal,
         }
     }
 
     /// A figure with an upper bound.
-    pub fn allowed(
+    pub fn with_bound(
         name: impl Into<String>,
         (value, unit): (f64, &'static str),
         at_most: f64,
@@ -94,10 +94,10 @@ impl Row {
             name: name.into(),
             value,
             unit,
-            baseline: "what is allowed".to_owned(),
+            baseline: "budget".to_owned(),
             baseline_value: at_most,
             ratio: value / at_most,
-            ratios: Runs(vec![value / at_most]),
+            ratios: RunValues(vec![value / at_most]),
             goal: Goal::AtMost(1.0),
         }
     }
@@ -141,20 +141,20 @@ impl Row {
 
 /// Everything that a run found out.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct BenchReport {
     pub facts: Vec<String>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReportRow>,
     pub notes: Vec<String>,
 }
 
-impl Report {
+impl BenchReport {
     pub fn json(&self) -> String {
-        let rows: Vec<Value> = self.rows.iter().map(Row::json).collect();
+        let rows: Vec<Value> = self.rows.iter().map(ReportRow::json).collect();
         serde_json::to_string_pretty(&rows).unwrap() + "\n"
     }
 
     pub fn text(&self) -> String {
-        let rows: Vec<String> = self.rows.iter().map(Row::text).collect();
+        let rows: Vec<String> = self.rows.iter().map(ReportRow::text).collect();
         [&self.facts, &rows, &self.notes].map(|lines| lines.join("\n") + "\n").join("\n")
     }
 }
@@ -166,10 +166,11 @@ mod tests {
     /// Results of earlier commits are compared with those of later ones, by programs.
     #[test]
     fn rows_keep_the_format_of_the_results() {
-        let runs = |values: [f64; 3]| Runs(values.into());
+        let runs = |values: [f64; 3]| RunValues(values.into());
         let (ours, bare) = (runs([4.0, 8.0, 6.0]), runs([10.0, 10.0, 10.0]));
-        let row = Row::beside(("push", "jobs/s"), &ours, ("bare", &bare), Goal::AtLeast(0.5));
-        let report = Report { rows: vec![row], ..Report::default() };
+        let row =
+            ReportRow::compared(("push", "jobs/s"), &ours, ("bare", &bare), Goal::AtLeast(0.5));
+        let report = BenchReport { rows: vec![row], ..BenchReport::default() };
         let rows: Value = serde_json::from_str(&report.json()).unwrap();
         let expected = json!([{
             "name": "push", "value": 6.0, "unit": "jobs/s", "baseline": "bare",

@@ -22,7 +22,7 @@ impl WorkDir {
         &self.path
     }
 
-    /// A path in it at which nothing is; what was there is removed.
+    /// A path in it that does not exist; a previous directory is removed.
     pub fn fresh(&self, name: &str) -> PathBuf {
         let dir = self.path.join(name);
         if dir.exists() {

@@ -1,5 +1,5 @@
-//! HTTP on one connection, which is kept open. Not by `crore-outbound`, which checks addresses and
-//! shares connections: the verdict depends on whether a request was sent, and on this connection.
+//! HTTP on one kept-open connection. `crore-outbound` is not used because it checks addresses and shares connections:
+//! the verdict depends on whether a request was sent, and on which connection.
 
 use std::net::SocketAddr;
 
@@ -17,155 +17,165 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::pause::LIMIT;
+use crate::time::CALL_TIMEOUT;
 
-/// What is asked, and in which words.
+/// A request to the server.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub(crate) struct ApiRequest {
     pub(crate) method: &'static str,
     pub(crate) path: String,
     pub(crate) body: Bytes,
-    /// The name of a push that may be said again.
-    pub(crate) key: Option<String>,
-    /// The push worker that asks.
-    pub(crate) worker: Option<String>,
+    /// The idempotency key of a push.
+    pub(crate) idempotency_key: Option<String>,
+    /// The id of the push worker that sends it.
+    pub(crate) worker_id: Option<String>,
 }
 
-impl Ask {
+impl ApiRequest {
     pub(crate) fn get(path: String) -> Self {
-        Self { method: "GET", path, body: Bytes::new(), key: None, worker: None }
+        Self { method: "GET", path, body: Bytes::new(), idempotency_key: None, worker_id: None }
     }
 
     pub(crate) fn post<T: Serialize>(path: &str, format: Format, body: &T) -> Self {
         let body = format.encode(body).into();
-        Self { method: "POST", path: path.to_owned(), body, key: None, worker: None }
+        Self { method: "POST", path: path.to_owned(), body, idempotency_key: None, worker_id: None }
     }
 }
 
-/// An answer that says no more than that it is done.
+/// The body of a response without content.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Nothing {}
+pub(crate) struct EmptyResponse {}
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug)]
-pub(crate) enum Heard<T> {
-    /// The answer.
-    Yes(T),
-    /// It was refused, and has no effect.
-    No(Code, String),
-    /// Nobody knows.
-    Nothing(String),
+pub(crate) enum CallResult<T> {
+    Answered(T),
+    /// Refused: the call has no effect.
+    Refused(Code, String),
+    /// Unknown: the call may or may not have had an effect.
+    Unknown(String),
 }
 
-/// A client with one connection, which speaks one encoding.
+/// A client with one connection and one encoding.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct ChaosClient {
     address: SocketAddr,
     pub(crate) format: Format,
     sender: Option<SendRequest<Full<Bytes>>>,
 }
 
-/// There is nobody to speak to: nothing was sent.
+/// The server is unreachable; nothing was sent.
 #[derive(Debug)]
-pub(crate) struct Away;
+pub(crate) struct Unreachable;
 
-impl Client {
+impl ChaosClient {
     pub(crate) const fn new(address: SocketAddr, format: Format) -> Self {
         Self { address, format, sender: None }
     }
 
-    /// Makes sure that there is somebody to speak to.
-    pub(crate) async fn connect(&mut self) -> Result<(), Away> {
+    /// Connects, unless the connection is open.
+    pub(crate) async fn connect(&mut self) -> Result<(), Unreachable> {
         if let Some(sender) = &mut self.sender
             && sender.ready().await.is_ok()
         {
             return Ok(());
         }
-        let stream = TcpStream::connect(self.address).await.map_err(|_| Away)?;
-        // One that cannot be told so is slower, and no worse.
+        let stream = TcpStream::connect(self.address).await.map_err(|_| Unreachable)?;
+        // Best effort: without it the connection is only slower.
         let _ = stream.set_nodelay(true);
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|_| Away)?;
-        // How it ended is seen by whoever waits for an answer on it.
+        let (sender, connection) =
+            handshake(TokioIo::new(stream)).await.map_err(|_| Unreachable)?;
+        // Calls that wait for a response on this connection see the error.
         tokio::spawn(async move { drop(connection.await) });
         self.sender = Some(sender);
         Ok(())
     }
 
-    /// Leaves without a word, whatever is under way.
-    pub(crate) fn hang_up(&mut self) {
+    /// Drops the connection without waiting for calls in flight.
+    pub(crate) fn disconnect(&mut self) {
         self.sender = None;
     }
 
-    /// Asks, on the connection that there is.
-    pub(crate) async fn call<T: DeserializeOwned>(&mut self, ask: &Ask) -> Heard<T> {
-        let heard = timeout(LIMIT, self.exchange(ask)).await;
-        let (status, body) = match heard {
-            Ok(Ok(heard)) => heard,
+    /// Sends a request on the open connection and waits for the response.
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &mut self,
+        request: &ApiRequest,
+    ) -> CallResult<T> {
+        let response = timeout(CALL_TIMEOUT, self.exchange(request)).await;
+        let (status, body) = match response {
+            Ok(Ok(response)) => response,
             Ok(Err(error)) => {
-                self.hang_up();
-                return Heard::Nothing(error);
+                self.disconnect();
+                return CallResult::Unknown(error);
             }
             Err(_) => {
-                self.hang_up();
-                return Heard::Nothing(NEVER.to_owned());
+                self.disconnect();
+                return CallResult::Unknown(NO_RESPONSE.to_owned());
             }
         };
-        self.understand(status, &body)
+        self.read_response(status, &body)
     }
 
-    async fn exchange(&mut self, ask: &Ask) -> Result<(StatusCode, Bytes), String> {
-        let sender = self.sender.as_mut().ok_or("there is no connection")?;
+    async fn exchange(&mut self, request: &ApiRequest) -> Result<(StatusCode, Bytes), String> {
+        let sender = self.sender.as_mut().ok_or("not connected")?;
         let media = self.format.media_type();
-        let mut request = Request::builder()
-            .method(ask.method)
-            .uri(&ask.path)
+        let mut http_request = Request::builder()
+            .method(request.method)
+            .uri(&request.path)
             .header(HOST, self.address.to_string())
             .header(ACCEPT, media);
-        if !ask.body.is_empty() {
-            request = request.header(CONTENT_TYPE, media);
+        if !request.body.is_empty() {
+            http_request = http_request.header(CONTENT_TYPE, media);
         }
-        if let Some(key) = &ask.key {
-            request = request.header("idempotency-key", key);
+        if let Some(key) = &request.idempotency_key {
+            http_request = http_request.header("idempotency-key", key);
         }
-        if let Some(worker) = &ask.worker {
-            request = request.header("worker-id", worker);
+        if let Some(worker) = &request.worker_id {
+            http_request = http_request.header("worker-id", worker);
         }
-        let request = request.body(Full::new(ask.body.clone())).map_err(|e| e.to_string())?;
-        let response = sender.send_request(request).await.map_err(|e| e.to_string())?;
+        let http_request =
+            http_request.body(Full::new(request.body.clone())).map_err(|e| e.to_string())?;
+        let response = sender.send_request(http_request).await.map_err(|e| e.to_string())?;
         let status = response.status();
         let body = response.into_body().collect().await.map_err(|e| e.to_string())?;
         Ok((status, body.to_bytes()))
     }
 
-    fn understand<T: DeserializeOwned>(&self, status: StatusCode, body: &[u8]) -> Heard<T> {
+    fn read_response<T: DeserializeOwned>(&self, status: StatusCode, body: &[u8]) -> CallResult<T> {
         if status.is_success() {
-            // Nothing is the answer of some calls.
-            let nothing = self.format.encode(&Nothing {});
+            // Some calls respond with an empty body.
+            let nothing = self.format.encode(&EmptyResponse {});
             let body = if body.is_empty() { nothing.as_slice() } else { body };
             return match self.format.decode(body) {
-                Ok(answer) => Heard::Yes(answer),
-                Err(invalid) => Heard::Nothing(format!("{STRANGE} {status}: {invalid:?}")),
+                Ok(answer) => CallResult::Answered(answer),
+                Err(invalid) => {
+                    CallResult::Unknown(format!("{UNEXPECTED_RESPONSE} {status}: {invalid:?}"))
+                }
             };
         }
         let Ok(problem) = self.format.decode::<Problem>(body) else {
-            return Heard::Nothing(format!("{STRANGE} {status}, which is no problem document"));
+            return CallResult::Unknown(format!(
+                "{UNEXPECTED_RESPONSE} {status}, which is no problem document"
+            ));
         };
         let code = Code::ALL.iter().find(|code| code.as_str() == problem.code);
-        let said = format!("{status} {}: {}", problem.code, problem.detail);
+        let message = format!("{status} {}: {}", problem.code, problem.detail);
         match code {
-            Some(code) if has_no_effect(*code) => Heard::No(*code, said),
-            Some(Code::Unavailable | Code::Poisoned | Code::TooSlow) => Heard::Nothing(said),
-            _ => Heard::Nothing(format!("{STRANGE} {said}")),
+            Some(code) if has_no_effect(*code) => CallResult::Refused(*code, message),
+            Some(Code::Unavailable | Code::Poisoned | Code::TooSlow) => {
+                CallResult::Unknown(message)
+            }
+            _ => CallResult::Unknown(format!("{UNEXPECTED_RESPONSE} {message}")),
         }
     }
 }
 
-/// How a call is marked that was never answered: the server lived, and said nothing.
-pub(crate) const NEVER: &str = "never answered";
-/// How an answer is marked that nobody expects.
-pub(crate) const STRANGE: &str = "strange answer:";
+/// Marks a call that the running server did not answer within the timeout.
+pub(crate) const NO_RESPONSE: &str = "no response";
+/// Marks a response that the protocol does not allow.
+pub(crate) const UNEXPECTED_RESPONSE: &str = "unexpected response:";
 
-/// Whether such an answer says that nothing was done.
+/// Whether an error with this code guarantees that the call had no effect.
 const fn has_no_effect(code: Code) -> bool {
     matches!(code, Code::Stopping | Code::Full | Code::TooMany | Code::Refused | Code::NotFound)
 }

@@ -1,48 +1,47 @@
 //! A clock that jumps, for the server alone.
 //!
-//! The time of day cannot be set for one process: time namespaces cover the monotonic clocks only, and
-//! to set the machine's would harm everybody on it. So Debian's libfaketime is loaded into the server
-//! and adds to every reading of the time of day what stands in a file, which is looked at every time.
-//! The monotonic clock is left alone, as it is when an administrator sets the time. The server is the
-//! same binary as ever, with no switch of its own for this.
+//! Linux cannot set the time of day for one process: time namespaces cover only the monotonic clocks, and setting the
+//! machine's clock would affect every process on it. The server is therefore started with Debian's libfaketime
+//! preloaded, which adds an offset to every reading of the time of day; it reads the offset from a file each time. The
+//! monotonic clock is left alone, as when an administrator sets the time. The server binary is unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crore_testkit::{Error, Package};
+use crore_testkit::{DebianPackage, Error};
 
 /// The clock of one server.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct JumpingClock {
     library: PathBuf,
-    /// What stands here is added to the time of day.
+    /// Contains the offset to the time of day.
     file: PathBuf,
     offset: i64,
     furthest: i64,
 }
 
-impl Clock {
-    /// A clock that is right, until it jumps.
+impl JumpingClock {
+    /// A clock without an offset.
     pub(crate) fn new(dir: &Path) -> Result<Self, Error> {
-        let (library, file) = (Package::faketime()?, dir.join("clock"));
+        let (library, file) = (DebianPackage::faketime()?, dir.join("clock"));
         let clock = Self { library, file, offset: 0, furthest: 0 };
         clock.write()?;
         Ok(clock)
     }
 
-    /// Jumps by so many milliseconds, back if negative.
+    /// Jumps by this many milliseconds; backwards if negative.
     pub(crate) fn jump(&mut self, by: i64) -> Result<(), Error> {
         self.offset += by;
         self.furthest = self.furthest.max(self.offset);
         self.write()
     }
 
-    /// How far it lies behind the latest time that it ever showed.
+    /// Milliseconds behind the latest time that it has shown.
     pub(crate) const fn behind(&self) -> i64 {
         self.furthest - self.offset
     }
 
-    /// What a server needs to see this clock.
+    /// The environment variables that make a server use this clock.
     pub(crate) fn environment(&self) -> [(&'static str, String); 4] {
         [
             ("LD_PRELOAD", self.library.display().to_string()),
@@ -52,7 +51,7 @@ impl Clock {
         ]
     }
 
-    /// In one step: a reader sees the old offset or the new one.
+    /// Replaces the file atomically: a reader sees the old offset or the new one.
     fn write(&self) -> Result<(), Error> {
         let (whole, part) = (self.offset.abs() / 1000, self.offset.abs() % 1000);
         let sign = if self.offset < 0 { '-' } else { '+' };

@@ -1,58 +1,58 @@
-//! A crowd of workers with streams that come and go, in order or killed, as who they were or as others. The server is
-//! well, and leases are so long that nobody sees one end: what a worker leaves behind has to be given back because its
-//! stream is over.
+//! A crowd of streaming workers that disconnect, gracefully or not, and return as the same or as another incarnation.
+//! No fault is injected, and leases are longer than the run: the server has to take back the jobs of a worker because
+//! its stream has ended.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crore_core::{Span, Time};
-use crore_testkit::history::{Node, Rules};
-use crore_testkit::{Dice, Error};
+use crore_testkit::history::{CheckRules, NodeObservation};
+use crore_testkit::{Error, SeededRng};
 use crore_wire::Format;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
-use crate::asked::Caller;
-use crate::client::Client;
-use crate::desk::{Desk, NODE};
-use crate::draft::Draft;
+use crate::calls::RecordingCaller;
+use crate::client::ChaosClient;
+use crate::context::{ChaosContext, NODE};
+use crate::data_dir::DataDir;
+use crate::draft::JobDraft;
 use crate::dump::dump;
-use crate::harm::{Harm, drain};
-use crate::honest::until_ended;
-use crate::pause::{instant, pause, wall};
-use crate::place::Place;
-use crate::run::{Failed, SEGMENT_BYTES, kept, verdict};
-use crate::server::{Launch, Server};
-use crate::streamed::{Manner, Streamers};
-use crate::tally::Tally;
-use crate::verdict::{Broken, tolerant};
+use crate::fault::{ChaosFault, drain};
+use crate::run::{ChaosError, SEGMENT_BYTES, keep_data, verdict};
+use crate::server::{ServerLaunch, ServerProcess};
+use crate::settle::wait_until_ended;
+use crate::stream_workers::{Behavior, StreamWorkers};
+use crate::tally::ChaosTally;
+use crate::time::{instant, sleep, wall_clock_ms};
+use crate::verdict::{ChaosFailure, tolerant_rules};
 
-/// The lease of every job: much longer than anybody waits for its end.
+/// The lease of every job: much longer than the run.
 const LEASE: Span = Span::from_secs(600);
-/// How long the last jobs may take: a moment, and on a busy machine some more.
-const LAST: Duration = Duration::from_secs(30);
-/// So many jobs are pushed at once, and then again after a while.
-const AT_ONCE: usize = 10;
-const EVERY: Duration = Duration::from_millis(20);
+/// Timeout for the last jobs; generous, for a busy machine.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Jobs per push, and the pause between two pushes.
+const JOBS_PER_PUSH: usize = 10;
+const PUSH_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What is to be tried.
+/// The plan of a crowd.
 #[derive(Debug, Clone)]
-pub struct Crowd {
-    /// How many workers there are.
+pub struct CrowdPlan {
+    /// Number of workers.
     pub workers: usize,
-    /// For how long they come and go.
+    /// How long they connect and disconnect.
     pub time: Duration,
-    /// Where chance comes from.
+    /// Seed of the jobs and of the workers' actions.
     pub seed: u64,
-    /// The built server.
+    /// The server binary.
     pub server: PathBuf,
-    /// Whether the data of a run that fails is kept, with its history.
+    /// Whether to keep the data and the history of a failed run.
     pub keep: bool,
 }
 
-impl Crowd {
-    /// The command that lets the same crowd come and go.
+impl CrowdPlan {
+    /// The command that runs the same plan again.
     pub fn command(&self) -> String {
         let Self { workers, time, seed, .. } = self;
         let ms = time.as_millis();
@@ -60,74 +60,80 @@ impl Crowd {
     }
 }
 
-/// Lets workers come and go for a while, and judges what became of the jobs: each has ended, and once.
+/// Lets workers connect and disconnect for a while, and checks that every job was done exactly once.
 ///
 /// # Errors
 ///
-/// [`Failed::Broken`] says which promise was not kept, [`Failed::Here`] that it cannot be tried.
-pub fn crowd(plan: &Crowd) -> Result<Tally, Failed> {
-    let place = Arc::new(Place::plain()?);
-    let epoch = Time::from_millis(wall());
+/// [`ChaosError::Broken`]: a promise was broken. [`ChaosError::CannotRun`]: this machine cannot run the plan.
+pub fn run_crowd(plan: &CrowdPlan) -> Result<ChaosTally, ChaosError> {
+    let data_dir = Arc::new(DataDir::plain()?);
+    let epoch = Time::from_millis(wall_clock_ms());
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::Failed(format!("no runtime: {error}")))?;
-    let desk = Arc::new(Desk::new(Harm::Drain));
-    let done = runtime.block_on(come_and_go(plan, &place, &desk));
+    let context = Arc::new(ChaosContext::new(ChaosFault::Drain));
+    let done = runtime.block_on(run_workers(plan, &data_dir, &context));
     drop(runtime);
-    let rules = Rules { epoch: Some(epoch), ..tolerant() };
+    let rules = CheckRules { epoch: Some(epoch), ..tolerant_rules() };
     let judged = match done {
-        Ok(()) => verdict(&desk, &rules).and_then(all_done),
-        Err(Failed::Broken(broken)) => Err(broken),
-        Err(here) => return Err(here),
+        Ok(()) => verdict(&context, &rules).and_then(check_all_done),
+        Err(ChaosError::Broken(broken)) => Err(broken),
+        Err(error) => return Err(error),
     };
     judged.map_err(|broken| {
-        let broken = if plan.keep { kept(broken, place, &desk) } else { broken };
-        Failed::Broken(broken.repeated_by(&plan.command()))
+        let broken = if plan.keep { keep_data(broken, data_dir, &context) } else { broken };
+        ChaosError::Broken(broken.repeated_by(&plan.command()))
     })
 }
 
-async fn come_and_go(plan: &Crowd, place: &Place, desk: &Arc<Desk>) -> Result<(), Failed> {
-    let launch = Launch {
+async fn run_workers(
+    plan: &CrowdPlan,
+    data_dir: &DataDir,
+    context: &Arc<ChaosContext>,
+) -> Result<(), ChaosError> {
+    let launch = ServerLaunch {
         program: plan.server.clone(),
-        data: place.data().to_owned(),
-        log: place.home().join("server.log"),
+        data: data_dir.data().to_owned(),
+        log: data_dir.home().join("server.log"),
         set: vec![format!("store.segment={SEGMENT_BYTES}B"), "listen.drain-for=1s".to_owned()],
         bug: None,
     };
-    let server = Server::start(&launch, None).map_err(Failed::broken)?;
-    desk.recorder.node(NODE, Node::Opened);
-    desk.serves(true);
-    let mut dice = Dice(plan.seed);
-    let streamers = Streamers::many(plan.workers, desk, &mut dice);
-    streamers.behave(Manner::Restless).await;
+    let server = ServerProcess::start(&launch, None).map_err(ChaosError::broken)?;
+    context.recorder.node(NODE, NodeObservation::Opened);
+    context.set_server_running(true);
+    let mut rng = SeededRng(plan.seed);
+    let stream_workers = StreamWorkers::many(plan.workers, context, &mut rng);
+    stream_workers.set_behavior(Behavior::Churning).await;
     let mut workers = JoinSet::new();
-    streamers.begin(server.address, &mut workers);
-    let client = Client::new(server.address, Format::Json);
-    let mut caller = Caller { name: "pusher-0".to_owned(), desk: Arc::clone(desk), client };
+    stream_workers.begin(server.address, &mut workers);
+    let client = ChaosClient::new(server.address, Format::Json);
+    let mut caller =
+        RecordingCaller { name: "pusher-0".to_owned(), context: Arc::clone(context), client };
     let until = instant() + plan.time;
     while instant() < until {
-        let away = |_| Failed::broken("the server went away by itself");
-        caller.client.connect().await.map_err(away)?;
-        let draft = |_| Draft::patient(&mut dice, desk.next(), LEASE);
-        let drafts: Vec<_> = (0..AT_ONCE).map(draft).collect();
+        let unreachable = |_| ChaosError::broken("the server is unreachable");
+        caller.client.connect().await.map_err(unreachable)?;
+        let draft = |_| JobDraft::with_long_lease(&mut rng, context.next_seq(), LEASE);
+        let drafts: Vec<_> = (0..JOBS_PER_PUSH).map(draft).collect();
         caller.push_all(&drafts).await;
-        pause(EVERY).await;
+        sleep(PUSH_INTERVAL).await;
     }
-    until_ended(&mut caller, LAST).await.map_err(Failed::broken)?;
-    caller.client.hang_up();
+    wait_until_ended(&mut caller, SETTLE_TIMEOUT).await.map_err(ChaosError::broken)?;
+    caller.client.disconnect();
     drain(server).await?;
-    desk.serves(false);
+    context.set_server_running(false);
     while workers.join_next().await.is_some() {}
-    desk.recorder.node(NODE, Node::Closed);
-    let dumped = dump(place.data(), SEGMENT_BYTES).await;
-    let dumped = dumped.map_err(|error| Failed::broken(format!("no look: {error:?}")))?;
-    desk.recorder.node(NODE, Node::Dump(dumped));
+    context.recorder.node(NODE, NodeObservation::Closed);
+    let dumped = dump(data_dir.data(), SEGMENT_BYTES).await;
+    let dumped = dumped
+        .map_err(|error| ChaosError::broken(format!("the store cannot be dumped: {error:?}")))?;
+    context.recorder.node(NODE, NodeObservation::Dump(dumped));
     Ok(())
 }
 
-/// Nothing that workers do on their way costs a job its end.
-fn all_done(tally: Tally) -> Result<Tally, Broken> {
+/// No disconnect may prevent a job from being done.
+fn check_all_done(tally: ChaosTally) -> Result<ChaosTally, ChaosFailure> {
     if tally.done == tally.acknowledged && tally.refused == 0 {
         return Ok(tally);
     }
-    Err(Broken::plain(format!("not every job is done:\n{tally}")))
+    Err(ChaosFailure::plain(format!("not every job is done:\n{tally}")))
 }

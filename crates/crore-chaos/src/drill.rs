@@ -1,40 +1,42 @@
-//! The drill: planted mistakes in the doors, each of which chaos must catch.
+//! The drill: bugs planted in the doors, all to be found by chaos.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crore_testkit::Dice;
+use crore_testkit::SeededRng;
 
-use crate::harm::Harm;
-use crate::run::{Failed, Plan, run};
+use crate::fault::ChaosFault;
+use crate::run::{ChaosError, ChaosPlan, run};
 
-/// Each mistake is caught within so many rounds.
-const MOST_ROUNDS: u32 = 100;
-/// Rounds that are judged together.
-const TOGETHER: u32 = 10;
-/// Rounds of each harm that a server without an armed mistake has to pass.
+/// Each bug is found within this many rounds.
+const MAX_ROUNDS: u32 = 100;
+/// Rounds per run.
+const ROUNDS_PER_RUN: u32 = 10;
+/// Rounds of each fault that a server with no bug enabled has to pass.
 const CLEAN_ROUNDS: u32 = 12;
 
-/// The mistakes of `crore-doors`, and the harm that shows each.
-const BUGS: [(&str, Harm); 4] = [
-    ("bug-31", Harm::Stop),
-    ("bug-32", Harm::Kill),
-    ("bug-33", Harm::Kill),
-    ("bug-34", Harm::Stop),
+/// The bugs of `crore-doors`, and the fault that reveals each.
+const BUGS: [(&str, ChaosFault); 4] = [
+    ("bug-31", ChaosFault::Stop),
+    ("bug-32", ChaosFault::Kill),
+    ("bug-33", ChaosFault::Kill),
+    ("bug-34", ChaosFault::Stop),
 ];
 
-/// A server that has all planted mistakes in it (the feature `bug-drill`), built for this call. It shares what is
-/// compiled with the server without them, and lies in a folder of its own.
+/// Builds a server with all planted bugs (the feature `bug-drill`), in a folder of its own. It shares compiled
+/// dependencies with the server without them.
 ///
 /// # Errors
 ///
-/// Why there is none, in words.
+/// The build failed.
 pub fn server_with_bugs() -> Result<PathBuf, String> {
-    let this = std::env::current_exe().map_err(|error| format!("who am I? {error}"))?;
+    let this = std::env::current_exe()
+        .map_err(|error| format!("the path of this program is unknown: {error}"))?;
     let target = this.ancestors().skip(1).find(|folder| !folder.ends_with("deps"));
-    let target = target.and_then(Path::parent).ok_or("this program lies nowhere")?;
+    let target =
+        target.and_then(Path::parent).ok_or("the path of this program has no target directory")?;
     let folder = target.join("bug-drill");
-    // The packages that `cargo xtask chaos` builds: with others, dependencies would be compiled again.
+    // The same packages as `cargo xtask chaos` builds: with others, dependencies would be compiled again.
     let packages = ["build", "-q", "-p", "crore-server", "-p", "crore-chaos"];
     let built = Command::new("cargo")
         .args(packages)
@@ -45,35 +47,35 @@ pub fn server_with_bugs() -> Result<PathBuf, String> {
     let server = folder.join("debug").join("crore");
     match built {
         Ok(status) if status.success() && server.is_file() => Ok(server),
-        other => Err(format!("there is no server at {}: {other:?}", server.display())),
+        other => Err(format!("no server was built at `{}`: {other:?}", server.display())),
     }
 }
 
-/// Runs a server that was built with the feature `bug-drill`, with each mistake in turn and with none, and tells
-/// `say` what was found.
+/// Runs a server that was built with the feature `bug-drill`, with no bug enabled and with each in turn, and passes
+/// each result to `say`.
 ///
 /// # Errors
 ///
-/// Which mistakes were not caught, or what is wrong where none is armed.
+/// Bugs that were not found, or a failure without an enabled bug.
 pub fn drill(server: &Path, seed: u64, mut say: impl FnMut(String)) -> Result<(), String> {
-    let mut dice = Dice(seed);
-    let mut plan = |harm, rounds, bug: Option<&str>| Plan {
-        harm,
+    let mut rng = SeededRng(seed);
+    let mut plan = |harm, rounds, bug: Option<&str>| ChaosPlan {
+        fault: harm,
         rounds,
-        seed: dice.roll(),
+        seed: rng.next_u64(),
         server: server.to_owned(),
         set: Vec::new(),
         keep: false,
         bug: bug.map(str::to_owned),
     };
-    for harm in [Harm::Kill, Harm::Stop] {
+    for harm in [ChaosFault::Kill, ChaosFault::Stop] {
         let tally = run(&plan(harm, CLEAN_ROUNDS, None));
-        tally.map_err(|failed| format!("no mistake is armed, and {failed}"))?;
-        say(format!("none    {harm}: {CLEAN_ROUNDS} rounds, nothing is found"));
+        tally.map_err(|failed| format!("failed without an enabled bug: {failed}"))?;
+        say(format!("none    {harm}: {CLEAN_ROUNDS} rounds, no violation"));
     }
     let mut missed = Vec::new();
     for (bug, harm) in BUGS {
-        match caught(|| plan(harm, TOGETHER, Some(bug)))? {
+        match run_until_found(|| plan(harm, ROUNDS_PER_RUN, Some(bug)))? {
             Some((rounds, what)) => {
                 say(format!("{bug}  {harm}: caught within {rounds} rounds: {what}"));
             }
@@ -82,17 +84,19 @@ pub fn drill(server: &Path, seed: u64, mut say: impl FnMut(String)) -> Result<()
     }
     match missed.as_slice() {
         [] => Ok(()),
-        missed => Err(format!("not caught within {MOST_ROUNDS} rounds: {}", missed.join(", "))),
+        missed => Err(format!("not caught within {MAX_ROUNDS} rounds: {}", missed.join(", "))),
     }
 }
 
-/// Runs plans until one fails: after how many rounds, and what was found; `None`: none failed.
-fn caught(mut plan: impl FnMut() -> Plan) -> Result<Option<(u32, String)>, String> {
-    for n in 1..=MOST_ROUNDS / TOGETHER {
+/// Runs plans until one fails: the number of rounds and the first violation, or `None` if none failed.
+fn run_until_found(mut plan: impl FnMut() -> ChaosPlan) -> Result<Option<(u32, String)>, String> {
+    for n in 1..=MAX_ROUNDS / ROUNDS_PER_RUN {
         match run(&plan()) {
             Ok(_) => {}
-            Err(Failed::Broken(broken)) => return Ok(Some((n * TOGETHER, broken.first()))),
-            Err(Failed::Here(error)) => return Err(error.to_string()),
+            Err(ChaosError::Broken(broken)) => {
+                return Ok(Some((n * ROUNDS_PER_RUN, broken.first_violation())));
+            }
+            Err(ChaosError::CannotRun(error)) => return Err(error.to_string()),
         }
     }
     Ok(None)

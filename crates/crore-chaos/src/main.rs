@@ -1,4 +1,4 @@
-//! `crore-chaos`: harms a real server for as long as one likes.
+//! `crore-chaos`: fault injection tests for a crore server.
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -9,34 +9,34 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use crore_chaos::{
-    Crowd, Failed, Harm, Tally, crowd, drill, fresh_seed, judge, run, server_with_bugs,
+    ChaosError, ChaosFault, ChaosTally, CrowdPlan, drill, fresh_seed, judge, run, run_crowd,
+    server_with_bugs,
 };
-use crore_testkit::history::{History, Rules};
-use crore_testkit::{Dice, server_binary};
-use crore_wire::words::Period;
+use crore_testkit::history::{CheckRules, History};
+use crore_testkit::{SeededRng, server_binary};
+use crore_wire::units::Period;
 
-use crate::cli::{Cli, Coming, Options, What};
+use crate::cli::{ChaosCli, ChaosCommand, CrowdOptions, FaultOptions};
 
-/// So many rounds are judged together: enough for jobs to live through many, few enough to be held in
-/// memory.
-const TOGETHER: u32 = 50;
-/// The same where harms take turns.
-const EACH: u32 = 12;
+/// Rounds per run, for a single fault: enough for jobs to live through many, few enough to keep the history in memory.
+const ROUNDS_PER_RUN: u32 = 50;
+/// Rounds per run where several faults take turns.
+const ROUNDS_PER_TURN: u32 = 12;
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().what {
-        What::Harm(wanted) => {
-            let (harms, options) = wanted.harms();
+    let result = match ChaosCli::parse().command {
+        ChaosCommand::Fault(command) => {
+            let (faults, options) = command.faults();
             match options.plan_seed {
-                Some(seed) => repeat(&harms, seed, &options),
-                None => harm(&harms, &options),
+                Some(seed) => run_plan(&faults, seed, &options),
+                None => run_faults(&faults, &options),
             }
         }
-        What::Crowd(coming) => come_and_go(coming),
-        What::Drill { seed } => find_bugs(seed),
-        What::Check { history } => check(&history),
+        ChaosCommand::Crowd(options) => run_crowd_plan(options),
+        ChaosCommand::Drill { seed } => run_drill(seed),
+        ChaosCommand::Check { history } => check(&history),
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("{why}");
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The seed that was given, or a fresh one; it is printed, as nobody else knows it.
+/// Returns the given seed or a fresh one, and prints it, so that the run can be repeated.
 fn seed(given: Option<u64>) -> Result<u64, String> {
     let seed = given.map_or_else(fresh_seed, Ok)?;
     println!("seed {seed}");
@@ -53,48 +53,49 @@ fn seed(given: Option<u64>) -> Result<u64, String> {
 }
 
 /// Runs one plan.
-fn repeat(harms: &[Harm], seed: u64, options: &Options) -> Result<(), String> {
-    let [harm] = harms else {
-        return Err("`--plan-seed` runs one plan: name one harm".to_owned());
+fn run_plan(faults: &[ChaosFault], seed: u64, options: &FaultOptions) -> Result<(), String> {
+    let [fault] = faults else {
+        return Err("`--plan-seed` runs one plan: name one fault".to_owned());
     };
-    let rounds = options.rounds.unwrap_or(cli::ROUNDS);
-    let tally = run(&options.plan(*harm, rounds, seed)?).map_err(|failed| failed.to_string())?;
+    let rounds = options.rounds.unwrap_or(cli::DEFAULT_ROUNDS);
+    let tally = run(&options.plan(*fault, rounds, seed)?).map_err(|failed| failed.to_string())?;
     println!("{tally}");
     Ok(())
 }
 
-/// Runs by turns until it is enough.
-fn harm(harms: &[Harm], options: &Options) -> Result<(), String> {
-    let until = Until::new(options);
-    let together = if harms.len() > 1 { EACH } else { TOGETHER };
-    let (mut sum, mut dice, mut skipped) = (Tally::default(), Dice(seed(options.seed)?), 0_u64);
-    for harm in harms.iter().cycle() {
-        let rounds = until.more(sum.rounds + skipped).min(together);
+/// Runs the faults in turn until the round or time limit is reached.
+fn run_faults(faults: &[ChaosFault], options: &FaultOptions) -> Result<(), String> {
+    let until = RunLimit::new(options);
+    let max_rounds = if faults.len() > 1 { ROUNDS_PER_TURN } else { ROUNDS_PER_RUN };
+    let (mut sum, mut rng, mut skipped) =
+        (ChaosTally::default(), SeededRng(seed(options.seed)?), 0_u64);
+    for fault in faults.iter().cycle() {
+        let rounds = until.rounds_left(sum.rounds + skipped).min(max_rounds);
         if rounds == 0 {
             break;
         }
-        match run(&options.plan(*harm, rounds, dice.roll())?) {
+        match run(&options.plan(*fault, rounds, rng.next_u64())?) {
             Ok(tally) => {
                 sum += tally;
                 println!(
-                    "{harm:<10} {:>6} rounds in {:>4} s: {} jobs, {} deliveries, nothing lost",
+                    "{fault:<10} {:>6} rounds in {:>4} s: {} jobs, {} deliveries, nothing lost",
                     sum.rounds,
                     until.start.elapsed().as_secs(),
                     tally.acknowledged,
                     tally.deliveries,
                 );
             }
-            Err(Failed::Here(error)) => {
+            Err(ChaosError::CannotRun(error)) => {
                 skipped += u64::from(rounds);
-                println!("{harm:<10} SKIPPED, {rounds} rounds: {error}");
+                println!("{fault:<10} SKIPPED, {rounds} rounds: {error}");
             }
-            Err(Failed::Broken(broken)) => return Err(broken.to_string()),
+            Err(ChaosError::Broken(broken)) => return Err(broken.to_string()),
         }
     }
     println!("{sum}");
     match skipped {
         0 => Ok(()),
-        n if n >= until.rounds => Err("nothing could be tried here".to_owned()),
+        n if n >= until.rounds => Err("every round was skipped".to_owned()),
         n => {
             println!("{n} rounds were skipped");
             Ok(())
@@ -102,39 +103,38 @@ fn harm(harms: &[Harm], options: &Options) -> Result<(), String> {
     }
 }
 
-/// Shows that each planted mistake is caught.
-fn find_bugs(given: Option<u64>) -> Result<(), String> {
+/// Checks that each planted bug is found.
+fn run_drill(given: Option<u64>) -> Result<(), String> {
     let server = server_with_bugs()?;
     drill(&server, seed(given)?, |line| println!("{line}"))
 }
 
-/// Lets a crowd come and go.
-fn come_and_go(coming: Coming) -> Result<(), String> {
-    let Coming { workers, time: Period(time), seed: given, server, keep } = coming;
+fn run_crowd_plan(options: CrowdOptions) -> Result<(), String> {
+    let CrowdOptions { workers, time: Period(time), seed: given, server, keep } = options;
     let (server, seed) = (server.map_or_else(server_binary, Ok)?, seed(given)?);
-    let tally = crowd(&Crowd { workers, time: time.into(), seed, server, keep });
+    let tally = run_crowd(&CrowdPlan { workers, time: time.into(), seed, server, keep });
     println!("{}", tally.map_err(|failed| failed.to_string())?);
     Ok(())
 }
 
-/// When it is enough.
-struct Until {
+/// The limit of rounds or time.
+struct RunLimit {
     start: Instant,
     rounds: u64,
     time: Option<Duration>,
 }
 
-impl Until {
+impl RunLimit {
     #[expect(clippy::disallowed_methods, reason = "a tool that runs for hours needs real time")]
-    fn new(options: &Options) -> Self {
+    fn new(options: &FaultOptions) -> Self {
         let time = options.time.map(|Period(span)| Duration::from(span));
-        let rounds = options.rounds.unwrap_or(cli::ROUNDS);
+        let rounds = options.rounds.unwrap_or(cli::DEFAULT_ROUNDS);
         let rounds = if time.is_some() { u64::MAX } else { u64::from(rounds) };
         Self { start: Instant::now(), rounds, time }
     }
 
-    /// How many rounds are next.
-    fn more(&self, done: u64) -> u32 {
+    /// Rounds that are left; 0 once the time is up.
+    fn rounds_left(&self, done: u64) -> u32 {
         if self.time.is_some_and(|time| self.start.elapsed() >= time) {
             return 0;
         }
@@ -144,7 +144,8 @@ impl Until {
 
 fn check(path: &Path) -> Result<(), String> {
     let history = History::load(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let rules = Rules { tolerance: crore_core::Span::from_millis(20), ..Rules::default() };
+    let rules =
+        CheckRules { tolerance: crore_core::Span::from_millis(20), ..CheckRules::default() };
     let tally = judge(&history, &rules).map_err(|broken| broken.to_string())?;
     println!("{tally}");
     Ok(())

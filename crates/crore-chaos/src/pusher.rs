@@ -1,80 +1,81 @@
-//! Those who push jobs, look at them, take their results and meddle with them.
+//! Callers that push jobs, read them and their results, and cancel, retry, delete or edit them.
 
 use std::time::Duration;
 
-use crore_core::job::Keep;
-use crore_testkit::Dice;
-use crore_testkit::history::op::Want;
+use crore_core::job::ResultRetention;
+use crore_testkit::SeededRng;
+use crore_testkit::history::op::AdminAction;
 
-use crate::asked::Caller;
-use crate::client::Away;
-use crate::draft::{Draft, Sort};
-use crate::pause::pause;
+use crate::calls::RecordingCaller;
+use crate::client::Unreachable;
+use crate::draft::{JobDraft, PushForm};
+use crate::time::sleep;
 
-/// From so many jobs on that are not done nobody pushes.
-const ENOUGH: i64 = 150;
+/// Above this number of unfinished jobs no more are pushed.
+const MAX_UNFINISHED: i64 = 150;
 
-/// Pushes and meddles until there is nobody to speak to.
-pub(crate) async fn push_on(mut caller: Caller, mut dice: Dice) {
-    while let Ok(()) = step(&mut caller, &mut dice).await {
-        pause(Duration::from_micros(dice.below(4_000))).await;
+/// Pushes jobs and changes others until the server is unreachable.
+pub(crate) async fn run_pusher(mut caller: RecordingCaller, mut rng: SeededRng) {
+    while let Ok(()) = step(&mut caller, &mut rng).await {
+        sleep(Duration::from_micros(rng.below(4_000))).await;
     }
 }
 
-async fn step(caller: &mut Caller, dice: &mut Dice) -> Result<(), Away> {
+async fn step(caller: &mut RecordingCaller, rng: &mut SeededRng) -> Result<(), Unreachable> {
     caller.client.connect().await?;
-    if dice.percent(50)
-        && let Some(push) = caller.desk.to_say_again()
+    if rng.percent(50)
+        && let Some(push) = caller.context.take_pending_push()
     {
-        // What was said in one encoding is said again in the same.
+        // A repeated push uses the encoding of the first one.
         let own = std::mem::replace(&mut caller.client.format, push.format);
-        caller.push_said(push).await;
+        caller.send_push(push).await;
         caller.client.format = own;
         return Ok(());
     }
-    match dice.below(20) {
-        0..=8 if caller.desk.live() < ENOUGH => push_one(caller, dice).await,
-        9..=12 if caller.desk.live() < ENOUGH => push_some(caller, dice).await,
-        0..=17 => look(caller, dice).await,
-        _ => meddle(caller, dice).await,
+    match rng.below(20) {
+        0..=8 if caller.context.unfinished() < MAX_UNFINISHED => push_one(caller, rng).await,
+        9..=12 if caller.context.unfinished() < MAX_UNFINISHED => push_batch(caller, rng).await,
+        0..=17 => read_job(caller, rng).await,
+        _ => change_job(caller, rng).await,
     }
     Ok(())
 }
 
-async fn push_one(caller: &mut Caller, dice: &mut Dice) {
-    let seq = caller.desk.next();
-    let draft = Draft::new(dice, seq, caller.client.format, Sort::Alone);
-    // A job's own unique key takes the place of the push's name, and may be free again when it is said again.
+async fn push_one(caller: &mut RecordingCaller, rng: &mut SeededRng) {
+    let seq = caller.context.next_seq();
+    let draft = JobDraft::new(rng, seq, caller.client.format, PushForm::Alone);
+    // A job's own unique key replaces the idempotency key, and may be free again when the push is repeated.
     let may_be_named = draft.job.spec.unique.is_none();
-    let key = (may_be_named && dice.percent(30)).then(|| format!("push-{seq}"));
+    let key = (may_be_named && rng.percent(30)).then(|| format!("push-{seq}"));
     caller.push(draft, key).await;
 }
 
-async fn push_some(caller: &mut Caller, dice: &mut Dice) {
-    let n = 2 + dice.below(4);
-    let draft = |_| Draft::new(dice, caller.desk.next(), caller.client.format, Sort::Member);
-    let drafts: Vec<Draft> = (0..n).map(draft).collect();
+async fn push_batch(caller: &mut RecordingCaller, rng: &mut SeededRng) {
+    let n = 2 + rng.below(4);
+    let draft =
+        |_| JobDraft::new(rng, caller.context.next_seq(), caller.client.format, PushForm::Member);
+    let drafts: Vec<JobDraft> = (0..n).map(draft).collect();
     caller.push_all(&drafts).await;
 }
 
-async fn look(caller: &mut Caller, dice: &mut Dice) {
-    match caller.desk.any(dice) {
+async fn read_job(caller: &mut RecordingCaller, rng: &mut SeededRng) {
+    match caller.context.random_job(rng) {
         None => {}
-        Some((id, known)) if known.keep == Keep::Discard => caller.look(id).await,
-        Some((id, _)) => caller.take(id).await,
+        Some((id, known)) if known.keep == ResultRetention::Discard => caller.get_job(id).await,
+        Some((id, _)) => caller.take_result(id).await,
     }
 }
 
-async fn meddle(caller: &mut Caller, dice: &mut Dice) {
-    let Some((id, _)) = caller.desk.any(dice) else { return };
-    let want = match dice.below(6) {
-        0..=1 => Want::Cancel,
-        2..=3 => Want::Retry,
-        4 => Want::Delete,
+async fn change_job(caller: &mut RecordingCaller, rng: &mut SeededRng) {
+    let Some((id, _)) = caller.context.random_job(rng) else { return };
+    let want = match rng.below(6) {
+        0..=1 => AdminAction::Cancel,
+        2..=3 => AdminAction::Retry,
+        4 => AdminAction::Delete,
         _ => {
-            let priority = Some(dice.below(3) as i32);
-            Want::Edit { queue: None, priority, due: None, limits: None }
+            let priority = Some(rng.below(3) as i32);
+            AdminAction::Edit { queue: None, priority, due: None, limits: None }
         }
     };
-    caller.want(id, want).await;
+    caller.change_job(id, want).await;
 }

@@ -1,203 +1,209 @@
-//! One round: a server is started, used by many, harmed, and ended.
+//! One round: start a server, load it, inject the fault, end it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crore_testkit::Dice;
-use crore_testkit::history::op::{Entry, Meaning};
-use crore_testkit::history::{Answer, Fault, Node, Op};
+use crore_testkit::SeededRng;
+use crore_testkit::history::op::{DefinitionContent, RecordedDefinition};
+use crore_testkit::history::{NodeObservation, RecordedFault, RecordedOp, RecordedResponse};
 use crore_wire::Format;
 use crore_wire::api::limits::{Limit, SetLimit};
 use tokio::task::JoinSet;
 
-use crate::asked::Caller;
-use crate::client::{Ask, Client, Heard};
-use crate::clock::Clock;
-use crate::desk::{Desk, NODE};
-use crate::draft::{LIMIT, POSTED, name};
-use crate::harm::{Harm, Hurt, drain};
-use crate::honest::{forgotten, settle};
-use crate::pause::pause;
-use crate::place::Place;
-use crate::posted::Crew;
-use crate::pusher::push_on;
-use crate::run::Failed;
-use crate::server::{Launch, Server};
-use crate::streamed::{Manner, Streamers};
-use crate::worker::work_on;
+use crate::calls::RecordingCaller;
+use crate::client::{ApiRequest, CallResult, ChaosClient};
+use crate::clock::JumpingClock;
+use crate::context::{ChaosContext, NODE};
+use crate::data_dir::DataDir;
+use crate::draft::{KIND_LIMIT, POSTED_LIMIT, name};
+use crate::fault::{ChaosFault, ServerExit, drain};
+use crate::push_workers::PushWorkers;
+use crate::pusher::run_pusher;
+use crate::run::ChaosError;
+use crate::server::{ServerLaunch, ServerProcess};
+use crate::settle::{missing_workers, settle};
+use crate::stream_workers::{Behavior, StreamWorkers};
+use crate::time::sleep;
+use crate::worker::run_worker;
 
-/// How many push and meddle.
+/// Callers that push and change jobs.
 const PUSHERS: usize = 5;
-/// How many work.
+/// Callers that work.
 const WORKERS: usize = 5;
 
-/// So many calls are answered before a server is harmed, at most.
-const ANSWERS: u64 = 100;
-/// A server that is not used enough by then is harmed anyway.
-const AT_MOST: Duration = Duration::from_millis(500);
+/// Maximum number of answered calls before the fault.
+const MAX_ANSWERS: u64 = 100;
+/// The fault is injected after this time, however few calls were answered.
+const LOAD_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// One directory, and everything that happens to it.
+/// A run in progress: one directory, its callers and its current fault.
 #[derive(Debug)]
-pub(crate) struct Stage {
-    pub(crate) harm: Harm,
-    pub(crate) dice: Dice,
-    pub(crate) desk: Arc<Desk>,
-    pub(crate) place: Arc<Place>,
-    pub(crate) clock: Option<Clock>,
-    pub(crate) launch: Launch,
-    pub(crate) crew: Crew,
-    pub(crate) streamers: Streamers,
+pub(crate) struct ChaosRun {
+    pub(crate) fault: ChaosFault,
+    pub(crate) rng: SeededRng,
+    pub(crate) context: Arc<ChaosContext>,
+    pub(crate) data_dir: Arc<DataDir>,
+    pub(crate) clock: Option<JumpingClock>,
+    pub(crate) launch: ServerLaunch,
+    pub(crate) push_workers: PushWorkers,
+    pub(crate) stream_workers: StreamWorkers,
     pub(crate) is_full: bool,
-    /// Whether the limit is known to be there.
-    pub(crate) is_limited: bool,
+    /// Whether the server has acknowledged the limits.
+    pub(crate) limits_defined: bool,
 }
 
-impl Stage {
-    /// A round.
-    pub(crate) async fn round(&mut self) -> Result<(), Failed> {
-        if self.harm.may_come_early() && self.dice.percent(8) {
-            return self.nipped().await;
+impl ChaosRun {
+    /// Runs one round.
+    pub(crate) async fn round(&mut self) -> Result<(), ChaosError> {
+        if self.fault.may_hit_startup() && self.rng.percent(8) {
+            return self.round_during_startup().await;
         }
-        self.crew.begin()?;
+        self.push_workers.begin()?;
         let server = self.start()?;
-        self.limits(&server).await?;
+        self.define_limits(&server).await?;
         let mut callers = self.callers(&server);
         self.load().await;
-        let hurt = self.hurt(server).await?;
-        self.desk.serves(false);
+        let exit = self.inject(server).await?;
+        self.context.set_server_running(false);
         while let Some(ended) = callers.join_next().await {
-            ended.map_err(|error| Failed::broken(format!("a caller fell over: {error}")))?;
+            ended.map_err(|error| ChaosError::broken(format!("a caller panicked: {error}")))?;
         }
-        self.crew.end().await;
-        self.write_down(&hurt)?;
+        self.push_workers.end().await;
+        self.record_exit(&exit)?;
         Ok(())
     }
 
-    /// Lets callers work: until a number of calls is answered, so that a busy machine does no less, and
-    /// then a moment more, so that harm finds others under way.
+    /// Lets callers work until a random number of calls is answered, so that a busy machine does no less work, and
+    /// then a moment more, so that the fault interrupts others in flight.
     pub(crate) async fn load(&mut self) {
-        let answers = self.dice.below(ANSWERS);
-        self.desk.until_heard(answers, AT_MOST).await;
-        pause(Duration::from_micros(self.dice.below(4_000))).await;
+        let answers = self.rng.below(MAX_ANSWERS);
+        self.context.wait_for_answers(answers, LOAD_TIMEOUT).await;
+        sleep(Duration::from_micros(self.rng.below(4_000))).await;
     }
 
-    /// Some servers do not live to see their store open.
-    async fn nipped(&mut self) -> Result<(), Failed> {
-        self.crew.begin()?;
-        let mut child = self.launch.spawn(self.clock.as_ref()).map_err(Failed::broken)?;
-        pause(Duration::from_millis(self.dice.below(25))).await;
-        let hurt = if self.harm == Harm::Kill {
-            Hurt::Killed
+    /// Injects the fault while the server starts, often before its store is open.
+    async fn round_during_startup(&mut self) -> Result<(), ChaosError> {
+        self.push_workers.begin()?;
+        let mut child = self.launch.spawn(self.clock.as_ref()).map_err(ChaosError::broken)?;
+        sleep(Duration::from_millis(self.rng.below(25))).await;
+        let exit = if self.fault == ChaosFault::Kill {
+            ServerExit::Killed
         } else {
-            self.place.cut()?;
-            Hurt::Cut
+            self.data_dir.cut_power()?;
+            ServerExit::PowerCut
         };
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = child.kill();
         let _ = child.wait();
-        self.crew.end().await;
-        self.write_down(&hurt)?;
+        self.push_workers.end().await;
+        self.record_exit(&exit)?;
         Ok(())
     }
 
-    fn start(&self) -> Result<Server, Failed> {
-        let server = Server::start(&self.launch, self.clock.as_ref()).map_err(Failed::broken)?;
-        self.desk.recorder.node(NODE, Node::Opened);
-        self.desk.serves(true);
+    fn start(&self) -> Result<ServerProcess, ChaosError> {
+        let server =
+            ServerProcess::start(&self.launch, self.clock.as_ref()).map_err(ChaosError::broken)?;
+        self.context.recorder.node(NODE, NodeObservation::Opened);
+        self.context.set_server_running(true);
         Ok(server)
     }
 
-    fn callers(&mut self, server: &Server) -> JoinSet<()> {
+    fn callers(&mut self, server: &ServerProcess) -> JoinSet<()> {
         let mut callers = JoinSet::new();
         for n in 0..PUSHERS {
-            callers.spawn(push_on(self.caller(server, "pusher", n), self.dice.another()));
+            callers.spawn(run_pusher(self.caller(server, "pusher", n), self.rng.fork()));
         }
         for n in 0..WORKERS {
-            callers.spawn(work_on(self.caller(server, "worker", n), self.dice.another()));
+            callers.spawn(run_worker(self.caller(server, "worker", n), self.rng.fork()));
         }
-        self.speak(server, &mut callers);
-        self.streamers.begin(server.address, &mut callers);
+        self.start_push_workers(server, &mut callers);
+        self.stream_workers.begin(server.address, &mut callers);
         callers
     }
 
-    fn speak(&mut self, server: &Server, callers: &mut JoinSet<()>) {
-        let mut dice = self.dice.another();
+    fn start_push_workers(&mut self, server: &ServerProcess, callers: &mut JoinSet<()>) {
+        let mut rng = self.rng.fork();
         let caller = |name: &str| {
-            let client = Client::new(server.address, Format::Msgpack);
-            Caller { name: name.to_owned(), desk: Arc::clone(&self.desk), client }
+            let client = ChaosClient::new(server.address, Format::Msgpack);
+            RecordingCaller { name: name.to_owned(), context: Arc::clone(&self.context), client }
         };
-        self.crew.speak(caller, &mut dice, callers);
+        self.push_workers.start_clients(caller, &mut rng, callers);
     }
 
-    fn caller(&self, server: &Server, what: &str, n: usize) -> Caller {
+    fn caller(&self, server: &ServerProcess, what: &str, n: usize) -> RecordingCaller {
         let format = if n.is_multiple_of(2) { Format::Json } else { Format::Msgpack };
-        let client = Client::new(server.address, format);
-        Caller { name: format!("{what}-{n}"), desk: Arc::clone(&self.desk), client }
+        let client = ChaosClient::new(server.address, format);
+        RecordingCaller { name: format!("{what}-{n}"), context: Arc::clone(&self.context), client }
     }
 
-    /// Sets the limits, until that was answered.
-    async fn limits(&mut self, server: &Server) -> Result<(), Failed> {
-        if self.is_limited {
+    /// Defines the limits, unless the server has acknowledged them.
+    async fn define_limits(&mut self, server: &ServerProcess) -> Result<(), ChaosError> {
+        if self.limits_defined {
             return Ok(());
         }
         let mut caller = self.caller(server, "operator", 0);
-        let away = |_| Failed::broken("a server that listens cannot be reached");
-        caller.client.connect().await.map_err(away)?;
-        for limit in [LIMIT, POSTED] {
-            self.limit(&mut caller, limit).await?;
+        let unreachable = |_| ChaosError::broken("the server listens but cannot be reached");
+        caller.client.connect().await.map_err(unreachable)?;
+        for limit in [KIND_LIMIT, POSTED_LIMIT] {
+            self.define_limit(&mut caller, limit).await?;
         }
-        self.is_limited = true;
+        self.limits_defined = true;
         Ok(())
     }
 
-    async fn limit(
+    async fn define_limit(
         &self,
-        caller: &mut Caller,
+        caller: &mut RecordingCaller,
         (limit, text, concurrency): (&str, &str, u32),
-    ) -> Result<(), Failed> {
-        let to = Meaning::Limit { concurrency: Some(concurrency), rate: None };
-        let entry = Entry { name: name(limit), to, expires_after: None };
-        let op = Op::Define { entries: vec![entry] };
-        let call = self.desk.recorder.invoke(caller.name.as_str(), op);
+    ) -> Result<(), ChaosError> {
+        let to = DefinitionContent::Limit { concurrency: Some(concurrency), rate: None };
+        let entry = RecordedDefinition { name: name(limit), to, expires_after: None };
+        let op = RecordedOp::Define { entries: vec![entry] };
+        let call = self.context.recorder.invoke(caller.name.as_str(), op);
         let set = SetLimit { limit: text.to_owned() };
         let path = format!("/v1/limits/{limit}");
-        let ask = Ask { method: "PUT", ..Ask::post(&path, caller.client.format, &set) };
-        match caller.client.call::<Limit>(&ask).await {
-            Heard::Yes(_) => self.desk.recorder.ok(call, None, Answer::Defined(vec![true])),
-            other => return Err(Failed::broken(format!("no limit can be set: {other:?}"))),
+        let request =
+            ApiRequest { method: "PUT", ..ApiRequest::post(&path, caller.client.format, &set) };
+        match caller.client.call::<Limit>(&request).await {
+            CallResult::Answered(_) => {
+                self.context.recorder.ok(call, None, RecordedResponse::Defined(vec![true]));
+            }
+            other => return Err(ChaosError::broken(format!("a limit cannot be set: {other:?}"))),
         }
         Ok(())
     }
 
-    /// The end of a run: the machine is mended, every job is brought to its end, and the server stops.
-    pub(crate) async fn settle(&mut self) -> Result<(), Failed> {
+    /// Ends the run: repairs the machine, finishes every job, and stops the server.
+    pub(crate) async fn settle(&mut self) -> Result<(), ChaosError> {
         if std::mem::take(&mut self.is_full) {
-            self.desk.recorder.fault(NODE, Fault::DiskFreed);
-            self.place.free()?;
+            self.context.recorder.fault(NODE, RecordedFault::DiskFreed);
+            self.data_dir.free()?;
         }
-        let behind = self.clock.as_ref().map_or(0, Clock::behind);
-        if behind > 0 {
-            self.set_clock(behind)?;
+        let lag = self.clock.as_ref().map_or(0, JumpingClock::behind);
+        if lag > 0 {
+            self.set_clock(lag)?;
         }
-        self.crew.reform();
-        self.streamers.behave(Manner::Well).await;
-        self.crew.begin()?;
+        self.push_workers.behave();
+        self.stream_workers.set_behavior(Behavior::Correct).await;
+        self.push_workers.begin()?;
         let server = self.start()?;
         let mut workers = JoinSet::new();
-        self.speak(&server, &mut workers);
-        self.streamers.begin(server.address, &mut workers);
+        self.start_push_workers(&server, &mut workers);
+        self.stream_workers.begin(server.address, &mut workers);
         let mut caller = self.caller(&server, "honest", 0);
-        let forgotten = forgotten(&mut caller, &self.crew.known()).await.map_err(Failed::broken)?;
+        let forgotten = missing_workers(&mut caller, &self.push_workers.registered_ids())
+            .await
+            .map_err(ChaosError::broken)?;
         if !forgotten.is_empty() {
-            self.desk.wrong(format!("push workers are forgotten: {forgotten:?}"));
-            self.crew.forget(&forgotten);
+            self.context.add_anomaly(format!("the server lost these push workers: {forgotten:?}"));
+            self.push_workers.forget(&forgotten);
         }
-        settle(&mut caller).await.map_err(Failed::broken)?;
-        caller.client.hang_up();
-        let hurt = drain(server).await?;
-        self.desk.serves(false);
+        settle(&mut caller).await.map_err(ChaosError::broken)?;
+        caller.client.disconnect();
+        let exit = drain(server).await?;
+        self.context.set_server_running(false);
         while workers.join_next().await.is_some() {}
-        self.crew.end().await;
-        Ok(self.write_down(&hurt)?)
+        self.push_workers.end().await;
+        Ok(self.record_exit(&exit)?)
     }
 }

@@ -1,176 +1,187 @@
-//! A run: rounds on one directory, and the verdict on all of them together.
+//! A run: rounds on one directory, and one verdict on all of them.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crore_core::Time;
-use crore_testkit::history::{Node, Rules};
-use crore_testkit::{Dice, Error};
+use crore_testkit::history::{CheckRules, NodeObservation};
+use crore_testkit::{Error, SeededRng};
 use tokio::runtime::Builder;
 
-use crate::desk::{Desk, NODE};
-use crate::draft::SHORTEST;
+use crate::context::{ChaosContext, NODE};
+use crate::data_dir::DataDir;
+use crate::draft::MIN_LEASE;
 use crate::dump::dump;
-use crate::harm::Harm;
-use crate::pause::wall;
-use crate::place::Place;
-use crate::posted::Crew;
-use crate::round::Stage;
-use crate::server::Launch;
-use crate::streamed::Streamers;
-use crate::tally::Tally;
-use crate::verdict::{Broken, judge, tolerant};
+use crate::fault::ChaosFault;
+use crate::push_workers::PushWorkers;
+use crate::round::ChaosRun;
+use crate::server::ServerLaunch;
+use crate::stream_workers::StreamWorkers;
+use crate::tally::ChaosTally;
+use crate::time::wall_clock_ms;
+use crate::verdict::{ChaosFailure, judge, tolerant_rules};
 
-/// The size of segments: so small that rolling and compaction are at work all the time.
+/// Segment size: so small that rolling and compaction never pause.
 pub(crate) const SEGMENT_BYTES: u64 = 512 << 10;
-/// How much may wait for the disk: an eighth of a segment, as it is by default.
+/// Write buffer: an eighth of a segment, the default ratio.
 const BUFFER_BYTES: u64 = SEGMENT_BYTES / 8;
 
-/// What is to be done.
+/// The plan of one run.
 #[derive(Debug, Clone)]
-pub struct Plan {
-    /// To the server.
-    pub harm: Harm,
-    /// So many times.
+pub struct ChaosPlan {
+    /// The fault to inject.
+    pub fault: ChaosFault,
+    /// Number of rounds.
     pub rounds: u32,
-    /// Where chance comes from.
+    /// Seed of the jobs, the callers' actions and the moments of the faults.
     pub seed: u64,
-    /// The built server.
+    /// The server binary.
     pub server: PathBuf,
     /// More keys of its configuration, as `KEY=VALUE`.
     pub set: Vec<String>,
-    /// Whether the data of a run that fails is kept, with its history.
+    /// Whether to keep the data and the history of a failed run.
     pub keep: bool,
-    /// The planted mistake that a server with the feature `bug-drill` makes.
+    /// The planted bug to enable; the server needs the feature `bug-drill`.
     pub bug: Option<String>,
 }
 
-impl Plan {
+impl ChaosPlan {
     /// The command that runs exactly this plan, on the server that it builds.
     pub fn command(&self) -> String {
-        let Self { harm, rounds, seed, set, .. } = self;
-        let command = format!("cargo xtask chaos {harm} --rounds {rounds} --plan-seed {seed}");
+        let Self { fault, rounds, seed, set, .. } = self;
+        let command = format!("cargo xtask chaos {fault} --rounds {rounds} --plan-seed {seed}");
         set.iter().fold(command, |command, set| format!("{command} --set {set}"))
     }
 }
 
-/// Why there is no tally.
+/// Why a run has no tally.
 #[derive(Debug)]
-pub enum Failed {
-    /// It cannot be tried here.
-    Here(Error),
+pub enum ChaosError {
+    /// This machine cannot run it.
+    CannotRun(Error),
     /// A promise was broken.
-    Broken(Broken),
+    Broken(ChaosFailure),
 }
 
-impl Failed {
+impl ChaosError {
     pub(crate) fn broken(what: impl Into<String>) -> Self {
-        Self::Broken(Broken::plain(what))
+        Self::Broken(ChaosFailure::plain(what))
     }
 }
 
-/// Does what is planned, on a new directory, and judges it.
+/// Runs a plan on a new directory, and judges its history.
 ///
 /// # Errors
 ///
-/// [`Failed::Broken`] says which promise was not kept, [`Failed::Here`] that it cannot be tried.
-pub fn run(plan: &Plan) -> Result<Tally, Failed> {
-    let place = Arc::new(plan.harm.place()?);
-    let epoch = Time::from_millis(wall());
+/// [`ChaosError::Broken`]: a promise was broken. [`ChaosError::CannotRun`]: this machine cannot run the plan.
+pub fn run(plan: &ChaosPlan) -> Result<ChaosTally, ChaosError> {
+    let data_dir = Arc::new(plan.fault.data_dir()?);
+    let epoch = Time::from_millis(wall_clock_ms());
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::Failed(format!("no runtime: {error}")))?;
-    let mut stage = stage(plan, &place)?;
+    let mut chaos_run = new_run(plan, &data_dir)?;
     let mut round = 0;
     let done = runtime.block_on(async {
         while round < plan.rounds {
             round += 1;
-            stage.round().await?;
+            chaos_run.round().await?;
         }
-        stage.settle().await?;
-        let dumped = dump(place.data(), SEGMENT_BYTES).await;
-        let dumped = dumped.map_err(|error| Failed::broken(format!("no look: {error:?}")))?;
-        stage.desk.recorder.node(NODE, Node::Dump(dumped));
+        chaos_run.settle().await?;
+        let dumped = dump(data_dir.data(), SEGMENT_BYTES).await;
+        let dumped = dumped.map_err(|error| {
+            ChaosError::broken(format!("the store cannot be dumped: {error:?}"))
+        })?;
+        chaos_run.context.recorder.node(NODE, NodeObservation::Dump(dumped));
         Ok(())
     });
-    let desk = Arc::clone(&stage.desk);
-    drop(stage);
-    let rules = Rules { epoch: Some(epoch), ..tolerant() };
+    let context = Arc::clone(&chaos_run.context);
+    drop(chaos_run);
+    let rules = CheckRules { epoch: Some(epoch), ..tolerant_rules() };
 
     let failed = match done {
-        Ok(()) => match verdict(&desk, &rules) {
-            Ok(tally) => return Ok(Tally { rounds: u64::from(plan.rounds), ..tally }),
+        Ok(()) => match verdict(&context, &rules) {
+            Ok(tally) => return Ok(ChaosTally { rounds: u64::from(plan.rounds), ..tally }),
             Err(broken) => broken,
         },
-        Err(Failed::Broken(broken)) => broken.at(round),
-        Err(here) => return Err(here),
+        Err(ChaosError::Broken(broken)) => broken.in_round(round),
+        Err(error) => return Err(error),
     };
-    let failed = failed.said_by(plan);
-    let failed = if plan.keep { kept(failed, place, &desk) } else { failed };
-    Err(Failed::Broken(failed.repeated_by(&plan.command())))
+    let failed = failed.in_plan(plan);
+    let failed = if plan.keep { keep_data(failed, data_dir, &context) } else { failed };
+    Err(ChaosError::Broken(failed.repeated_by(&plan.command())))
 }
 
-fn stage(plan: &Plan, place: &Arc<Place>) -> Result<Stage, Error> {
+fn new_run(plan: &ChaosPlan, data_dir: &Arc<DataDir>) -> Result<ChaosRun, Error> {
     let mut set = vec![
         format!("store.segment={SEGMENT_BYTES}B"),
         format!("store.buffer={BUFFER_BYTES}B"),
-        format!("caps.min-lease={}ms", SHORTEST.as_millis()),
+        format!("caps.min-lease={}ms", MIN_LEASE.as_millis()),
         "listen.drain-for=100ms".to_owned(),
-        // Push workers misbehave all the time, and have to be asked again soon.
+        // Push workers misbehave often; without short pauses the server would hardly call them.
         "lightjq.rest=10ms".to_owned(),
         "lightjq.max-rest=50ms".to_owned(),
         "lightjq.unknown-for=30ms".to_owned(),
     ];
     set.extend(plan.set.iter().cloned());
-    let log = place.home().join("server.log");
-    let (program, data) = (plan.server.clone(), place.data().to_owned());
-    let (desk, mut dice) = (Arc::new(Desk::new(plan.harm)), Dice(plan.seed));
-    let crew = Crew::new(&desk, &mut dice)?;
-    let streamers = Streamers::new(&desk, &mut dice);
-    Ok(Stage {
-        harm: plan.harm,
-        dice,
-        desk,
-        crew,
-        streamers,
-        place: Arc::clone(place),
-        clock: plan.harm.clock(place)?,
-        launch: Launch { program, data, log, set, bug: plan.bug.clone() },
+    let log = data_dir.home().join("server.log");
+    let (program, data) = (plan.server.clone(), data_dir.data().to_owned());
+    let (context, mut rng) = (Arc::new(ChaosContext::new(plan.fault)), SeededRng(plan.seed));
+    let push_workers = PushWorkers::new(&context, &mut rng)?;
+    let stream_workers = StreamWorkers::new(&context, &mut rng);
+    Ok(ChaosRun {
+        fault: plan.fault,
+        rng,
+        context,
+        push_workers,
+        stream_workers,
+        data_dir: Arc::clone(data_dir),
+        clock: plan.fault.clock(data_dir)?,
+        launch: ServerLaunch { program, data, log, set, bug: plan.bug.clone() },
         is_full: false,
-        is_limited: false,
+        limits_defined: false,
     })
 }
 
-pub(crate) fn verdict(desk: &Desk, rules: &Rules) -> Result<Tally, Broken> {
-    let tally = judge(&desk.recorder.history(), rules)?;
-    let wrong = desk.all_wrong();
-    match wrong.first() {
-        Some(first) => Err(Broken::plain(format!("{first} ({} such answers)", wrong.len()))),
+pub(crate) fn verdict(
+    context: &ChaosContext,
+    rules: &CheckRules,
+) -> Result<ChaosTally, ChaosFailure> {
+    let tally = judge(&context.recorder.history(), rules)?;
+    let anomalies = context.anomalies();
+    match anomalies.first() {
+        Some(first) => {
+            Err(ChaosFailure::plain(format!("{first} ({} such answers)", anomalies.len())))
+        }
         None => Ok(tally),
     }
 }
 
-/// Leaves everything where somebody can look at it.
-pub(crate) fn kept(broken: Broken, place: Arc<Place>, desk: &Desk) -> Broken {
-    let Some(place) = Arc::into_inner(place) else { return broken };
-    let home = place.keep();
+/// Keeps the data and the history for inspection.
+pub(crate) fn keep_data(
+    broken: ChaosFailure,
+    data_dir: Arc<DataDir>,
+    context: &ChaosContext,
+) -> ChaosFailure {
+    let Some(data_dir) = Arc::into_inner(data_dir) else { return broken };
+    let home = data_dir.keep();
     let history = home.join("history.jsonl");
-    match desk.recorder.history().save(&history) {
+    match context.recorder.history().save(&history) {
         Ok(()) => broken.kept_in(&home, &history),
-        Err(error) => broken.but(&format!("its history is not kept: {error}")),
+        Err(error) => broken.with_line(&format!("its history cannot be saved: {error}")),
     }
 }
 
-impl From<Error> for Failed {
+impl From<Error> for ChaosError {
     fn from(error: Error) -> Self {
-        Self::Here(error)
+        Self::CannotRun(error)
     }
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for ChaosError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Here(error) => error.fmt(f),
+            Self::CannotRun(error) => error.fmt(f),
             Self::Broken(broken) => broken.fmt(f),
         }
     }

@@ -1,10 +1,10 @@
-//! Seeds that nobody has seen.
+//! Fresh seeds.
 
-/// Draws a seed from the randomness of the system.
+/// Draws a seed from the operating system's random source.
 ///
 /// # Errors
 ///
-/// The system has no randomness, in words.
+/// The operating system has no random source.
 pub fn fresh_seed() -> Result<u64, String> {
-    getrandom::u64().map_err(|error| format!("no randomness: {error}"))
+    getrandom::u64().map_err(|error| format!("no random source: {error}"))
 }

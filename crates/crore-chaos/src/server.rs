@@ -10,25 +10,25 @@ use std::thread;
 
 use crore_testkit::eventually;
 
-use crate::clock::Clock;
-use crate::pause::LIMIT;
+use crate::clock::JumpingClock;
+use crate::time::CALL_TIMEOUT;
 
-/// How servers are started.
+/// How to start a server.
 #[derive(Debug, Clone)]
-pub(crate) struct Launch {
+pub(crate) struct ServerLaunch {
     pub(crate) program: PathBuf,
     pub(crate) data: PathBuf,
-    /// Where everything that it writes about itself goes.
+    /// The file that receives its standard error.
     pub(crate) log: PathBuf,
     /// Keys of its configuration, as `KEY=VALUE`.
     pub(crate) set: Vec<String>,
-    /// The planted mistake that it makes, if it has any.
+    /// The planted bug to enable.
     pub(crate) bug: Option<String>,
 }
 
-impl Launch {
-    /// Starts a server, and waits for nothing. The kernel ends it when we end, however that is.
-    pub(crate) fn spawn(&self, clock: Option<&Clock>) -> Result<Child, String> {
+impl ServerLaunch {
+    /// Starts a server without waiting for it. The kernel kills it when this process ends.
+    pub(crate) fn spawn(&self, clock: Option<&JumpingClock>) -> Result<Child, String> {
         let log = OpenOptions::new().create(true).append(true).open(&self.log);
         let log = log.map_err(|error| format!("{}: {error}", self.log.display()))?;
         let mut command = Command::new("setpriv");
@@ -46,45 +46,48 @@ impl Launch {
             command.envs(clock.environment());
         }
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn();
-        child.map_err(|error| format!("the server is not started: {error}"))
+        child.map_err(|error| format!("the server cannot be started: {error}"))
     }
 }
 
-/// A running server; it is killed when this is dropped, and when we are.
+/// A running server; it is killed on drop and when this process ends.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// Held open: who writes where nobody listens may be ended by that.
-    _said: Option<ChildStdout>,
+    /// Kept open: a write to a closed pipe could end the server.
+    _stdout: Option<ChildStdout>,
 }
 
-impl Server {
-    /// Starts one, and waits until it listens. The error is what it said instead.
-    pub(crate) fn start(launch: &Launch, clock: Option<&Clock>) -> Result<Self, String> {
+impl ServerProcess {
+    /// Starts a server and waits until it listens. The error contains its log.
+    pub(crate) fn start(
+        launch: &ServerLaunch,
+        clock: Option<&JumpingClock>,
+    ) -> Result<Self, String> {
         let before = fs::metadata(&launch.log).map_or(0, |log| log.len());
         let mut child = launch.spawn(clock)?;
-        let said = child.stdout.take().ok_or("nobody listens to the server")?;
-        let (told, said) = first_words(said);
-        match told {
-            Some(address) => Ok(Self { child, address, _said: said }),
+        let stdout = child.stdout.take().ok_or("the server has no standard output")?;
+        let (address, stdout) = read_address(stdout);
+        match address {
+            Some(address) => Ok(Self { child, address, _stdout: stdout }),
             None => {
-                // It may have ended by itself.
+                // It may have exited already.
                 let _ = child.kill();
                 let _ = child.wait();
-                Err(format!("the server does not start:\n{}", written(&launch.log, before)))
+                Err(format!("the server did not start:\n{}", log_since(&launch.log, before)))
             }
         }
     }
 
-    /// Ends it, as nothing can keep it from.
+    /// Kills it with SIGKILL and waits for its exit.
     pub(crate) fn kill(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Sends it a signal by its name.
+    /// Sends a signal, given by name.
     pub(crate) fn signal(&self, name: &str) -> Result<(), String> {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &pid]).status();
@@ -94,34 +97,36 @@ impl Server {
         }
     }
 
-    /// Waits for its end.
-    pub(crate) fn ended(&mut self) -> ExitStatus {
-        eventually(LIMIT, || self.child.try_wait().ok().flatten())
+    /// Waits until it has exited.
+    pub(crate) fn wait_for_exit(&mut self) -> ExitStatus {
+        eventually(CALL_TIMEOUT, || self.child.try_wait().ok().flatten())
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-/// Where it says that it listens, if it does in time.
-fn first_words(said: ChildStdout) -> (Option<SocketAddr>, Option<ChildStdout>) {
-    let (tell, told) = mpsc::sync_channel(1);
+/// Reads the listening address from the first line of output, within the timeout.
+fn read_address(stdout: ChildStdout) -> (Option<SocketAddr>, Option<ChildStdout>) {
+    let (sender, receiver) = mpsc::sync_channel(1);
     thread::spawn(move || {
-        let mut said = BufReader::new(said);
+        let mut stdout = BufReader::new(stdout);
         let mut line = String::new();
-        let read = said.read_line(&mut line);
+        let read = stdout.read_line(&mut line);
         let address = line.trim().rsplit("http://").next().and_then(|address| address.parse().ok());
-        // Whoever gave up waiting has ended the server too.
-        let _ = tell.send((read.ok().and(address), said.into_inner()));
+        // If the receiver timed out, it has killed the server too.
+        let _ = sender.send((read.ok().and(address), stdout.into_inner()));
     });
-    told.recv_timeout(LIMIT).map_or((None, None), |(address, said)| (address, Some(said)))
+    receiver
+        .recv_timeout(CALL_TIMEOUT)
+        .map_or((None, None), |(address, stdout)| (address, Some(stdout)))
 }
 
-/// What the server wrote about itself since then.
-fn written(log: &Path, since: u64) -> String {
+/// The server's log from this offset on.
+fn log_since(log: &Path, since: u64) -> String {
     let all = fs::read(log).unwrap_or_default();
     let since = usize::try_from(since).unwrap_or(0);
     String::from_utf8_lossy(all.get(since..).unwrap_or_default()).into_owned()

@@ -1,134 +1,140 @@
-//! Every job accounted for.
+//! Counts of jobs, deliveries and calls.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::AddAssign;
 
 use crore_core::{Code, JobId, State};
-use crore_testkit::history::answer::{Pushed, Reported};
-use crore_testkit::history::check::Report;
-use crore_testkit::history::{Answer, Fault, History, LEFT, Node, Op, What};
+use crore_testkit::history::check::CheckReport;
+use crore_testkit::history::response::{RecordedPush, RecordedReport};
+use crore_testkit::history::{
+    CALLER_LEFT, History, HistoryEventBody, NodeObservation, RecordedFault, RecordedOp,
+    RecordedResponse,
+};
 
-use crate::desk::UNANSWERED;
+use crate::context::NOTHING_POSTED;
 
-/// How much was asked, told and found.
+/// Counts of one run, or of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Servers that were started and harmed.
+pub struct ChaosTally {
+    /// Servers that were started and ended by a fault.
     pub rounds: u64,
-    /// Jobs that somebody asked to push.
+    /// Jobs in push requests and follow-ups.
     pub pushed: u64,
-    /// Of these, those that were answered as stored.
+    /// Pushed jobs that were acknowledged as stored.
     pub acknowledged: u64,
-    /// Those that were not answered as stored, and were seen later.
-    pub found: u64,
-    /// Acknowledged jobs that are done in the end.
+    /// Pushed jobs that were not acknowledged, but seen later.
+    pub recovered: u64,
+    /// Acknowledged jobs that are done at the end.
     pub done: u64,
-    /// Acknowledged jobs that are dead in the end.
+    /// Acknowledged jobs that are dead at the end.
     pub dead: u64,
-    /// Acknowledged jobs that are cancelled in the end.
+    /// Acknowledged jobs that are cancelled at the end.
     pub cancelled: u64,
-    /// Acknowledged jobs that are rightly gone: deleted, or done and not to be kept.
+    /// Acknowledged jobs that are legitimately gone: deleted, or done and not to be retained.
     pub gone: u64,
-    /// Acknowledged jobs that are gone and should not be.
+    /// Acknowledged jobs that are missing.
     pub lost: u64,
-    /// Deliveries, reports or keys of which there are two and should be one.
+    /// Duplicate deliveries, reports or keys.
     pub doubled: u64,
-    /// Jobs that were handed over.
+    /// Deliveries.
     pub deliveries: u64,
-    /// Of these, those that were posted to push workers.
+    /// Deliveries posted to push workers.
     pub posted: u64,
-    /// Those that were sent on streams.
+    /// Deliveries sent on streams.
     pub streamed: u64,
-    /// Reports that counted.
+    /// Reports that were accepted.
     pub accepted: u64,
-    /// Reports that did not count, because another came first or the lease had ended.
+    /// Reports that were not accepted, because another came first or the lease had ended.
     pub stale: u64,
     /// Calls that were refused.
     pub refused: u64,
-    /// Calls of which nobody knows what became.
+    /// Calls of unknown effect.
     pub unknown: u64,
-    /// Calls that were answered so because the server had given itself up.
-    pub given_up: u64,
+    /// Calls that failed because the store was poisoned.
+    pub poisoned: u64,
     /// Servers that were killed.
     pub kills: u64,
-    /// Times that the power was cut.
+    /// Power cuts.
     pub cuts: u64,
-    /// Servers that stopped in order, the last one of each run among them.
+    /// Servers that stopped gracefully, including the last one of each run.
     pub stops: u64,
 }
 
-/// What is lost, and what is doubled, by the promise that was broken.
-const LOSSES: [u8; 3] = [1, 14, 22];
-const DOUBLES: [u8; 5] = [5, 6, 7, 9, 18];
+/// The promises whose violation is a loss, and those whose violation is a duplicate.
+const LOSS_PROMISES: [u8; 3] = [1, 14, 22];
+const DUPLICATE_PROMISES: [u8; 5] = [5, 6, 7, 9, 18];
 
-impl Tally {
+impl ChaosTally {
     /// Counts a history that was checked.
-    pub(crate) fn of(history: &History, report: &Report) -> Self {
-        let mut tally = Self { found: report.counters.recovered as u64, ..Self::default() };
+    pub(crate) fn of(history: &History, report: &CheckReport) -> Self {
+        let mut tally = Self { recovered: report.counters.recovered as u64, ..Self::default() };
         let (mut stored, mut there) = (Vec::new(), BTreeMap::new());
         for event in &history.events {
             match &event.what {
-                What::Invoke { op, .. } => tally.asked(op),
-                What::Ok { r, .. } => {
-                    tally.told(r, &mut stored);
+                HistoryEventBody::Invoke { op, .. } => tally.count_op(op),
+                HistoryEventBody::Ok { r, .. } => {
+                    tally.count_answer(r, &mut stored);
                     let to = |who: &str| u64::from(event.p.starts_with(who) && is_fetched(r));
                     tally.posted += to("posted-");
                     tally.streamed += to("streamed-");
                 }
-                What::Fail { .. } => tally.refused += 1,
-                What::Info { why, .. } if why == UNANSWERED || why == LEFT => {}
-                What::Info { why, .. } => {
+                HistoryEventBody::Fail { .. } => tally.refused += 1,
+                HistoryEventBody::Info { why, .. }
+                    if why == NOTHING_POSTED || why == CALLER_LEFT => {}
+                HistoryEventBody::Info { why, .. } => {
                     tally.unknown += 1;
-                    tally.given_up += u64::from(why.contains(Code::Poisoned.as_str()));
+                    tally.poisoned += u64::from(why.contains(Code::Poisoned.as_str()));
                 }
-                What::Fault { fault: Fault::Crash } => tally.kills += 1,
-                What::Fault { fault: Fault::PowerCut } => tally.cuts += 1,
-                What::Node { node: Node::Closed } => tally.stops += 1,
-                What::Node { node: Node::Dump(dump) } => {
+                HistoryEventBody::Fault { fault: RecordedFault::Crash } => tally.kills += 1,
+                HistoryEventBody::Fault { fault: RecordedFault::PowerCut } => tally.cuts += 1,
+                HistoryEventBody::Node { node: NodeObservation::Closed } => tally.stops += 1,
+                HistoryEventBody::Node { node: NodeObservation::Dump(dump) } => {
                     there = dump.jobs.iter().map(|job| (job.id, job.state)).collect();
                 }
-                What::Fault { .. } | What::Node { .. } => {}
+                HistoryEventBody::Fault { .. } | HistoryEventBody::Node { .. } => {}
             }
         }
         tally.acknowledged = stored.len() as u64;
-        stored.iter().for_each(|id| tally.found_as(there.get(id)));
+        stored.iter().for_each(|id| tally.count_final_state(there.get(id)));
         for violation in &report.violations {
-            tally.lost += u64::from(LOSSES.contains(&violation.promise.0));
-            tally.doubled += u64::from(DOUBLES.contains(&violation.promise.0));
+            tally.lost += u64::from(LOSS_PROMISES.contains(&violation.invariant.0));
+            tally.doubled += u64::from(DUPLICATE_PROMISES.contains(&violation.invariant.0));
         }
         tally.gone = tally.gone.saturating_sub(tally.lost);
         tally
     }
 
-    fn asked(&mut self, op: &Op) {
+    fn count_op(&mut self, op: &RecordedOp) {
         self.pushed += match op {
-            Op::Push { items, .. } => items.len() as u64,
-            Op::Report { on_done, .. } => on_done.len() as u64,
+            RecordedOp::Push { items, .. } => items.len() as u64,
+            RecordedOp::Report { on_done, .. } => on_done.len() as u64,
             _ => 0,
         };
     }
 
-    fn told(&mut self, answer: &Answer, stored: &mut Vec<JobId>) {
-        let mut new = |items: &[Pushed]| {
+    fn count_answer(&mut self, answer: &RecordedResponse, stored: &mut Vec<JobId>) {
+        let mut new = |items: &[RecordedPush]| {
             stored.extend(items.iter().filter_map(|item| match item {
-                Pushed::New(id) => Some(*id),
-                Pushed::Duplicate(_) | Pushed::Broken => None,
+                RecordedPush::New(id) => Some(*id),
+                RecordedPush::Duplicate(_) | RecordedPush::Broken => None,
             }));
         };
         match answer {
-            Answer::Pushed { items, .. } => new(items),
-            Answer::Reported(Reported::Accepted(items)) => {
+            RecordedResponse::Pushed { items, .. } => new(items),
+            RecordedResponse::Reported(RecordedReport::Accepted(items)) => {
                 new(items);
                 self.accepted += 1;
             }
-            Answer::Reported(Reported::Stale | Reported::Unknown) => self.stale += 1,
-            Answer::Fetched(granted) => self.deliveries += granted.len() as u64,
+            RecordedResponse::Reported(RecordedReport::Stale | RecordedReport::Unknown) => {
+                self.stale += 1;
+            }
+            RecordedResponse::Fetched(granted) => self.deliveries += granted.len() as u64,
             _ => {}
         }
     }
 
-    fn found_as(&mut self, state: Option<&State>) {
+    fn count_final_state(&mut self, state: Option<&State>) {
         match state {
             Some(State::Done) => self.done += 1,
             Some(State::Dead) => self.dead += 1,
@@ -139,16 +145,16 @@ impl Tally {
     }
 }
 
-fn is_fetched(answer: &Answer) -> bool {
-    matches!(answer, Answer::Fetched(_))
+fn is_fetched(answer: &RecordedResponse) -> bool {
+    matches!(answer, RecordedResponse::Fetched(_))
 }
 
-impl AddAssign for Tally {
+impl AddAssign for ChaosTally {
     fn add_assign(&mut self, other: Self) {
         self.rounds += other.rounds;
         self.pushed += other.pushed;
         self.acknowledged += other.acknowledged;
-        self.found += other.found;
+        self.recovered += other.recovered;
         self.done += other.done;
         self.dead += other.dead;
         self.cancelled += other.cancelled;
@@ -162,32 +168,33 @@ impl AddAssign for Tally {
         self.stale += other.stale;
         self.refused += other.refused;
         self.unknown += other.unknown;
-        self.given_up += other.given_up;
+        self.poisoned += other.poisoned;
         self.kills += other.kills;
         self.cuts += other.cuts;
         self.stops += other.stops;
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for ChaosTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, pushed, acknowledged, found, done, dead, cancelled, .. } = self;
+        let Self { rounds, pushed, acknowledged, recovered: found, done, dead, cancelled, .. } =
+            self;
         let Self { gone, lost, doubled, deliveries, posted, streamed, accepted, stale, .. } = self;
-        let Self { refused, unknown, given_up, kills, cuts, stops, .. } = self;
-        writeln!(f, "{rounds} rounds: {kills} kills, {cuts} power cuts, {stops} orderly stops")?;
+        let Self { refused, unknown, poisoned: given_up, kills, cuts, stops, .. } = self;
+        writeln!(f, "{rounds} rounds: {kills} kills, {cuts} power cuts, {stops} graceful stops")?;
         writeln!(
             f,
             "{pushed} jobs pushed, {acknowledged} acknowledged: {done} done, {dead} dead, \
-             {cancelled} cancelled, {gone} removed as asked"
+             {cancelled} cancelled, {gone} removed on request"
         )?;
         writeln!(
             f,
             "{deliveries} deliveries, {posted} of them to push workers and {streamed} on streams; \
              {accepted} reports accepted and {stale} stale; \
-             {refused} calls refused, {unknown} of unknown fate, and of these {found} jobs turned up"
+             {refused} calls refused, {unknown} of unknown effect; {found} unacknowledged jobs were stored"
         )?;
         if *given_up > 0 {
-            writeln!(f, "{given_up} calls found that the server had given itself up")?;
+            writeln!(f, "{given_up} calls failed because the store was poisoned")?;
         }
         write!(f, "lost = {lost}, doubled = {doubled}")
     }

@@ -1,193 +1,200 @@
-//! What was broken: which promise, and everything that happened to the job.
+//! The verdict: the broken promises, and all events of the first job concerned.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
 use crore_core::{JobId, Span};
-use crore_testkit::history::answer::{Pushed, Reported};
 use crore_testkit::history::check::Violation;
-use crore_testkit::history::{Answer, Event, History, Node, Op, Rules, What, check};
+use crore_testkit::history::response::{RecordedPush, RecordedReport};
+use crore_testkit::history::{
+    CheckRules, History, HistoryEvent, HistoryEventBody, NodeObservation, RecordedOp,
+    RecordedResponse, check,
+};
 
-use crate::run::Plan;
-use crate::tally::Tally;
+use crate::run::ChaosPlan;
+use crate::tally::ChaosTally;
 
-/// Clocks of one machine may be slewed; a lease is many times as long as this.
+/// Tolerance for clock slew on one machine; leases are many times longer.
 const TOLERANCE: Span = Span::from_millis(20);
-/// So many promises, and so many events of a job, are told.
-const TOLD: usize = 10;
-const EVENTS: usize = 80;
+/// Maximum number of violations shown, and of events of a job.
+const MAX_VIOLATIONS: usize = 10;
+const MAX_EVENTS: usize = 80;
 
-/// The rules for a server on this machine.
-pub(crate) fn tolerant() -> Rules {
-    Rules { tolerance: TOLERANCE, ..Rules::default() }
+/// The checker's rules for a server on this machine.
+pub(crate) fn tolerant_rules() -> CheckRules {
+    CheckRules { tolerance: TOLERANCE, ..CheckRules::default() }
 }
 
-/// What was broken, in words.
+/// A failed run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
-    what: String,
-    story: Vec<String>,
-    /// What was counted, if the history came to its end.
-    tally: Option<Box<Tally>>,
-    /// The numbers of the promises.
+pub struct ChaosFailure {
+    summary: String,
+    details: Vec<String>,
+    /// The counts, if the history is complete.
+    tally: Option<Box<ChaosTally>>,
+    /// The numbers of the broken promises.
     pub promises: Vec<u8>,
 }
 
-/// Holds a history to the promises, as they are for one server on this machine.
+/// Checks a history against the promises.
 ///
 /// # Errors
 ///
-/// What was not kept.
-pub fn judge(history: &History, rules: &Rules) -> Result<Tally, Broken> {
+/// The broken promises.
+pub fn judge(history: &History, rules: &CheckRules) -> Result<ChaosTally, ChaosFailure> {
     let report = check(history, rules);
-    let tally = Tally::of(history, &report);
+    let tally = ChaosTally::of(history, &report);
     let Some(first) = report.violations.first() else { return Ok(tally) };
     let n = report.violations.len();
-    let told = report.violations.iter().take(TOLD).map(ToString::to_string);
-    let promises = report.violations.iter().map(|violation| violation.promise.0).collect();
-    Err(Broken {
-        what: format!("{n} promises were broken:\n  {}", told.collect::<Vec<_>>().join("\n  ")),
-        story: story(history, first),
+    let shown = report.violations.iter().take(MAX_VIOLATIONS).map(ToString::to_string);
+    let promises = report.violations.iter().map(|violation| violation.invariant.0).collect();
+    Err(ChaosFailure {
+        summary: format!("{n} promises were broken:\n  {}", shown.collect::<Vec<_>>().join("\n  ")),
+        details: job_events(history, first),
         tally: Some(Box::new(tally)),
         promises,
     })
 }
 
-impl Broken {
+impl ChaosFailure {
     pub(crate) fn plain(what: impl Into<String>) -> Self {
-        Self { what: what.into(), story: Vec::new(), tally: None, promises: Vec::new() }
+        Self { summary: what.into(), details: Vec::new(), tally: None, promises: Vec::new() }
     }
 
-    /// In which round.
-    pub(crate) fn at(self, round: u32) -> Self {
-        Self { what: format!("round {round}: {}", self.what), ..self }
+    /// Adds the round.
+    pub(crate) fn in_round(self, round: u32) -> Self {
+        Self { summary: format!("round {round}: {}", self.summary), ..self }
     }
 
-    /// In which run.
-    pub(crate) fn said_by(self, plan: &Plan) -> Self {
-        let Plan { harm, rounds, seed, .. } = plan;
-        let what = format!("{harm}, {rounds} rounds, seed {seed}: {}", self.what);
-        Self { what, ..self }
+    /// Adds the plan.
+    pub(crate) fn in_plan(self, plan: &ChaosPlan) -> Self {
+        let ChaosPlan { fault, rounds, seed, .. } = plan;
+        let what = format!("{fault}, {rounds} rounds, seed {seed}: {}", self.summary);
+        Self { summary: what, ..self }
     }
 
-    /// Where everything is.
+    /// Adds where the data is kept.
     pub(crate) fn kept_in(self, home: &Path, history: &Path) -> Self {
         let (home, history) = (home.display(), history.display());
-        self.but(&format!(
+        self.with_line(&format!(
             "kept in {home}: the server's directory as `data`, its log as `server.log`;\n  \
-             `crore verify {home}/data` examines it, `crore-chaos check {history}` judges again"
+             `crore verify {home}/data` examines it, `crore-chaos check {history}` checks it again"
         ))
     }
 
-    /// Which command runs it again; told last, where it is seen.
+    /// Adds the command that runs the plan again; the last line, where it is seen.
     pub(crate) fn repeated_by(self, command: &str) -> Self {
-        self.but(&format!("repeat with: {command}"))
+        self.with_line(&format!("repeat with: {command}"))
     }
 
-    /// Something to add.
-    pub(crate) fn but(mut self, more: &str) -> Self {
-        self.story.push(more.to_owned());
+    /// Adds a line.
+    pub(crate) fn with_line(mut self, more: &str) -> Self {
+        self.details.push(more.to_owned());
         self
     }
 }
 
-impl Broken {
-    /// The first thing that was found, in one line.
-    pub(crate) fn first(&self) -> String {
-        let mut lines = self.what.lines();
+impl ChaosFailure {
+    /// The first violation, in one line.
+    pub(crate) fn first_violation(&self) -> String {
+        let mut lines = self.summary.lines();
         let head = lines.next().unwrap_or_default();
         lines.next().unwrap_or(head).trim().to_owned()
     }
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for ChaosFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)?;
+        f.write_str(&self.summary)?;
         if let Some(tally) = &self.tally {
             write!(f, "\n{tally}")?;
         }
-        self.story.iter().try_for_each(|line| write!(f, "\n{line}"))
+        self.details.iter().try_for_each(|line| write!(f, "\n{line}"))
     }
 }
 
-/// Everything that happened to the job that a violation is about, and to the server meanwhile.
-fn story(history: &History, violation: &Violation) -> Vec<String> {
-    let mut ours = BTreeMap::new();
+/// All events of the job that a violation is about, and of the server meanwhile.
+fn job_events(history: &History, violation: &Violation) -> Vec<String> {
+    let mut calls = BTreeMap::new();
     for event in &history.events {
-        if let What::Ok { n, r, .. } = &event.what
-            && violation.job.is_some_and(|id| tells_of(r, id))
+        if let HistoryEventBody::Ok { n, r, .. } = &event.what
+            && violation.job.is_some_and(|id| answer_names_job(r, id))
         {
-            ours.insert(*n, ());
+            calls.insert(*n, ());
         }
-        if let What::Invoke { n, op, .. } = &event.what
+        if let HistoryEventBody::Invoke { n, op, .. } = &event.what
             && (violation.events.contains(&event.i)
-                || violation.job.is_some_and(|id| asks_about(op, id)))
+                || violation.job.is_some_and(|id| op_names_job(op, id)))
         {
-            ours.insert(*n, ());
+            calls.insert(*n, ());
         }
     }
-    let is_told = |event: &&Event| match &event.what {
-        What::Invoke { n, .. }
-        | What::Ok { n, .. }
-        | What::Fail { n, .. }
-        | What::Info { n, .. } => ours.contains_key(n),
-        What::Node { node: Node::Dump(_) } => false,
-        What::Fault { .. } | What::Node { .. } => true,
+    let is_relevant = |event: &&HistoryEvent| match &event.what {
+        HistoryEventBody::Invoke { n, .. }
+        | HistoryEventBody::Ok { n, .. }
+        | HistoryEventBody::Fail { n, .. }
+        | HistoryEventBody::Info { n, .. } => calls.contains_key(n),
+        HistoryEventBody::Node { node: NodeObservation::Dump(_) } => false,
+        HistoryEventBody::Fault { .. } | HistoryEventBody::Node { .. } => true,
     };
-    let told: Vec<&Event> = history.events.iter().filter(is_told).collect();
-    // Of what happened to the server, only what lies around the job's own events.
-    let own = |event: &&Event| !matches!(event.what, What::Fault { .. } | What::Node { .. });
-    let first = told.iter().position(own).unwrap_or(0).saturating_sub(1);
-    let last = told.iter().rposition(own).map_or(told.len(), |last| (last + 2).min(told.len()));
-    let told = told.get(first..last).unwrap_or_default();
-    let mut lines: Vec<String> = told.iter().take(EVENTS).map(|event| line(event)).collect();
+    let relevant: Vec<&HistoryEvent> = history.events.iter().filter(is_relevant).collect();
+    // Of the server's events, only those around the job's own.
+    let own = |event: &&HistoryEvent| {
+        !matches!(event.what, HistoryEventBody::Fault { .. } | HistoryEventBody::Node { .. })
+    };
+    let first = relevant.iter().position(own).unwrap_or(0).saturating_sub(1);
+    let last = relevant
+        .iter()
+        .rposition(own)
+        .map_or(relevant.len(), |last| (last + 2).min(relevant.len()));
+    let relevant = relevant.get(first..last).unwrap_or_default();
+    let mut lines: Vec<String> =
+        relevant.iter().take(MAX_EVENTS).map(|event| event_line(event)).collect();
     if let (Some(id), Some(dump)) = (violation.job, last_dump(history)) {
         let stored = dump.jobs.iter().find(|job| job.id == id);
-        lines.push(format!("  in the end: {stored:?}"));
+        lines.push(format!("  final state: {stored:?}"));
     }
-    lines.insert(0, "what happened to that job, and to the server:".to_owned());
+    lines.insert(0, "events of that job and of the server:".to_owned());
     lines
 }
 
-fn line(event: &Event) -> String {
+fn event_line(event: &HistoryEvent) -> String {
     let ms = event.t / 1_000_000;
     format!("  {:>7} {ms:>6} ms {:<10} {:?}", event.i, event.p, event.what)
 }
 
-fn last_dump(history: &History) -> Option<&crore_testkit::history::node::Dump> {
+fn last_dump(history: &History) -> Option<&crore_testkit::history::node::StoreDump> {
     history.events.iter().rev().find_map(|event| match &event.what {
-        What::Node { node: Node::Dump(dump) } => Some(dump),
+        HistoryEventBody::Node { node: NodeObservation::Dump(dump) } => Some(dump),
         _ => None,
     })
 }
 
-fn asks_about(op: &Op, job: JobId) -> bool {
+fn op_names_job(op: &RecordedOp, job: JobId) -> bool {
     match op {
-        Op::Renew { leases } => leases.iter().any(|lease| lease.id == job),
-        Op::Report { id, .. }
-        | Op::Admin { id, .. }
-        | Op::Notice { id, .. }
-        | Op::TakeResult { id }
-        | Op::Get { id } => *id == job,
-        Op::Push { .. }
-        | Op::Fetch { .. }
-        | Op::Tick { .. }
-        | Op::Define { .. }
-        | Op::List
-        | Op::Counts => false,
+        RecordedOp::Renew { leases } => leases.iter().any(|lease| lease.id == job),
+        RecordedOp::Report { id, .. }
+        | RecordedOp::Admin { id, .. }
+        | RecordedOp::Notice { id, .. }
+        | RecordedOp::TakeResult { id }
+        | RecordedOp::Get { id } => *id == job,
+        RecordedOp::Push { .. }
+        | RecordedOp::Fetch { .. }
+        | RecordedOp::Tick { .. }
+        | RecordedOp::Define { .. }
+        | RecordedOp::List
+        | RecordedOp::Counts => false,
     }
 }
 
-fn tells_of(answer: &Answer, job: JobId) -> bool {
-    let names =
-        |pushed: &Pushed| matches!(pushed, Pushed::New(id) | Pushed::Duplicate(id) if *id == job);
+fn answer_names_job(answer: &RecordedResponse, job: JobId) -> bool {
+    let names = |pushed: &RecordedPush| matches!(pushed, RecordedPush::New(id) | RecordedPush::Duplicate(id) if *id == job);
     match answer {
-        Answer::Pushed { items, .. } | Answer::Reported(Reported::Accepted(items)) => {
-            items.iter().any(names)
-        }
-        Answer::Fetched(granted) => granted.iter().any(|granted| granted.id == job),
-        Answer::Listed(jobs) => jobs.iter().any(|(id, _)| *id == job),
+        RecordedResponse::Pushed { items, .. }
+        | RecordedResponse::Reported(RecordedReport::Accepted(items)) => items.iter().any(names),
+        RecordedResponse::Fetched(granted) => granted.iter().any(|granted| granted.id == job),
+        RecordedResponse::Listed(jobs) => jobs.iter().any(|(id, _)| *id == job),
         _ => false,
     }
 }

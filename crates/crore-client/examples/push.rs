@@ -13,8 +13,8 @@ async fn main() -> Result<(), Error> {
     println!("job {id} is on the disk");
     let ended = client.wait(id, Duration::from_secs(30)).await?;
     match ended.result {
-        Some(result) => println!("it gave {}", String::from_utf8_lossy(&result)),
-        None => println!("it is {:?}", ended.state()),
+        Some(result) => println!("result: {}", String::from_utf8_lossy(&result)),
+        None => println!("state: {:?}", ended.state()),
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Works until it is interrupted: `cargo run -p crore-client --example work -- http://127.0.0.1:9000`.
+//! Runs a worker until Ctrl-C: `cargo run -p crore-client --example work -- http://127.0.0.1:9000`.
 
 use crore_client::{Client, Error, Outcome, Worker};
 
@@ -11,7 +11,7 @@ async fn main() -> Result<(), Error> {
         job.progress(50, "half of it");
         Outcome::json(&format!("hello, {whom}"))
     });
-    println!("working; Ctrl-C ends it");
+    println!("working; press Ctrl-C to stop");
     worker
         .run_until(async {
             let _ = tokio::signal::ctrl_c().await;

@@ -1,30 +1,30 @@
-//! How long to wait before a server is tried again.
+//! Back-off between attempts to reconnect.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Waits that grow, give or take a half: so a thousand clients do not come back at once.
+/// Delays that double from 50 ms to 5 s, with a jitter of ±50 % so that many clients do not reconnect at once.
 #[derive(Debug)]
-pub(crate) struct Backoff(Duration);
+pub(crate) struct ReconnectBackoff(Duration);
 
-impl Backoff {
+impl ReconnectBackoff {
     pub(crate) const fn new() -> Self {
         Self(FIRST)
     }
 
-    /// It went well: the next wait is a short one.
+    /// Starts again with the shortest delay, after a success.
     pub(crate) fn reset(&mut self) {
         *self = Self::new();
     }
 
-    /// The next wait.
+    /// The next delay.
     pub(crate) fn next(&mut self) -> Duration {
-        let wait = self.0;
-        self.0 = (wait * 2).min(LONGEST);
-        let dice = getrandom::u32().unwrap_or(u32::MAX / 2);
-        wait.mul_f64(0.5 + f64::from(dice) / f64::from(u32::MAX))
+        let delay = self.0;
+        self.0 = (delay * 2).min(LONGEST);
+        let random = getrandom::u32().unwrap_or(u32::MAX / 2);
+        delay.mul_f64(0.5 + f64::from(random) / f64::from(u32::MAX))
     }
 }
 
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn waits_grow_and_end_somewhere() {
-        let mut backoff = Backoff::new();
+        let mut backoff = ReconnectBackoff::new();
         assert!(backoff.next() < 2 * FIRST);
         for _ in 0..20 {
             assert!(backoff.next() < 2 * LONGEST);

@@ -1,4 +1,4 @@
-//! A connection to a server.
+//! The client: a connection to a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use tonic::{Request, Status};
 use crate::pusher::Pusher;
 use crate::{Error, Job};
 
-/// How a connection is made.
+/// Options of a connection; see [`Client::builder`].
 #[derive(Debug, Clone)]
-#[must_use = "nothing is connected yet"]
+#[must_use = "nothing is connected until `connect` is called"]
 pub struct Builder {
     address: String,
     token: Option<String>,
@@ -26,25 +26,25 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Shows a token with every call.
+    /// Sends this access token with every call.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
         self
     }
 
-    /// How TLS is spoken; for `https` addresses, as the system trusts, unless told otherwise.
+    /// Sets the TLS configuration. Default for `https` addresses: the certificates that the system trusts.
     pub fn tls(mut self, tls: ClientTlsConfig) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// Connects.
+    /// Connects to the server. The client reconnects automatically if the connection breaks.
     pub async fn connect(self) -> Result<Client, Error> {
-        let (endpoint, shows) = self.endpoint()?;
-        Ok(Client::on(endpoint.connect().await?, shows))
+        let (endpoint, interceptor) = self.endpoint()?;
+        Ok(Client::on(endpoint.connect().await?, interceptor))
     }
 
-    fn endpoint(self) -> Result<(Endpoint, Shows), Error> {
+    fn endpoint(self) -> Result<(Endpoint, TokenInterceptor), Error> {
         let endpoint = Endpoint::from_shared(self.address.clone())
             .map_err(|error| Error::Malformed(format!("`{}`: {error}", self.address)))?
             .connect_timeout(Duration::from_secs(10))
@@ -60,16 +60,16 @@ impl Builder {
             None => endpoint,
         };
         let token = self.token.map(|token| format!("Bearer {token}").parse()).transpose();
-        let token = token.map_err(|_| Error::Malformed("the token is none".to_owned()))?;
-        Ok((endpoint, Shows(token.map(Arc::new))))
+        let token = token.map_err(|_| Error::Malformed("the token is malformed".to_owned()))?;
+        Ok((endpoint, TokenInterceptor(token.map(Arc::new))))
     }
 }
 
-/// Shows a token with every call.
+/// Adds the access token to every call.
 #[derive(Debug, Clone)]
-pub(crate) struct Shows(Option<Arc<MetadataValue<Ascii>>>);
+pub(crate) struct TokenInterceptor(Option<Arc<MetadataValue<Ascii>>>);
 
-impl Interceptor for Shows {
+impl Interceptor for TokenInterceptor {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         if let Some(token) = &self.0 {
             request.metadata_mut().insert("authorization", MetadataValue::clone(token));
@@ -78,47 +78,47 @@ impl Interceptor for Shows {
     }
 }
 
-/// Where calls go.
-pub(crate) type Line = InterceptedService<Channel, Shows>;
+/// The channel of all calls.
+pub(crate) type AuthenticatedChannel = InterceptedService<Channel, TokenInterceptor>;
 
-/// A connection to a server. Cloning gives another handle to the same.
+/// A connection to a server. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Client {
-    line: Line,
+    channel: AuthenticatedChannel,
     pusher: Arc<Pusher>,
 }
 
 impl Client {
-    fn on(channel: Channel, shows: Shows) -> Self {
-        let line = InterceptedService::new(channel, shows);
-        Self { pusher: Arc::new(Pusher::start(line.clone())), line }
+    fn on(channel: Channel, interceptor: TokenInterceptor) -> Self {
+        let authenticated = InterceptedService::new(channel, interceptor);
+        Self { pusher: Arc::new(Pusher::start(authenticated.clone())), channel: authenticated }
     }
 
-    /// Connects to `http://host:port`, or `https://…`.
+    /// Connects to `http://host:port` or `https://host:port`.
     pub async fn connect(address: impl Into<String>) -> Result<Self, Error> {
         Self::builder(address).connect().await
     }
 
-    /// A connection, word by word.
+    /// Configures a connection.
     pub fn builder(address: impl Into<String>) -> Builder {
         Builder { address: address.into(), token: None, tls: None }
     }
 
-    /// Pushes a job. It is on the disk when this is answered. A job that was there before (by its unique
-    /// key or client id) is answered with that one's id.
+    /// Pushes a job and returns its id; the job is durable then. If a job with the same unique key or client id
+    /// exists, its id is returned and nothing is stored.
     pub async fn push(&self, job: Job) -> Result<JobId, Error> {
         self.pusher.push(job.0).await
     }
 
-    /// Pushes many at once: all of them, or none if one breaks a rule.
+    /// Pushes several jobs in one call: all of them, or none if one is invalid.
     pub async fn push_all(&self, jobs: impl IntoIterator<Item = Job>) -> Result<Vec<JobId>, Error> {
         let jobs = jobs.into_iter().map(|job| job.0).collect();
-        let ask = v1::PushRequest { jobs, ..v1::PushRequest::default() };
-        let pushed = self.jobs().push(ask).await?.into_inner();
-        pushed.jobs.into_iter().map(taken).collect()
+        let request = v1::PushRequest { jobs, ..v1::PushRequest::default() };
+        let pushed = self.jobs().push(request).await?.into_inner();
+        pushed.jobs.into_iter().map(pushed_id).collect()
     }
 
-    /// Looks at a job.
+    /// Looks up a job; `None`: it does not exist.
     pub async fn get(&self, id: JobId) -> Result<Option<v1::Job>, Error> {
         match self.jobs().get(by_id(id)).await {
             Ok(job) => Ok(Some(job.into_inner())),
@@ -127,29 +127,29 @@ impl Client {
         }
     }
 
-    /// Waits for a job's end as long as asked, and gives its result.
-    pub async fn wait(&self, id: JobId, at_most: Duration) -> Result<v1::Ended, Error> {
-        let wait_ms = u64::try_from(at_most.as_millis()).unwrap_or(u64::MAX);
+    /// Waits for the end of a job, up to a timeout, and returns its state and result.
+    pub async fn wait(&self, id: JobId, timeout: Duration) -> Result<v1::Ended, Error> {
+        let wait_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         Ok(self.jobs().wait(v1::WaitRequest { id: id.0, wait_ms }).await?.into_inner())
     }
 
-    /// A job is not to run; one that runs is asked to stop.
+    /// Cancels a job. A running job is asked to stop.
     pub async fn cancel(&self, id: JobId) -> Result<v1::Acted, Error> {
         Ok(self.jobs().cancel(by_id(id)).await?.into_inner())
     }
 
-    /// A job is to run again, or now.
+    /// Runs a job again after it ended, or now if it is due later.
     pub async fn retry(&self, id: JobId) -> Result<v1::Acted, Error> {
         Ok(self.jobs().retry(by_id(id)).await?.into_inner())
     }
 
-    /// Everything else that can be asked about jobs.
-    pub(crate) fn jobs(&self) -> JobsClient<Line> {
-        JobsClient::new(self.line.clone())
+    /// The generated gRPC client of the jobs service.
+    pub(crate) fn jobs(&self) -> JobsClient<AuthenticatedChannel> {
+        JobsClient::new(self.channel.clone())
     }
 
-    pub(crate) fn work(&self) -> WorkClient<Line> {
-        WorkClient::new(self.line.clone())
+    pub(crate) fn work(&self) -> WorkClient<AuthenticatedChannel> {
+        WorkClient::new(self.channel.clone())
     }
 }
 
@@ -157,8 +157,8 @@ fn by_id(id: JobId) -> v1::JobRef {
     v1::JobRef { which: Some(v1::job_ref::Which::Id(id.0)) }
 }
 
-/// What became of a pushed job.
-pub(crate) fn taken(pushed: v1::Pushed) -> Result<JobId, Error> {
+/// The id of a pushed job, or why it was refused.
+pub(crate) fn pushed_id(pushed: v1::Pushed) -> Result<JobId, Error> {
     match pushed.problem {
         Some(problem) => Err(Error::Refused(problem.into())),
         None => Ok(JobId(pushed.id)),

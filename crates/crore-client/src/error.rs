@@ -1,34 +1,34 @@
-//! What can go wrong.
+//! Errors of the client.
 
 use crore_wire::grpc::{RpcStatus, v1};
 use crore_wire::worker::SessionEnd;
 use prost::Message;
 
-/// Why a call was not answered as one would wish.
+/// Error of a call to the server.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The server refuses it, and will again.
+    /// The server refused the call, and would refuse it again.
     #[error("{0}")]
     Refused(Problem),
-    /// The server cannot be reached, or has no answer now. For a push: nothing was stored.
+    /// The server cannot be reached or is temporarily unavailable. A push stored nothing: retry it.
     #[error("{0}")]
     Unavailable(String),
-    /// The connection broke before the answer came: it may have been done, or not.
-    #[error("the connection broke before the answer came")]
+    /// The connection broke before the server answered. The call may have taken effect or not.
+    #[error("the connection broke before the server answered; the call may have taken effect")]
     Unknown,
-    /// Something is not what it is said to be.
+    /// A value cannot be encoded or decoded, or an address or token is malformed.
     #[error("{0}")]
     Malformed(String),
 }
 
-/// Why the server refuses something.
+/// Why the server refused a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Problem {
-    /// A word for programs.
+    /// The stable error code.
     pub code: String,
-    /// The field that is wrong, if one is.
+    /// The field at fault, if there is one.
     pub field: Option<String>,
-    /// The same for people.
+    /// The message for people.
     pub message: String,
 }
 
@@ -57,7 +57,7 @@ impl From<tonic::Status> for Error {
         match (status.code(), problem) {
             (Unavailable | DeadlineExceeded, _) => Self::Unavailable(status.message().to_owned()),
             (_, Some(problem)) => Self::Refused(problem.into()),
-            // The connection says so, and not the server.
+            // A status without details comes from the connection, not from the server.
             (Cancelled | Internal | Unknown, None) => {
                 Self::Unavailable(status.message().to_owned())
             }
@@ -76,7 +76,7 @@ impl From<SessionEnd> for Error {
         if is_transient {
             return Self::Unavailable(message);
         }
-        // A code that the server has no word for has the name of its status in gRPC.
+        // Without a code, the name of the gRPC status.
         let code = code.map_or("Aborted", |code| code.as_str()).to_owned();
         Self::Refused(Problem { code, field, message })
     }

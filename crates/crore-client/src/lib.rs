@@ -1,4 +1,4 @@
-//! A client and a worker for crore.
+//! Client and worker for a crore server, over gRPC.
 //!
 //! # Push
 //!
@@ -13,7 +13,7 @@
 //! # }
 //! ```
 //!
-//! Pushes that are made at the same time travel together, and each is answered when it is on the disk.
+//! Concurrent pushes are sent in one batch; each returns when its job is on the disk.
 //!
 //! # Work
 //!
@@ -34,7 +34,7 @@
 //! # }
 //! ```
 //!
-//! A worker that loses its connection comes back and keeps its jobs; one that dies has its jobs given to
+//! A worker that loses its connection reconnects and keeps its jobs. If a worker dies, the server gives its jobs to
 //! others within a second.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -47,10 +47,10 @@ mod pusher;
 mod worker;
 
 pub use client::{Builder, Client};
-pub use crore_core::machine::Again;
+pub use crore_core::machine::RetryDirective;
 pub use crore_core::{Encoding, JobId, Payload};
 pub use crore_wire::grpc::v1;
-pub use crore_wire::worker::{Delivered, Handled, HandlerRevision};
+pub use crore_wire::worker::{HandlerRevision, JobDelivery, JobHandler};
 pub use error::{Error, Problem};
 pub use job::Job;
-pub use worker::{Delivery, Outcome, Reply, Stop, Way, Worker};
+pub use worker::{Delivery, IntoOutcome, Outcome, StopHandle, Worker, WorkerTransport};

@@ -1,4 +1,4 @@
-//! Pushes that are made at the same time travel together, on one stream.
+//! Batches concurrent pushes on one gRPC stream.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -13,112 +13,116 @@ use tokio::sync::{mpsc, oneshot};
 use tonic::Streaming;
 
 use crate::Error;
-use crate::backoff::Backoff;
-use crate::client::{Line, taken};
+use crate::backoff::ReconnectBackoff;
+use crate::client::{AuthenticatedChannel, pushed_id};
 
-/// The most jobs of one batch.
+/// Maximum jobs of a batch.
 const BATCH_JOBS: usize = 1000;
-/// A batch is sent when its payloads have so many bytes.
+/// A batch is sent once its payloads reach this many bytes.
 const BATCH_BYTES: usize = 4 << 20;
-/// How many pushes may wait to be sent.
-const WAITING: usize = 10_000;
+/// Maximum pushes waiting to be sent.
+const QUEUE_CAPACITY: usize = 10_000;
 
-type Answer = oneshot::Sender<Result<JobId, Error>>;
+type PushReply = oneshot::Sender<Result<JobId, Error>>;
 
 /// A push that waits to be sent.
 #[derive(Debug)]
-struct Push {
+struct QueuedPush {
     job: v1::NewJob,
-    answer: Answer,
+    reply: PushReply,
 }
 
-/// Gathers pushes.
+/// Handle to the task that sends pushes.
 #[derive(Debug)]
-pub(crate) struct Pusher(mpsc::Sender<Push>);
+pub(crate) struct Pusher(mpsc::Sender<QueuedPush>);
 
-/// Those who wait for an answer, batch by batch, in the order in which they were sent.
-type Asked = Arc<Mutex<VecDeque<Vec<Answer>>>>;
+/// Callers waiting for a response, by batch, in the order of sending.
+type UnansweredPushes = Arc<Mutex<VecDeque<Vec<PushReply>>>>;
 
 impl Pusher {
-    pub(crate) fn start(line: Line) -> Self {
-        let (pushes, to_send) = mpsc::channel(WAITING);
-        tokio::spawn(run(JobsClient::new(line), to_send));
+    pub(crate) fn start(channel: AuthenticatedChannel) -> Self {
+        let (pushes, to_send) = mpsc::channel(QUEUE_CAPACITY);
+        tokio::spawn(run(JobsClient::new(channel), to_send));
         Self(pushes)
     }
 
     pub(crate) async fn push(&self, job: v1::NewJob) -> Result<JobId, Error> {
-        let (answer, answered) = oneshot::channel();
-        self.0.send(Push { job, answer }).await.map_err(|_| Error::Unknown)?;
-        answered.await.unwrap_or(Err(Error::Unknown))
+        let (reply, response) = oneshot::channel();
+        self.0.send(QueuedPush { job, reply }).await.map_err(|_| Error::Unknown)?;
+        response.await.unwrap_or(Err(Error::Unknown))
     }
 }
 
-/// One stream after the other, as long as there is something to push.
-async fn run(mut client: JobsClient<Line>, mut pushes: mpsc::Receiver<Push>) {
-    let mut backoff = Backoff::new();
-    // The stream is only opened for somebody.
+/// Runs one push stream after another, as long as a client exists.
+async fn run(mut client: JobsClient<AuthenticatedChannel>, mut pushes: mpsc::Receiver<QueuedPush>) {
+    let mut backoff = ReconnectBackoff::new();
+    // A stream is only opened once there is a push.
     while let Some(first) = pushes.recv().await {
-        let asked = Asked::default();
-        let (back, given_back) = oneshot::channel();
-        let gather = Gather {
+        let unanswered = UnansweredPushes::default();
+        let (return_pushes, returned) = oneshot::channel();
+        let batches = PushBatches {
             first: Some(first),
             pushes: Some(pushes),
-            asked: Arc::clone(&asked),
-            back: Some(back),
+            unanswered: Arc::clone(&unanswered),
+            return_pushes: Some(return_pushes),
         };
-        let ended = match client.push_stream(gather).await {
-            Ok(answers) => hear(answers.into_inner(), &asked, &mut backoff).await,
+        let ended = match client.push_stream(batches).await {
+            Ok(responses) => {
+                read_responses(responses.into_inner(), &unanswered, &mut backoff).await
+            }
             Err(status) => Err(status.into()),
         };
-        // Whoever was sent and not answered does not know.
+        // Pushes that were sent and not answered may have been stored.
         let error = ended.err().unwrap_or(Error::Unknown);
-        let left = std::mem::take(&mut *lock(&asked));
-        for answer in left.into_iter().flatten() {
-            let _ = answer.send(Err(unknown(&error)));
+        let left = std::mem::take(&mut *lock(&unanswered));
+        for reply in left.into_iter().flatten() {
+            let _ = reply.send(Err(error_for_unanswered(&error)));
         }
-        let Ok(given_back) = given_back.await else { return };
-        pushes = given_back;
+        let Ok(returned) = returned.await else { return };
+        pushes = returned;
         tokio::time::sleep_until(tokio::time::Instant::now() + backoff.next()).await;
     }
 }
 
-/// A refusal of the whole stream holds for all; a broken connection leaves them in doubt.
-fn unknown(error: &Error) -> Error {
+/// The error for unanswered pushes: a refusal of the stream applies to all of them; after a broken connection it is
+/// unknown whether they were stored.
+fn error_for_unanswered(error: &Error) -> Error {
     match error {
         Error::Refused(problem) => Error::Refused(problem.clone()),
         Error::Unavailable(_) | Error::Unknown | Error::Malformed(_) => Error::Unknown,
     }
 }
 
-fn lock(asked: &Asked) -> std::sync::MutexGuard<'_, VecDeque<Vec<Answer>>> {
-    asked.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(unanswered: &UnansweredPushes) -> std::sync::MutexGuard<'_, VecDeque<Vec<PushReply>>> {
+    unanswered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn hear(
-    mut answers: Streaming<v1::PushResponse>,
-    asked: &Asked,
-    backoff: &mut Backoff,
+async fn read_responses(
+    mut responses: Streaming<v1::PushResponse>,
+    unanswered: &UnansweredPushes,
+    backoff: &mut ReconnectBackoff,
 ) -> Result<(), Error> {
-    while let Some(answer) = answers.message().await? {
+    while let Some(response) = responses.message().await? {
         backoff.reset();
-        let Some(waiting) = lock(asked).pop_front() else { return Err(Error::Unknown) };
-        for (answer, pushed) in waiting.into_iter().zip(answer.jobs) {
-            // Whoever does not wait any more is not told.
-            let _ = answer.send(taken(pushed));
+        let Some(replies) = lock(unanswered).pop_front() else { return Err(Error::Unknown) };
+        for (reply, pushed) in replies.into_iter().zip(response.jobs) {
+            // The caller may have stopped waiting.
+            let _ = reply.send(pushed_id(pushed));
         }
     }
     Ok(())
 }
 
-/// The pushes as a stream of batches: whatever waits goes into one. Gives the rest back when it is dropped.
-struct Gather {
-    first: Option<Push>,
-    pushes: Option<mpsc::Receiver<Push>>,
-    asked: Asked,
-    back: Option<oneshot::Sender<mpsc::Receiver<Push>>>,
+/// The pushes as a stream of batches: each has everything that is waiting. On drop, the receiver is returned for
+/// the next stream.
+struct PushBatches {
+    first: Option<QueuedPush>,
+    pushes: Option<mpsc::Receiver<QueuedPush>>,
+    unanswered: UnansweredPushes,
+    return_pushes: Option<oneshot::Sender<mpsc::Receiver<QueuedPush>>>,
 }
 
-impl Stream for Gather {
+impl Stream for PushBatches {
     type Item = v1::PushRequest;
 
     fn poll_next(
@@ -126,7 +130,7 @@ impl Stream for Gather {
         context: &mut Context<'_>,
     ) -> Poll<Option<v1::PushRequest>> {
         let mut batch = Vec::new();
-        let (mut answers, mut bytes) = (Vec::new(), 0);
+        let (mut replies, mut bytes) = (Vec::new(), 0);
         while batch.len() < BATCH_JOBS && bytes < BATCH_BYTES {
             let next = match self.first.take() {
                 Some(first) => Some(first),
@@ -136,8 +140,8 @@ impl Stream for Gather {
                     Some(Poll::Pending) | None => break,
                 },
             };
-            let Some(Push { job, answer }) = next else {
-                // There is nobody left who could push.
+            let Some(QueuedPush { job, reply }) = next else {
+                // All clients are dropped.
                 if batch.is_empty() {
                     return Poll::Ready(None);
                 }
@@ -145,16 +149,16 @@ impl Stream for Gather {
             };
             bytes += job.payload.as_ref().map_or(0, bytes::Bytes::len);
             batch.push(job);
-            answers.push(answer);
+            replies.push(reply);
         }
-        lock(&self.asked).push_back(answers);
+        lock(&self.unanswered).push_back(replies);
         Poll::Ready(Some(v1::PushRequest { jobs: batch, ..v1::PushRequest::default() }))
     }
 }
 
-impl Drop for Gather {
+impl Drop for PushBatches {
     fn drop(&mut self) {
-        if let (Some(pushes), Some(back)) = (self.pushes.take(), self.back.take()) {
+        if let (Some(pushes), Some(back)) = (self.pushes.take(), self.return_pushes.take()) {
             let _ = back.send(pushes);
         }
     }

@@ -1,24 +1,24 @@
-//! `cargo xtask sim`: the simulator of the store over many seeds, on all cores, and what they reached.
+//! `cargo xtask sim`: simulates the embedded store over many seeds, on all cores, and prints the coverage.
 #![expect(clippy::disallowed_methods, reason = "how long many seeds take is real time")]
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use crore_conformance::simulation::{Generation, OnLog, Sweep};
+use crore_conformance::simulation::{Generation, SeedSweep, SimulatedEmbedded};
 
 const USAGE: &str = "\
-usage: sim --seeds N [--from S] | sim --seed S, with --generation 1, --table, --json FILE";
+usage: sim (--seeds N [--from S] | --seed S) [--generation 1] [--table] [--json FILE]";
 
 /// The command line.
-struct Asked {
-    sweep: Sweep,
+struct SimArgs {
+    sweep: SeedSweep,
     table: bool,
     json: Option<String>,
 }
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    match asked(&args) {
+    match parse(&args) {
         Some(asked) => simulate(&asked),
         None => {
             eprintln!("{USAGE}");
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn asked(args: &[String]) -> Option<Asked> {
+fn parse(args: &[String]) -> Option<SimArgs> {
     let (mut from, mut seeds, mut table, mut json) = (0, None, false, None);
     let mut generation = Generation::default();
     let mut args = args.iter().map(String::as_str);
@@ -44,14 +44,14 @@ fn asked(args: &[String]) -> Option<Asked> {
         }
     }
     let seeds = seeds?;
-    let mut sweep = Sweep { generation, ..Sweep::over(from..from.checked_add(seeds)?) };
+    let mut sweep = SeedSweep { generation, ..SeedSweep::over(from..from.checked_add(seeds)?) };
     sweep.twice_every = if seeds == 1 { 1 } else { sweep.twice_every };
-    Some(Asked { sweep, table, json })
+    Some(SimArgs { sweep, table, json })
 }
 
-fn simulate(asked: &Asked) -> ExitCode {
+fn simulate(asked: &SimArgs) -> ExitCode {
     let start = Instant::now();
-    let swept = asked.sweep.run(|| OnLog, || false);
+    let swept = asked.sweep.run(|| SimulatedEmbedded, || false);
     println!("{}", swept.coverage);
     if asked.table {
         println!("{}", swept.coverage.table());
@@ -68,6 +68,9 @@ fn simulate(asked: &Asked) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     println!("{} seeds fail:", swept.failures.len());
-    swept.failures.iter().for_each(|failure| println!("  {}: {}", failure.again, failure.sort()));
+    swept
+        .failures
+        .iter()
+        .for_each(|failure| println!("  {}: {}", failure.repeat_command, failure.class()));
     ExitCode::FAILURE
 }

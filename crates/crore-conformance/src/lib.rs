@@ -3,8 +3,8 @@
 //! | module | use |
 //! |---|---|
 //! | [`suite`] | one test for each promise of the store traits: [`conformance!`] |
-//! | [`model`] | random operations on a store and on the memory store, whose answers must be equal |
-//! | [`simulation`] | a store, its callers, its clock and its disk, driven from one seed |
+//! | [`model`] | random operations on a store and on the memory store; responses must be equal |
+//! | [`simulation`] | a store with its callers, clock and disk, driven from one seed |
 //! | [`sim_disk`] | a disk that loses, tears and refuses writes, for the simulator and for tests |
 //! | [`fuzz`] | the body of the fuzz target that opens a store from arbitrary bytes |
 #![forbid(unsafe_code)]

@@ -1,56 +1,56 @@
-//! The sizes and counts that a caller may not pass: one table for every door.
+//! Maximum sizes and counts of requests: one table for every door.
 
 use crate::settings::section;
 use crate::time::Span;
-use crate::words::Size;
+use crate::units::Size;
 
 section! {
-    /// What callers may not pass. What is larger is refused, and says so.
+    /// Maximum sizes and counts of requests; a request above one of them is refused.
     pub struct Caps: Eq = "caps" {
-        //! A server may raise the payload cap up to [`Caps::MAX_PAYLOAD`].
+        //! The payload cap can be raised up to [`Caps::MAX_PAYLOAD`].
 
-        /// A payload; at most 16MiB.
+        /// Maximum size of a payload; cannot be set above 16MiB.
         payload_bytes: usize as payload: Size = "1MiB",
-        /// A result, or the detail of an error.
+        /// Maximum size of a result, or of the detail of an error.
         result_bytes: usize as result: Size = "1MiB",
-        /// An error message or a log line; a longer one is cut.
+        /// Maximum size of an error message or a log line; longer ones are truncated.
         text_bytes: usize as text: Size = "64KiB",
-        /// Jobs in one batch.
+        /// Maximum number of jobs in one batch.
         batch_jobs: usize = "1000",
-        /// All payloads of one batch.
+        /// Maximum total size of the payloads in one batch.
         batch_bytes: usize as batch_bytes: Size = "8MiB",
-        /// Jobs in one fetch.
+        /// Maximum number of jobs returned by one fetch.
         fetch: usize = "1000",
-        /// All payloads of one fetch: when they are reached, the other jobs stay where they are.
+        /// Maximum total size of the payloads returned by one fetch; further jobs stay in the queue.
         fetch_bytes: usize as fetch_bytes: Size = "16MiB",
-        /// Rows in one page of a list.
+        /// Maximum page size of a list.
         page: usize = "1000",
-        /// Labels of a job.
+        /// Maximum number of labels on a job.
         labels: usize = "32",
-        /// Jobs and groups that one job may wait for.
+        /// Maximum number of jobs and groups that one job may wait for.
         dependencies: usize = "1000",
-        /// The shortest lease.
+        /// Minimum lease duration.
         min_lease: Span = "1s",
-        /// The longest lease.
+        /// Maximum lease duration.
         max_lease: Span = "24h",
-        /// The longest timeout of a run.
+        /// Maximum timeout of a run.
         max_timeout: Span = "366d",
-        /// How far ahead a job may be due.
+        /// Maximum delay before a job is due.
         max_ahead: Span = "3653d",
-        /// How long a result, or the window of a unique key, may be kept.
+        /// Maximum retention of a result, and maximum window of a unique key.
         max_retention: Span = "90d",
-        /// Levels of nesting in a payload.
+        /// Maximum nesting depth of a payload.
         depth: usize => 64,
-        /// Bytes of a unique key or a client id.
+        /// Maximum size of a unique key or a client id, in bytes.
         key_bytes: usize => 256,
-        /// Bytes of a trace context.
+        /// Maximum size of a trace context, in bytes.
         trace_bytes: usize => 1024,
-        /// Bytes of a label's name and of its value, each.
+        /// Maximum size of a label's name and of its value, in bytes.
         label_bytes: usize => 256,
     }
 }
 
 impl Caps {
-    /// The largest payload cap that a server may be given.
+    /// Upper bound of the payload cap.
     pub const MAX_PAYLOAD: usize = 16 << 20;
 }

@@ -1,13 +1,13 @@
-//! Stable error codes. A code never changes its meaning and is never used again for another.
+//! Stable error codes. The meaning of a code never changes, and a retired code is never reused.
 
 use std::fmt;
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $text:literal,)+) => {
-        /// What went wrong, in a word that programs may rely on.
+        /// A stable, machine-readable error code.
         ///
-        /// Not `non_exhaustive`: each door says what a code is in its protocol, and the compiler sees to it
-        /// that none is forgotten.
+        /// Not `non_exhaustive`: every door maps each code to its protocol, and the compiler checks that the
+        /// mapping is complete.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
             $($(#[doc = $doc])+ $name,)+
@@ -17,12 +17,12 @@ macro_rules! codes {
             /// Every code, in the order of the reference page.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// The code as it stands in answers, logs and documentation.
+            /// The code as written in responses, logs and documentation.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)+ }
             }
 
-            /// What the code means and what to do about it.
+            /// The title of the code: the class of the problem, and what to do where that is not obvious.
             pub const fn explain(self) -> &'static str {
                 match self { $(Self::$name => concat!($($doc),+),)+ }
             }
@@ -31,109 +31,109 @@ macro_rules! codes {
 }
 
 codes! {
-    /// A name (queue, kind, worker) is empty.
+    /// Empty name (queue, kind or worker)
     NameEmpty = "name-empty",
-    /// A name is longer than 255 bytes of UTF-8.
+    /// Name longer than 255 bytes of UTF-8
     NameTooLong = "name-too-long",
-    /// A name contains a control character.
+    /// Control character in a name
     NameControl = "name-control",
-    /// A key (unique key, client id, trace context) is empty.
+    /// Empty key (unique key, client id or trace context)
     KeyEmpty = "key-empty",
-    /// A key (unique key, client id, trace context) is longer than the cap.
+    /// Key too long (unique key, client id or trace context)
     KeyTooLong = "key-too-long",
-    /// A key (unique key, client id, trace context) contains a control character.
+    /// Control character in a key (unique key, client id or trace context)
     KeyControl = "key-control",
-    /// A unique key begins with `crore.`, as only those of crore itself may.
+    /// Reserved unique key: the prefix `crore.` belongs to the server
     KeyReserved = "key-reserved",
-    /// A payload or result is larger than the cap.
+    /// Payload or result too large
     PayloadTooLarge = "payload-too-large",
-    /// A payload or result is not what its encoding says, or is nested too deep.
+    /// Payload or result does not match its encoding, or is nested too deep
     PayloadMalformed = "payload-malformed",
-    /// A batch has more jobs, or more bytes, than the cap.
+    /// Too many jobs or bytes in one batch
     BatchTooLarge = "batch-too-large",
-    /// A batch refers to a job or group that is not an earlier part of it, or a job waits for its own group.
+    /// Invalid reference in a batch: not an earlier job or group of it, or the job's own group
     BatchReference = "batch-reference",
-    /// A due time, window or retention lies outside the range that is allowed.
+    /// Due time, window or retention out of range
     TimeRange = "time-range",
-    /// A lease is shorter or longer than allowed.
+    /// Lease duration out of range
     LeaseRange = "lease-range",
-    /// A timeout is zero or longer than allowed.
+    /// Timeout out of range
     TimeoutRange = "timeout-range",
-    /// A retry policy has a number outside its range.
+    /// Retry policy out of range
     RetryRange = "retry-range",
-    /// There are too many labels, one is too long or contains a control character, or its name begins with `crore.`, as those do that are the server's own.
+    /// Invalid labels: too many, too long, a control character, or the reserved prefix `crore.`
     LabelRange = "label-range",
-    /// A job waits for more jobs and groups than the cap.
+    /// Too many dependencies
     TooManyDependencies = "too-many-dependencies",
-    /// A count argument is zero or above the cap.
+    /// Count out of range
     CountRange = "count-range",
-    /// A schedule's text is not a schedule; the position says where.
+    /// Syntax error in a schedule; `at` is the offset of the error
     ScheduleSyntax = "schedule-syntax",
-    /// A schedule never fires.
+    /// Schedule never fires
     ScheduleNever = "schedule-never",
-    /// A schedule would fire more often than allowed.
+    /// Schedule fires too often
     ScheduleTooOften = "schedule-too-often",
-    /// A time zone is not in the compiled-in table.
+    /// Unknown time zone
     ZoneUnknown = "zone-unknown",
-    /// A limit's text is not a limit; the position says where.
+    /// Syntax error in a limit; `at` is the offset of the error
     LimitSyntax = "limit-syntax",
-    /// A limit's text is longer than the cap.
+    /// Limit text too long
     LimitTooLong = "limit-too-long",
-    /// A limit's condition is nested deeper than the cap.
+    /// Limit condition nested too deep
     LimitTooDeep = "limit-too-deep",
-    /// A limit's number (rate, burst, concurrency) lies outside its range.
+    /// Rate, burst or concurrency of a limit out of range
     LimitRange = "limit-range",
-    /// A body, a parameter or a header cannot be read, or something in it has another type or shape than it should.
+    /// Malformed request: a body, parameter or header has the wrong syntax, type or shape
     Malformed = "malformed",
-    /// A field is not known; look for a typing mistake.
+    /// Unknown field
     FieldUnknown = "field-unknown",
-    /// A body is larger than the cap.
+    /// Request body too large
     BodyTooLarge = "body-too-large",
-    /// A request did not arrive in time.
+    /// Request timeout: the request did not arrive in time
     TooSlow = "too-slow",
-    /// The content type of a body is none that is understood here.
+    /// Unsupported content type
     MediaType = "media-type",
-    /// None of the content types that the caller accepts can be had.
+    /// No acceptable content type
     NotAcceptable = "not-acceptable",
-    /// What is asked for is there, but not by this method.
+    /// Method not allowed
     MethodNotAllowed = "method-not-allowed",
-    /// An idempotency key was used before, for something else.
+    /// Idempotency key reused for a different request
     KeyReused = "key-reused",
-    /// A cursor is not one that a list gave, or is another list's.
+    /// Invalid cursor
     CursorInvalid = "cursor-invalid",
-    /// There are too many of this sort at once; try again later.
+    /// Too many requests, workers or listeners; retry later
     TooMany = "too-many",
-    /// A URL leads to an address or a port that this server may not call.
+    /// Outbound address or port not allowed
     OutboundDenied = "outbound-denied",
-    /// A handler names a runner that does not exist; the message lists those that do.
+    /// Unknown runner
     RunnerUnknown = "runner-unknown",
-    /// A handler needs a runner, a program, an image or an address that the operator does not allow; the message says what would allow it.
+    /// Runner, program, image or address not allowed by the server's configuration
     RunnerForbidden = "runner-forbidden",
-    /// What was waited for has not happened yet; ask again.
+    /// Wait timeout: the awaited result is not there yet; retry
     NotYet = "not-yet",
-    /// The host that a request is addressed to is not a name of this server; the message says which setting adds one.
+    /// Unknown host: the request is addressed to a name that is not this server's
     HostUnknown = "host-unknown",
-    /// A request was made by a page of another site, and is refused whoever is behind it.
+    /// Cross-site request refused
     CrossSite = "cross-site",
-    /// A call needs a token that is valid here.
+    /// Missing or invalid token
     TokenNeeded = "token-needed",
-    /// The caller is known, but does not have the scope that a call needs; the message names it.
+    /// Missing scope
     ScopeMissing = "scope-missing",
-    /// The thing that was asked for does not exist.
+    /// Resource not found
     NotFound = "not-found",
-    /// It is there, but not in a state for which this means anything; the message says why.
+    /// Conflict with the current state
     Refused = "refused",
-    /// The engine is being stopped; ask another one, or later.
+    /// Server is shutting down; retry later or on another server
     Stopping = "stopping",
-    /// The store is full; reports and deletes still work.
+    /// Store is full; reports and deletes still work
     Full = "full",
-    /// The store cannot be reached now; try again.
+    /// Temporarily unavailable; retry
     Unavailable = "unavailable",
-    /// What is there is not a store, or one of a version that is not known; open another.
+    /// Not a crore store, or an unsupported store version
     Foreign = "foreign",
-    /// Stored data is damaged; stop and look.
+    /// Stored data is damaged; stop the server and check the store
     Corrupt = "corrupt",
-    /// A sync failed, so nothing more is promised; restart.
+    /// Disk write or sync failed, the store refuses all calls; restart the server
     Poisoned = "poisoned",
 }
 
@@ -143,7 +143,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// An input that was refused: which rule it broke, in which field, and in words.
+/// A validation error: the rule that was broken, the field, and a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct Invalid {
@@ -153,7 +153,7 @@ pub struct Invalid {
     pub field: String,
     /// One line for people: lower case, no full stop, the offending value in backticks.
     pub message: String,
-    /// For texts (limits, schedules): the offset of the offending character, counted in characters.
+    /// For limits and schedules: the offset of the error in the text, in characters.
     pub at: Option<usize>,
 }
 
@@ -163,14 +163,14 @@ impl Invalid {
         Self { code, field: field.into(), message: message.into(), at: None }
     }
 
-    /// The same error, pointing at a character of the field's text.
+    /// Sets the offset of the error in the field's text.
     #[must_use]
     pub fn at(mut self, offset: usize) -> Self {
         self.at = Some(offset);
         self
     }
 
-    /// The same error, for a field inside `outer`.
+    /// Prefixes the field with the path of `outer`.
     #[must_use]
     pub fn inside(mut self, outer: &str) -> Self {
         self.field = format!("{outer}.{}", self.field);
@@ -178,8 +178,7 @@ impl Invalid {
     }
 }
 
-/// The start of a text that may be long, for use in a message: at most 64 characters, with control
-/// characters escaped.
+/// The first 64 characters of a text, with control characters escaped, for use in a message.
 pub fn excerpt(text: &str) -> String {
     let mut short: String = text.chars().take(64).flat_map(char::escape_debug).collect();
     if text.chars().nth(64).is_some() {
@@ -200,7 +199,7 @@ mod tests {
         assert!(Code::ALL.iter().all(|code| code.explain().len() > 10));
     }
 
-    /// The reference page is made from the codes; a test that fails prints what it should be.
+    /// `docs/reference/errors.md` is generated from the codes; on failure the test prints the expected page.
     #[test]
     fn the_reference_page_explains_every_code() {
         let rows = Code::ALL.iter().map(|c| format!("| `{c}` | {} |\n", c.explain().trim()));

@@ -1,24 +1,24 @@
-//! Dependencies: whether a job or a group satisfies what a waiting job needs of it.
+//! Dependencies: whether a job or a group satisfies the condition of a waiting job.
 //!
-//! Every store asks here, when a job that waits is pushed and when the thing that it waits for settles.
+//! Stores call this when a job with dependencies is pushed and when a dependency settles.
 
 use crate::group::Group;
-use crate::job::{Needs, State};
+use crate::job::{DependencyCondition, State};
 use crate::machine::Settled;
 
-/// How one need of a waiting job stands.
+/// The status of one dependency of a waiting job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Satisfaction {
-    /// It has come true: the job waits for it no longer.
+    /// The condition is met; the job no longer waits for it.
     Satisfied,
-    /// It may still come true: the job waits.
+    /// The condition can still be met; the job waits.
     Open,
-    /// It can no longer come true: the job is broken.
+    /// The condition can no longer be met; the job is broken.
     Broken,
 }
 
 impl Settled {
-    /// How a job in this state has settled; `None`: it has not ended.
+    /// How a job in this state has settled; `None` if it has not ended.
     pub const fn of(state: State) -> Option<Self> {
         match state {
             State::Waiting | State::Scheduled | State::Ready | State::Running => None,
@@ -28,20 +28,20 @@ impl Settled {
         }
     }
 
-    /// Whether a job that has settled like this satisfies a need. A dead job leaves the need for its
-    /// success open, since it may be retried by hand.
-    pub const fn satisfaction(self, needs: Needs) -> Satisfaction {
+    /// Whether a job that settled this way satisfies a dependency. A dead job leaves a dependency on its
+    /// success open, because it may be retried by hand.
+    pub const fn satisfaction(self, needs: DependencyCondition) -> Satisfaction {
         match (self, needs) {
-            (Self::Succeeded, _) | (_, Needs::End) => Satisfaction::Satisfied,
-            (Self::Failed, Needs::Success) => Satisfaction::Open,
-            (Self::Gone, Needs::Success) => Satisfaction::Broken,
+            (Self::Succeeded, _) | (_, DependencyCondition::End) => Satisfaction::Satisfied,
+            (Self::Failed, DependencyCondition::Success) => Satisfaction::Open,
+            (Self::Gone, DependencyCondition::Success) => Satisfaction::Broken,
         }
     }
 }
 
 impl State {
-    /// Whether a job in this state satisfies a need.
-    pub const fn satisfaction(self, needs: Needs) -> Satisfaction {
+    /// Whether a job in this state satisfies a dependency.
+    pub const fn satisfaction(self, needs: DependencyCondition) -> Satisfaction {
         match Settled::of(self) {
             Some(settled) => settled.satisfaction(needs),
             None => Satisfaction::Open,
@@ -49,17 +49,17 @@ impl State {
     }
 }
 
-/// Whether the job that a new one waits for satisfies its need. A job that is not there breaks both
-/// needs: how it ended is not known.
-pub const fn of_job(state: Option<State>, needs: Needs) -> Satisfaction {
+/// Whether a job satisfies the dependency of a new job. A missing job breaks it: how it ended is
+/// unknown.
+pub const fn job_satisfaction(state: Option<State>, needs: DependencyCondition) -> Satisfaction {
     match state {
         Some(state) => state.satisfaction(needs),
         None => Satisfaction::Broken,
     }
 }
 
-/// Whether the group that a new job waits for satisfies its need; a group that is not there breaks it.
-pub const fn of_group(group: Option<&Group>, needs: Needs) -> Satisfaction {
+/// Whether a group satisfies the dependency of a new job. A missing group breaks it.
+pub const fn group_satisfaction(group: Option<&Group>, needs: DependencyCondition) -> Satisfaction {
     match group {
         Some(group) => group.satisfaction(needs),
         None => Satisfaction::Broken,
@@ -85,8 +85,8 @@ mod tests {
         ];
         assert_eq!(rows.len(), State::ALL.len() + 1);
         for (state, end, success) in rows {
-            assert_eq!(of_job(state, Needs::End), end, "{state:?}");
-            assert_eq!(of_job(state, Needs::Success), success, "{state:?}");
+            assert_eq!(job_satisfaction(state, DependencyCondition::End), end, "{state:?}");
+            assert_eq!(job_satisfaction(state, DependencyCondition::Success), success, "{state:?}");
         }
     }
 
@@ -100,17 +100,17 @@ mod tests {
     #[test]
     fn success_implies_the_end() {
         for state in State::ALL {
-            if state.satisfaction(Needs::Success) == Satisfied {
-                assert_eq!(state.satisfaction(Needs::End), Satisfied, "{state:?}");
+            if state.satisfaction(DependencyCondition::Success) == Satisfied {
+                assert_eq!(state.satisfaction(DependencyCondition::End), Satisfied, "{state:?}");
             }
         }
     }
 
     #[test]
     fn a_group_that_is_not_there_breaks_both_needs() {
-        for needs in Needs::ALL {
-            assert_eq!(of_group(None, needs), Broken);
-            assert_eq!(of_group(Some(&Group::default()), needs), Open);
+        for needs in DependencyCondition::ALL {
+            assert_eq!(group_satisfaction(None, needs), Broken);
+            assert_eq!(group_satisfaction(Some(&Group::default()), needs), Open);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Handlers: stored definitions of how jobs of a kind are run, and what follows when they end.
+//! Handlers: stored definitions of how jobs of a kind are run, and of the follow-ups when they end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,43 +8,43 @@ use serde_json::{Map, Value};
 
 use crate::caps::Caps;
 use crate::code::{Code, Invalid};
-use crate::job::{Job, Keep, Spec, State, When};
+use crate::job::{DueTime, Job, ResultRetention, Spec, State};
 use crate::name::Name;
 use crate::payload::{Encoding, Payload};
-use crate::push::{NewJob, Unsaid, within};
+use crate::push::{NewJob, UnsetFields, within};
 use crate::retry::Retry;
 use crate::schedule::{MIN_EVERY, Missed, Timing};
 use crate::time::{Span, Time};
-use crate::unique::{Hold, Unique};
+use crate::unique::{Unique, UniqueHold};
 
-/// The queue of a handler that names none.
+/// Default queue of a handler.
 pub const DEFAULT_QUEUE: &str = "default";
 
-/// The label that keeps the phase of a job that is pushed again and again: an instant, in
-/// milliseconds, from which its runs are whole intervals away.
-pub const PHASE: &str = "crore.phase";
+/// Label with the phase of a repeated job: an instant in milliseconds; every run is due a whole number
+/// of intervals after it.
+pub const PHASE_LABEL: &str = "crore.phase";
 
-/// The label with the number of the handler that a job was pushed for: it tells whose job it was when
-/// the handler is gone, or has another name.
-pub const HANDLER: &str = "crore.handler";
+/// Label with the id of the handler that a job was pushed for. It identifies the handler after it was
+/// removed or renamed.
+pub const HANDLER_LABEL: &str = "crore.handler";
 
-/// The number of handlers that a door brings along: they are not counted.
-pub const BUILT_IN: u64 = u64::MAX;
+/// Id of the built-in handlers of a door.
+pub const BUILT_IN_ID: u64 = u64::MAX;
 
-/// The label that names the first of the jobs of which each is the next run of the one before.
-pub const CHAIN: &str = "crore.chain";
+/// Label with the id of the first job in a chain of repeated runs.
+pub const CHAIN_LABEL: &str = "crore.chain";
 
-/// So much of what came out is told in a summary, in bytes.
+/// Maximum size of the output in a summary, in bytes.
 const SUMMARY_BYTES: usize = 64 << 10;
 
-/// How long a result is kept, unless a handler says otherwise.
-pub const KEEP_RESULT: Span = Span::from_secs(24 * 60 * 60);
+/// Default retention of results.
+pub const DEFAULT_RESULT_RETENTION: Span = Span::from_secs(24 * 60 * 60);
 
-/// How many kinds that a handler had before are remembered.
-pub const MAX_FORMERLY: usize = 16;
+/// Maximum number of former kinds of a handler.
+pub const MAX_FORMER_KINDS: usize = 16;
 
-/// The most handlers that may follow one.
-pub const MAX_FOLLOWS: usize = 100;
+/// Maximum number of handlers that may follow one.
+pub const MAX_FOLLOW_UP_HANDLERS: usize = 100;
 
 /// How jobs of a kind are run.
 ///
@@ -52,164 +52,169 @@ pub const MAX_FOLLOWS: usize = 100;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Handler {
-    /// Its number: counted up from 1, and never used again.
+    /// The id: assigned from 1 upwards and never reused.
     #[serde(default)]
     pub id: u64,
-    /// The sort of runner that runs them.
+    /// The runner: `command`, `http`, …
     pub runner: Name,
-    /// What that runner is told, as its own documentation says.
+    /// Settings of the runner.
     pub settings: Map<String, Value>,
-    /// Where they wait, and by that the channel whose runners run them.
+    /// The queue of the jobs, and so the channel that runs them.
     pub queue: Name,
-    /// How failures are retried.
+    /// Retry policy.
     pub retry: Retry,
-    /// How long one run may take.
+    /// Timeout of one run.
     pub timeout: Option<Span>,
-    /// What becomes of results.
-    pub results: Results,
-    /// Whether a runner is kept and used again.
+    /// Retention of results.
+    pub results: ResultPolicy,
+    /// Whether runner instances are pooled and reused.
     pub pooled: bool,
-    /// Who is given what comes out, when a job is done.
-    pub next: Vec<Follow>,
-    /// Who is told when a job is dead.
-    pub on_failure: Vec<Follow>,
-    /// Handlers that follow this one, by number. A number without a handler is skipped until there is one.
+    /// Handlers that follow when a job is done.
+    pub next: Vec<FollowUpHandler>,
+    /// Handlers that follow when a job is dead.
+    pub on_failure: Vec<FollowUpHandler>,
+    /// Handlers that follow this one, by id. An id without a handler is skipped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<u64>,
-    /// The ends of jobs that this handler follows where others link to it.
-    #[serde(default, skip_serializing_if = "Linked::is_default")]
-    pub linked: Linked,
-    /// When a job has ended it is pushed again, whole intervals after it was first due.
+    /// Which outcomes this handler follows where others link to it.
+    #[serde(default, skip_serializing_if = "LinkPolicy::is_default")]
+    pub linked: LinkPolicy,
+    /// Repeat interval: an ended job is pushed again, due a whole number of intervals after its first due
+    /// time.
     pub every: Option<Span>,
-    /// Jobs that the clock pushes.
+    /// Schedule that pushes jobs of this handler.
     #[serde(default)]
-    pub schedule: Option<Planned>,
-    /// Whether a job of this handler that follows another has the timeout of that one, if this handler
-    /// says none.
+    pub schedule: Option<HandlerSchedule>,
+    /// Whether a follow-up inherits the timeout of its parent, if this handler sets none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherits_timeout: bool,
-    /// The kinds that it had before, newest first: jobs of those that wait are still its own.
+    /// Former kinds, newest first; pending jobs of these kinds still belong to this handler.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub formerly: Vec<Name>,
-    /// What a door wants to find again and has no field.
+    /// Free-form data of the door that defined the handler.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
 
-/// Jobs of a handler that the clock pushes.
+/// The schedule of a handler.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Planned {
-    /// When.
+pub struct HandlerSchedule {
+    /// When it fires.
     pub timing: Timing,
-    /// What becomes of ticks that nobody was there for.
+    /// Policy for missed ticks.
     pub missed: Missed,
-    /// What they are given.
+    /// Payload of the pushed jobs.
     pub payload: Value,
 }
 
-/// What becomes of the results of a handler.
+/// Retention and delivery of the results of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Results {
-    /// Who waits for them.
-    pub answer: Answer,
-    /// Whether those of jobs that are done are kept.
+pub struct ResultPolicy {
+    /// Which callers can wait for the result.
+    pub answer: ResultWaiter,
+    /// Whether results of done jobs are stored.
     pub success: bool,
-    /// Whether those of jobs that are dead are kept.
+    /// Whether results of dead jobs are stored.
     pub failure: bool,
-    /// How long.
+    /// Retention.
     pub keep: Span,
 }
 
-impl Default for Results {
+impl Default for ResultPolicy {
     fn default() -> Self {
-        Self { answer: Answer::None, success: false, failure: false, keep: KEEP_RESULT }
+        Self {
+            answer: ResultWaiter::None,
+            success: false,
+            failure: false,
+            keep: DEFAULT_RESULT_RETENTION,
+        }
     }
 }
 
-impl Results {
-    /// What that means for one job.
-    pub const fn keep(&self) -> Keep {
-        let is_kept = self.success || self.failure || !matches!(self.answer, Answer::None);
-        if is_kept { Keep::For(self.keep) } else { Keep::Discard }
+impl ResultPolicy {
+    /// The result retention of one job.
+    pub const fn keep(&self) -> ResultRetention {
+        let is_kept = self.success || self.failure || !matches!(self.answer, ResultWaiter::None);
+        if is_kept { ResultRetention::For(self.keep) } else { ResultRetention::Discard }
     }
 }
 
-/// Who waits for a result.
+/// Which callers can wait for a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
-    /// Nobody.
+pub enum ResultWaiter {
+    /// None.
     #[default]
     None,
-    /// Whoever pushes the job.
+    /// The caller that pushes the job: the push returns the result.
     Push,
-    /// Whoever asks for it afterwards.
+    /// Any caller, in a separate call.
     Listen,
 }
 
 /// A handler that follows another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Follow {
-    /// Its kind.
+pub struct FollowUpHandler {
+    /// The kind of the handler.
     pub kind: Name,
-    /// What its jobs are given.
+    /// Payload of its jobs.
     #[serde(default)]
-    pub gives: Gives,
+    pub gives: FollowUpPayload,
 }
 
-/// The ends of jobs that a handler follows where other handlers [link](Handler::links) to it.
+/// Which outcomes a handler follows where other handlers [link](Handler::links) to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Linked {
+pub struct LinkPolicy {
     /// Whether it follows jobs that are done.
     pub on_success: bool,
     /// Whether it follows jobs that are dead.
     pub on_failure: bool,
-    /// The payloads of its jobs.
-    pub gives: Gives,
+    /// Payload of its jobs.
+    pub gives: FollowUpPayload,
 }
 
-impl Default for Linked {
+impl Default for LinkPolicy {
     fn default() -> Self {
-        Self { on_success: true, on_failure: false, gives: Gives::Items }
+        Self { on_success: true, on_failure: false, gives: FollowUpPayload::Items }
     }
 }
 
-impl Linked {
+impl LinkPolicy {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Everything that follows a handler: what it names by kind, then what it links to by number.
+/// All handlers that follow a handler: those named by kind, then those linked by id.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Follows {
+pub struct FollowUpHandlers {
     /// After jobs that are done.
-    pub next: Vec<Follow>,
+    pub next: Vec<FollowUpHandler>,
     /// After jobs that are dead.
-    pub on_failure: Vec<Follow>,
+    pub on_failure: Vec<FollowUpHandler>,
 }
 
-/// What a job that follows another is given.
+/// Payload of a follow-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Gives {
-    /// One job for each item that came out, with that item.
+pub enum FollowUpPayload {
+    /// One job per item of the result, with the item as its payload.
     #[default]
     Items,
-    /// One job, with a JSON object about the job that has ended: see [`summary`].
+    /// One job, with a JSON object that describes the ended job: see [`summary`].
     Summary,
 }
 
-/// How a job came to its end, for those who follow.
+/// The end of a job, as seen by its follow-ups.
 #[derive(Debug, Clone, Copy)]
-pub enum End<'a> {
-    /// It is done, and gave this.
+pub enum JobEnd<'a> {
+    /// Done, with its result.
     Done(Option<&'a Payload>),
-    /// It is dead, of this.
+    /// Dead, with its error message.
     Dead(&'a str),
 }
 
@@ -220,15 +225,15 @@ impl Handler {
             id: 0,
             runner,
             settings,
-            queue: Name::new("queue", DEFAULT_QUEUE).expect("it is a good name"),
+            queue: Name::new("queue", DEFAULT_QUEUE).expect("`default` is a valid name"),
             retry: Retry::default(),
             timeout: None,
-            results: Results::default(),
+            results: ResultPolicy::default(),
             pooled: false,
             next: Vec::new(),
             on_failure: Vec::new(),
             links: Vec::new(),
-            linked: Linked::default(),
+            linked: LinkPolicy::default(),
             every: None,
             schedule: None,
             inherits_timeout: false,
@@ -237,17 +242,17 @@ impl Handler {
         }
     }
 
-    /// The form in which it is stored.
+    /// The stored form: JSON.
     pub fn to_text(&self) -> Arc<str> {
-        serde_json::to_string(self).expect("all its keys are texts").into()
+        serde_json::to_string(self).expect("all map keys are strings").into()
     }
 
-    /// Reads the stored form; `None`: it is none.
+    /// Parses the stored form.
     pub fn from_text(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
-    /// Checks every field that is not the runner's own.
+    /// Validates every field except the runner's settings.
     pub fn check(&self, caps: &Caps) -> Result<(), Invalid> {
         let bytes = self.to_text().len();
         if bytes > caps.payload_bytes {
@@ -266,16 +271,16 @@ impl Handler {
         }
         let (next, on_failure, links) = (self.next.len(), self.on_failure.len(), self.links.len());
         for (field, n) in [("next", next), ("on_failure", on_failure), ("next", links)] {
-            if n > MAX_FOLLOWS {
-                let message = format!("{n} handlers, at most {MAX_FOLLOWS} are allowed");
+            if n > MAX_FOLLOW_UP_HANDLERS {
+                let message = format!("{n} handlers, at most {MAX_FOLLOW_UP_HANDLERS} are allowed");
                 return Err(Invalid::new(Code::CountRange, field, message));
             }
         }
         Ok(())
     }
 
-    /// Says what the pusher of a job has left unsaid.
-    pub fn fill_in(&self, spec: &mut Spec, unsaid: Unsaid) {
+    /// Sets the fields that the caller left unset.
+    pub fn fill_unset(&self, spec: &mut Spec, unsaid: UnsetFields) {
         if unsaid.queue {
             spec.queue = self.queue.clone();
         }
@@ -290,50 +295,55 @@ impl Handler {
         }
     }
 
-    /// A job of this handler.
+    /// A job of this handler with its defaults.
     pub fn job(&self, kind: Name, payload: Payload) -> Spec {
         let mut spec = Spec::new(self.queue.clone(), kind, payload);
-        self.fill_in(&mut spec, Unsaid::ALL);
+        self.fill_unset(&mut spec, UnsetFields::ALL);
         spec
     }
 
-    /// The job that its schedule pushes, if it has one.
-    pub fn planned_job(&self, kind: &Name) -> Option<NewJob> {
+    /// The job that the handler's schedule pushes, if it has a schedule.
+    pub fn scheduled_job(&self, kind: &Name) -> Option<NewJob> {
         let payload = Payload::json(&self.schedule.as_ref()?.payload.to_string());
         let spec = Spec::new(self.queue.clone(), kind.clone(), payload);
-        Some(NewJob { unsaid: Unsaid::ALL, ..spec.into() })
+        Some(NewJob { unset: UnsetFields::ALL, ..spec.into() })
     }
 
-    /// Everything that follows this handler. `by_number` finds a handler and its kind.
-    pub fn follows<'a>(&self, by_number: impl Fn(u64) -> Option<(&'a Name, &'a Self)>) -> Follows {
-        let mut follows = Follows { next: self.next.clone(), on_failure: self.on_failure.clone() };
-        for (kind, handler) in self.links.iter().filter_map(|number| by_number(*number)) {
-            let Linked { on_success, on_failure, gives } = handler.linked;
-            let follow = Follow { kind: kind.clone(), gives };
+    /// All handlers that follow this one. `by_id` looks up a handler and its kind.
+    pub fn follows<'a>(
+        &self,
+        by_id: impl Fn(u64) -> Option<(&'a Name, &'a Self)>,
+    ) -> FollowUpHandlers {
+        let mut follows =
+            FollowUpHandlers { next: self.next.clone(), on_failure: self.on_failure.clone() };
+        for (kind, handler) in self.links.iter().filter_map(|id| by_id(*id)) {
+            let LinkPolicy { on_success, on_failure, gives } = handler.linked;
+            let follow = FollowUpHandler { kind: kind.clone(), gives };
             follows.next.extend(on_success.then(|| follow.clone()));
             follows.on_failure.extend(on_failure.then_some(follow));
         }
         follows
     }
 
-    /// The jobs that follow when one of this handler has ended: those of the handlers that [follow](Self::follows),
-    /// as far as they are known, and its own next run.
+    /// The follow-ups of a job of this handler: those of each [following](Self::follows) handler that `lookup`
+    /// finds by its kind, and the next run of a repeated job. Stops with one job more than `max_jobs`, so that
+    /// the caller refuses the batch as too large.
     pub fn follow_ups<'a>(
         &self,
         job: &Job,
-        (end, follows): (End<'_>, &Follows),
-        (now, most): (Time, usize),
-        known: impl Fn(&Name) -> Option<&'a Self>,
+        (end, follows): (JobEnd<'_>, &FollowUpHandlers),
+        (now, max_jobs): (Time, usize),
+        lookup: impl Fn(&Name) -> Option<&'a Self>,
     ) -> Vec<NewJob> {
         let follows = match end {
-            End::Done(_) => &follows.next,
-            End::Dead(_) => &follows.on_failure,
+            JobEnd::Done(_) => &follows.next,
+            JobEnd::Dead(_) => &follows.on_failure,
         };
         let mut jobs: Vec<NewJob> = Vec::new();
         for follow in follows {
-            let Some(handler) = known(&follow.kind) else { continue };
+            let Some(handler) = lookup(&follow.kind) else { continue };
             for payload in payloads(job, end, now, follow.gives) {
-                if jobs.len() > most {
+                if jobs.len() > max_jobs {
                     return jobs;
                 }
                 let mut spec = handler.job(follow.kind.clone(), payload);
@@ -349,10 +359,10 @@ impl Handler {
         jobs
     }
 
-    /// The next run of a job that is pushed again and again.
+    /// The next run of a repeated job.
     fn next_run(&self, job: &Job, now: Time) -> Option<NewJob> {
         let every = self.every?;
-        let phase = job.spec.labels.get(PHASE).and_then(|text| text.parse().ok());
+        let phase = job.spec.labels.get(PHASE_LABEL).and_then(|text| text.parse().ok());
         let phase = phase.map_or(job.live.pushed_at, Time::from_millis);
         let passed = now.since(phase).as_millis() / every.as_millis().max(1);
         let next = if now < phase { phase } else { phase.after(every.times(passed + 1)) };
@@ -360,49 +370,51 @@ impl Handler {
         spec.client_id = None;
         spec.group = None;
         spec.after = Vec::new();
-        spec.labels.remove(HANDLER);
-        spec.labels.insert(PHASE.to_owned(), phase.as_millis().to_string());
-        let first = spec.labels.entry(CHAIN.to_owned()).or_insert_with(|| job.id.to_string());
-        // A run that is retried by hand has had its next one, and a key that outlives its job would keep the next one out.
-        if spec.unique.as_ref().is_none_or(|unique| unique.hold != Hold::UntilEnd) {
-            let key = format!("{CHAIN}:{first}").into();
-            spec.unique = Some(Unique { key, hold: Hold::UntilEnd, window: None });
+        spec.labels.remove(HANDLER_LABEL);
+        spec.labels.insert(PHASE_LABEL.to_owned(), phase.as_millis().to_string());
+        let first = spec.labels.entry(CHAIN_LABEL.to_owned()).or_insert_with(|| job.id.to_string());
+        // The key prevents a second next run when a run is retried by hand. A hold other than `UntilEnd` could
+        // outlive the job and block its next run.
+        if spec.unique.as_ref().is_none_or(|unique| unique.hold != UniqueHold::UntilEnd) {
+            let key = format!("{CHAIN_LABEL}:{first}").into();
+            spec.unique = Some(Unique { key, hold: UniqueHold::UntilEnd, window: None });
         }
-        Some(NewJob { due: When::At(next), ..spec.into() })
+        Some(NewJob { due: DueTime::At(next), ..spec.into() })
     }
 }
 
-fn payloads(job: &Job, end: End<'_>, now: Time, gives: Gives) -> Vec<Payload> {
+fn payloads(job: &Job, end: JobEnd<'_>, now: Time, gives: FollowUpPayload) -> Vec<Payload> {
     match (gives, end) {
-        (Gives::Items, End::Done(Some(result))) => items(result),
-        (Gives::Items, End::Done(None)) => Vec::new(),
-        (Gives::Summary, _) | (Gives::Items, End::Dead(_)) => {
+        (FollowUpPayload::Items, JobEnd::Done(Some(result))) => items(result),
+        (FollowUpPayload::Items, JobEnd::Done(None)) => Vec::new(),
+        (FollowUpPayload::Summary, _) | (FollowUpPayload::Items, JobEnd::Dead(_)) => {
             vec![Payload::json(&summary(job, end, now).to_string())]
         }
     }
 }
 
-/// The items of a result that are passed on: those that are empty do not count.
+/// The items of a result that are passed on: all that are not empty.
 pub fn items(result: &Payload) -> Vec<Payload> {
     all_items(result).into_iter().filter(|item| !item.bytes.is_empty()).collect()
 }
 
-/// The items of a result: a MessagePack array of binaries has many, and anything else is one.
+/// The items of a result: those of a MessagePack array of binaries; any other result is one item.
 pub fn all_items(result: &Payload) -> Vec<Payload> {
     let many = match result.encoding {
-        Encoding::Msgpack => rmp_serde::from_slice::<Vec<Bin>>(&result.bytes).ok(),
+        Encoding::Msgpack => rmp_serde::from_slice::<Vec<MsgpackBinary>>(&result.bytes).ok(),
         _ => None,
     };
     match many {
-        Some(many) => {
-            many.into_iter().map(|Bin(bytes)| Payload::new(Encoding::Bytes, bytes)).collect()
-        }
+        Some(many) => many
+            .into_iter()
+            .map(|MsgpackBinary(bytes)| Payload::new(Encoding::Bytes, bytes))
+            .collect(),
         None => vec![result.clone()],
     }
 }
 
-/// Several items as one result.
-pub fn joined(items: &[&[u8]]) -> Payload {
+/// Encodes several items as one result.
+pub fn join_items(items: &[&[u8]]) -> Payload {
     let mut bytes = Vec::new();
     let array = u32::try_from(items.len()).unwrap_or(u32::MAX);
     bytes.push(0xdd);
@@ -415,43 +427,43 @@ pub fn joined(items: &[&[u8]]) -> Payload {
     Payload::new(Encoding::Msgpack, bytes)
 }
 
-/// A MessagePack binary; a text or an array is none.
-struct Bin(Vec<u8>);
+/// A MessagePack binary; a string or an array is refused.
+struct MsgpackBinary(Vec<u8>);
 
-impl<'de> Deserialize<'de> for Bin {
+impl<'de> Deserialize<'de> for MsgpackBinary {
     fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         struct Visitor;
         impl serde::de::Visitor<'_> for Visitor {
-            type Value = Bin;
+            type Value = MsgpackBinary;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a binary")
             }
 
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bin, E> {
-                Ok(Bin(bytes.to_vec()))
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<MsgpackBinary, E> {
+                Ok(MsgpackBinary(bytes.to_vec()))
             }
 
-            fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Bin, E> {
-                Ok(Bin(bytes))
+            fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<MsgpackBinary, E> {
+                Ok(MsgpackBinary(bytes))
             }
         }
         reader.deserialize_any(Visitor)
     }
 }
 
-/// What is told about a job that has ended: `job`, `kind`, `state`, `output` (its start), `error`, `attempt`,
+/// Summary of an ended job: `job`, `kind`, `state`, `output` (truncated), `error`, `attempt`,
 /// `scheduled_at`, `started_at` and `ended_at`, times in milliseconds.
-pub fn summary(job: &Job, end: End<'_>, now: Time) -> Value {
+pub fn summary(job: &Job, end: JobEnd<'_>, now: Time) -> Value {
     let (state, output, error) = match end {
-        End::Done(result) => {
+        JobEnd::Done(result) => {
             let items = result.map(items).unwrap_or_default();
             let text = |item: &Payload| String::from_utf8_lossy(&item.bytes).into_owned();
             let mut output = items.iter().map(text).collect::<Vec<_>>().join("\n");
             output.truncate(output.floor_char_boundary(SUMMARY_BYTES));
             (State::Done, output, None)
         }
-        End::Dead(error) => (State::Dead, String::new(), Some(error)),
+        JobEnd::Dead(error) => (State::Dead, String::new(), Some(error)),
     };
     serde_json::json!({
         "job": job.id.to_string(),

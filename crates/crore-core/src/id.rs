@@ -1,4 +1,4 @@
-//! Numbers that name things. All are allocated by the store and never used twice.
+//! Ids and counters. The store allocates them and never reuses one.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,25 +28,27 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// A job: 1..=2⁶³−1, growing in the order of pushes (within a shard, where a store has several).
+    /// Id of a job: 1..=2⁶³−1, increasing in push order (within a shard, where a store has several).
     JobId("#"),
-    /// A group: from the same numbers as jobs.
+    /// Id of a group, from the same sequence as job ids.
     GroupId("g"),
-    /// One hand-over of a job to a worker, and the fence of its lease. Zero: never handed over.
+    /// Number of one delivery of a job to a worker, and the fencing token of its lease. Zero: never
+    /// delivered.
     Delivery("d"),
-    /// How often a record was changed. Grows with every applied change, claim and promotion; not
-    /// with renewals and notes.
+    /// Version of a record. Incremented by every applied change, claim and promotion; not by renewals
+    /// and notes.
     Revision("r"),
 }
 
-/// Things by the id of a job.
-pub type ById<T> = HashMap<JobId, T, BuildHasherDefault<Spread>>;
+/// A map keyed by job id.
+pub type JobMap<T> = HashMap<JobId, T, BuildHasherDefault<IdHasher>>;
 
-/// Spreads ids, which a store gives out itself, so that nobody can choose them to collide.
+/// Fast hasher for job ids. Not resistant to chosen keys; ids are allocated by the store, so no caller
+/// can force collisions.
 #[derive(Debug, Default)]
-pub struct Spread(u64);
+pub struct IdHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for IdHasher {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
     }
@@ -61,14 +63,14 @@ impl Hasher for Spread {
 }
 
 impl JobId {
-    /// The id, if the number is one that a store may have allocated.
+    /// The id, if the number is in the range of allocated ids.
     pub const fn new(number: u64) -> Option<Self> {
         if number == 0 || number > i64::MAX as u64 { None } else { Some(Self(number)) }
     }
 }
 
 impl Delivery {
-    /// The delivery of a job that was never handed over.
+    /// The delivery of a job that was never delivered.
     pub const NONE: Self = Self(0);
 }
 

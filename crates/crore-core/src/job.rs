@@ -1,4 +1,4 @@
-//! A job: what its pusher said ([`Spec`]) and where it stands ([`Live`]).
+//! A job: its definition ([`Spec`], set at push) and its current record ([`Live`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::retry::Retry;
 use crate::time::{Span, Time};
 use crate::unique::Unique;
 
-/// Where a job stands. "Retrying" is `Scheduled` with an attempt behind it; "cancelling" is
-/// [`Live::stop`] on a `Running` job.
+/// The state of a job. A job that waits to be retried is `Scheduled` with `attempt > 0`; a job that is
+/// being cancelled is `Running` with [`Live::stop`] set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Held until other jobs or groups have ended.
+    /// Waits for other jobs or groups.
     Waiting,
     /// Due later.
     Scheduled,
@@ -26,16 +26,16 @@ pub enum State {
     Ready,
     /// Claimed; one delivery holds its lease.
     Running,
-    /// Ended well.
+    /// Succeeded.
     Done,
-    /// Ended badly and kept for people to look at; may be retried by hand.
+    /// Failed for good; kept for inspection, and may be retried by hand.
     Dead,
-    /// Ended because somebody said so.
+    /// Cancelled by a caller, by its worker, or by a broken dependency.
     Cancelled,
 }
 
 impl State {
-    /// Every state, in the order of a job's life.
+    /// Every state, in life-cycle order.
     pub const ALL: [Self; 7] = [
         Self::Waiting,
         Self::Scheduled,
@@ -46,29 +46,29 @@ impl State {
         Self::Cancelled,
     ];
 
-    /// Whether the job has come to an end.
+    /// Whether this is a final state.
     pub const fn has_ended(self) -> bool {
         matches!(self, Self::Done | Self::Dead | Self::Cancelled)
     }
 }
 
-/// When a job is due, said relative to the store's clock so that no caller's clock matters.
+/// A due time, resolved against the store's clock, so that clock skew of callers does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum When {
-    /// At the moment of the write.
+pub enum DueTime {
+    /// At the time of the write.
     #[default]
     Now,
-    /// This long after the moment of the write.
+    /// This long after the time of the write.
     After(Span),
-    /// At an instant; one in the past means now, so that nobody can jump a queue by lying.
+    /// At an instant. An instant in the past means now, so that no caller can jump the queue.
     At(Time),
-    /// As it was, so that a job handed back keeps its place.
+    /// The previous due time, so that a job that is handed back keeps its position.
     Keep,
 }
 
-impl When {
-    /// The instant meant, at `now`, for a job that was due at `before`.
+impl DueTime {
+    /// The due time of a job that was due at `before`, written at `now`.
     pub const fn resolve(self, now: Time, before: Time) -> Time {
         match self {
             Self::Now => now,
@@ -80,137 +80,137 @@ impl When {
     }
 }
 
-/// What a lapsed lease, or a worker that vanished, means.
+/// How a lapsed lease, or the loss of the worker, is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lapse {
-    /// A crash of the worker: costs no attempt; after `quarantine` crashes the job is dead.
+    /// As a crash of the worker: costs no attempt; after `quarantine` crashes the job is dead.
     Crash {
-        /// How many crashes are too many; `None`: any number is put up with.
+        /// Number of crashes after which the job is dead; `None`: no limit.
         quarantine: Option<u32>,
     },
-    /// A failure like any other: costs an attempt and is retried after the policy's delay.
+    /// As a failure: costs an attempt and is retried after the policy's delay.
     Failure,
-    /// Costs an attempt, but is tried again at once (Lakh's reservation). A worker that vanished costs none.
+    /// Costs an attempt and is retried at once (Lakh's reservation). The loss of the worker costs none.
     Again,
 }
 
-/// Whose report counts.
+/// Which deliveries may report an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reports {
-    /// Only the current delivery's.
+pub enum ReportFencing {
+    /// Only the current delivery.
     Fenced,
-    /// Any delivery's; and a success also ends a job that waits to be retried.
+    /// Any delivery; a success also ends a job that waits to be retried.
     Any,
 }
 
-/// What becomes of a result.
+/// Retention of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Keep {
-    /// It is not kept.
+pub enum ResultRetention {
+    /// Not stored.
     Discard,
-    /// It can be read once, within the span.
+    /// Stored for the span, removed by the first read.
     Once(Span),
-    /// It can be read as often as one likes, within the span.
+    /// Stored for the span.
     For(Span),
 }
 
-/// What becomes of a job that is done.
+/// Retention of a job that is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Retain {
-    /// It is kept as long as its queue's settings say.
+pub enum JobRetention {
+    /// According to the settings of its queue.
     AsQueue,
-    /// It is removed in the write that makes it done; if that gives a result to keep, in the write
-    /// that takes it, and if nobody does, when its queue's settings say.
+    /// Removed by the write that makes it done. A job with a stored result is removed by the read that
+    /// takes the result, or else according to the settings of its queue.
     Nothing,
 }
 
-/// Something that a job may wait for.
+/// The target of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Thing {
+pub enum DependencyTarget {
     /// A job.
     Job(JobId),
     /// A group.
     Group(GroupId),
 }
 
-/// What has to become of the thing that a job waits for.
+/// The condition of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Needs {
-    /// It has ended, in whatever way (for a group: all have run).
+pub enum DependencyCondition {
+    /// The target has ended, whatever its outcome (for a group: all members have run).
     End,
-    /// It has succeeded (for a group: all have). A dead job holds its dependants, since it may be
-    /// retried; one that was cancelled or removed breaks them, and they are cancelled too.
+    /// The target has succeeded (for a group: all members have). A dead job holds its dependents, because
+    /// it may be retried; a cancelled or removed job breaks them, and they are cancelled too.
     Success,
 }
 
-impl Needs {
-    /// Both, the weaker first.
+impl DependencyCondition {
+    /// Both conditions, the weaker first.
     pub const ALL: [Self; 2] = [Self::End, Self::Success];
 }
 
-/// One thing that a job waits for.
+/// One dependency of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Dependency {
-    /// The thing.
-    pub on: Thing,
-    /// What has to become of it.
-    pub needs: Needs,
+    /// The job or group to wait for.
+    pub on: DependencyTarget,
+    /// The condition.
+    pub needs: DependencyCondition,
 }
 
-/// What the pusher said. It changes only by an operator's edit.
+/// The definition of a job, as pushed. Only an operator's edit changes it.
 ///
-/// Stored: a new field needs a default, and a changed one a new version of the stored form. Laid out
-/// as written, so that what every claim looks at lies together.
+/// Stored: a new field needs a default, and a changed field a new version of the stored form. `repr(C)`
+/// keeps the fields that every claim reads together.
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 #[repr(C)]
 pub struct Spec {
-    /// How long a delivery may be silent; `None`: fire and forget, done when handed over.
+    /// Lease duration; `None`: fire and forget, done on delivery.
     pub lease: Option<Span>,
-    /// At most one such job at a time.
+    /// Unique key: at most one job holds it.
     pub unique: Option<Unique>,
-    /// Where the job waits.
+    /// The queue.
     pub queue: Name,
-    /// What it is to do.
+    /// The kind.
     pub kind: Name,
-    /// Smaller first.
+    /// Priority; smaller values are delivered first.
     pub priority: i32,
-    /// What it is to do it with.
+    /// The payload.
     pub payload: Payload,
-    /// How failures are retried.
+    /// Retry policy.
     pub retry: Retry,
-    /// How long one run may take; `None`: as long as it likes.
+    /// Timeout of one run; `None`: no timeout.
     pub timeout: Option<Span>,
-    /// What a lapsed lease means.
+    /// How a lapsed lease is treated.
     pub lapse: Lapse,
-    /// Whose report counts.
-    pub reports: Reports,
-    /// What becomes of the result.
-    pub keep: Keep,
-    /// What becomes of the job when it is done.
-    pub retain: Retain,
-    /// The caller's own id: unique among the ids that came through the same door.
+    /// Which deliveries may report an outcome.
+    pub reports: ReportFencing,
+    /// Retention of the result.
+    pub keep: ResultRetention,
+    /// Retention of the job when it is done.
+    pub retain: JobRetention,
+    /// The caller's own id, unique per door.
     pub client_id: Option<ClientId>,
-    /// The buckets that a run of this job counts against; computed from the limits at push.
+    /// The limit buckets that a run of this job counts against; computed from the limits at push.
     pub limits: Vec<LimitKey>,
-    /// The group that it belongs to; filled in by the store.
+    /// The group of the job; set by the store.
     pub group: Option<GroupId>,
-    /// What it waits for; filled in by the store.
+    /// Dependencies; set by the store.
     pub after: Vec<Dependency>,
-    /// The job whose end pushed this one, and its place among that job's follow-ups.
+    /// The job whose end pushed this one, and the index among that job's follow-ups.
     pub parent: Option<(JobId, u32)>,
-    /// Free marks to filter by.
+    /// Free-form labels to filter by.
     pub labels: BTreeMap<String, String>,
-    /// Trace context, carried from push to run.
+    /// Trace context, propagated from push to run.
     pub trace: Option<Arc<str>>,
 }
 
-/// The lease that a job without one of its own is given.
+/// Default lease duration.
 pub const DEFAULT_LEASE: Span = Span::from_secs(30);
 
 impl Spec {
@@ -225,9 +225,9 @@ impl Spec {
             lease: Some(DEFAULT_LEASE),
             timeout: None,
             lapse: Lapse::Crash { quarantine: Some(3) },
-            reports: Reports::Fenced,
-            keep: Keep::Discard,
-            retain: Retain::AsQueue,
+            reports: ReportFencing::Fenced,
+            keep: ResultRetention::Discard,
+            retain: JobRetention::AsQueue,
             unique: None,
             client_id: None,
             limits: Vec::new(),
@@ -240,162 +240,163 @@ impl Spec {
     }
 }
 
-/// A caller's own id for a job, and the door within which it is unique.
+/// A caller's own id for a job, unique within one door.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ClientId {
-    /// The door: `lakh:mail`, `faktory`, `native`.
+    /// The namespace of the door: `lakh:mail`, `faktory`, `native`.
     pub door: Name,
     /// The id as the caller wrote it.
     pub id: Arc<str>,
 }
 
-/// How a delivery came to its end.
+/// How a delivery ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ended {
+pub enum DeliveryEnd {
     /// It reported success.
     Done,
     /// It reported a failure.
     Failed,
-    /// It asked to be run again later.
+    /// It asked to run again later.
     Snoozed,
-    /// It was handed back unfinished.
+    /// The worker returned the job unfinished.
     Interrupted,
-    /// It was silent until its lease ended, or its stream closed.
+    /// Its lease expired without a report, or its stream closed.
     Lapsed,
     /// It took longer than the job's timeout.
     TimedOut,
-    /// It stopped because it was asked to, or gave the job up for good.
+    /// It stopped on request, or the worker cancelled the job.
     Cancelled,
 }
 
 /// One delivery in a job's history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// Its number.
+    /// The delivery.
     pub delivery: Delivery,
-    /// When it was handed over.
+    /// When the job was delivered.
     pub started_at: Time,
-    /// When it ended.
+    /// When the delivery ended.
     pub ended_at: Time,
-    /// Who had it.
+    /// The worker.
     pub worker: Option<Name>,
     /// How it ended.
-    pub ended: Ended,
-    /// What it said, for those that did not end well.
+    pub ended: DeliveryEnd,
+    /// The error message, if it did not succeed.
     pub error: Option<Arc<str>>,
 }
 
 /// Why a job is dead or cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
-    /// It failed as often as it may.
+pub enum EndReason {
+    /// Its last allowed attempt failed.
     Exhausted,
-    /// It failed, and the report said not to try again.
+    /// It failed, and the report forbade a retry.
     NotRetried,
     /// Its workers crashed too often.
     Quarantined,
-    /// Somebody cancelled it.
+    /// A caller cancelled it.
     Asked,
-    /// Its worker gave it up for good.
+    /// Its worker cancelled it.
     GivenUp,
-    /// Something that it waited for can no longer succeed.
+    /// A dependency can no longer succeed.
     DependencyBroken,
-    /// Its record could not be read any more: the disk has damaged it.
+    /// Its record was damaged on disk and cannot be read.
     Damaged,
 }
 
-/// A result that is kept.
+/// A stored result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredResult {
     /// The result.
     pub payload: Payload,
-    /// It is gone from here on.
+    /// When it expires.
     pub until: Time,
-    /// Whether the first reader takes it away.
+    /// Whether the first read removes it.
     pub once: bool,
 }
 
-/// How many deliveries a job's history keeps.
+/// Maximum number of deliveries in a job's history.
 pub const MAX_HISTORY: usize = 10;
 
-/// Where a job stands.
+/// The mutable record of a job.
 ///
-/// Stored: a new field needs a default, and a changed one a new version of the stored form.
+/// Stored: a new field needs a default, and a changed field a new version of the stored form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Live {
     /// The state.
     pub state: State,
-    /// Whether a running job was asked to stop.
+    /// Whether a running job has been asked to stop.
     pub stop: bool,
-    /// Whether this job was already counted as run in its group.
+    /// Whether the job has been counted as run in its group.
     pub counted: bool,
-    /// Whether something that it waits for can no longer succeed.
+    /// Whether a dependency can no longer succeed.
     pub broken: bool,
-    /// How many things it still waits for.
+    /// Number of open dependencies.
     pub waits: u32,
-    /// The newest delivery.
+    /// The latest delivery.
     pub delivery: Delivery,
-    /// How often the record was changed.
+    /// Version of the record.
     pub revision: Revision,
-    /// Deliveries that counted against the maximum, the current one included.
+    /// Deliveries that count against the maximum, including the current one.
     pub attempt: u32,
-    /// Deliveries that ended by a crash of their worker.
+    /// Deliveries that ended with a crash of their worker.
     pub crashes: u32,
     /// When it was pushed.
     pub pushed_at: Time,
-    /// When it may start, and its place in the order among equals in priority.
+    /// When it may start; also the order among jobs of the same priority.
     pub due: Time,
-    /// When the newest delivery was handed over.
+    /// When the latest delivery started.
     pub started_at: Time,
     /// When the current lease ends.
     pub lease_until: Time,
     /// When the job ended.
     pub ended_at: Option<Time>,
-    /// Who has it, or had it last.
+    /// The current or last worker.
     pub worker: Option<Name>,
     /// Why it is dead or cancelled.
-    pub why: Option<Why>,
-    /// How earlier deliveries ended, newest first, at most [`MAX_HISTORY`].
+    pub why: Option<EndReason>,
+    /// Ended deliveries, newest first, at most [`MAX_HISTORY`].
     pub history: Vec<Attempt>,
-    /// The result, while it is kept.
-    pub result: Option<Kept>,
+    /// The stored result.
+    pub result: Option<StoredResult>,
 }
 
-/// A job as a store keeps it. Cloning shares the spec.
+/// A stored job. Cloning shares the spec.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// Its number.
+    /// The id.
     pub id: JobId,
-    /// What its pusher said.
+    /// The definition.
     pub spec: Arc<Spec>,
-    /// Where it stands.
+    /// The mutable record.
     pub live: Live,
 }
 
-/// What a caller saw of a job. A guarded write applies only while the job still looks like this.
+/// The version of a job that a decision was based on. A guarded write applies only if the job still
+/// matches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// The state.
     pub state: State,
-    /// The newest delivery: no two runs of a job share one, not even across a crash.
+    /// The latest delivery; never reused, not even across a crash.
     pub delivery: Delivery,
     /// The revision.
     pub revision: Revision,
-    /// When the lease ends, if that is what the decision is about: a renewal is no new revision, so
-    /// that no report is stale by it, but the end of a lease that was renewed is.
+    /// When the lease ends, if the decision depends on it. A renewal does not change the revision, so it
+    /// makes no report stale, but it invalidates a decision that the lease has lapsed.
     pub lease_until: Option<Time>,
 }
 
 impl Job {
-    /// What there is to see of the job now.
+    /// The current version of the job, for a guarded write.
     pub const fn seen(&self) -> Seen {
         self.live.seen()
     }
 
-    /// The result, unless its time is over.
-    pub fn result_at(&self, now: Time) -> Option<&Kept> {
+    /// The stored result, unless it has expired.
+    pub fn result_at(&self, now: Time) -> Option<&StoredResult> {
         self.live.result.as_ref().filter(|kept| now < kept.until)
     }
 }

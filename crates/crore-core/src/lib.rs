@@ -1,7 +1,7 @@
-//! The rules of crore. Pure: no I/O, no runtime, no clock and no randomness of its own.
+//! The domain model and rules of crore: jobs, the state machine, retries, schedules, limits, handlers.
 //!
-//! Everything that decides what happens to a job lives here, as functions from values to values.
-//! Stores keep what these functions say, and doors translate the outside world into their words.
+//! Pure functions on values: no I/O, no runtime, no clock and no randomness. Stores persist the
+//! decisions made here; doors translate their protocols into these types.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -22,7 +22,7 @@ pub mod schedule;
 pub mod settings;
 pub mod time;
 pub mod unique;
-pub mod words;
+pub mod units;
 
 pub use caps::Caps;
 pub use code::{Code, Invalid};
@@ -34,4 +34,4 @@ pub use name::Name;
 pub use payload::{Encoding, Payload};
 pub use push::{Batch, NewJob};
 pub use time::{Clock, Span, Time};
-pub use words::Size;
+pub use units::Size;

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::{Code, Invalid, excerpt};
 
-/// The longest name, in bytes.
+/// Maximum length of a name, in bytes.
 pub const MAX_NAME: usize = 255;
 
-/// A checked name. Cloning shares the text.
+/// A validated name. Cloning shares the text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(Arc<str>);
 
 impl Name {
-    /// Checks `text` and makes it a name; `field` is what an error is about.
+    /// Validates `text`; errors name `field`.
     pub fn new(field: &str, text: &str) -> Result<Self, Invalid> {
         if text.is_empty() {
             return Err(Invalid::new(Code::NameEmpty, field, "a name must not be empty"));
@@ -37,7 +37,7 @@ impl Name {
         Ok(Self(text.into()))
     }
 
-    /// The name's text.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

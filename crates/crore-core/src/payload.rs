@@ -1,4 +1,4 @@
-//! Payloads: bytes as they arrived, and what their pusher says they are.
+//! Payloads: the bytes as they arrived, and their declared encoding.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::{Code, Invalid};
 
-/// What the bytes of a payload are.
+/// The encoding of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
@@ -16,11 +16,11 @@ pub enum Encoding {
     Json,
     /// One MessagePack object.
     Msgpack,
-    /// A protobuf message; crore does not look inside.
+    /// A protobuf message; never decoded by crore.
     Protobuf,
     /// UTF-8.
     Text,
-    /// Anything.
+    /// Arbitrary bytes.
     Bytes,
 }
 
@@ -32,14 +32,14 @@ impl Encoding {
 /// Bytes and their encoding. Cloning shares the bytes.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Payload {
-    /// What the bytes are.
+    /// The declared encoding.
     pub encoding: Encoding,
     /// The bytes, exactly as they arrived.
     pub bytes: Arc<[u8]>,
 }
 
 impl Payload {
-    /// A payload of the given encoding; nothing is checked yet.
+    /// A payload of the given encoding, not validated.
     pub fn new(encoding: Encoding, bytes: impl Into<Arc<[u8]>>) -> Self {
         Self { encoding, bytes: bytes.into() }
     }
@@ -49,8 +49,8 @@ impl Payload {
         Self::new(Encoding::Json, text.as_bytes())
     }
 
-    /// Checks size and shape. A payload that is not what its encoding says is refused here, once,
-    /// so that no reader finds out later; `Protobuf` and `Bytes` are never looked into.
+    /// Validates size, syntax and nesting depth against the declared encoding, so that readers can rely
+    /// on it. `Protobuf` and `Bytes` are checked for size only.
     pub fn check(&self, field: &str, max_bytes: usize, max_depth: usize) -> Result<(), Invalid> {
         if self.bytes.len() > max_bytes {
             let message = format!("{} bytes, at most {max_bytes} are allowed", self.bytes.len());
@@ -76,14 +76,14 @@ impl fmt::Debug for Payload {
 
 fn check_json(bytes: &[u8], max_depth: usize) -> Result<(), String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let shape = Shape { levels: max_depth }.deserialize(&mut reader);
+    let shape = ShapeValidator { levels: max_depth }.deserialize(&mut reader);
     shape.and_then(|()| reader.end()).map_err(|e| format!("not JSON: {e}"))
 }
 
 fn check_msgpack(bytes: &[u8], max_depth: usize) -> Result<(), String> {
     let mut left = bytes;
     let mut reader = rmp_serde::Deserializer::new(&mut left);
-    let shape = Shape { levels: max_depth }.deserialize(&mut reader);
+    let shape = ShapeValidator { levels: max_depth }.deserialize(&mut reader);
     shape.map_err(|e| format!("not MessagePack: {e}"))?;
     match left.len() {
         0 => Ok(()),
@@ -91,20 +91,20 @@ fn check_msgpack(bytes: &[u8], max_depth: usize) -> Result<(), String> {
     }
 }
 
-/// Walks a value of any format and keeps nothing. Unlike `IgnoredAny` it reads every string, so
-/// that one which is not Unicode is found, and counts levels in the same way for every format.
-struct Shape {
+/// Validates a value of any format without building it. Unlike `IgnoredAny` it decodes every string, so
+/// that invalid Unicode is found, and it counts nesting levels the same way for every format.
+struct ShapeValidator {
     levels: usize,
 }
 
-impl Shape {
+impl ShapeValidator {
     fn inner<E: de::Error>(&self) -> Result<Self, E> {
         let levels = self.levels.checked_sub(1).ok_or_else(|| E::custom("nested too deep"))?;
         Ok(Self { levels })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Shape {
+impl<'de> DeserializeSeed<'de> for ShapeValidator {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -118,7 +118,7 @@ macro_rules! accept {
     };
 }
 
-impl<'de> Visitor<'de> for Shape {
+impl<'de> Visitor<'de> for ShapeValidator {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,7 +132,7 @@ impl<'de> Visitor<'de> for Shape {
         Ok(())
     }
 
-    /// How the MessagePack reader hands over an extension type: its tag and its bytes.
+    /// The MessagePack reader presents an extension type as a newtype of its tag and bytes.
     fn visit_newtype_struct<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
         reader.deserialize_any(self)
     }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_encoding_says_must_be_true() {
+    fn a_payload_must_match_its_encoding() {
         let malformed = Err(Code::PayloadMalformed);
         assert_eq!(check(Encoding::Json, br#"{"a":[1,"]\"[",null]}"#), Ok(()));
         for bad in [&b""[..], b"{", b"[1,]", b"NaN", b"1 2", b"\xff", b"\"\\ud800\""] {

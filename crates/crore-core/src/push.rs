@@ -1,84 +1,83 @@
-//! What a push brings: new jobs and new groups, which may refer to each other, and the checks that
-//! they pass before a store sees them.
+//! Pushes: batches of new jobs and groups, which may refer to each other, and their validation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::caps::Caps;
 use crate::code::{Code, Invalid, excerpt};
 use crate::id::{GroupId, JobId};
-use crate::job::{Keep, Needs, Spec, When};
+use crate::job::{DependencyCondition, DueTime, ResultRetention, Spec};
 use crate::time::{Span, Time};
-use crate::unique::Hold;
+use crate::unique::UniqueHold;
 
-/// What labels and unique keys begin with that are crore's own.
-pub const OWN: &str = "crore.";
+/// Prefix of the labels and unique keys that are reserved for crore.
+pub const RESERVED_PREFIX: &str = "crore.";
 
 /// A job that is not stored yet.
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct NewJob {
-    /// What it is.
+    /// The definition.
     pub spec: Spec,
-    /// When it is due.
-    pub due: When,
-    /// The group that it joins.
+    /// When the job is due.
+    pub due: DueTime,
+    /// The group to join.
     pub group: Option<GroupRef>,
-    /// What it waits for.
-    pub after: Vec<After>,
-    /// What its pusher has left unsaid, so that the handler of its kind may say it.
-    #[serde(default, skip_serializing_if = "Unsaid::is_nothing")]
-    pub unsaid: Unsaid,
+    /// Dependencies.
+    pub after: Vec<NewDependency>,
+    /// Fields that the caller left unset; the handler of the kind supplies them.
+    #[serde(default, rename = "unsaid", skip_serializing_if = "UnsetFields::is_empty")]
+    pub unset: UnsetFields,
 }
 
-/// What the pusher of a job has left unsaid: then its handler's word counts, if there is one, and
-/// otherwise what stands in the spec.
+/// Fields that the caller left unset. The handler of the kind supplies them; without a handler the value
+/// in the spec applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a field of its own that was left out")]
-pub struct Unsaid {
-    /// Where it waits.
+#[expect(clippy::struct_excessive_bools, reason = "each flag stands for one unset field")]
+pub struct UnsetFields {
+    /// The queue.
     pub queue: bool,
-    /// How it is retried.
+    /// The retry policy.
     pub retry: bool,
-    /// How long it may take.
+    /// The timeout.
     pub timeout: bool,
-    /// What becomes of its result.
+    /// The retention of the result.
     pub keep: bool,
 }
 
-impl Unsaid {
-    /// All of it.
+impl UnsetFields {
+    /// All fields.
     pub const ALL: Self = Self { queue: true, retry: true, timeout: true, keep: true };
 
-    fn is_nothing(&self) -> bool {
+    fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A group, stored or in the same batch.
+/// Reference to a group, stored or in the same batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupRef {
-    /// One that is stored.
+    /// A stored group.
     Id(GroupId),
     /// The n-th new group of this batch, from 0.
     New(usize),
 }
 
-/// Something that a new job waits for.
+/// A dependency of a new job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct After {
-    /// The thing.
-    pub on: AfterRef,
-    /// What has to become of it.
-    pub needs: Needs,
+pub struct NewDependency {
+    /// The job or group to wait for.
+    pub on: NewDependencyTarget,
+    /// The condition.
+    pub needs: DependencyCondition,
 }
 
-/// A thing to wait for, stored or in the same batch.
+/// Reference to a job or group to wait for, stored or in the same batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AfterRef {
+pub enum NewDependencyTarget {
     /// A stored job.
     Job(JobId),
-    /// An earlier job of this batch, by its place from 0: so no batch can hold a circle.
+    /// An earlier job of this batch, by index from 0. Only earlier ones, so a batch cannot contain a cycle.
     Earlier(usize),
     /// A group.
     Group(GroupRef),
@@ -87,16 +86,16 @@ pub enum AfterRef {
 /// A group that is not stored yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 pub struct NewGroup {
-    /// Whether later batches may add members; it is then sealed by a change of its own.
+    /// Whether the group stays open for members of later batches; it is then sealed by a separate call.
     pub open: bool,
 }
 
-/// What one push brings. It is stored whole or not at all.
+/// The jobs and groups of one push, stored atomically.
 #[derive(Debug, Clone, PartialEq, Default, Hash, Serialize, Deserialize)]
 pub struct Batch {
     /// New groups.
     pub groups: Vec<NewGroup>,
-    /// New jobs, in the order in which they are numbered.
+    /// New jobs, in id order.
     pub jobs: Vec<NewJob>,
 }
 
@@ -114,21 +113,26 @@ impl From<Vec<NewJob>> for Batch {
 
 impl From<Spec> for NewJob {
     fn from(spec: Spec) -> Self {
-        Self { spec, due: When::Now, group: None, after: Vec::new(), unsaid: Unsaid::default() }
+        Self {
+            spec,
+            due: DueTime::Now,
+            group: None,
+            after: Vec::new(),
+            unset: UnsetFields::default(),
+        }
     }
 }
 
 impl Batch {
-    /// Checks what concerns the batch as a whole: its size, and that references point backwards and
-    /// no job waits for its own group.
-    /// The jobs themselves are checked one by one with [`NewJob::check`], so that a bad one can be
-    /// answered singly.
+    /// Validates the batch as a whole: its size, that references point backwards, and that no job waits for
+    /// its own group. Each job is validated separately with [`NewJob::check`], so that errors can be
+    /// reported per job.
     pub fn check(&self, caps: &Caps) -> Result<(), Invalid> {
         let too_large = |what: String| Invalid::new(Code::BatchTooLarge, "jobs", what);
         if self.jobs.len() > caps.batch_jobs || self.groups.len() > caps.batch_jobs {
-            let most = self.jobs.len().max(self.groups.len());
+            let count = self.jobs.len().max(self.groups.len());
             return Err(too_large(format!(
-                "{most} in one batch, at most {} are allowed",
+                "{count} in one batch, at most {} are allowed",
                 caps.batch_jobs
             )));
         }
@@ -139,29 +143,29 @@ impl Batch {
                 caps.batch_bytes
             )));
         }
-        self.jobs.iter().enumerate().try_for_each(|(place, job)| self.check_references(place, job))
+        self.jobs.iter().enumerate().try_for_each(|(index, job)| self.check_references(index, job))
     }
 
-    fn check_references(&self, place: usize, job: &NewJob) -> Result<(), Invalid> {
-        let wrong = |field: &str, n: usize| {
-            let message = format!("`{n}` is not an earlier part of this batch");
-            Err(Invalid::new(Code::BatchReference, format!("jobs[{place}].{field}"), message))
+    fn check_references(&self, index: usize, job: &NewJob) -> Result<(), Invalid> {
+        let bad_reference = |field: &str, n: usize| {
+            let message = format!("`{n}` is not an earlier job or group of this batch");
+            Err(Invalid::new(Code::BatchReference, format!("jobs[{index}].{field}"), message))
         };
         if let Some(GroupRef::New(n)) = job.group
             && n >= self.groups.len()
         {
-            return wrong("group", n);
+            return bad_reference("group", n);
         }
         for after in &job.after {
             match after.on {
-                AfterRef::Earlier(n) if n >= place => return wrong("after", n),
-                AfterRef::Group(GroupRef::New(n)) if n >= self.groups.len() => {
-                    return wrong("after", n);
+                NewDependencyTarget::Earlier(n) if n >= index => return bad_reference("after", n),
+                NewDependencyTarget::Group(GroupRef::New(n)) if n >= self.groups.len() => {
+                    return bad_reference("after", n);
                 }
-                // The group would wait for its member, and the member for its group, for ever.
-                AfterRef::Group(group) if job.group == Some(group) => {
+                // Otherwise the group and its member would wait for each other forever.
+                NewDependencyTarget::Group(group) if job.group == Some(group) => {
                     let message = "a job cannot wait for the group that it belongs to";
-                    let field = format!("jobs[{place}].after");
+                    let field = format!("jobs[{index}].after");
                     return Err(Invalid::new(Code::BatchReference, field, message));
                 }
                 _ => {}
@@ -172,27 +176,29 @@ impl Batch {
 }
 
 impl NewJob {
-    /// Checks a job that somebody brings: every field, and that he says nothing that is crore's own to say.
-    pub fn check_brought(&self, caps: &Caps, now: Time) -> Result<(), Invalid> {
+    /// Validates a job from a caller: [`NewJob::check`], and that no label or unique key has the reserved
+    /// prefix.
+    pub fn check_from_caller(&self, caps: &Caps, now: Time) -> Result<(), Invalid> {
         self.check(caps, now)?;
-        if let Some(name) = self.spec.labels.keys().find(|name| name.starts_with(OWN)) {
-            let message = format!("label `{}`: names with `{OWN}` are crore's own", excerpt(name));
+        if let Some(name) = self.spec.labels.keys().find(|name| name.starts_with(RESERVED_PREFIX)) {
+            let message =
+                format!("label `{}`: the prefix `{RESERVED_PREFIX}` is reserved", excerpt(name));
             return Err(Invalid::new(Code::LabelRange, "labels", message));
         }
-        if self.spec.unique.as_ref().is_some_and(|unique| unique.key.starts_with(OWN)) {
-            let message = format!("keys that begin with `{OWN}` are crore's own");
+        if self.spec.unique.as_ref().is_some_and(|unique| unique.key.starts_with(RESERVED_PREFIX)) {
+            let message = format!("the prefix `{RESERVED_PREFIX}` is reserved");
             return Err(Invalid::new(Code::KeyReserved, "unique.key", message));
         }
         Ok(())
     }
 
-    /// Checks every field against the caps. `now` is only needed for how far ahead a job is due.
+    /// Validates every field against the caps. `now` is used for the maximum delay only.
     pub fn check(&self, caps: &Caps, now: Time) -> Result<(), Invalid> {
         self.check_times(caps, now)?;
         self.check_keys(caps)?;
         if self.after.len() > caps.dependencies {
             let message = format!(
-                "waits for {} things, at most {} are allowed",
+                "{} dependencies, at most {} are allowed",
                 self.after.len(),
                 caps.dependencies
             );
@@ -213,8 +219,8 @@ impl NewJob {
             within(Code::TimeoutRange, "timeout", timeout, shortest, caps.max_timeout)?;
         }
         match self.spec.keep {
-            Keep::Discard => Ok(()),
-            Keep::Once(span) | Keep::For(span) => {
+            ResultRetention::Discard => Ok(()),
+            ResultRetention::Once(span) | ResultRetention::For(span) => {
                 within(Code::TimeRange, "keep", span, Span::from_millis(1), caps.max_retention)
             }
         }
@@ -231,8 +237,8 @@ impl NewJob {
                     Span::from_millis(1),
                     caps.max_retention,
                 )?,
-                None if unique.hold == Hold::Window => {
-                    let message = "a key that only its window ends needs a window";
+                None if unique.hold == UniqueHold::Window => {
+                    let message = "a key with hold `window` needs a window";
                     return Err(Invalid::new(Code::TimeRange, "unique.window", message));
                 }
                 None => {}
@@ -245,8 +251,8 @@ impl NewJob {
             check_key("trace", trace, caps.trace_bytes)?;
         }
         let labels = &self.spec.labels;
-        // What crore adds of its own takes nobody's room.
-        let n = labels.keys().filter(|name| !name.starts_with(OWN)).count();
+        // Labels added by crore do not count.
+        let n = labels.keys().filter(|name| !name.starts_with(RESERVED_PREFIX)).count();
         if n > caps.labels {
             let message = format!("{n} labels, at most {} are allowed", caps.labels);
             return Err(Invalid::new(Code::LabelRange, "labels", message));
@@ -289,7 +295,7 @@ pub(crate) fn within(
     max: Span,
 ) -> Result<(), Invalid> {
     if span < min || span > max {
-        let message = format!("`{span:?}` lies outside {min:?} to {max:?}");
+        let message = format!("`{span:?}` is not between {min:?} and {max:?}");
         return Err(Invalid::new(code, field, message));
     }
     Ok(())
@@ -310,7 +316,7 @@ mod tests {
         Spec::new(name("mail"), name("send"), Payload::json("{}")).into()
     }
 
-    /// A job with one thing changed, and the code and field it is refused with.
+    /// The code and field with which a changed job is refused.
     fn refused(change: impl FnOnce(&mut NewJob)) -> Option<(Code, String)> {
         let mut job = job();
         change(&mut job);
@@ -322,16 +328,16 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_our_own_are_refused_where_somebody_brings_them_and_take_no_room() {
+    fn reserved_labels_are_refused_from_callers_and_do_not_count() {
         let labelled = |names: Vec<String>| {
             let mut job = job();
             job.spec.labels = names.into_iter().map(|name| (name, String::new())).collect();
             job
         };
-        let (caps, own) = (Caps::default(), format!("{OWN}x"));
-        let brought = |job: &NewJob| job.check_brought(&caps, NOW).map_err(|bad| bad.field);
-        assert_eq!(brought(&labelled(vec!["crore".to_owned()])), Ok(()));
-        assert_eq!(brought(&labelled(vec![own.clone()])), Err("labels".to_owned()));
+        let (caps, own) = (Caps::default(), format!("{RESERVED_PREFIX}x"));
+        let checked = |job: &NewJob| job.check_from_caller(&caps, NOW).map_err(|bad| bad.field);
+        assert_eq!(checked(&labelled(vec!["crore".to_owned()])), Ok(()));
+        assert_eq!(checked(&labelled(vec![own.clone()])), Err("labels".to_owned()));
         let many = (0..caps.labels).map(|n| n.to_string()).chain([own]);
         assert_eq!(labelled(many.collect()).check(&caps, NOW), Ok(()));
         let too_many = (0..=caps.labels).map(|n| n.to_string());
@@ -339,15 +345,16 @@ mod tests {
     }
 
     #[test]
-    fn a_unique_key_of_our_own_is_refused_where_somebody_brings_it() {
+    fn a_reserved_unique_key_is_refused_from_callers() {
         let caps = Caps::default();
         for (key, expected) in
             [("crore", None), ("crore.chain:1", is(Code::KeyReserved, "unique.key"))]
         {
             let mut job = job();
-            job.spec.unique = Some(Unique { key: key.into(), hold: Hold::UntilEnd, window: None });
-            let brought = job.check_brought(&caps, NOW).err().map(|bad| (bad.code, bad.field));
-            assert_eq!(brought, expected);
+            job.spec.unique =
+                Some(Unique { key: key.into(), hold: UniqueHold::UntilEnd, window: None });
+            let checked = job.check_from_caller(&caps, NOW).err().map(|bad| (bad.code, bad.field));
+            assert_eq!(checked, expected);
             assert_eq!(job.check(&caps, NOW), Ok(()), "crore itself may");
         }
     }
@@ -356,10 +363,10 @@ mod tests {
     fn every_field_is_accepted_at_its_cap_and_refused_beyond() {
         let day = Span::from_secs(86_400);
         assert_eq!(refused(|_| ()), None);
-        assert_eq!(refused(|j| j.due = When::After(day.times(3653))), None);
-        assert_eq!(refused(|j| j.due = When::At(Time::MAX)), is(Code::TimeRange, "due"));
-        assert_eq!(refused(|j| j.due = When::After(Span::MAX)), is(Code::TimeRange, "due"));
-        assert_eq!(refused(|j| j.due = When::At(Time::ZERO)), None);
+        assert_eq!(refused(|j| j.due = DueTime::After(day.times(3653))), None);
+        assert_eq!(refused(|j| j.due = DueTime::At(Time::MAX)), is(Code::TimeRange, "due"));
+        assert_eq!(refused(|j| j.due = DueTime::After(Span::MAX)), is(Code::TimeRange, "due"));
+        assert_eq!(refused(|j| j.due = DueTime::At(Time::ZERO)), None);
         for (lease, bad) in [(999, true), (1000, false), (86_400_000, false), (86_400_001, true)] {
             let lease = Span::from_millis(lease);
             let expected = bad.then(|| (Code::LeaseRange, "lease".to_owned()));
@@ -374,12 +381,15 @@ mod tests {
             is(Code::TimeoutRange, "timeout")
         );
         assert_eq!(refused(|j| j.spec.timeout = Some(Span::from_millis(1))), None);
-        assert_eq!(refused(|j| j.spec.keep = Keep::For(day.times(90))), None);
+        assert_eq!(refused(|j| j.spec.keep = ResultRetention::For(day.times(90))), None);
         assert_eq!(
-            refused(|j| j.spec.keep = Keep::For(day.times(91))),
+            refused(|j| j.spec.keep = ResultRetention::For(day.times(91))),
             is(Code::TimeRange, "keep")
         );
-        assert_eq!(refused(|j| j.spec.keep = Keep::Once(Span::ZERO)), is(Code::TimeRange, "keep"));
+        assert_eq!(
+            refused(|j| j.spec.keep = ResultRetention::Once(Span::ZERO)),
+            is(Code::TimeRange, "keep")
+        );
         for priority in [i32::MIN, i32::MAX] {
             assert_eq!(refused(|j| j.spec.priority = priority), None);
         }
@@ -397,12 +407,15 @@ mod tests {
             let key = "k".repeat(len).into();
             refused(|j| j.spec.unique = Some(Unique { key, hold, window }))
         };
-        assert_eq!(unique(256, Hold::UntilEnd, None), None);
-        assert_eq!(unique(0, Hold::UntilEnd, None), is(Code::KeyEmpty, "unique.key"));
-        assert_eq!(unique(257, Hold::UntilEnd, None), is(Code::KeyTooLong, "unique.key"));
-        assert_eq!(unique(1, Hold::Window, None), is(Code::TimeRange, "unique.window"));
-        assert_eq!(unique(1, Hold::Window, Some(Span::MAX)), is(Code::TimeRange, "unique.window"));
-        assert_eq!(unique(1, Hold::Window, Some(Span::from_secs(1))), None);
+        assert_eq!(unique(256, UniqueHold::UntilEnd, None), None);
+        assert_eq!(unique(0, UniqueHold::UntilEnd, None), is(Code::KeyEmpty, "unique.key"));
+        assert_eq!(unique(257, UniqueHold::UntilEnd, None), is(Code::KeyTooLong, "unique.key"));
+        assert_eq!(unique(1, UniqueHold::Window, None), is(Code::TimeRange, "unique.window"));
+        assert_eq!(
+            unique(1, UniqueHold::Window, Some(Span::MAX)),
+            is(Code::TimeRange, "unique.window")
+        );
+        assert_eq!(unique(1, UniqueHold::Window, Some(Span::from_secs(1))), None);
         let client = |len: usize| {
             let door = Name::new("door", "native").expect("a good name");
             let id = "k".repeat(len).into();
@@ -424,7 +437,7 @@ mod tests {
         assert_eq!(trace(1025), is(Code::KeyTooLong, "trace"));
         let newline = refused(|j| j.spec.trace = Some("a\nb".into()));
         assert_eq!(newline, is(Code::KeyControl, "trace"));
-        let key = Unique { key: "a\0b".into(), hold: Hold::UntilEnd, window: None };
+        let key = Unique { key: "a\0b".into(), hold: UniqueHold::UntilEnd, window: None };
         assert_eq!(refused(|j| j.spec.unique = Some(key)), is(Code::KeyControl, "unique.key"));
     }
 
@@ -437,12 +450,12 @@ mod tests {
         let mut fat = job();
         fat.spec.payload = Payload::json("[1,2,3]");
         assert_eq!(code(&fat.into()), is(Code::BatchTooLarge, "jobs"));
-        let after = |on| After { on, needs: Needs::End };
+        let after = |on| NewDependency { on, needs: DependencyCondition::End };
         for (on, good) in [
-            (AfterRef::Earlier(0), true),
-            (AfterRef::Earlier(1), false),
-            (AfterRef::Earlier(usize::MAX), false),
-            (AfterRef::Group(GroupRef::New(0)), false),
+            (NewDependencyTarget::Earlier(0), true),
+            (NewDependencyTarget::Earlier(1), false),
+            (NewDependencyTarget::Earlier(usize::MAX), false),
+            (NewDependencyTarget::Group(GroupRef::New(0)), false),
         ] {
             let mut second = job();
             second.after.push(after(on));
@@ -455,11 +468,14 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_the_group_that_it_belongs_to() {
+    fn a_job_cannot_wait_for_its_own_group() {
         for group in [GroupRef::New(0), GroupRef::Id(GroupId(7))] {
             let mut member = job();
             member.group = Some(group);
-            member.after.push(After { on: AfterRef::Group(group), needs: Needs::End });
+            member.after.push(NewDependency {
+                on: NewDependencyTarget::Group(group),
+                needs: DependencyCondition::End,
+            });
             let groups = vec![NewGroup::default(), NewGroup::default()];
             let mut batch = Batch { groups, jobs: vec![member] };
             let refused = batch.check(&Caps::default()).map_err(|e| (e.code, e.field)).err();

@@ -1,61 +1,59 @@
-//! Retry policies: whether a job that failed is tried again, and when.
+//! Retry policies: whether and when a failed job is retried.
 //!
-//! All of it is integer arithmetic, so that a policy gives the same delay on every machine and in
-//! every replay.
+//! Integer arithmetic only, so that a policy gives the same delay on every machine and in every replay.
 
 use serde::{Deserialize, Serialize};
 
 use crate::code::{Code, Invalid};
 use crate::time::Span;
 
-/// The most attempts that a policy may allow, unless it allows them without end.
+/// Maximum value of `max_attempts`.
 pub const MAX_ATTEMPTS: u32 = 1000;
-/// No delay is longer, whatever a policy says: 30 days.
+/// Upper bound of every delay: 30 days.
 pub const MAX_DELAY: Span = Span::from_secs(30 * 86_400);
-/// The largest factor of an exponential backoff, in thousandths: ×1000.
+/// Maximum factor of an exponential back-off, in thousandths: ×1000.
 pub const MAX_FACTOR: u32 = 1_000_000;
 
-/// When a job is tried again. The default suits most work: 20 attempts, delays of 1 s, 2 s, 4 s and
-/// so on up to an hour, give or take a tenth, which is about eight hours in all.
+/// A retry policy. Default: 20 attempts, exponential back-off of 1 s, 2 s, 4 s … up to one hour with 10 %
+/// jitter, about eight hours in total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Retry {
-    /// How delays grow.
+    /// Back-off.
     pub backoff: Backoff,
-    /// How many attempts a job has in all, the first among them; `None` is without end.
+    /// Maximum number of attempts, including the first; `None`: unlimited.
     pub max_attempts: Option<u32>,
-    /// No delay is longer than this.
+    /// Maximum delay.
     pub max_interval: Option<Span>,
-    /// How far a delay may be off, either way, in percent: jobs that failed together should not
-    /// come back together.
+    /// Jitter in percent, in both directions, so that jobs that failed together are not retried together.
     pub jitter: u8,
 }
 
-/// How delays grow from one attempt to the next.
+/// Back-off: how delays grow from one attempt to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backoff {
-    /// Not at all: a job is tried again at once.
+    /// Retry immediately.
     None,
-    /// Each delay is the same.
+    /// A constant delay.
     Constant {
         /// The delay.
         every: Span,
     },
-    /// One step after the first attempt, two after the second, and so on.
+    /// One step after the first attempt, two after the second, …
     Linear {
         /// The step.
         step: Span,
     },
-    /// Each delay is the one before times a factor.
+    /// Each delay is the previous one times a factor.
     Exponential {
         /// The delay after the first attempt.
         base: Span,
         /// The factor in thousandths: 2000 doubles.
         factor: u32,
     },
-    /// `n⁴ + 15 + r·(n + 1)` seconds, where n is 0 after the first attempt and r is drawn from 0 to
-    /// 29, as Faktory does; it has jitter of its own and takes no other.
+    /// Faktory's back-off: `n⁴ + 15 + r·(n + 1)` seconds, where n is 0 after the first attempt and r is
+    /// random from 0 to 29. The policy's jitter does not apply.
     Polynomial,
 }
 
@@ -71,10 +69,10 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// How long to wait after attempt number `attempt` has failed; the first is 1. `dice` is 64
-    /// random bits, and the only chance in it. Never longer than `max_interval` or [`MAX_DELAY`],
-    /// and defined for every policy and attempt, even those that [`Retry::check`] refuses.
-    pub fn delay(&self, attempt: u32, dice: u64) -> Span {
+    /// Delay after attempt number `attempt` (from 1) has failed. `random` are 64 random bits, the only source
+    /// of randomness. Never longer than `max_interval` or [`MAX_DELAY`]; defined for every policy and
+    /// attempt, even those that [`Retry::check`] refuses.
+    pub fn delay(&self, attempt: u32, random: u64) -> Span {
         let cap = self.max_interval.map_or(MAX_DELAY, |max| max.min(MAX_DELAY));
         let retries = attempt.saturating_sub(1);
         let plain = match self.backoff {
@@ -82,9 +80,9 @@ impl Retry {
             Backoff::Constant { every } => every,
             Backoff::Linear { step } => step.times(u64::from(retries) + 1),
             Backoff::Exponential { base, factor } => exponential(base, factor, retries),
-            Backoff::Polynomial => return polynomial(retries, dice).min(cap),
+            Backoff::Polynomial => return polynomial(retries, random).min(cap),
         };
-        self.spread(plain.min(cap), cap, dice)
+        self.apply_jitter(plain.min(cap), cap, random)
     }
 
     /// Whether attempt number `attempt` was the last.
@@ -92,14 +90,14 @@ impl Retry {
         self.max_attempts.is_some_and(|max| attempt >= max)
     }
 
-    /// Checks every number of the policy; `field` is where the policy stands.
+    /// Validates the policy; errors name fields below `field`.
     pub fn check(&self, field: &str) -> Result<(), Invalid> {
         if self.max_attempts.is_some_and(|max| !(1..=MAX_ATTEMPTS).contains(&max)) {
-            let message = format!("a job has 1 to {MAX_ATTEMPTS} attempts, or no maximum");
+            let message = format!("the maximum is 1 to {MAX_ATTEMPTS} attempts, or none");
             return Err(out_of_range("max-attempts", message).inside(field));
         }
         if self.max_interval.is_some_and(|max| max.is_zero() || max > MAX_DELAY) {
-            let message = "a maximum is 1 millisecond to 30 days";
+            let message = "the maximum interval is 1ms to 30d";
             return Err(out_of_range("max-interval", message).inside(field));
         }
         if self.jitter > 100 {
@@ -109,13 +107,13 @@ impl Retry {
         self.backoff.check().map_err(|e| e.inside("backoff").inside(field))
     }
 
-    /// Draws from around `plain`. Where the cap cuts off what lies above, the draw is from what is
-    /// left: to cut the results instead would send half of the jobs back in the same millisecond.
-    fn spread(&self, plain: Span, cap: Span, dice: u64) -> Span {
+    /// Applies jitter to `plain`. The range is cut at `cap` before drawing: clamping the drawn value instead
+    /// would retry half of the jobs in the same millisecond.
+    fn apply_jitter(&self, plain: Span, cap: Span, random: u64) -> Span {
         let plain = plain.as_millis();
-        let reach = plain.saturating_mul(u64::from(self.jitter.min(100))) / 100;
-        let (low, high) = (plain - reach, plain.saturating_add(reach).min(cap.as_millis()));
-        Span::from_millis(low + dice % (high - low + 1))
+        let spread = plain.saturating_mul(u64::from(self.jitter.min(100))) / 100;
+        let (low, high) = (plain - spread, plain.saturating_add(spread).min(cap.as_millis()));
+        Span::from_millis(low + random % (high - low + 1))
     }
 }
 
@@ -140,9 +138,9 @@ impl Backoff {
     }
 }
 
-/// `base · factor^retries`, at most [`MAX_DELAY`]. Counts in nanoseconds, so that a small base
-/// still grows by a small factor; ends when the cap is reached or nothing grows, which even the
-/// smallest factor does within some 20,000 rounds.
+/// `base · factor^retries`, at most [`MAX_DELAY`]. Computed in nanoseconds, so that a small base still
+/// grows by a small factor. The loop ends when the cap is reached or the delay stops growing: at most
+/// about 20,000 rounds.
 fn exponential(base: Span, factor: u32, retries: u32) -> Span {
     let nanos = |span: Span| u128::from(span.as_millis()) * 1_000_000;
     let mut delay = nanos(base);
@@ -156,9 +154,9 @@ fn exponential(base: Span, factor: u32, retries: u32) -> Span {
     Span::from_millis((delay.min(nanos(MAX_DELAY)) / 1_000_000) as u64)
 }
 
-fn polynomial(retries: u32, dice: u64) -> Span {
+fn polynomial(retries: u32, random: u64) -> Span {
     let n = u64::from(retries);
-    let jitter = (dice % 30).saturating_mul(n + 1);
+    let jitter = (random % 30).saturating_mul(n + 1);
     Span::from_secs(n.saturating_pow(4).saturating_add(15).saturating_add(jitter))
 }
 
@@ -194,7 +192,7 @@ mod tests {
     #[test]
     fn polynomial_delays_are_those_of_faktory() {
         let polynomial = plain(Backoff::Polynomial);
-        let seconds = |attempt, dice| polynomial.delay(attempt, dice).as_millis() / 1000;
+        let seconds = |attempt, random| polynomial.delay(attempt, random).as_millis() / 1000;
         assert_eq!([seconds(1, 0), seconds(1, 29), seconds(1, 30)], [15, 44, 15]);
         assert_eq!([seconds(3, 0), seconds(3, 29)], [31, 31 + 29 * 3]);
         assert_eq!(seconds(26, 0), 390_640);
@@ -297,34 +295,34 @@ mod tests {
     proptest! {
         #[test]
         fn no_delay_passes_its_maximum(
-            retry in any_retry(), attempt in any_attempt(), dice in any::<u64>(),
+            retry in any_retry(), attempt in any_attempt(), random in any::<u64>(),
         ) {
-            let delay = retry.delay(attempt, dice);
+            let delay = retry.delay(attempt, random);
             prop_assert!(delay <= MAX_DELAY);
             prop_assert!(retry.max_interval.is_none_or(|max| delay <= max));
-            prop_assert_eq!(delay, retry.delay(attempt, dice));
+            prop_assert_eq!(delay, retry.delay(attempt, random));
         }
 
         #[test]
         fn jitter_stays_within_its_percent(
-            retry in any_retry(), attempt in any_attempt(), dice in any::<u64>(),
+            retry in any_retry(), attempt in any_attempt(), random in any::<u64>(),
         ) {
             prop_assume!(retry.backoff != Backoff::Polynomial);
-            let plain = Retry { jitter: 0, ..retry }.delay(attempt, dice).as_millis();
-            let delay = retry.delay(attempt, dice).as_millis();
+            let plain = Retry { jitter: 0, ..retry }.delay(attempt, random).as_millis();
+            let delay = retry.delay(attempt, random).as_millis();
             let percent = u64::from(retry.jitter.min(100));
             prop_assert!(delay.abs_diff(plain) * 100 <= plain * percent, "{delay} {plain}");
         }
 
         #[test]
         fn delays_without_jitter_never_shrink(
-            retry in any_retry(), attempt in any_attempt(), dice in any::<u64>(),
+            retry in any_retry(), attempt in any_attempt(), random in any::<u64>(),
         ) {
             let shrinks = matches!(retry.backoff, Backoff::Exponential { factor: 0..1000, .. });
             prop_assume!(!shrinks);
             let still = Retry { jitter: 0, ..retry };
-            let next = still.delay(attempt.saturating_add(1), dice);
-            prop_assert!(still.delay(attempt, dice) <= next);
+            let next = still.delay(attempt.saturating_add(1), random);
+            prop_assert!(still.delay(attempt, random) <= next);
         }
     }
 
@@ -332,7 +330,7 @@ mod tests {
     fn a_capped_delay_is_still_spread() {
         let retry = Retry::default();
         let drawn: std::collections::BTreeSet<_> =
-            (0..1000).map(|dice| retry.delay(19, dice * 7919)).collect();
+            (0..1000).map(|random| retry.delay(19, random * 7919)).collect();
         assert!(drawn.len() > 900, "{} different delays", drawn.len());
     }
 }

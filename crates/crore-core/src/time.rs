@@ -1,5 +1,4 @@
-//! Instants and spans in whole milliseconds, with arithmetic that cannot overflow, and the clock
-//! that is always passed in.
+//! Instants and durations in whole milliseconds with saturating arithmetic, and the [`Clock`] trait.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 /// An instant: milliseconds since the Unix epoch, in UTC.
 ///
-/// Arithmetic saturates inside [`Time::ZERO`]..=[`Time::MAX`], so a hostile duration can delay a
-/// job for ever but can never wrap around into the past.
+/// Arithmetic saturates at [`Time::ZERO`] and [`Time::MAX`]: an excessive duration can delay a job
+/// forever, but never wraps around into the past.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Time(i64);
 
 impl Time {
-    /// The Unix epoch; the earliest instant that crore knows.
+    /// The Unix epoch; the earliest representable instant.
     pub const ZERO: Self = Self(0);
     /// The last millisecond of the year 9999.
     pub const MAX: Self = Self(253_402_300_799_999);
 
-    /// An instant from epoch milliseconds, clamped into the range that crore knows.
+    /// An instant from epoch milliseconds, clamped to [`Time::ZERO`]..=[`Time::MAX`].
     pub const fn from_millis(millis: i64) -> Self {
         if millis < 0 {
             Self::ZERO
@@ -50,7 +49,7 @@ impl Time {
         Self::from_millis(self.0.saturating_sub(span))
     }
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// The time elapsed since `earlier`; zero if `earlier` is not earlier.
     pub const fn since(self, earlier: Self) -> Span {
         if self.0 > earlier.0 { Span((self.0 - earlier.0) as u64) } else { Span::ZERO }
     }
@@ -62,13 +61,13 @@ impl fmt::Debug for Time {
     }
 }
 
-/// A length of time in milliseconds.
+/// A duration in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Span(u64);
 
 impl Span {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
     /// The longest span.
     pub const MAX: Self = Self(u64::MAX);
@@ -100,7 +99,7 @@ impl Span {
         Self(self.0.saturating_mul(factor))
     }
 
-    /// Whether this is no time at all.
+    /// Whether the span is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -124,7 +123,8 @@ impl From<Span> for Duration {
     }
 }
 
-/// Where "now" comes from. Rules never ask it; stores do, and whoever opens a store passes one in.
+/// The source of the current time. Stores use it, passed in by the code that opens them; the rules of
+/// this crate take `now` as an argument.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// The current instant.
     fn now(&self) -> Time;

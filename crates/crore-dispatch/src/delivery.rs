@@ -1,22 +1,22 @@
-//! One delivery: the job is posted, and the worker's response decides what becomes of the job and of the worker.
+//! Delivers one job by HTTP POST, and settles the job and the state of the worker by its response.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crore::finish::Finish;
 use crore_core::job::DEFAULT_LEASE;
-use crore_core::machine::{Again, Outcome};
+use crore_core::machine::{Outcome, RetryDirective};
 use crore_core::{Job, Name};
 use crore_outbound::Target;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
-use crate::handle::Shared;
+use crate::handle::DispatcherState;
 use crate::request;
 use crate::response::WorkerResponse;
-use crate::roster::Standing;
+use crate::roster::FailureState;
 
-impl Shared {
+impl DispatcherState {
     /// Posts a job to a worker and settles the delivery, unless the delivery ends another way first.
     pub(crate) async fn deliver(
         self: Arc<Self>,
@@ -30,21 +30,21 @@ impl Shared {
         let limit = job.spec.timeout.or(job.spec.lease).unwrap_or(DEFAULT_LEASE);
         let response = tokio::select! {
             response = timeout(limit.into(), posted) => response,
-            // The worker reported through the door. A worker that has left may still answer.
+            // The worker reported through the door. If the worker left, its response still counts.
             Ok(()) = ended => return,
         };
         let settled = match response {
             Ok(response) => self.settle(&id, &job, response).await,
-            // The engine ends the job by its timeout; the worker hangs.
+            // The worker hangs. The engine ends the delivery by its timeout or lease.
             Err(_) => {
-                tracing::warn!(worker = %id, job = %job.id, "a push worker did not answer in time");
+                tracing::warn!(worker = %id, job = %job.id, "push worker timed out");
                 self.note_failure(&id).await;
                 Ok(())
             }
         };
         if let Err(error) = settled {
             // The lease ends, and the job is given to another worker.
-            tracing::warn!(%error, job = %job.id, "a push worker's answer was not kept");
+            tracing::warn!(%error, job = %job.id, "outcome of a push worker was not stored");
         }
     }
 
@@ -83,9 +83,9 @@ impl Shared {
                 Outcome::Interrupted
             }
             WorkerResponse::Unavailable(why) => {
-                tracing::warn!(worker = %id, job = %job.id, %why, "a push worker is not available");
+                tracing::warn!(worker = %id, job = %job.id, %why, "push worker unavailable");
                 let line = format!("not delivered: {why}");
-                // The line is for people: the job is handed back whether the line is kept or not.
+                // The log line is best effort: the job is handed back in any case.
                 let _ = self.engine.deliveries().line(job.id, job.live.delivery, &line).await;
                 self.note_failure(id).await;
                 Outcome::Interrupted
@@ -94,7 +94,7 @@ impl Shared {
         let finished = match self.finish(job, outcome).await {
             // The result breaks a rule, and would break it again.
             Err(crore::Error::Invalid(invalid)) => {
-                let (error, again) = (invalid.to_string().into(), Again::Never);
+                let (error, again) = (invalid.to_string().into(), RetryDirective::Never);
                 self.finish(job, Outcome::Failed { error, detail: None, again }).await
             }
             finished => finished,
@@ -103,19 +103,19 @@ impl Shared {
         finished
     }
 
-    /// Reports the outcome of a delivery. A stale report is dropped: another one was first.
+    /// Reports the outcome of a delivery. A stale report is dropped: an earlier one was accepted.
     pub(crate) async fn finish(&self, job: &Job, outcome: Outcome) -> Result<(), crore::Error> {
         self.engine.finish(Finish::of(job, outcome)).await.map(drop)
     }
 
-    /// Counts a request that failed. A worker whose requests have failed for long is removed.
+    /// Records a failed request. A worker that fails for too long is removed.
     async fn note_failure(&self, id: &Name) {
-        let standing = self.roster().failed(id, Instant::now());
-        if standing == Standing::Gone {
-            tracing::warn!(worker = %id, "a push worker is gone");
+        let state = self.roster().failed(id, Instant::now());
+        if state == FailureState::Gone {
+            tracing::warn!(worker = %id, "push worker removed after failing for too long");
             if let Err(error) = self.engine.workers().remove(id.clone()).await {
-                // The next refresh reads it from the registry, and it is tried again.
-                tracing::warn!(%error, worker = %id, "a push worker could not be forgotten");
+                // The next refresh reads the worker from the registry, and it is given jobs again.
+                tracing::warn!(%error, worker = %id, "push worker not removed from registry");
             }
         }
     }

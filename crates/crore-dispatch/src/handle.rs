@@ -1,9 +1,9 @@
-//! State that a door and the service share.
+//! The handle of a door: registers workers and passes on their reports. It shares its state with the service.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crore::Engine;
-use crore::store::registry::Entry;
+use crore::store::registry::RegistryEntry;
 use crore_core::{Delivery, JobId, Name, Span};
 use crore_outbound::Outbound;
 use tokio::sync::Notify;
@@ -11,46 +11,48 @@ use tokio::sync::Notify;
 use crate::options::Options;
 use crate::protocol::Protocol;
 use crate::registration::Registration;
-use crate::roster::{Backoff, Roster};
-use crate::signature::Secret;
+use crate::roster::{FailureBackoff, Roster};
+use crate::signature::SigningSecret;
 
 /// Maximum workers of one dispatcher.
 const MAX_WORKERS: usize = 10_000;
-/// Every entry of a worker in the registry expires; that of a push worker practically never does.
-const FOR_EVER: Span = Span::from_secs(10 * 365 * 24 * 60 * 60);
+/// Lifetime of a registration. Worker entries in the registry always expire, and a push worker stays until it is
+/// removed: ten years are long enough.
+const REGISTRATION_LIFETIME: Span = Span::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// Registers workers, and passes their reports on to the service. Clones share one dispatcher.
 #[derive(Debug, Clone)]
 pub struct Handle {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) state: Arc<DispatcherState>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct DispatcherState {
     pub(crate) engine: Engine,
     pub(crate) outbound: Outbound,
     pub(crate) protocol: Box<dyn Protocol>,
     pub(crate) options: Options,
-    pub(crate) secrets: Vec<Secret>,
+    pub(crate) secrets: Vec<SigningSecret>,
     roster: Mutex<Roster>,
-    /// A worker that was not free may be free.
+    /// Signals that a worker may have become free.
     pub(crate) changed: Notify,
 }
 
 impl Handle {
-    /// A dispatcher that gives nothing yet: [`Service::run`](crate::Service::run) does.
+    /// A dispatcher. It gives no jobs to workers until
+    /// [`DispatchService::run`](crate::DispatchService::run) is called.
     pub fn new(
         engine: Engine,
         outbound: Outbound,
         protocol: impl Protocol + 'static,
         options: Options,
     ) -> Self {
-        let backoff = Backoff {
+        let backoff = FailureBackoff {
             first: options.rest.into(),
             max: options.max_rest.into(),
             gone_after: options.gone_after.into(),
         };
-        let shared = Shared {
+        let state = DispatcherState {
             engine,
             outbound,
             protocol: Box::new(protocol),
@@ -59,24 +61,24 @@ impl Handle {
             roster: Mutex::new(Roster::new(backoff)),
             changed: Notify::new(),
         };
-        Self { shared: Arc::new(shared) }
+        Self { state: Arc::new(state) }
     }
 
     /// The addresses that crore may call.
     pub fn outbound(&self) -> &Outbound {
-        &self.shared.outbound
+        &self.state.outbound
     }
 
     /// Registers a worker. It replaces a worker with the same URL, which has restarted and does not know its former id.
-    /// Durable when answered. `false`: there are too many workers.
+    /// Durable when this returns. `false`: there are too many workers.
     pub async fn join(&self, id: Name, worker: Registration) -> Result<bool, crore::Error> {
-        if self.shared.roster().len() >= MAX_WORKERS {
+        if self.state.roster().len() >= MAX_WORKERS {
             return Ok(false);
         }
-        let text = worker.to_text(self.shared.protocol.name())?;
-        self.shared.engine.workers().set(id.clone(), text, FOR_EVER).await?;
+        let text = worker.to_text(self.state.protocol.name())?;
+        self.state.engine.workers().set(id.clone(), text, REGISTRATION_LIFETIME).await?;
         let replaced = {
-            let mut roster = self.shared.roster();
+            let mut roster = self.state.roster();
             let mut replaced = roster.called_at(&worker.target);
             // The service may have read this worker from the registry before the write was answered.
             replaced.retain(|one| *one != id);
@@ -86,9 +88,9 @@ impl Handle {
             roster.join(id, worker);
             replaced
         };
-        self.shared.changed.notify_one();
+        self.state.changed.notify_one();
         for id in replaced {
-            self.shared.engine.workers().remove(id).await?;
+            self.state.engine.workers().remove(id).await?;
         }
         Ok(true)
     }
@@ -96,22 +98,22 @@ impl Handle {
     /// Removes a worker: it is given no more jobs, and may still report those that it has. `false`: it is not
     /// registered.
     pub async fn leave(&self, id: &Name) -> Result<bool, crore::Error> {
-        let workers = self.shared.engine.workers().list().await?;
+        let workers = self.state.engine.workers().list().await?;
         let entry = workers.iter().find(|entry| entry.name == *id);
-        let is_registered = entry.is_some_and(|entry| self.shared.read(entry).is_some());
+        let is_registered = entry.is_some_and(|entry| self.state.read(entry).is_some());
         if is_registered {
-            self.shared.engine.workers().remove(id.clone()).await?;
+            self.state.engine.workers().remove(id.clone()).await?;
         }
-        Ok(self.shared.roster().leave(id) || is_registered)
+        Ok(self.state.roster().leave(id) || is_registered)
     }
 
     /// Frees the slot of a delivery whose report was accepted.
     pub fn reported(&self, job: JobId, delivery: Delivery) {
-        self.shared.release(job, delivery);
+        self.state.release(job, delivery);
     }
 }
 
-impl Shared {
+impl DispatcherState {
     pub(crate) fn roster(&self) -> MutexGuard<'_, Roster> {
         self.roster.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,7 +125,7 @@ impl Shared {
     }
 
     /// Reads an entry of the registry; `None` for workers of other protocols.
-    pub(crate) fn read(&self, entry: &Entry) -> Option<Registration> {
+    pub(crate) fn read(&self, entry: &RegistryEntry) -> Option<Registration> {
         Registration::from_value(&entry.value, self.protocol.name())
     }
 }
@@ -143,10 +145,10 @@ mod tests {
         let target = Target::parse("url", "http://worker:8080").expect("good");
         let worker = Registration { name: "w".to_owned(), target, max_jobs: 1 };
         let id = Name::new("worker", "one").expect("a name");
-        handle.shared.roster().join(id.clone(), worker.clone());
+        handle.state.roster().join(id.clone(), worker.clone());
         assert!(handle.join(id.clone(), worker).await.expect("joined"));
         let workers = engine.workers().list().await.expect("read");
         assert_eq!(workers.iter().map(|entry| &entry.name).collect::<Vec<_>>(), [&id]);
-        assert!(handle.shared.roster().get(&id).is_some());
+        assert!(handle.state.roster().get(&id).is_some());
     }
 }

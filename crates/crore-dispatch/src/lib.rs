@@ -10,11 +10,11 @@
 //! ```
 //!
 //! The dispatcher fetches a job when a worker has a free slot, and under that worker's id. The store therefore knows
-//! which worker has it, and a report finds its delivery after a restart too. [`Protocol`] is what a door contributes:
+//! which worker has it, and a report finds its delivery after a restart too. A door implements [`Protocol`]:
 //! its queue, the request that carries a job, and the meaning of a report. The meaning of status codes is the same for
 //! all protocols (`response.rs`).
 //!
-//! A door keeps a [`Handle`]; one task runs the [`Service`].
+//! A door keeps a [`Handle`]; one task runs the [`DispatchService`].
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -36,5 +36,5 @@ pub use handle::Handle;
 pub use options::Options;
 pub use protocol::{JobRequest, Protocol};
 pub use registration::Registration;
-pub use service::{Round, Service};
-pub use signature::Secret;
+pub use service::{DispatchRound, DispatchService};
+pub use signature::SigningSecret;

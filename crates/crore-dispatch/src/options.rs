@@ -1,22 +1,24 @@
-use crore_core::Span;
-use crore_core::settings::{Given, Setting, Shape, section};
+//! Options of push workers.
 
-use crate::signature::Secret;
+use crore_core::Span;
+use crore_core::settings::{Setting, SettingValue, Shape, section};
+
+use crate::signature::SigningSecret;
 
 section! {
     /// Settings of push workers.
     pub struct Options: Eq = "lightjq" {
-        /// What jobs are signed with when they are posted to a worker (Standard Webhooks): `whsec_…`.
-        secret: Option<Secret> = none,
-        /// Another one, while the first takes its place; both sign.
-        old_secret: Option<Secret> = none,
-        /// How long a push worker that does not answer is left alone at first; each time doubles it.
+        /// Secret that signs jobs posted to push workers (Standard Webhooks): `whsec_…`.
+        secret: Option<SigningSecret> = none,
+        /// Previous secret, for rotation: both sign.
+        old_secret: Option<SigningSecret> = none,
+        /// Pause of a push worker after its first failure; doubled with each further one.
         rest: Span = "1s",
-        /// How long at most.
+        /// Maximum pause of a failing push worker.
         max_rest: Span = "30s",
-        /// How long a push worker may not answer before it is gone, and has to register again.
+        /// A push worker that fails for this long is removed, and has to register again.
         gone_after: Span = "5m",
-        /// How long it is remembered that a push worker does not know a name.
+        /// How long a push worker gets no jobs of a name that it answered with 404.
         unknown_for: Span = "1m",
         /// Interval at which the registry is read again, for changes by other servers.
         refresh_every: Span => Span::from_secs(10),
@@ -27,15 +29,15 @@ section! {
 
 impl Options {
     /// The secrets that sign jobs, the newest first. Without any, jobs are not signed.
-    pub fn secrets(&self) -> Vec<Secret> {
+    pub fn secrets(&self) -> Vec<SigningSecret> {
         [&self.secret, &self.old_secret].into_iter().flatten().cloned().collect()
     }
 }
 
-impl Setting for Secret {
+impl Setting for SigningSecret {
     const SHAPE: Shape = Shape::Secret;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         given.one()?.to_owned().try_into().map_err(str::to_owned)
     }
 }

@@ -1,3 +1,5 @@
+//! The part of a push worker's protocol that a door implements.
+
 use std::fmt::Debug;
 
 use bytes::Bytes;
@@ -5,9 +7,9 @@ use crore_core::Job;
 use crore_core::machine::Outcome;
 use http::HeaderMap;
 
-/// The protocol that a door's push workers speak. It translates and decides nothing.
+/// The protocol of a door's push workers. It only translates; the dispatcher decides.
 pub trait Protocol: Debug + Send + Sync {
-    /// The name under which its workers are registered. Workers of other protocols are left alone.
+    /// The name under which its workers are registered. The dispatcher ignores workers of other protocols.
     fn name(&self) -> &'static str;
 
     /// The queue whose jobs its workers are given.

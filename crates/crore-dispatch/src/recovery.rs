@@ -1,26 +1,27 @@
-//! Registered workers and the jobs that they hold, as the store knows them: other servers change them too.
+//! Synchronizes the roster with the store: registered workers and the jobs that they hold, which other servers
+//! change too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crore::store::registry::Entry;
-use crore::store::views::Query;
+use crore::store::registry::RegistryEntry;
+use crore::store::views::ListQuery;
 use crore_core::job::DEFAULT_LEASE;
 use crore_core::{Delivery, Invalid, Job, JobId, Name, State, Time};
 use tokio::time::Instant;
 
-use crate::handle::Shared;
+use crate::handle::DispatcherState;
 use crate::registration::Registration;
-use crate::roster::Pick;
+use crate::roster::WorkerPick;
 
 /// Maximum jobs and kinds of one call.
 const PAGE: usize = 1000;
 /// Interval at which an overdue delivery is inspected again.
 const INSPECT_EVERY: Duration = Duration::from_secs(1);
 
-impl Shared {
-    /// Reads the registry, and if it has a new worker, also the jobs that workers hold. `false`: a worker joined or left
-    /// meanwhile, so that what was read may be outdated.
+impl DispatcherState {
+    /// Reads the registry, and if it has a new worker, also the jobs that workers hold. `false`: a worker joined or
+    /// left meanwhile, so the entries that were read may be outdated and are ignored.
     pub(crate) async fn refresh(&self) -> Result<bool, crore::Error> {
         let before = self.roster().changes();
         let (workers, replaced) = self.latest(self.engine.workers().list().await?);
@@ -47,7 +48,7 @@ impl Shared {
     /// (`None`).
     pub(crate) async fn kinds(
         &self,
-        pick: &Pick,
+        pick: &WorkerPick,
     ) -> Result<Option<Option<Vec<Name>>>, crore::Error> {
         if pick.excluded.is_empty() {
             return Ok(Some(None));
@@ -63,8 +64,13 @@ impl Shared {
         let queue = Some(self.queue()?);
         let mut after = None;
         loop {
-            let query =
-                Query { state: State::Running, queue: queue.clone(), kind: None, after, n: PAGE };
+            let query = ListQuery {
+                state: State::Running,
+                queue: queue.clone(),
+                kind: None,
+                after,
+                n: PAGE,
+            };
             let page = self.engine.list(query).await?;
             let mut roster = self.roster();
             for job in page.jobs {
@@ -113,18 +119,19 @@ impl Shared {
         roster.next_at(now).map_or(at_most, |at| at.min(at_most))
     }
 
-    /// The workers of this protocol, and those that others have replaced: of two with the same URL the later registration
-    /// counts. A server that died between the two writes of a registration leaves the earlier one behind.
-    fn latest(&self, entries: Vec<Entry>) -> (Vec<(Name, Registration)>, Vec<Name>) {
+    /// The workers of this protocol, and the ids of those that were replaced: of two workers with the same URL the
+    /// later registration counts. A server that crashes between the two writes of a registration leaves the earlier
+    /// one behind.
+    fn latest(&self, entries: Vec<RegistryEntry>) -> (Vec<(Name, Registration)>, Vec<Name>) {
         let mut by_url: BTreeMap<String, (Option<Time>, Name, Registration)> = BTreeMap::new();
         let mut replaced = Vec::new();
         for entry in entries {
             let Some(worker) = self.read(&entry) else { continue };
-            let Entry { name, expires_at, .. } = entry;
+            let RegistryEntry { name, expires_at, .. } = entry;
             let url = worker.target.to_string();
             match by_url.get(&url) {
-                // All registrations last equally long. Of two in the same millisecond, every server takes the last by
-                // name.
+                // All registrations have the same lifetime, so the later one expires later. Of two in the same
+                // millisecond, every server takes the last by name.
                 Some((other, ..)) if *other > expires_at => replaced.push(name),
                 _ => {
                     let other = by_url.insert(url, (expires_at, name, worker));

@@ -1,6 +1,6 @@
-//! A push worker as the registry keeps it, so that a restart does not forget it.
+//! Registration of a push worker, stored in the registry so that it survives a restart.
 
-use crore::store::registry::Value;
+use crore::store::registry::RegistryValue;
 use crore_core::{Code, Invalid};
 use crore_outbound::Target;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct Registration {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct RegistrationRecord {
     /// Name of the protocol.
     door: String,
     name: String,
@@ -30,21 +30,21 @@ impl Registration {
     pub(crate) fn to_text(&self, protocol: &str) -> Result<String, Invalid> {
         let Self { name, target, max_jobs } = self;
         let (door, name, url) = (protocol.to_owned(), name.clone(), target.to_string());
-        serde_json::to_string(&Record { door, name, url, max_jobs: *max_jobs })
+        serde_json::to_string(&RegistrationRecord { door, name, url, max_jobs: *max_jobs })
             .map_err(|error| Invalid::new(Code::PayloadMalformed, "worker", error.to_string()))
     }
 
     /// Reads an entry of the registry; `None` for workers that are not of this protocol.
-    pub(crate) fn from_value(value: &Value, protocol: &str) -> Option<Self> {
+    pub(crate) fn from_value(value: &RegistryValue, protocol: &str) -> Option<Self> {
         match value {
-            Value::Worker(text) => Self::from_text(text, protocol),
+            RegistryValue::Worker(text) => Self::from_text(text, protocol),
             _ => None,
         }
     }
 
     fn from_text(text: &str, protocol: &str) -> Option<Self> {
-        let record: Record = serde_json::from_str(text).ok()?;
-        let Record { door, name, url, max_jobs } = record;
+        let record: RegistrationRecord = serde_json::from_str(text).ok()?;
+        let RegistrationRecord { door, name, url, max_jobs } = record;
         let target = Target::parse("url", &url).ok()?;
         (door == protocol).then_some(Self { name, target, max_jobs })
     }

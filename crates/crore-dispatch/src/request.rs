@@ -7,9 +7,9 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::protocol::{JobRequest, Protocol};
 use crate::response::{self, WorkerResponse};
-use crate::signature::{Secret, signatures};
+use crate::signature::{SigningSecret, signatures};
 
-/// The number of the delivery, which is the fence of its lease: it grows, and is never used again.
+/// Number of the delivery: the fencing token of its lease. It increases, and is never reused.
 const DELIVERY: HeaderName = HeaderName::from_static("crore-delivery");
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
@@ -21,17 +21,17 @@ pub(crate) async fn post(
     outbound: &Outbound,
     worker: &Target,
     job: &Job,
-    secrets: &[Secret],
+    secrets: &[SigningSecret],
 ) -> WorkerResponse {
     let JobRequest { path, mut headers, body } = protocol.request(job);
     headers.insert(DELIVERY, job.live.delivery.0.into());
     if !secrets.is_empty() {
         sign(&mut headers, job, &body, secrets);
     }
-    response::read(protocol, outbound.post(&worker.below(path), headers, body).await)
+    response::read(protocol, outbound.post(&worker.join_path(path), headers, body).await)
 }
 
-fn sign(headers: &mut HeaderMap, job: &Job, body: &[u8], secrets: &[Secret]) {
+fn sign(headers: &mut HeaderMap, job: &Job, body: &[u8], secrets: &[SigningSecret]) {
     let timestamp = SystemClock.now().as_millis() / 1000;
     let id = format!("job_{}_{}", job.id, job.live.delivery.0);
     let signatures = signatures(secrets, &id, timestamp, body);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crore_core::Code;
-use crore_core::machine::{Again, Outcome};
-use crore_outbound::Failed;
+use crore_core::machine::{Outcome, RetryDirective};
+use crore_outbound::CallError;
 use http::header::RETRY_AFTER;
 use http::{Response, StatusCode};
 
@@ -34,16 +34,16 @@ pub(crate) enum WorkerResponse {
 /// Reads the response to a request.
 pub(crate) fn read(
     protocol: &dyn Protocol,
-    response: Result<Response<Bytes>, Failed>,
+    response: Result<Response<Bytes>, CallError>,
 ) -> WorkerResponse {
     use WorkerResponse::{Accepted, Busy, Ended, Unavailable, UnknownKind};
     let response = match response {
         Ok(response) => response,
-        Err(Failed::Broken(why)) => return failed(why),
-        Err(Failed::Denied(denied)) => {
+        Err(CallError::Broken(why)) => return failed(why),
+        Err(CallError::Denied(denied)) => {
             return Unavailable(format!("{}: {denied}", Code::OutboundDenied));
         }
-        Err(Failed::Unreachable(why)) => return Unavailable(why),
+        Err(CallError::Unreachable(why)) => return Unavailable(why),
     };
     let status = response.status();
     match status {
@@ -57,7 +57,7 @@ pub(crate) fn read(
             Busy(retry_after(&response))
         }
         _ if status.is_redirection() => {
-            Unavailable(format!("the worker sends jobs elsewhere: {status}"))
+            Unavailable(format!("the worker answered with a redirect: {status}"))
         }
         _ => failed(format!("the worker answered {status}")),
     }
@@ -70,7 +70,7 @@ fn retry_after(response: &Response<Bytes>) -> Duration {
 }
 
 fn failed(why: String) -> WorkerResponse {
-    let (error, again) = (why.into(), Again::ByPolicy);
+    let (error, again) = (why.into(), RetryDirective::ByPolicy);
     WorkerResponse::Ended(Outcome::Failed { error, detail: None, again })
 }
 
@@ -114,7 +114,7 @@ pub(crate) mod tests {
     }
 
     fn is_failure(response: &WorkerResponse, text: &str) -> bool {
-        matches!(response, WorkerResponse::Ended(Outcome::Failed { error, again: Again::ByPolicy, .. })
+        matches!(response, WorkerResponse::Ended(Outcome::Failed { error, again: RetryDirective::ByPolicy, .. })
             if error.contains(text))
     }
 
@@ -146,9 +146,9 @@ pub(crate) mod tests {
 
     #[test]
     fn an_unreachable_worker_is_not_the_jobs_fault_but_a_broken_connection_may_be() {
-        let unreachable = read(&Plain, Err(Failed::Unreachable("nobody".to_owned())));
+        let unreachable = read(&Plain, Err(CallError::Unreachable("nobody".to_owned())));
         assert_eq!(unreachable, WorkerResponse::Unavailable("nobody".to_owned()));
-        let broken = read(&Plain, Err(Failed::Broken("it hung up".to_owned())));
+        let broken = read(&Plain, Err(CallError::Broken("it hung up".to_owned())));
         assert!(is_failure(&broken, "it hung up"));
     }
 }

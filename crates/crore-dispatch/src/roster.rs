@@ -1,6 +1,7 @@
-//! Which worker is given the next job: the push workers, the jobs that each holds, and its recent failures.
+//! The roster of push workers: picks the worker for the next job, by the jobs that each worker holds and its recent
+//! failures.
 //!
-//! Plain data under the dispatcher's lock. Time is passed in, and nothing here blocks or calls.
+//! Plain data under the dispatcher's lock. Time is passed in; nothing here blocks or does I/O.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,22 +17,22 @@ use crate::registration::Registration;
 /// Maximum jobs that one fetch takes for one worker.
 const MAX_FETCH: u32 = 100;
 
-/// Pauses of a worker that does not answer.
+/// Back-off for a worker that does not respond.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Backoff {
-    /// After the first failure; each further one doubles it.
+pub(crate) struct FailureBackoff {
+    /// Pause after the first failure; each further one doubles it.
     pub(crate) first: Duration,
     /// The longest pause.
     pub(crate) max: Duration,
-    /// A worker that fails for this long is gone.
+    /// A worker that fails for this long is removed.
     pub(crate) gone_after: Duration,
 }
 
 /// All push workers.
 #[derive(Debug)]
 pub(crate) struct Roster {
-    backoff: Backoff,
-    workers: BTreeMap<Name, Worker>,
+    backoff: FailureBackoff,
+    workers: BTreeMap<Name, RosterEntry>,
     /// The worker of each job.
     holders: BTreeMap<JobId, Name>,
     turns: u64,
@@ -40,23 +41,23 @@ pub(crate) struct Roster {
 }
 
 #[derive(Debug)]
-struct Worker {
+struct RosterEntry {
     registration: Registration,
-    jobs: BTreeMap<JobId, Slot>,
+    jobs: BTreeMap<JobId, JobSlot>,
     /// Kinds that it does not know, each with the end of its exclusion.
     excluded: BTreeMap<Name, Instant>,
     /// Consecutive requests without a response.
     failures: u32,
     failing_since: Option<Instant>,
-    /// Whether a single job is on its way to see whether it answers again.
+    /// Whether a single job is being posted to a failing worker, to find out whether it responds again.
     is_probed: bool,
     paused_until: Option<Instant>,
     turn: u64,
 }
 
-/// A job at a worker. `ended` tells the task that posted the job.
+/// A job at a worker. `ended` notifies the task that posted the job.
 #[derive(Debug)]
-struct Slot {
+struct JobSlot {
     delivery: Delivery,
     ends_at: Instant,
     ended: oneshot::Sender<()>,
@@ -64,7 +65,7 @@ struct Slot {
 
 /// A worker that may be given jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pick {
+pub(crate) struct WorkerPick {
     /// The worker.
     pub(crate) worker: Name,
     /// Maximum jobs to give.
@@ -75,15 +76,15 @@ pub(crate) struct Pick {
 
 /// State of a worker after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// It is given nothing for a while.
+pub(crate) enum FailureState {
+    /// The worker is given no jobs for a while.
     Paused,
-    /// It failed for too long, and was removed from the roster.
+    /// The worker failed for too long, and was removed from the roster.
     Gone,
 }
 
 impl Roster {
-    pub(crate) const fn new(backoff: Backoff) -> Self {
+    pub(crate) const fn new(backoff: FailureBackoff) -> Self {
         Self { backoff, workers: BTreeMap::new(), holders: BTreeMap::new(), turns: 0, changes: 0 }
     }
 
@@ -94,7 +95,7 @@ impl Roster {
             worker.registration = registration;
             return;
         }
-        let worker = Worker {
+        let worker = RosterEntry {
             registration,
             jobs: BTreeMap::new(),
             excluded: BTreeMap::new(),
@@ -132,23 +133,23 @@ impl Roster {
 
     /// The workers that are called at this URL.
     pub(crate) fn called_at(&self, target: &Target) -> Vec<Name> {
-        let at = |(_, worker): &(&Name, &Worker)| worker.registration.target == *target;
+        let at = |(_, worker): &(&Name, &RosterEntry)| worker.registration.target == *target;
         self.workers.iter().filter(at).map(|(id, _)| id.clone()).collect()
     }
 
-    /// The workers that may be given jobs: the least loaded first, and among equals the one that was given a job longest
-    /// ago.
-    pub(crate) fn picks(&mut self, now: Instant) -> Vec<Pick> {
-        let mut free: Vec<(&Name, &mut Worker)> =
+    /// The workers that may be given jobs: the least loaded first, and among equals the one that was given a job
+    /// longest ago.
+    pub(crate) fn picks(&mut self, now: Instant) -> Vec<WorkerPick> {
+        let mut free: Vec<(&Name, &mut RosterEntry)> =
             self.workers.iter_mut().filter(|(_, worker)| worker.is_free(now)).collect();
         free.sort_by(|(_, a), (_, b)| a.load(b).then(a.turn.cmp(&b.turn)));
         let is_alone = free.len() == 1;
-        let pick = |(id, worker): (&Name, &mut Worker)| {
+        let pick = |(id, worker): (&Name, &mut RosterEntry)| {
             worker.excluded.retain(|_, until| now < *until);
             let room =
                 if is_alone && worker.failures == 0 { worker.room().min(MAX_FETCH) } else { 1 };
             let excluded = worker.excluded.keys().cloned().collect();
-            Pick { worker: id.clone(), n: room as usize, excluded }
+            WorkerPick { worker: id.clone(), n: room as usize, excluded }
         };
         free.into_iter().map(pick).collect()
     }
@@ -168,8 +169,8 @@ impl Roster {
         self.holders.contains_key(&job)
     }
 
-    /// Gives a worker a job; `None`: it has left. The receiver resolves when the delivery ends, with an error if the worker
-    /// leaves before.
+    /// Gives a worker a job; `None`: it has left. The receiver resolves when the delivery ends, with an error if
+    /// the worker leaves before.
     pub(crate) fn give(
         &mut self,
         id: &Name,
@@ -182,7 +183,7 @@ impl Roster {
         worker.turn = self.turns;
         worker.is_probed = worker.failures > 0;
         let (job, delivery) = job;
-        worker.jobs.insert(job, Slot { delivery, ends_at, ended });
+        worker.jobs.insert(job, JobSlot { delivery, ends_at, ended });
         self.holders.insert(job, id.clone());
         Some(receiver)
     }
@@ -196,7 +197,7 @@ impl Roster {
             return false;
         }
         if let Some(slot) = worker.jobs.remove(&job) {
-            // Nobody listens if the worker has answered, or was given the job before a restart.
+            // There is no receiver if the worker has responded, or was given the job before a restart.
             let _ = slot.ended.send(());
         }
         self.holders.remove(&job);
@@ -224,20 +225,20 @@ impl Roster {
         }
     }
 
-    /// Notes a response: earlier failures are forgotten.
+    /// Records a response, and clears earlier failures.
     pub(crate) fn answered(&mut self, id: &Name) {
         if let Some(worker) = self.workers.get_mut(id) {
             (worker.failures, worker.failing_since, worker.is_probed) = (0, None, false);
         }
     }
 
-    /// Notes a failure.
-    pub(crate) fn failed(&mut self, id: &Name, now: Instant) -> Standing {
-        let Some(worker) = self.workers.get_mut(id) else { return Standing::Gone };
+    /// Records a failure.
+    pub(crate) fn failed(&mut self, id: &Name, now: Instant) -> FailureState {
+        let Some(worker) = self.workers.get_mut(id) else { return FailureState::Gone };
         let since = *worker.failing_since.get_or_insert(now);
         if now.duration_since(since) >= self.backoff.gone_after {
             self.leave(id);
-            return Standing::Gone;
+            return FailureState::Gone;
         }
         // Requests that were sent at the same time count as one failure.
         if worker.paused_until.is_none_or(|until| until <= now) {
@@ -246,10 +247,10 @@ impl Roster {
             worker.failures = worker.failures.saturating_add(1);
         }
         worker.is_probed = false;
-        Standing::Paused
+        FailureState::Paused
     }
 
-    /// Gives a worker nothing until then.
+    /// Gives a worker no jobs until then.
     pub(crate) fn pause(&mut self, id: &Name, until: Instant) {
         if let Some(worker) = self.workers.get_mut(id) {
             worker.paused_until = worker.paused_until.max(Some(until));
@@ -271,7 +272,7 @@ impl Roster {
     }
 }
 
-impl Worker {
+impl RosterEntry {
     fn room(&self) -> u32 {
         let busy = u32::try_from(self.jobs.len()).unwrap_or(u32::MAX);
         self.registration.max_jobs.saturating_sub(busy)

@@ -13,30 +13,35 @@ const PREFIX: &str = "whsec_";
 
 /// Secret shared with workers: `whsec_` and 24 to 64 bytes in base64. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Arc<[u8]>);
+pub struct SigningSecret(Arc<[u8]>);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SigningSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }
 }
 
-impl TryFrom<String> for Secret {
+impl TryFrom<String> for SigningSecret {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let key = text.strip_prefix(PREFIX).and_then(|text| BASE64_STANDARD.decode(text).ok());
         match key {
             Some(key) if (24..=64).contains(&key.len()) => Ok(Self(key.into())),
-            _ => Err("a secret is `whsec_` and 24 to 64 bytes in base64"),
+            _ => Err("expected `whsec_` followed by 24 to 64 bytes in base64"),
         }
     }
 }
 
 /// The signatures of a message as one header value, one for each secret. There are two secrets while one replaces the
 /// other.
-pub(crate) fn signatures(secrets: &[Secret], id: &str, timestamp: i64, body: &[u8]) -> String {
-    let sign = |secret: &Secret| {
+pub(crate) fn signatures(
+    secrets: &[SigningSecret],
+    id: &str,
+    timestamp: i64,
+    body: &[u8],
+) -> String {
+    let sign = |secret: &SigningSecret| {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &secret.0);
         let mut context = hmac::Context::with_key(&key);
         context.update(format!("{id}.{timestamp}.").as_bytes());
@@ -50,8 +55,8 @@ pub(crate) fn signatures(secrets: &[Secret], id: &str, timestamp: i64, body: &[u
 mod tests {
     use super::*;
 
-    fn secret(text: &str) -> Result<Secret, &'static str> {
-        Secret::try_from(text.to_owned())
+    fn secret(text: &str) -> Result<SigningSecret, &'static str> {
+        SigningSecret::try_from(text.to_owned())
     }
 
     /// The example of the specification's own reference libraries.

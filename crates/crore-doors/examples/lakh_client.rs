@@ -1,4 +1,4 @@
-//! A producer for Lakh. With `crore serve` in another terminal:
+//! A Lakh producer. With `crore serve` in another terminal:
 //!
 //! ```sh
 //! cargo run -p crore-doors --example lakh_worker http://127.0.0.1:9000 &
@@ -16,9 +16,9 @@ use tonic::transport::Endpoint;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let server = arguments.next().ok_or("say where the server is")?;
+    let server = arguments.next().ok_or("usage: lakh_client URL NAME...")?;
     let mut client = LakhClient::new(Endpoint::from_shared(server)?.connect().await?);
-    // Whoever sends a job twice with one id has sent one job.
+    // The id makes a job unique: sending it twice adds one job.
     let run = getrandom::u64()?;
     let job = |(n, name): (usize, String)| Job {
         id: format!("{run:x}-{n}"),
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut request = Request::new(futures_util::stream::iter(jobs));
     request.metadata_mut().insert("job_names", MetadataValue::from_static("greet"));
     client.work(request).await?;
-    println!("{n} jobs are on the disk");
+    println!("{n} jobs stored");
     let dead = client.get_dead_jobs(()).await?.into_inner();
     println!("{} jobs are dead", dead.jobs.len());
     Ok(())

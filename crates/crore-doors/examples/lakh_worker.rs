@@ -1,4 +1,4 @@
-//! A worker for Lakh, until the server ends: see the example `lakh_client`.
+//! A Lakh worker that runs until the server stops: see the example `lakh_client`.
 
 use crore_wire::grpc::lakh::lakh_client::LakhClient;
 use crore_wire::grpc::lakh::{Job, JobResult, JobStatus};
@@ -10,7 +10,7 @@ use tonic::transport::Endpoint;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let server = std::env::args().nth(1).ok_or("say where the server is")?;
+    let server = std::env::args().nth(1).ok_or("usage: lakh_worker URL")?;
     let mut client = LakhClient::new(Endpoint::from_shared(server)?.connect().await?);
     let (reports, to_report) = mpsc::channel(16);
     let said = stream::unfold(to_report, |mut to_report| async {
@@ -22,17 +22,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("joined");
     while let Some(job) = jobs.message().await? {
         let status = greet(&job);
-        // Of a job without a reservation no report is expected.
+        // A job without a reservation needs no report.
         if job.reservation_time.is_some() {
             let (job_id, job_name) = (job.id, job.name);
             reports.send(JobResult { job_id, job_name, status: status.into() }).await?;
         }
     }
-    println!("the server has ended");
+    println!("the server has stopped");
     Ok(())
 }
 
-/// What it can do.
 fn greet(job: &Job) -> JobStatus {
     match job.args.as_slice() {
         [] => JobStatus::Failed,

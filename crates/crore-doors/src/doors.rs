@@ -1,4 +1,4 @@
-//! All doors of a server: their settings, and what each of them holds.
+//! All doors of a server, and their settings.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crore::Engine;
 use crore_api::audit::Audit;
 use crore_api::metrics::{self, Metrics};
 use crore_api::middleware::from_fn;
-use crore_api::{Api, Setup, telemetry};
+use crore_api::{Api, ApiSetup, telemetry};
 use crore_dispatch as dispatch;
 use crore_outbound::{self as outbound, Outbound};
 use crore_wire::worker::Session;
@@ -18,50 +18,50 @@ use crate::jobworkerp;
 use crate::lightjq::{self, LightJq};
 use crate::listen::Served;
 use crate::local::LocalSession;
-use crate::worker_session::Registry;
+use crate::worker_session::SessionRegistry;
 
-/// Settings of the doors.
+/// Settings of all doors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
     /// The API behind all doors.
     pub api: crore_api::Options,
     /// gRPC.
     pub grpc: grpc::Options,
-    /// LightJQ, and push workers.
+    /// LightJQ and its push workers.
     pub lightjq: lightjq::Options,
     /// Jobber.
     pub jobber: jobber::Options,
     /// jobworkerp.
     pub jobworkerp: jobworkerp::Options,
-    /// Addresses that may be called.
+    /// Addresses that crore may call.
     pub outbound: outbound::Options,
 }
 
-/// All doors to one engine. Cloning gives another handle to the same.
+/// All doors to one engine. Clones share the same state.
 #[derive(Debug, Clone)]
-pub struct Doors(Arc<Shared>);
+pub struct Doors(Arc<DoorsShared>);
 
 #[derive(Debug)]
-struct Shared {
+struct DoorsShared {
     api: Api,
     options: Options,
     push_workers: dispatch::Handle,
-    sessions: Registry,
+    sessions: SessionRegistry,
 }
 
 impl Doors {
-    /// The doors that are served on the one port.
+    /// Doors served on the single port.
     pub const NAMES: &[&str] = &["grpc", "http", "jobber", "jobworkerp", "lakh", "lightjq"];
 
-    /// Doors to an engine, without an audit log.
+    /// Doors without an audit log.
     pub fn new(engine: Engine, options: Options) -> Self {
         Self::audited(engine, options, Audit::none())
     }
 
-    /// Doors to an engine; changes made through them are written to the audit log.
+    /// Doors that write changes to the audit log.
     pub fn audited(engine: Engine, options: Options, audit: Audit) -> Self {
-        let sessions = Registry::default();
-        let api = Api::new(Setup {
+        let sessions = SessionRegistry::default();
+        let api = Api::new(ApiSetup {
             engine: engine.clone(),
             options: options.api.clone(),
             audit,
@@ -71,7 +71,7 @@ impl Doors {
         let outbound = Outbound::new(options.outbound.clone());
         let (protocol, workers) = (LightJq::new(api.observer().clone()), &options.lightjq.workers);
         let push_workers = dispatch::Handle::new(engine, outbound, protocol, workers.clone());
-        Self(Arc::new(Shared { api, options, push_workers, sessions }))
+        Self(Arc::new(DoorsShared { api, options, push_workers, sessions }))
     }
 
     /// The API behind all doors.
@@ -79,49 +79,49 @@ impl Doors {
         &self.0.api
     }
 
-    /// All that is served on the one port.
+    /// The router for everything on the single port.
     pub fn router(&self) -> axum::Router {
-        let ancestors = lightjq::router(self).merge(jobber::router(self));
+        let other_queues = lightjq::router(self).merge(jobber::router(self));
         let describe = |document: &mut _| lightjq::describe(self, document);
-        let ours = http::router(self.api(), describe).merge(grpc::router(self));
-        let router = http::with_fallbacks(ours.merge(ancestors));
+        let native = http::router(self.api(), describe).merge(grpc::router(self));
+        let router = http::with_fallbacks(native.merge(other_queues));
         router.layer(from_fn((self.metrics().clone(), door_of as _), metrics::measure))
     }
 
-    /// The description of the API, as it is served.
+    /// The OpenAPI description, as served.
     pub fn description(&self) -> String {
         http::description(self.api(), |document| lightjq::describe(self, document))
     }
 
-    /// The loop that gives jobs to push workers: to be run until the doors are [closing](Doors::closing).
-    pub fn push_workers(&self) -> dispatch::Service {
-        dispatch::Service::new(&self.0.push_workers)
+    /// The loop that dispatches jobs to push workers. Run it until the doors are [closing](Doors::closing).
+    pub fn push_workers(&self) -> dispatch::DispatchService {
+        dispatch::DispatchService::new(&self.0.push_workers)
     }
 
     /// Connected workers.
-    pub(crate) fn sessions(&self) -> &Registry {
+    pub(crate) fn sessions(&self) -> &SessionRegistry {
         &self.0.sessions
     }
 
-    /// Where push workers register.
-    pub(crate) fn workers(&self) -> &dispatch::Handle {
+    /// Registry of push workers.
+    pub(crate) fn push_worker_handle(&self) -> &dispatch::Handle {
         &self.0.push_workers
     }
 
-    /// All that is served on the one port, for [`listen::serve`](crate::listen::serve), with its connections counted.
+    /// Everything on the single port for [`listen::serve`](crate::listen::serve), with connection metrics.
     pub fn served(&self) -> Served {
         let origins = self.options().grpc.allow_origins.clone();
-        Served::counted(self.router(), self.metrics().clone(), origins)
+        Served::with_metrics(self.router(), self.metrics().clone(), origins)
     }
 
-    /// The session of a worker in this process, such as the host of its runners. No other process can reach it, so there
-    /// is no token to show. It is polled for as long as it lives: jobs may wait for it otherwise.
-    pub fn work(&self) -> impl Session + use<> {
+    /// A session for a worker in this process, such as the host of its runners. It needs no token, because no other
+    /// process can reach it. The caller must poll it for as long as it lives; otherwise jobs fetched for it wait.
+    pub fn local_session(&self) -> impl Session + use<> {
         LocalSession::new(self.clone())
     }
 
-    /// Begins to make spans of what happens to jobs; `None`: they are made already.
-    pub fn trace(&self, options: telemetry::Options) -> Option<telemetry::Spans> {
+    /// Starts emitting spans for jobs. `None`: tracing is already on.
+    pub fn trace(&self, options: telemetry::Options) -> Option<telemetry::SpanReceiver> {
         self.api().observer().trace(options)
     }
 
@@ -145,8 +145,8 @@ impl Doors {
         self.api().is_closing()
     }
 
-    /// Begins to drain: see [`Api::close`]. Called before [`listen::serve`](crate::listen::serve) is told to shut
-    /// down.
+    /// Starts draining: see [`Api::close`]. Call it before the `shutdown` future of
+    /// [`listen::serve`](crate::listen::serve) completes.
     pub fn close(&self) {
         self.api().close();
     }
@@ -157,7 +157,7 @@ impl Doors {
     }
 }
 
-/// The door that a route belongs to. What is no route belongs to none.
+/// The door that a route belongs to, or `none`.
 pub(crate) fn door_of(route: &str) -> &'static str {
     const OURS: [&str; 5] = ["/metrics", "/livez", "/readyz", "/openapi.json", "/docs"];
     match route {
@@ -172,7 +172,7 @@ pub(crate) fn door_of(route: &str) -> &'static str {
     }
 }
 
-/// Whether this is where gRPC is called.
+/// Whether the path is a gRPC path.
 pub(crate) fn is_grpc(path: &str) -> bool {
     const SERVICES: [&str; 5] =
         ["/crore.v1.", "/grpc.health.", "/grpc.reflection.", "/jobworkerp.", "/lakh."];

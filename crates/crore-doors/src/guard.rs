@@ -1,8 +1,8 @@
-//! What no request passes that a page of another site has made, on any door.
+//! Refuses cross-site requests, on every door.
 //!
-//! A browser sends requests wherever a page tells it to, also to a server on its own machine. Two things
-//! give such a request away: the name by which it addresses the server, which is the attacker's if he
-//! lets his own name lead here (DNS rebinding), and what the browser says about the page.
+//! A web page can make a browser send requests to any server, also to one on the same machine. Such a request is
+//! detected by its `Host`, which is the attacker's own name under DNS rebinding, and by the headers in which the
+//! browser describes the page (`Origin`, `Sec-Fetch-*`).
 
 mod host;
 mod origin;
@@ -16,31 +16,31 @@ use crore_core::code::excerpt;
 use http::header::{HOST, ORIGIN};
 use http::{Request, Version};
 
-use host::Authority;
-pub use host::Host;
-pub use origin::Origin;
+pub use host::AllowedHost;
+use host::HostAuthority;
+pub use origin::AllowedOrigin;
 
 use crate::doors::is_grpc;
 
-/// Lets requests through that are meant for this server, and that no foreign page has made.
+/// Admits requests that are addressed to this server and do not come from a page of another site.
 #[derive(Debug)]
-pub(crate) struct Guard {
-    hosts: Vec<Host>,
-    /// Pages of other sites that may call by gRPC-Web, and only so: what they may read is said there.
-    origins: Vec<Origin>,
+pub(crate) struct RequestGuard {
+    hosts: Vec<AllowedHost>,
+    /// Origins that may call by gRPC-Web only; `grpc/web.rs` answers their CORS requests.
+    origins: Vec<AllowedOrigin>,
 }
 
-impl Guard {
-    /// A guard for a server that is known by these names, besides those of this machine.
-    pub(crate) const fn new(hosts: Vec<Host>, origins: Vec<Origin>) -> Self {
+impl RequestGuard {
+    /// `hosts` are the server's names besides those of this machine.
+    pub(crate) const fn new(hosts: Vec<AllowedHost>, origins: Vec<AllowedOrigin>) -> Self {
         Self { hosts, origins }
     }
 
-    /// Whether a request on a connection to `local` may pass.
+    /// Checks a request on a connection to `local`.
     pub(crate) fn check<B>(&self, request: &Request<B>, local: SocketAddr) -> Result<(), Fault> {
-        let Some(text) = addressed(request)? else { return Ok(()) };
-        let wrong = || malformed(format!("host `{}` is no host", excerpt(text)));
-        let authority = Authority::parse(text).ok_or_else(wrong)?;
+        let Some(text) = addressed_host(request)? else { return Ok(()) };
+        let wrong = || malformed(format!("`{}` is not a valid host", excerpt(text)));
+        let authority = HostAuthority::parse(text).ok_or_else(wrong)?;
         if !self.is_ours(&authority, local) {
             let detail = format!(
                 "`{}` is not a name of this server; if it should be one, add it to `listen.hosts`",
@@ -52,47 +52,48 @@ impl Guard {
             return Ok(());
         }
         site::check(request, |origin| {
-            origin.is_same(&authority) || self.hosts.iter().any(|host| host.names(origin))
+            origin.is_same(&authority) || self.hosts.iter().any(|host| host.matches(origin))
         })
     }
 
-    /// Whether this is a call of gRPC by a page that may make it.
+    /// Whether this is a gRPC call from an allowed origin.
     fn is_allowed<B>(&self, request: &Request<B>) -> bool {
-        let mut said = request.headers().get_all(ORIGIN).iter();
-        match (said.next(), said.next()) {
-            (Some(said), None) => {
-                is_grpc(request.uri().path()) && self.origins.iter().any(|origin| origin.is(said))
+        let mut headers = request.headers().get_all(ORIGIN).iter();
+        match (headers.next(), headers.next()) {
+            (Some(header), None) => {
+                is_grpc(request.uri().path())
+                    && self.origins.iter().any(|origin| origin.matches(header))
             }
             _ => false,
         }
     }
 
-    /// A name or an address of this machine, with our port if it has one, or a name that was configured.
-    fn is_ours(&self, authority: &Authority, local: SocketAddr) -> bool {
+    /// A name or address of this machine, with our port or none, or a configured name.
+    fn is_ours(&self, authority: &HostAuthority, local: SocketAddr) -> bool {
         let has_our_port = authority.port.is_none_or(|port| port == local.port());
-        (has_our_port && authority.is_of(local.ip()))
-            || self.hosts.iter().any(|host| host.names(authority))
+        (has_our_port && authority.is_this_machine(local.ip()))
+            || self.hosts.iter().any(|host| host.matches(authority))
     }
 }
 
-/// To whom a request is addressed. Where that is said twice, it has to be the same. `None`: it is not
-/// said, in a protocol that does not ask for it and that no browser speaks.
-fn addressed<B>(request: &Request<B>) -> Result<Option<&str>, Fault> {
+/// The host that a request addresses. URI and `host` header must agree. `None`: neither is there, in HTTP/1.0, which
+/// does not require it and which no browser speaks.
+fn addressed_host<B>(request: &Request<B>) -> Result<Option<&str>, Fault> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let header = match (hosts.next(), hosts.next()) {
-        (_, Some(_)) => return Err(malformed("the header `host` stands twice")),
+        (_, Some(_)) => return Err(malformed("the `host` header appears twice")),
         (None, _) => None,
         (Some(host), None) => {
-            Some(host.to_str().map_err(|_| malformed("the header `host` is no text"))?)
+            Some(host.to_str().map_err(|_| malformed("the `host` header is not text"))?)
         }
     };
     match (request.uri().authority().map(http::uri::Authority::as_str), header) {
         (Some(one), Some(other)) if !one.eq_ignore_ascii_case(other) => {
-            Err(malformed("the address and the header `host` name two hosts"))
+            Err(malformed("the URI and the `host` header name different hosts"))
         }
         (Some(text), _) | (None, Some(text)) => Ok(Some(text)),
         (None, None) if request.version() <= Version::HTTP_10 => Ok(None),
-        (None, None) => Err(malformed("the header `host` is missing")),
+        (None, None) => Err(malformed("the `host` header is missing")),
     }
 }
 

@@ -1,9 +1,9 @@
-//! The doors of crore: listeners that speak one protocol each, over one engine.
+//! The doors of crore: listeners that each speak one protocol, over one engine.
 //!
-//! A door translates and decides nothing; what all doors share is the crate `crore-api`. `http` is the native API under `/v1`, and [`grpc`] the same for
-//! programs and workers that stay connected; [`lightjq`], [`jobber`], [`jobworkerp`] and `lakh` speak the words of others;
-//! [`listen`] is the accept loop that all of them share, with its timeouts and caps; a guard refuses requests of
-//! foreign sites, and [`tls`] encrypts. Outbound calls are a crate of their own: `crore-outbound`.
+//! A door only translates; behaviour that all doors share is in the crate `crore-api`. `http` is the native API under
+//! `/v1`; [`grpc`] is the same API for gRPC clients and connected workers. [`lightjq`], [`jobber`], [`jobworkerp`]
+//! and `lakh` speak the protocols of other queues. [`listen`] is the shared accept loop with its timeouts and limits,
+//! a guard refuses cross-site requests, and [`tls`] encrypts. Outbound calls are in the crate `crore-outbound`.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -27,4 +27,4 @@ pub mod tls;
 mod worker_session;
 
 pub use doors::{Doors, Options};
-pub use guard::{Host, Origin};
+pub use guard::{AllowedHost, AllowedOrigin};

@@ -1,13 +1,13 @@
-//! The accept loop that all doors share: HTTP/1.1 and HTTP/2 on one port, time-outs and caps everywhere,
-//! and a graceful end.
+//! The accept loop that all doors share: HTTP/1.1 and HTTP/2 on one port, with timeouts, connection limits and
+//! graceful shutdown.
 
 mod connection;
-mod crowd;
+mod connection_limit;
 mod http1;
-mod life;
+mod in_flight_request;
+mod lifetime;
 mod options;
-mod patient;
-mod under_way;
+mod timed_stream;
 
 use std::io;
 use std::pin::pin;
@@ -22,20 +22,20 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
-use crate::guard::{Guard, Origin};
+use crate::guard::{AllowedOrigin, RequestGuard};
 use crate::tls::Tls;
-use crowd::Crowd;
+use connection_limit::ConnectionLimiter;
 pub use options::Options;
 
-/// Why nothing can be served any more.
+/// The server can no longer accept connections.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The listener is of no use: open another.
-    #[error("the listener gave up")]
+pub enum ListenError {
+    /// The listening socket failed; open another.
+    #[error("the listening socket failed")]
     Listener(#[source] io::Error),
 }
 
-/// Where connections come from, and whether they speak TLS.
+/// A listening socket, with or without TLS.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
@@ -43,7 +43,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// A listener whose connections speak TLS.
+    /// A listener with TLS.
     pub const fn secure(socket: TcpListener, tls: Tls) -> Self {
         Self { socket, tls: Some(tls) }
     }
@@ -55,118 +55,122 @@ impl From<TcpListener> for Listener {
     }
 }
 
-/// How often the files of a certificate are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// Interval at which the certificate files are checked for changes.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What is served, and where its connections are counted.
+/// The router to serve, and the metrics that count its connections.
 #[derive(Debug)]
 pub struct Served {
     router: Router,
     metrics: Metrics,
-    /// Pages of other sites that may call by gRPC-Web.
-    origins: Vec<Origin>,
+    /// Origins of other sites that may call by gRPC-Web.
+    origins: Vec<AllowedOrigin>,
 }
 
 impl Served {
-    pub(crate) const fn counted(router: Router, metrics: Metrics, origins: Vec<Origin>) -> Self {
+    pub(crate) const fn with_metrics(
+        router: Router,
+        metrics: Metrics,
+        origins: Vec<AllowedOrigin>,
+    ) -> Self {
         Self { router, metrics, origins }
     }
 }
 
 impl From<Router> for Served {
-    /// Connections are counted nowhere that can be read.
+    /// Connections are not counted.
     fn from(router: Router) -> Self {
         Self { router, metrics: Metrics::default(), origins: Vec::new() }
     }
 }
 
-/// Serves a router on a listener until `shutdown` comes, then takes no new connection, lets requests that
-/// are under way end, and gives back when all connections have, or when the time for that is over.
+/// Serves a router until `shutdown` completes. Then it accepts no more connections, lets requests in flight finish,
+/// and returns when all connections are closed or the drain timeout is over.
 pub async fn serve(
     listener: impl Into<Listener>,
     served: impl Into<Served>,
     options: Options,
     shutdown: impl Future<Output = ()> + Send,
-) -> Result<(), Error> {
-    let crowd = Crowd::new(options.max_connections, options.max_connections_per_address);
+) -> Result<(), ListenError> {
+    let limiter =
+        ConnectionLimiter::new(options.max_connections, options.max_connections_per_address);
     let phase = watch::Sender::new(Phase::Open);
     let Listener { socket, tls } = listener.into();
     let Served { router, metrics, origins } = served.into();
-    let guard = Guard::new(options.hosts.clone(), origins);
+    let guard = RequestGuard::new(options.hosts.clone(), origins);
     let (http1, http2) = builders(&options);
-    let house = Arc::new(House { http1, http2, router, metrics, guard, tls, options });
+    let shared = Arc::new(ListenerShared { http1, http2, router, metrics, guard, tls, options });
     let mut shutdown = pin!(shutdown);
-    let mut look = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+    let mut reload = interval_at(Instant::now() + RELOAD_INTERVAL, RELOAD_INTERVAL);
     loop {
         let accepted = tokio::select! {
             accepted = socket.accept() => accepted,
             () = &mut shutdown => break,
-            _ = look.tick(), if house.tls.is_some() => {
-                if let Some(tls) = &house.tls {
-                    tls.look_again().await;
+            _ = reload.tick(), if shared.tls.is_some() => {
+                if let Some(tls) = &shared.tls {
+                    tls.reload_and_log().await;
                 }
                 continue;
             }
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
-            // That one was gone before it was there.
-            Err(error) if is_about_one(&error) => continue,
-            Err(error) if is_about_room(&error) => {
-                // Connections that end make room for others.
-                sleep_until(Instant::now() + PAUSE).await;
+            // The client has already disconnected.
+            Err(error) if is_peer_error(&error) => continue,
+            Err(error) if is_out_of_resources(&error) => {
+                // Connections that close free descriptors and memory.
+                sleep_until(Instant::now() + ACCEPT_PAUSE).await;
                 continue;
             }
-            Err(error) => return Err(Error::Listener(error)),
+            Err(error) => return Err(ListenError::Listener(error)),
         };
-        let Some(seat) = crowd.enter(peer.ip()) else {
-            house.metrics.turned_away("too-many-connections");
+        let Some(counted) = limiter.try_register(peer.ip()) else {
+            shared.metrics.rejected("too-many-connections");
             continue;
         };
-        let connected = house.metrics.connected();
-        // A connection that cannot be told not to wait is served as well as it can be.
+        let connected = shared.metrics.connected();
+        // A connection without TCP_NODELAY still works.
         let _ = stream.set_nodelay(true);
-        let (house, phase) = (Arc::clone(&house), phase.subscribe());
+        let (shared, phase) = (Arc::clone(&shared), phase.subscribe());
         tokio::spawn(async move {
-            connection::serve(house, stream, peer, phase).await;
-            drop((seat, connected));
+            connection::serve(shared, stream, peer, phase).await;
+            drop((counted, connected));
         });
     }
     drop(socket);
     phase.send_replace(Phase::Draining);
-    let _ = timeout(house.options.drain_time.into(), phase.closed()).await;
-    // What is not over by now is dropped.
-    phase.send_replace(Phase::Over);
+    let _ = timeout(shared.options.drain_time.into(), phase.closed()).await;
+    // Connections still open after the drain timeout are dropped.
+    phase.send_replace(Phase::Closed);
     Ok(())
 }
 
-/// How long nothing is accepted when there is no room.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Pause between accepts while the process is out of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How far the end of a server has come.
+/// Phase of a server's shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
-    /// Connections are accepted.
     Open,
-    /// Those that are there end when their requests have.
+    /// Connections close when their requests are finished.
     Draining,
-    /// They end.
-    Over,
+    /// Connections close now.
+    Closed,
 }
 
-/// What all connections share.
-struct House {
+/// State shared by all connections.
+struct ListenerShared {
     http1: h1::Builder,
     http2: h2::Builder<TokioExecutor>,
     router: Router,
     metrics: Metrics,
-    guard: Guard,
+    guard: RequestGuard,
     tls: Option<Tls>,
     options: Options,
 }
 
 fn builders(options: &Options) -> (h1::Builder, h2::Builder<TokioExecutor>) {
-    // Less than that is none to the library.
+    // hyper panics below 8 KiB.
     let head = options.max_head.bytes().max(8 << 10);
     let mut http1 = h1::Builder::new();
     http1
@@ -183,13 +187,12 @@ fn builders(options: &Options) -> (h1::Builder, h2::Builder<TokioExecutor>) {
     (http1, http2)
 }
 
-fn is_about_one(error: &io::Error) -> bool {
+fn is_peer_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// There is no memory (`ENOMEM`, `ENOBUFS`), or there are too many open files in the system (`ENFILE`) or
-/// in the process (`EMFILE`).
-fn is_about_room(error: &io::Error) -> bool {
+/// Out of memory (`ENOMEM`, `ENOBUFS`) or of file descriptors, in the system (`ENFILE`) or in the process (`EMFILE`).
+fn is_out_of_resources(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(12 | 105 | 23 | 24))
 }

@@ -1,5 +1,5 @@
-//! The session of a worker in the server's own process, such as the host of its runners. Messages are handed over as
-//! they are.
+//! Session of a worker in the server's own process, such as the host of its runners. Messages are passed by value,
+//! without encoding.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, ready};
@@ -13,22 +13,22 @@ use crate::worker_session::{SessionError, WorkerSession};
 
 /// The session of a worker in this process.
 pub(crate) struct LocalSession {
-    /// Messages of the worker that were not processed yet.
-    said: VecDeque<WorkerMessage>,
+    /// Messages from the worker that are not processed yet.
+    inbox: VecDeque<WorkerMessage>,
     session: WorkerSession,
 }
 
 impl LocalSession {
     pub(crate) fn new(doors: Doors) -> Self {
-        Self { said: VecDeque::new(), session: WorkerSession::local(doors) }
+        Self { inbox: VecDeque::new(), session: WorkerSession::local(doors) }
     }
 
-    /// Passes on all that the worker has said, as long as there is room for it.
+    /// Passes queued messages to the session while it has room.
     fn read(&mut self) -> Result<(), SessionError> {
         while self.session.has_room()
-            && let Some(said) = self.said.pop_front()
+            && let Some(message) = self.inbox.pop_front()
         {
-            self.session.receive(said)?;
+            self.session.receive(message)?;
         }
         Ok(())
     }
@@ -36,7 +36,7 @@ impl LocalSession {
 
 impl Session for LocalSession {
     fn send(&mut self, message: WorkerMessage) {
-        self.said.push_back(message);
+        self.inbox.push_back(message);
     }
 
     fn poll_message(
@@ -54,7 +54,7 @@ impl Session for LocalSession {
 impl From<SessionError> for SessionEnd {
     fn from(error: SessionError) -> Self {
         match error {
-            SessionError::Fault(fault) => end_of(&fault),
+            SessionError::Fault(fault) => session_end(&fault),
             SessionError::Replaced => Self {
                 code: None,
                 field: None,
@@ -65,13 +65,13 @@ impl From<SessionError> for SessionEnd {
     }
 }
 
-fn end_of(fault: &Fault) -> SessionEnd {
+fn session_end(fault: &Fault) -> SessionEnd {
     let (code, problem) = (fault.code(), fault.problem());
     SessionEnd {
         code: Some(code),
         field: problem.field.clone(),
         message: problem.detail.clone(),
-        // As a worker across the network reads it.
+        // Transient by the same rule that a remote worker applies to gRPC codes.
         is_transient: matches!(grpc::code(code), Unavailable | DeadlineExceeded),
     }
 }

@@ -1,4 +1,4 @@
-//! The description of the API, from the code.
+//! The OpenAPI description, generated from the code.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -17,37 +17,37 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crore_api::Scope;
 
-/// What any call may answer when it is not to be had, and why.
+/// Problem responses that every call can return.
 const PROBLEMS: [(&str, &str); 15] = [
-    ("400", "The request breaks a rule; `field` says where."),
-    ("401", "A token is needed that is valid here."),
-    ("403", "The caller does not have the scope that this needs, or a page of another site asks."),
-    ("404", "What is asked for is not there."),
-    ("405", "Not by this method."),
-    ("406", "None of the content types that are accepted can be had."),
+    ("400", "Invalid request; `field` names the offending field."),
+    ("401", "Missing or invalid token."),
+    ("403", "The token lacks the required scope, or the request is cross-site."),
+    ("404", "Not found."),
+    ("405", "Method not allowed."),
+    ("406", "None of the accepted content types is available."),
     ("408", "The body did not arrive in time."),
-    ("409", "What is there is in the way."),
-    ("413", "A body, batch or payload is larger than the cap."),
-    ("415", "The content type of the body is none that is understood."),
-    ("421", "The host that is addressed is not a name of this server."),
-    ("429", "There are too many at once, or too many that failed."),
-    ("500", "The store is damaged, or gave up."),
-    ("503", "The server is stopping, or its store cannot be reached; try again."),
+    ("409", "Conflict with the current state."),
+    ("413", "Body, batch or payload too large."),
+    ("415", "Unsupported content type."),
+    ("421", "The addressed host is not a name of this server."),
+    ("429", "Too many concurrent or failed requests."),
+    ("500", "The store is damaged or has failed."),
+    ("503", "The server is stopping, or its store is unavailable; retry."),
     ("507", "The store is full."),
 ];
 
-/// The calls that answer with a plain text, whatever is asked for.
-const OPEN: [&str; 2] = ["/livez", "/readyz"];
+/// Calls that always respond in plain JSON, without content negotiation or problem documents.
+const PLAIN_JSON_PATHS: [&str; 2] = ["/livez", "/readyz"];
 
-/// What the description says of itself.
+/// An empty description with title, version and license.
 pub(crate) fn base() -> OpenApi {
     OpenApiBuilder::new().info(info()).build()
 }
 
 fn info() -> Info {
-    let about = "A job queue: programs push jobs, crore keeps them safe, hands each to one worker at a time, \
-                 and sees it through to an end. Bodies are JSON or MessagePack, by `Content-Type` and \
-                 `Accept`; ids are texts; problems are RFC 9457 documents with a stable `code`.";
+    let about = "A job queue: programs push jobs, crore stores them durably, leases each to one worker at a time, \
+                 and retries it until it ends. Bodies are JSON or MessagePack, by `Content-Type` and \
+                 `Accept`; ids are strings; problems are RFC 9457 documents with a stable `code`.";
     InfoBuilder::new()
         .title("crore")
         .version(env!("CARGO_PKG_VERSION"))
@@ -61,11 +61,11 @@ fn info() -> Info {
         .build()
 }
 
-/// The scheme by which callers are known, as the description names it.
+/// Name of the security scheme in the description.
 const SCHEME: &str = "token";
 
-/// Says which scope a call needs.
-pub(crate) fn needs(paths: &mut Paths, scope: Scope) {
+/// Adds the required scope to each operation.
+pub(crate) fn require_scope(paths: &mut Paths, scope: Scope) {
     for item in paths.paths.values_mut() {
         for operation in operations(item) {
             operation.security = Some(vec![SecurityRequirement::new(SCHEME, [scope.as_str()])]);
@@ -79,14 +79,14 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 }
 
 fn scheme() -> SecurityScheme {
-    let about = "A token that `POST /v1/tokens` or `crore token create` has made, with the scope that the call \
-                 names. While there is none, calls from the server's own machine need none.";
+    let about = "A token created by `POST /v1/tokens` or `crore token create`, with the scope that the call \
+                 requires. While no token exists, calls from the server's own machine need none.";
     let mut http = Http::new(HttpAuthScheme::Bearer);
     http.description = Some(about.to_owned());
     SecurityScheme::Http(http)
 }
 
-/// The description with what holds for every call: both encodings, and the problems.
+/// Adds the parts common to every call: both encodings, and the problem responses.
 fn complete(mut api: OpenApi) -> OpenApi {
     let components = api.components.take().unwrap_or_else(|| ComponentsBuilder::new().build());
     let mut schemas = Vec::new();
@@ -97,16 +97,16 @@ fn complete(mut api: OpenApi) -> OpenApi {
     components.add_security_scheme(SCHEME, scheme());
     api.components = Some(components);
     for (path, item) in &mut api.paths.paths {
-        for operation in operations(item).filter(|_| !OPEN.contains(&path.as_str())) {
-            in_both(operation);
-            problems(operation);
+        for operation in operations(item).filter(|_| !PLAIN_JSON_PATHS.contains(&path.as_str())) {
+            add_msgpack(operation);
+            add_problems(operation);
         }
     }
     api
 }
 
-/// Whatever is said in JSON can be said in MessagePack.
-fn in_both(operation: &mut Operation) {
+/// Adds MessagePack wherever JSON is described.
+fn add_msgpack(operation: &mut Operation) {
     if let Some(RefOr::T(body)) = &mut operation.request_body {
         let same = body.content.get(Format::Json.media_type()).cloned();
         body.content.extend(same.map(|same| (Format::Msgpack.media_type().to_owned(), same)));
@@ -121,7 +121,7 @@ fn in_both(operation: &mut Operation) {
     }
 }
 
-fn problems(operation: &mut Operation) {
+fn add_problems(operation: &mut Operation) {
     for (status, about) in PROBLEMS {
         let content = || -> Content {
             ContentBuilder::new().schema(Some(Ref::from_schema_name(Problem::name()))).build()
@@ -135,18 +135,18 @@ fn problems(operation: &mut Operation) {
     }
 }
 
-/// The whole description as a text.
-pub(crate) fn text(api: OpenApi) -> String {
+/// The complete description as JSON text.
+pub(crate) fn to_json_text(api: OpenApi) -> String {
     complete(api).to_json().unwrap_or_default()
 }
 
-/// The whole description, made once.
-pub(crate) fn finished(api: OpenApi) -> Bytes {
-    Bytes::from(text(api))
+/// The complete description, serialized once.
+pub(crate) fn to_bytes(api: OpenApi) -> Bytes {
+    Bytes::from(to_json_text(api))
 }
 
-/// The description as an answer.
-pub(crate) fn answer(document: Bytes) -> Response {
+/// The description as a response.
+pub(crate) fn response(document: Bytes) -> Response {
     let mut response = Response::new(Body::from(document));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

@@ -1,5 +1,4 @@
-//! TLS 1.2 and 1.3, with certificates that may be replaced while the server runs, and perhaps with
-//! certificates of clients.
+//! TLS 1.2 and 1.3, with certificates that are reloaded while the server runs, and optional client certificates.
 
 mod client;
 mod files;
@@ -23,33 +22,33 @@ use crore_api::access::{Certificate, Protection};
 use files::{Digest, Files};
 
 section! {
-    /// TLS on every listener, if there is a certificate.
+    /// TLS on every listener. It is on if a certificate is set.
     pub struct Options: Eq = "tls" {
-        /// A PEM file with the server's certificate, and those between it and its authority. When the files
-        /// change, new connections are served with the new ones.
+        /// PEM file with the server's certificate chain. When the file changes, new connections use the new
+        /// certificate.
         certificate: Option<PathBuf> = none,
-        /// A PEM file with the key of the certificate.
+        /// PEM file with the private key of the certificate.
         key: Option<PathBuf> = none,
-        /// A PEM file with the authorities whose certificates let clients in without a token.
+        /// PEM file with the certificate authorities whose client certificates are accepted instead of a token.
         client_ca: Option<PathBuf> = none,
-        /// A PEM file with lists of certificates that those authorities have revoked.
+        /// PEM file with certificate revocation lists for those authorities.
         client_revoked: Option<PathBuf> = none,
-        /// Whether a client without such a certificate is sent away before it can show a token.
+        /// Refuse clients without such a certificate during the handshake, before they can present a token.
         client_required: bool = "false",
-        /// How long a client may take to agree on how to speak.
+        /// Timeout for the TLS handshake.
         handshake_time: Span = "5s",
     }
 }
 
-/// Why TLS cannot be had: which setting is wrong, and how.
+/// A TLS setting that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum TlsError {
     /// One setting needs another.
-    #[error("`tls.{setting}` means nothing without `tls.{needs}`")]
-    Alone {
+    #[error("`tls.{setting}` requires `tls.{needs}`")]
+    MissingSetting {
         /// The setting.
         setting: &'static str,
-        /// What is missing.
+        /// The setting that is missing.
         needs: &'static str,
     },
     /// A file cannot be read.
@@ -59,80 +58,80 @@ pub enum Error {
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// What stands in a file is of no use.
+    /// The contents of a file cannot be used.
     #[error("`tls.{setting}`: `{path}` {why}")]
     Unusable {
         /// The setting.
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }
 
-/// TLS for a listener. Cloning gives another handle to the same.
+/// TLS for a listener. Clones share the same state.
 #[derive(Debug, Clone)]
-pub struct Tls(Arc<Shared>);
+pub struct Tls(Arc<TlsShared>);
 
 #[derive(Debug)]
-struct Shared {
+struct TlsShared {
     options: Options,
-    now: RwLock<Arc<ServerConfig>>,
-    /// What the files held when they were last looked at, whether it was of use or not.
-    seen: Mutex<Digest>,
+    current: RwLock<Arc<ServerConfig>>,
+    /// Digest of the files when they were last read, usable or not.
+    last_digest: Mutex<Digest>,
 }
 
 impl Tls {
-    /// TLS as the options say; `None`: they name no certificate.
-    pub fn load(options: &Options) -> Result<Option<Self>, Error> {
+    /// Loads TLS from the options; `None`: they name no certificate.
+    pub fn load(options: &Options) -> Result<Option<Self>, TlsError> {
         let Some(files) = Files::read(options)? else { return Ok(None) };
-        let now = RwLock::new(Arc::new(config(options, &files)?));
-        let seen = Mutex::new(files.digest());
-        Ok(Some(Self(Arc::new(Shared { options: options.clone(), now, seen }))))
+        let current = RwLock::new(Arc::new(config(options, &files)?));
+        let last_digest = Mutex::new(files.digest());
+        Ok(Some(Self(Arc::new(TlsShared { options: options.clone(), current, last_digest }))))
     }
 
-    /// Reads the files again, if they hold something else than before, and says whether they did. New
-    /// connections use what they hold now; if that is of no use, what was used before stays.
-    pub fn reload(&self) -> Result<bool, Error> {
+    /// Reads the files again and returns whether their contents changed. New connections use the new contents; if
+    /// those cannot be used, the previous certificate stays in use.
+    pub fn reload(&self) -> Result<bool, TlsError> {
         let Some(files) = Files::read(&self.0.options)? else { return Ok(false) };
         let digest = files.digest();
         {
-            let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = self.0.last_digest.lock().unwrap_or_else(PoisonError::into_inner);
             if *seen == digest {
                 return Ok(false);
             }
             *seen = digest;
         }
         let config = Arc::new(config(&self.0.options, &files)?);
-        *self.0.now.write().unwrap_or_else(PoisonError::into_inner) = config;
+        *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = config;
         Ok(true)
     }
 
-    /// The same, for a loop or an operator: what becomes of it is written into the log.
-    pub async fn look_again(&self) {
+    /// Reloads, and logs the outcome.
+    pub async fn reload_and_log(&self) {
         let tls = self.clone();
         match tokio::task::spawn_blocking(move || tls.reload()).await {
-            Ok(Ok(true)) => tracing::info!("the files of the certificate changed, and are in use"),
+            Ok(Ok(true)) => tracing::info!("TLS certificate files changed and were reloaded"),
             Ok(Ok(false)) => {}
             Ok(Err(error)) => {
                 let error: &dyn std::error::Error = &error;
                 tracing::error!(
                     error,
-                    "the files of the certificate are of no use; the old ones stay"
+                    "TLS certificate files cannot be used; keeping the previous ones"
                 );
             }
             Err(error) => {
-                tracing::error!(%error, "the files of the certificate cannot be looked at");
+                tracing::error!(%error, "TLS certificate reload failed");
             }
         }
     }
 
-    /// How well a port with it is protected.
+    /// Transport security of a listener with this TLS.
     pub fn protection(&self) -> Protection {
         match self.0.options.client_ca {
             Some(_) => Protection::ClientCertificates,
@@ -140,23 +139,23 @@ impl Tls {
         }
     }
 
-    /// Agrees with a client on how to speak, and hears who it is.
+    /// Performs the handshake, and returns the name in the client's certificate.
     pub(crate) async fn accept(
         &self,
         stream: TcpStream,
     ) -> io::Result<(TlsStream<TcpStream>, Option<Certificate>)> {
-        let config = Arc::clone(&self.0.now.read().unwrap_or_else(PoisonError::into_inner));
+        let config = Arc::clone(&self.0.current.read().unwrap_or_else(PoisonError::into_inner));
         let accepting = TlsAcceptor::from(config).accept(stream);
         let stream = timeout(self.0.options.handshake_time.into(), accepting).await??;
         let (_, session) = stream.get_ref();
-        let shown = session.peer_certificates().and_then(|chain| chain.first());
-        let name = shown.and_then(client::name).map(Certificate);
+        let certificate = session.peer_certificates().and_then(|chain| chain.first());
+        let name = certificate.and_then(client::name).map(Certificate);
         Ok((stream, name))
     }
 }
 
-/// What both ends agree on: no version before 1.2, and no protocol but ours.
-fn config(options: &Options, files: &Files) -> Result<ServerConfig, Error> {
+/// TLS 1.2 or later; ALPN `h2` and `http/1.1`.
+fn config(options: &Options, files: &Files) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13, &TLS12])
@@ -173,7 +172,7 @@ fn config(options: &Options, files: &Files) -> Result<ServerConfig, Error> {
             let verifier = verifier.build();
             let verifier =
                 verifier.map_err(|error| files.unusable("client-ca", error.to_string()))?;
-            builder.with_client_cert_verifier(client::named(verifier))
+            builder.with_client_cert_verifier(client::require_name(verifier))
         }
     };
     let mut config = builder

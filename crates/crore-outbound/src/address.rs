@@ -1,65 +1,65 @@
-//! What sort of address an address is: who may be called depends on it.
+//! Classifies IP addresses: which may be called, and which need permission.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::net::Net;
+use crate::net::AddressRange;
 
-/// How an address may be reached.
+/// Class of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// By anybody.
+pub(crate) enum AddressClass {
+    /// May always be called.
     Public,
-    /// While nobody from elsewhere can tell crore what to call, or if it is allowed.
+    /// May be called if allowed, or if the server listens on loopback only.
     Loopback,
-    /// If it is allowed; the words say what it is.
-    Inside(&'static str),
-    /// Not even then.
-    Never(&'static str),
+    /// May be called if allowed; the text describes it.
+    Internal(&'static str),
+    /// Must never be called.
+    Forbidden(&'static str),
 }
 
-use Class::{Inside, Loopback, Never};
+use AddressClass::{Forbidden, Internal, Loopback};
 
-const LINK_LOCAL: Class = Never("a link-local address");
-const METADATA: Class = Never("an address of a cloud's metadata");
-const MULTICAST: Class = Never("a multicast address");
-const NOBODY: Class = Never("the address of no host");
-const PRIVATE: Class = Inside("a private address");
-const RESERVED: Class = Inside("a reserved address");
-const SAMPLE: Class = Inside("an address for documentation");
+const LINK_LOCAL: AddressClass = Forbidden("a link-local address");
+const METADATA: AddressClass = Forbidden("a cloud metadata address");
+const MULTICAST: AddressClass = Forbidden("a multicast address");
+const UNSPECIFIED: AddressClass = Forbidden("not the address of a host");
+const PRIVATE: AddressClass = Internal("a private address");
+const RESERVED: AddressClass = Internal("a reserved address");
+const DOCUMENTATION: AddressClass = Internal("a documentation address");
 
-/// The first that holds the address says what it is.
+/// The first range that contains the address determines its class.
 #[rustfmt::skip]
-const V4: &[([u8; 4], u8, Class)] = &[
-    ([0, 0, 0, 0],         8,  NOBODY),
+const V4: &[([u8; 4], u8, AddressClass)] = &[
+    ([0, 0, 0, 0],         8,  UNSPECIFIED),
     ([10, 0, 0, 0],        8,  PRIVATE),
     ([100, 100, 100, 200], 32, METADATA),
-    ([100, 64, 0, 0],      10, Inside("an address behind a carrier's translation")),
+    ([100, 64, 0, 0],      10, Internal("a carrier-grade NAT address")),
     ([127, 0, 0, 0],       8,  Loopback),
     ([169, 254, 0, 0],     16, LINK_LOCAL),
     ([168, 63, 129, 16],   32, METADATA),
     ([172, 16, 0, 0],      12, PRIVATE),
     ([192, 0, 0, 192],     32, METADATA),
     ([192, 0, 0, 0],       24, RESERVED),
-    ([192, 0, 2, 0],       24, SAMPLE),
+    ([192, 0, 2, 0],       24, DOCUMENTATION),
     ([192, 88, 99, 0],     24, RESERVED),
     ([192, 168, 0, 0],     16, PRIVATE),
-    ([198, 18, 0, 0],      15, Inside("an address for benchmarks")),
-    ([198, 51, 100, 0],    24, SAMPLE),
-    ([203, 0, 113, 0],     24, SAMPLE),
+    ([198, 18, 0, 0],      15, Internal("a benchmarking address")),
+    ([198, 51, 100, 0],    24, DOCUMENTATION),
+    ([203, 0, 113, 0],     24, DOCUMENTATION),
     ([224, 0, 0, 0],       4,  MULTICAST),
-    ([240, 0, 0, 0],       4,  NOBODY),
+    ([240, 0, 0, 0],       4,  UNSPECIFIED),
 ];
 
 #[rustfmt::skip]
-const V6: &[([u16; 8], u8, Class)] = &[
-    ([0, 0, 0, 0, 0, 0, 0, 0],               128, NOBODY),
+const V6: &[([u16; 8], u8, AddressClass)] = &[
+    ([0, 0, 0, 0, 0, 0, 0, 0],               128, UNSPECIFIED),
     ([0, 0, 0, 0, 0, 0, 0, 1],               128, Loopback),
-    ([0, 0, 0, 0, 0, 0, 0, 0],               96,  NOBODY),
+    ([0, 0, 0, 0, 0, 0, 0, 0],               96,  UNSPECIFIED),
     ([0x64, 0xff9b, 1, 0, 0, 0, 0, 0],       48,  RESERVED),
     ([0x100, 0, 0, 0, 0, 0, 0, 0],           64,  RESERVED),
     ([0x2001, 0, 0, 0, 0, 0, 0, 0],          23,  RESERVED),
-    ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0],      32,  SAMPLE),
-    ([0x3fff, 0, 0, 0, 0, 0, 0, 0],          20,  SAMPLE),
+    ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0],      32,  DOCUMENTATION),
+    ([0x3fff, 0, 0, 0, 0, 0, 0, 0],          20,  DOCUMENTATION),
     ([0x5f00, 0, 0, 0, 0, 0, 0, 0],          16,  RESERVED),
     ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254],  128, METADATA),
     ([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254],   128, METADATA),
@@ -69,41 +69,41 @@ const V6: &[([u16; 8], u8, Class)] = &[
     ([0xff00, 0, 0, 0, 0, 0, 0, 0],          8,   MULTICAST),
 ];
 
-/// What sort of address this is. One that stands for another is what that one is.
-pub(crate) fn class(ip: IpAddr) -> Class {
+/// The class of an address. An address that embeds an IPv4 address is classified by that.
+pub(crate) fn class(ip: IpAddr) -> AddressClass {
     match ip {
         IpAddr::V4(ip) => class_of_v4(ip),
         IpAddr::V6(ip) => class_of_v6(ip),
     }
 }
 
-fn class_of_v4(ip: Ipv4Addr) -> Class {
-    let holds = |(net, bits, _): &&([u8; 4], u8, Class)| {
-        Net::new(Ipv4Addr::from(*net).into(), *bits).holds(ip.into())
+fn class_of_v4(ip: Ipv4Addr) -> AddressClass {
+    let holds = |(net, bits, _): &&([u8; 4], u8, AddressClass)| {
+        AddressRange::new(Ipv4Addr::from(*net).into(), *bits).contains(ip.into())
     };
-    V4.iter().find(holds).map_or(Class::Public, |(.., class)| *class)
+    V4.iter().find(holds).map_or(AddressClass::Public, |(.., class)| *class)
 }
 
-fn class_of_v6(ip: Ipv6Addr) -> Class {
+fn class_of_v6(ip: Ipv6Addr) -> AddressClass {
     if let Some(v4) = ip.to_ipv4_mapped() {
         return class_of_v4(v4);
     }
-    // A translator on the way would turn these into IPv4: they are no better than what they become.
-    if let Some(v4) = translated(ip) {
+    // A NAT64 or 6to4 gateway would translate these to IPv4, so the IPv4 address decides.
+    if let Some(v4) = embedded_v4(ip) {
         return match class_of_v4(v4) {
-            Class::Public => Inside("an address that is translated on the way"),
-            Loopback => Never("a loopback address in disguise"),
+            AddressClass::Public => Internal("a NAT64 or 6to4 address"),
+            Loopback => Forbidden("a NAT64 or 6to4 loopback address"),
             inside => inside,
         };
     }
-    let holds = |(net, bits, _): &&([u16; 8], u8, Class)| {
-        Net::new(Ipv6Addr::from(*net).into(), *bits).holds(ip.into())
+    let holds = |(net, bits, _): &&([u16; 8], u8, AddressClass)| {
+        AddressRange::new(Ipv6Addr::from(*net).into(), *bits).contains(ip.into())
     };
-    V6.iter().find(holds).map_or(Class::Public, |(.., class)| *class)
+    V6.iter().find(holds).map_or(AddressClass::Public, |(.., class)| *class)
 }
 
-/// The IPv4 address inside one of NAT64 or 6to4.
-const fn translated(ip: Ipv6Addr) -> Option<Ipv4Addr> {
+/// The IPv4 address embedded in a NAT64 or 6to4 address.
+const fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     let (high, low) = match ip.segments() {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => (high, low),
         _ => return None,
@@ -116,19 +116,19 @@ const fn translated(ip: Ipv6Addr) -> Option<Ipv4Addr> {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Class {
+    fn of(text: &str) -> AddressClass {
         class(text.parse().expect("an address"))
     }
 
     #[test]
     fn public_addresses_are_public() {
         for public in ["1.1.1.1", "9.255.255.255", "11.0.0.0", "172.32.0.1", "2606:4700::1111"] {
-            assert_eq!(of(public), Class::Public, "{public}");
+            assert_eq!(of(public), AddressClass::Public, "{public}");
         }
     }
 
     #[test]
-    fn what_is_never_to_be_called_is_never_called_in_any_form() {
+    fn forbidden_addresses_are_forbidden_in_every_notation() {
         for never in [
             "0.0.0.0",
             "169.254.169.254",
@@ -146,12 +146,12 @@ mod tests {
             "::169.254.169.254",
             "ff02::1",
         ] {
-            assert!(matches!(of(never), Never(_)), "{never}: {:?}", of(never));
+            assert!(matches!(of(never), Forbidden(_)), "{never}: {:?}", of(never));
         }
     }
 
     #[test]
-    fn what_is_inside_needs_to_be_allowed() {
+    fn internal_addresses_need_permission() {
         for inside in [
             "10.0.0.1",
             "100.64.0.1",
@@ -172,7 +172,7 @@ mod tests {
             "2002:101:101::1",
             "fc00::1",
         ] {
-            assert!(matches!(of(inside), Inside(_)), "{inside}: {:?}", of(inside));
+            assert!(matches!(of(inside), Internal(_)), "{inside}: {:?}", of(inside));
         }
     }
 

@@ -1,4 +1,4 @@
-//! One call: a connection of its own, to an address that was checked, for one question and its answer.
+//! A single call: one connection to a checked address, for one request and its response.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,70 +16,70 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::{Denied, Outbound, Target};
+use crate::{Outbound, OutboundDenied, Target};
 
-/// Bytes of the head of an answer.
+/// Maximum size of a response head, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// Why there is no answer.
+/// Why a call has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failed {
-    /// It may not be called; nothing was sent.
+pub enum CallError {
+    /// The target must not be called; nothing was sent.
     #[error("{0}")]
-    Denied(Denied),
-    /// Nobody was there; nothing was sent.
+    Denied(OutboundDenied),
+    /// The target cannot be reached; nothing was sent.
     #[error("{0}")]
     Unreachable(String),
-    /// Somebody was there, and may have heard the question.
+    /// The call failed after connecting; the target may have received the request.
     #[error("{0}")]
     Broken(String),
 }
 
-impl Failed {
-    /// The one of these that is the cause of an error, if there is one.
-    pub fn within<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
+impl CallError {
+    /// Finds this error in the source chain of another error.
+    pub fn find_in<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
         let mut causes = std::iter::successors(Some(error), |error| error.source());
         causes.find_map(|cause| cause.downcast_ref())
     }
 }
 
-impl From<Denied> for Failed {
-    fn from(denied: Denied) -> Self {
+impl From<OutboundDenied> for CallError {
+    fn from(denied: OutboundDenied) -> Self {
         Self::Denied(denied)
     }
 }
 
 impl Outbound {
-    /// Posts a body and gives the answer whole. How long that may take in all is the caller's to say;
-    /// to drop the future ends the connection.
+    /// Sends a POST request and returns the whole response. The caller sets the total timeout; dropping the
+    /// future closes the connection.
     pub async fn post(
         &self,
         target: &Target,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<Bytes>, Failed> {
+    ) -> Result<Response<Bytes>, CallError> {
         let request = request(target, headers, body)?;
         let addresses = self.addresses(target).await?;
         let stream = self.connect(target, &addresses).await?;
         if target.tls {
-            let stream = self.wrap(target, &self.tls, stream).await?;
+            let stream = self.tls_handshake(target, &self.tls, stream).await?;
             self.exchange(target, stream, request).await
         } else {
             self.exchange(target, stream, request).await
         }
     }
 
-    /// A connection to the first of these that answers.
+    /// Connects to the first address that accepts the connection.
     pub(crate) async fn connect(
         &self,
         target: &Target,
         addresses: &[SocketAddr],
-    ) -> Result<TcpStream, Failed> {
-        let mut why = "was not reached in time".to_owned();
+    ) -> Result<TcpStream, CallError> {
+        let mut why = "did not accept the connection in time".to_owned();
         for address in addresses {
             match timeout(self.options.connect_time.into(), TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
-                    // Without it a question in two packets may wait for an acknowledgement.
+                    // Otherwise a request in two packets may wait for an acknowledgement.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
@@ -87,23 +87,23 @@ impl Outbound {
                 Err(_) => {}
             }
         }
-        Err(Failed::Unreachable(format!("`{target}` {why}")))
+        Err(CallError::Unreachable(format!("`{target}` {why}")))
     }
 
-    pub(crate) async fn wrap(
+    pub(crate) async fn tls_handshake(
         &self,
         target: &Target,
         tls: &Arc<rustls::ClientConfig>,
         stream: TcpStream,
-    ) -> Result<TlsStream<TcpStream>, Failed> {
-        let unreachable = |why: String| Failed::Unreachable(format!("`{target}` {why}"));
+    ) -> Result<TlsStream<TcpStream>, CallError> {
+        let unreachable = |why: String| CallError::Unreachable(format!("`{target}` {why}"));
         let name = ServerName::try_from(target.host.clone())
-            .map_err(|_| unreachable("has no name that a certificate could be for".to_owned()))?;
+            .map_err(|_| unreachable("has no valid name for a TLS certificate".to_owned()))?;
         let connector = TlsConnector::from(Arc::clone(tls));
         timeout(self.options.connect_time.into(), connector.connect(name, stream))
             .await
-            .map_err(|_| unreachable("did not agree on TLS in time".to_owned()))?
-            .map_err(|error| unreachable(format!("is not to be trusted: {error}")))
+            .map_err(|_| unreachable("did not complete the TLS handshake in time".to_owned()))?
+            .map_err(|error| unreachable(format!("failed the TLS handshake: {error}")))
     }
 
     async fn exchange(
@@ -111,33 +111,35 @@ impl Outbound {
         target: &Target,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Bytes>, Failed> {
-        let broken = |why: &dyn std::fmt::Display| Failed::Broken(format!("`{target}` {why}"));
-        let hung_up = |error: hyper::Error| broken(&format!("hung up: {error}"));
+    ) -> Result<Response<Bytes>, CallError> {
+        let broken = |why: &dyn std::fmt::Display| CallError::Broken(format!("`{target}` {why}"));
+        let invalid_response =
+            |error: hyper::Error| broken(&format!("sent no valid response: {error}"));
         let mut client = http1::Builder::new();
         client.max_buf_size(HEAD_BYTES);
         let (mut sender, connection) =
-            client.handshake(TokioIo::new(stream)).await.map_err(hung_up)?;
-        let asked = async {
-            let (head, body) = sender.send_request(request).await.map_err(hung_up)?.into_parts();
-            let most = self.options.max_answer;
-            let bytes = usize::try_from(most.0).unwrap_or(usize::MAX);
+            client.handshake(TokioIo::new(stream)).await.map_err(invalid_response)?;
+        let response = async {
+            let (head, body) =
+                sender.send_request(request).await.map_err(invalid_response)?.into_parts();
+            let max_size = self.options.max_answer;
+            let bytes = usize::try_from(max_size.0).unwrap_or(usize::MAX);
             let body = Limited::new(body, bytes).collect().await.map_err(|error| {
                 if error.is::<LengthLimitError>() {
-                    broken(&format!("answered more than {most}"))
+                    broken(&format!("sent a response larger than {max_size}"))
                 } else {
-                    broken(&format!("hung up: {error}"))
+                    broken(&format!("sent no valid response: {error}"))
                 }
             })?;
             Ok(Response::from_parts(head, body.to_bytes()))
         };
-        // The connection is driven here and not by a task, so that it ends with this future.
+        // The connection is polled here and not in a task, so that it ends with this future.
         let mut connection = std::pin::pin!(connection);
-        let mut asked = std::pin::pin!(asked);
+        let mut response = std::pin::pin!(response);
         tokio::select! {
             biased;
-            answer = &mut asked => answer,
-            _ = &mut connection => asked.await,
+            result = &mut response => result,
+            _ = &mut connection => response.await,
         }
     }
 }
@@ -146,30 +148,28 @@ fn request(
     target: &Target,
     mut headers: HeaderMap,
     body: Bytes,
-) -> Result<Request<Full<Bytes>>, Failed> {
-    let wrong = |what| Failed::Unreachable(format!("`{target}` has {what} that cannot be sent"));
-    let host = HeaderValue::try_from(target.authority()).map_err(|_| wrong("a host"))?;
+) -> Result<Request<Full<Bytes>>, CallError> {
+    let invalid = |what| CallError::Unreachable(format!("`{target}` has {what} that is invalid"));
+    let host = HeaderValue::try_from(target.authority()).map_err(|_| invalid("a host"))?;
     headers.insert(HOST, host);
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
     headers.insert(USER_AGENT, HeaderValue::from_static("crore"));
     let path = if target.path.is_empty() { "/" } else { &target.path };
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = path.parse().map_err(|_| wrong("a path"))?;
+    *request.uri_mut() = path.parse().map_err(|_| invalid("a path"))?;
     *request.headers_mut() = headers;
     Ok(request)
 }
 
-/// Who is believed: those whom everybody believes, and these.
-pub(crate) fn tls(more: &[CertificateDer<'static>]) -> rustls::ClientConfig {
+/// TLS configuration that trusts the Mozilla root certificates and `more`.
+pub(crate) fn tls_config(more: &[CertificateDer<'static>]) -> rustls::ClientConfig {
     let mut roots = rustls::RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     roots.add_parsable_certificates(more.iter().cloned());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(rustls::DEFAULT_VERSIONS);
-    let Ok(config) = config else {
-        unreachable!("ring knows every version of TLS that rustls does")
-    };
+    let Ok(config) = config else { unreachable!("ring supports every TLS version of rustls") };
     config.with_root_certificates(roots).with_no_client_auth()
 }

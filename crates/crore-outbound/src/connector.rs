@@ -1,5 +1,5 @@
-//! Connections for clients that keep them, as the pool of hyper does and gRPC: each goes to an
-//! address that was checked a moment before, however its host is written.
+//! Connector for clients with connection pools (hyper, gRPC): every new connection goes to an address that was
+//! just checked.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tower::Service;
 
-use crate::call::Failed;
+use crate::call::CallError;
 use crate::target::Target;
-use crate::{Denied, Outbound};
+use crate::{Outbound, OutboundDenied};
 
-/// What is spoken on a connection; over TLS both ends agree on it.
+/// HTTP versions offered on a connection, by ALPN over TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Speech {
-    /// HTTP/2 where the other end can, or HTTP/1.1.
+pub enum HttpVersions {
+    /// HTTP/2 if the server supports it, or HTTP/1.1.
     Http,
-    /// HTTP/2 alone, as gRPC needs it.
+    /// HTTP/2 only, as gRPC requires.
     Http2,
 }
 
-/// Makes connections to whom one may call. A client that is built on it cannot reach anybody else: it is
-/// asked for every host, also for those that are written as addresses.
+/// Connects to allowed addresses only. A client built on it cannot reach other addresses: every host is checked,
+/// including literal addresses.
 #[derive(Clone)]
 pub struct Connector {
     outbound: Outbound,
@@ -41,41 +41,44 @@ impl fmt::Debug for Connector {
     }
 }
 
-/// A connection that is being made.
-pub type Connecting = Pin<Box<dyn Future<Output = Result<TokioIo<Line>, Failed>> + Send>>;
+/// A pending connection.
+pub type Connecting =
+    Pin<Box<dyn Future<Output = Result<TokioIo<OutboundStream>, CallError>> + Send>>;
 
 impl Outbound {
-    /// Makes connections for a client that keeps them.
-    pub fn connector(&self, speech: Speech) -> Connector {
+    /// A connector for a client with a connection pool.
+    pub fn connector(&self, versions: HttpVersions) -> Connector {
         let mut tls = rustls::ClientConfig::clone(&self.tls);
-        tls.alpn_protocols = match speech {
-            Speech::Http => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
-            Speech::Http2 => vec![b"h2".to_vec()],
+        tls.alpn_protocols = match versions {
+            HttpVersions::Http => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+            HttpVersions::Http2 => vec![b"h2".to_vec()],
         };
         Connector { outbound: self.clone(), tls: Arc::new(tls) }
     }
 }
 
 impl Connector {
-    async fn connect(self, uri: Uri) -> Result<TokioIo<Line>, Failed> {
-        let target = Target::parse("url", &uri.to_string()).map_err(Denied::from)?;
+    async fn connect(self, uri: Uri) -> Result<TokioIo<OutboundStream>, CallError> {
+        let target = Target::parse("url", &uri.to_string()).map_err(OutboundDenied::from)?;
         let addresses = self.outbound.addresses(&target).await?;
         let stream = self.outbound.connect(&target, &addresses).await?;
-        let line = if target.tls {
-            Line::Tls(Box::new(self.outbound.wrap(&target, &self.tls, stream).await?))
+        let outbound_stream = if target.tls {
+            OutboundStream::Tls(Box::new(
+                self.outbound.tls_handshake(&target, &self.tls, stream).await?,
+            ))
         } else {
-            Line::Plain(stream)
+            OutboundStream::Plain(stream)
         };
-        Ok(TokioIo::new(line))
+        Ok(TokioIo::new(outbound_stream))
     }
 }
 
 impl Service<Uri> for Connector {
-    type Response = TokioIo<Line>;
-    type Error = Failed;
+    type Response = TokioIo<OutboundStream>;
+    type Error = CallError;
     type Future = Connecting;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), CallError>> {
         Poll::Ready(Ok(()))
     }
 
@@ -86,14 +89,14 @@ impl Service<Uri> for Connector {
 
 /// A connection, with TLS or without.
 #[derive(Debug)]
-pub enum Line {
-    /// Anybody on the way can read it.
+pub enum OutboundStream {
+    /// Without TLS.
     Plain(TcpStream),
-    /// Only both ends can.
+    /// With TLS.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Connection for Line {
+impl Connection for OutboundStream {
     fn connected(&self) -> Connected {
         match self {
             Self::Tls(stream) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
@@ -107,13 +110,13 @@ impl Connection for Line {
 macro_rules! either {
     ($self:ident, $stream:ident => $call:expr) => {
         match $self.get_mut() {
-            Line::Plain($stream) => $call,
-            Line::Tls($stream) => $call,
+            OutboundStream::Plain($stream) => $call,
+            OutboundStream::Tls($stream) => $call,
         }
     };
 }
 
-impl AsyncRead for Line {
+impl AsyncRead for OutboundStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -123,7 +126,7 @@ impl AsyncRead for Line {
     }
 }
 
-impl AsyncWrite for Line {
+impl AsyncWrite for OutboundStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

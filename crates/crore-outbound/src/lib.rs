@@ -1,23 +1,22 @@
-//! Addresses that crore may call: push workers, and whatever else callers name by a URL.
+//! Outbound calls to URLs given by callers: push workers and runners. Prevents server-side request forgery.
 //!
-//! A caller may not use crore to reach what only crore can reach. So a name is resolved first, every
-//! address that it stands for is checked, and the connection goes to one of those and to no other:
-//! a name that means something else a moment later gains nothing. Redirects are not followed, proxies
-//! of the environment are not asked, and an answer is cut off at a size and a time.
+//! A host name is resolved once, every resolved address is checked, and the connection goes to one of these
+//! addresses only, so DNS rebinding has no effect. Redirects are not followed, proxies of the environment are
+//! not used, and responses are limited in size and time.
 //!
-//! | address | is called |
+//! | address | called |
 //! |---|---|
 //! | public | always |
-//! | private, reserved | if [`Options::allow`] names its range or its host |
-//! | loopback | the same, or while the server listens on loopback alone |
+//! | private, reserved | if [`Options::allow`] contains its range or its host |
+//! | loopback | the same, or if the server listens on loopback only |
 //! | the server's own ports | never |
-//! | link-local, a cloud's metadata, multicast, none | never |
+//! | link-local, cloud metadata, multicast, unspecified | never |
 //!
-//! Ports are 80, 443, and those from 1024 on.
+//! Allowed ports are 80, 443, and 1024 and above.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
-#![cfg_attr(test, expect(clippy::expect_used, reason = "a test panics, and says why"))]
+#![cfg_attr(test, expect(clippy::expect_used, reason = "a test may panic"))]
 
 mod address;
 mod call;
@@ -36,60 +35,60 @@ use crore_core::settings::section;
 use crore_core::{Code, Invalid, Size, Span};
 use rustls::pki_types::CertificateDer;
 
-use address::Class;
-pub use call::Failed;
-pub use connector::{Connecting, Connector, Line, Speech};
-pub use net::{Allow, Net};
-pub use resolve::{Addresses, Resolve, System};
+use address::AddressClass;
+pub use call::CallError;
+pub use connector::{Connecting, Connector, HttpVersions, OutboundStream};
+pub use net::{AddressRange, AllowEntry};
+pub use resolve::{Resolve, ResolveFuture, SystemResolver};
 pub use target::Target;
 pub use url::Url;
 
 section! {
-    /// Whom crore may call: push workers, and whatever else is named by a URL. Public addresses always;
-    /// loopback, if crore listens on loopback alone; its own ports, link-local addresses and a cloud's
-    /// metadata never.
+    /// Outbound calls to push workers and other URLs. Public addresses are always allowed, loopback
+    /// addresses only if crore listens on loopback only; its own ports, link-local addresses and cloud
+    /// metadata addresses are never called.
     pub struct Options: Eq = "outbound" {
-        /// What may be called although it is not public: ranges, addresses and hosts, as
+        /// Address ranges, addresses and hosts that may be called although they are not public:
         /// `["10.1.0.0/16", "build.lan"]`.
-        allow: Vec<Allow> = none,
-        /// A PEM file with the authorities whose certificates are believed, besides those that everybody believes.
+        allow: Vec<AllowEntry> = none,
+        /// PEM file with additional trusted CA certificates.
         ca: Option<PathBuf> = none,
-        /// How long a name may take to be resolved, and each address to be reached.
+        /// Timeout for resolving a name, for connecting to each address, and for the TLS handshake.
         connect_time: Span = "5s",
-        /// The largest answer.
+        /// Maximum size of a response.
         max_answer: Size = "1MiB",
-        /// Where this server listens; filled in by whoever binds the sockets.
+        /// Addresses on which this server listens; set after the sockets are bound.
         listens: Vec<SocketAddr> => Vec::new(),
-        /// The certificates of `ca`; filled in by whoever reads files.
+        /// The certificates of `ca`; set by the code that reads the file.
         roots: Vec<CertificateDer<'static>> => Vec::new(),
     }
 }
 
-/// Why something is not called. No packet was sent to it.
+/// Why a target must not be called. Nothing was sent to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Denied(String);
+pub struct OutboundDenied(String);
 
-impl fmt::Display for Denied {
+impl fmt::Display for OutboundDenied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-/// What no [`Target`] could be made of is not called either.
-impl From<Invalid> for Denied {
+/// A URL that is not a valid [`Target`] is denied.
+impl From<Invalid> for OutboundDenied {
     fn from(invalid: Invalid) -> Self {
         Self(invalid.message)
     }
 }
 
-impl Denied {
-    /// The same, as an answer to whoever gave the URL in this field.
+impl OutboundDenied {
+    /// Converts to a validation error of the field with the URL.
     pub fn into_invalid(self, field: &str) -> Invalid {
         Invalid::new(Code::OutboundDenied, field, self.to_string())
     }
 }
 
-/// Calls others, if they may be called. Cloning shares everything.
+/// Makes outbound calls to allowed addresses. Cloning shares everything.
 #[derive(Debug, Clone)]
 pub struct Outbound {
     options: Arc<Options>,
@@ -98,32 +97,32 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// With the resolver of the machine.
+    /// With the resolver of the operating system.
     pub fn new(options: Options) -> Self {
-        Self::with_resolver(options, Arc::new(System))
+        Self::with_resolver(options, Arc::new(SystemResolver))
     }
 
     /// With another resolver.
     pub fn with_resolver(options: Options, resolver: Arc<dyn Resolve>) -> Self {
-        let tls = Arc::new(call::tls(&options.roots));
+        let tls = Arc::new(call::tls_config(&options.roots));
         Self { options: Arc::new(options), resolver, tls }
     }
 
-    /// The largest answer that is to be taken from anybody.
+    /// Maximum size of a response.
     pub fn max_answer(&self) -> Size {
         self.options.max_answer
     }
 
-    /// The addresses that a target stands for, if all of them may be called.
-    pub async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, Failed> {
+    /// Resolves a target; fails unless all its addresses may be called.
+    pub async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, CallError> {
         let resolved = self.resolver.resolve(&target.host, target.port);
-        let unreachable = |why: String| Failed::Unreachable(format!("`{}` {why}", target.host));
+        let unreachable = |why: String| CallError::Unreachable(format!("`{}` {why}", target.host));
         let addresses = tokio::time::timeout(self.options.connect_time.into(), resolved)
             .await
             .map_err(|_| unreachable("was not resolved in time".to_owned()))?
             .map_err(|error| unreachable(format!("could not be resolved: {error}")))?;
         if addresses.is_empty() {
-            return Err(unreachable("stands for no address".to_owned()));
+            return Err(unreachable("has no address".to_owned()));
         }
         for address in &addresses {
             self.check(target, *address)?;
@@ -131,39 +130,41 @@ impl Outbound {
         Ok(addresses)
     }
 
-    /// Whether an address may be called for a target.
-    fn check(&self, target: &Target, address: SocketAddr) -> Result<(), Denied> {
+    /// Checks that an address may be called for a target.
+    fn check(&self, target: &Target, address: SocketAddr) -> Result<(), OutboundDenied> {
         let ip = address.ip().to_canonical();
-        let denied = |why: String| Err(Denied(format!("url `{target}` {why}")));
-        if self.is_own(ip, address.port()) {
-            return denied(format!("leads to {address}, where crore itself listens"));
+        let denied = |why: String| Err(OutboundDenied(format!("url `{target}` {why}")));
+        if self.is_own_listener(ip, address.port()) {
+            return denied(format!("resolves to {address}, on which crore itself listens"));
         }
         let what = match address::class(ip) {
-            Class::Public => return Ok(()),
-            Class::Never(what) => return denied(format!("leads to {ip}, {what}")),
+            AddressClass::Public => return Ok(()),
+            AddressClass::Forbidden(what) => return denied(format!("resolves to {ip}, {what}")),
             _ if self.is_allowed(&target.host, ip) => return Ok(()),
-            Class::Loopback if self.is_alone() => return Ok(()),
-            Class::Loopback => "a loopback address",
-            Class::Inside(what) => what,
+            AddressClass::Loopback if self.listens_on_loopback_only() => return Ok(()),
+            AddressClass::Loopback => "a loopback address",
+            AddressClass::Internal(what) => what,
         };
-        denied(format!("leads to {ip}, {what}; `allow` under `[outbound]` may name it"))
+        denied(format!("resolves to {ip}, {what}; add it to `outbound.allow` to permit it"))
     }
 
     fn is_allowed(&self, host: &str, ip: IpAddr) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host);
         self.options.allow.iter().any(|allow| match allow {
-            Allow::Net(net) => net.holds(ip),
-            Allow::Host(name) => host.eq_ignore_ascii_case(name.strip_suffix('.').unwrap_or(name)),
+            AllowEntry::Net(net) => net.contains(ip),
+            AllowEntry::Host(name) => {
+                host.eq_ignore_ascii_case(name.strip_suffix('.').unwrap_or(name))
+            }
         })
     }
 
-    /// Whether nobody but this machine can ask anything.
-    fn is_alone(&self) -> bool {
+    /// Whether the server listens on loopback only, so that no other host can send requests.
+    fn listens_on_loopback_only(&self) -> bool {
         let listens = &self.options.listens;
         !listens.is_empty() && listens.iter().all(|at| at.ip().to_canonical().is_loopback())
     }
 
-    fn is_own(&self, ip: IpAddr, port: u16) -> bool {
+    fn is_own_listener(&self, ip: IpAddr, port: u16) -> bool {
         self.options.listens.iter().filter(|at| at.port() == port).any(|at| {
             let own = at.ip().to_canonical();
             own == ip || ip.is_loopback() || own.is_unspecified() && is_local(ip)
@@ -171,7 +172,7 @@ impl Outbound {
     }
 }
 
-/// Whether an address is this machine's: only then can something be bound to it.
+/// Whether an address belongs to this machine: only then can a socket be bound to it.
 fn is_local(ip: IpAddr) -> bool {
     UdpSocket::bind((ip, 0)).is_ok()
 }

@@ -1,25 +1,25 @@
-//! From names to addresses.
+//! Name resolution.
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
-/// Says which addresses a name stands for.
+/// Resolves host names.
 pub trait Resolve: fmt::Debug + Send + Sync {
-    /// The addresses, each with the port.
-    fn resolve(&self, host: &str, port: u16) -> Addresses;
+    /// Resolves a host to addresses with the given port.
+    fn resolve(&self, host: &str, port: u16) -> ResolveFuture;
 }
 
-/// The answer of a resolver.
-pub type Addresses = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+/// A pending resolution.
+pub type ResolveFuture = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
-/// The resolver of the machine: its hosts file and its name servers.
+/// The resolver of the operating system.
 #[derive(Debug, Clone, Copy)]
-pub struct System;
+pub struct SystemResolver;
 
-impl Resolve for System {
-    fn resolve(&self, host: &str, port: u16) -> Addresses {
+impl Resolve for SystemResolver {
+    fn resolve(&self, host: &str, port: u16) -> ResolveFuture {
         let host = host.to_owned();
         Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
     }

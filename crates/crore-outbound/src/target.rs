@@ -1,5 +1,5 @@
-//! A URL that crore is told to call, taken apart strictly: what two readers could understand
-//! differently is refused.
+//! The origin and path of a URL to call, parsed strictly: a URL that parsers could interpret differently is
+//! refused.
 
 use std::net::Ipv6Addr;
 
@@ -9,32 +9,32 @@ use http::uri::Scheme;
 
 use crate::net::is_host;
 
-/// Who is to be called, and under which path.
+/// Scheme, host, port and path of a URL to call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Whether by TLS.
+    /// Whether TLS is used.
     pub(crate) tls: bool,
-    /// A name or an address, as it was written, without the brackets of IPv6.
+    /// A name or an address as written, without the brackets of IPv6.
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// Begins with `/` or is empty; ends with no `/`.
+    /// Begins with `/` or is empty; does not end with `/`.
     pub(crate) path: String,
 }
 
 impl Target {
-    /// Takes a URL apart; `field` is what an error is about.
+    /// Parses a URL; errors name `field`.
     pub fn parse(field: &str, text: &str) -> Result<Self, Invalid> {
         let wrong = |why: &str| {
             let message = format!("url `{}` {why}", excerpt(text));
             Invalid::new(Code::OutboundDenied, field, message)
         };
         if text.len() > 2048 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(wrong("is too long, or not in plain ASCII"));
+            return Err(wrong("is too long, or has characters other than printable ASCII"));
         }
         if text.contains(['\\', '#', '?', '@']) {
-            return Err(wrong("has more than a host, a port and a path"));
+            return Err(wrong("has parts other than a scheme, a host, a port and a path"));
         }
-        let uri: Uri = text.parse().map_err(|_| wrong("is no url"))?;
+        let uri: Uri = text.parse().map_err(|_| wrong("is invalid"))?;
         let tls = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTP => false,
             Some(scheme) if *scheme == Scheme::HTTPS => true,
@@ -44,9 +44,9 @@ impl Target {
         let host = match written.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
             Some(v6) if v6.parse::<Ipv6Addr>().is_ok() => v6,
             None if is_host(written) => written,
-            _ => return Err(wrong("has no host that can be called")),
+            _ => return Err(wrong("has no valid host")),
         };
-        // Not by `Uri::port`, for which a port that is none is no port.
+        // Not `Uri::port`, which ignores an invalid port.
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         let port = match authority.strip_prefix(written).map(|rest| rest.strip_prefix(':')) {
             Some(None) if tls => 443,
@@ -55,24 +55,24 @@ impl Target {
             None => 0,
         };
         if !matches!(port, 80 | 443 | 1024..) {
-            return Err(wrong("has a port other than 80, 443 and those from 1024 on"));
+            return Err(wrong("has a port that is not 80, 443, or 1024 and above"));
         }
         let path = uri.path().trim_end_matches('/').to_owned();
         Ok(Self { tls, host: host.to_owned(), port, path })
     }
 
-    /// Whether there is more than a host and a port.
+    /// Whether the URL has a path.
     pub fn has_path(&self) -> bool {
         !self.path.is_empty()
     }
 
-    /// The same host, and a path below this one.
+    /// Appends a path.
     #[must_use]
-    pub fn below(&self, path: &str) -> Self {
+    pub fn join_path(&self, path: &str) -> Self {
         Self { path: format!("{}/{path}", self.path), ..self.clone() }
     }
 
-    /// The host and the port, always with both.
+    /// Host and port; the port is always included.
     pub(crate) fn authority(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -106,11 +106,11 @@ mod tests {
             assert_eq!(target.to_string(), shown);
         }
         let target = Target::parse("url", "http://worker/a").expect("good");
-        assert_eq!(target.below("worker-job").to_string(), "http://worker:80/a/worker-job");
+        assert_eq!(target.join_path("worker-job").to_string(), "http://worker:80/a/worker-job");
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_is_refused_and_the_field_named() {
+    fn ambiguous_urls_are_refused_with_their_field() {
         for bad in [
             "",
             "worker:8080",

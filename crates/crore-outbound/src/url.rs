@@ -1,7 +1,7 @@
-//! A URL with its whole path and its query, for callers that keep to more than a host.
+//! A URL with path and query.
 //!
-//! Only one reading is possible: whom it names is taken apart by [`Target`], steps up and down are
-//! taken out of its path, and what a browser would mend is refused.
+//! Parsed strictly, so that it has one interpretation: [`Target`] parses the origin, dot segments are removed
+//! from the path, and input that a browser would correct is refused.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -11,29 +11,29 @@ use http::uri::{PathAndQuery, Uri};
 
 use crate::target::Target;
 
-/// Whom to call, under which path, and with which query. What is shown of it leaves the query out,
-/// where people put their keys. Clones share the text, and the [`Uri`] that is made from it once.
+/// A URL. `Display` and `Debug` omit the query, which may contain secrets. Clones share the text and the cached
+/// [`Uri`].
 #[derive(Clone, PartialEq, Eq)]
-pub struct Url(Arc<Parts>);
+pub struct Url(Arc<UrlParts>);
 
-struct Parts {
+struct UrlParts {
     target: Target,
-    /// Begins with `/`, and has no `.` and `..` in it.
+    /// Begins with `/`; has no `.` or `..` segments.
     path: String,
     query: Option<String>,
     uri: OnceLock<Uri>,
 }
 
-impl PartialEq for Parts {
+impl PartialEq for UrlParts {
     fn eq(&self, other: &Self) -> bool {
         (&self.target, &self.path, &self.query) == (&other.target, &other.path, &other.query)
     }
 }
 
-impl Eq for Parts {}
+impl Eq for UrlParts {}
 
 impl Url {
-    /// Takes a URL apart; `field` is what an error is about.
+    /// Parses a URL; errors name `field`.
     pub fn parse(field: &str, text: &str) -> Result<Self, Invalid> {
         check(field, text)?;
         let after = text.find("://").map_or(0, |at| at + 3);
@@ -44,8 +44,8 @@ impl Url {
         Self::with_rest(target, field, rest)
     }
 
-    /// Where a reference leads that stands at this URL: `next`, `/from/the/start`, `?a=b`, or another
-    /// URL. The last part of a path that has no `/` at its end is left, as in browsers.
+    /// Resolves a reference relative to this URL: `next`, `/from/the/start`, `?a=b`, or another URL. As in browsers,
+    /// the last path segment is replaced unless the path ends with `/`.
     pub fn join(&self, field: &str, reference: &str) -> Result<Self, Invalid> {
         check(field, reference)?;
         let scheme = if self.is_tls() { "https" } else { "http" };
@@ -70,7 +70,7 @@ impl Url {
     }
 
     fn of(target: Target, path: String, query: Option<String>) -> Self {
-        Self(Arc::new(Parts { target, path, query, uri: OnceLock::new() }))
+        Self(Arc::new(UrlParts { target, path, query, uri: OnceLock::new() }))
     }
 
     fn with_rest(target: Target, field: &str, rest: &str) -> Result<Self, Invalid> {
@@ -78,59 +78,59 @@ impl Url {
             Some((path, query)) => (path, Some(query.to_owned())),
             None => (rest, None),
         };
-        let url = Self::of(target, without_steps(path), query);
+        let url = Self::of(target, remove_dot_segments(path), query);
         match url.path_and_query() {
             Ok(_) => Ok(url),
-            Err(_) => Err(wrong(field, "has a path or a query that cannot be sent")),
+            Err(_) => Err(invalid_url(field, "has an invalid path or query")),
         }
     }
 
-    /// With one more pair in its query, whatever is in it.
-    pub fn add(&mut self, name: &str, value: &str) {
-        let Parts { target, path, query, .. } = &*self.0;
+    /// Appends a pair to the query, percent-encoded.
+    pub fn append_query(&mut self, name: &str, value: &str) {
+        let UrlParts { target, path, query, .. } = &*self.0;
         let mut pairs =
             form_urlencoded::Serializer::for_suffix(query.clone().unwrap_or_default(), 0);
         let query = pairs.append_pair(name, value).finish();
         *self = Self::of(target.clone(), path.clone(), Some(query));
     }
 
-    /// Whether it is called by TLS.
+    /// Whether TLS is used.
     pub fn is_tls(&self) -> bool {
         self.0.target.tls
     }
 
-    /// The host, in lower case, as it was written otherwise.
+    /// The host as written, in lower case.
     pub fn host(&self) -> String {
         self.0.target.host.to_ascii_lowercase()
     }
 
-    /// The port, also where it goes without saying.
+    /// The port, explicit or default.
     pub fn port(&self) -> u16 {
         self.0.target.port
     }
 
-    /// The path, from its `/`.
+    /// The path, with its leading `/`.
     pub fn path(&self) -> &str {
         &self.0.path
     }
 
-    /// Scheme, host and port alone.
+    /// Scheme, host and port; a default port is omitted.
     pub fn origin(&self) -> String {
-        let (scheme, usual) = if self.is_tls() { ("https", 443) } else { ("http", 80) };
+        let (scheme, default_port) = if self.is_tls() { ("https", 443) } else { ("http", 80) };
         let host = self.host();
         let host = if host.contains(':') { format!("[{host}]") } else { host };
         match self.port() {
-            port if port == usual => format!("{scheme}://{host}"),
+            port if port == default_port => format!("{scheme}://{host}"),
             port => format!("{scheme}://{host}:{port}"),
         }
     }
 
-    /// The same host by another path.
-    pub fn is_beside(&self, other: &Self) -> bool {
+    /// Whether both URLs have the same origin.
+    pub fn is_same_origin(&self, other: &Self) -> bool {
         self.origin() == other.origin()
     }
 
-    /// What is sent.
+    /// The URL as a [`Uri`], cached.
     pub fn to_uri(&self) -> Result<Uri, Invalid> {
         if let Some(uri) = self.0.uri.get() {
             return Ok(uri.clone());
@@ -140,11 +140,11 @@ impl Url {
     }
 
     fn make_uri(&self) -> Result<Uri, Invalid> {
-        let cannot = || wrong("url", "cannot be sent");
-        let path = self.path_and_query().map_err(|_| cannot())?;
-        let mut parts = self.origin().parse::<Uri>().map_err(|_| cannot())?.into_parts();
+        let invalid = || invalid_url("url", "is invalid");
+        let path = self.path_and_query().map_err(|_| invalid())?;
+        let mut parts = self.origin().parse::<Uri>().map_err(|_| invalid())?.into_parts();
         parts.path_and_query = Some(path);
-        Uri::from_parts(parts).map_err(|_| cannot())
+        Uri::from_parts(parts).map_err(|_| invalid())
     }
 
     fn path_and_query(&self) -> Result<PathAndQuery, http::uri::InvalidUri> {
@@ -167,33 +167,36 @@ impl fmt::Debug for Url {
     }
 }
 
-fn wrong(field: &str, why: &str) -> Invalid {
+fn invalid_url(field: &str, why: &str) -> Invalid {
     Invalid::new(Code::OutboundDenied, field, format!("url {why}"))
 }
 
 fn check(field: &str, text: &str) -> Result<(), Invalid> {
     if text.len() > 8192 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(wrong(field, "is too long, or not in plain ASCII"));
+        return Err(invalid_url(
+            field,
+            "is too long, or has characters other than printable ASCII",
+        ));
     }
     if text.contains(['\\', '#']) {
-        return Err(wrong(field, "has a `\\` or a `#` in it"));
+        return Err(invalid_url(field, "has a `\\` or a `#`"));
     }
     Ok(())
 }
 
-/// Whether a reference begins with a scheme, of whatever sort.
+/// Whether a reference begins with a scheme.
 fn has_scheme(reference: &str) -> bool {
     let start = reference.split(['/', '?']).next().unwrap_or_default();
     start.contains(':')
 }
 
-/// A path that says where it leads: `/a/./b/../c` is `/a/c`. A dot may be written as `%2e`.
-fn without_steps(path: &str) -> String {
+/// Removes dot segments: `/a/./b/../c` becomes `/a/c`. A dot may be written as `%2e`.
+fn remove_dot_segments(path: &str) -> String {
     let mut segments = Vec::new();
     let mut parts = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
     while let Some(part) = parts.next() {
         let plain = part.replace("%2e", ".").replace("%2E", ".");
-        let step = match plain.as_str() {
+        let is_dot = match plain.as_str() {
             "." => true,
             ".." => {
                 segments.pop();
@@ -201,7 +204,7 @@ fn without_steps(path: &str) -> String {
             }
             _ => false,
         };
-        if !step {
+        if !is_dot {
             segments.push(part);
         } else if parts.peek().is_none() {
             segments.push("");
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_is_refused_and_the_field_named() {
+    fn ambiguous_urls_are_refused_with_their_field() {
         for bad in [
             "",
             "worker:8080/a",
@@ -264,8 +267,8 @@ mod tests {
             "http://?a",
         ] {
             let error = Url::parse("settings.url", bad).expect_err(bad);
-            let said = (error.code, error.field.as_str());
-            assert_eq!(said, (Code::OutboundDenied, "settings.url"), "{bad}");
+            let actual = (error.code, error.field.as_str());
+            assert_eq!(actual, (Code::OutboundDenied, "settings.url"), "{bad}");
         }
     }
 
@@ -285,7 +288,7 @@ mod tests {
         ] {
             let joined = base.join("path", reference).expect(reference);
             assert_eq!(sent(&joined), leads, "{reference}");
-            assert_eq!(joined.is_beside(&base), !leads.contains("other"), "{reference}");
+            assert_eq!(joined.is_same_origin(&base), !leads.contains("other"), "{reference}");
         }
         assert_eq!(
             sent(&url("http://worker/a/").join("path", "c").expect("good")),
@@ -299,12 +302,12 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_added_to_a_query_whatever_is_in_them() {
+    fn query_pairs_are_percent_encoded() {
         let (mut some, mut none) = (url("http://worker/a?x=1"), url("http://worker"));
-        some.add("key", "a b&c=d");
-        some.add("ü", "");
+        some.append_query("key", "a b&c=d");
+        some.append_query("ü", "");
         assert_eq!(sent(&some), "http://worker/a?x=1&key=a+b%26c%3Dd&%C3%BC=");
-        none.add("a", "b");
+        none.append_query("a", "b");
         assert_eq!(sent(&none), "http://worker/?a=b");
         assert!(!format!("{none:?}{none}").contains('b'), "a query is not shown");
     }

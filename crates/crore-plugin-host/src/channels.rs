@@ -1,4 +1,4 @@
-//! The child's two lines to whoever started it, taken away from under the plugin.
+//! The child's connections to its parent, moved out of reach of the plugin.
 
 use std::fs::File;
 use std::io;
@@ -9,29 +9,28 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
-/// The first number that is not one of the standard three.
-const ABOVE: i32 = 3;
+/// The first file descriptor after the standard three.
+const FIRST_FREE_FD: i32 = 3;
 
-/// Where requests come from, and where answers go and cancels come from.
+/// The pipe for requests, and the socket for replies and cancels.
 #[derive(Debug)]
-pub(crate) struct Channels {
+pub(crate) struct HostChannels {
     pub(crate) requests: File,
-    pub(crate) line: UnixStream,
+    pub(crate) stream: UnixStream,
 }
 
-impl Channels {
-    /// Moves standard input and output to numbers that nobody else knows, and that no program which
-    /// the plugin starts inherits. Then standard input is empty, and what is printed goes to standard
-    /// error: a plugin that prints breaks no frame.
+impl HostChannels {
+    /// Moves standard input and output to other close-on-exec descriptors. Afterwards standard input is empty
+    /// and standard output goes to standard error, so a plugin that prints cannot corrupt the protocol.
     pub(crate) fn take() -> io::Result<Self> {
         let is_socket = FileType::from_raw_mode(fstat(stdout())?.st_mode) == FileType::Socket;
         if !is_socket {
-            return Err(io::Error::other("standard output is no socket"));
+            return Err(io::Error::other("standard output is not a socket"));
         }
-        let requests: OwnedFd = fcntl_dupfd_cloexec(stdin(), ABOVE)?;
-        let line: OwnedFd = fcntl_dupfd_cloexec(stdout(), ABOVE)?;
+        let requests: OwnedFd = fcntl_dupfd_cloexec(stdin(), FIRST_FREE_FD)?;
+        let stream: OwnedFd = fcntl_dupfd_cloexec(stdout(), FIRST_FREE_FD)?;
         dup2_stdin(open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)?;
         dup2_stdout(stderr())?;
-        Ok(Self { requests: requests.into(), line: line.into() })
+        Ok(Self { requests: requests.into(), stream: stream.into() })
     }
 }

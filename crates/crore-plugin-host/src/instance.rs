@@ -1,145 +1,150 @@
-//! A plugin's instance: made, run, asked to stop, and freed.
+//! An instance of a plugin.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::slice;
 
 use bytes::Bytes;
-use crore_plugin::abi::{self, Buffer, Outcome, Surroundings};
+use crore_plugin::abi::{self, AbiResult, Buffer, HostContext};
 
-use crate::frame::{Answer, Class};
+use crate::frame::{HostReply, PluginFailureClass};
 use crate::library::Functions;
 
 unsafe extern "C" {
-    /// Where the C library keeps its standard output.
+    /// The C library's `stdout`.
     static stdout: *mut libc::FILE;
 }
 
-/// Bytes of an error's text that are passed on.
-const MOST_TEXT: u64 = 4 << 10;
+/// Maximum length of an error message that is passed on.
+const MAX_ERROR_TEXT: u64 = 4 << 10;
 
-/// An instance that the plugin made.
+/// An instance that the plugin created.
 #[derive(Debug)]
 pub(crate) struct Instance {
     functions: Functions,
     this: NonNull<c_void>,
 }
 
-/// How a run is asked to stop, from another thread.
+/// Asks a run to stop, from another thread.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stop {
+pub(crate) struct CancelHandle {
     cancel: Option<unsafe extern "C" fn(*mut c_void)>,
     this: NonNull<c_void>,
 }
 
-// SAFETY: the interface says that `cancel` is called from another thread than `run`.
-unsafe impl Send for Stop {}
-// SAFETY: as above; what is shared is two addresses that never change.
-unsafe impl Sync for Stop {}
+// SAFETY: the interface requires that `cancel` may be called from another thread than `run`.
+unsafe impl Send for CancelHandle {}
+// SAFETY: as above; only two constant addresses are shared.
+unsafe impl Sync for CancelHandle {}
 
-impl Stop {
-    /// Tells the plugin. The instance has to be there still, with a run of it under way.
-    pub(crate) fn tell(self) {
+impl CancelHandle {
+    /// Notifies the plugin. The instance must still exist and a run must be in progress.
+    pub(crate) fn cancel(self) {
         if let Some(cancel) = self.cancel {
-            // SAFETY: the caller's promise: the instance is freed only after its last run.
+            // SAFETY: the caller's promise; the instance is freed only after its last run.
             unsafe { cancel(self.this.as_ptr()) }
         }
     }
 }
 
 impl Instance {
-    /// Makes one, if the plugin can.
-    pub(crate) fn create(functions: Functions, context: &Surroundings) -> Option<Self> {
-        // SAFETY: as the interface has it; the context outlives the call.
+    /// Creates an instance; none if the plugin fails to.
+    pub(crate) fn create(functions: Functions, context: &HostContext) -> Option<Self> {
+        // SAFETY: as the interface requires; the context outlives the call.
         let this = unsafe { (functions.create)(context) };
         NonNull::new(this).map(|this| Self { functions, this })
     }
 
-    /// How its runs are asked to stop.
-    pub(crate) fn stop(&self) -> Stop {
-        Stop { cancel: self.functions.cancel, this: self.this }
+    /// The handle that asks its runs to stop.
+    pub(crate) fn cancel_handle(&self) -> CancelHandle {
+        CancelHandle { cancel: self.functions.cancel, this: self.this }
     }
 
-    /// Runs a job, and says what came out: items of no more than `max_output` bytes together.
-    pub(crate) fn run(&self, argument: &[u8], context: &Surroundings, max_output: u64) -> Answer {
-        let mut outcome = Outcome::EMPTY;
-        let lent = abi::Bytes::of(argument);
-        // SAFETY: as the interface has it; everything that is lent outlives the call, and one thread
-        // alone runs jobs.
-        let word = unsafe { (self.functions.run)(self.this.as_ptr(), lent, context, &mut outcome) };
-        // SAFETY: the plugin filled it just now, and has not freed it.
-        let answer = unsafe { read(word, &outcome, max_output) };
-        // SAFETY: everything was copied out, and it is freed once.
+    /// Runs a job. The items may have at most `max_output` bytes in total.
+    pub(crate) fn run(&self, argument: &[u8], context: &HostContext, max_output: u64) -> HostReply {
+        let mut outcome = AbiResult::EMPTY;
+        let borrowed = abi::BorrowedBytes::of(argument);
+        // SAFETY: as the interface requires; everything lent outlives the call, and only one thread runs
+        // jobs.
+        let status =
+            unsafe { (self.functions.run)(self.this.as_ptr(), borrowed, context, &mut outcome) };
+        // SAFETY: the plugin has just filled it and has not freed it.
+        let reply = unsafe { read(status, &outcome, max_output) };
+        // SAFETY: everything has been copied, and it is freed once.
         unsafe { (self.functions.free_result)(&mut outcome) };
-        // SAFETY: the C library's own stream, which is there as long as the process. What was printed during a run is
-        // heard before its answer. Not all streams: that would wait for a thread that reads from one.
+        // SAFETY: the C library's own stream lives as long as the process. Flushing makes printed lines
+        // arrive before the reply. Flushing all streams would block on a thread that reads from one.
         unsafe { libc::fflush(stdout) };
-        answer
+        reply
     }
 
-    /// Frees it.
+    /// Frees the instance.
     pub(crate) fn destroy(self) {
-        // SAFETY: no run is under way, and it is not used any more.
+        // SAFETY: no run is in progress, and the instance is not used afterwards.
         unsafe { (self.functions.destroy)(self.this.as_ptr()) }
     }
 }
 
 /// # Safety
 ///
-/// What it points at is there, or null.
-unsafe fn read(word: u32, outcome: &Outcome, max_output: u64) -> Answer {
-    let class = match word {
+/// The pointers must be valid or null.
+unsafe fn read(status: u32, outcome: &AbiResult, max_output: u64) -> HostReply {
+    let class = match status {
         abi::OK => {
             // SAFETY: the caller's promise.
             let items = unsafe { items(outcome, max_output) };
-            return items.map_or_else(|why| Answer::Failed(Class::Other, why), Answer::Done);
+            return items.map_or_else(
+                |why| HostReply::Failed(PluginFailureClass::Other, why),
+                HostReply::Done,
+            );
         }
-        abi::AGAIN => Class::Again,
-        abi::FATAL => Class::Fatal,
-        _ => Class::Other,
+        abi::AGAIN => PluginFailureClass::Again,
+        abi::FATAL => PluginFailureClass::Fatal,
+        _ => PluginFailureClass::Other,
     };
-    let error = Buffer { len: outcome.error.len.min(MOST_TEXT), ..outcome.error };
+    let error = Buffer { len: outcome.error.len.min(MAX_ERROR_TEXT), ..outcome.error };
     // SAFETY: the caller's promise.
     let text = match unsafe { bytes(error) } {
         Some(text) if !text.is_empty() => String::from_utf8_lossy(text).into_owned(),
-        _ => "the plugin failed and did not say why".to_owned(),
+        _ => "the plugin failed without an error message".to_owned(),
     };
-    Answer::Failed(class, text)
+    HostReply::Failed(class, text)
 }
 
 /// # Safety
 ///
-/// What it points at is there, or null.
-unsafe fn items(outcome: &Outcome, max_output: u64) -> Result<Vec<Bytes>, String> {
+/// The pointers must be valid or null.
+unsafe fn items(outcome: &AbiResult, max_output: u64) -> Result<Vec<Bytes>, String> {
     let count = outcome.count;
-    if !Answer::may_have(count) {
-        return Err(format!("the plugin gave {count} items, which are too many"));
+    if !HostReply::allows_items(count) {
+        return Err(format!("the plugin returned {count} items, which is too many"));
     }
     if outcome.items.is_null() || !outcome.items.is_aligned() {
-        let said_none = count == 0;
-        return if said_none { Ok(Vec::new()) } else { Err(none_of(count, "items")) };
+        let is_empty = count == 0;
+        return if is_empty { Ok(Vec::new()) } else { Err(invalid_pointer(count, "items")) };
     }
     // SAFETY: the caller's promise, and the count is bounded.
     let buffers = unsafe { slice::from_raw_parts(outcome.items, count as usize) };
     let total = buffers.iter().fold(0_u64, |total, buffer| total.saturating_add(buffer.len));
     if total > max_output {
-        return Err(format!("the plugin gave {total} bytes, at most {max_output} are allowed"));
+        return Err(format!("the plugin returned {total} bytes, at most {max_output} are allowed"));
     }
     let copied = buffers.iter().map(|buffer| {
         // SAFETY: the caller's promise.
-        let bytes = unsafe { bytes(*buffer) }.ok_or_else(|| none_of(buffer.len, "bytes"))?;
+        let bytes =
+            unsafe { bytes(*buffer) }.ok_or_else(|| invalid_pointer(buffer.len, "bytes"))?;
         Ok(Bytes::copy_from_slice(bytes))
     });
     copied.collect()
 }
 
-fn none_of(count: u64, what: &str) -> String {
-    format!("the plugin says that it gave {count} {what}, and points at none")
+fn invalid_pointer(count: u64, what: &str) -> String {
+    format!("the plugin returned an invalid pointer for {count} {what}")
 }
 
 /// # Safety
 ///
-/// So many bytes are there, or the pointer is null.
+/// `len` bytes must be readable, or the pointer null.
 unsafe fn bytes<'a>(buffer: Buffer) -> Option<&'a [u8]> {
     match (buffer.data.is_null(), buffer.len) {
         (_, 0) => Some(&[]),

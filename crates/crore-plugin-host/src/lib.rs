@@ -1,30 +1,29 @@
-//! The child process that a plugin runs in, and how it is spoken to.
+//! The child process of a plugin, and its protocol.
 //!
-//! A plugin is somebody else's machine code. It never runs in the server: whoever wants it run starts
-//! [`main`] in a child process, which loads the library and answers requests until it is let go. What
-//! the plugin does to its process costs the job that it was running.
+//! A plugin is foreign machine code and never runs inside the server. The server starts [`main`] in a child
+//! process, which loads the library and serves requests until its input ends. A crash costs only the job that
+//! was running.
 //!
 //! ```text
 //!            standard input: requests          one pipe
 //!   server ───────────────────────────►  child
 //!          ◄───────────────────────────
-//!            standard output: answers          one socket, in both directions
+//!            standard output: replies          one socket, in both directions
 //!          ───────────────────────────►
-//!            cancels; its end is the server's end
+//!            cancels; closes when the server ends
 //! ```
 //!
-//! One thread reads requests and runs the plugin, another waits for cancels: so a call is one write
-//! and one read on each side, with nobody to be woken in between. What the plugin itself prints goes
-//! to standard error.
-#![expect(unsafe_code, reason = "a library is loaded and called; each block says why it is sound")]
+//! One thread reads requests and runs the plugin, another waits for cancels, so a call is one write and one
+//! read on each side without a thread switch. Output that the plugin prints goes to standard error.
+#![expect(unsafe_code, reason = "loads and calls a library; each block says why it is sound")]
 #![warn(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 mod channels;
 pub mod frame;
+mod host_context;
 mod instance;
 mod library;
 mod serve;
-mod surroundings;
 
 pub use serve::{main, serve};

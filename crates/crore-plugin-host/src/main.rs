@@ -1,4 +1,4 @@
-//! `crore-plugin-host LIBRARY`: the child process on its own, for tests of whoever starts it.
+//! `crore-plugin-host LIBRARY`: the child process as a separate program, for tests.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

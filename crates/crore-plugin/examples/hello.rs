@@ -1,4 +1,4 @@
-//! A plugin in Rust: it says hello to whoever the job names.
+//! A plugin in Rust that greets the name in the payload.
 //!
 //! `cargo build --release -p crore-plugin --example hello` builds `libhello.so`.
 

@@ -1,49 +1,49 @@
-//! The interface in C, as `crore_plugin.h` has it; who owns what is said there.
+//! The C interface of `crore_plugin.h`, which documents the ownership rules.
 
 use std::ffi::c_void;
 
-/// The version of the interface.
+/// Version of the interface.
 pub const VERSION: u32 = 1;
 
-/// The symbol that a plugin exports, of the type [`Entry`].
+/// The symbol that a plugin exports; its type is [`EntryPoint`].
 pub const SYMBOL: &str = "crore_plugin_v1";
 
-/// It went well.
+/// Success.
 pub const OK: u32 = 0;
-/// It may go better next time.
+/// Temporary failure: a retry may succeed.
 pub const AGAIN: u32 = 1;
-/// It failed, and would again.
+/// Permanent failure: a retry would fail too.
 pub const OTHER: u32 = 2;
-/// It cannot be run at all.
+/// The job cannot run at all.
 pub const FATAL: u32 = 3;
 
-/// What [`SYMBOL`] names: it gives a table that stays valid as long as the library is loaded.
-pub type Entry = unsafe extern "C" fn() -> *const Table;
+/// The type of [`SYMBOL`]. Returns a table that stays valid while the library is loaded.
+pub type EntryPoint = unsafe extern "C" fn() -> *const PluginTable;
 
-/// Bytes that are lent.
+/// Borrowed bytes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Bytes {
-    /// Where they begin; may be null if there are none.
+pub struct BorrowedBytes {
+    /// First byte; may be null if `len` is 0.
     pub data: *const u8,
-    /// How many there are.
+    /// Number of bytes.
     pub len: u64,
 }
 
-impl Bytes {
-    /// Lends bytes.
+impl BorrowedBytes {
+    /// Borrows a slice.
     pub const fn of(bytes: &[u8]) -> Self {
         Self { data: bytes.as_ptr(), len: bytes.len() as u64 }
     }
 }
 
-/// Bytes that the plugin owns until [`Table::free_result`].
+/// Bytes that the plugin owns until [`PluginTable::free_result`].
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Buffer {
-    /// Where they begin; may be null if there are none.
+    /// First byte; may be null if `len` is 0.
     pub data: *mut u8,
-    /// How many there are.
+    /// Number of bytes.
     pub len: u64,
 }
 
@@ -52,60 +52,60 @@ impl Buffer {
     pub const NONE: Self = Self { data: std::ptr::null_mut(), len: 0 };
 }
 
-/// What a run gives: the structure is the host's, what it points at is the plugin's.
+/// The result of a run. The host owns the structure, the plugin owns what it points at.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Outcome {
+pub struct AbiResult {
     /// The first item.
     pub items: *mut Buffer,
-    /// How many items there are.
+    /// Number of items.
     pub count: u64,
-    /// What went wrong.
+    /// The error message.
     pub error: Buffer,
 }
 
-impl Outcome {
-    /// As a plugin is handed it.
+impl AbiResult {
+    /// The initial value that a plugin receives.
     pub const EMPTY: Self = Self { items: std::ptr::null_mut(), count: 0, error: Buffer::NONE };
 }
 
-/// What surrounds a run.
+/// The context of a run.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Surroundings {
-    /// The host's own.
+pub struct HostContext {
+    /// Private data of the host.
     pub host: *mut c_void,
-    /// Whether the run is to stop.
+    /// Whether the run must stop.
     pub is_cancelled: unsafe extern "C" fn(host: *mut c_void) -> u32,
-    /// Says a line of the log.
-    pub log: unsafe extern "C" fn(host: *mut c_void, text: Bytes),
+    /// Writes a line to the job's log.
+    pub log: unsafe extern "C" fn(host: *mut c_void, text: BorrowedBytes),
 }
 
-/// The functions of a plugin. Each but [`Table::cancel`] has to be there; they are optional here so
-/// that a host can look before it calls.
+/// The functions of a plugin. Only [`PluginTable::cancel`] may be null; all are optional here so that a host can
+/// check them before the first call.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Table {
-    /// The version that it was built for.
+pub struct PluginTable {
+    /// Version that the plugin was built for.
     pub abi: u32,
-    /// What it is called.
-    pub name: Option<unsafe extern "C" fn() -> Bytes>,
-    /// Makes an instance.
-    pub create: Option<unsafe extern "C" fn(context: *const Surroundings) -> *mut c_void>,
+    /// Returns the name of the plugin.
+    pub name: Option<unsafe extern "C" fn() -> BorrowedBytes>,
+    /// Creates an instance.
+    pub create: Option<unsafe extern "C" fn(context: *const HostContext) -> *mut c_void>,
     /// Runs a job.
-    pub run: Option<Run>,
+    pub run: Option<RunFunction>,
     /// Asks a run to stop.
     pub cancel: Option<unsafe extern "C" fn(instance: *mut c_void)>,
     /// Frees an instance.
     pub destroy: Option<unsafe extern "C" fn(instance: *mut c_void)>,
-    /// Frees what a run gave.
-    pub free_result: Option<unsafe extern "C" fn(outcome: *mut Outcome)>,
+    /// Frees the result of a run.
+    pub free_result: Option<unsafe extern "C" fn(outcome: *mut AbiResult)>,
 }
 
-/// Runs a job, and returns one of the four words.
-pub type Run = unsafe extern "C" fn(
+/// Runs a job and returns one of the four status codes.
+pub type RunFunction = unsafe extern "C" fn(
     instance: *mut c_void,
-    argument: Bytes,
-    context: *const Surroundings,
-    outcome: *mut Outcome,
+    argument: BorrowedBytes,
+    context: *const HostContext,
+    outcome: *mut AbiResult,
 ) -> u32;

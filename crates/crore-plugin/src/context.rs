@@ -1,13 +1,13 @@
-//! What surrounds a run, as a plugin sees it.
+//! The context of a run.
 
 use std::fmt;
 
-use crate::abi::{Bytes, Surroundings};
+use crate::abi::{BorrowedBytes, HostContext};
 
-/// What surrounds a run: whether it is to stop, and who hears what it says meanwhile.
+/// The context of a run: its stop signal, and the job's log.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    host: &'a Surroundings,
+    host: &'a HostContext,
 }
 
 impl fmt::Debug for Context<'_> {
@@ -16,33 +16,33 @@ impl fmt::Debug for Context<'_> {
     }
 }
 
-// SAFETY: the host promises that both functions may be called from any thread while the run lasts,
-// and the lifetime ends with it.
+// SAFETY: the host allows calls of both functions from any thread while the run lasts, and the lifetime ends
+// with the run.
 unsafe impl Send for Context<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Context<'_> {}
 
 impl<'a> Context<'a> {
-    /// Of what the host lends for one call.
+    /// Wraps the context that the host lends for one call.
     ///
     /// # Safety
     ///
-    /// Its functions can be called with its `host` for as long as `'a`, from any thread.
+    /// The functions of `host` must be callable from any thread for as long as `'a`.
     #[doc(hidden)]
-    pub unsafe fn new(host: &'a Surroundings) -> Self {
+    pub unsafe fn new(host: &'a HostContext) -> Self {
         Self { host }
     }
 
-    /// Whether the run is to stop: it was cancelled, its time is over, or crore is going down. A run
-    /// that goes on for some seconds after that is killed with its process.
+    /// Whether the run must stop: the job was cancelled, its timeout passed, or crore is shutting down. A run
+    /// that does not return within the grace period is killed with its process.
     pub fn is_cancelled(&self) -> bool {
-        // SAFETY: the host's function and the host's pointer belong together, see `new`.
+        // SAFETY: the function and the pointer come from the same host, see `new`.
         unsafe { (self.host.is_cancelled)(self.host.host) != 0 }
     }
 
-    /// Says a line of the job's log.
+    /// Writes a line to the job's log.
     pub fn log(&self, text: impl AsRef<str>) {
-        // SAFETY: as above; the text is lent for the call alone.
-        unsafe { (self.host.log)(self.host.host, Bytes::of(text.as_ref().as_bytes())) }
+        // SAFETY: as above; the text is lent only for the call.
+        unsafe { (self.host.log)(self.host.host, BorrowedBytes::of(text.as_ref().as_bytes())) }
     }
 }

@@ -1,22 +1,22 @@
-//! Why a run did not go well.
+//! The error of a run.
 
 use std::fmt;
 
 use crate::abi;
 
-/// Of what sort an error is: what crore does next with the job.
+/// The class of an error: determines what crore does with the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// It may go better next time: the job is retried as its policy says.
+pub enum ErrorClass {
+    /// Temporary: the job's retry policy applies.
     Again,
-    /// It failed, and would again.
+    /// A retry would fail too.
     Other,
-    /// It cannot be run at all: a wrong argument, a wrong set-up.
+    /// The job cannot run at all: wrong argument or configuration.
     Fatal,
 }
 
-impl Class {
-    /// The number for it.
+impl ErrorClass {
+    /// Its status code in the C interface.
     pub const fn as_abi(self) -> u32 {
         match self {
             Self::Again => abi::AGAIN,
@@ -26,29 +26,29 @@ impl Class {
     }
 }
 
-/// Why a run did not go well.
+/// The error of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// Of what sort.
-    pub class: Class,
-    /// What went wrong, in words.
+    /// The class of the error.
+    pub class: ErrorClass,
+    /// The error message.
     pub text: String,
 }
 
 impl Error {
-    /// It may go better next time.
+    /// A temporary failure.
     pub fn again(error: impl fmt::Display) -> Self {
-        Self { class: Class::Again, text: error.to_string() }
+        Self { class: ErrorClass::Again, text: error.to_string() }
     }
 
-    /// It failed, and would again.
+    /// A failure that a retry would not fix.
     pub fn other(error: impl fmt::Display) -> Self {
-        Self { class: Class::Other, text: error.to_string() }
+        Self { class: ErrorClass::Other, text: error.to_string() }
     }
 
-    /// It cannot be run at all.
+    /// The job cannot run at all.
     pub fn fatal(error: impl fmt::Display) -> Self {
-        Self { class: Class::Fatal, text: error.to_string() }
+        Self { class: ErrorClass::Fatal, text: error.to_string() }
     }
 }
 

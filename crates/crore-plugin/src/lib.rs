@@ -1,7 +1,7 @@
-//! Write a plugin of crore in Rust.
+//! SDK for crore plugins in Rust.
 //!
-//! A plugin is a dynamic library (`crate-type = ["cdylib"]`) that crore loads into a child process
-//! and gives jobs to. It has a type that implements [`Plugin`], and one line that exports it:
+//! A plugin is a dynamic library (`crate-type = ["cdylib"]`) that crore loads into a child process. It has a
+//! type that implements [`Plugin`], and one line that exports it:
 //!
 //! ```
 //! use crore_plugin::{Context, Error, Plugin};
@@ -24,11 +24,11 @@
 //! crore_plugin::export!(Hello);
 //! ```
 //!
-//! A panic becomes an error of the job. What a plugin prints becomes lines of the job's log.
+//! A panic fails the job. Printed output becomes lines of the job's log.
 //!
-//! The interface below it is C's, in [`abi`] and in `sdks/plugin/crore_plugin.h`: a plugin and a crore
-//! that were built by different compilers fit together.
-#![expect(unsafe_code, reason = "a C interface is spoken here; each block says why it is sound")]
+//! The underlying interface is plain C, in [`abi`] and `sdks/plugin/crore_plugin.h`, so plugin and crore may
+//! be built by different compilers.
+#![expect(unsafe_code, reason = "implements a C interface; each block says why it is sound")]
 #![warn(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
@@ -39,16 +39,16 @@ mod error;
 pub mod export;
 
 pub use context::Context;
-pub use error::{Class, Error};
+pub use error::{Error, ErrorClass};
 
-/// What runs jobs. An instance is made with [`Default`] when the child process starts; one that is
-/// pooled runs many jobs, one after another.
+/// Runs jobs. crore creates one instance with [`Default`] per child process; a pooled instance runs many
+/// jobs, one after another.
 pub trait Plugin: Default + Send + 'static {
-    /// What handlers may call it, besides the name of its file.
+    /// A name that handlers may use, besides the name of the file.
     fn name() -> &'static str;
 
-    /// Runs a job with its payload, and gives what came out of it: nothing, one thing, or many.
+    /// Runs a job with its payload and returns zero or more output items.
     ///
-    /// A run that takes long asks [`Context::is_cancelled`] now and then, and returns if so.
+    /// A long run must poll [`Context::is_cancelled`] and return if it is set.
     fn run(&mut self, argument: &[u8], context: &Context<'_>) -> Result<Vec<Vec<u8>>, Error>;
 }

@@ -1,4 +1,4 @@
-//! Stores of crore that live in another server.
+//! Stores in external servers: PostgreSQL and Redis.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]

@@ -1,17 +1,18 @@
-//! Brings a runner of its own: jobs of the kind `greet` are greeted, with the settings of their
+//! Implements a runner: jobs of the kind `greet` return a greeting, with the word from the settings of their
 //! handler.
 //!
 //! `cargo run -p crore-runner --example own_runner`
 
 use crore_core::{Delivery, Encoding, Invalid, JobId, Name, Payload};
 use crore_runner::{
-    Context, Failure, Maker, Making, Output, Recipe, Runner, Runners, Running, Task, read,
+    MakeFuture, Output, RunContext, RunFailure, RunFuture, RunSpec, Runner, RunnerFactory, Runners,
+    Task, read,
 };
 use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// What a handler may set; `read` refuses everything else.
+/// The settings; `read` refuses unknown fields.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Greeting {
@@ -19,25 +20,25 @@ struct Greeting {
 }
 
 impl Runner for Greeting {
-    fn run<'a>(&'a self, task: &'a Task, context: &'a Context) -> Running<'a> {
+    fn run<'a>(&'a self, task: &'a Task, context: &'a RunContext) -> RunFuture<'a> {
         Box::pin(async move {
-            let name = std::str::from_utf8(&task.payload.bytes).map_err(Failure::fatal)?;
+            let name = std::str::from_utf8(&task.payload.bytes).map_err(RunFailure::fatal)?;
             context.line(format!("greeting {name}"));
             Ok(Output::bytes(format!("{}, {name}!", self.word)))
         })
     }
 }
 
-/// The sort of runner: it makes greetings from settings.
+/// The runner type: makes greetings from settings.
 #[derive(Debug)]
 struct Greetings;
 
-impl Maker for Greetings {
+impl RunnerFactory for Greetings {
     fn name(&self) -> &'static str {
         "greeting"
     }
 
-    fn needs_leave(&self) -> bool {
+    fn must_be_allowed(&self) -> bool {
         false
     }
 
@@ -45,7 +46,7 @@ impl Maker for Greetings {
         read::<Greeting>(settings).map(drop)
     }
 
-    fn make<'a>(&'a self, settings: &'a Value) -> Making<'a> {
+    fn make<'a>(&'a self, settings: &'a Value) -> MakeFuture<'a> {
         Box::pin(async move { Ok(Box::new(read::<Greeting>(settings)?) as Box<dyn Runner>) })
     }
 }
@@ -54,7 +55,7 @@ impl Maker for Greetings {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runners = Runners::new().with(Greetings);
     let settings = serde_json::json!({ "word": "Hello" });
-    let recipe = Recipe { revision: 1, runner: "greeting", settings: &settings, pool: None };
+    let recipe = RunSpec { revision: 1, runner: "greeting", settings: &settings, pool: None };
     let task = Task {
         job: JobId(1),
         delivery: Delivery(1),
@@ -64,7 +65,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         timeout: None,
         trace: None,
     };
-    let context = Context::new(CancellationToken::new(), |said| println!("{said:?}"));
+    let context = RunContext::new(CancellationToken::new(), |message| println!("{message:?}"));
     let output = runners.run(recipe, &task, &context).await?;
     println!("{}", String::from_utf8_lossy(&output.items[0].bytes));
     Ok(())

@@ -1,56 +1,59 @@
-//! What surrounds a run: whether it is to stop, and who hears what it says meanwhile.
+//! The context of a run: its stop signal, and the sink for its log lines and progress.
 
 use std::fmt;
 use std::sync::Arc;
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
-/// Something that a run says before it is over.
+/// A message that a job sends while it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
-    /// A line of its log, without the end of the line.
+pub enum RunMessage {
+    /// A log line without its line ending.
     Line(String),
-    /// How far it is, in percent, and what it is at.
+    /// Progress in percent, and a description of the current step.
     Progress(u8, String),
 }
 
-/// What surrounds a run.
+/// The context of a run.
 #[derive(Clone)]
-pub struct Context {
+pub struct RunContext {
     stop: CancellationToken,
-    hears: Arc<dyn Fn(Said) + Send + Sync>,
+    sink: Arc<dyn Fn(RunMessage) + Send + Sync>,
 }
 
-impl fmt::Debug for Context {
+impl fmt::Debug for RunContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context").field("stop", &self.stop).finish_non_exhaustive()
     }
 }
 
-impl Context {
-    /// What stops it, and who hears what it says. Whoever hears does not keep it waiting.
-    pub fn new(stop: CancellationToken, hears: impl Fn(Said) + Send + Sync + 'static) -> Self {
-        Self { stop, hears: Arc::new(hears) }
+impl RunContext {
+    /// Makes a context from a stop signal and a sink. The sink must not block.
+    pub fn new(
+        stop: CancellationToken,
+        hears: impl Fn(RunMessage) + Send + Sync + 'static,
+    ) -> Self {
+        Self { stop, sink: Arc::new(hears) }
     }
 
-    /// Waits until the run is to stop: it was cancelled, its time is over, its lease is lost, or the
-    /// host is going down.
+    /// Waits until the run must stop: the job was cancelled, its timeout passed, its lease was
+    /// lost, or the host is shutting down.
     pub fn stopped(&self) -> WaitForCancellationFuture<'_> {
         self.stop.cancelled()
     }
 
-    /// Whether the run is to stop.
+    /// Whether the run must stop.
     pub fn is_stopped(&self) -> bool {
         self.stop.is_cancelled()
     }
 
-    /// Says a line of the log.
+    /// Sends a log line.
     pub fn line(&self, text: impl Into<String>) {
-        (self.hears)(Said::Line(text.into()));
+        (self.sink)(RunMessage::Line(text.into()));
     }
 
-    /// Says how far it is.
+    /// Reports progress.
     pub fn progress(&self, percent: u8, text: impl Into<String>) {
-        (self.hears)(Said::Progress(percent, text.into()));
+        (self.sink)(RunMessage::Progress(percent, text.into()));
     }
 }

@@ -1,81 +1,82 @@
-//! The host: takes jobs that have a handler from a server, and has them run.
+//! The host: takes jobs that have a handler from a server and runs them.
 //!
-//! It is a worker like any other, with a worker's stream: so it may sit in the server's own process or across
-//! the network, and what holds for workers holds for it. What it is told with each job is all that it knows
-//! of handlers: it keeps none, and none is ever old.
+//! It is an ordinary worker on a worker's gRPC stream, in the server's own process or across the
+//! network. Each delivery carries its handler, so a host caches no handlers and none can be stale.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crore_client::{Delivered, Delivery, Error, Handled, Outcome, Way, Worker};
-use crore_core::handler::joined;
+use crore_client::{Delivery, Error, JobDelivery, JobHandler, Outcome, Worker, WorkerTransport};
+use crore_core::handler::join_items;
 use crore_core::{Name, Payload};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{Context, Said};
-use crate::run::Recipe;
-use crate::runner::{Class, Failure, Item, Output, Task};
+use crate::context::{RunContext, RunMessage};
+use crate::run::RunSpec;
+use crate::runner::{EncodedBytes, FailureClass, Output, RunFailure, Task};
 use crate::runners::Runners;
 
-/// A host about to run.
+/// A host that has not started yet.
 #[derive(Debug)]
-#[must_use = "a host does nothing before it is run"]
+#[must_use = "a host does nothing until `run` is awaited"]
 pub struct Host {
-    way: Way,
+    transport: WorkerTransport,
     runners: Arc<Runners>,
     channels: BTreeMap<Name, u32>,
     name: String,
     grace: Duration,
-    ending: Duration,
+    cancel_grace: Duration,
 }
 
 impl Host {
-    /// A host of these runners for a server's jobs.
-    pub fn new(way: impl Into<Way>, runners: Arc<Runners>) -> Self {
+    /// A host that runs the jobs of a server with these runners.
+    pub fn new(way: impl Into<WorkerTransport>, runners: Arc<Runners>) -> Self {
         let (way, channels) = (way.into(), BTreeMap::new());
         let (grace, ending) = (Duration::from_secs(15), Duration::from_secs(10));
-        Self { way, runners, channels, name: String::new(), grace, ending }
+        Self { transport: way, runners, channels, name: String::new(), grace, cancel_grace: ending }
     }
 
-    /// Serves a channel: jobs of this queue, so many at a time.
+    /// Serves a channel: up to `parallel` jobs of this queue at a time.
     pub fn channel(mut self, queue: Name, parallel: u32) -> Self {
         self.channels.insert(queue, parallel);
         self
     }
 
-    /// What people call it; a channel's name is put behind.
+    /// Sets the display name. Each channel's worker appends its queue: `name/queue`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// How long a stop may take in all. The last ten seconds of it, or half if it is shorter than twenty, are for what
-    /// has not finished by then: it is asked to stop, and handed back when it has.
+    /// Sets the time limit of a graceful shutdown. For its last ten seconds, or its second half if
+    /// it is shorter than twenty, jobs that still run are asked to stop; the host then hands them
+    /// back.
     pub fn stop_within(mut self, all: Duration) -> Self {
-        self.ending = (all / 2).min(Duration::from_secs(10));
-        self.grace = all.saturating_sub(self.ending);
+        self.cancel_grace = (all / 2).min(Duration::from_secs(10));
+        self.grace = all.saturating_sub(self.cancel_grace);
         self
     }
 
-    /// Runs jobs until `shutdown` comes, then takes none, and gives back when those that run are over.
+    /// Runs jobs until `shutdown` resolves. Then takes no more, and returns when running jobs have
+    /// ended.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
         let stop = CancellationToken::new();
-        let mut beginning = JoinSet::new();
+        let mut preparation = JoinSet::new();
         let runners = Arc::clone(&self.runners);
-        beginning.spawn(async move { runners.begin().await });
+        preparation.spawn(async move { runners.prepare().await });
         let mut channels = JoinSet::new();
         for (queue, parallel) in self.channels {
             let runners = Arc::clone(&self.runners);
-            let worker = Worker::new(self.way.clone())
+            let worker = Worker::new(self.transport.clone())
                 .queue(queue.as_str())
                 .slots(parallel)
                 .version(env!("CARGO_PKG_VERSION"))
                 .grace(self.grace)
-                .ending(self.ending)
+                .cancel_grace(self.cancel_grace)
                 .run_handlers(self.runners.usable(), move |delivery| {
                     run(Arc::clone(&runners), delivery, parallel)
                 });
@@ -87,97 +88,97 @@ impl Host {
         }
         let ended = async {
             while let Some(ended) = channels.join_next().await {
-                // One that panicked has said so.
+                // The panic of a task has been reported by the panic hook.
                 ended.unwrap_or(Ok(()))?;
             }
             Ok(())
         };
-        let told = async {
+        let on_shutdown = async {
             shutdown.await;
             stop.cancel();
             std::future::pending().await
         };
         tokio::select! {
             ended = ended => ended,
-            never = told => never,
+            never = on_shutdown => never,
         }
     }
 }
 
-/// Runs one job, and says how it went.
+/// Runs one job and reports its outcome.
 async fn run(runners: Arc<Runners>, delivery: Delivery, parallel: u32) -> Outcome {
     let Some(handler) = &delivery.job().handler else {
-        // It was taken away since: whoever is next may have another.
+        // The handler was removed since the claim; the next host may have another.
         return Outcome::snooze(Duration::from_secs(1));
     };
-    let said = delivery.clone();
-    let context = Context::new(delivery.cancel().clone(), move |what| match what {
-        Said::Line(text) => said.line(text),
-        Said::Progress(percent, text) => said.progress(percent, text),
+    let sender = delivery.clone();
+    let context = RunContext::new(delivery.cancel().clone(), move |message| match message {
+        RunMessage::Line(text) => sender.line(text),
+        RunMessage::Progress(percent, text) => sender.progress(percent, text),
     });
-    match run_as(&runners, handler, delivery.job(), parallel, &context).await {
-        Ok(output) => given(&output),
-        Err(failure) if failure.class == Class::Stopped => stopped(&delivery),
+    match run_handler(&runners, handler, delivery.job(), parallel, &context).await {
+        Ok(output) => succeeded(&output),
+        Err(failure) if failure.class == FailureClass::Stopped => stopped(&delivery),
         Err(failure) => failed(failure),
     }
 }
 
-/// Runs a job as its handler says.
-async fn run_as(
+/// Runs a job with its handler.
+async fn run_handler(
     runners: &Runners,
-    Handled { handler, pooled }: &Handled,
-    job: &Delivered,
+    JobHandler { handler, pooled }: &JobHandler,
+    job: &JobDelivery,
     parallel: u32,
-    context: &Context,
-) -> Result<Output, Failure> {
+    context: &RunContext,
+) -> Result<Output, RunFailure> {
     let settings = handler
         .settings()
-        .map_err(|error| Failure::fatal(format!("the settings are no JSON: {error}")))?;
-    let recipe = Recipe {
+        .map_err(|error| RunFailure::fatal(format!("the settings are not JSON: {error}")))?;
+    let spec = RunSpec {
         revision: handler.revision(),
         runner: handler.runner(),
         settings,
         pool: NonZeroUsize::new(parallel as usize).filter(|_| *pooled),
     };
-    runners.run(recipe, &task(job), context).await
+    runners.run(spec, &task(job), context).await
 }
 
-fn task(job: &Delivered) -> Task {
+fn task(job: &JobDelivery) -> Task {
     Task {
         job: job.id,
         delivery: job.delivery,
         kind: job.kind.clone(),
         attempt: job.attempt,
-        payload: Item { encoding: job.encoding, bytes: job.payload.clone() },
+        payload: EncodedBytes { encoding: job.encoding, bytes: job.payload.clone() },
         timeout: job.timeout,
         trace: job.trace.as_deref().map(Into::into),
     }
 }
 
-/// What a run gave: one item is the result as it is, and several are a list.
-fn given(output: &Output) -> Outcome {
+/// The outcome of a run: one item is the result itself, several become a list.
+fn succeeded(output: &Output) -> Outcome {
     match &output.items[..] {
         [] => Outcome::done(),
         [item] => Outcome::result(item.encoding, &*item.bytes),
         items => {
             let items: Vec<&[u8]> = items.iter().map(|item| &*item.bytes).collect();
-            let payload = joined(&items);
+            let payload = join_items(&items);
             Outcome::result(payload.encoding, payload.bytes)
         }
     }
 }
 
-/// What is to be said of a run that was stopped. One whose time was over has failed; any other is handed
-/// back, which ends a job that was cancelled.
+/// The outcome of a stopped run: a failure if its deadline has passed. Any other run is handed
+/// back, which ends a cancelled job.
 fn stopped(delivery: &Delivery) -> Outcome {
     let is_late =
         delivery.deadline().is_some_and(|deadline| deadline <= tokio::time::Instant::now());
-    if is_late { failed(Failure::again("timed out")) } else { Outcome::interrupted() }
+    if is_late { failed(RunFailure::temporary("timed out")) } else { Outcome::interrupted() }
 }
 
-fn failed(failure: Failure) -> Outcome {
+fn failed(failure: RunFailure) -> Outcome {
     let mut detail = failure.detail;
     detail.insert("class".to_owned(), failure.class.as_str().into());
     let detail = Payload::json(&Value::Object(detail).to_string());
-    Outcome::failure(failure.error, Some(detail), failure.again)
+    Outcome::failure(failure.error, Some(detail), failure.retry)
 }

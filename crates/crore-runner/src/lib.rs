@@ -1,18 +1,18 @@
 //! Runners: code inside crore that runs jobs.
 //!
-//! A *handler* says that jobs of a kind are run by a runner of some sort, with some settings. A
-//! [`Maker`] reads such settings and makes a [`Runner`] from them; [`Runners`] knows all makers that
-//! there are, and which of them the operator allows.
+//! A *handler* says which runner type runs the jobs of a kind, and with which settings. A [`RunnerFactory`]
+//! implements one runner type: it checks such settings and makes a [`Runner`] from them.
+//! [`Runners`] is the registry of all types and of those that the operator allows.
 //!
 //! | to | see |
 //! |---|---|
-//! | bring a runner of one's own | [`Runner`], [`Maker`], [`Runners::with`] |
-//! | have jobs run | [`Host`] |
-//! | run a job by its handler, with a pool or without | [`Runners::run`], [`Recipe`] |
+//! | implement a runner | [`Runner`], [`RunnerFactory`], [`Runners::with`] |
+//! | run jobs that have a handler | [`Host`] |
+//! | run one job, pooled or not | [`Runners::run`], [`RunSpec`] |
 //! | run an image in a container | [`docker`] |
-//! | run what a dynamic library does, in a child process | [`plugin`] |
-//! | say what runners may do | [`Options`] |
-//! | know what a run is given, and what it gives | [`Task`], [`Context`], [`Output`], [`Failure`] |
+//! | run a dynamic library in a child process | [`plugin`] |
+//! | restrict what runners may do | [`Options`] |
+//! | see the input and output of a run | [`Task`], [`RunContext`], [`Output`], [`RunFailure`] |
 #![warn(missing_docs)]
 
 mod argument;
@@ -23,12 +23,12 @@ mod grpc;
 mod host;
 mod http;
 mod mask;
+mod network;
 mod options;
 mod output;
 mod pattern;
 pub mod plugin;
 mod pool;
-mod reach;
 mod run;
 mod runner;
 mod runners;
@@ -38,17 +38,20 @@ mod slack;
 mod urls;
 mod values;
 
-pub use context::{Context, Said};
-pub use grpc::Grpc;
+pub use context::{RunContext, RunMessage};
+pub use grpc::GrpcFactory;
 pub use host::Host;
-pub use http::Http;
-pub use options::{Count, Cpus, Options, Variables};
+pub use http::HttpFactory;
+pub use network::NetworkAccess;
+pub use options::{Cpus, Options, PositiveCount, Variables};
 pub use pattern::{EmptyPattern, Pattern, Patterns};
-pub use reach::Reach;
-pub use run::Recipe;
-pub use runner::{Beginning, Class, Failure, Item, Maker, Making, Output, Runner, Running, Task};
+pub use run::RunSpec;
+pub use runner::{
+    EncodedBytes, FailureClass, MakeFuture, Output, PrepareFuture, RunFailure, RunFuture, Runner,
+    RunnerFactory, Task,
+};
 pub use runners::Runners;
-pub use secret::Secret;
+pub use secret::SecretRef;
 pub use settings::read;
-pub use slack::Slack;
-pub use urls::{NoUrlPattern, UrlPattern, Urls};
+pub use slack::SlackFactory;
+pub use urls::{InvalidUrlPattern, UrlPattern, Urls};

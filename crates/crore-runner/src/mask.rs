@@ -1,19 +1,19 @@
-//! Keeps secrets out of what is told: a program may print what it was given, and whoever is called may send
-//! back what he was told, as it was or as it stands in a URL.
+//! Masks secrets in output and errors: a program may print them, and a callee may return them,
+//! verbatim or URL-encoded.
 
-use crate::runner::Failure;
-use crate::secret::Secret;
+use crate::runner::RunFailure;
+use crate::secret::SecretRef;
 
-/// The shortest text that is masked: of shorter ones every line of a log is full.
-const SHORTEST: usize = 4;
+/// Minimum length of a masked text; shorter ones would match in nearly every log line.
+const MIN_LENGTH: usize = 4;
 
-/// What is put in the place of a secret.
+/// The replacement for a secret.
 const MASK: &str = "***";
 
-/// The bytes that one takes at most in a URL: `%20`.
-const ESCAPED: usize = 3;
+/// Bytes that an encoded byte takes in a URL: `%20`.
+const ESCAPED_LENGTH: usize = 3;
 
-/// Texts that are told to nobody.
+/// The texts to mask, longest first.
 #[derive(Default)]
 pub(crate) struct Masks(Vec<String>);
 
@@ -24,24 +24,24 @@ impl std::fmt::Debug for Masks {
 }
 
 impl Masks {
-    /// Looks a secret up, and remembers it.
-    pub(crate) async fn look_up(&mut self, secret: &Secret) -> Result<String, Failure> {
-        let value = secret.look_up().await?;
+    /// Resolves a secret and masks it from then on.
+    pub(crate) async fn look_up(&mut self, secret: &SecretRef) -> Result<String, RunFailure> {
+        let value = secret.resolve_off_thread().await?;
         if secret.is_reference() {
             self.add(&value);
         }
         Ok(value)
     }
 
-    /// Adds a secret. One of several lines is masked line by line, as logs are read.
+    /// Adds a secret. Each line is masked separately, because logs are read line by line.
     pub(crate) fn add(&mut self, secret: &str) {
-        let lines = secret.lines().map(str::trim).filter(|line| line.len() >= SHORTEST);
+        let lines = secret.lines().map(str::trim).filter(|line| line.len() >= MIN_LENGTH);
         self.0.extend(lines.map(str::to_owned));
-        // The longest first: one may be part of another.
+        // Longest first: one secret may be part of another.
         self.0.sort_by_key(|line| std::cmp::Reverse(line.len()));
     }
 
-    /// The text without secrets.
+    /// The text with its secrets masked.
     pub(crate) fn apply(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, secret| {
             let text = text.replace(secret, MASK);
@@ -49,21 +49,21 @@ impl Masks {
         })
     }
 
-    /// The start of a text, at most so many bytes, without secrets.
+    /// The start of a text, at most `bytes` long, with its secrets masked.
     pub(crate) fn start_of(&self, text: &[u8], bytes: usize) -> String {
-        // First masked, then cut: half a secret would not be found.
+        // Mask before the cut: half a secret would not be found.
         let mut text = self.apply(&String::from_utf8_lossy(text));
         text.truncate(text.floor_char_boundary(bytes));
         text
     }
 
-    /// The bytes of the longest in its longest form, which is how far one may reach over a cut.
+    /// Length of the longest secret in its longest encoding: how far one may reach beyond a cut.
     pub(crate) fn longest(&self) -> usize {
-        self.0.first().map_or(0, |secret| secret.len() * ESCAPED)
+        self.0.first().map_or(0, |secret| secret.len() * ESCAPED_LENGTH)
     }
 }
 
-/// The text without a secret that stands there as in a URL, whichever of its characters are escaped.
+/// Masks a secret that is URL-encoded, whichever of its characters are escaped.
 fn without_escaped(text: &str, secret: &str) -> String {
     let (mut masked, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(first) = rest.chars().next() {
@@ -81,11 +81,11 @@ fn without_escaped(text: &str, secret: &str) -> String {
     masked
 }
 
-/// The bytes that a secret takes at the beginning of a text, if it stands there.
+/// Length of the encoded secret at the beginning of a text, if it is there.
 fn escaped(text: &[u8], secret: &str) -> Option<usize> {
     secret.bytes().try_fold(0, |at, byte| match *text.get(at..)? {
         [b'%', high, low, ..] if hex(high).zip(hex(low)) == Some((byte >> 4, byte & 15)) => {
-            Some(at + ESCAPED)
+            Some(at + ESCAPED_LENGTH)
         }
         [b'+', ..] if byte == b' ' => Some(at + 1),
         [same, ..] if same == byte => Some(at + 1),
@@ -142,9 +142,9 @@ mod tests {
         let file = dir.path().join("token");
         std::fs::write(&file, "hush-hush").expect("written");
         let mut masks = Masks::default();
-        let secret = Secret::new(format!("file:{}", file.display()));
+        let secret = SecretRef::new(format!("file:{}", file.display()));
         assert_eq!(masks.look_up(&secret).await.expect("it is there"), "hush-hush");
-        assert_eq!(masks.look_up(&Secret::new("plain")).await.expect("it is itself"), "plain");
+        assert_eq!(masks.look_up(&SecretRef::new("plain")).await.expect("it is itself"), "plain");
         assert_eq!(masks.start_of(b"said hush-hush, plain \xff", 64), "said ***, plain \u{fffd}");
         assert_eq!(masks.start_of(b"said hush-hush", 9), "said ***");
         assert_eq!(masks.start_of("aü".as_bytes(), 2), "a");

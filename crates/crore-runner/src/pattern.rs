@@ -1,17 +1,17 @@
-//! What an operator allows: programs, images, addresses, written with `*` for any run of characters. Not by `globset` or
-//! `wildmatch`: `?`, `[` and `{` stand for themselves in a program, an image or a URL, and there they do not.
+//! Patterns for programs, images and addresses that an operator allows, with `*` for any
+//! characters. Neither `globset` nor `wildmatch` fits: `?`, `[` and `{` must match literally.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crore_core::settings::{Given, Setting, Shape};
+use crore_core::settings::{Setting, SettingValue, Shape};
 
-/// A text in which `*` stands for any run of characters, also for none and also over a `/`. Nothing
-/// else is special, and the whole value is matched: `/usr/bin/*` does not allow `/opt/usr/bin/x`.
+/// A text in which `*` matches any characters, including none and `/`. Nothing else is special, and
+/// the whole value must match: `/usr/bin/*` does not allow `/opt/usr/bin/x`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
-/// A pattern that has no characters, which would match nothing.
+/// A pattern without characters, which would match nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a pattern must not be empty; `*` matches everything")]
 pub struct EmptyPattern;
@@ -31,12 +31,12 @@ impl fmt::Display for Pattern {
 }
 
 impl Pattern {
-    /// Whether it matches all of `value`. It takes at most the product of both lengths in steps.
+    /// Whether it matches all of `value`. Takes at most the product of both lengths in steps.
     pub fn matches(&self, value: &str) -> bool {
         let (pattern, value) = (self.0.as_bytes(), value.as_bytes());
         let (mut at, mut seen) = (0, 0);
-        // Where the last star stands, and how much of the value it has taken: it takes one more
-        // whenever what follows it does not fit.
+        // Position of the last star, and how much of the value it has consumed. On a mismatch the
+        // star consumes one byte more.
         let mut star = None;
         while seen < value.len() {
             if pattern.get(at) == Some(&b'*') {
@@ -57,7 +57,7 @@ impl Pattern {
     }
 }
 
-/// Patterns of which one must match; where there are none, everything is allowed.
+/// A list of patterns. It allows a value that one of them matches; an empty list allows everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Patterns(Vec<Pattern>);
 
@@ -67,14 +67,14 @@ impl Patterns {
         self.0.is_empty() || self.0.iter().any(|pattern| pattern.matches(value))
     }
 
-    /// Whether there are none, so that everything is allowed.
+    /// Whether the list is empty, and so allows everything.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl Patterns {
-    /// With more of them.
+    /// Adds patterns.
     #[must_use]
     pub fn and(mut self, more: impl IntoIterator<Item = Pattern>) -> Self {
         self.0.extend(more);
@@ -85,8 +85,8 @@ impl Patterns {
 impl Setting for Patterns {
     const SHAPE: Shape = Shape::Texts;
 
-    fn read(given: &Given) -> Result<Self, String> {
-        parsed::<Pattern, _>(given)
+    fn read(given: &SettingValue) -> Result<Self, String> {
+        parse_list::<Pattern, _>(given)
     }
 
     fn absent() -> Option<Self> {
@@ -94,8 +94,8 @@ impl Setting for Patterns {
     }
 }
 
-/// The texts of a list, parsed; a text that cannot be is named.
-pub(crate) fn parsed<T, All>(given: &Given) -> Result<All, String>
+/// Parses each text of a list; an error names the text.
+pub(crate) fn parse_list<T, All>(given: &SettingValue) -> Result<All, String>
 where
     T: FromStr<Err: fmt::Display>,
     All: FromIterator<T>,

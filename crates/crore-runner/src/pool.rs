@@ -1,4 +1,4 @@
-//! Runners that are made once and run many jobs, one at a time: the pool of a handler.
+//! Pools of runners: each handler with a pool reuses its runners, one job at a time per runner.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -10,34 +10,34 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::context::Context;
-use crate::runner::{Failure, Runner};
+use crate::context::RunContext;
+use crate::runner::{RunFailure, Runner};
 
-/// How long runners are kept that no job needs: their handler may have been changed or removed.
+/// Idle time after which a pool is dropped: its handler may have been changed or removed.
 const IDLE: Duration = Duration::from_secs(5 * 60);
 
 /// The pools of all handlers that have one.
 #[derive(Debug, Default)]
-pub(crate) struct Pools(Mutex<Kept>);
+pub(crate) struct Pools(Mutex<PoolTable>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct PoolTable {
     pools: HashMap<Name, Arc<Pool>>,
-    /// Drops what is idle, as long as there are pools.
+    /// Drops idle pools; runs while there are pools.
     sweeper: Option<JoinHandle<()>>,
 }
 
 impl Pools {
-    /// The pool of this revision of a handler. An earlier one is dropped: its runners are as soon as
-    /// they are free. For a revision that is itself over there is none.
-    pub(crate) fn of(
+    /// The pool of this revision of a handler. It replaces the pool of an earlier revision, whose
+    /// runners are dropped once they are free. None if a later revision has a pool already.
+    pub(crate) fn pool_for(
         self: &Arc<Self>,
         kind: &Name,
         revision: u64,
         size: NonZeroUsize,
     ) -> Option<Arc<Pool>> {
-        let mut kept = lock(&self.0);
-        if let Some(pool) = kept.pools.get(kind) {
+        let mut table = lock(&self.0);
+        if let Some(pool) = table.pools.get(kind) {
             if pool.revision > revision {
                 return None;
             }
@@ -46,28 +46,28 @@ impl Pools {
             }
         }
         let pool = Arc::new(Pool::new(revision, size));
-        kept.pools.insert(kind.clone(), Arc::clone(&pool));
-        if kept.sweeper.as_ref().is_none_or(JoinHandle::is_finished) {
-            kept.sweeper = Some(tokio::spawn(sweep(Arc::downgrade(self))));
+        table.pools.insert(kind.clone(), Arc::clone(&pool));
+        if table.sweeper.as_ref().is_none_or(JoinHandle::is_finished) {
+            table.sweeper = Some(tokio::spawn(sweep(Arc::downgrade(self))));
         }
         Some(pool)
     }
 
-    /// Drops what is idle; gives how long nothing else will be, or nothing if no pool is left.
+    /// Drops idle pools. Returns the time until the next one can expire; none if no pool is left.
     fn drop_idle(&self) -> Option<Duration> {
-        let mut kept = lock(&self.0);
-        let idle: Vec<_> = kept.pools.extract_if(|_, pool| pool.time_left().is_zero()).collect();
-        let next = kept.pools.values().map(Pool::time_left).min();
+        let mut table = lock(&self.0);
+        let idle: Vec<_> = table.pools.extract_if(|_, pool| pool.time_left().is_zero()).collect();
+        let next = table.pools.values().map(Pool::time_left).min();
         if next.is_none() {
-            kept.sweeper = None;
+            table.sweeper = None;
         }
-        drop(kept);
+        drop(table);
         drop(idle);
         next
     }
 }
 
-impl Drop for Kept {
+impl Drop for PoolTable {
     fn drop(&mut self) {
         if let Some(sweeper) = &self.sweeper {
             sweeper.abort();
@@ -75,7 +75,7 @@ impl Drop for Kept {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "what is not used sends no signal")]
+#[expect(clippy::disallowed_methods, reason = "idleness sends no event that could be awaited")]
 async fn sweep(pools: Weak<Pools>) {
     let mut next = Some(IDLE);
     while let Some(wait) = next {
@@ -84,20 +84,20 @@ async fn sweep(pools: Weak<Pools>) {
     }
 }
 
-/// At most so many runners of one revision of a handler, made when they are needed.
+/// Up to `size` runners of one revision of a handler, made on demand.
 #[derive(Debug)]
 pub(crate) struct Pool {
     revision: u64,
     size: NonZeroUsize,
     free: Mutex<Vec<Box<dyn Runner>>>,
-    places: Arc<Semaphore>,
-    /// When a job last had a place.
-    used: Mutex<Instant>,
+    slots: Arc<Semaphore>,
+    /// When a job last left the pool.
+    last_used: Mutex<Instant>,
 }
 
-/// A place in a pool: with the runner that was free, or for one that is made now.
+/// A slot in a pool, with a free runner if there is one; otherwise the job makes one.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct PoolSlot {
     pool: Arc<Pool>,
     pub(crate) free: Option<Box<dyn Runner>>,
     _permit: OwnedSemaphorePermit,
@@ -105,43 +105,46 @@ pub(crate) struct Place {
 
 impl Pool {
     fn new(revision: u64, size: NonZeroUsize) -> Self {
-        let places = Arc::new(Semaphore::new(size.get()));
-        let used = Mutex::new(Instant::now());
-        Self { revision, size, free: Mutex::default(), places, used }
+        let slots = Arc::new(Semaphore::new(size.get()));
+        let last_used = Mutex::new(Instant::now());
+        Self { revision, size, free: Mutex::default(), slots, last_used }
     }
 
-    /// How long it is still kept. One that a job has, or waits for, is in use.
+    /// Time until this pool expires. A pool that a job uses or waits for does not expire.
     fn time_left(self: &Arc<Self>) -> Duration {
         if Arc::strong_count(self) > 1 {
             return IDLE;
         }
-        IDLE.saturating_sub(lock(&self.used).elapsed())
+        IDLE.saturating_sub(lock(&self.last_used).elapsed())
     }
 
-    /// Waits for a place, in the order of asking, until the run is to stop.
-    pub(crate) async fn place(self: Arc<Self>, context: &Context) -> Result<Place, Failure> {
+    /// Waits for a slot, first come first served, until the run must stop.
+    pub(crate) async fn acquire(
+        self: Arc<Self>,
+        context: &RunContext,
+    ) -> Result<PoolSlot, RunFailure> {
         let permit = tokio::select! {
             biased;
-            () = context.stopped() => return Err(Failure::stopped()),
-            permit = Arc::clone(&self.places).acquire_owned() => permit,
+            () = context.stopped() => return Err(RunFailure::stopped()),
+            permit = Arc::clone(&self.slots).acquire_owned() => permit,
         };
-        let permit = permit.expect("the places of a pool are never closed");
+        let permit = permit.expect("the semaphore of a pool is never closed");
         let free = lock(&self.free).pop();
-        Ok(Place { pool: self, free, _permit: permit })
+        Ok(PoolSlot { pool: self, free, _permit: permit })
     }
 }
 
-impl Place {
-    /// Gives a runner back that can run another job. One that is not given back is thrown away, and
-    /// another is made in its place.
+impl PoolSlot {
+    /// Returns a runner that can run another job. A runner that is not returned is dropped, and the
+    /// next job makes a new one.
     pub(crate) fn give_back(self, runner: Box<dyn Runner>) {
         lock(&self.pool.free).push(runner);
     }
 }
 
-impl Drop for Place {
+impl Drop for PoolSlot {
     fn drop(&mut self) {
-        *lock(&self.pool.used) = Instant::now();
+        *lock(&self.pool.last_used) = Instant::now();
     }
 }
 

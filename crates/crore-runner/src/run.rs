@@ -10,48 +10,49 @@ use std::task::Poll;
 
 use serde_json::Value;
 
-use crate::context::Context;
-use crate::runner::{Failure, Maker, Output, Runner, Task};
+use crate::context::RunContext;
+use crate::runner::{Output, RunFailure, Runner, RunnerFactory, Task};
 use crate::runners::Runners;
 
-/// What a handler says of how its jobs are run.
+/// The parts of a handler that say how its jobs run.
 #[derive(Debug, Clone, Copy)]
-pub struct Recipe<'a> {
-    /// Which definition of the handler this is: a greater one takes the place of a smaller.
+pub struct RunSpec<'a> {
+    /// Revision of the handler. A pool of a later revision replaces that of an earlier one.
     pub revision: u64,
-    /// The sort of runner.
+    /// Name of the runner type.
     pub runner: &'a str,
-    /// Its settings; read when a runner is made.
+    /// Settings of the runner, read when a runner is made.
     pub settings: &'a Value,
-    /// How many runners its jobs share, if they are pooled; else each job has one of its own.
+    /// Size of the pool; without one, each job gets a runner of its own.
     pub pool: Option<NonZeroUsize>,
 }
 
 impl Runners {
-    /// Runs a job. Runners that are not allowed are refused, here too: what is allowed where a
-    /// handler is defined need not be where it is run. A runner that panics costs its job alone.
+    /// Runs a job. Checks again that the runner is allowed: the server that stored the handler may
+    /// allow more than this host. A panic of a runner fails its job alone.
     pub async fn run(
         &self,
-        recipe: Recipe<'_>,
+        recipe: RunSpec<'_>,
         task: &Task,
-        context: &Context,
-    ) -> Result<Output, Failure> {
-        let maker = self.maker(recipe.runner).map_err(|invalid| {
+        context: &RunContext,
+    ) -> Result<Output, RunFailure> {
+        let maker = self.factory(recipe.runner).map_err(|invalid| {
             let code = invalid.code.as_str();
-            Failure::fatal(invalid).with("reason", code)
+            RunFailure::fatal(invalid).with("reason", code)
         })?;
-        let pool = recipe.pool.and_then(|size| self.pools.of(&task.kind, recipe.revision, size));
+        let pool =
+            recipe.pool.and_then(|size| self.pools.pool_for(&task.kind, recipe.revision, size));
         let Some(pool) = pool else {
             let runner = make(maker, recipe.settings, context).await?;
             let run = async { runner.run(task, context).await };
-            return caught(recipe.runner, run).await.unwrap_or_else(Err);
+            return catch_panic(recipe.runner, run).await.unwrap_or_else(Err);
         };
-        let mut place = pool.place(context).await?;
+        let mut place = pool.acquire(context).await?;
         let runner = match place.free.take() {
             Some(runner) => runner,
             None => make(maker, recipe.settings, context).await?,
         };
-        let ran = caught(recipe.runner, async { runner.run(task, context).await }).await;
+        let ran = catch_panic(recipe.runner, async { runner.run(task, context).await }).await;
         if ran.is_ok() {
             place.give_back(runner);
         }
@@ -59,26 +60,26 @@ impl Runners {
     }
 }
 
-/// Makes a runner, unless the run is to stop first.
+/// Makes a runner, unless the run must stop first.
 async fn make(
-    maker: &Arc<dyn Maker>,
+    maker: &Arc<dyn RunnerFactory>,
     settings: &Value,
-    context: &Context,
-) -> Result<Box<dyn Runner>, Failure> {
+    context: &RunContext,
+) -> Result<Box<dyn Runner>, RunFailure> {
     tokio::select! {
         biased;
-        () = context.stopped() => Err(Failure::stopped()),
-        made = caught(maker.name(), async { maker.make(settings).await }) => made.unwrap_or_else(Err),
+        () = context.stopped() => Err(RunFailure::stopped()),
+        made = catch_panic(maker.name(), async { maker.make(settings).await }) => made.unwrap_or_else(Err),
     }
 }
 
-/// Waits for a future that may panic: a panic is the error.
-async fn caught<T>(runner: &str, future: impl Future<Output = T>) -> Result<T, Failure> {
+/// Awaits a future and turns its panic into an error.
+async fn catch_panic<T>(runner: &str, future: impl Future<Output = T>) -> Result<T, RunFailure> {
     let mut future = pin!(future);
     let panicked = |panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
-        Failure::other(format!("the runner `{runner}` panicked: {text}")).with("reason", "panic")
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        RunFailure::other(format!("the runner `{runner}` panicked: {text}")).with("reason", "panic")
     };
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
         Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),

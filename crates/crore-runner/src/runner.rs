@@ -1,140 +1,142 @@
-//! What a runner is, what it is given, and what it gives.
+//! The traits of a runner, its input ([`Task`]) and its result ([`Output`] or [`RunFailure`]).
 
 use std::fmt::{self, Debug};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use crore_core::machine::Again;
+use crore_core::machine::RetryDirective;
 use crore_core::{Delivery, Encoding, Invalid, JobId, Name, Payload, Span};
 use serde_json::{Map, Value};
 
-use crate::context::Context;
+use crate::context::RunContext;
 
-/// A run under way.
-pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Output, Failure>> + Send + 'a>>;
+/// The future of [`Runner::run`].
+pub type RunFuture<'a> = Pin<Box<dyn Future<Output = Result<Output, RunFailure>> + Send + 'a>>;
 
-/// A runner that is being made.
-pub type Making<'a> = Pin<Box<dyn Future<Output = Result<Box<dyn Runner>, Failure>> + Send + 'a>>;
+/// The future of [`RunnerFactory::make`].
+pub type MakeFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Box<dyn Runner>, RunFailure>> + Send + 'a>>;
 
-/// A sort of runner that begins.
-pub type Beginning<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+/// The future of [`RunnerFactory::prepare`].
+pub type PrepareFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Runs jobs, with the settings that it was made with. One that is pooled runs many, one at a time.
+/// Runs jobs with the settings that it was made with. A pooled runner runs many jobs, one at a
+/// time.
 pub trait Runner: Debug + Send + Sync {
-    /// Runs a job. When [`Context::stopped`] says so it ends whatever it has begun, and returns
-    /// [`Failure::stopped`]; it leaves nothing behind, also if it is dropped halfway.
-    fn run<'a>(&'a self, task: &'a Task, context: &'a Context) -> Running<'a>;
+    /// Runs a job. After [`RunContext::stopped`] resolves, it ends everything that it started and
+    /// returns [`RunFailure::stopped`]. It leaves nothing behind, even if its future is dropped early.
+    fn run<'a>(&'a self, task: &'a Task, context: &'a RunContext) -> RunFuture<'a>;
 }
 
-/// A sort of runner: it knows its settings, and makes runners from them.
-pub trait Maker: Debug + Send + Sync {
-    /// What handlers call it.
+/// A runner type: checks settings and makes runners from them.
+pub trait RunnerFactory: Debug + Send + Sync {
+    /// The name that handlers refer to.
     fn name(&self) -> &'static str;
 
-    /// Whether it reaches this machine or others in a way that only its operator may allow: such a
-    /// sort is switched on by name.
-    fn needs_leave(&self) -> bool;
+    /// Whether the operator must allow this type by name, because it reaches the local machine or
+    /// the network.
+    fn must_be_allowed(&self) -> bool;
 
-    /// Called once when a host begins that may use this sort, while it already takes jobs: for what is
-    /// to be done before there is one, such as to remove what a host has left that was killed.
-    fn begin(&self) -> Beginning<'_> {
+    /// Called once when a host starts that may use this type, while the host already takes jobs.
+    /// For preparations such as removing containers that a killed host has left.
+    fn prepare(&self) -> PrepareFuture<'_> {
         Box::pin(std::future::ready(()))
     }
 
-    /// Checks settings, and does nothing else. What is wrong is told with its field, as
-    /// `settings.program`.
+    /// Checks settings without side effects. An error names its field, as in `settings.program`.
     fn check(&self, settings: &Value) -> Result<(), Invalid>;
 
-    /// Makes a runner. What takes long and is the same for all jobs is done here, so that a pooled
-    /// runner does it once.
-    fn make<'a>(&'a self, settings: &'a Value) -> Making<'a>;
+    /// Makes a runner. Work that is slow and the same for all jobs belongs here: a pooled runner
+    /// does it once.
+    fn make<'a>(&'a self, settings: &'a Value) -> MakeFuture<'a>;
 }
 
-/// What is to be run: one delivery of a job.
+/// The input of a run: one delivery of a job.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// The job.
+    /// The id of the job.
     pub job: JobId,
-    /// Which delivery of it.
+    /// The number of this delivery.
     pub delivery: Delivery,
-    /// Its kind.
+    /// The kind of the job.
     pub kind: Name,
-    /// How many deliveries count so far, this one among them.
+    /// Deliveries that count against the maximum so far, including this one.
     pub attempt: u32,
-    /// What it is to be run with.
-    pub payload: Item,
-    /// How long it may take; whoever gave it says when that is over, see [`Context::stopped`].
+    /// The job's payload.
+    pub payload: EncodedBytes,
+    /// How long the run may take. The host enforces it, see [`RunContext::stopped`].
     pub timeout: Option<Span>,
-    /// The trace that it belongs to, as W3C writes it.
+    /// The W3C `traceparent` of the trace.
     pub trace: Option<Arc<str>>,
 }
 
 impl Task {
-    /// What stays the same however often this job is run, for callees that know such keys.
+    /// A key that is the same for every delivery of this job, for callees that deduplicate
+    /// requests.
     pub fn idempotency_key(&self) -> String {
         format!("crore-{}", self.job)
     }
 }
 
-/// What a run gives: nearly always one item.
+/// The output of a run, usually one item.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Output {
-    /// What came out, in order. Handlers that follow are given each item as a job of its own.
-    pub items: Vec<Item>,
+    /// The items in order. A handler that follows gets each item as a job of its own.
+    pub items: Vec<EncodedBytes>,
 }
 
-/// Bytes and their encoding: what a run is given, or one thing that came out of it. Cloning shares the bytes.
+/// Bytes and their encoding: a payload, or one item of output. Cloning shares the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
-    /// What the bytes are: text, JSON, or anything.
+pub struct EncodedBytes {
+    /// The encoding of the bytes.
     pub encoding: Encoding,
     /// The bytes.
     pub bytes: Bytes,
 }
 
-impl From<Payload> for Item {
+impl From<Payload> for EncodedBytes {
     fn from(Payload { encoding, bytes }: Payload) -> Self {
         Self { encoding, bytes: Bytes::from_owner(bytes) }
     }
 }
 
 impl Output {
-    /// One item of bytes. Such as are UTF-8 count as text.
+    /// One item of bytes, encoded as text if they are valid UTF-8.
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         let is_text = std::str::from_utf8(&bytes).is_ok();
         let encoding = if is_text { Encoding::Text } else { Encoding::Bytes };
-        Self { items: vec![Item { encoding, bytes }] }
+        Self { items: vec![EncodedBytes { encoding, bytes }] }
     }
 
     /// One item of JSON.
     pub fn json(value: &Value) -> Self {
         let bytes = value.to_string().into();
-        Self { items: vec![Item { encoding: Encoding::Json, bytes }] }
+        Self { items: vec![EncodedBytes { encoding: Encoding::Json, bytes }] }
     }
 }
 
-/// Of what sort a failure is; clients of the jobworkerp door are told.
+/// The class of a failure; clients of the jobworkerp door see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// It may go better next time.
-    Again,
-    /// It cannot be run at all: settings, a missing program, a refusal.
+pub enum FailureClass {
+    /// Temporary: it may succeed next time.
+    Temporary,
+    /// The job cannot run: wrong settings, a missing program, a refusal.
     Fatal,
-    /// The callee gave it up.
+    /// The callee aborted the job.
     Aborted,
-    /// It was asked to stop, and did.
+    /// The run was asked to stop, and stopped.
     Stopped,
-    /// Anything else that would not go better next time.
+    /// Any other failure that a retry would not fix.
     Other,
 }
 
-impl Class {
-    /// The word for it.
+impl FailureClass {
+    /// Its name in the detail of a failure.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Again => "again",
+            Self::Temporary => "again",
             Self::Fatal => "fatal",
             Self::Aborted => "aborted",
             Self::Stopped => "stopped",
@@ -143,63 +145,63 @@ impl Class {
     }
 }
 
-/// Why a run did not go well.
+/// A failed run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{error}")]
-pub struct Failure {
-    /// What went wrong, in words, without secrets.
+pub struct RunFailure {
+    /// The error message, without secrets.
     pub error: String,
-    /// Of what sort.
-    pub class: Class,
+    /// The class of the failure.
+    pub class: FailureClass,
     /// Whether and when to try again.
-    pub again: Again,
-    /// More of it, for programs: `exit_code`, `status`, `stderr`.
+    pub retry: RetryDirective,
+    /// Details for programs, such as `exit_code`, `status` and `stderr`.
     pub detail: Map<String, Value>,
 }
 
-impl Failure {
-    fn new(class: Class, again: Again, error: impl fmt::Display) -> Self {
-        Self { error: error.to_string(), class, again, detail: Map::new() }
+impl RunFailure {
+    fn new(class: FailureClass, again: RetryDirective, error: impl fmt::Display) -> Self {
+        Self { error: error.to_string(), class, retry: again, detail: Map::new() }
     }
 
-    /// It may go better next time: it is tried again as the job's policy says.
-    pub fn again(error: impl fmt::Display) -> Self {
-        Self::new(Class::Again, Again::ByPolicy, error)
+    /// A temporary failure; the job's retry policy applies.
+    pub fn temporary(error: impl fmt::Display) -> Self {
+        Self::new(FailureClass::Temporary, RetryDirective::ByPolicy, error)
     }
 
-    /// It may go better after this long.
-    pub fn after(span: Span, error: impl fmt::Display) -> Self {
-        Self::new(Class::Again, Again::After(span), error)
+    /// A temporary failure; retry after `span`.
+    pub fn retry_after(span: Span, error: impl fmt::Display) -> Self {
+        Self::new(FailureClass::Temporary, RetryDirective::After(span), error)
     }
 
-    /// It cannot be run at all.
+    /// The job cannot run at all.
     pub fn fatal(error: impl fmt::Display) -> Self {
-        Self::new(Class::Fatal, Again::Never, error)
+        Self::new(FailureClass::Fatal, RetryDirective::Never, error)
     }
 
-    /// The callee gave it up.
+    /// The callee aborted the job.
     pub fn aborted(error: impl fmt::Display) -> Self {
-        Self::new(Class::Aborted, Again::Never, error)
+        Self::new(FailureClass::Aborted, RetryDirective::Never, error)
     }
 
-    /// It failed, and would again.
+    /// A failure that a retry would not fix.
     pub fn other(error: impl fmt::Display) -> Self {
-        Self::new(Class::Other, Again::Never, error)
+        Self::new(FailureClass::Other, RetryDirective::Never, error)
     }
 
-    /// It was asked to stop, and has.
+    /// The run was asked to stop, and stopped.
     pub fn stopped() -> Self {
-        Self::new(Class::Stopped, Again::ByPolicy, "stopped because it was asked to")
+        Self::new(FailureClass::Stopped, RetryDirective::ByPolicy, "stopped on request")
     }
 
-    /// With one more detail.
+    /// Adds a detail.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.detail.insert(name.to_owned(), value.into());
         self
     }
 }
 
-impl From<Invalid> for Failure {
+impl From<Invalid> for RunFailure {
     fn from(invalid: Invalid) -> Self {
         Self::fatal(invalid).with("reason", "settings")
     }

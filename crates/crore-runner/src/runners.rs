@@ -1,4 +1,4 @@
-//! All sorts of runners that there are, and which of them may be used.
+//! The registry of runner types, and which of them the operator allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,73 +8,72 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use crate::pool::Pools;
-use crate::runner::Maker;
+use crate::runner::RunnerFactory;
 
-/// The sorts of runners that there are, and which of them the operator allows. Clones share the
-/// runners that are pooled.
+/// The registry of runner types. Clones share the pools of runners.
 #[derive(Debug, Clone, Default)]
 pub struct Runners {
-    makers: BTreeMap<&'static str, Arc<dyn Maker>>,
+    factories: BTreeMap<&'static str, Arc<dyn RunnerFactory>>,
     allowed: BTreeSet<String>,
     pub(crate) pools: Arc<Pools>,
 }
 
 impl Runners {
-    /// None at all.
+    /// An empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one more sort; one of the same name is replaced.
+    /// Adds a type; replaces one of the same name.
     #[must_use]
-    pub fn with(mut self, maker: impl Maker + 'static) -> Self {
-        self.makers.insert(maker.name(), Arc::new(maker));
+    pub fn with(mut self, maker: impl RunnerFactory + 'static) -> Self {
+        self.factories.insert(maker.name(), Arc::new(maker));
         self
     }
 
-    /// With leave for a sort that needs it.
+    /// Allows a type that must be allowed by name.
     #[must_use]
     pub fn allow(mut self, name: impl Into<String>) -> Self {
         self.allowed.insert(name.into());
         self
     }
 
-    /// The sort of this name, if it may be used; the refusal says what would allow it.
-    pub fn maker(&self, name: &str) -> Result<&Arc<dyn Maker>, Invalid> {
-        let Some(maker) = self.makers.get(name) else {
-            let known: Vec<_> = self.makers.keys().copied().collect();
-            let message = format!("`{name}` is no runner; there are {}", known.join(", "));
+    /// The type of this name. An error says how to allow a type that is not allowed.
+    pub fn factory(&self, name: &str) -> Result<&Arc<dyn RunnerFactory>, Invalid> {
+        let Some(maker) = self.factories.get(name) else {
+            let known: Vec<_> = self.factories.keys().copied().collect();
+            let message = format!("unknown runner `{name}`; expected one of {}", known.join(", "));
             return Err(Invalid::new(Code::RunnerUnknown, "runner", message));
         };
-        if maker.needs_leave() && !self.allowed.contains(name) {
+        if maker.must_be_allowed() && !self.allowed.contains(name) {
             let message = format!(
-                "the runner `{name}` is not allowed here; `--allow-runner {name}`, or \
-                 `runners.allow = [\"{name}\"]` in the configuration, allows it"
+                "runner `{name}` is not allowed; allow it with `--allow-runner {name}` or \
+                 `runners.allow = [\"{name}\"]` in the configuration"
             );
             return Err(Invalid::new(Code::RunnerForbidden, "runner", message));
         }
         Ok(maker)
     }
 
-    /// The names of all that may be used.
+    /// The names of the types that may be used.
     pub fn usable(&self) -> Vec<String> {
-        self.makers
+        self.factories
             .keys()
-            .filter(|name| self.maker(name).is_ok())
+            .filter(|name| self.factory(name).is_ok())
             .map(ToString::to_string)
             .collect()
     }
 
-    /// Lets every sort that may be used begin.
-    pub(crate) async fn begin(&self) {
+    /// Calls [`RunnerFactory::prepare`] of every type that may be used.
+    pub(crate) async fn prepare(&self) {
         let usable = self.usable();
-        let makers = usable.iter().filter_map(|name| self.maker(name).ok());
-        join_all(makers.map(|maker| maker.begin())).await;
+        let makers = usable.iter().filter_map(|name| self.factory(name).ok());
+        join_all(makers.map(|maker| maker.prepare())).await;
     }
 
-    /// Whether a handler can be had: its runner exists, may be used, and understands its settings.
+    /// Whether a handler can run here: its runner exists, is allowed and accepts the settings.
     pub fn check(&self, handler: &Handler) -> Result<(), Invalid> {
-        let maker = self.maker(handler.runner.as_str())?;
+        let maker = self.factory(handler.runner.as_str())?;
         maker.check(&Value::Object(handler.settings.clone()))
     }
 }

@@ -1,13 +1,13 @@
-//! Settings of a handler, read strictly.
+//! Strict reading of a handler's settings.
 
 use crore_core::{Code, Invalid};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads settings into a structure that refuses unknown fields; an error names its field, as
+/// Reads settings into a structure that refuses unknown fields. An error names its field, as in
 /// `settings.env.PATH`.
 pub fn read<T: DeserializeOwned>(settings: &Value) -> Result<T, Invalid> {
-    // Where a mistake is, is only looked for when there is one.
+    // Tracking the path is slow, so it is done only after an error.
     if let Ok(read) = T::deserialize(settings) {
         return Ok(read);
     }
@@ -32,19 +32,20 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Some {
+    struct SampleSettings {
         env: BTreeMap<String, String>,
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_field() {
+    fn errors_name_the_field() {
         let cases = [
             (json!({ "env": { "A": 1 } }), "settings.env.A", Code::Malformed),
             (json!({ "env": {}, "evn": 1 }), "settings.evn", Code::FieldUnknown),
             (json!(3), "settings", Code::Malformed),
         ];
         for (settings, field, code) in cases {
-            let invalid = read::<Some>(&settings).map(|read| read.env).expect_err("it is wrong");
+            let invalid =
+                read::<SampleSettings>(&settings).map(|read| read.env).expect_err("it is wrong");
             assert_eq!((&*invalid.field, invalid.code), (field, code), "{invalid}");
         }
     }

@@ -1,16 +1,16 @@
-//! Which URLs an operator lets runners call.
+//! Patterns for the URLs that an operator lets runners call.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crore_core::settings::{Given, Setting, Shape};
+use crore_core::settings::{Setting, SettingValue, Shape};
 use crore_outbound::Url;
 
-use crate::pattern::{Pattern, parsed};
+use crate::pattern::{Pattern, parse_list};
 
-/// A URL with `*` for any run of characters: `https://*.example.com/hooks/*`. Scheme, host and path
-/// are matched each for itself, so that no path is taken for a host; without a path it is every path,
-/// and a query is not looked at.
+/// A URL with `*` for any characters: `https://*.example.com/hooks/*`. Scheme, host and path match
+/// separately, so a `*` in the host cannot match part of a path. Without a path it matches every
+/// path; the query is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlPattern {
     scheme: Pattern,
@@ -18,16 +18,16 @@ pub struct UrlPattern {
     path: Pattern,
 }
 
-/// A text that is no pattern of URLs.
+/// A text that is not a URL pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no pattern of URLs such as `https://*.example.com/hooks/*`, or `*`")]
-pub struct NoUrlPattern(String);
+#[error("`{0}` is not a URL pattern; write for example `https://*.example.com/hooks/*`, or `*`")]
+pub struct InvalidUrlPattern(String);
 
 impl FromStr for UrlPattern {
-    type Err = NoUrlPattern;
+    type Err = InvalidUrlPattern;
 
-    fn from_str(text: &str) -> Result<Self, NoUrlPattern> {
-        let wrong = || NoUrlPattern(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidUrlPattern> {
+        let wrong = || InvalidUrlPattern(text.to_owned());
         let pattern = |part: &str| part.parse::<Pattern>().map_err(|_| wrong());
         if text == "*" {
             return Ok(Self { scheme: pattern("*")?, host: pattern("*")?, path: pattern("*")? });
@@ -57,22 +57,22 @@ impl UrlPattern {
         let Some((scheme, host)) = origin.split_once("://") else {
             return false;
         };
-        // A port that goes without saying may be said in the pattern all the same.
+        // A pattern may name the default port of its scheme, which `origin` leaves out.
         let is_host =
             self.host.matches(host) || self.host.matches(&format!("{host}:{}", url.port()));
         self.scheme.matches(scheme) && is_host && self.path.matches(url.path())
     }
 }
 
-/// Patterns of which one must match; where there are none, every URL is allowed.
+/// A list of patterns. It allows a URL that one of them matches; an empty list allows every URL.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Urls(Vec<UrlPattern>);
 
 impl Setting for Urls {
     const SHAPE: Shape = Shape::Texts;
 
-    fn read(given: &Given) -> Result<Self, String> {
-        parsed::<UrlPattern, _>(given)
+    fn read(given: &SettingValue) -> Result<Self, String> {
+        parse_list::<UrlPattern, _>(given)
     }
 
     fn absent() -> Option<Self> {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_match_nothing_is_no_pattern() {
+    fn a_pattern_that_matches_nothing_is_invalid() {
         for bad in
             ["", "example.com", "ftp://example.com", "https://", "https://a?b=*", "https://u@a"]
         {

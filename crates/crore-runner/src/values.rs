@@ -1,36 +1,36 @@
-//! Values of settings that may be one or many: headers, metadata, pairs of a query.
+//! Settings that hold one value or many: headers, metadata, query parameters.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::secret::Secret;
+use crate::secret::SecretRef;
 
 /// One value, or a list of them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Values(pub(crate) Vec<Secret>);
+pub(crate) struct SecretValues(pub(crate) Vec<SecretRef>);
 
-impl<'de> Deserialize<'de> for Values {
+impl<'de> Deserialize<'de> for SecretValues {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         struct Reader;
 
         impl<'de> Visitor<'de> for Reader {
-            type Value = Values;
+            type Value = SecretValues;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text, or a list of texts")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Values, E> {
-                Ok(Values(vec![Secret::new(text)]))
+            fn visit_str<E>(self, text: &str) -> Result<SecretValues, E> {
+                Ok(SecretValues(vec![SecretRef::new(text)]))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Values, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<SecretValues, A::Error> {
                 let mut values = Vec::new();
                 while let Some(text) = items.next_element::<String>()? {
-                    values.push(Secret::new(text));
+                    values.push(SecretRef::new(text));
                 }
-                Ok(Values(values))
+                Ok(SecretValues(values))
             }
         }
 
@@ -38,9 +38,9 @@ impl<'de> Deserialize<'de> for Values {
     }
 }
 
-/// Names and values in order: a list of pairs, or an object whose values may be lists.
+/// Ordered names and values: a list of pairs, or an object whose values may be lists.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pairs(pub(crate) Vec<(String, Secret)>);
+pub(crate) struct Pairs(pub(crate) Vec<(String, SecretRef)>);
 
 impl<'de> Deserialize<'de> for Pairs {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
@@ -55,7 +55,7 @@ impl<'de> Deserialize<'de> for Pairs {
 
             fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Pairs, A::Error> {
                 let mut pairs = Vec::new();
-                while let Some((name, Values(values))) = entries.next_entry::<String, _>()? {
+                while let Some((name, SecretValues(values))) = entries.next_entry::<String, _>()? {
                     pairs.extend(values.into_iter().map(|value| (name.clone(), value)));
                 }
                 Ok(Pairs(pairs))
@@ -64,7 +64,7 @@ impl<'de> Deserialize<'de> for Pairs {
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Pairs, A::Error> {
                 let mut pairs = Vec::new();
                 while let Some((name, value)) = items.next_element::<(String, String)>()? {
-                    pairs.push((name, Secret::new(value)));
+                    pairs.push((name, SecretRef::new(value)));
                 }
                 Ok(Pairs(pairs))
             }
@@ -84,21 +84,21 @@ mod tests {
 
     #[derive(Debug, Default, Deserialize)]
     #[serde(deny_unknown_fields, default)]
-    struct Some {
-        values: Values,
+    struct Sample {
+        values: SecretValues,
         pairs: Pairs,
     }
 
     fn pairs(value: &serde_json::Value) -> Vec<(String, String)> {
-        let Some { pairs: Pairs(pairs), .. } = read(&json!({ "pairs": value })).expect("good");
-        let text = |(name, value): (String, Secret)| (name, value.resolve().expect("itself"));
+        let Sample { pairs: Pairs(pairs), .. } = read(&json!({ "pairs": value })).expect("good");
+        let text = |(name, value): (String, SecretRef)| (name, value.resolve().expect("itself"));
         pairs.into_iter().map(text).collect()
     }
 
     #[test]
-    fn one_is_a_list_of_one() {
+    fn single_value_becomes_list_of_one() {
         for (given, n) in [(json!("a"), 1), (json!([]), 0), (json!(["a", "b"]), 2)] {
-            let read: Some = read(&json!({ "values": given })).expect("good");
+            let read: Sample = read(&json!({ "values": given })).expect("good");
             assert_eq!(read.values.0.len(), n);
         }
         let expected = [("a", "1"), ("a", "2")].map(|(a, b)| (a.to_owned(), b.to_owned()));
@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn errors_name_the_field() {
         for (given, field) in [
             (json!({ "values": 1 }), "settings.values"),
             (json!({ "values": ["a", 1] }), "settings.values[1]"),
             (json!({ "pairs": { "a": { "b": "c" } } }), "settings.pairs.a"),
             (json!({ "pairs": [["a"]] }), "settings.pairs[0]"),
         ] {
-            assert_eq!(read::<Some>(&given).expect_err("wrong").field, field);
+            assert_eq!(read::<Sample>(&given).expect_err("wrong").field, field);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The command line: what can be said. What it does is in `commands`.
+//! Command-line arguments. The modules of `commands` implement them.
 
 use std::path::PathBuf;
 
@@ -6,326 +6,324 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{bench, handler, job, limit, queue, schedule, token};
-use crate::config::secret::Secret;
-use crate::config::{Flags, Given};
+use crate::config::secret::ConfigSecret;
+use crate::config::{Flags, SettingValue};
 use crate::environment;
-use crate::out::Format;
+use crate::output::OutputFormat;
 
 const EXAMPLES: &str = "\
 Examples:
-  crore serve                                 start the server, with its jobs in ./crore-data
-  crore dev                                   look around: sample jobs, gone when it ends
+  crore serve                                 start the server; jobs are stored in ./crore-data
+  crore dev                                   start a temporary server with sample jobs
   crore job push mail '{\"to\": \"ada\"}'         push a job
-  crore job ls --state dead                   look at what went wrong
-  crore job retry --state dead --queue mail   and try it again
+  crore job ls --state dead                   list dead jobs
+  crore job retry --state dead --queue mail   retry them
 
-Exit codes: 0 all is well, 1 it failed, 2 it was not said right, 3 there is no such thing,
-4 something is in the way, 5 the server cannot be reached.";
+Exit codes: 0 success, 1 failure, 2 usage error, 3 not found, 4 conflict,
+5 server unreachable.";
 
 const WORKER_EXAMPLES: &str = "\
 Examples:
-  crore worker --allow-runner command --channel gpu=1    run jobs of the queue gpu here, one at a time
+  crore worker --allow-runner command --channel gpu=1    run jobs of queue gpu, one at a time
   crore worker ls                                        list the workers of the server
 
-TERM or Ctrl-C lets jobs finish first; a second one leaves at once.";
+SIGTERM or Ctrl-C: finish running jobs, then exit. A second signal exits immediately.";
 
-/// A job queue in one binary: programs push jobs, workers fetch them, and none is lost.
+/// Durable job queue in one binary: programs push jobs, workers fetch and run them
 #[derive(Debug, Parser)]
 #[command(name = "crore", version, after_help = EXAMPLES, max_term_width = 100)]
 #[command(arg_required_else_help = true, infer_subcommands = false)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Start the server
     #[command(
-        after_help = "TERM or Ctrl-C lets workers finish first; a second one leaves at once."
+        after_help = "SIGTERM or Ctrl-C: let workers finish, then exit. A second signal exits immediately."
     )]
-    Serve(Settings),
-    /// Look around: a server with sample jobs flowing, in a temporary directory
+    Serve(ServeArgs),
+    /// Start a temporary server with sample jobs, to try crore out
     Dev {
-        /// Where to listen; port 0 takes a free one
+        /// Listen address; port 0 picks a free port
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
         listen: String,
     },
-    /// Check, show or describe the configuration
+    /// Check, show or document the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Push, look at and change jobs
+    /// Push, inspect and change jobs
     Job {
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
         #[command(subcommand)]
-        command: job::Command,
+        command: job::JobCommand,
     },
-    /// Look at queues, pause them, and say how long their jobs are kept
+    /// Inspect and pause queues, and set their retention
     Queue {
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
         #[command(subcommand)]
-        command: queue::Command,
+        command: queue::QueueCommand,
     },
-    /// Let the clock push jobs
+    /// Manage recurring jobs
     Schedule {
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
         #[command(subcommand)]
-        command: schedule::Command,
+        command: schedule::ScheduleCommand,
     },
-    /// Hold a rate or a concurrency
+    /// Manage rate and concurrency limits
     Limit {
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
         #[command(subcommand)]
-        command: limit::Command,
+        command: limit::LimitCommand,
     },
-    /// Say who may call
+    /// Manage access tokens
     Token {
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
         #[command(subcommand)]
-        command: token::Command,
+        command: token::TokenCommand,
     },
-    /// Say how jobs of a kind are run by crore itself
+    /// Manage handlers: how crore itself runs the jobs of a kind
     Handler {
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
         #[command(subcommand)]
-        command: handler::Command,
+        command: handler::HandlerCommand,
     },
-    /// Run jobs of a server that is elsewhere, as their handlers say; or look at workers
+    /// Run handlers for a remote server, or list its workers
     #[command(after_help = WORKER_EXAMPLES)]
     Worker {
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
         #[command(flatten)]
-        hosting: Box<Hosting>,
+        hosting: Box<WorkerArgs>,
         #[command(subcommand)]
         command: Option<WorkerCommand>,
     },
-    /// What happened in the last hours
+    /// Show job counts over time
     Stats {
         #[command(flatten)]
-        remote: Remote,
-        /// One row for every minute of the last hour, instead of one for every hour of the last day
+        remote: RemoteArgs,
+        /// One row per minute of the last hour, instead of one per hour of the last day
         #[arg(long)]
         minutes: bool,
     },
-    /// What the server is: its version, its doors, and what its answers survive
+    /// Show the server's version, doors and durability
     Info {
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
-    /// Put load on a server, and say how much it takes, how fast, and at what cost
-    Bench(Box<bench::Args>),
-    /// Copy a store, whole and checked: that of a running server, or a directory
+    /// Measure throughput, latency and resource usage of a server
+    Bench(Box<bench::LoadArgs>),
+    /// Back up a store: that of a running server, or an offline data directory
     #[command(
-        after_help = "Examples:\n  crore backup --name nightly-1        a running server makes it, below its store.backups\n  crore backup crore-data copy         no server has crore-data open"
+        after_help = "Examples:\n  crore backup --name nightly-1        made by the running server, in its store.backups directory\n  crore backup crore-data copy         offline: no server may have crore-data open"
     )]
     Backup {
         #[command(flatten)]
-        remote: Remote,
-        /// Have the server make it, under this name, below the directory that its `store.backups` names
+        remote: RemoteArgs,
+        /// Name of the backup, made by the running server in its `store.backups` directory
         #[arg(long, conflicts_with_all = ["data", "to"])]
         name: Option<String>,
-        /// The directory of the store; no server may have it open
+        /// Data directory; no server may have it open
         #[arg(required_unless_present = "name")]
         data: Option<PathBuf>,
-        /// The directory to copy it into; it is made if it is not there
+        /// Target directory: empty, or created if missing
         #[arg(required_unless_present = "name")]
         to: Option<PathBuf>,
     },
-    /// Read everything in a store and say what is wrong; changes nothing
+    /// Check a store for damage, without changing it
     Verify {
-        /// The directory of the store; no server may have it open
+        /// Data directory; no server may have it open
         #[arg(default_value = "crore-data")]
         data: PathBuf,
     },
-    /// Make a damaged store usable again, and say what is lost
+    /// Repair a damaged store and report what is lost
     Repair {
-        /// The directory of the store; no server may have it open. Copy it first
+        /// Data directory; no server may have it open. Make a copy first
         #[arg(default_value = "crore-data")]
         data: PathBuf,
     },
-    /// Be the child process of a plugin
+    /// Host a plugin in a child process
     #[command(name = crate::runners::PLUGIN_HOST, hide = true)]
     PluginHost {
-        /// The library
+        /// Plugin library
         library: PathBuf,
     },
-    /// Print completions for a shell
+    /// Print a shell completion script
     #[command(after_help = "For bash: crore completions bash > /etc/bash_completion.d/crore")]
     Completions {
-        /// The shell
+        /// Shell
         shell: Shell,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Say everything that is wrong, and change nothing
-    Check(Settings),
-    /// Print what is chosen, and where each value came from
+    /// Report every error in the configuration
+    Check(ServeArgs),
+    /// Print the effective configuration and the source of each value
     Show {
         #[command(flatten)]
-        settings: Settings,
-        /// How to print
+        settings: ServeArgs,
+        /// Output format
         #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-        output: Format,
+        output: OutputFormat,
     },
-    /// Print what every key means, in Markdown
+    /// Print the reference of all keys, in Markdown
     Reference,
-    /// Print a JSON Schema for editors
+    /// Print the JSON Schema of crore.toml, for editors
     Schema,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkerCommand {
-    /// List the workers that are there
+    /// List workers
     Ls,
 }
 
-/// How a server is to run, as flags. Each is a key of the configuration.
+/// Flags of a server; each sets a configuration key.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Settings {
-    /// A TOML file; crore.toml in the current directory is read if it is there
+pub(crate) struct ServeArgs {
+    /// Configuration file in TOML [default: crore.toml in the current directory, if it exists]
     #[arg(long, value_name = "FILE", env = environment::CONFIG)]
     pub(crate) config: Option<PathBuf>,
-    /// Where to listen [default: 127.0.0.1:9000]; may be given several times
+    /// Listen address [default: 127.0.0.1:9000]; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
-    /// Where jobs are kept [default: crore-data]
+    /// Data directory [default: crore-data]
     #[arg(long, value_name = "DIR")]
     data: Option<String>,
-    /// Keep jobs in memory: gone when crore stops
+    /// Store jobs in memory only; they are lost when crore stops
     #[arg(long, conflicts_with = "data")]
     memory: bool,
-    /// An extra listener for programs of another queue: jobber=3000, lakh=50051, lightjq=6400
+    /// Extra listener for clients of another queue: jobber=3000, lakh=50051, lightjq=6400; may be repeated
     #[arg(long, value_name = "NAME=PORT", value_parser = pair)]
     door: Vec<(String, String)>,
     #[command(flatten)]
-    runners: RunnerFlags,
-    /// Run no jobs: hosts elsewhere do
+    runners: RunnerArgs,
+    /// Do not run handlers in this process
     #[arg(long)]
     no_runners: bool,
-    /// Read the environment of jobworkerp, and its .env file in the current directory; each variable is told with our
-    /// own name for it
+    /// Read jobworkerp's environment variables and .env file, and log the crore setting for each
     #[arg(long)]
     pub(crate) jobworkerp_env: bool,
-    /// How long workers may still finish when crore is told to stop [default: 25s]
-    #[arg(long, value_name = "SPAN")]
+    /// Time for workers to finish their jobs on shutdown [default: 25s]
+    #[arg(long, value_name = "DURATION")]
     drain_for: Option<String>,
-    /// Listen beyond this machine without a token, although everybody there may then do everything
+    /// Allow non-local listen addresses without access tokens: anyone who can connect has full access
     #[arg(long)]
     insecure: bool,
-    /// How much to write: error, warn, info, debug, trace [default: info]
+    /// Log level: error, warn, info, debug, trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
-    /// How to write it: text, json [default: text]
+    /// Log format: text, json [default: text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
-    /// Write to files in this directory instead of to the standard error
+    /// Directory for log files, instead of standard error
     #[arg(long, value_name = "DIR")]
     log_dir: Option<String>,
-    /// Any other key of the configuration, as caps.payload=4MiB
+    /// Any other configuration key, such as caps.payload=4MiB; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     set: Vec<(String, String)>,
 }
 
-/// What jobs are run with.
+/// Flags about runners, shared by `serve` and `worker`.
 #[derive(Debug, Clone, Default, Args)]
-struct RunnerFlags {
-    /// Allow a runner that reaches this machine: command, docker, plugin; may be given several times
+struct RunnerArgs {
+    /// Allow a runner that has access to this machine: command, docker, plugin; may be repeated
     #[arg(long, value_name = "NAME")]
     allow_runner: Vec<String>,
-    /// How many jobs of a queue run at a time here [default: default=the number of processors]; may be given several
-    /// times
+    /// Concurrency of handlers for a queue [default: default=number of CPUs]; may be repeated
     #[arg(long, value_name = "QUEUE=N", value_parser = pair)]
     channel: Vec<(String, String)>,
 }
 
-impl RunnerFlags {
-    fn put(&self, flags: &mut Flags) {
+impl RunnerArgs {
+    fn add_to(&self, flags: &mut Flags) {
         if !self.allow_runner.is_empty() {
-            let allow = Given::Many(self.allow_runner.clone());
+            let allow = SettingValue::Many(self.allow_runner.clone());
             flags.push(("runners.allow".to_owned(), allow, "--allow-runner"));
         }
         for (queue, n) in &self.channel {
-            flags.push((format!("channels.{queue}"), Given::One(n.clone()), "--channel"));
+            flags.push((format!("channels.{queue}"), SettingValue::One(n.clone()), "--channel"));
         }
     }
 }
 
-/// How a host of runners is to run, as flags. Each is a key of the configuration.
+/// Flags of `crore worker`; each sets a configuration key.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Hosting {
-    /// A TOML file; crore.toml in the current directory is read if it is there
+pub(crate) struct WorkerArgs {
+    /// Configuration file in TOML [default: crore.toml in the current directory, if it exists]
     #[arg(long, value_name = "FILE", env = environment::CONFIG)]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
-    runners: RunnerFlags,
-    /// What people call this host [default: a random name]
-    #[arg(long, value_name = "TEXT")]
+    runners: RunnerArgs,
+    /// Name of this worker [default: random]
+    #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// How long jobs may still run when it is told to stop [default: 25s]
-    #[arg(long, value_name = "SPAN")]
+    /// Time for running jobs to finish on shutdown [default: 25s]
+    #[arg(long, value_name = "DURATION")]
     drain_for: Option<String>,
-    /// How much to write: error, warn, info, debug, trace [default: info]
+    /// Log level: error, warn, info, debug, trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
-    /// Any other key of the configuration, as runners.programs=/usr/bin/*
+    /// Any other configuration key, such as runners.programs=/usr/bin/*; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     set: Vec<(String, String)>,
 }
 
-impl Hosting {
-    /// What the flags say, as keys of the configuration.
+impl WorkerArgs {
+    /// The flags as configuration keys.
     pub(crate) fn flags(&self) -> Flags {
         let mut flags = Flags::new();
         for (key, value) in &self.set {
-            flags.push((key.clone(), Given::One(value.clone()), "--set"));
+            flags.push((key.clone(), SettingValue::One(value.clone()), "--set"));
         }
-        self.runners.put(&mut flags);
+        self.runners.add_to(&mut flags);
         let texts = [
             ("listen.drain-for", &self.drain_for, "--drain-for"),
             ("log.level", &self.log_level, "--log-level"),
         ];
-        put_texts(&texts, &mut flags);
+        add_text_flags(&texts, &mut flags);
         flags
     }
 }
 
-/// Keys that are given as they are.
-fn put_texts(texts: &[(&str, &Option<String>, &'static str)], flags: &mut Flags) {
+/// Adds keys whose value is the flag's text.
+fn add_text_flags(texts: &[(&str, &Option<String>, &'static str)], flags: &mut Flags) {
     for (key, text, flag) in texts {
-        let given = (*text).clone().map(Given::One);
+        let given = (*text).clone().map(SettingValue::One);
         flags.extend(given.map(|given| ((*key).to_owned(), given, *flag)));
     }
 }
 
-/// `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write NAME=VALUE".to_owned()),
+        _ => Err("expected NAME=VALUE".to_owned()),
     }
 }
 
-impl Settings {
-    /// What the flags say, as keys of the configuration.
+impl ServeArgs {
+    /// The flags as configuration keys.
     pub(crate) fn flags(&self) -> Flags {
         let mut flags = Flags::new();
         for (key, value) in &self.set {
-            flags.push((key.clone(), Given::One(value.clone()), "--set"));
+            flags.push((key.clone(), SettingValue::One(value.clone()), "--set"));
         }
         for (name, port) in &self.door {
-            flags.push((format!("doors.{name}"), Given::One(port.clone()), "--door"));
+            flags.push((format!("doors.{name}"), SettingValue::One(port.clone()), "--door"));
         }
         if !self.listen.is_empty() {
-            let address = Given::Many(self.listen.clone());
+            let address = SettingValue::Many(self.listen.clone());
             flags.push(("listen.address".to_owned(), address, "--listen"));
         }
         let texts = [
@@ -335,10 +333,14 @@ impl Settings {
             ("log.format", &self.log_format, "--log-format"),
             ("log.dir", &self.log_dir, "--log-dir"),
         ];
-        put_texts(&texts, &mut flags);
-        self.runners.put(&mut flags);
+        add_text_flags(&texts, &mut flags);
+        self.runners.add_to(&mut flags);
         if self.no_runners {
-            flags.push(("runners.run".to_owned(), Given::One("false".to_owned()), "--no-runners"));
+            flags.push((
+                "runners.run".to_owned(),
+                SettingValue::One("false".to_owned()),
+                "--no-runners",
+            ));
         }
         let on = [
             ("store.memory", self.memory, "--memory"),
@@ -346,38 +348,38 @@ impl Settings {
         ];
         for (key, is_on, flag) in on {
             if is_on {
-                flags.push((key.to_owned(), Given::One("true".to_owned()), flag));
+                flags.push((key.to_owned(), SettingValue::One("true".to_owned()), flag));
             }
         }
         flags
     }
 }
 
-/// Which server to speak to, and how to print its answers.
+/// Flags of commands that call a server.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Remote {
-    /// The server
+pub(crate) struct RemoteArgs {
+    /// Server URL
     #[arg(long, global = true, value_name = "URL", env = environment::SERVER)]
     #[arg(default_value = "http://127.0.0.1:9000", help_heading = "Server")]
     pub(crate) server: String,
-    /// A file with the token to show to the server; or set CRORE_TOKEN
+    /// File with the access token; alternatively, set CRORE_TOKEN
     #[arg(long, global = true, value_name = "FILE", help_heading = "Server")]
     pub(crate) token_file: Option<PathBuf>,
-    /// A file with the certificates to trust by https, instead of those that the system trusts
+    /// CA certificates (PEM) to trust for https, instead of the system's
     #[arg(long, global = true, value_name = "FILE", help_heading = "Server")]
     pub(crate) ca: Option<PathBuf>,
-    /// How to print
+    /// Output format
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "table")]
     #[arg(display_order = 900)]
-    pub(crate) output: Format,
+    pub(crate) output: OutputFormat,
 }
 
-impl Remote {
-    /// The token to show: from the file, or the environment.
-    pub(crate) fn token(&self) -> anyhow::Result<Option<Secret>> {
+impl RemoteArgs {
+    /// The access token, from the file or the environment.
+    pub(crate) fn token(&self) -> anyhow::Result<Option<ConfigSecret>> {
         match &self.token_file {
-            Some(path) => Ok(Some(Secret::from_file(path)?)),
-            None => Ok(environment::read(environment::TOKEN).map(Secret::new)),
+            Some(path) => Ok(Some(ConfigSecret::from_file(path)?)),
+            None => Ok(environment::read(environment::TOKEN).map(ConfigSecret::new)),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! `crore dev`: a first look. A server in a temporary directory, with jobs that are pushed and run by
-//! threads of the same process.
+//! `crore dev`: a server in a temporary directory; threads of the same process push and run sample jobs.
 
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -9,39 +8,39 @@ use std::time::Duration;
 use crore::core::limit::Limit;
 use crore::core::schedule::{Missed, Timing};
 use crore::core::{Name, Payload, Spec, State};
-use crore::events::{Happened, Heard};
+use crore::events::{EventType, ListenerItem};
 use crore::{Engine, Work, block_on};
 
-use crate::bind::Bound;
-use crate::config::{Config, Given};
+use crate::bind::BoundListener;
+use crate::config::{Config, SettingValue};
 use crate::serve;
-use crate::{logs, out, welcome};
+use crate::{banner, logs, output};
 
-/// A sample job is pushed this often.
-const EVERY: Duration = Duration::from_millis(400);
+/// Interval between sample jobs.
+const PUSH_INTERVAL: Duration = Duration::from_millis(400);
 
-/// Runs until told to stop.
+/// Runs until a stop signal.
 pub(crate) fn run(listen: &str) -> anyhow::Result<ExitCode> {
     let dir = tempfile::tempdir()?;
     let flags = vec![
-        ("listen.address".to_owned(), Given::One(listen.to_owned()), "--listen"),
-        ("listen.drain-for".to_owned(), Given::One("2s".to_owned()), "dev"),
-        ("store.data".to_owned(), Given::One(dir.path().display().to_string()), "dev"),
-        ("store.segment".to_owned(), Given::One("4MiB".to_owned()), "dev"),
-        ("log.level".to_owned(), Given::One("warn".to_owned()), "dev"),
-        // It is the machine of whoever looks around.
-        ("runners.allow".to_owned(), Given::One("command".to_owned()), "dev"),
+        ("listen.address".to_owned(), SettingValue::One(listen.to_owned()), "--listen"),
+        ("listen.drain-for".to_owned(), SettingValue::One("2s".to_owned()), "dev"),
+        ("store.data".to_owned(), SettingValue::One(dir.path().display().to_string()), "dev"),
+        ("store.segment".to_owned(), SettingValue::One("4MiB".to_owned()), "dev"),
+        ("log.level".to_owned(), SettingValue::One("warn".to_owned()), "dev"),
+        // A developer's own machine, so commands are safe to allow.
+        ("runners.allow".to_owned(), SettingValue::One("command".to_owned()), "dev"),
     ];
-    let config = serve::understood(None, flags)?;
+    let config = serve::load_config(None, flags)?;
     let _logs = logs::start(&config)?;
     let engine = serve::open(&config)?;
-    block_on(set_up(&engine))?;
+    block_on(create_samples(&engine))?;
     let (stop, stopped) = channel();
     let engine = &engine;
     thread::scope(|scope| {
-        let welcome = |_: &Engine, config: &Config, bound: &[Bound]| {
-            welcome::dev(engine, config, bound);
-            scope.spawn(move || tell(engine));
+        let welcome = |_: &Engine, config: &Config, bound: &[BoundListener]| {
+            banner::dev(engine, config, bound);
+            scope.spawn(move || print_events(engine));
             scope.spawn(move || push(engine, &stopped));
             scope.spawn(move || work(engine));
         };
@@ -53,8 +52,8 @@ pub(crate) fn run(listen: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A limit and a schedule, so that there is something to see of each.
-async fn set_up(engine: &Engine) -> Result<(), crore::Error> {
+/// Creates a sample limit and a sample schedule.
+async fn create_samples(engine: &Engine) -> Result<(), crore::Error> {
     let limit = Limit::parse(r#"where kind = "thumbnail" concurrency 2"#)?;
     engine.limits().set(Name::new("limit", "two-thumbnails")?, limit).await?;
     let timing = Timing::parse("timing", "every 10s")?;
@@ -66,7 +65,7 @@ async fn set_up(engine: &Engine) -> Result<(), crore::Error> {
         .await
 }
 
-/// Pushes a sample job now and then, until told to stop.
+/// Pushes sample jobs until `stopped` is closed.
 fn push(engine: &Engine, stopped: &Receiver<()>) {
     for n in 0_u64.. {
         let pushed = match n % 4 {
@@ -79,41 +78,40 @@ fn push(engine: &Engine, stopped: &Receiver<()>) {
         if pushed.retain().wait().is_err() {
             return;
         }
-        match stopped.recv_timeout(EVERY) {
+        match stopped.recv_timeout(PUSH_INTERVAL) {
             Err(RecvTimeoutError::Timeout) => {}
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
 
-/// Runs the sample jobs: each takes a moment, and mail to nobody fails.
+/// Runs the sample jobs: each takes up to 600 ms, and mail to `nobody` fails.
 fn work(engine: &Engine) {
     let worker = engine.worker(["mail", "images", "reports"]).parallel(3);
     let ran = worker.run_blocking(|work: &Work<'_>| {
-        // As long as real work would take.
         let takes = Duration::from_millis(100 + work.id.0 * 37 % 500);
         thread::park_timeout(takes);
         match String::from_utf8_lossy(work.payload()).contains("nobody") {
-            true => Err("there is no such address"),
+            true => Err("no such address"),
             false => Ok(()),
         }
     });
     if let Err(error) = ran {
-        tracing::debug!(%error, "the sample worker has ended");
+        tracing::debug!(%error, "sample worker stopped");
     }
 }
 
-/// Says what happens, a line each, until the engine stops.
-fn tell(engine: &Engine) {
+/// Prints a line for each event, until the engine stops.
+fn print_events(engine: &Engine) {
     let mut listener = engine.listen();
-    let mut out = out::Out::new(out::Format::Table);
-    while let Some(heard) = block_on(listener.next()) {
-        let Heard::Event(event) = heard else { continue };
+    let mut out = output::CommandOutput::new(output::OutputFormat::Table);
+    while let Some(item) = block_on(listener.next()) {
+        let ListenerItem::Event(event) = item else { continue };
         let what = match event.what {
-            Happened::Pushed => "pushed",
-            Happened::Became(State::Done) => "done",
-            Happened::Became(State::Scheduled) => "failed, to be tried again",
-            Happened::Became(State::Dead) => "failed for good",
+            EventType::Pushed => "pushed",
+            EventType::Became(State::Done) => "done",
+            EventType::Became(State::Scheduled) => "failed, will be retried",
+            EventType::Became(State::Dead) => "dead",
             _ => continue,
         };
         let line = format!("#{:<5} {:<10} {what}", event.id.0, event.kind.as_str());

@@ -1,4 +1,4 @@
-//! Being told to stop: the first signal lets workers finish, the second leaves at once.
+//! Shutdown: the first stop signal drains, the second exits immediately.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -9,28 +9,28 @@ use crore_doors::Doors;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::exit::{Failure, Why};
+use crate::exit::{CliError, FailureCode};
 
-/// How long answers that are under way may take when everything else is over.
-const ANSWERS_FOR: Duration = Duration::from_secs(2);
+/// Time for responses in flight and open event streams to end during shutdown.
+const RESPONSE_GRACE: Duration = Duration::from_secs(2);
 
-/// The signals that are heard.
+/// Signal handlers of the process.
 #[derive(Debug)]
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
-    /// Whether a terminal that is closed means to stop.
+    /// On a terminal, SIGHUP means that it was closed, so the process stops.
     has_terminal: bool,
 }
 
-/// What a signal means.
+/// Action requested by a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// To stop; which one it was.
+pub(crate) enum SignalAction {
+    /// Stop; the name of the signal.
     Stop(&'static str),
-    /// To look again at what may have changed.
-    LookAgain,
+    /// Reload TLS certificates.
+    Reload,
 }
 
 impl Signals {
@@ -43,116 +43,115 @@ impl Signals {
         })
     }
 
-    /// What the next one means. HUP is what operators send to have files read again, and what a terminal
-    /// sends that is closed.
-    pub(crate) async fn told(&mut self) -> Told {
+    /// Waits for the next signal. SIGHUP asks for a reload, or for a stop if standard input is a terminal, which
+    /// sends it when it closes.
+    pub(crate) async fn next_action(&mut self) -> SignalAction {
         tokio::select! {
-            _ = self.terminate.recv() => Told::Stop("TERM"),
-            _ = self.interrupt.recv() => Told::Stop("INT"),
+            _ = self.terminate.recv() => SignalAction::Stop("TERM"),
+            _ = self.interrupt.recv() => SignalAction::Stop("INT"),
             _ = self.hang_up.recv() => match self.has_terminal {
-                true => Told::Stop("HUP"),
-                false => Told::LookAgain,
+                true => SignalAction::Stop("HUP"),
+                false => SignalAction::Reload,
             },
         }
     }
 
-    /// The next one that means to stop, by its name.
-    pub(crate) async fn next(&mut self) -> &'static str {
+    /// Waits for the next stop signal and returns its name.
+    pub(crate) async fn next_stop(&mut self) -> &'static str {
         loop {
-            if let Told::Stop(signal) = self.told().await {
+            if let SignalAction::Stop(signal) = self.next_action().await {
                 return signal;
             }
         }
     }
 }
 
-/// Tells all listeners when to close.
+/// Shutdown flag shared by all listeners.
 #[derive(Debug, Clone)]
-pub(crate) struct Closing(watch::Sender<bool>);
+pub(crate) struct ShutdownFlag(watch::Sender<bool>);
 
-impl Closing {
+impl ShutdownFlag {
     pub(crate) fn new() -> Self {
         Self(watch::Sender::new(false))
     }
 
-    pub(crate) fn close(&self) {
+    pub(crate) fn set(&self) {
         self.0.send_replace(true);
     }
 
-    /// Ends when it is time to close.
-    pub(crate) fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
+    /// Completes when the flag is set.
+    pub(crate) fn wait(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut seen = self.0.subscribe();
         async move {
-            // Who tells us is gone only when everything is.
+            // It fails only when every sender is gone, at the end of the process.
             let _ = seen.wait_for(|is_closed| *is_closed).await;
         }
     }
 }
 
-/// Lets workers finish: nothing new is taken, whoever waits for jobs is told that there are none, and
-/// reports are still heard, until no job runs or the time is over. Then the listeners close, and the engine.
+/// Drains the server: refuses new work, ends waiting fetches with an empty response and still accepts reports, until
+/// no job is running or the timeout is over. Then it closes the listeners and the engine.
 ///
-/// Jobs that are still out stay with their workers: a lease holds over a restart, so a worker that comes
-/// back in time finishes its job, and nothing is done twice. If it does not, that costs no attempt.
+/// Jobs that are still running stay leased to their workers. A lease outlives a restart: a worker that reconnects in
+/// time can still finish its job, which then does not run twice. Otherwise the lease expires, which does not count as
+/// an attempt.
 pub(crate) async fn drain(
     doors: &Doors,
-    closing: &Closing,
+    closing: &ShutdownFlag,
     at_most: Span,
     listeners: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let engine = doors.engine();
     doors.close();
     match engine.lifecycle().idle(at_most).await {
-        Ok(0) => tracing::info!("no job is running"),
+        Ok(0) => tracing::info!("drained: no job is running"),
         Ok(n) => tracing::warn!(
             jobs = n,
-            "jobs are still running: workers elsewhere may report theirs to the next server, and those that crore \
-             runs by itself are run again"
+            "drain timeout: jobs are still running; remote workers may report them after a restart, and jobs of handlers \
+             in this process are run again"
         ),
-        Err(error) => tracing::error!(%error, "cannot tell whether jobs are running"),
+        Err(error) => tracing::error!(%error, "cannot count running jobs"),
     }
-    closing.close();
+    closing.set();
     let mut listeners = std::pin::pin!(listeners);
-    // Those who listen to events would never go by themselves; they are told when the engine stops.
-    let open = tokio::time::timeout(ANSWERS_FOR, listeners.as_mut()).await.is_err();
+    // Event streams never end by themselves; stopping the engine ends them.
+    let open = tokio::time::timeout(RESPONSE_GRACE, listeners.as_mut()).await.is_err();
     let stopped = tokio::task::spawn_blocking({
         let engine = engine.clone();
         move || engine.stop()
     });
     stopped.await??;
-    if open && tokio::time::timeout(ANSWERS_FOR, listeners).await.is_err() {
-        tracing::warn!("connections were still open");
+    if open && tokio::time::timeout(RESPONSE_GRACE, listeners).await.is_err() {
+        tracing::warn!("closing open connections");
     }
     Ok(())
 }
 
-/// How long callers are still told why nothing is answered any more, before a server whose store gave up
-/// ends. It is over well within a second, which is what is promised.
-const TOLD_FOR: Duration = Duration::from_millis(500);
+/// Grace period in which callers and readiness probes still get an error response after the store has failed. The
+/// server promises to exit within a second.
+const FAILURE_GRACE: Duration = Duration::from_millis(500);
 
-/// Says that the store gave up, which is the end of the server: nothing can be read or written any more, and
-/// whoever looks after it starts it again. For a moment callers, and whoever asks whether it is ready, are
-/// told so.
-pub(crate) async fn give_up(why: &str, signals: &mut Signals) -> anyhow::Error {
+/// Logs that the store has failed and waits out the grace period. The server then exits with an error, so that its
+/// supervisor restarts it: the store can neither be read nor written any more.
+pub(crate) async fn store_failed(why: &str, signals: &mut Signals) -> anyhow::Error {
     tracing::error!(
         why,
-        "the store gave up, and crore ends: nothing that was answered is lost, and nothing more is accepted; see \
-         that its disk is sound and has room, and start crore again"
+        "the store has failed and the server exits; acknowledged writes are not lost; check the disk and its free \
+         space, then restart crore"
     );
-    // Whoever does not want to wait says so.
-    let _ = tokio::time::timeout(TOLD_FOR, signals.next()).await;
-    Failure::new(Why::Failed, format!("the store gave up: {why}")).into()
+    // A stop signal ends the grace period early.
+    let _ = tokio::time::timeout(FAILURE_GRACE, signals.next_stop()).await;
+    CliError::new(FailureCode::Failed, format!("the store has failed: {why}")).into()
 }
 
-/// How long the store may take to close when nobody wants to wait any more.
-const LEAVE_WITHIN: Duration = Duration::from_millis(500);
+/// Time for the store to close after a second signal.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Leaves at once, when told a second time. Everything that was answered is kept anyway; a store that can be
-/// closed in a moment also knows which jobs are out, and does not hand them to others.
-pub(crate) async fn leave(signal: &str, engine: Engine) -> ! {
-    tracing::warn!(signal, "told again to stop: leaving now");
+/// Exits immediately after a second signal. Acknowledged writes are durable in any case; a store that can be closed
+/// in time also records which jobs are leased, so that they are not delivered to others after the restart.
+pub(crate) async fn exit_now(signal: &str, engine: Engine) -> ! {
+    tracing::warn!(signal, "second signal: exiting immediately");
     let stopped = tokio::task::spawn_blocking(move || engine.stop());
-    // Whether it could or not, we leave.
-    let _ = tokio::time::timeout(LEAVE_WITHIN, stopped).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, stopped).await;
     std::process::exit(1);
 }

@@ -1,4 +1,4 @@
-//! What crore writes about itself: structured lines, to the standard error or to files.
+//! Logging: structured lines to standard error or to files.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -11,28 +11,28 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::config::{Config, Format, Rotate};
+use crate::config::{Config, LogFormat, LogRotation};
 use crate::environment;
 
-/// As long as this is there, what is written reaches its file.
+/// Keeps the log writer alive; dropping it flushes buffered lines.
 #[derive(Debug)]
-#[must_use = "what was not written yet is written when this is dropped"]
-pub(crate) struct Logs {
+#[must_use = "dropping it flushes and stops the log writer"]
+pub(crate) struct LogGuard {
     _guard: Option<WorkerGuard>,
 }
 
-/// Starts writing, as the configuration says.
-pub(crate) fn start(config: &Config) -> anyhow::Result<Logs> {
+/// Starts logging as configured.
+pub(crate) fn start(config: &Config) -> anyhow::Result<LogGuard> {
     let log = &config.log;
     let Some(dir) = &log.dir else {
         let has_colours = environment::has_colours(&io::stderr());
         write_to(config, io::stderr, has_colours);
-        return Ok(Logs { _guard: None });
+        return Ok(LogGuard { _guard: None });
     };
     let rotation = match log.rotate {
-        Rotate::Daily => Rotation::DAILY,
-        Rotate::Hourly => Rotation::HOURLY,
-        Rotate::Never => Rotation::NEVER,
+        LogRotation::Daily => Rotation::DAILY,
+        LogRotation::Hourly => Rotation::HOURLY,
+        LogRotation::Never => Rotation::NEVER,
     };
     let files = RollingFileAppender::builder()
         .rotation(rotation)
@@ -40,32 +40,32 @@ pub(crate) fn start(config: &Config) -> anyhow::Result<Logs> {
         .filename_suffix("log")
         .max_log_files(usize::try_from(log.keep).unwrap_or(usize::MAX))
         .build(dir)
-        .with_context(|| format!("cannot write a log in `{}`", dir.display()))?;
+        .with_context(|| format!("cannot write log files in `{}`", dir.display()))?;
     let (writer, guard) = tracing_appender::non_blocking(files);
     write_to(config, writer, false);
-    Ok(Logs { _guard: Some(guard) })
+    Ok(LogGuard { _guard: Some(guard) })
 }
 
 fn write_to<W>(config: &Config, writer: W, has_colours: bool)
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    // What cannot be written cannot be told either: its own errors would go to the standard error, which
-    // is perhaps what is closed, and to write there then is a panic.
+    // Errors of the log writer itself are ignored: it would print them to standard error, and panic if that is
+    // closed.
     let lines = fmt::layer().with_writer(writer).with_ansi(has_colours).log_internal_errors(false);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match config.log.format {
-        Format::Text => lines.boxed(),
-        Format::Json => lines.json().flatten_event(true).boxed(),
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
     let filter = config.log.level.0.clone();
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }
 
-/// The address by which this host reaches others: what tells the logs of several hosts apart. Nothing is
-/// sent: a datagram socket that is connected only knows which way it would go.
+/// The source address of this host's default route, which tells the logs of several hosts apart. Connecting a UDP
+/// socket only selects a route; no packet is sent.
 fn host_address() -> IpAddr {
     let anywhere = (Ipv4Addr::UNSPECIFIED, 0);
-    // An address that documentation is written with; it belongs to nobody.
+    // An address reserved for documentation (RFC 5737).
     let somewhere = (Ipv4Addr::new(192, 0, 2, 1), 9);
     let socket = UdpSocket::bind(anywhere).and_then(|socket| {
         socket.connect(somewhere)?;

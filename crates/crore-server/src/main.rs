@@ -1,5 +1,6 @@
-//! crore: a job queue in one binary. `crore serve` starts it; the other commands speak to it.
+//! The `crore` binary. `crore serve` runs the server; most other commands are its clients.
 
+mod banner;
 mod bind;
 mod cli;
 mod commands;
@@ -10,17 +11,16 @@ mod environment;
 mod exit;
 mod jobworkerp;
 mod logs;
-mod out;
+mod output;
 mod runners;
 mod serve;
 mod telemetry;
-mod welcome;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Jobs are made by one thread and dropped by another, which glibc's allocator takes twice as long for.
+/// Jobs are allocated on one thread and freed on another; glibc's allocator takes twice as long for that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -28,6 +28,6 @@ fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     match commands::run(cli.command) {
         Ok(code) => code,
-        Err(error) => exit::tell(&error),
+        Err(error) => exit::report_error(&error),
     }
 }

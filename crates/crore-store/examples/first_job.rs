@@ -1,5 +1,5 @@
-//! A job's life on the embedded store: pushed, taken, failed, kept over a restart, retried, done. This
-//! is what the engine will do for every caller; here each step is made by hand.
+//! The life of a job on the embedded store: pushed, claimed, failed, kept over a restart, retried,
+//! done. The engine does these steps for its callers; here each is explicit.
 //!
 //! `cargo run -p crore-store --example first_job`
 
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use crore_core::job::Keep;
-use crore_core::machine::{Again, Event, Outcome, decide};
+use crore_core::job::ResultRetention;
+use crore_core::machine::{JobEvent, Outcome, RetryDirective, decide};
 use crore_core::{Clock, Job, Name, NewJob, Payload, Span, Spec};
 use crore_store::embedded::{Embedded, Options};
-use crore_store::jobs::{Applied, Claim, Order, Write};
+use crore_store::jobs::{Applied, Claim, QueueOrder, StoreWrite};
 use crore_store::{Jobs, Upkeep};
 use crore_testkit::FakeClock;
 
@@ -26,7 +26,7 @@ impl Wake for Unpark {
     }
 }
 
-/// The store needs no runtime, and so neither does who waits for it.
+/// The store needs no async runtime; blocking on its futures suffices.
 fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn first_job() -> Result<(), Box<dyn Error>> {
-    // The clock is ours, so the wait before the retry takes no time.
+    // A fake clock, so the wait before the retry takes no time.
     let clock = Arc::new(FakeClock::default());
     let folder = tempfile::tempdir()?;
     let store = Embedded::open(folder.path(), clock.clone(), Options::default())?;
@@ -53,7 +53,7 @@ async fn first_job() -> Result<(), Box<dyn Error>> {
         Name::new("kind", "send-welcome")?,
         Payload::json(r#"{"to": "ada@example.org"}"#),
     );
-    spec.keep = Keep::For(Span::from_secs(3600));
+    spec.keep = ResultRetention::For(Span::from_secs(3600));
     let pushed = store.push(NewJob::from(spec).into()).await?.into_inner();
     println!("pushed     {:?}, and it is on the disk", pushed.jobs);
 
@@ -61,7 +61,7 @@ async fn first_job() -> Result<(), Box<dyn Error>> {
     println!("claimed    {:?}, attempt {}", job.id, job.live.attempt);
 
     let error = "the mail server is asleep".into();
-    let failed = Outcome::Failed { error, detail: None, again: Again::ByPolicy };
+    let failed = Outcome::Failed { error, detail: None, again: RetryDirective::ByPolicy };
     let job = finish(&store, &job, failed).await?;
     let wait = job.live.due.since(clock.now());
     println!("failed     it is {:?} and due again in {wait:?}", job.live.state);
@@ -69,7 +69,7 @@ async fn first_job() -> Result<(), Box<dyn Error>> {
     store.close()?;
     drop(store);
     let store = Embedded::open(folder.path(), clock.clone(), Options::default())?;
-    println!("restarted  from {} commits", store.found().commit);
+    println!("restarted  from {} commits", store.open_report().commit);
 
     clock.advance(wait);
     let promoted = store.promote(100).await?;
@@ -89,25 +89,24 @@ async fn first_job() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Takes the next job of the queue `mail`.
+/// Claims the next job of the queue `mail`.
 async fn claim(store: &Embedded) -> Result<Job, Box<dyn Error>> {
     let ask = Claim {
         queues: vec![Name::new("queue", "mail")?],
         kinds: None,
         n: 1,
-        order: Order::Merged,
+        order: QueueOrder::Merged,
         worker: Name::new("worker", "example")?,
     };
     let claimed = store.claim(ask).await?;
     Ok(claimed.jobs.into_iter().next().ok_or("there is nothing to claim")?)
 }
 
-/// Reports how a delivery went: the rules decide what that means, the store writes it, and the job
-/// is read back.
+/// Reports the outcome of a delivery: the rules decide, the store writes, and the job is read back.
 async fn finish(store: &Embedded, job: &Job, outcome: Outcome) -> Result<Job, Box<dyn Error>> {
-    let event = Event::Finished { delivery: Some(job.live.delivery), report: outcome.into() };
+    let event = JobEvent::Finished { delivery: Some(job.live.delivery), report: outcome.into() };
     let Ok(change) = decide(job, &event, 42) else { return Ok(job.clone()) };
-    let applied = store.apply(vec![Write::Job(change)]).await?.into_inner();
+    let applied = store.apply(vec![StoreWrite::Job(change)]).await?.into_inner();
     assert_eq!(applied, [Applied::Yes(vec![])], "nobody else has this delivery");
     let job = store.get(vec![job.id.into()]).await?.into_iter().flatten().next();
     Ok(job.ok_or("the job is gone")?)

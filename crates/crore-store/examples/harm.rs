@@ -1,6 +1,5 @@
-//! `cargo xtask harm NAME [--rounds N] [--seed N]`: a store whose process is killed, whose power goes
-//! and whose disk is full or broken, again and again, for as many rounds as one likes. The tests do
-//! the same a few times.
+//! `cargo xtask harm NAME [--rounds N] [--seed N]`: runs rounds in which a store's process is
+//! killed, its power cut, or its disk full or failing. The tests run a few of the same rounds.
 
 #[path = "../tests/it/process/mod.rs"]
 mod process;

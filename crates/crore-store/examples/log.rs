@@ -1,4 +1,4 @@
-//! A look into the files of an embedded store.
+//! Offline tools for the files of an embedded store.
 //!
 //! `cargo run -p crore-store --example log -- verify DIR`
 
@@ -14,15 +14,15 @@ use crore_store::embedded::{Embedded, Options, repair, show, verify};
 mod rich;
 
 const USAGE: &str = "\
-Looks into the files of an embedded store. The store must not be open.
+Offline tools for the files of an embedded store. The store must not be open.
 
-    log verify DIR         reads everything and says what is wrong; changes nothing
-    log repair DIR         makes a damaged store openable again, and says what is lost
-    log show DIR           lists segments and frames
-    log backup DIR TO      opens the store and copies it into an empty directory
-    log make-fixture DIR   makes a small store with something of everything
+    log verify DIR         read everything and report damage; change nothing
+    log repair DIR         make a damaged store openable again, and report what is lost
+    log show DIR           list segments and frames
+    log backup DIR TO      open the store and copy it into an empty directory
+    log make-fixture DIR   create a small store with every kind of record
 
-Ends with 0 if all is well, 1 if there is or was damage, 2 if it could not be done.";
+Exit codes: 0 no damage, 1 there is or was damage, 2 error.";
 
 type Outcome = Result<ExitCode, Box<dyn std::error::Error>>;
 
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// An error and what caused it, in one line.
+/// Formats an error with all its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -61,10 +61,10 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The directory of a store, which must be there: a look makes none.
+/// Opens the directory of a store, which must exist.
 fn existing(dir: &str) -> Result<Directory, Box<dyn std::error::Error>> {
     if !Path::new(dir).is_dir() {
-        return Err(format!("there is no directory `{dir}`").into());
+        return Err(format!("directory `{dir}` does not exist").into());
     }
     Ok(Directory::open(Path::new(dir))?)
 }
@@ -73,7 +73,7 @@ fn run_verify(dir: &str) -> Outcome {
     let report = verify(&existing(dir)?)?;
     println!("{report}");
     if !report.is_good() {
-        println!("`log repair {dir}` makes what is left usable; copy the directory first");
+        println!("`log repair {dir}` repairs the store; copy the directory first");
     }
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
@@ -108,13 +108,13 @@ fn make_fixture(dir: &str) -> Outcome {
         return Err(format!("`{dir}` is not empty").into());
     }
     rich::make(Arc::clone(&disk));
-    // Opening it writes, so what it holds is read from a copy.
-    let copy: Arc<dyn Disk> = Arc::new(crore_store::embedded::disk::InMemory::new());
+    // Opening the store writes to it, so its content is read from a copy.
+    let copy: Arc<dyn Disk> = Arc::new(crore_store::embedded::disk::MemoryDisk::new());
     for name in disk.list()? {
         let bytes = std::fs::read(Path::new(dir).join(&name))?;
-        copy.open(&name, crore_store::embedded::disk::Open::Create)?.write(0, &bytes)?;
+        copy.open(&name, crore_store::embedded::disk::OpenMode::Create)?.write(0, &bytes)?;
     }
-    let text = rich::describe(&rich::Hand::open(copy)?);
+    let text = rich::describe(&rich::SteppedStore::open(copy)?);
     std::fs::write(Path::new(dir).join("expected.txt"), text)?;
     Ok(ExitCode::SUCCESS)
 }

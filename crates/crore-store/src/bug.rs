@@ -1,8 +1,8 @@
-//! Planted mistakes: the proof that the conformance suite can fail.
+//! Planted mistakes, which prove that the conformance suite can fail.
 //!
-//! Each feature `bug-N` plants one mistake in the local stores. With `bug-drill` all of them are
-//! compiled in and one at a time is armed, so that a single build shows that each is caught
-//! (`tests/bugs.rs`). Without these features nothing of this exists in a build.
+//! Each feature `bug-N` plants one mistake in the local stores. `bug-drill` compiles all of them in
+//! and arms one at a time, so that one build shows that each is caught (`tests/bugs.rs`). Builds
+//! without these features contain none of this.
 
 #[cfg(feature = "bug-drill")]
 mod drill {
@@ -12,12 +12,13 @@ mod drill {
         static ARMED: Cell<&'static str> = const { Cell::new("") };
     }
 
-    /// Arms one planted mistake on this thread, and disarms any other.
+    /// Arms one planted mistake on this thread and disarms any other.
     pub fn arm(bug: &'static str) {
         ARMED.set(bug);
     }
 
-    /// Whether this planted mistake is armed on this thread. Crates above the store ask it for their own.
+    /// Whether this planted mistake is armed on this thread. Crates above the store use it for
+    /// theirs.
     pub fn is_armed(bug: &str) -> bool {
         ARMED.get() == bug
     }
@@ -31,7 +32,7 @@ pub(crate) const fn is_armed(_: &str) -> bool {
     true
 }
 
-/// Whether a planted mistake is to be made here.
+/// Whether to make a planted mistake here.
 macro_rules! planted {
     ($bug:literal) => {
         cfg!(feature = $bug) && $crate::bug::is_armed($bug)

@@ -1,24 +1,24 @@
-/// An answer that is as durable as its store makes things.
+/// A result that is as durable as its store makes it.
 ///
-/// Whoever tells a caller that a push, a finish or an admin change was accepted needs one of these,
-/// and only a store makes them, after its sync: "acknowledged before durable" does not compile.
-/// (`clippy.toml` and `cargo xtask layers` see to it that nobody else calls [`Committed::synced`].)
+/// Acknowledging a push, a finish or an admin change requires this type, and only a store creates
+/// it, after its sync: code that acknowledges before that does not compile. `clippy.toml` and
+/// `cargo xtask layers` enforce that only stores call [`Committed::synced`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "an answer that is not passed on was not needed"]
+#[must_use = "a result that is not returned to the caller was not needed"]
 pub struct Committed<T>(T);
 
 impl<T> Committed<T> {
-    /// For stores only: what is now durable.
+    /// Wraps a durable result. For stores only.
     pub const fn synced(value: T) -> Self {
         Self(value)
     }
 
-    /// The answer.
+    /// Returns the result.
     pub fn into_inner(self) -> T {
         self.0
     }
 
-    /// The answer, to look at.
+    /// Returns a reference to the result.
     pub const fn get(&self) -> &T {
         &self.0
     }

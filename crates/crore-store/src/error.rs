@@ -1,35 +1,34 @@
 use crore_core::{Code, Invalid};
 
-/// Why a store has no answer, by what the caller does next.
+/// Why an operation failed. The variants differ in what the caller does next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request breaks a rule: mend it. Nothing was stored.
+    /// The request breaks a rule: correct it. Nothing was stored.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// There is no room: free some. Reports and deletes still work.
+    /// No space left: free some. Reports and deletions still work.
     #[error("the store is full: {what}")]
     Full {
-        /// What is full.
+        /// Description of what is full.
         what: String,
     },
-    /// The store cannot be reached, or lost a race: try again. Whether the verb took effect is
-    /// open.
+    /// The store cannot be reached, or lost a race: try again. The operation may have taken effect.
     #[error("the store is unavailable")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// What is there is not a store, or one of a version that this one does not know: open another.
+    /// Not a store, or a store of an unknown version: open another one.
     #[error("not a store that can be opened: {what}")]
     Foreign {
-        /// What was found.
+        /// Description of what was found.
         what: String,
     },
-    /// Stored data is damaged: stop and look.
+    /// Stored data is damaged: stop and investigate.
     #[error("stored data is damaged: {what}")]
     Corrupt {
-        /// What, and where.
+        /// Description and location of the damage.
         what: String,
     },
-    /// A sync failed or the process panicked inside a write: nothing more is promised, restart.
+    /// A sync failed, or a panic happened inside a write: reopen the store.
     #[error("the store gave up after a failed write")]
     Poisoned,
 }

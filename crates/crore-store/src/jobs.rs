@@ -1,126 +1,135 @@
-//! The path of a job: push, claim, renew, apply; and get.
+//! The life of a job in a store: push, claim, renew, apply, get.
 
 use std::sync::Arc;
 
-use crore_core::job::{ClientId, Thing};
+use crore_core::job::{ClientId, DependencyTarget};
 use crore_core::machine::Change;
 use crore_core::{Batch, Delivery, GroupId, Job, JobId, Name, NewJob, Revision, Span, Time};
 
-use crate::{Answer, Committed, Part};
+use crate::{Committed, StoreFuture, StorePart};
 
-/// The verbs on the path of a job. Every one takes and gives a batch.
-pub trait Jobs: Part {
-    /// Stores new groups and jobs: all of them in one atomic write, or none.
+/// Operations on jobs. Each works on a batch, and results are in the order of the request.
+pub trait Jobs: StorePart {
+    /// Stores new groups and jobs in one atomic write. Durable when the future resolves.
     ///
-    /// The store allocates the ids, in the order of the batch, and stamps times by its own clock. A
-    /// job whose unique key or client id is taken is not stored and answered `Duplicate` with the
-    /// job that has it (also for two of the same batch; the key is looked at before the client id,
-    /// and both before anything that it refers to); one that refers to something that is not there,
-    /// or that can no longer become what it needs, is answered `Broken`: its group is looked at
-    /// first, then what it waits for, one by one in the order given, and the first that is broken
-    /// is the answer. To need the end of something that has ended is no wait at all, and a dead job
-    /// can still succeed. Both leave the others of the batch as they are; references to a duplicate
-    /// mean the job that was there first, and a job that refers to a broken one is broken too. A
-    /// group may be joined until it is pruned, also after it was sealed: a member may add to it;
-    /// follow-ups that are on their way stay so. A new group is sealed when all jobs of its batch
-    /// are in, so that who waits for it may stand before its members. Durable when answered.
+    /// The store allocates ids in batch order and takes times from its own clock. Each job has its
+    /// own result, and a job that is not stored does not affect the other jobs of the batch:
     ///
-    /// A client id is taken as long as its job is there. A unique key is taken as long as its lock
-    /// is held, which may be longer than its job is there. The caller has checked the batch
-    /// ([`Batch::check`], [`NewJob::check`]): a store does not check it again, and what a job
-    /// refers to that is not in the batch is not there.
-    fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>>;
-
-    /// Takes up to `n` ready jobs, each under a fresh delivery: permits are reserved, the job is
-    /// running, and no other claim gets it, atomically.
+    /// - [`Pushed::Duplicate`]: the unique key or the client id is taken, by a stored job or by an
+    ///   earlier job of the batch. References to this job mean the job that has the key.
+    /// - [`Pushed::Broken`]: the group or a dependency does not exist, or the dependency can no
+    ///   longer be satisfied.
+    /// - [`Pushed::BrokenBy`]: a dependency is a job of the same batch that is broken.
     ///
-    /// Order is (priority, due, id), smaller first, merged over the queues, or queue by queue if
-    /// asked. It is exact for a store in one place; one in several (shards) looks at each and
-    /// merges what it saw, so there it is exact while nothing else moves, and a claim for many jobs
-    /// costs little more than a claim for one. Only ready jobs count: one that is due is made ready
-    /// by a promotion, not by a claim. A job whose limits have no permit left is passed over, as is
-    /// a paused queue, and passing them over costs nothing that grows with how many wait there. A
-    /// unique key that is held until the start is released. Empty is an answer. Not waited to be
-    /// durable: a claim that a crash forgets is claimed again, under another delivery.
+    /// The store checks in this order, and the first failure is the result: unique key, client id,
+    /// group, then the dependencies in the order given. A dependency that is already satisfied is
+    /// not waited for. A dead job does not break a dependency on its success, because it can be
+    /// retried.
     ///
-    /// A job's buckets are asked in the order of its keys, in each the concurrency before the rate,
-    /// and the first that has no permit ends that: nothing is taken, but if it was a rate, the
-    /// `tat` of its answer is kept. A key whose limit is not defined holds nobody back. In use of a
-    /// concurrency are all running jobs with the key, whatever was defined when they were claimed;
-    /// what was granted of a rate is spent, and not returned at the end of a delivery.
-    fn claim(&self, ask: Claim) -> Answer<'_, Claimed>;
+    /// A group accepts members until it is pruned, even after it is sealed, so that a member can
+    /// add jobs to its own group; follow-ups that were already released stay released. The store
+    /// seals a new group after it has added all jobs of the batch, so a job that waits for the
+    /// group may precede the members.
+    ///
+    /// A client id is taken while its job exists. A unique key is taken while its lock is held,
+    /// which may be longer than its job exists. The caller has validated the batch with
+    /// [`Batch::check`] and [`NewJob::check`]; a store does not validate it again, and treats a
+    /// reference to a batch position that does not exist as broken.
+    fn push(&self, batch: Batch) -> StoreFuture<'_, Committed<PushedBatch>>;
 
-    /// Extends leases, from the store's now. A delivery that is not the current one any more is
-    /// answered `Stale`. A lease never gets shorter, and one that has ended but was not yet taken
-    /// away is extended too. Not waited to be durable.
-    fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>>;
+    /// Claims up to `n` ready jobs, each under a new delivery. Taking the permits, marking the job
+    /// as running and hiding it from other claims are one atomic step.
+    ///
+    /// Order: (priority, due, id), smallest first, merged over the queues, or queue by queue with
+    /// [`QueueOrder::Strict`]. The order is exact in a store with one index. A sharded store reads every
+    /// shard and merges, so its order is exact only while nothing else changes; a claim for many
+    /// jobs costs little more there than a claim for one.
+    ///
+    /// A claim takes ready jobs only; [`Upkeep::promote`](crate::Upkeep::promote) makes due jobs
+    /// ready. It skips paused queues and jobs without a free permit, at a cost that does not grow
+    /// with the number of jobs that wait there. It releases a unique key that is held until the
+    /// start. An empty result is not an error. Not durable when the future resolves: a claim that
+    /// is lost in a crash is claimed again, under another delivery.
+    ///
+    /// Permits: the store asks a job's buckets in the order of its limit keys, in each bucket the
+    /// concurrency before the rate. The first bucket without a permit stops the attempt, and no
+    /// permit is taken; if a rate refused, the store still saves the `tat` that the refusal
+    /// returned. A key whose limit is not defined does not restrict the job. The concurrency in use
+    /// is the number of running jobs with the key, whatever limit was defined when they were
+    /// claimed. Permits of a rate are spent and not returned at the end of the delivery.
+    fn claim(&self, request: Claim) -> StoreFuture<'_, Claimed>;
 
-    /// Applies decisions. Each write is atomic with all its effects, and applies exactly once, or
-    /// not at all if what it was based on is not so any more (`Stale`); the writes of a batch are
-    /// independent of each other, and applied in order. So are the effects of a write: a follow-up
-    /// may take the unique key that its parent gives up. Durable when answered.
-    fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>>;
+    /// Extends leases, counted from the store's current time. A delivery that is no longer the
+    /// current one gets [`Renewed::Stale`]. A renewal never shortens a lease, and extends a lease
+    /// that has ended as long as no decision about its end was applied. Not durable when the future resolves.
+    fn renew(&self, leases: Vec<Renew>) -> StoreFuture<'_, Vec<Renewed>>;
 
-    /// Jobs by their own number or by their caller's, in the order asked for; `None` for one that
-    /// is not there. Sees every write that was answered before. Whether a result is still to be had
-    /// is for [`Job::result_at`] to say.
-    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>>;
+    /// Applies decisions. Each write is atomic with all its effects. It is applied exactly once, or
+    /// not at all if the record no longer matches what the decision was based on
+    /// ([`Applied::Stale`]). The writes of a batch are independent and applied in order; so are the
+    /// effects of a write, so that a follow-up can take the unique key that its parent releases.
+    /// Durable when the future resolves.
+    fn apply(&self, writes: Vec<StoreWrite>) -> StoreFuture<'_, Committed<Vec<Applied>>>;
 
-    /// The jobs that hold these unique keys, in the order asked for; `None` for a key that is free. The
-    /// holder is the job that a push with the key would be answered as its `Duplicate`; it may have ended,
-    /// or be gone. Sees every write that was answered before, and reserves nothing: a push that comes
-    /// after the answer may take a free key.
-    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>>;
+    /// Returns jobs by job id or client id, `None` for a job that does not exist. Reads every write
+    /// acknowledged before the call. [`Job::result_at`] says whether a result is still available.
+    fn get(&self, which: Vec<JobSelector>) -> StoreFuture<'_, Vec<Option<Job>>>;
+
+    /// Returns the jobs that hold these unique keys, `None` for a free key. The holder is the job
+    /// that a push with the key would report as its duplicate; it may have ended or have been
+    /// removed. Reads every write acknowledged before the call. Reserves nothing: a later push may
+    /// take a free key.
+    fn holders(&self, keys: Vec<Arc<str>>) -> StoreFuture<'_, Vec<Option<JobId>>>;
 }
 
-/// Which job is meant.
+/// Selects a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
-    /// The one with this number.
+pub enum JobSelector {
+    /// By job id.
     Id(JobId),
-    /// The one to which its caller gave this id.
+    /// By the id that the caller gave the job.
     Client(ClientId),
 }
 
-impl Which {
-    /// Jobs by their numbers.
+impl JobSelector {
+    /// Selects jobs by their ids.
     pub fn all(ids: &[JobId]) -> Vec<Self> {
         ids.iter().copied().map(Self::Id).collect()
     }
 }
 
-impl From<JobId> for Which {
+impl From<JobId> for JobSelector {
     fn from(id: JobId) -> Self {
         Self::Id(id)
     }
 }
 
-/// What a push answers.
+/// Result of a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pushes {
+pub struct PushedBatch {
     /// The store's time of the write.
     pub now: Time,
-    /// The new groups, in order.
+    /// Ids of the new groups, in batch order.
     pub groups: Vec<GroupId>,
-    /// One answer for each job, in order.
+    /// A result per job, in batch order.
     pub jobs: Vec<Pushed>,
 }
 
-/// What became of one pushed job.
+/// Result of one pushed job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pushed {
-    /// It is stored.
+    /// Stored under this id.
     New(JobId),
-    /// Its unique key or client id belongs to this job; it is not stored.
+    /// Not stored: this job has the unique key or the client id.
     Duplicate(JobId),
-    /// It refers to this thing, which is not there or can no longer succeed; it is not stored.
-    Broken(Thing),
-    /// It refers to a job of the same batch, at this place, that was broken; it is not stored.
+    /// Not stored: this group or job does not exist, or can no longer satisfy the dependency.
+    Broken(DependencyTarget),
+    /// Not stored: it depends on the job at this batch position, which is broken.
     BrokenBy(usize),
 }
 
 impl Pushed {
-    /// The stored job that is meant, if there is one.
+    /// The stored job that the pushed one stands for, if any.
     pub const fn id(self) -> Option<JobId> {
         match self {
             Self::New(id) | Self::Duplicate(id) => Some(id),
@@ -129,95 +138,96 @@ impl Pushed {
     }
 }
 
-/// What a claim asks for.
+/// A request to claim jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// From which queues; those that do not exist are empty.
+    /// Queues to claim from; an unknown queue counts as empty.
     pub queues: Vec<Name>,
-    /// Only these kinds; `None`: any.
+    /// Kinds to claim; `None` means all.
     pub kinds: Option<Vec<Name>>,
-    /// At most so many.
+    /// Maximum number of jobs.
     pub n: usize,
-    /// How several queues are merged.
-    pub order: Order,
-    /// Who asks; kept with the delivery.
+    /// How jobs of several queues are merged.
+    pub order: QueueOrder,
+    /// The claiming worker, recorded with the delivery.
     pub worker: Name,
 }
 
-/// How several queues are merged.
+/// How a claim merges several queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// By (priority, due, id) over all of them.
+pub enum QueueOrder {
+    /// By (priority, due, id) over all queues.
     #[default]
     Merged,
-    /// The first queue as long as it has any, then the second, and so on.
+    /// All ready jobs of the first queue, then the second, and so on.
     Strict,
 }
 
-/// What a claim gives.
+/// Result of a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
     /// The store's time of the claim.
     pub now: Time,
-    /// The jobs, running now, in order.
+    /// The claimed jobs, in claim order, already in state running.
     pub jobs: Vec<Job>,
-    /// If less than `n` were there: when a rate limit may let the next one of these queues through.
-    /// A hint, by which the caller asks again; it may be early.
+    /// With fewer than `n` jobs: when a rate limit may next admit a job of these queues. A hint for
+    /// the next claim, which may be early.
     pub next_at: Option<Time>,
 }
 
-/// A lease to extend.
+/// A request to extend a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Renew {
     /// The job.
     pub id: JobId,
-    /// The delivery that holds it.
+    /// The delivery that holds the lease.
     pub delivery: Delivery,
-    /// For how long from now; `None`: as long as the job's spec says.
+    /// Length from now; `None` means the lease length of the job's spec.
     pub span: Option<Span>,
 }
 
-/// What became of a lease.
+/// Result of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewed {
-    /// It ends then.
+    /// The lease holds.
     Until {
-        /// The end.
+        /// New end of the lease.
         until: Time,
-        /// Whether the job was asked to stop.
+        /// Whether the worker is asked to stop the job.
         stop: bool,
     },
-    /// It is somebody else's, or nobody's.
+    /// Another delivery holds the job, or none does.
     Stale,
 }
 
-/// One atomic write.
+/// An atomic write.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Write {
+pub enum StoreWrite {
     /// A decision about a job, with its effects.
     Job(Change),
-    /// From now on a group ends when its members have. Stale if it is sealed, or not there.
+    /// Seals a group: it ends when its members have ended. Stale if it is sealed already or does
+    /// not exist.
     Seal(GroupId),
-    /// The ticks of a schedule up to `cursor` are accounted for by these jobs. Stale if its entry
-    /// is not there or not at this revision; to move the cursor is a change of the entry, so that
-    /// no tick is accounted for twice.
+    /// Accounts for the ticks of a schedule up to `cursor` by pushing these jobs. Stale if the
+    /// registry entry does not exist or has another revision. Moving the cursor changes the entry's
+    /// revision, so no tick is accounted for twice.
     Tick {
         /// The schedule.
         schedule: Name,
-        /// The revision of its entry that the ticks were computed from.
+        /// Revision of the registry entry from which the ticks were computed.
         seen: Revision,
-        /// The last tick that is now accounted for.
+        /// The last tick that is accounted for by this write.
         cursor: Time,
         /// The jobs.
         push: Vec<NewJob>,
     },
 }
 
-/// What became of a write.
+/// Result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Applied {
-    /// It is written, and these are the answers to what it pushed.
+    /// Written, with one result per pushed job.
     Yes(Vec<Pushed>),
-    /// What it was based on is not so any more; nothing was written.
+    /// Not written: the record no longer matches what the write was based on.
     Stale,
 }

@@ -1,9 +1,10 @@
-//! The store seam of crore, and the stores that need no server.
+//! The store interface of crore, and the two stores that run in-process.
 //!
-//! A store keeps jobs and obeys: it writes what [`crore_core::machine::decide`] decided, guarded and
-//! whole, and makes by itself only the moves that it alone can make atomically. The contract is the
-//! documentation of the four traits that a [`Store`] joins; `docs/design/0001-the-store-seam.md`
-//! says why it is so.
+//! A store persists jobs; it does not decide about them. It writes the decisions of
+//! [`crore_core::machine::decide`], each guarded by what the caller saw and applied atomically, and
+//! makes on its own only the moves that have to be atomic with choosing a job. The contract is the
+//! documentation of the four traits that [`Store`] joins; `docs/design/0001-store-interface.md` has
+//! the reasons.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -21,11 +22,11 @@ mod local;
 #[cfg(feature = "measure")]
 pub mod measure;
 mod memory;
+mod metrics;
 pub mod registry;
 mod state;
 pub mod upkeep;
 pub mod views;
-mod vitals;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -37,61 +38,62 @@ pub use committed::Committed;
 pub use error::Error;
 pub use jobs::Jobs;
 pub use memory::Memory;
+pub use metrics::{COMMIT_BUCKETS, StoreMetrics};
 pub use registry::Registry;
-pub use state::{Ailment, Durability};
+pub use state::{Durability, StoreProblem};
 pub use upkeep::Upkeep;
 pub use views::Views;
-pub use vitals::{COMMIT_BUCKETS, Vitals};
 
 use crore_core::Name;
 
-/// What every verb gives: an answer that may take a while, or an error.
+/// Future of every store operation.
 ///
-/// A local store's answer is often there at once. Dropping it before it came leaves open whether
-/// the verb took effect; it takes effect whole or not at all.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+/// A local store's future is often ready at once. A caller that drops it cannot know whether the
+/// operation took effect; it takes effect entirely or not at all.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// Called with the queues in which there is something new to claim; on any thread, and it must not
+/// Callback for queues that have new jobs to claim. The store calls it on any thread; it must not
 /// block.
 pub type WakeHook = Arc<dyn Fn(&[Name]) + Send + Sync>;
 
-/// A whole store. The engine holds an `Arc<dyn Store>` and knows no other type.
+/// A complete store. The engine holds an `Arc<dyn Store>` and knows no other type.
 pub trait Store: Jobs + Upkeep + Views + Registry {
-    /// Asks to be told when there is something new to claim: by a push, a change, a promotion, the
-    /// end of a pause or a permit that came free, on this node or another. A hint: it comes after the
-    /// change is durable, it may come late, twice or not at all, and whoever waits for jobs also
-    /// looks by himself now and then.
-    fn wakes(&self, hook: WakeHook);
+    /// Registers a callback for new claimable jobs: after a push, a change, a promotion, the end of
+    /// a pause or a returned permit, on this node or another.
+    ///
+    /// The callback is a hint. The store calls it after the change is durable; the call may be
+    /// late, repeated or missing, so a caller that waits for jobs also polls.
+    fn add_wake_hook(&self, hook: WakeHook);
 
-    /// Whether a call to it is a call and no more. To gather many calls into one gains nothing then; a
-    /// store at the other end of a connection answers once for all of them.
-    fn is_near(&self) -> bool {
+    /// Whether an operation is a function call without a network round trip. The engine does not
+    /// combine calls to such a store, because that saves nothing.
+    fn is_local(&self) -> bool {
         false
     }
 
-    /// What its answers survive. A store that does not say so promises nothing.
+    /// The failures that acknowledged writes survive. The default promises nothing.
     fn durability(&self) -> Durability {
         Durability::Memory
     }
 
-    /// What is wrong with it, as far as it knows without asking anybody; `None`: nothing.
-    fn ailment(&self) -> Option<Ailment> {
+    /// Current problem of the store, from local knowledge and without I/O; `None` when healthy.
+    fn problem(&self) -> Option<StoreProblem> {
         None
     }
 
-    /// Comes when it gives up (from then on it is [`Ailment::Poisoned`]), with the reason, for whoever
-    /// looks after it. A store that never does never answers.
-    fn gave_up(&self) -> Pin<Box<dyn Future<Output = String> + Send + '_>> {
+    /// Resolves with the reason when the store becomes [`StoreProblem::Poisoned`]. Never resolves for a
+    /// store that cannot fail.
+    fn poisoned(&self) -> Pin<Box<dyn Future<Output = String> + Send + '_>> {
         Box::pin(std::future::pending())
     }
 
-    /// What it can tell of its own work without asking anybody; `None`: nothing.
-    fn vitals(&self) -> Option<Vitals> {
+    /// Counters of the store's work, without I/O; `None` if the store keeps none.
+    fn metrics(&self) -> Option<StoreMetrics> {
         None
     }
 }
 
-/// What all four parts of a store have in common.
-pub trait Part: Send + Sync + Debug {}
+/// Bounds that all four traits of a store share.
+pub trait StorePart: Send + Sync + Debug {}
 
-impl<T: Send + Sync + Debug> Part for T {}
+impl<T: Send + Sync + Debug> StorePart for T {}

@@ -1,41 +1,41 @@
-//! For the benchmark of the index alone, without records under it.
+//! Access to the index alone, without records, for its benchmark.
 
 use std::sync::Arc;
 
 use crore_core::{Batch, JobId, NewJob, Time};
 
 use crate::Error;
-use crate::local::{Local, Record, Records};
+use crate::local::{JobRecord, JobRecords, LocalIndex};
 
-/// Records that are not kept.
+/// Records that are not stored.
 #[derive(Debug, Default)]
-struct Nowhere;
+struct NoRecords;
 
-impl Records for Nowhere {
-    fn load(&self, _: JobId) -> Result<Option<Record>, Error> {
+impl JobRecords for NoRecords {
+    fn load(&self, _: JobId) -> Result<Option<JobRecord>, Error> {
         Ok(None)
     }
 
-    fn insert(&mut self, _: Record) -> Result<(), Error> {
+    fn insert(&mut self, _: JobRecord) -> Result<(), Error> {
         Ok(())
     }
 
     fn update<T>(
         &mut self,
         _: JobId,
-        _: impl FnOnce(&mut Record) -> T,
+        _: impl FnOnce(&mut JobRecord) -> T,
     ) -> Result<Option<T>, Error> {
         Ok(None)
     }
 
-    fn remove(&mut self, _: JobId) -> Result<Option<Record>, Error> {
+    fn remove(&mut self, _: JobId) -> Result<Option<JobRecord>, Error> {
         Ok(None)
     }
 }
 
-/// An index with `n` jobs like this one in it, and nothing else.
+/// Builds an index of `n` copies of a job.
 pub fn index_of(n: u64, job: &NewJob) -> Result<Arc<dyn Send + Sync>, Error> {
-    let mut index = Local::<Nowhere>::default();
+    let mut index = LocalIndex::<NoRecords>::default();
     for nth in 0..n {
         index.push(Batch::from(job.clone()), Time::from_millis(nth as i64))?;
     }

@@ -1,4 +1,4 @@
-//! The memory store: the model that every other store is compared with.
+//! The memory store, the reference that every other store is compared with.
 
 use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crore_core::group::Group;
 use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Span, Time};
 
-use crate::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
-use crate::local::{Local, Map};
-use crate::registry::{Define, Defined, Entry, QueueSettings, Table};
+use crate::jobs::{Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Renewed, StoreWrite};
+use crate::local::{LocalIndex, MemoryRecords};
+use crate::registry::{Define, Defined, QueueSettings, RegistryEntry, RegistryTable};
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crate::views::{Count, JobNotes, Note, Page, Query, Step};
+use crate::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
 use crate::{
-    Answer, Committed, Error, Jobs, Registry, Store, SystemClock, Upkeep, Views, WakeHook,
+    Committed, Error, Jobs, Registry, Store, StoreFuture, SystemClock, Upkeep, Views, WakeHook,
 };
 
-/// A store that forgets everything when it is dropped (durability class D0).
+/// A store that loses everything when it is dropped (durability class D0).
 ///
-/// Every verb is done when it returns its answer, under one lock that is never held while waiting
-/// for anything.
+/// Every operation completes before it returns its future, under one lock that is never held across
+/// an await.
 pub struct Memory {
     clock: Arc<dyn Clock>,
-    local: Mutex<(Local<Map>, Time)>,
+    local: Mutex<(LocalIndex<MemoryRecords>, Time)>,
     hooks: RwLock<Vec<WakeHook>>,
 }
 
@@ -38,12 +38,12 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// An empty store that goes by this clock.
+    /// Creates an empty store that uses this clock.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, local: Mutex::default(), hooks: RwLock::default() }
     }
 
-    /// The same store, with other settings for queues that have none of their own.
+    /// Sets the default settings for queues without settings of their own.
     #[must_use]
     pub fn with_queues(self, settings: QueueSettings) -> Self {
         let mut local = self.local.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -51,24 +51,25 @@ impl Memory {
         Self { local: Mutex::new(local), ..self }
     }
 
-    /// Does a verb, and tells of jobs that became ready by it.
+    /// Runs an operation and calls the wake hooks for queues with new ready jobs.
     ///
-    /// A panic inside a verb leaves the index in doubt, so from then on every verb is refused.
-    fn verb<T>(
+    /// A panic inside an operation may leave the index inconsistent, so the store refuses every
+    /// later one.
+    fn run<T>(
         &self,
-        verb: impl FnOnce(&mut Local<Map>, Time) -> Result<T, Error>,
+        operation: impl FnOnce(&mut LocalIndex<MemoryRecords>, Time) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let (answer, woken) = {
+        let (result, woken) = {
             let mut guard = self.local.lock().map_err(|_| Error::Poisoned)?;
             let (local, last) = &mut *guard;
-            // The store's time never runs backwards, so that later pushes never sort before earlier.
+            // The store's time never goes back, so later pushes never sort before earlier ones.
             *last = (*last).max(self.clock.now());
-            let answer = verb(local, *last);
-            local.touched();
-            (answer, local.woken())
+            let result = operation(local, *last);
+            local.take_touched();
+            (result, local.take_woken())
         };
         self.wake(&woken);
-        answer
+        result
     }
 
     fn wake(&self, woken: &[Name]) {
@@ -79,106 +80,114 @@ impl Memory {
         hooks.iter().for_each(|hook| hook(woken));
     }
 
-    /// What this store has of durability it has as soon as a verb is done.
-    #[expect(clippy::disallowed_methods, reason = "memory is all this store promises")]
+    /// Runs an operation whose result is committed: this store has no later durability to wait for.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the result is in memory, which is all that D0 promises"
+    )]
     fn committed<T>(
         &self,
-        verb: impl FnOnce(&mut Local<Map>, Time) -> Result<T, Error>,
+        operation: impl FnOnce(&mut LocalIndex<MemoryRecords>, Time) -> Result<T, Error>,
     ) -> Result<Committed<T>, Error> {
-        self.verb(verb).map(Committed::synced)
+        self.run(operation).map(Committed::synced)
     }
 }
 
-fn answer<'a, T: Send + 'a>(result: Result<T, Error>) -> Answer<'a, T> {
+fn ready_future<'a, T: Send + 'a>(result: Result<T, Error>) -> StoreFuture<'a, T> {
     Box::pin(ready(result))
 }
 
 impl Jobs for Memory {
-    fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
-        answer(self.committed(|local, now| local.push(batch, now)))
+    fn push(&self, batch: Batch) -> StoreFuture<'_, Committed<PushedBatch>> {
+        ready_future(self.committed(|local, now| local.push(batch, now)))
     }
 
-    fn claim(&self, ask: Claim) -> Answer<'_, Claimed> {
-        answer(self.verb(|local, now| local.claim(&ask, now)))
+    fn claim(&self, request: Claim) -> StoreFuture<'_, Claimed> {
+        ready_future(self.run(|local, now| local.claim(&request, now)))
     }
 
-    fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
-        answer(self.verb(|local, now| local.renew(&leases, now)))
+    fn renew(&self, leases: Vec<Renew>) -> StoreFuture<'_, Vec<Renewed>> {
+        ready_future(self.run(|local, now| local.renew(&leases, now)))
     }
 
-    fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
-        answer(self.committed(|local, now| local.apply(writes, now)))
+    fn apply(&self, writes: Vec<StoreWrite>) -> StoreFuture<'_, Committed<Vec<Applied>>> {
+        ready_future(self.committed(|local, now| local.apply(writes, now)))
     }
 
-    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
-        answer(self.verb(|local, now| local.get(&which, now)))
+    fn get(&self, which: Vec<JobSelector>) -> StoreFuture<'_, Vec<Option<Job>>> {
+        ready_future(self.run(|local, now| local.get(&which, now)))
     }
 
-    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
-        answer(self.verb(|local, now| Ok(local.holders(&keys, now))))
+    fn holders(&self, keys: Vec<Arc<str>>) -> StoreFuture<'_, Vec<Option<JobId>>> {
+        ready_future(self.run(|local, now| Ok(local.holders(&keys, now))))
     }
 }
 
 impl Upkeep for Memory {
-    fn promote(&self, n: usize) -> Answer<'_, Promoted> {
-        answer(self.verb(|local, now| local.promote(n, now)))
+    fn promote(&self, n: usize) -> StoreFuture<'_, Promoted> {
+        ready_future(self.run(|local, now| local.promote(n, now)))
     }
 
-    fn lapsed(&self, n: usize) -> Answer<'_, Lapses> {
-        answer(self.verb(|local, now| local.lapsed(n, now)))
+    fn lapsed(&self, n: usize) -> StoreFuture<'_, Lapses> {
+        ready_future(self.run(|local, now| local.lapsed(n, now)))
     }
 
-    fn prune(&self, n: usize) -> Answer<'_, Pruned> {
-        answer(self.verb(|local, now| local.prune(n, now)))
+    fn prune(&self, n: usize) -> StoreFuture<'_, Pruned> {
+        ready_future(self.run(|local, now| local.prune(n, now)))
     }
 
-    fn lead(&self, duty: Name, node: u64, span: Span) -> Answer<'_, Lead> {
-        answer(self.verb(|local, now| Ok(local.lead(duty, node, span, now))))
+    fn lead(&self, duty: Name, node: u64, span: Span) -> StoreFuture<'_, Lead> {
+        ready_future(self.run(|local, now| Ok(local.lead(duty, node, span, now))))
     }
 }
 
 impl Views for Memory {
-    fn note(&self, notes: Vec<Note>) -> Answer<'_, usize> {
-        answer(self.verb(|local, now| local.note(&notes, now)))
+    fn note(&self, notes: Vec<Note>) -> StoreFuture<'_, usize> {
+        ready_future(self.run(|local, now| local.note(&notes, now)))
     }
 
-    fn notes(&self, id: JobId) -> Answer<'_, JobNotes> {
-        answer(self.verb(|local, _| Ok(local.notes(id))))
+    fn notes(&self, id: JobId) -> StoreFuture<'_, JobNotes> {
+        ready_future(self.run(|local, _| Ok(local.notes(id))))
     }
 
-    fn list(&self, query: Query) -> Answer<'_, Page> {
-        answer(self.verb(|local, now| local.list(&query, now)))
+    fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage> {
+        ready_future(self.run(|local, now| local.list(&query, now)))
     }
 
-    fn counts(&self, queue: Option<Name>) -> Answer<'_, Vec<Count>> {
-        answer(self.verb(|local, _| Ok(local.counts(queue.as_ref()))))
+    fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>> {
+        ready_future(self.run(|local, _| Ok(local.counts(queue.as_ref()))))
     }
 
-    fn stats(&self, series: Name, step: Step) -> Answer<'_, Vec<(Time, u64)>> {
-        answer(self.verb(|local, now| Ok(local.stats(&series, step, now))))
+    fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
+        ready_future(self.run(|local, now| Ok(local.stats(&series, step, now))))
     }
 }
 
 impl Registry for Memory {
-    fn define(&self, definitions: Vec<Define>) -> Answer<'_, Committed<Vec<Defined>>> {
-        answer(self.committed(|local, now| Ok(local.define(&definitions, now))))
+    fn define(&self, definitions: Vec<Define>) -> StoreFuture<'_, Committed<Vec<Defined>>> {
+        ready_future(self.committed(|local, now| Ok(local.define(&definitions, now))))
     }
 
-    fn entries(&self, table: Table, after: Option<Name>, n: usize) -> Answer<'_, Vec<Entry>> {
-        answer(self.verb(|local, now| Ok(local.entries(table, after.as_ref(), n, now))))
+    fn entries(
+        &self,
+        table: RegistryTable,
+        after: Option<Name>,
+        n: usize,
+    ) -> StoreFuture<'_, Vec<RegistryEntry>> {
+        ready_future(self.run(|local, now| Ok(local.entries(table, after.as_ref(), n, now))))
     }
 
-    fn group(&self, id: GroupId) -> Answer<'_, Option<Group>> {
-        answer(self.verb(|local, _| Ok(local.group(id))))
+    fn group(&self, id: GroupId) -> StoreFuture<'_, Option<Group>> {
+        ready_future(self.run(|local, _| Ok(local.group(id))))
     }
 }
 
 impl Store for Memory {
-    fn wakes(&self, hook: WakeHook) {
+    fn add_wake_hook(&self, hook: WakeHook) {
         self.hooks.write().unwrap_or_else(PoisonError::into_inner).push(hook);
     }
 
-    fn is_near(&self) -> bool {
+    fn is_local(&self) -> bool {
         true
     }
 }

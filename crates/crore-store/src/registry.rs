@@ -1,4 +1,4 @@
-//! What is defined rather than pushed: limits, queue settings, schedules, handlers, workers, tokens.
+//! Definitions, as opposed to jobs: limits, queue settings, schedules, handlers, workers, tokens.
 
 use std::sync::Arc;
 
@@ -9,29 +9,35 @@ use crore_core::settings::{Unlimited, section};
 use crore_core::{GroupId, Name, NewJob, Revision, Span, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::{Answer, Committed, Part};
+use crate::{Committed, StoreFuture, StorePart};
 
-/// The verbs of the registry.
-pub trait Registry: Part {
-    /// Sets and removes entries: each is guarded and answered singly, all that apply are one write.
-    /// Limits and queue settings hold from the next claim on; what is in use of a limit stays in
-    /// use when it is changed, and when it is removed and set anew. Durable when answered.
-    fn define(&self, definitions: Vec<Define>) -> Answer<'_, Committed<Vec<Defined>>>;
+/// Operations on definitions.
+pub trait Registry: StorePart {
+    /// Sets and removes entries. Each definition has its own guard and result; all that apply are
+    /// one atomic write. Limits and queue settings take effect at the next claim. Permits that are
+    /// in use stay in use when their limit is changed, or removed and set again. Durable when the
+    /// future resolves.
+    fn define(&self, definitions: Vec<Define>) -> StoreFuture<'_, Committed<Vec<Defined>>>;
 
-    /// The entries of a table in the order of their names: those after `after`, at most `n`.
-    fn entries(&self, table: Table, after: Option<Name>, n: usize) -> Answer<'_, Vec<Entry>>;
+    /// Returns up to `n` entries of a table after the name `after`, ordered by name.
+    fn entries(
+        &self,
+        table: RegistryTable,
+        after: Option<Name>,
+        n: usize,
+    ) -> StoreFuture<'_, Vec<RegistryEntry>>;
 
-    /// A group's counts.
-    fn group(&self, id: GroupId) -> Answer<'_, Option<Group>>;
+    /// Returns the counts of a group.
+    fn group(&self, id: GroupId) -> StoreFuture<'_, Option<Group>>;
 }
 
-/// What sort of thing an entry defines.
+/// A table of the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Table {
+pub enum RegistryTable {
     /// Limits, by name.
     Limits,
-    /// Settings of queues, by queue.
+    /// Queue settings, by queue.
     Queues,
     /// Schedules, by name.
     Schedules,
@@ -43,145 +49,156 @@ pub enum Table {
     Tokens,
 }
 
-/// What an entry says.
+/// Content of an entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Value {
+pub enum RegistryValue {
     /// A limit.
     Limit(Limit),
     /// Settings of a queue.
     Queue(QueueSettings),
     /// A schedule.
     Schedule(Box<Schedule>),
-    /// A handler, in the engine's form; the store only keeps it.
+    /// A handler, serialized by the engine and opaque to the store.
     Handler(Arc<str>),
-    /// A worker, in the engine's form; the store only keeps it.
+    /// A worker, serialized by the engine and opaque to the store.
     Worker(Arc<str>),
-    /// A token, in the form of the doors; the store only keeps it.
+    /// A token, serialized by the doors and opaque to the store.
     Token(Arc<str>),
 }
 
-impl Value {
+impl RegistryValue {
     /// The table that the value belongs to.
-    pub const fn table(&self) -> Table {
+    pub const fn table(&self) -> RegistryTable {
         match self {
-            Self::Limit(_) => Table::Limits,
-            Self::Queue(_) => Table::Queues,
-            Self::Schedule(_) => Table::Schedules,
-            Self::Handler(_) => Table::Handlers,
-            Self::Worker(_) => Table::Workers,
-            Self::Token(_) => Table::Tokens,
+            Self::Limit(_) => RegistryTable::Limits,
+            Self::Queue(_) => RegistryTable::Queues,
+            Self::Schedule(_) => RegistryTable::Schedules,
+            Self::Handler(_) => RegistryTable::Handlers,
+            Self::Worker(_) => RegistryTable::Workers,
+            Self::Token(_) => RegistryTable::Tokens,
         }
     }
 }
 
 section! {
-    /// How long jobs are kept when they have ended, in every queue without settings of its own.
+    /// Retention of ended jobs in queues without settings of their own.
     pub struct QueueSettings: Copy, Eq, Serialize, Deserialize = "retention" {
-        //! These are the settings of a queue. A queue without an entry has those that its store was opened with.
+        //! These are the settings of a queue. A queue without a registry entry uses the settings
+        //! that its store was opened with.
 
-        /// Whether its jobs are not handed out.
+        /// Whether the queue is paused: its jobs are not handed out.
         paused: bool => false,
-        /// How long done and cancelled jobs are kept.
+        /// Retention of done and cancelled jobs.
         keep_done: Span as done_for: Span = "24h",
-        /// How many done and cancelled jobs of a queue are kept, each.
+        /// Maximum number of done jobs per queue, and of cancelled jobs per queue.
         max_done: u64 = "100_000",
-        /// How long dead jobs are kept.
+        /// Retention of dead jobs.
         keep_dead: Span as dead_for: Span = "180d",
-        /// How many dead jobs of a queue are kept; any number, unless chosen.
+        /// Maximum number of dead jobs per queue; unlimited if not set.
         max_dead: u64 as max_dead: Unlimited = none,
     }
 }
 
-/// A schedule: jobs pushed by the clock.
+/// A schedule, which pushes a job at every tick.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// When.
+    /// When it ticks.
     pub timing: Timing,
-    /// What becomes of ticks that nobody was there for.
+    /// Policy for missed ticks.
     pub missed: Missed,
-    /// What is pushed.
+    /// The job to push at a tick.
     pub job: NewJob,
-    /// The last tick that is accounted for; moved by [`crate::jobs::Write::Tick`].
+    /// The last tick accounted for; [`crate::jobs::StoreWrite::Tick`] moves it.
     pub cursor: Time,
-    /// Whether it is not to fire.
+    /// Whether the schedule is paused.
     pub paused: bool,
 }
 
-/// A definition to set or to remove.
+/// A request to set or remove an entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Define {
-    /// The name.
+    /// Name of the entry.
     pub name: Name,
-    /// What becomes of it.
-    pub to: Definition,
-    /// What has to be so.
-    pub guard: Guard,
-    /// After this long, from the store's now, the entry is gone as if it were removed, and a limit
-    /// or a pause holds nobody any more; `None`: never.
+    /// Whether to set or remove it.
+    pub action: DefineAction,
+    /// Condition for the change.
+    pub guard: DefineGuard,
+    /// Lifetime of the entry from the store's current time; `None` means no end. An expired entry
+    /// counts as removed, so its limit or pause no longer applies.
     pub expires_after: Option<Span>,
 }
 
-/// What becomes of an entry.
+/// The change to an entry.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Definition {
-    /// It says this, in the table that the value belongs to.
-    Set(Value),
-    /// It is removed from this table.
-    Remove(Table),
+pub enum DefineAction {
+    /// Sets the value, in the table that the value belongs to.
+    Set(RegistryValue),
+    /// Removes the entry from this table.
+    Remove(RegistryTable),
 }
 
 impl Define {
-    /// Sets an entry, whatever was there, for ever.
-    pub const fn set(name: Name, value: Value) -> Self {
-        Self { name, to: Definition::Set(value), guard: Guard::Any, expires_after: None }
+    /// Sets an entry unconditionally and without expiry.
+    pub const fn set(name: Name, value: RegistryValue) -> Self {
+        Self {
+            name,
+            action: DefineAction::Set(value),
+            guard: DefineGuard::Any,
+            expires_after: None,
+        }
     }
 
-    /// Removes an entry, if it is there.
-    pub const fn remove(table: Table, name: Name) -> Self {
-        Self { name, to: Definition::Remove(table), guard: Guard::Any, expires_after: None }
+    /// Removes an entry if it exists.
+    pub const fn remove(table: RegistryTable, name: Name) -> Self {
+        Self {
+            name,
+            action: DefineAction::Remove(table),
+            guard: DefineGuard::Any,
+            expires_after: None,
+        }
     }
 
-    /// The table that it is about.
-    pub const fn table(&self) -> Table {
-        match &self.to {
-            Definition::Set(value) => value.table(),
-            Definition::Remove(table) => *table,
+    /// The table of the entry.
+    pub const fn table(&self) -> RegistryTable {
+        match &self.action {
+            DefineAction::Set(value) => value.table(),
+            DefineAction::Remove(table) => *table,
         }
     }
 }
 
-/// What has to be so for a definition to apply.
+/// Condition for a definition to apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guard {
-    /// Nothing.
+pub enum DefineGuard {
+    /// Always applies.
     Any,
-    /// There is no such entry.
+    /// The entry does not exist.
     Absent,
-    /// The entry is at this revision.
+    /// The entry has this revision.
     At(Revision),
 }
 
-/// What became of a definition.
+/// Result of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Defined {
-    /// It is written; the entry, if there still is one, is at this revision. Revisions of one name
-    /// grow with every change, from whatever number and in whatever steps, and do not start again
-    /// when an entry is removed and set anew. To remove what is not there is written too.
+    /// Written; the entry, if it still exists, has this revision. Revisions of a name increase with
+    /// every change, by any step and from any start, and do not restart after a removal. Removing
+    /// an entry that does not exist counts as written.
     Yes(Revision),
-    /// What had to be so is not; nothing was written.
+    /// Not written: the guard does not hold.
     Stale,
 }
 
 /// An entry of the registry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct RegistryEntry {
     /// The name.
     pub name: Name,
-    /// What it says.
-    pub value: Value,
-    /// Another with every change, by a definition or a tick.
+    /// Content of the entry.
+    pub value: RegistryValue,
+    /// Changes with every definition and every tick.
     pub revision: Revision,
-    /// When it is gone.
+    /// When the entry expires.
     pub expires_at: Option<Time>,
 }

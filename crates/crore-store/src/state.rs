@@ -1,15 +1,15 @@
-//! What a store can be relied on for, and what ails it.
+//! Durability class and health of a store.
 
 use std::fmt;
 
-/// What the answers of a store survive.
+/// The failures that acknowledged writes survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Durability {
-    /// D0: nothing; all is in memory.
+    /// D0: nothing; everything is in memory.
     Memory,
-    /// D1: the end of the process, but perhaps not a power cut.
+    /// D1: the end of the process, but not necessarily a power failure.
     Process,
-    /// D2: a power cut.
+    /// D2: a power failure.
     Power,
     /// D3: the loss of a host.
     Host,
@@ -27,11 +27,11 @@ impl fmt::Display for Durability {
     }
 }
 
-/// What is wrong with a store, by what it means for its callers.
+/// Why a store cannot serve all operations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ailment {
-    /// Nothing is promised any more; it has to be opened anew.
+pub enum StoreProblem {
+    /// A write failed; the store refuses everything until it is reopened.
     Poisoned,
-    /// There is no room for anything new, for this reason; reports and deletes still work.
+    /// No space for new jobs, for this reason; reports and deletions still work.
     Full(String),
 }

@@ -1,47 +1,49 @@
-//! What the upkeep loops ask of a store. Every verb is idempotent and changes a bounded number of
-//! records, so that any node may call it at any time.
+//! Periodic maintenance of a store. Every operation is idempotent and changes a bounded number of
+//! records, so any node may call it at any time.
 
 use crore_core::{Job, Name, Span, Time};
 
-use crate::{Answer, Part};
+use crate::{StoreFuture, StorePart};
 
-/// The verbs of upkeep.
-pub trait Upkeep: Part {
-    /// Scheduled → Ready for up to `n` jobs that are due, by (due, id). Costs what is due, not
-    /// what waits. Never early.
-    fn promote(&self, n: usize) -> Answer<'_, Promoted>;
+/// Maintenance operations.
+pub trait Upkeep: StorePart {
+    /// Moves up to `n` due jobs from scheduled to ready, in the order (due, id). Never before a job
+    /// is due. The cost depends on the number of due jobs, not on the number of scheduled ones.
+    fn promote(&self, n: usize) -> StoreFuture<'_, Promoted>;
 
-    /// Up to `n` jobs in all that need a decision: running ones whose lease has ended (the end
-    /// itself included), and waiting ones that are broken. Changes nothing: the caller decides and
-    /// applies.
-    fn lapsed(&self, n: usize) -> Answer<'_, Lapses>;
+    /// Returns up to `n` jobs in total that need a decision: running jobs whose lease has ended (a
+    /// lease is over at the instant of its end) and waiting jobs with a broken dependency. Changes
+    /// nothing; the caller decides and applies.
+    fn lapsed(&self, n: usize) -> StoreFuture<'_, Lapses>;
 
-    /// Removes up to `n` things whose time is over, jobs before others: ended jobs by the age and
-    /// count of their queue's settings (the oldest of a queue and state first; their results go
-    /// with them), results, locks of unique keys, registry entries, and what is empty.
+    /// Removes up to `n` expired records, jobs first. Ended jobs go by the age and count limits of
+    /// their queue's settings, oldest first per queue and state, together with their results. Then
+    /// come expired results, locks of unique keys, registry entries, groups, and internal records
+    /// that are no longer used.
     ///
-    /// What the end of a job means to others is decided as ever, by `Event::Prune`, and its effects
-    /// are applied. A group goes when it has ended, nobody waits for it and it was not changed for
-    /// [`KEEP_GROUP`]. Otherwise nobody sees a difference: what is over was over before, and no
-    /// revision grows.
-    fn prune(&self, n: usize) -> Answer<'_, Pruned>;
+    /// [`JobEvent::Prune`](crore_core::machine::JobEvent::Prune) decides what the removal of a job means
+    /// to other jobs, and the store applies those effects. A group is removed when it has ended, no
+    /// job waits for it and it has not changed for [`GROUP_RETENTION`]. Nothing else changes visibly: an
+    /// expired record was already treated as expired, and no revision increases.
+    fn prune(&self, n: usize) -> StoreFuture<'_, Pruned>;
 
-    /// Asks to lead a duty for a while, from the store's now. One node at a time is told `Yes`; it
-    /// asks again before the end. Leading only saves work: duties are safe when two nodes do them.
-    fn lead(&self, duty: Name, node: u64, span: Span) -> Answer<'_, Lead>;
+    /// Requests leadership of a duty for `span` from the store's current time. The store grants it
+    /// to one node at a time; the leader asks again before the end. Leadership only avoids
+    /// duplicate work: every duty is safe when two nodes perform it.
+    fn lead(&self, duty: Name, node: u64, span: Span) -> StoreFuture<'_, Lead>;
 }
 
-/// How long a group that has ended is kept for people to look at, from its last change.
-pub const KEEP_GROUP: Span = Span::from_secs(24 * 60 * 60);
+/// How long an ended group is kept after its last change.
+pub const GROUP_RETENTION: Span = Span::from_secs(24 * 60 * 60);
 
-/// What a promotion did.
+/// Result of a promotion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promoted {
     /// The store's time.
     pub now: Time,
-    /// How many became ready.
+    /// Number of jobs that became ready.
     pub count: usize,
-    /// When the next one is due that is still scheduled; not after `now` if `n` was too small.
+    /// When the next scheduled job is due; not after `now` if `n` was too small.
     pub next_at: Option<Time>,
 }
 
@@ -50,28 +52,28 @@ pub struct Promoted {
 pub struct Lapses {
     /// The store's time.
     pub now: Time,
-    /// Running, and the lease has ended.
+    /// Running jobs whose lease has ended.
     pub lapsed: Vec<Job>,
-    /// Waiting, and broken.
+    /// Waiting jobs with a broken dependency.
     pub broken: Vec<Job>,
     /// When the next lease ends that is not reported here; not after `now` if `n` was too small.
     pub next_at: Option<Time>,
 }
 
-/// What a pruning did.
+/// Result of a pruning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pruned {
-    /// Jobs that were removed.
+    /// Number of jobs removed.
     pub jobs: usize,
-    /// Results, locks and entries that were removed.
+    /// Number of results, locks, registry entries and groups removed.
     pub others: usize,
 }
 
-/// Who leads.
+/// Result of a request for leadership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lead {
-    /// The asker, until then.
+    /// The caller leads until this time.
     Yes(Time),
-    /// Another, until then.
+    /// Another node leads until this time.
     No(Time),
 }

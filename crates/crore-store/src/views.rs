@@ -1,53 +1,52 @@
-//! What pages and people ask of a store, and the notes that it keeps for them.
+//! Read access for user interfaces and operators, and the notes kept for them.
 
 use std::sync::Arc;
 
 use crore_core::{Delivery, Job, JobId, Name, Span, State, Time};
 
-use crate::{Answer, Part};
+use crate::{StoreFuture, StorePart};
 
-/// The verbs of looking.
-pub trait Views: Part {
-    /// Keeps notes: progress and log lines of a running delivery, and statistics. A note of another
-    /// delivery than the one that is running is dropped and not counted. Gives how many were kept,
-    /// statistics included. Notes of a job stay until it is removed, whatever runs next. Not waited
-    /// to be durable: notes may be lost in a crash.
-    fn note(&self, notes: Vec<Note>) -> Answer<'_, usize>;
+/// Read operations, and writing notes.
+pub trait Views: StorePart {
+    /// Stores notes: progress and log lines of a running delivery, and statistics. Notes of a
+    /// delivery that is not the running one are dropped and not counted. Returns how many were
+    /// stored, statistics included. A job's notes stay until the job is removed, across deliveries.
+    /// Not durable when the future resolves: notes may be lost in a crash.
+    fn note(&self, notes: Vec<Note>) -> StoreFuture<'_, usize>;
 
-    /// The notes of a job; empty if there are none.
-    fn notes(&self, id: JobId) -> Answer<'_, JobNotes>;
+    /// Returns the notes of a job; empty if there are none.
+    fn notes(&self, id: JobId) -> StoreFuture<'_, JobNotes>;
 
-    /// A page of jobs. State, queue and kind are served by indexes; `kind` without `queue` looks at
+    /// Returns a page of jobs. Indexes serve state, queue and kind; `kind` without `queue` visits
     /// every queue that has the kind.
     ///
-    /// Each state has an order of its own, the one that people look for: Ready as jobs will be
-    /// claimed, Scheduled by when they are due, Waiting and Running by id, and Done, Dead and
-    /// Cancelled by when they ended, newest first, and of those that ended together the larger id
-    /// first.
-    fn list(&self, query: Query) -> Answer<'_, Page>;
+    /// Each state has its own order: ready jobs in claim order; scheduled jobs by due time; waiting
+    /// and running jobs by id; done, dead and cancelled jobs by end time, newest first, and larger
+    /// ids first among equal times.
+    fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage>;
 
-    /// How many jobs there are, by queue, kind and state; kept, never counted anew. Zeros are left
-    /// out. In the order of queue, kind, state.
-    fn counts(&self, queue: Option<Name>) -> Answer<'_, Vec<Count>>;
+    /// Returns the number of jobs by queue, kind and state, in this order, without zeros. The store
+    /// maintains the counts; it does not compute them on demand.
+    fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>>;
 
-    /// A statistic over time, oldest first, each bucket by its start; empty buckets are left out.
-    /// Buckets start at multiples of the step since the epoch, and the current one is one of those
-    /// that are kept ([`Step::buckets`]).
-    fn stats(&self, series: Name, step: Step) -> Answer<'_, Vec<(Time, u64)>>;
+    /// Returns a statistic over time, oldest bucket first, each with its start time; empty buckets
+    /// are left out. Buckets start at multiples of the step since the epoch. The current bucket
+    /// counts among the [`StatStep::buckets`] that are kept.
+    fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>>;
 }
 
-/// Something to keep for people.
+/// A note to store.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Note {
-    /// How far a delivery is.
+    /// Progress of a delivery.
     Progress {
         /// The job.
         id: JobId,
         /// The delivery.
         delivery: Delivery,
-        /// From 0 to 100.
+        /// 0 to 100.
         percent: u8,
-        /// In words.
+        /// Description of the progress.
         text: Arc<str>,
     },
     /// A log line of a delivery.
@@ -56,44 +55,44 @@ pub enum Note {
         id: JobId,
         /// The delivery.
         delivery: Delivery,
-        /// The line.
+        /// Text of the line.
         text: Arc<str>,
     },
-    /// Something happened so many times now.
+    /// Increment of a statistic at the current time.
     Stat {
-        /// What.
+        /// Name of the statistic.
         series: Name,
-        /// How many times.
+        /// Increment.
         n: u64,
     },
 }
 
-/// How many log lines a job keeps; older ones make room.
-pub const MAX_LINES: usize = 100;
+/// Maximum log lines kept per job; the oldest is dropped first.
+pub const MAX_LOG_LINES: usize = 100;
 
 /// The notes of a job.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JobNotes {
-    /// The newest progress: when, percent, words.
+    /// The latest progress: time, percent, text.
     pub progress: Option<(Time, u8, Arc<str>)>,
-    /// The newest lines, oldest first.
+    /// The latest log lines, oldest first.
     pub lines: Vec<(Time, Arc<str>)>,
 }
 
-/// How fine a statistic is kept.
+/// Resolution and retention of a statistic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Step {
-    /// By minute, for a day.
+pub enum StatStep {
+    /// One-minute buckets, kept for a day.
     Minute,
-    /// By hour, for 90 days.
+    /// One-hour buckets, kept for 90 days.
     Hour,
 }
 
-impl Step {
-    /// Every step.
+impl StatStep {
+    /// Every resolution.
     pub const ALL: [Self; 2] = [Self::Minute, Self::Hour];
 
-    /// The length of a bucket.
+    /// Length of a bucket.
     pub const fn span(self) -> Span {
         match self {
             Self::Minute => Span::from_secs(60),
@@ -101,7 +100,7 @@ impl Step {
         }
     }
 
-    /// How many buckets are kept.
+    /// Number of buckets kept.
     pub const fn buckets(self) -> u64 {
         match self {
             Self::Minute => 24 * 60,
@@ -110,51 +109,51 @@ impl Step {
     }
 }
 
-/// Which jobs to list.
+/// Selection of jobs for a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query {
-    /// In this state.
+pub struct ListQuery {
+    /// State of the jobs.
     pub state: State,
-    /// In this queue.
+    /// Queue of the jobs; `None` means all.
     pub queue: Option<Name>,
-    /// Of this kind.
+    /// Kind of the jobs; `None` means all.
     pub kind: Option<Name>,
-    /// After this place.
+    /// Where the previous page ended; `None` means the first page.
     pub after: Option<Cursor>,
-    /// At most so many.
+    /// Maximum number of jobs.
     pub n: usize,
 }
 
-/// A place in a list: where the last page ended. Valid for the same state, queue and kind; jobs
-/// that come and go meanwhile are seen or not, but none that stays is skipped or seen twice.
+/// End of a page. Valid for the same state, queue and kind. Jobs that enter or leave the list
+/// between pages may or may not appear; no job that stays in it is skipped or repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
-    /// The priority, for ready jobs.
+    /// Priority, for ready jobs; else zero.
     pub priority: i32,
-    /// The time by which the state is ordered; zero where it is ordered by id.
+    /// Time by which the state is ordered; zero where the order is by id.
     pub at: Time,
-    /// The job.
+    /// The last job of the page.
     pub id: JobId,
 }
 
-/// A page of a list.
+/// A page of jobs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Page {
+pub struct ListPage {
     /// The jobs.
     pub jobs: Vec<Job>,
-    /// Where to go on; `None`: that was all.
+    /// Cursor of the next page; `None` if this is the last one.
     pub next: Option<Cursor>,
 }
 
-/// How many jobs of one sort there are.
+/// Number of jobs of one queue, kind and state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Count {
+pub struct JobCount {
     /// The queue.
     pub queue: Name,
     /// The kind.
     pub kind: Name,
     /// The state.
     pub state: State,
-    /// How many.
+    /// Number of jobs.
     pub n: u64,
 }

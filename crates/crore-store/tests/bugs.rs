@@ -1,12 +1,12 @@
-//! The drill: every planted mistake is caught, by the conformance suite or by the simulator, and
-//! without one both pass.
+//! The drill: the conformance suite or the simulator catches every planted mistake, and both pass
+//! without one.
 //!
 //! `cargo test -p crore-store --features bug-drill --test bugs`
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::Arc;
 
-use crore_conformance::simulation::{OnLog, first_failing_seed, fresh_seed};
+use crore_conformance::simulation::{SimulatedEmbedded, first_failing_seed, fresh_seed};
 use crore_conformance::suite::{Subject, check_jobs, check_whole, jobs_cases, whole_cases};
 use crore_store::Memory;
 use crore_store::bug::arm;
@@ -50,10 +50,10 @@ fn every_planted_mistake_is_caught() {
     assert_eq!(missed, Vec::<&str>::new(), "mistakes that no case noticed");
 }
 
-/// Within so many seeds, which nobody has seen, each mistake has to be found.
+/// Number of fresh seeds within which each mistake must be found.
 const SEEDS: u64 = 1000;
-/// A file that is used again too early shows only if the power goes in the few calls before the commit that
-/// gives it up, about once in 450 seeds.
+/// A file reused too early shows only if the power fails in the few calls before the commit that
+/// releases it, about once in 450 seeds.
 const SELDOM: (&str, u64) = ("bug-12", 10 * SEEDS);
 
 #[test]
@@ -65,13 +65,16 @@ fn every_planted_mistake_of_the_log_is_found_by_the_simulator() {
     ];
     let from = fresh_seed();
     println!("seeds from {from}");
-    assert!(first_failing_seed(from..from + 50, || OnLog).is_none(), "a seed from {from} fails");
+    assert!(
+        first_failing_seed(from..from + 50, || SimulatedEmbedded).is_none(),
+        "a seed from {from} fails"
+    );
     let missed: Vec<&str> = bugs
         .into_iter()
         .filter(|bug| {
             arm(bug);
             let within = if *bug == SELDOM.0 { SELDOM.1 } else { SEEDS };
-            let found = first_failing_seed(from..from + within, || OnLog);
+            let found = first_failing_seed(from..from + within, || SimulatedEmbedded);
             arm("");
             let shown = found.as_ref().map(|(seed, failure)| (seed, failure.violations.first()));
             println!("{bug}: found by {shown:.400?}");

@@ -1,12 +1,12 @@
-//! A clock that moves only when the test says so.
+//! A clock that moves only when the test moves it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crore_core::{Clock, Span, Time};
 
-/// A [`Clock`] in the test's hand. Clones share one time, so a test keeps one and passes another
-/// in, and every change is seen by all threads at once.
+/// A [`Clock`] controlled by the test. Clones share one time, so a test keeps one and passes another in, and
+/// all threads see every change at once.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct FakeClock {
 }
 
 impl FakeClock {
-    /// 2026-01-01T00:00:00Z, where a clock starts that was not told otherwise.
+    /// 2026-01-01T00:00:00Z, the default start.
     pub const START: Time = Time::from_millis(1_767_225_600_000);
 
     /// A clock that stands at `now`.
@@ -33,14 +33,14 @@ impl FakeClock {
         Self { millis: Arc::new(AtomicI64::new(now.as_millis())) }
     }
 
-    /// Moves the clock forward by `span`, and no further than [`Time::MAX`]; gives the new time.
+    /// Moves the clock forward by `span`, at most to [`Time::MAX`]; returns the new time.
     pub fn advance(&self, span: Span) -> Time {
         let later = |millis| Time::from_millis(millis).after(span).as_millis();
         let before = self.millis.update(Ordering::SeqCst, Ordering::SeqCst, later);
         Time::from_millis(later(before))
     }
 
-    /// Puts the clock at `now`, which may lie in its past: clocks of real machines jump too.
+    /// Sets the clock to `now`, which may be in its past: real clocks jump too.
     pub fn set(&self, now: Time) {
         self.millis.store(now.as_millis(), Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! What tests take from the registries of other languages: each made once for all runs, in the user's cache.
+//! Packages from the registries of other languages, each set installed once for all runs in the user's cache.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,27 +7,27 @@ use std::process::{Command, Stdio};
 
 use crate::{Error, environment};
 
-/// The directory of something that is made of these packages by `make`, if it has not been made before. It is made
-/// anew when the packages change, or when its `program` does not run.
+/// The directory of an installed set of packages. `make` installs it the first time, when the packages
+/// change, or when its `program` does not run.
 ///
 /// # Errors
 ///
-/// [`Error::Unable`] with the last words of what failed.
+/// [`Error::Unable`] with the last line of output of the failed command.
 ///
 /// # Panics
 ///
-/// If it cannot be had and `CI=true`: there, a test that silently does not run is a failure.
-pub(crate) fn made(
+/// If the installation fails and `CI=true`: there, a test that silently does not run is a failure.
+pub(crate) fn installed(
     name: &str,
     wanted: &str,
     program: &str,
     make: impl FnOnce(&Path) -> Result<(), Error>,
 ) -> Result<PathBuf, Error> {
-    let made = make_once(&cache(), name, wanted, program, make);
+    let made = install_once(&cache(), name, wanted, program, make);
     if environment::is_ci() { never_missing(made) } else { made }
 }
 
-fn make_once(
+fn install_once(
     cache: &Path,
     name: &str,
     wanted: &str,
@@ -37,7 +37,7 @@ fn make_once(
     let home = cache.join(name);
     let failed = |error: io::Error| Error::io(home.display(), &error);
     fs::create_dir_all(cache).map_err(failed)?;
-    // Tests run side by side, and one of them makes it.
+    // Tests run concurrently; one of them installs.
     let lock = File::create(cache.join(format!("{name}.lock"))).map_err(failed)?;
     lock.lock().map_err(failed)?;
     let mark = home.join("made-of");
@@ -52,7 +52,7 @@ fn make_once(
     Ok(home)
 }
 
-/// Runs a command that has to go well.
+/// Runs a command that must succeed.
 pub(crate) fn run(command: &mut Command) -> Result<(), Error> {
     let shown = format!("{command:?}").replace('"', "");
     let unable = |why: String| Error::Unable(format!("`{shown}`: {why}"));
@@ -60,11 +60,11 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Error> {
     if ran.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&ran.stderr);
-    Err(unable(said.trim().lines().last().unwrap_or("it failed").to_owned()))
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    Err(unable(stderr.trim().lines().last().unwrap_or("it failed").to_owned()))
 }
 
-/// Outside of any checkout, so that a fresh one need not download it again.
+/// Outside any checkout, so that a fresh checkout need not download again.
 fn cache() -> PathBuf {
     let own = environment::read(environment::CACHE).map(PathBuf::from);
     let users = || environment::read("XDG_CACHE_HOME").map(PathBuf::from);
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_run_is_named_with_its_last_words() {
+    fn a_command_that_fails_is_named_with_its_last_line() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo first >&2; echo the last words >&2; exit 3"]);
         let Err(Error::Unable(why)) = run(&mut command) else { panic!("it went well") };
@@ -91,11 +91,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_is_made_anew_when_other_packages_are_wanted() {
+    fn an_installation_is_repeated_when_other_packages_are_requested() {
         let cache = std::env::temp_dir().join(crate::unique_name("made"));
         let make = |wanted: &str| {
             let mut n = 0;
-            let home = make_once(&cache, "it", wanted, "program", |home| {
+            let home = install_once(&cache, "it", wanted, "program", |home| {
                 n += 1;
                 fs::create_dir_all(home).map_err(|error| Error::io("made", &error))?;
                 run(Command::new("cp").arg("/bin/true").arg(home.join("program")))
@@ -105,7 +105,7 @@ mod tests {
         };
         assert_eq!((make("a==1"), make("a==1"), make("a==2"), make("a==2")), (1, 0, 1, 0));
         fs::remove_file(cache.join("it/program")).expect("removed");
-        assert_eq!(make("a==2"), 1, "what does not run is made anew");
+        assert_eq!(make("a==2"), 1, "a program that does not run is installed again");
         fs::remove_dir_all(&cache).expect("removed");
     }
 

@@ -1,24 +1,23 @@
-//! Why a server could not be had.
+//! Errors of starting servers.
 
 use std::fmt;
 use std::io::{self, Write};
 
-use crate::Package;
+use crate::DebianPackage;
 
-/// Why a server could not be had.
+/// Reason why a server or tool is unavailable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// A program is not on this machine: install the package, or skip.
+    /// A program is not installed: install the package, or skip.
     Missing {
-        /// The program that was looked for.
+        /// The program.
         program: String,
-        /// The Debian package that has it.
-        package: Package,
+        /// The Debian package that contains it.
+        package: DebianPackage,
     },
-    /// This machine cannot do it, whatever is installed: it lacks rights or devices. Skip.
+    /// This machine lacks the required privileges or devices, whatever is installed: skip.
     Unable(String),
-    /// The server did not come up, or a command failed: read the message, which ends with the
-    /// server's last words.
+    /// The server did not start, or a command failed. The message ends with the server's last log lines.
     Failed(String),
 }
 
@@ -44,24 +43,24 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The server, or `None` after saying loudly that this test is skipped because its package is
-/// missing, or because the machine cannot do it. Written past the test harness, so that it is seen although the test passes.
+/// The server, or `None` after a visible message that this test is skipped because a package is missing or
+/// the machine cannot run it. The message bypasses the test harness, so it is shown although the test passes.
 ///
 /// # Panics
 ///
-/// If the server is installed and did not start: that is a failure, never a skip.
+/// If the server is installed and did not start: a failure, never a skip.
 #[track_caller]
 pub fn or_skip<T>(started: Result<T, Error>) -> Option<T> {
-    skip_aloud(started, &mut io::stderr())
+    skip_visibly(started, &mut io::stderr())
 }
 
 #[track_caller]
-fn skip_aloud<T>(started: Result<T, Error>, out: &mut impl Write) -> Option<T> {
+fn skip_visibly<T>(started: Result<T, Error>, out: &mut impl Write) -> Option<T> {
     match started {
         Ok(server) => Some(server),
         Err(error @ (Error::Missing { .. } | Error::Unable(_))) => {
             let place = std::panic::Location::caller();
-            // Nobody to tell is no reason to fail.
+            // A closed stderr is no reason to fail.
             _ = writeln!(out, "SKIPPED at {place}: {error}");
             None
         }
@@ -75,19 +74,22 @@ mod tests {
 
     #[test]
     fn a_missing_program_names_its_package_and_skips() {
-        let error = Error::Missing { program: "redis-server".into(), package: Package::Redis };
-        let mut said = Vec::new();
-        assert_eq!(skip_aloud::<()>(Err(error), &mut said), None);
-        let said = String::from_utf8(said).expect("UTF-8");
-        assert!(said.starts_with("SKIPPED at ") && said.contains("apt-get install redis-server"));
+        let error =
+            Error::Missing { program: "redis-server".into(), package: DebianPackage::Redis };
+        let mut printed = Vec::new();
+        assert_eq!(skip_visibly::<()>(Err(error), &mut printed), None);
+        let printed = String::from_utf8(printed).expect("UTF-8");
+        assert!(
+            printed.starts_with("SKIPPED at ") && printed.contains("apt-get install redis-server")
+        );
     }
 
     #[test]
-    fn what_a_machine_cannot_do_is_skipped_with_the_reason() {
-        let mut said = Vec::new();
-        assert_eq!(skip_aloud::<()>(Err(Error::Unable("no root".into())), &mut said), None);
-        let said = String::from_utf8(said).expect("UTF-8");
-        assert!(said.starts_with("SKIPPED at ") && said.contains("no root"), "{said}");
+    fn a_test_that_the_machine_cannot_run_is_skipped_with_the_reason() {
+        let mut printed = Vec::new();
+        assert_eq!(skip_visibly::<()>(Err(Error::Unable("no root".into())), &mut printed), None);
+        let printed = String::from_utf8(printed).expect("UTF-8");
+        assert!(printed.starts_with("SKIPPED at ") && printed.contains("no root"), "{printed}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Waiting for a condition that gives no signal. The only place of the workspace that polls and
-//! sleeps; where the code under test can say that it is done, use a [`Signal`](crate::Signal).
+//! Polls for a condition that emits no signal. No other module of the workspace polls and sleeps; where the
+//! code under test can signal completion, use a [`Signal`](crate::Signal).
 
 use std::fmt;
 use std::panic::Location;
@@ -9,42 +9,42 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// What a condition may answer: it holds, with a value, or it does not yet, with what was seen.
-pub trait Check {
-    /// What there is once the condition holds.
+/// The result of polling a condition: it holds, with a value, or not yet, with what was observed.
+pub trait PollResult {
+    /// The value once the condition holds.
     type Value;
 
-    /// The value, or words for what was seen instead.
-    fn settle(self) -> Result<Self::Value, String>;
+    /// The value, or a description of what was observed instead.
+    fn into_result(self) -> Result<Self::Value, String>;
 }
 
-impl<T> Check for Option<T> {
+impl<T> PollResult for Option<T> {
     type Value = T;
 
-    fn settle(self) -> Result<T, String> {
+    fn into_result(self) -> Result<T, String> {
         self.ok_or_else(|| "nothing".into())
     }
 }
 
-impl<T, E: fmt::Debug> Check for Result<T, E> {
+impl<T, E: fmt::Debug> PollResult for Result<T, E> {
     type Value = T;
 
-    fn settle(self) -> Result<T, String> {
+    fn into_result(self) -> Result<T, String> {
         self.map_err(|seen| format!("{seen:?}"))
     }
 }
 
-impl Check for bool {
+impl PollResult for bool {
     type Value = ();
 
-    fn settle(self) -> Result<(), String> {
+    fn into_result(self) -> Result<(), String> {
         self.then_some(()).ok_or_else(|| "false".into())
     }
 }
 
-/// Asks `check` again and again, with growing pauses, until it holds, and gives its value.
+/// Polls `check`, with growing pauses, until it holds, and returns its value.
 ///
-/// Answer with an `Option` or a `bool`, or with a `Result` whose error says what was seen.
+/// `check` returns an `Option`, a `bool`, or a `Result` whose error describes what was observed.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -57,20 +57,20 @@ impl Check for bool {
 ///
 /// # Panics
 ///
-/// If it does not hold within `limit`; the message says what was last seen.
+/// If it does not hold within `limit`; the message contains the last observation.
 #[track_caller]
-pub fn eventually<C: Check>(limit: Duration, check: impl FnMut() -> C) -> C::Value {
+pub fn eventually<C: PollResult>(limit: Duration, check: impl FnMut() -> C) -> C::Value {
     poll(limit, check).unwrap_or_else(|seen| give_up(limit, &seen, Location::caller()))
 }
 
-/// The same without blocking, for any runtime: `sleep` is the runtime's own, such as
+/// Like [`eventually`], without blocking, for any runtime: `sleep` is the runtime's own, such as
 /// `tokio::time::sleep`.
 ///
-/// Pauses count against `limit` as they are asked for, so that it also ends under paused time.
+/// Requested pauses count against `limit`, so it also ends under paused time.
 ///
 /// # Panics
 ///
-/// If it does not hold within `limit`; the message says what was last seen.
+/// If it does not hold within `limit`; the message contains the last observation.
 #[track_caller]
 pub fn eventually_async<C, S, F>(
     limit: Duration,
@@ -78,7 +78,7 @@ pub fn eventually_async<C, S, F>(
     mut check: impl FnMut() -> F,
 ) -> impl Future<Output = C::Value>
 where
-    C: Check,
+    C: PollResult,
     S: Future<Output = ()>,
     F: Future<Output = C>,
 {
@@ -86,7 +86,7 @@ where
     async move {
         let mut pauses = Pauses::within(limit);
         loop {
-            match (check().await.settle(), pauses.next()) {
+            match (check().await.into_result(), pauses.next()) {
                 (Ok(value), _) => return value,
                 (Err(_), Some(pause)) => sleep(pause).await,
                 (Err(seen), None) => give_up(limit, &seen, place),
@@ -95,14 +95,14 @@ where
     }
 }
 
-/// Asks until it holds; after `limit`, gives what was last seen.
-pub(crate) fn poll<C: Check>(
+/// Polls until the condition holds; after `limit`, returns the last observation.
+pub(crate) fn poll<C: PollResult>(
     limit: Duration,
     mut check: impl FnMut() -> C,
 ) -> Result<C::Value, String> {
     let mut pauses = Pauses::within(limit);
     loop {
-        match (check().settle(), pauses.next()) {
+        match (check().into_result(), pauses.next()) {
             (Ok(value), _) => return Ok(value),
             (Err(_), Some(pause)) => pause_for(pause),
             (Err(seen), None) => return Err(seen),
@@ -119,13 +119,13 @@ fn pause_for(pause: Duration) {
     thread::sleep(pause);
 }
 
-/// The instant now, for time limits of tests on real servers and threads.
+/// The current instant, for timeouts of tests on real servers and threads.
 #[expect(clippy::disallowed_methods, reason = "a time limit on the real world needs its clock")]
 pub(crate) fn instant() -> Instant {
     Instant::now()
 }
 
-/// Growing pauses that end when `limit` has passed or has been handed out.
+/// Growing pauses that end when `limit` has passed or has been used up.
 struct Pauses {
     next: Duration,
     left: Duration,
@@ -161,7 +161,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     #[test]
-    fn it_ends_as_soon_as_the_condition_holds() {
+    fn waiting_ends_as_soon_as_the_condition_holds() {
         let mut asked = 0;
         eventually(Duration::from_secs(60), || {
             asked += 1;
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "last seen: \"2 of 3\"")]
-    fn giving_up_says_what_was_last_seen() {
+    fn a_timeout_reports_the_last_observation() {
         eventually(Duration::from_millis(2), || Err::<(), _>("2 of 3"));
     }
 

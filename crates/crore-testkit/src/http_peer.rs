@@ -1,4 +1,4 @@
-//! An HTTP server that crore calls in a test: it records the calls, and replies as the test chooses.
+//! An HTTP server with scripted replies that records the calls it receives.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::eventually_async;
 
 /// One recorded call.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct PeerCall {
     /// Its method.
     pub method: Method,
     /// Its target.
@@ -32,31 +32,31 @@ pub struct Call {
     pub body: Bytes,
 }
 
-type Answers = Arc<dyn Fn(usize, &Call) -> Option<Response<Bytes>> + Send + Sync>;
+type ReplyFn = Arc<dyn Fn(usize, &PeerCall) -> Option<Response<Bytes>> + Send + Sync>;
 
 /// How a peer replies.
 #[derive(Clone)]
-pub enum Reply {
+pub enum PeerReply {
     /// By HTTP; `None` closes the connection. The first argument counts the calls, from 0.
-    Http(Answers),
+    Http(ReplyFn),
     /// By HTTP, and each reply takes a permit of the semaphore.
-    Held(Arc<Semaphore>, Answers),
+    Held(Arc<Semaphore>, ReplyFn),
     /// With these bytes to every request; then the connection is closed.
     Raw(Arc<[u8]>),
     /// Not at all: requests are read and never answered.
     Nothing,
 }
 
-impl Reply {
+impl PeerReply {
     /// A reply computed from the call.
     pub fn by(
-        answers: impl Fn(usize, &Call) -> Option<Response<Bytes>> + Send + Sync + 'static,
+        answers: impl Fn(usize, &PeerCall) -> Option<Response<Bytes>> + Send + Sync + 'static,
     ) -> Self {
         Self::Http(Arc::new(answers))
     }
 
     /// The same, but each reply waits for a permit of `gate`.
-    pub fn when_let(self, gate: &Arc<Semaphore>) -> Self {
+    pub fn gated_by(self, gate: &Arc<Semaphore>) -> Self {
         match self {
             Self::Http(answers) => Self::Held(Arc::clone(gate), answers),
             other => other,
@@ -71,7 +71,7 @@ impl Reply {
     /// A status and a body.
     pub fn body(status: u16, body: impl Into<Bytes>) -> Self {
         let body = body.into();
-        Self::by(move |_, _| Some(response(status).body(body.clone()).expect("good")))
+        Self::by(move |_, _| Some(response(status).body(body.clone()).expect("a valid response")))
     }
 
     /// A redirect to `location`.
@@ -79,22 +79,22 @@ impl Reply {
         let location = location.to_owned();
         Self::by(move |_, _| {
             let response = response(status).header("location", &location);
-            Some(response.body(Bytes::new()).expect("good"))
+            Some(response.body(Bytes::new()).expect("a valid response"))
         })
     }
 
-    /// See [`Reply::Raw`].
+    /// See [`PeerReply::Raw`].
     pub fn raw(bytes: Vec<u8>) -> Self {
         Self::Raw(bytes.into())
     }
 
-    /// See [`Reply::Nothing`].
+    /// See [`PeerReply::Nothing`].
     pub const fn nothing() -> Self {
         Self::Nothing
     }
 }
 
-impl fmt::Debug for Reply {
+impl fmt::Debug for PeerReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Http(_) => "Http",
@@ -114,39 +114,39 @@ pub fn response(status: u16) -> http::response::Builder {
 #[derive(Debug)]
 pub struct Peer {
     address: SocketAddr,
-    seen: Arc<Seen>,
+    seen: Arc<PeerLog>,
     task: tokio::task::JoinHandle<()>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
-    calls: Mutex<Vec<Call>>,
+struct PeerLog {
+    calls: Mutex<Vec<PeerCall>>,
     hung_up: Mutex<usize>,
 }
 
-impl Seen {
-    fn calls(&self) -> std::sync::MutexGuard<'_, Vec<Call>> {
-        self.calls.lock().expect("no test panics while it looks")
+impl PeerLog {
+    fn calls(&self) -> std::sync::MutexGuard<'_, Vec<PeerCall>> {
+        self.calls.lock().expect("no code panics under this lock")
     }
 }
 
 impl Peer {
     /// Starts one on a free port.
-    pub async fn start(reply: Reply) -> Self {
+    pub async fn start(reply: PeerReply) -> Self {
         Self::start_at(([127, 0, 0, 1], 0).into(), reply).await
     }
 
     /// Starts one on this address.
-    pub async fn start_at(address: SocketAddr, reply: Reply) -> Self {
+    pub async fn start_at(address: SocketAddr, reply: PeerReply) -> Self {
         let listener = TcpListener::bind(address).await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
-        let seen = Arc::new(Seen::default());
-        let sees = Arc::clone(&seen);
+        let seen = Arc::new(PeerLog::default());
+        let log = Arc::clone(&seen);
         let task = tokio::spawn(async move {
             // Dropping this task drops all connections.
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(serve(stream, reply.clone(), Arc::clone(&sees)));
+                connections.spawn(serve(stream, reply.clone(), Arc::clone(&log)));
             }
         });
         Self { address, seen, task }
@@ -168,7 +168,7 @@ impl Peer {
     }
 
     /// The `n`-th call, from 0.
-    pub fn call(&self, n: usize) -> Call {
+    pub fn call(&self, n: usize) -> PeerCall {
         self.seen.calls()[n].clone()
     }
 
@@ -180,8 +180,8 @@ impl Peer {
         eventually_async(Duration::from_secs(20), pause, called).await;
     }
 
-    /// Waits until a client that got [`Reply::Nothing`] has closed its connection.
-    pub async fn was_hung_up(&self) -> bool {
+    /// Waits until a client that got [`PeerReply::Nothing`] has closed its connection.
+    pub async fn wait_hung_up(&self) -> bool {
         let hung_up = || async { *self.seen.hung_up.lock().expect("no panic") > 0 };
         eventually_async(Duration::from_secs(10), pause, hung_up).await;
         true
@@ -200,15 +200,15 @@ pub fn pause(span: Duration) -> tokio::time::Sleep {
     tokio::time::sleep(span)
 }
 
-async fn serve(mut stream: TcpStream, reply: Reply, seen: Arc<Seen>) {
+async fn serve(mut stream: TcpStream, reply: PeerReply, seen: Arc<PeerLog>) {
     let open = || Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
     let reply = match reply {
-        Reply::Http(answers) => Reply::Held(open(), answers),
+        PeerReply::Http(answers) => PeerReply::Held(open(), answers),
         other => other,
     };
     match reply {
-        Reply::Http(_) => unreachable!("replaced by `Held` above"),
-        Reply::Held(gate, answers) => {
+        PeerReply::Http(_) => unreachable!("replaced by `Held` above"),
+        PeerReply::Held(gate, answers) => {
             let service = service_fn(move |request: Request<Incoming>| {
                 let (answers, seen) = (Arc::clone(&answers), Arc::clone(&seen));
                 let gate = Arc::clone(&gate);
@@ -216,7 +216,7 @@ async fn serve(mut stream: TcpStream, reply: Reply, seen: Arc<Seen>) {
                     let (head, body) = request.into_parts();
                     let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
                     let (method, uri, headers) = (head.method, head.uri, head.headers);
-                    let call = Call { method, uri, headers, body };
+                    let call = PeerCall { method, uri, headers, body };
                     let n = {
                         let mut calls = seen.calls();
                         calls.push(call.clone());
@@ -232,12 +232,12 @@ async fn serve(mut stream: TcpStream, reply: Reply, seen: Arc<Seen>) {
             // An error is a client that has closed its connection.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         }
-        Reply::Raw(bytes) => {
+        PeerReply::Raw(bytes) => {
             let mut request = [0; 4096];
             let _ = stream.read(&mut request).await;
             let _ = stream.write_all(&bytes).await;
         }
-        Reply::Nothing => {
+        PeerReply::Nothing => {
             let mut request = [0; 4096];
             while matches!(stream.read(&mut request).await, Ok(1..)) {}
             *seen.hung_up.lock().expect("no panic") += 1;

@@ -1,4 +1,4 @@
-//! Installing the packages that a machine lacks, so that a fresh one can run every test.
+//! Installs missing packages, so that a fresh machine can run every test.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -6,19 +6,19 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{Error, Package};
+use crate::{DebianPackage, Error};
 
-/// Debian asks this file before it starts a service; 101 says no.
+/// Debian runs this script before it starts a service; exit code 101 denies it.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 const POLICY_DENIES: i32 = 101;
 
-/// Installs those of `packages` that are missing, with apt, as root, and says on standard error
-/// what it does. Starts none of them: tests start their own.
+/// Installs the missing ones of `packages` with apt, as root, and logs to standard error. Starts no service:
+/// tests start their own.
 ///
 /// # Errors
 ///
 /// [`Error::Failed`] names the packages if they cannot be installed here.
-pub fn install_missing(packages: &[Package]) -> Result<(), Error> {
+pub fn install_missing(packages: &[DebianPackage]) -> Result<(), Error> {
     let missing = || packages.iter().filter(|package| !package.is_installed());
     let mut names: Vec<_> = missing().map(|package| package.name()).collect();
     names.sort_unstable();
@@ -28,18 +28,18 @@ pub fn install_missing(packages: &[Package]) -> Result<(), Error> {
     }
     let list = names.join(" ");
     eprintln!("testkit: installing {list}");
-    let cannot = |why: &str| Error::Failed(format!("install {list} by hand: {why}"));
-    let _policy = Policy::deny().map_err(|why| cannot(&why))?;
+    let cannot = |why: &str| Error::Failed(format!("install {list} manually: {why}"));
+    let _policy = ServicePolicy::deny().map_err(|why| cannot(&why))?;
     apt_get(&["update", "-q"]).map_err(|why| cannot(&why))?;
     let install = ["install", "-q", "-y", "--no-install-recommends"];
     apt_get(&[&install, names.as_slice()].concat()).map_err(|why| cannot(&why))?;
     match missing().next() {
         None => Ok(()),
-        Some(package) => Err(cannot(&format!("apt-get went well, but {package} lacks a program"))),
+        Some(package) => Err(cannot(&format!("apt-get succeeded, but {package} lacks a program"))),
     }
 }
 
-/// Its output goes to standard error, so that it never mixes with what a command says.
+/// Redirects stdout to standard error, so that it never mixes with the output of a command.
 fn apt_get(words: &[&str]) -> Result<(), String> {
     eprintln!("testkit: apt-get {}", words.join(" "));
     let status = Command::new("apt-get")
@@ -53,13 +53,13 @@ fn apt_get(words: &[&str]) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`apt-get {}`: {status}", words[0])) }
 }
 
-/// While this lives, packages start no service.
-struct Policy {
+/// Guard: while it lives, packages start no service.
+struct ServicePolicy {
     ours: bool,
 }
 
-impl Policy {
-    /// Puts a file there that says no, or makes sure that the one that is there does.
+impl ServicePolicy {
+    /// Creates a script that denies, or verifies that the existing one does.
     fn deny() -> Result<Self, String> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(POLICY);
         match file {
@@ -69,22 +69,22 @@ impl Policy {
                 file.write_all(script.as_bytes()).map_err(|error| error.to_string())?;
                 Ok(made)
             }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Self::ask_theirs(),
-            Err(error) => Err(format!("`{POLICY}` cannot be written, are you root? {error}")),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Self::check_existing(),
+            Err(error) => Err(format!("cannot write `{POLICY}`; run as root: {error}")),
         }
     }
 
-    fn ask_theirs() -> Result<Self, String> {
+    fn check_existing() -> Result<Self, String> {
         let answer = Command::new(POLICY).args(["redis-server", "start"]).status();
         if answer.is_ok_and(|status| status.code() == Some(POLICY_DENIES)) {
             Ok(Self { ours: false })
         } else {
-            Err(format!("`{POLICY}` is there and lets packages start their servers"))
+            Err(format!("`{POLICY}` exists and lets packages start their servers; remove it"))
         }
     }
 }
 
-impl Drop for Policy {
+impl Drop for ServicePolicy {
     fn drop(&mut self) {
         if self.ours
             && let Err(error) = fs::remove_file(Path::new(POLICY))

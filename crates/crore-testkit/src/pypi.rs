@@ -1,26 +1,26 @@
-//! Programs in Python that tests speak to, from PyPI, each in an environment that is made once for all runs.
+//! PyPI packages for tests, each set in a virtual environment that is made once for all runs.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::Error;
-use crate::download::{made, run};
+use crate::download::{installed, run};
 
-/// What tests take from PyPI.
+/// A set of PyPI packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pypi {
-    /// `grpcio`, the gRPC of C++, with what makes messages from a `.proto` file.
+    /// `grpcio` (the C++ gRPC implementation) and its compiler for `.proto` files.
     GrpcTools,
-    /// `grpcio`, the gRPC of C++, and what asks by reflection.
+    /// `grpcio` (the C++ gRPC implementation) and its reflection client.
     Grpc,
     /// OpenTelemetry's messages.
     OpenTelemetry,
-    /// `schemathesis`, which holds a server to its description, and MessagePack for it.
+    /// `schemathesis`, which tests a server against its OpenAPI description, and MessagePack for it.
     Schemathesis,
 }
 
 impl Pypi {
-    /// All of it.
+    /// All sets.
     pub const ALL: [Self; 4] =
         [Self::Grpc, Self::GrpcTools, Self::OpenTelemetry, Self::Schemathesis];
 
@@ -42,19 +42,19 @@ impl Pypi {
         }
     }
 
-    /// The directory of its programs, `python` among them. The first time it is downloaded; then it lies in
-    /// the user's cache, and is made anew when the versions here change.
+    /// The directory of its programs, including `python`. Downloaded the first time, kept in the user's
+    /// cache, and reinstalled when the versions here change.
     ///
     /// # Errors
     ///
-    /// [`Error::Unable`] with pip's last words, if it cannot be had.
+    /// [`Error::Unable`] with pip's last line of output, if the installation fails.
     ///
     /// # Panics
     ///
-    /// If it cannot be had and `CI=true`: there, a test that silently does not run is a failure.
+    /// If the installation fails and `CI=true`: there, a test that silently does not run is a failure.
     pub fn programs(self) -> Result<PathBuf, Error> {
         let wanted = self.packages().join(" ");
-        let home = made(self.name(), &wanted, "bin/python", |home| {
+        let home = installed(self.name(), &wanted, "bin/python", |home| {
             run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(home))?;
             let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
             run(Command::new(home.join("bin/python")).args(install).args(self.packages()))

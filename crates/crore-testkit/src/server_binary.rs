@@ -1,4 +1,4 @@
-//! The built server, for tests and tools that start it.
+//! The path of the built server, for tests and tools that start it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::time::SystemTime;
 ///
 /// # Errors
 ///
-/// The reason why there is none.
+/// A description of why it could not be built.
 pub fn server_binary() -> Result<PathBuf, String> {
     let this =
         std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
@@ -29,8 +29,8 @@ pub fn server_binary() -> Result<PathBuf, String> {
     }
 }
 
-/// Whether the server is newer than every source of the workspace. Cargo's own list of its sources is no help: it is
-/// written only when the server itself is the target, not when it is built for tests.
+/// Whether the server is newer than every source file of the workspace. Cargo's dep-info file does not help:
+/// it is written only when the server itself is the target, not when it is built for tests.
 fn is_fresh(server: &Path) -> Option<bool> {
     let built = fs::metadata(server).ok()?.modified().ok()?;
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;

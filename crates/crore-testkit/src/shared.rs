@@ -1,48 +1,48 @@
-//! One server for many tests.
+//! Servers shared by many tests.
 //!
-//! Test runners give each test a process of its own, and a database takes seconds to start. So the
-//! address comes from the environment if `crore-testservers` (or a person) has put it there, and
-//! only otherwise is a server started, once for this process. It ends with the process.
+//! Test runners give each test its own process, and a database takes seconds to start. The address therefore
+//! comes from the environment, if `crore-testservers` (or a developer) set it; otherwise a server is started
+//! once for this process and ends with it.
 //!
-//! Tests that share a server keep apart by a schema, database or key prefix of their own: see
+//! Tests that share a server use separate schemas, databases or key prefixes: see
 //! [`unique_name`](crate::unique_name).
 
 use std::sync::OnceLock;
 
-use crate::{Error, MariaDb, Postgres, Redis, RedisCluster, environment};
+use crate::{Error, MariaDbServer, PostgresServer, RedisCluster, RedisServer, environment};
 
-/// Connection URL of a PostgreSQL server: `CRORE_TEST_POSTGRES`, or one of this process.
+/// Connection URL of a PostgreSQL server: `CRORE_TEST_POSTGRES`, or one started by this process.
 ///
 /// # Errors
 ///
-/// As for [`Postgres::start`].
+/// As for [`PostgresServer::start`].
 pub fn postgres() -> Result<String, Error> {
-    static OWN: OnceLock<Result<Postgres, Error>> = OnceLock::new();
-    address(environment::POSTGRES, &OWN, Postgres::start, Postgres::url)
+    static OWN: OnceLock<Result<PostgresServer, Error>> = OnceLock::new();
+    address(environment::POSTGRES, &OWN, PostgresServer::start, PostgresServer::url)
 }
 
-/// Connection URL of a MariaDB server: `CRORE_TEST_MARIADB`, or one of this process.
+/// Connection URL of a MariaDB server: `CRORE_TEST_MARIADB`, or one started by this process.
 ///
 /// # Errors
 ///
-/// As for [`MariaDb::start`].
+/// As for [`MariaDbServer::start`].
 pub fn mariadb() -> Result<String, Error> {
-    static OWN: OnceLock<Result<MariaDb, Error>> = OnceLock::new();
-    address(environment::MARIADB, &OWN, MariaDb::start, MariaDb::url)
+    static OWN: OnceLock<Result<MariaDbServer, Error>> = OnceLock::new();
+    address(environment::MARIADB, &OWN, MariaDbServer::start, MariaDbServer::url)
 }
 
-/// Connection URL of a Redis server: `CRORE_TEST_REDIS`, or one of this process.
+/// Connection URL of a Redis server: `CRORE_TEST_REDIS`, or one started by this process.
 ///
 /// # Errors
 ///
-/// As for [`Redis::start`].
+/// As for [`RedisServer::start`].
 pub fn redis() -> Result<String, Error> {
-    static OWN: OnceLock<Result<Redis, Error>> = OnceLock::new();
-    address(environment::REDIS, &OWN, Redis::start, Redis::url)
+    static OWN: OnceLock<Result<RedisServer, Error>> = OnceLock::new();
+    address(environment::REDIS, &OWN, RedisServer::start, RedisServer::url)
 }
 
-/// `host:port` of every node of a Redis Cluster: `CRORE_TEST_REDIS_CLUSTER` (comma-separated), or
-/// one of this process.
+/// `host:port` of every node of a Redis Cluster: `CRORE_TEST_REDIS_CLUSTER` (comma-separated), or one started
+/// by this process.
 ///
 /// # Errors
 ///
@@ -54,7 +54,7 @@ pub fn redis_cluster() -> Result<Vec<String>, Error> {
     Ok(nodes.split(',').map(|node| node.trim().to_owned()).collect())
 }
 
-/// Statics are never dropped; the server's supervisor sees the process end all the same.
+/// Statics are never dropped, but the server's supervisor still notices the end of the process.
 fn address<S>(
     variable: &str,
     own: &'static OnceLock<Result<S, Error>>,

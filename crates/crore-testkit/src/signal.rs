@@ -1,4 +1,4 @@
-//! Signals from the code under test to the test, so that no test sleeps and hopes.
+//! Signals from the code under test to the test, so that no test needs to sleep.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use crate::eventually::instant;
 
-/// How long [`Signal::wait`] waits: far longer than anything under test takes, even on a busy
-/// machine, because only a failure ever waits it out.
-const LIMIT: Duration = Duration::from_secs(10);
+/// Timeout of [`Signal::wait`]: far longer than anything under test takes, even on a busy machine. Only a
+/// failing test waits that long.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The test's end: values arrive in the order in which they were emitted, and each is seen once.
+/// The receiving end, for the test: values arrive in the order in which they were emitted, each once.
 ///
 /// ```
 /// use crore_testkit::{Emitter, Signal};
@@ -30,59 +30,60 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// # upkeep.join().unwrap();
 /// ```
 pub struct Signal<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<SignalShared<T>>,
 }
 
-/// The code's end. The default one does nothing, and so does one whose [`Signal`] is gone.
+/// The sending end, for the code under test. The default one does nothing, and so does one whose [`Signal`]
+/// is gone.
 pub struct Emitter<T> {
-    shared: Weak<Shared<T>>,
+    shared: Weak<SignalShared<T>>,
 }
 
-struct Shared<T> {
-    state: Mutex<State<T>>,
+struct SignalShared<T> {
+    state: Mutex<SignalState<T>>,
     arrived: Condvar,
 }
 
-struct State<T> {
+struct SignalState<T> {
     values: VecDeque<T>,
     wakers: Vec<Waker>,
 }
 
-impl<T> Shared<T> {
-    /// A panic while the lock was held left the queue whole: every change to it is one call.
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+impl<T> SignalShared<T> {
+    /// The queue is intact even after a panic under the lock: every change to it is one call.
+    fn lock(&self) -> MutexGuard<'_, SignalState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T> Signal<T> {
-    /// A signal that nobody emits yet.
+    /// A signal without emitters.
     pub fn new() -> Self {
-        let state = Mutex::new(State { values: VecDeque::new(), wakers: Vec::new() });
-        Self { shared: Arc::new(Shared { state, arrived: Condvar::new() }) }
+        let state = Mutex::new(SignalState { values: VecDeque::new(), wakers: Vec::new() });
+        Self { shared: Arc::new(SignalShared { state, arrived: Condvar::new() }) }
     }
 
-    /// An end for the code under test.
+    /// A sending end for the code under test.
     pub fn emitter(&self) -> Emitter<T> {
         Emitter { shared: Arc::downgrade(&self.shared) }
     }
 
-    /// The next value, if it is already here.
+    /// The next value, if it has arrived.
     pub fn try_next(&self) -> Option<T> {
         self.shared.lock().values.pop_front()
     }
 
-    /// Blocks until the next value is here.
+    /// Blocks until the next value arrives.
     ///
     /// # Panics
     ///
-    /// If none comes within 10 seconds.
+    /// If none arrives within 10 seconds.
     #[track_caller]
     pub fn wait(&self) -> T {
-        self.wait_for(LIMIT).unwrap_or_else(|| panic!("no signal within {LIMIT:?}"))
+        self.wait_for(WAIT_TIMEOUT).unwrap_or_else(|| panic!("no signal within {WAIT_TIMEOUT:?}"))
     }
 
-    /// Blocks until the next value is here, or until `limit` has passed.
+    /// Blocks until the next value arrives or `limit` has passed.
     pub fn wait_for(&self, limit: Duration) -> Option<T> {
         let started = instant();
         let mut state = self.shared.lock();
@@ -96,15 +97,14 @@ impl<T> Signal<T> {
         }
     }
 
-    /// The next value, as a future for any runtime. It has no time limit of its own; put the
-    /// runtime's around it.
-    pub fn wait_async(&self) -> Wait<'_, T> {
-        Wait { signal: self }
+    /// The next value, as a future for any runtime. It has no timeout of its own; wrap it in the runtime's.
+    pub fn wait_async(&self) -> SignalWait<'_, T> {
+        SignalWait { signal: self }
     }
 }
 
 impl<T> Emitter<T> {
-    /// Hands `value` to the test that listens, if one does. Never blocks on the test.
+    /// Sends `value` to the test, if one listens. Never blocks on the test.
     pub fn emit(&self, value: T) {
         let Some(shared) = self.shared.upgrade() else { return };
         let wakers = {
@@ -116,7 +116,7 @@ impl<T> Emitter<T> {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// This end as a plain function, for code that takes a hook and does not know this crate.
+    /// This end as a plain function, for code that takes a callback and does not know this crate.
     pub fn into_fn(self) -> Arc<dyn Fn(T) + Send + Sync>
     where
         T: Send + 'static,
@@ -128,11 +128,11 @@ impl<T> Emitter<T> {
 /// The future of [`Signal::wait_async`]. Dropping it loses no value.
 #[must_use = "a future does nothing unless it is awaited"]
 #[derive(Debug)]
-pub struct Wait<'a, T> {
+pub struct SignalWait<'a, T> {
     signal: &'a Signal<T>,
 }
 
-impl<T> Future for Wait<'_, T> {
+impl<T> Future for SignalWait<'_, T> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
@@ -174,8 +174,8 @@ impl<T> fmt::Debug for Signal<T> {
 
 impl<T> fmt::Debug for Emitter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let heard = self.shared.strong_count() > 0;
-        f.debug_struct("Emitter").field("heard", &heard).finish()
+        let has_signal = self.shared.strong_count() > 0;
+        f.debug_struct("Emitter").field("has_signal", &has_signal).finish()
     }
 }
 
@@ -188,9 +188,9 @@ mod tests {
     use std::thread;
 
     #[derive(Default)]
-    struct Count(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Count {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_value_wakes_the_task_that_awaits_it() {
         let signal = Signal::new();
-        let count = Arc::new(Count::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut cx = Context::from_waker(&waker);
         let mut wait = pin!(signal.wait_async());

@@ -1,4 +1,4 @@
-//! Names that no other test has.
+//! Unique names for tests.
 
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A name for a schema, database or key prefix that no other test uses, in this process, in
 /// another, or in an earlier run: `crore_4711_0_1767225600000000000`.
 ///
-/// It is a plain identifier in SQL and short enough for PostgreSQL (63 bytes).
+/// The name is a plain identifier in SQL and short enough for PostgreSQL (63 bytes).
 ///
 /// # Panics
 ///
@@ -25,7 +25,7 @@ pub fn unique_name(prefix: &str) -> String {
     format!("{prefix}_{}_{n}_{}", process::id(), nanos())
 }
 
-/// Process ids come round again, and containers count theirs from 1: the instant tells them apart.
+/// Process ids are reused, and containers number theirs from 1; the timestamp distinguishes them.
 #[expect(clippy::disallowed_methods, reason = "a name must differ between runs; no rule sees it")]
 fn nanos() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos())

@@ -1,4 +1,4 @@
-//! The two encodings of bodies, read strictly.
+//! The two formats of bodies, parsed strictly.
 
 use std::fmt;
 
@@ -7,21 +7,21 @@ use crore_core::{Code, Encoding, Invalid};
 use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize};
 
-use crate::msgpack::Reader;
+use crate::msgpack::MsgpackReader;
 use crate::object::Object;
 
-/// How deep a value may be nested.
-pub const DEPTH: usize = 64;
+/// Maximum nesting depth of a value.
+pub const MAX_DEPTH: usize = 64;
 
-/// The longest message of a reader that is passed on.
-const MESSAGE: usize = 200;
+/// Maximum length of a parser's error message, in characters.
+const MAX_MESSAGE_CHARS: usize = 200;
 
-/// How a body is encoded.
+/// Format of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// JSON.
     Json,
-    /// MessagePack, with maps for structures and texts for keys.
+    /// MessagePack, with maps for structures and strings for keys.
     Msgpack,
 }
 
@@ -34,7 +34,7 @@ impl Format {
         }
     }
 
-    /// The media type of a problem.
+    /// The media type of an error response.
     pub const fn problem_type(self) -> &'static str {
         match self {
             Self::Json => "application/problem+json",
@@ -42,7 +42,7 @@ impl Format {
         }
     }
 
-    /// What a payload that arrives in such a body is.
+    /// The payload encoding of a value in such a body.
     pub const fn encoding(self) -> Encoding {
         match self {
             Self::Json => Encoding::Json,
@@ -50,17 +50,17 @@ impl Format {
         }
     }
 
-    /// Reads a body, which is an object. An error names the field.
+    /// Parses a body, which must be an object. Errors name the field.
     pub fn decode<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, Invalid> {
         self.decode_at("", bytes)
     }
 
-    /// Reads a part of a body, which stands at `place`.
-    pub fn decode_at<T: DeserializeOwned>(self, place: &str, bytes: &[u8]) -> Result<T, Invalid> {
+    /// Parses the part of a body at the path `at`.
+    pub fn decode_at<T: DeserializeOwned>(self, at: &str, bytes: &[u8]) -> Result<T, Invalid> {
         match self.read(bytes) {
             Ok(value) => Ok(value),
-            // Where the mistake is, is only looked for when there is one.
-            Err(_) => Err(self.fault::<T>(place, bytes)),
+            // A second, slower pass finds the path of the error.
+            Err(_) => Err(self.fault::<T>(at, bytes)),
         }
     }
 
@@ -72,30 +72,32 @@ impl Format {
                 reader.end().map(|()| value).map_err(|e| e.to_string())
             }
             Self::Msgpack => {
-                let mut reader = Reader::new(bytes);
+                let mut reader = MsgpackReader::new(bytes);
                 let Object(value) = Object::deserialize(&mut reader).map_err(|e| e.to_string())?;
                 reader.end().map(|()| value).map_err(|e| e.to_string())
             }
         }
     }
 
-    fn fault<T: DeserializeOwned>(self, place: &str, bytes: &[u8]) -> Invalid {
+    fn fault<T: DeserializeOwned>(self, at: &str, bytes: &[u8]) -> Invalid {
         let (path, message) = match self {
-            Self::Json => located::<Object<T>, _>(&mut serde_json::Deserializer::from_slice(bytes)),
-            Self::Msgpack => located::<Object<T>, _>(&mut Reader::new(bytes)),
+            Self::Json => {
+                locate_error::<Object<T>, _>(&mut serde_json::Deserializer::from_slice(bytes))
+            }
+            Self::Msgpack => locate_error::<Object<T>, _>(&mut MsgpackReader::new(bytes)),
         };
-        // What follows the value is no part of it, and has no path.
+        // An error after the end of the value has no path.
         let mut message = message.or_else(|| self.read::<T>(bytes).err()).unwrap_or_default();
-        if !place.is_empty()
+        if !at.is_empty()
             && let Some(end) = message.rfind(" at line ")
         {
-            // The line is that of the part, and would mislead.
+            // The line number is relative to the part, so it would mislead.
             message.truncate(end);
         }
-        invalid(&join(place, &path), &message)
+        invalid(&join(at, &path), &message)
     }
 
-    /// Writes a body. Our own types can always be written; if one cannot, it is `null`.
+    /// Serializes a body. Serialization of the API types does not fail; if it did, the body would be `null`.
     pub fn encode<T: Serialize>(self, value: &T) -> Vec<u8> {
         let written = match self {
             Self::Json => serde_json::to_vec(value).ok(),
@@ -140,8 +142,8 @@ impl fmt::Display for Format {
     }
 }
 
-/// Where the first mistake is and what it is; `None`: there is none up to the end of the value.
-pub fn located<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+/// Path and message of the first error; the message is `None` if the value itself is valid.
+pub fn locate_error<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     reader: D,
 ) -> (String, Option<String>) {
     match serde_path_to_error::deserialize::<_, T>(reader) {
@@ -150,7 +152,7 @@ pub fn located<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     }
 }
 
-/// A reader's complaint as an answer. A field that is missing or not known is named by the message.
+/// Converts a parser's error. The field is taken from the message for a missing, unknown or duplicate field.
 pub fn invalid(path: &str, message: &str) -> Invalid {
     let path = if path == "." { "" } else { path };
     let named = |start: &str| {
@@ -164,7 +166,7 @@ pub fn invalid(path: &str, message: &str) -> Invalid {
         .or_else(|| named("missing field `"))
         .or_else(|| named("duplicate field `"))
         .unwrap_or_else(|| path.to_owned());
-    Invalid::new(code, excerpt(&field), short(message))
+    Invalid::new(code, excerpt(&field), bounded(message))
 }
 
 fn join(outer: &str, inner: &str) -> String {
@@ -175,10 +177,11 @@ fn join(outer: &str, inner: &str) -> String {
     }
 }
 
-/// A message of bounded length without control characters: it may repeat what was sent.
-fn short(message: &str) -> String {
-    let mut short: String = message.chars().take(MESSAGE).filter(|c| !c.is_control()).collect();
-    if message.chars().nth(MESSAGE).is_some() {
+/// Truncates a message and removes control characters: it may quote the input.
+fn bounded(message: &str) -> String {
+    let mut short: String =
+        message.chars().take(MAX_MESSAGE_CHARS).filter(|c| !c.is_control()).collect();
+    if message.chars().nth(MAX_MESSAGE_CHARS).is_some() {
         short.push('…');
     }
     short

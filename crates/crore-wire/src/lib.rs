@@ -1,12 +1,12 @@
-//! What doors and clients say to each other: bytes to types and back. Knows no engine.
+//! Wire formats shared by doors and clients: bytes to types and back.
 //!
-//! Bodies are JSON or MessagePack and mean the same in both. They are read strictly: a field that is not
-//! known, a key that stands twice, bytes after the end, nesting beyond 64 levels and MessagePack's
-//! extension types are refused, and the answer names the field.
+//! Bodies are JSON or MessagePack, with the same meaning in both. Parsing is strict: unknown fields, duplicate
+//! keys, trailing bytes, nesting beyond 64 levels and MessagePack extension types are refused, and the error
+//! names the field.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
-#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test panics, and says where"))]
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test may panic"))]
 
 pub mod api;
 pub mod encoding;
@@ -17,9 +17,9 @@ mod raw;
 mod secret;
 mod strict;
 mod transcode;
-pub mod words;
+pub mod units;
 pub mod worker;
 
 pub use encoding::Format;
 pub use raw::Raw;
-pub use secret::Secret;
+pub use secret::TokenSecret;

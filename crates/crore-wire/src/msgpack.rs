@@ -1,5 +1,5 @@
-//! A strict reader of MessagePack: extension types, keys that are not texts and nesting beyond the cap
-//! are refused, and a value can be taken as the bytes that it is.
+//! A strict MessagePack deserializer: extension types, keys that are not strings, and nesting beyond the maximum
+//! are refused. A value can be captured as raw bytes.
 
 use serde::de::{
     self, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess,
@@ -7,22 +7,22 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use crate::encoding::DEPTH;
+use crate::encoding::MAX_DEPTH;
 
-/// The name under which a type asks for the bytes of a value instead of the value.
+/// Name of the newtype struct that requests the raw bytes of a value.
 pub(crate) const RAW: &str = "$crore::Raw";
 
-type Error = de::value::Error;
+type MsgpackError = de::value::Error;
 
-/// Reads one value after the other from a slice.
+/// Deserializes consecutive values from a slice.
 #[derive(Debug)]
-pub(crate) struct Reader<'de> {
+pub(crate) struct MsgpackReader<'de> {
     left: &'de [u8],
     levels: usize,
 }
 
-/// What stands at the head of a value.
-enum Head<'de> {
+/// A scalar value, or the header of a list or map.
+enum MsgpackHead<'de> {
     Nil,
     Bool(bool),
     Unsigned(u64),
@@ -34,79 +34,79 @@ enum Head<'de> {
     Map(usize),
 }
 
-impl<'de> Reader<'de> {
+impl<'de> MsgpackReader<'de> {
     pub(crate) const fn new(bytes: &'de [u8]) -> Self {
-        Self { left: bytes, levels: DEPTH }
+        Self { left: bytes, levels: MAX_DEPTH }
     }
 
-    /// Refuses anything after the value.
-    pub(crate) fn end(&self) -> Result<(), Error> {
+    /// Fails if bytes follow the value.
+    pub(crate) fn end(&self) -> Result<(), MsgpackError> {
         match self.left.len() {
             0 => Ok(()),
             n => Err(error(&format!("{n} bytes after the end of the value"))),
         }
     }
 
-    fn take(&mut self, n: usize) -> Result<&'de [u8], Error> {
+    fn take(&mut self, n: usize) -> Result<&'de [u8], MsgpackError> {
         let (taken, left) = self.left.split_at_checked(n).ok_or_else(|| error("ends too early"))?;
         self.left = left;
         Ok(taken)
     }
 
     /// A big-endian number of `n` bytes.
-    fn number(&mut self, n: usize) -> Result<u64, Error> {
+    fn number(&mut self, n: usize) -> Result<u64, MsgpackError> {
         Ok(self.take(n)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    fn length(&mut self, n: usize) -> Result<usize, Error> {
+    fn length(&mut self, n: usize) -> Result<usize, MsgpackError> {
         usize::try_from(self.number(n)?).map_err(|_| error("too long"))
     }
 
-    fn text(&mut self, n: usize) -> Result<Head<'de>, Error> {
+    fn text(&mut self, n: usize) -> Result<MsgpackHead<'de>, MsgpackError> {
         let text = std::str::from_utf8(self.take(n)?);
-        text.map(Head::Text).map_err(|_| error("a text is not UTF-8"))
+        text.map(MsgpackHead::Text).map_err(|_| error("a string is not UTF-8"))
     }
 
-    fn head(&mut self) -> Result<Head<'de>, Error> {
+    fn head(&mut self) -> Result<MsgpackHead<'de>, MsgpackError> {
         let tag = self.take(1)?.first().copied().unwrap_or_default();
         Ok(match tag {
-            0x00..=0x7f => Head::Unsigned(u64::from(tag)),
-            0x80..=0x8f => Head::Map(usize::from(tag & 0x0f)),
-            0x90..=0x9f => Head::List(usize::from(tag & 0x0f)),
+            0x00..=0x7f => MsgpackHead::Unsigned(u64::from(tag)),
+            0x80..=0x8f => MsgpackHead::Map(usize::from(tag & 0x0f)),
+            0x90..=0x9f => MsgpackHead::List(usize::from(tag & 0x0f)),
             0xa0..=0xbf => self.text(usize::from(tag & 0x1f))?,
-            0xc0 => Head::Nil,
-            0xc2 => Head::Bool(false),
-            0xc3 => Head::Bool(true),
+            0xc0 => MsgpackHead::Nil,
+            0xc2 => MsgpackHead::Bool(false),
+            0xc3 => MsgpackHead::Bool(true),
             0xc4..=0xc6 => {
                 let n = self.length(1 << (tag - 0xc4))?;
-                Head::Bytes(self.take(n)?)
+                MsgpackHead::Bytes(self.take(n)?)
             }
-            0xca => Head::Float(f64::from(f32::from_bits(self.number(4)? as u32))),
-            0xcb => Head::Float(f64::from_bits(self.number(8)?)),
-            0xcc..=0xcf => Head::Unsigned(self.number(1 << (tag - 0xcc))?),
-            0xd0 => Head::Signed(i64::from(self.number(1)? as i8)),
-            0xd1 => Head::Signed(i64::from(self.number(2)? as i16)),
-            0xd2 => Head::Signed(i64::from(self.number(4)? as i32)),
-            0xd3 => Head::Signed(self.number(8)? as i64),
+            0xca => MsgpackHead::Float(f64::from(f32::from_bits(self.number(4)? as u32))),
+            0xcb => MsgpackHead::Float(f64::from_bits(self.number(8)?)),
+            0xcc..=0xcf => MsgpackHead::Unsigned(self.number(1 << (tag - 0xcc))?),
+            0xd0 => MsgpackHead::Signed(i64::from(self.number(1)? as i8)),
+            0xd1 => MsgpackHead::Signed(i64::from(self.number(2)? as i16)),
+            0xd2 => MsgpackHead::Signed(i64::from(self.number(4)? as i32)),
+            0xd3 => MsgpackHead::Signed(self.number(8)? as i64),
             0xd9..=0xdb => {
                 let n = self.length(1 << (tag - 0xd9))?;
                 self.text(n)?
             }
-            0xdc | 0xdd => Head::List(self.length(2 << (tag - 0xdc))?),
-            0xde | 0xdf => Head::Map(self.length(2 << (tag - 0xde))?),
-            0xe0..=0xff => Head::Signed(i64::from(tag as i8)),
-            0xc1 => return Err(error("the byte 0xc1 stands for nothing")),
+            0xdc | 0xdd => MsgpackHead::List(self.length(2 << (tag - 0xdc))?),
+            0xde | 0xdf => MsgpackHead::Map(self.length(2 << (tag - 0xde))?),
+            0xe0..=0xff => MsgpackHead::Signed(i64::from(tag as i8)),
+            0xc1 => return Err(error("invalid byte 0xc1")),
             0xc7..=0xc9 | 0xd4..=0xd8 => return Err(error("extension types are not accepted")),
         })
     }
 
-    /// Passes over one value, however deep it is: what is inside is for its reader to judge.
-    fn skip(&mut self) -> Result<(), Error> {
+    /// Skips one value of any depth without validating its contents.
+    fn skip(&mut self) -> Result<(), MsgpackError> {
         let mut values: u64 = 1;
         while let Some(left) = values.checked_sub(1) {
             values = match self.head()? {
-                Head::List(n) => left.saturating_add(n as u64),
-                Head::Map(n) => left.saturating_add(2 * n as u64),
+                MsgpackHead::List(n) => left.saturating_add(n as u64),
+                MsgpackHead::Map(n) => left.saturating_add(2 * n as u64),
                 _ => left,
             };
         }
@@ -117,7 +117,10 @@ impl<'de> Reader<'de> {
         self.left.first() == Some(&0xc0)
     }
 
-    fn inside<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    fn inside<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, MsgpackError>,
+    ) -> Result<T, MsgpackError> {
         self.levels = self.levels.checked_sub(1).ok_or_else(|| error("nested too deep"))?;
         let value = read(self);
         self.levels += 1;
@@ -125,28 +128,28 @@ impl<'de> Reader<'de> {
     }
 }
 
-fn error(message: &str) -> Error {
+fn error(message: &str) -> MsgpackError {
     de::Error::custom(message)
 }
 
-impl<'de> Deserializer<'de> for &mut Reader<'de> {
-    type Error = Error;
+impl<'de> Deserializer<'de> for &mut MsgpackReader<'de> {
+    type Error = MsgpackError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, MsgpackError> {
         match self.head()? {
-            Head::Nil => visitor.visit_unit(),
-            Head::Bool(value) => visitor.visit_bool(value),
-            Head::Unsigned(value) => visitor.visit_u64(value),
-            Head::Signed(value) => visitor.visit_i64(value),
-            Head::Float(value) => visitor.visit_f64(value),
-            Head::Text(value) => visitor.visit_borrowed_str(value),
-            Head::Bytes(value) => visitor.visit_borrowed_bytes(value),
-            Head::List(n) => self.inside(|reader| {
+            MsgpackHead::Nil => visitor.visit_unit(),
+            MsgpackHead::Bool(value) => visitor.visit_bool(value),
+            MsgpackHead::Unsigned(value) => visitor.visit_u64(value),
+            MsgpackHead::Signed(value) => visitor.visit_i64(value),
+            MsgpackHead::Float(value) => visitor.visit_f64(value),
+            MsgpackHead::Text(value) => visitor.visit_borrowed_str(value),
+            MsgpackHead::Bytes(value) => visitor.visit_borrowed_bytes(value),
+            MsgpackHead::List(n) => self.inside(|reader| {
                 let mut items = Items { reader, left: n };
                 let value = visitor.visit_seq(&mut items)?;
                 if items.left == 0 { Ok(value) } else { Err(error("a list is too long")) }
             }),
-            Head::Map(n) => self.inside(|reader| {
+            MsgpackHead::Map(n) => self.inside(|reader| {
                 let mut items = Items { reader, left: n };
                 let value = visitor.visit_map(&mut items)?;
                 if items.left == 0 { Ok(value) } else { Err(error("a map is too long")) }
@@ -154,7 +157,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, MsgpackError> {
         if self.is_nil() {
             self.skip()?;
             return visitor.visit_none();
@@ -162,15 +165,15 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         visitor.visit_some(self)
     }
 
-    /// A text is one; bytes are not, even if they would be UTF-8.
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    /// Accepts a string only, not bytes that happen to be UTF-8.
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, MsgpackError> {
         match self.head()? {
-            Head::Text(text) => visitor.visit_borrowed_str(text),
-            _ => Err(error("expected a text")),
+            MsgpackHead::Text(text) => visitor.visit_borrowed_str(text),
+            _ => Err(error("expected a string")),
         }
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, MsgpackError> {
         self.deserialize_str(visitor)
     }
 
@@ -178,7 +181,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         self,
         name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Error> {
+    ) -> Result<V::Value, MsgpackError> {
         if name != RAW {
             return visitor.visit_newtype_struct(self);
         }
@@ -193,11 +196,13 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Error> {
+    ) -> Result<V::Value, MsgpackError> {
         match self.head()? {
-            Head::Text(word) => visitor.visit_enum(word.into_deserializer()),
-            Head::Map(1) => self.inside(|reader| visitor.visit_enum(Choice { reader })),
-            _ => Err(error("expected a word, or a map with one")),
+            MsgpackHead::Text(name) => visitor.visit_enum(name.into_deserializer()),
+            MsgpackHead::Map(1) => {
+                self.inside(|reader| visitor.visit_enum(VariantReader { reader }))
+            }
+            _ => Err(error("expected a string, or a map with one entry")),
         }
     }
 
@@ -213,17 +218,17 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
 
 /// The items of a list, or the entries of a map.
 struct Items<'a, 'de> {
-    reader: &'a mut Reader<'de>,
+    reader: &'a mut MsgpackReader<'de>,
     left: usize,
 }
 
 impl<'de> SeqAccess<'de> for &mut Items<'_, 'de> {
-    type Error = Error;
+    type Error = MsgpackError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
-    ) -> Result<Option<T::Value>, Error> {
+    ) -> Result<Option<T::Value>, MsgpackError> {
         match self.left.checked_sub(1) {
             None => Ok(None),
             Some(left) => {
@@ -235,54 +240,67 @@ impl<'de> SeqAccess<'de> for &mut Items<'_, 'de> {
 }
 
 impl<'de> MapAccess<'de> for &mut Items<'_, 'de> {
-    type Error = Error;
+    type Error = MsgpackError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, Error> {
+    ) -> Result<Option<K::Value>, MsgpackError> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
         self.left = left;
         match self.reader.head()? {
-            Head::Text(key) => {
+            MsgpackHead::Text(key) => {
                 seed.deserialize(de::value::BorrowedStrDeserializer::new(key)).map(Some)
             }
-            _ => Err(error("the key of a map is not a text")),
+            _ => Err(error("the key of a map is not a string")),
         }
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
+    fn next_value_seed<V: DeserializeSeed<'de>>(
+        &mut self,
+        seed: V,
+    ) -> Result<V::Value, MsgpackError> {
         seed.deserialize(&mut *self.reader)
     }
 }
 
-/// A variant with something in it.
-struct Choice<'a, 'de> {
-    reader: &'a mut Reader<'de>,
+/// An enum variant with content.
+struct VariantReader<'a, 'de> {
+    reader: &'a mut MsgpackReader<'de>,
 }
 
-impl<'de> EnumAccess<'de> for Choice<'_, 'de> {
-    type Error = Error;
+impl<'de> EnumAccess<'de> for VariantReader<'_, 'de> {
+    type Error = MsgpackError;
     type Variant = Self;
 
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Error> {
-        let word = seed.deserialize(&mut *self.reader)?;
-        Ok((word, self))
+    fn variant_seed<V: DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, Self), MsgpackError> {
+        let name = seed.deserialize(&mut *self.reader)?;
+        Ok((name, self))
     }
 }
 
-impl<'de> VariantAccess<'de> for Choice<'_, 'de> {
-    type Error = Error;
+impl<'de> VariantAccess<'de> for VariantReader<'_, 'de> {
+    type Error = MsgpackError;
 
-    fn unit_variant(self) -> Result<(), Error> {
+    fn unit_variant(self) -> Result<(), MsgpackError> {
         self.reader.skip()
     }
 
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(
+        self,
+        seed: T,
+    ) -> Result<T::Value, MsgpackError> {
         seed.deserialize(self.reader)
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
+    fn tuple_variant<V: Visitor<'de>>(
+        self,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, MsgpackError> {
         self.reader.deserialize_any(visitor)
     }
 
@@ -290,7 +308,7 @@ impl<'de> VariantAccess<'de> for Choice<'_, 'de> {
         self,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Error> {
+    ) -> Result<V::Value, MsgpackError> {
         self.reader.deserialize_any(visitor)
     }
 }

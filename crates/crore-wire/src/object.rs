@@ -1,5 +1,5 @@
-//! Structures are objects. Left to itself a reader also takes a list for one, field by field, and a list
-//! that is read so means something else as soon as a field is added.
+//! Deserializes structures from objects only. serde's derived code also accepts an array of the field values, whose
+//! meaning would change with every new field.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// A structure that is read from an object alone.
+/// A structure that is deserialized from an object only.
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -39,7 +39,7 @@ where
     Object::deserialize(reader).map(|Object(value)| value)
 }
 
-/// A field that may be a structure, or left out.
+/// A field that is an optional structure.
 pub(crate) fn maybe<'de, T, D>(reader: D) -> Result<Option<T>, D::Error>
 where
     T: Deserialize<'de>,

@@ -1,4 +1,4 @@
-//! A value of any shape, kept as the bytes in which it was said.
+//! A value of any type, kept as its original bytes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::encoding::Format;
-use crate::msgpack::{RAW, Reader};
+use crate::msgpack::{MsgpackReader, RAW};
 use crate::strict;
-use crate::transcode::{Into as Target, Passing};
+use crate::transcode::{TranscodeTarget as Target, Transcoder};
 
-/// A value of any shape, in one of the two encodings. It is never taken apart, only passed over.
+/// A value of any type in one of the two formats, kept as bytes without parsing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Raw {
     format: Format,
@@ -21,7 +21,7 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Nothing: `null`.
+    /// `null`.
     pub fn null(format: Format) -> Self {
         let bytes: &[u8] = match format {
             Format::Json => b"null",
@@ -30,7 +30,7 @@ impl Raw {
         Self { format, bytes: bytes.into() }
     }
 
-    /// Bytes that are said to be a value.
+    /// A value from its bytes, not validated.
     pub fn new(format: Format, bytes: impl Into<Arc<[u8]>>) -> Self {
         Self { format, bytes: bytes.into() }
     }
@@ -40,14 +40,14 @@ impl Raw {
         &self.bytes
     }
 
-    /// The value as a payload. One that readers could understand differently is refused.
+    /// Converts to a payload. A value that parsers could interpret differently is refused.
     pub fn into_payload(self, field: &str) -> Result<Payload, Invalid> {
         strict::check(self.format, &self.bytes)
             .map_err(|why| Invalid::new(Code::PayloadMalformed, field, why))?;
         Ok(Payload::new(self.format.encoding(), self.bytes))
     }
 
-    /// The same value in another encoding; `None`: it cannot be said there.
+    /// Converts to another format; `None` if the value is invalid or cannot be represented there.
     pub fn convert(&self, to: Format) -> Option<Self> {
         if self.format == to {
             strict::check(to, &self.bytes).ok()?;
@@ -55,13 +55,13 @@ impl Raw {
         }
         let bytes = match to {
             Format::Json => {
-                let mut reader = Reader::new(&self.bytes);
-                let bytes = serde_json::to_vec(&Passing::new(&mut reader, Target::Json)).ok()?;
+                let mut reader = MsgpackReader::new(&self.bytes);
+                let bytes = serde_json::to_vec(&Transcoder::new(&mut reader, Target::Json)).ok()?;
                 reader.end().ok().map(|()| bytes)?
             }
             Format::Msgpack => {
                 let mut reader = serde_json::Deserializer::from_slice(&self.bytes);
-                rmp_serde::to_vec(&Passing::new(&mut reader, Target::Msgpack)).ok()?
+                rmp_serde::to_vec(&Transcoder::new(&mut reader, Target::Msgpack)).ok()?
             }
         };
         Some(Self { format: to, bytes: bytes.into() })
@@ -84,11 +84,11 @@ impl Serialize for Raw {
             }
             Format::Json => {
                 let mut reader = serde_json::Deserializer::from_slice(&self.bytes);
-                Passing::new(&mut reader, Target::Msgpack).serialize(writer)
+                Transcoder::new(&mut reader, Target::Msgpack).serialize(writer)
             }
             Format::Msgpack => {
                 let into = if writer.is_human_readable() { Target::Json } else { Target::Msgpack };
-                Passing::new(&mut Reader::new(&self.bytes), into).serialize(writer)
+                Transcoder::new(&mut MsgpackReader::new(&self.bytes), into).serialize(writer)
             }
         }
     }
@@ -100,13 +100,13 @@ impl<'de> Deserialize<'de> for Raw {
             let raw = <&RawValue>::deserialize(reader)?;
             return Ok(Self { format: Format::Json, bytes: raw.get().as_bytes().into() });
         }
-        reader.deserialize_newtype_struct(RAW, Bytes)
+        reader.deserialize_newtype_struct(RAW, RawVisitor)
     }
 }
 
-struct Bytes;
+struct RawVisitor;
 
-impl<'de> Visitor<'de> for Bytes {
+impl<'de> Visitor<'de> for RawVisitor {
     type Value = Raw;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -143,14 +143,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_of_any_sort_are_a_value_or_not_and_nothing_else(bytes in vec(any::<u8>(), 0..64)) {
+        fn random_bytes_are_a_value_in_every_parser_or_in_none(bytes in vec(any::<u8>(), 0..64)) {
             for format in [Format::Json, Format::Msgpack] {
                 let raw = Raw::new(format, &bytes[..]);
                 let is_value = raw.clone().into_payload("payload").is_ok();
                 prop_assert_eq!(raw.convert(format).is_some(), is_value);
                 if format == Format::Msgpack && is_value {
                     let read: Result<de::IgnoredAny, _> = rmp_serde::from_slice(&bytes);
-                    prop_assert!(read.is_ok(), "another reader understands it too");
+                    prop_assert!(read.is_ok(), "another parser accepts it too");
                 }
                 if let Some(json) = raw.convert(Format::Json) {
                     prop_assert!(serde_json::from_slice::<serde_json::Value>(json.bytes()).is_ok());

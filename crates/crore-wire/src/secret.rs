@@ -1,27 +1,27 @@
-//! A text that is shown once, to the one who needs it.
+//! A secret string that is not printed in debug output.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A secret. Whoever prints it for debugging sees `***`, and it says itself to nobody but an encoder.
+/// A secret. `Debug` prints `***`; only serialization and [`TokenSecret::reveal`] give the text.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Secret(String);
+pub struct TokenSecret(String);
 
-impl Secret {
+impl TokenSecret {
     /// A secret from its text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text, for the one who needs it.
+    /// The text of the secret.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for TokenSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }
@@ -33,6 +33,6 @@ mod tests {
 
     #[test]
     fn a_secret_is_not_printed() {
-        assert_eq!(format!("{:?}", Some(Secret::new("hunter2"))), "Some(***)");
+        assert_eq!(format!("{:?}", Some(TokenSecret::new("hunter2"))), "Some(***)");
     }
 }

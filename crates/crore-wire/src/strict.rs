@@ -1,4 +1,4 @@
-//! Whether a value is one that every reader understands alike: no key twice, no nesting beyond the cap.
+//! Validates that a value has one interpretation in every parser: no duplicate keys, no nesting beyond the maximum.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -6,41 +6,41 @@ use std::fmt;
 
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::encoding::{DEPTH, Format};
-use crate::msgpack::Reader;
+use crate::encoding::{Format, MAX_DEPTH};
+use crate::msgpack::MsgpackReader;
 
-/// Up to how many keys are compared one by one.
-const FEW: usize = 16;
+/// Number of keys up to which a linear search is used.
+const MAX_LINEAR_KEYS: usize = 16;
 
-/// Refuses what is not one strict value.
+/// Validates that `bytes` are exactly one strict value.
 pub(crate) fn check(format: Format, bytes: &[u8]) -> Result<(), String> {
-    let strict = Strict { levels: DEPTH };
+    let strict = StrictVisitor { levels: MAX_DEPTH };
     match format {
         Format::Json => {
             let mut reader = serde_json::Deserializer::from_slice(bytes);
-            let walked = strict.deserialize(&mut reader);
-            walked.and_then(|()| reader.end()).map_err(|e| e.to_string())
+            let checked = strict.deserialize(&mut reader);
+            checked.and_then(|()| reader.end()).map_err(|e| e.to_string())
         }
         Format::Msgpack => {
-            let mut reader = Reader::new(bytes);
-            let walked = strict.deserialize(&mut reader);
-            walked.and_then(|()| reader.end()).map_err(|e| e.to_string())
+            let mut reader = MsgpackReader::new(bytes);
+            let checked = strict.deserialize(&mut reader);
+            checked.and_then(|()| reader.end()).map_err(|e| e.to_string())
         }
     }
 }
 
-struct Strict {
+struct StrictVisitor {
     levels: usize,
 }
 
-impl Strict {
+impl StrictVisitor {
     fn inner<E: de::Error>(&self) -> Result<Self, E> {
         let levels = self.levels.checked_sub(1).ok_or_else(|| E::custom("nested too deep"))?;
         Ok(Self { levels })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for StrictVisitor {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -54,7 +54,7 @@ macro_rules! accept {
     };
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for StrictVisitor {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,7 +74,7 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        let mut keys = Keys::default();
+        let mut keys = UniqueKeys::default();
         while let Some(key) = entries.next_key_seed(KeySeed)? {
             keys.add(key)?;
             entries.next_value_seed(self.inner()?)?;
@@ -85,34 +85,33 @@ impl<'de> Visitor<'de> for Strict {
 
 /// The keys of one map.
 #[derive(Default)]
-pub(crate) struct Keys<'de> {
+pub(crate) struct UniqueKeys<'de> {
     few: Vec<Cow<'de, str>>,
     many: HashSet<Cow<'de, str>>,
 }
 
-impl<'de> Keys<'de> {
-    /// Refuses a key that is there.
+impl<'de> UniqueKeys<'de> {
+    /// Adds a key; fails if it is a duplicate.
     pub(crate) fn add<E: de::Error>(&mut self, key: Cow<'de, str>) -> Result<(), E> {
-        let twice = |key: &str| {
-            E::custom(format!("the key `{}` stands twice", crore_core::code::excerpt(key)))
-        };
-        if self.many.is_empty() && self.few.len() < FEW {
+        let duplicate =
+            |key: &str| E::custom(format!("duplicate key `{}`", crore_core::code::excerpt(key)));
+        if self.many.is_empty() && self.few.len() < MAX_LINEAR_KEYS {
             if self.few.contains(&key) {
-                return Err(twice(&key));
+                return Err(duplicate(&key));
             }
             self.few.push(key);
             return Ok(());
         }
         self.many.extend(self.few.drain(..));
         if self.many.contains(&key) {
-            return Err(twice(&key));
+            return Err(duplicate(&key));
         }
         self.many.insert(key);
         Ok(())
     }
 }
 
-/// Reads a key, borrowed where it can be.
+/// Deserializes a key, borrowed if possible.
 pub(crate) struct KeySeed;
 
 impl<'de> DeserializeSeed<'de> for KeySeed {
@@ -129,7 +128,7 @@ impl<'de> Visitor<'de> for KeyVisitor {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text")
+        f.write_str("a string")
     }
 
     fn visit_borrowed_str<E: de::Error>(self, key: &'de str) -> Result<Self::Value, E> {
@@ -146,10 +145,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_stand_once_at_every_level() {
+    fn duplicate_keys_are_refused_at_every_level() {
         let json = |text: &str| check(Format::Json, text.as_bytes());
         assert!(json(r#"{"a":1,"b":{"a":2}}"#).is_ok());
-        assert!(json(r#"{"a":1,"a":2}"#).unwrap_err().contains("`a` stands twice"));
+        assert!(json(r#"{"a":1,"a":2}"#).unwrap_err().contains("duplicate key `a`"));
         assert!(json(r#"[{"b":{"a":1,"\u0061":2}}]"#).is_err());
         let many: Vec<String> = (0..100).map(|n| format!(r#""k{n}":1"#)).collect();
         assert!(json(&format!("{{{}}}", many.join(","))).is_ok());
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_value_is_refused() {
+    fn anything_but_one_value_is_refused() {
         for bad in
             [&b""[..], b"{", b"1 2", b"\xef\xbb\xbf1", b"NaN", b"1e999", b"[1,]", b"\"\\ud800\""]
         {

@@ -1,7 +1,7 @@
-//! Messages between a worker and the server, in plain types.
+//! Messages between a worker and the server, as plain types.
 //!
-//! gRPC carries them across the network, see [`grpc`](crate::grpc); a worker in the server's own process is handed them
-//! as they are.
+//! gRPC carries them over the network, see [`grpc`](crate::grpc); a worker in the server's own process exchanges them
+//! directly.
 
 mod delivered;
 mod handler;
@@ -11,16 +11,16 @@ use std::task::{Context, Poll};
 use crore_core::machine::{self, Outcome};
 use crore_core::{Code, Delivery, Invalid, JobId, State};
 
-pub use delivered::{Delivered, Handled};
+pub use delivered::{JobDelivery, JobHandler};
 pub use handler::HandlerRevision;
 
-/// The session of a worker in the server's own process, as the worker uses it. To drop it ends the session: jobs that the
-/// worker holds go to others.
+/// Session of a worker in the server's own process. Dropping it ends the session: the jobs that the worker holds are
+/// delivered to others.
 pub trait Session: Send {
-    /// Takes a message of the worker; it is processed when the session is next polled.
+    /// Queues a message of the worker, to be processed when the session is next polled.
     fn send(&mut self, message: WorkerMessage);
 
-    /// The next message to the worker. `None`, or an error: the session is over.
+    /// The next message to the worker. `None` or an error ends the session.
     fn poll_message(
         &mut self,
         context: &mut Context<'_>,
@@ -29,42 +29,42 @@ pub trait Session: Send {
 
 /// A delivery that a worker holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Held {
+pub struct DeliveryRef {
     /// The job.
     pub id: JobId,
-    /// The number of the hand-over.
+    /// Number of the delivery.
     pub delivery: Delivery,
 }
 
-/// Message from a worker. The first one has `hello`; any of the others may come together.
+/// Message from a worker. The first message has `hello`; the other fields may be combined.
 #[derive(Debug, Default)]
 pub struct WorkerMessage {
-    /// Identity of the worker, and the jobs that it asks for.
+    /// Identity of the worker, and the jobs that it requests.
     pub hello: Option<Hello>,
     /// Reports about deliveries.
-    pub reports: Vec<Report>,
+    pub reports: Vec<WorkerReport>,
     /// Progress and log lines.
-    pub notes: Vec<Note>,
+    pub notes: Vec<WorkerNote>,
     /// New number of slots.
     pub slots: Option<u32>,
-    /// The worker takes no more jobs, and ends the session when its jobs are done.
+    /// The worker accepts no more jobs, and ends the session when its jobs are done.
     pub drain: bool,
 }
 
 impl WorkerMessage {
-    /// Bytes that the message holds, about.
+    /// Approximate size of the message in bytes.
     pub fn size(&self) -> usize {
         let reports = self.reports.iter().map(|report| match &report.report {
-            Ok(report) => SMALL + report_size(report),
-            Err(_) => SMALL,
+            Ok(report) => FIXED_FIELDS_SIZE + report_size(report),
+            Err(_) => FIXED_FIELDS_SIZE,
         });
-        let notes = self.notes.iter().map(|note| SMALL + note.text.len());
+        let notes = self.notes.iter().map(|note| FIXED_FIELDS_SIZE + note.text.len());
         reports.sum::<usize>() + notes.sum::<usize>()
     }
 }
 
-/// What the small fields of a report or a note take, about.
-const SMALL: usize = 32;
+/// Approximate size of the fixed fields of a report or a note.
+const FIXED_FIELDS_SIZE: usize = 32;
 
 fn report_size(report: &machine::Report) -> usize {
     let payload = match &report.outcome {
@@ -77,75 +77,75 @@ fn report_size(report: &machine::Report) -> usize {
         _ => 0,
     };
     let follow_ups = report.on_done.iter().chain(&report.on_dead);
-    let follow_ups = follow_ups.map(|job| SMALL + job.spec.payload.bytes.len());
+    let follow_ups = follow_ups.map(|job| FIXED_FIELDS_SIZE + job.spec.payload.bytes.len());
     payload.map_or(0, |payload| payload.bytes.len()) + error + follow_ups.sum::<usize>()
 }
 
-/// Identity of a worker, and the jobs that it asks for. Nothing of it is checked yet.
+/// Identity of a worker, and the jobs that it requests. Not validated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hello {
-    /// Queues to take jobs from, the first ones first if `strict`.
+    /// Queues to take jobs from, in order if `strict`.
     pub queues: Vec<String>,
-    /// Only these kinds; any kind, if there are none.
+    /// Kinds to take; empty: any.
     pub kinds: Vec<String>,
-    /// Maximum number of jobs at a time.
+    /// Maximum number of concurrent jobs.
     pub slots: u32,
-    /// Display name; the incarnation, if empty.
+    /// Display name; if empty, the incarnation.
     pub name: String,
-    /// Random text of the process. A worker that reconnects with the same one keeps its jobs.
+    /// Random id of the process. A worker that reconnects with the same incarnation keeps its jobs.
     pub incarnation: String,
-    /// Version of its program.
+    /// Version of the worker's program.
     pub version: String,
-    /// Whether queues are taken in order instead of merged by priority, due time and id.
+    /// Whether queues are served in order instead of merged by priority, due time and id.
     pub strict: bool,
-    /// Deliveries that it still holds after a broken connection.
-    pub held: Vec<Held>,
-    /// Whether it runs handlers: it takes jobs of every kind that has one, each with its [`Handled`].
+    /// Deliveries that the worker still holds after a broken connection.
+    pub held: Vec<DeliveryRef>,
+    /// Whether the worker runs handlers: it takes jobs of every kind that has one, each with its [`JobHandler`].
     pub runs_handlers: bool,
-    /// Runners that it brings; any, if there are none.
+    /// Runners that the worker provides; empty: any.
     pub runners: Vec<String>,
 }
 
 /// Report about one delivery.
 #[derive(Debug)]
-pub struct Report {
+pub struct WorkerReport {
     /// The delivery.
-    pub held: Held,
-    /// How it went, or why the report cannot be read. A report that cannot be read is refused alone.
+    pub held: DeliveryRef,
+    /// The report, or why it is invalid. An invalid report is refused on its own.
     pub report: Result<machine::Report, Invalid>,
 }
 
 /// Progress or a log line of a running delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
+pub struct WorkerNote {
     /// The delivery.
-    pub held: Held,
+    pub held: DeliveryRef,
     /// Progress from 0 to 100; `None`: a log line.
     pub percent: Option<u32>,
     /// Text.
     pub text: String,
 }
 
-/// Message from the server. The first one has `welcome`; any of the others may come together. An empty message tells
-/// that leases were renewed.
+/// Message from the server. The first message has `welcome`; the other fields may be combined. An empty message
+/// confirms that leases were renewed.
 #[derive(Debug, Default)]
 pub struct ServerMessage {
-    /// Answer to the hello.
+    /// Response to the hello.
     pub welcome: Option<Welcome>,
     /// Jobs to run.
-    pub jobs: Vec<Delivered>,
-    /// Answers to reports, in their order.
-    pub finished: Vec<Finished>,
+    pub jobs: Vec<JobDelivery>,
+    /// Results of reports, in order.
+    pub finished: Vec<ReportResponse>,
     /// Deliveries whose jobs are asked to stop.
-    pub stop: Vec<Held>,
+    pub stop: Vec<DeliveryRef>,
     /// Deliveries that the worker no longer holds.
-    pub lost: Vec<Held>,
-    /// The server hands out no more jobs; it still takes reports.
+    pub lost: Vec<DeliveryRef>,
+    /// The server delivers no more jobs; it still accepts reports.
     pub drain: bool,
 }
 
 impl ServerMessage {
-    /// Whether nothing is in it.
+    /// Whether the message has no content.
     pub fn is_empty(&self) -> bool {
         let Self { welcome, jobs, finished, stop, lost, drain } = self;
         welcome.is_none()
@@ -157,60 +157,60 @@ impl ServerMessage {
     }
 }
 
-/// Answer to a hello.
+/// Response to a hello.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Welcome {
     /// Deliveries that the worker keeps.
-    pub kept: Vec<Held>,
-    /// Time to reconnect after a broken connection, before its jobs are handed to others.
+    pub kept: Vec<DeliveryRef>,
+    /// Time to reconnect after a broken connection before the jobs are delivered to others.
     pub grace_ms: u64,
 }
 
-/// Answer to a report.
+/// Response to a report.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
+pub struct ReportResponse {
     /// The delivery.
-    pub held: Held,
-    /// What became of the report.
-    pub verdict: Verdict,
+    pub held: DeliveryRef,
+    /// The result.
+    pub verdict: ReportVerdict,
 }
 
-/// What became of a report.
+/// Result of a report.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
-    /// It counts.
+pub enum ReportVerdict {
+    /// The report was applied.
     Finished {
-        /// State of the job; `None`: the job is gone.
+        /// New state of the job; `None` if it was removed.
         state: Option<State>,
-        /// Its follow-ups, in order.
-        pushed: Vec<Result<Pushed, Invalid>>,
+        /// The pushed follow-ups, in order.
+        pushed: Vec<Result<PushedFollowUp, Invalid>>,
     },
-    /// The delivery does not count any more: its lease has ended, or it was reported before.
+    /// The delivery no longer holds the lease: the lease expired, or the delivery was reported before.
     Stale,
-    /// There is no such job.
+    /// The job does not exist.
     NotFound,
-    /// It breaks a rule; the worker still holds the delivery.
+    /// The report is invalid; the worker still holds the delivery.
     Refused(Invalid),
 }
 
-/// A follow-up that is stored.
+/// A stored follow-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pushed {
+pub struct PushedFollowUp {
     /// The job.
     pub id: JobId,
-    /// Whether it was stored before, under the same unique key or client id.
+    /// Whether a job with the same unique key or client id was stored before.
     pub duplicate: bool,
 }
 
 /// Why the server ends a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionEnd {
-    /// Stable code, if the server has one for it.
+    /// Stable code, if any.
     pub code: Option<Code>,
-    /// The offending field, if there is one.
+    /// The offending field, if any.
     pub field: Option<String>,
-    /// Description for people.
+    /// Description.
     pub message: String,
-    /// Whether to connect again may help.
+    /// Whether reconnecting may help.
     pub is_transient: bool,
 }

@@ -1,6 +1,6 @@
-//! Large crowds of jobs at once, and what they cost the others: a million jobs are cancelled, a group of a
-//! hundred thousand comes to its end, and one job ends for which a hundred thousand wait. Meanwhile somebody
-//! pushes and pops in another queue, and says how long that took him.
+//! Bulk operations and their effect on other work: a million jobs are cancelled, a group of a hundred thousand jobs
+//! completes, and a job ends that a hundred thousand others wait for. Meanwhile another thread pushes and pops in
+//! another queue, and measures its latency.
 //!
 //! Run with `cargo run --release --example crowds`.
 #![expect(clippy::disallowed_methods, reason = "how long it takes is real time")]
@@ -9,17 +9,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crore::act::{Act, Filter, Run};
-use crore::core::job::Needs;
+use crore::actions::{BulkMode, JobAction, JobFilter};
+use crore::core::job::DependencyCondition;
 use crore::core::machine::Outcome;
-use crore::core::push::{After, AfterRef, GroupRef, NewGroup};
+use crore::core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
 use crore::core::{Batch, Encoding, Name, NewJob, Payload, Spec};
 use crore::fetch::Fetch;
 use crore::finish::Finish;
 use crore::{Engine, Error, block_on};
 
 const CANCELS: usize = 1_000_000;
-const CROWD: usize = 100_000;
+const DEPENDENTS: usize = 100_000;
 const AT_ONCE: usize = 1000;
 
 fn main() -> Result<(), Error> {
@@ -46,8 +46,8 @@ fn job(queue: &str) -> NewJob {
     Spec::new(name(queue), name("work"), Payload::new(Encoding::Bytes, vec![1; 16])).into()
 }
 
-/// Does something while somebody else works, and prints how long both took.
-fn meanwhile<T>(
+/// Runs an operation while another thread works, and prints how long both took.
+fn measure_interference<T>(
     engine: &Engine,
     what: &str,
     does: impl FnOnce() -> Result<T, Error>,
@@ -95,10 +95,12 @@ fn push_many(engine: &Engine, n: usize, job: &NewJob) -> Result<(), Error> {
 }
 
 fn cancel(engine: &Engine) -> Result<(), Error> {
-    meanwhile(engine, "a million pushed", || push_many(engine, CANCELS, &job("cancel")))?;
-    let filter = Filter { queue: Some(name("cancel")), ..Filter::default() };
-    let acted = meanwhile(engine, "a million cancelled", || {
-        block_on(engine.jobs().act_on_all(&filter, &Act::Cancel, Run::Real, |_| true))
+    measure_interference(engine, "a million pushed", || {
+        push_many(engine, CANCELS, &job("cancel"))
+    })?;
+    let filter = JobFilter { queue: Some(name("cancel")), ..JobFilter::default() };
+    let acted = measure_interference(engine, "a million cancelled", || {
+        block_on(engine.jobs().act_on_all(&filter, &JobAction::Cancel, BulkMode::Apply, |_| true))
     })?;
     assert_eq!(acted.done, CANCELS as u64);
     Ok(())
@@ -109,14 +111,17 @@ fn group(engine: &Engine) -> Result<(), Error> {
     let pushed = block_on(engine.push_all(Batch { groups, jobs: Vec::new() }))?;
     let id = pushed.groups[0];
     let member = NewJob { group: Some(GroupRef::Id(id)), ..job("group") };
-    meanwhile(engine, "a group of a hundred thousand pushed", || {
-        push_many(engine, CROWD, &member)
+    measure_interference(engine, "a group of a hundred thousand pushed", || {
+        push_many(engine, DEPENDENTS, &member)
     })?;
     let mut then = job("then");
-    then.after.push(After { on: AfterRef::Group(GroupRef::Id(id)), needs: Needs::Success });
+    then.after.push(NewDependency {
+        on: NewDependencyTarget::Group(GroupRef::Id(id)),
+        needs: DependencyCondition::Success,
+    });
     block_on(engine.push_all(then.into()))?;
     block_on(engine.groups().seal(id))?;
-    meanwhile(engine, "and run", || run_all(engine, "group"))?;
+    measure_interference(engine, "and run", || run_all(engine, "group"))?;
     let then = block_on(engine.fetch(Fetch::new(name("then"), name("w"))))?;
     assert_eq!(then.len(), 1, "all have succeeded");
     Ok(())
@@ -137,12 +142,15 @@ fn run_all(engine: &Engine, queue: &str) -> Result<(), Error> {
 fn fan_out(engine: &Engine) -> Result<(), Error> {
     let first = block_on(engine.push_all(job("first").into()))?.jobs[0].id().expect("new");
     let mut waits = job("waits");
-    waits.after.push(After { on: AfterRef::Job(first), needs: Needs::Success });
-    meanwhile(engine, "a hundred thousand that wait for one pushed", || {
-        push_many(engine, CROWD, &waits)
+    waits.after.push(NewDependency {
+        on: NewDependencyTarget::Job(first),
+        needs: DependencyCondition::Success,
+    });
+    measure_interference(engine, "a hundred thousand that wait for one pushed", || {
+        push_many(engine, DEPENDENTS, &waits)
     })?;
-    meanwhile(engine, "and released", || run_all(engine, "first"))?;
+    measure_interference(engine, "and released", || run_all(engine, "first"))?;
     let counts = block_on(engine.jobs().counts(Some(name("waits"))))?;
-    assert_eq!(counts.iter().map(|count| count.n).sum::<u64>(), CROWD as u64);
+    assert_eq!(counts.iter().map(|count| count.n).sum::<u64>(), DEPENDENTS as u64);
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Mail at a rate that the provider allows: a dozen letters come at once, five go out, and the others follow
-//! five a second. What has no permit costs nobody anything: no worker waits for it.
+//! Rate limiting: a dozen letters are pushed at once; five are sent immediately and the others at five per second.
+//! Jobs without a permit occupy no worker.
 //!
 //! `cargo run -p crore --example mail`
 
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let letter = Letter { to: format!("reader-{n}@example.org") };
         engine.push_json("mail", &letter).wait()?;
     }
-    // Another kind in the same queue, which no limit is about, is not held up.
+    // Another kind in the same queue is not covered by the limit, and is not held up.
     engine.push_json("mail", &Letter { to: "the boss, by hand".into() }).kind("note").wait()?;
     println!("pushed  {LETTERS} letters and a note");
 

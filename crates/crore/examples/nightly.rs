@@ -1,5 +1,5 @@
-//! A nightly job: a schedule in the time of a city, a preview of its next five nights, and the job when the
-//! night has come. The clock is ours, so that the nights take no time.
+//! A nightly job: a schedule in a time zone, a preview of its next five ticks, and its jobs. The clock is
+//! simulated, so the nights take no time.
 //!
 //! `cargo run -p crore --example nightly`
 
@@ -20,39 +20,39 @@ fn main() -> Result<(), Box<dyn Error>> {
     let clock = Arc::new(FakeClock::at(Time::from_millis(evening.as_millisecond())));
     let store = Arc::new(Memory::new(clock.clone()));
     let engine = block_on(Engine::without_thread(store, clock.clone(), Options::default()))?;
-    println!("it is     {}", wall(clock.now())?);
+    println!("now       {}", local_time(clock.now())?);
 
     let timing = Timing::parse("timing", &format!("cron 30 3 * * * in {CITY}"))?;
     let (queue, kind) = (Name::new("queue", "reports")?, Name::new("kind", "nightly")?);
     let job = Spec::new(queue, kind, Payload::json(r#"{"format": "pdf"}"#));
     let name = Name::new("schedule", "nightly")?;
-    // Whenever the program starts: the same schedule keeps its place.
+    // A program can do this at every start: an unchanged schedule keeps its position.
     block_on(engine.schedules().set(name, timing.clone(), Missed::Once, job.into()))?;
     println!("schedule  {timing}");
 
     let nights = engine.schedules().preview(&timing, 5);
     for night in &nights {
-        println!("preview   {}", wall(*night)?);
+        println!("preview   {}", local_time(*night)?);
     }
 
-    println!("this evening there is nothing to do: {} jobs", work(&engine)?);
+    println!("this evening: {} jobs run", work(&engine)?);
     for night in nights.iter().take(3) {
         clock.advance(night.since(clock.now()));
         block_on(engine.upkeep().run_once())?;
-        println!("{}: jobs that were worked: {}", wall(clock.now())?, work(&engine)?);
+        println!("{}: jobs run: {}", local_time(clock.now())?, work(&engine)?);
     }
 
-    // Nights without the program are made up for by one job: that is what `Missed::Once` says.
+    // `Missed::Once`: nights on which the program was not running are made up for by one job.
     if let Some(last) = nights.last() {
         clock.advance(last.since(clock.now()));
         block_on(engine.upkeep().run_once())?;
-        println!("{}: the program was away for a night", wall(clock.now())?);
-        println!("{}: jobs that were worked: {}", wall(clock.now())?, work(&engine)?);
+        println!("{}: the program was not running for a night", local_time(clock.now())?);
+        println!("{}: jobs run: {}", local_time(clock.now())?, work(&engine)?);
     }
     Ok(engine.stop()?)
 }
 
-/// Does what is in the queue, and says how much that was.
+/// Runs all jobs in the queue and returns their number.
 fn work(engine: &Engine) -> Result<u32, Box<dyn Error>> {
     let mut n = 0;
     while engine.pop_blocking("reports", |_| Ok::<_, String>(()))?.is_some() {
@@ -61,8 +61,8 @@ fn work(engine: &Engine) -> Result<u32, Box<dyn Error>> {
     Ok(n)
 }
 
-/// What the clocks on the walls of the city say.
-fn wall(time: Time) -> Result<String, Box<dyn Error>> {
+/// The local time in the city.
+fn local_time(time: Time) -> Result<String, Box<dyn Error>> {
     let there = Timestamp::from_millisecond(time.as_millis())?.in_tz(CITY)?;
     Ok(there.strftime("%a %F %R %Z").to_string())
 }

@@ -1,5 +1,5 @@
-//! A priority queue that outlives the program: smaller priorities come first, equals in the order in which
-//! they were pushed, also after the program was started again.
+//! A durable priority queue: smaller priorities come first, equal ones in the order of pushing, also after a
+//! restart of the program.
 //!
 //! `cargo run -p crore --example priority_queue`
 
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     drop(engine);
 
     let engine = Engine::open(&path)?;
-    println!("restarted  everything is where it was");
+    println!("restarted  all jobs are still there");
     while let Some(ran) = engine.pop_blocking("deliveries", |work| {
         let what = String::from_utf8_lossy(work.payload()).into_owned();
         println!("delivered  {what}");
@@ -29,6 +29,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     })? {
         ran?;
     }
-    println!("empty      which is an answer, not an error");
+    println!("empty      the queue has no more jobs");
     Ok(engine.stop()?)
 }

@@ -1,7 +1,7 @@
-//! A durable queue inside a web application: a request is answered as soon as its job is on the disk, and the
-//! work is done in the background. The server here is a few lines of `std`; any other will do.
+//! A durable queue in a web application: a request is answered as soon as its job is on the disk, and the work is
+//! done in the background. The HTTP server is a few lines of `std`; any other works too.
 //!
-//! `cargo run -p crore --example web_app` serves itself one request, and ends.
+//! `cargo run -p crore --example web_app` sends itself one request, and ends.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,12 +12,12 @@ use std::time::Duration;
 use crore::core::{JobId, Span};
 use crore::{Engine, Work, block_on};
 
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+type AppResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// No request may be larger.
+/// Maximum size of a request.
 const MOST_BYTES: u64 = 64 * 1024;
 
-fn main() -> Outcome<()> {
+fn main() -> AppResult<()> {
     let folder = tempfile::tempdir()?;
     let engine = Engine::open(folder.path().join("jobs.crore"))?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -26,14 +26,14 @@ fn main() -> Outcome<()> {
 
     let worker = engine.worker(["thumbnails"]).parallel(2);
     let stop = worker.stopper();
-    thread::scope(|scope| -> Outcome<()> {
+    thread::scope(|scope| -> AppResult<()> {
         let working = scope.spawn(|| worker.run_blocking(make_thumbnail));
         let serving = scope.spawn(|| serve(&engine, &listener, 1));
 
         let answer = post(address, "/thumbnails", "cat.png")?;
         println!("browser  got `{}`", answer.lines().next().unwrap_or_default());
         let id = answer.rsplit(' ').next().unwrap_or_default().trim();
-        println!("browser  the job is number {id}");
+        println!("browser  job id {id}");
 
         let id = serving.join().map_err(|_| "the server panicked")??;
         let ended = block_on(engine.wait(id, Span::from_secs(10)))?.ok_or("it takes too long")?;
@@ -48,15 +48,15 @@ fn main() -> Outcome<()> {
     Ok(engine.stop()?)
 }
 
-/// The work in the background.
+/// The background work.
 fn make_thumbnail(work: &Work<'_>) -> Result<Vec<u8>, String> {
     let name = String::from_utf8_lossy(work.payload()).into_owned();
     println!("worker   makes a thumbnail of `{name}`");
     Ok(format!("small-{name}").into_bytes())
 }
 
-/// Answers so many requests, and gives the job of the last one.
-fn serve(engine: &Engine, listener: &TcpListener, requests: usize) -> Outcome<JobId> {
+/// Answers this many requests, and returns the job of the last one.
+fn serve(engine: &Engine, listener: &TcpListener, requests: usize) -> AppResult<JobId> {
     let mut last = Err("there was no request".into());
     for stream in listener.incoming().take(requests) {
         last = answer(engine, &stream?);
@@ -64,11 +64,11 @@ fn serve(engine: &Engine, listener: &TcpListener, requests: usize) -> Outcome<Jo
     last
 }
 
-fn answer(engine: &Engine, stream: &TcpStream) -> Outcome<JobId> {
+fn answer(engine: &Engine, stream: &TcpStream) -> AppResult<JobId> {
     let mut reader = BufReader::new(stream.take(MOST_BYTES));
     let (mut line, mut length) = (String::new(), 0);
     reader.read_line(&mut line)?;
-    println!("server   is asked `{}`", line.trim());
+    println!("server   received `{}`", line.trim());
     while line.trim() != "" {
         line.clear();
         reader.read_line(&mut line)?;
@@ -79,7 +79,7 @@ fn answer(engine: &Engine, stream: &TcpStream) -> Outcome<JobId> {
     let mut body = Vec::new();
     reader.take(length).read_to_end(&mut body)?;
 
-    // When this returns, the job is on the disk: the answer is a promise that is kept.
+    // When this returns, the job is on the disk: the response can promise it.
     let id = engine.push("thumbnails", body).keep_result(Duration::from_secs(60)).wait()?;
     let text = format!("job {id}\n");
     let head = format!("HTTP/1.1 202 Accepted\r\nContent-Length: {}\r\n", text.len());
@@ -88,8 +88,8 @@ fn answer(engine: &Engine, stream: &TcpStream) -> Outcome<JobId> {
     Ok(id)
 }
 
-/// What a browser does.
-fn post(address: SocketAddr, path: &str, body: &str) -> Outcome<String> {
+/// Sends a request, as a browser does.
+fn post(address: SocketAddr, path: &str, body: &str) -> AppResult<String> {
     let mut stream = TcpStream::connect(address)?;
     let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\n");
     write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len())?;

@@ -1,4 +1,4 @@
-//! Copying a queue that is in use.
+//! Online backup of a queue in a directory.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use crate::engine::Engine;
 use crate::error::Error;
 
 impl Engine {
-    /// Copies the queue into a directory that is empty or not there: a queue that can be opened, with
-    /// everything that was answered before the call, and perhaps more. Others go on with their work; the
-    /// caller's thread waits until the copy is on the disk. Only an engine that was opened in a directory
-    /// can do it.
+    /// Copies the queue into a directory that is empty or does not exist. The copy can be opened as a queue, and
+    /// has everything that was acknowledged before the call, possibly more. Other callers continue; the calling
+    /// thread blocks until the copy is on the disk. Only an engine that was [opened](Engine::open) in a directory
+    /// supports this.
     ///
     /// ```
     /// use crore::Engine;
@@ -25,7 +25,7 @@ impl Engine {
     /// let copy = Engine::open(dir.path().join("copy"))?;
     /// let ran = copy.pop_blocking("mail", |work| match work.payload() {
     ///     b"hello" => Ok(()),
-    ///     _ => Err("who is this?"),
+    ///     _ => Err("unexpected payload"),
     /// });
     /// assert_eq!(ran?, Some(Ok(())));
     /// # Ok(())
@@ -36,8 +36,8 @@ impl Engine {
             return Err(Error::Stopping);
         }
         let refused = || Error::Refused {
-            what: "a backup".to_owned(),
-            why: "only a queue in a directory of its own can be copied",
+            what: "backup".to_owned(),
+            why: "only a queue that was opened in a directory can be backed up",
         };
         let store = self.embedded().ok_or_else(refused)?;
         Ok(store.backup(to)?)

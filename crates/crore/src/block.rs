@@ -1,13 +1,13 @@
-//! A future run to its end on this thread, for programs without a runtime.
+//! Runs a future on the current thread, for programs without an async runtime.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-struct Unpark(Thread);
+struct UnparkOnWake(Thread);
 
-impl Wake for Unpark {
+impl Wake for UnparkOnWake {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
@@ -17,9 +17,9 @@ impl Wake for Unpark {
     }
 }
 
-/// Runs a future to its end on this thread, which sleeps while there is nothing to do.
+/// Runs a future to completion on the current thread, which is parked while the future is pending.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let waker = Waker::from(Arc::new(UnparkOnWake(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {

@@ -1,183 +1,190 @@
-//! Changing jobs: look, decide, write; and look again if somebody was faster.
+//! Changes jobs by read, decide and guarded write. A stale write is decided again from the current record.
 
 use std::collections::HashSet;
 
-use crore_core::machine::{Change, Effect, Event, Next, NextState, Refusal, Settled};
+use crore_core::machine::{Change, Effect, JobEvent, NextRecord, NextState, Refusal, Settled};
 use crore_core::{Job, State, Time};
-use crore_store::jobs::{Applied, Pushed, Which, Write};
+use crore_store::jobs::{Applied, JobSelector, Pushed, StoreWrite};
 
 use crate::bug::planted;
-use crate::doubt::Doubt;
-use crate::engine::Inner;
+use crate::drop_guard::DropGuard;
+use crate::engine::EngineInner;
 use crate::error::Error;
-use crate::events::{Event as Told, Happened};
-use crate::push::{Taken, names, taken};
-use crate::results::Ended;
-use crate::upkeep::{AGAIN_AFTER, Dues, Duty};
-use crate::watch::Changed;
+use crate::events::{EngineEvent, EventType};
+use crate::observer::ObservedChange;
+use crate::push::{PushResult, event_names, push_result};
+use crate::results::EndedJob;
+use crate::upkeep::{DueTimes, Duty, RETRY_AFTER};
 
-/// How often a job is looked at anew before whoever is faster is left alone.
-const TRIES: usize = 8;
+/// Attempts per job before a change that keeps losing the race is refused as stale.
+const MAX_TRIES: usize = 8;
 
-/// What became of a change.
+/// Result of a change.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Decided {
-    /// It is written: the job is in this state now, or gone.
-    Yes { state: Option<State>, pushed: Vec<Taken> },
-    /// It changes nothing, for this reason.
-    No(Refusal),
-    /// There is no such job.
+pub(crate) enum ChangeResult {
+    /// Written. The state of the job afterwards (`None`: removed), and its follow-ups.
+    Applied { state: Option<State>, pushed: Vec<PushResult> },
+    /// Not applied, for this reason.
+    Refused(Refusal),
+    /// The job does not exist.
     NotFound,
 }
 
-/// A decision on its way into the store.
-struct Made {
-    place: usize,
+/// A decision that is about to be written.
+struct PendingChange {
+    index: usize,
     job: Job,
     change: Change,
 }
 
-impl Inner {
-    /// Decides about jobs and writes the decisions, all at once; each is answered singly. Who asks
-    /// twice for one job is answered twice, in order.
+impl EngineInner {
+    /// Decides on events of jobs and writes the decisions in one call, with one result for each. Several events of
+    /// one job are applied in order.
     pub(crate) async fn change(
         &self,
-        mut asked: Vec<(Which, Event)>,
-        decide: impl Fn(&Job, &Event, u64) -> Result<Change, Refusal>,
-    ) -> Result<Vec<Decided>, Error> {
-        if let Some(decided) = self.change_one(&mut asked, &decide).await? {
+        mut requests: Vec<(JobSelector, JobEvent)>,
+        decide: impl Fn(&Job, &JobEvent, u64) -> Result<Change, Refusal>,
+    ) -> Result<Vec<ChangeResult>, Error> {
+        if let Some(decided) = self.change_one(&mut requests, &decide).await? {
             return Ok(vec![decided]);
         }
-        let mut answers: Vec<Option<Decided>> = vec![None; asked.len()];
-        let mut jobs = self.running.take_all(asked.iter().map(|(which, _)| which));
-        let mut at_hand: Vec<bool> = jobs.iter().map(Option::is_some).collect();
-        for _ in 0..TRIES {
-            self.look(&asked, &answers, &mut jobs).await?;
-            let (mut made, mut decided) = (Vec::with_capacity(asked.len()), HashSet::new());
-            for (place, (_, event)) in asked.iter().enumerate() {
-                if answers[place].is_some() {
+        let mut results: Vec<Option<ChangeResult>> = vec![None; requests.len()];
+        let mut jobs = self.running.take_all(requests.iter().map(|(which, _)| which));
+        let mut is_cached: Vec<bool> = jobs.iter().map(Option::is_some).collect();
+        for _ in 0..MAX_TRIES {
+            self.load_uncached(&requests, &results, &mut jobs).await?;
+            let (mut pending, mut decided) = (Vec::with_capacity(requests.len()), HashSet::new());
+            for (index, (_, event)) in requests.iter().enumerate() {
+                if results[index].is_some() {
                     continue;
                 }
-                let Some(job) = jobs[place].take() else {
-                    answers[place] = Some(Decided::NotFound);
+                let Some(job) = jobs[index].take() else {
+                    results[index] = Some(ChangeResult::NotFound);
                     continue;
                 };
-                // The second about one job is decided when the first is written.
+                // A second event of the same job is decided after the first is written.
                 if decided.contains(&job.id) {
                     continue;
                 }
-                let dice = self.dice();
-                match decide(&job, event, dice) {
+                let random = self.random_bits();
+                match decide(&job, event, random) {
                     Ok(change) => {
-                        let again = |event: &Event| decide(&job, event, dice);
-                        let change = self.followed(&job, event, change, again);
+                        let again = |event: &JobEvent| decide(&job, event, random);
+                        let change = self.with_handler_follow_ups(&job, event, change, again);
                         decided.insert(job.id);
-                        made.push(Made { place, job, change });
+                        pending.push(PendingChange { index, job, change });
                     }
-                    // What was at hand may be old; what the store says is not.
-                    Err(_) if std::mem::take(&mut at_hand[place]) => self.running.forget(job.id),
-                    Err(refusal) => answers[place] = Some(Decided::No(refusal)),
+                    // The cached job may be outdated: forget it and read it from the store.
+                    Err(_) if std::mem::take(&mut is_cached[index]) => self.running.forget(job.id),
+                    Err(refusal) => results[index] = Some(ChangeResult::Refused(refusal)),
                 }
             }
-            self.write(made, &mut answers).await?;
-            if answers.iter().all(Option::is_some) {
+            self.write(pending, &mut results).await?;
+            if results.iter().all(Option::is_some) {
                 break;
             }
             if planted!("bug-25") {
-                asked.iter_mut().for_each(|(_, event)| drop_follow_ups(event));
+                requests.iter_mut().for_each(|(_, event)| drop_follow_ups(event));
             }
         }
-        let stale = Decided::No(Refusal::Stale);
-        Ok(answers.into_iter().map(|answer| answer.unwrap_or(stale.clone())).collect())
+        let stale = ChangeResult::Refused(Refusal::Stale);
+        Ok(results.into_iter().map(|result| result.unwrap_or(stale.clone())).collect())
     }
 
-    /// The short way, which nearly every report takes: one job, at hand, about which it can be decided.
-    /// `None`: the long way has to be taken, by a look into the store.
+    /// Fast path of nearly every report: one job, cached, and the event applies. `None`: take the general path,
+    /// which reads the store.
     async fn change_one(
         &self,
-        asked: &mut [(Which, Event)],
-        decide: impl Fn(&Job, &Event, u64) -> Result<Change, Refusal>,
-    ) -> Result<Option<Decided>, Error> {
-        let [(Which::Id(id), event)] = asked else { return Ok(None) };
+        requests: &mut [(JobSelector, JobEvent)],
+        decide: impl Fn(&Job, &JobEvent, u64) -> Result<Change, Refusal>,
+    ) -> Result<Option<ChangeResult>, Error> {
+        let [(JobSelector::Id(id), event)] = requests else { return Ok(None) };
         let Some(job) = self.running.take(*id) else { return Ok(None) };
-        let dice = self.dice();
-        let Ok(change) = decide(&job, event, dice) else { return Ok(None) };
-        let change = self.followed(&job, event, change, |event| decide(&job, event, dice));
-        let mut answer = [None];
-        self.write(vec![Made { place: 0, job, change }], &mut answer).await?;
-        let [decided] = answer;
+        let random = self.random_bits();
+        let Ok(change) = decide(&job, event, random) else { return Ok(None) };
+        let change =
+            self.with_handler_follow_ups(&job, event, change, |event| decide(&job, event, random));
+        let mut result = [None];
+        self.write(vec![PendingChange { index: 0, job, change }], &mut result).await?;
+        let [decided] = result;
         if planted!("bug-25") && decided.is_none() {
             drop_follow_ups(event);
         }
         Ok(decided)
     }
 
-    /// Looks for the jobs that are not at hand.
-    async fn look(
+    /// Reads the jobs that are not cached.
+    async fn load_uncached(
         &self,
-        asked: &[(Which, Event)],
-        answers: &[Option<Decided>],
+        requests: &[(JobSelector, JobEvent)],
+        results: &[Option<ChangeResult>],
         jobs: &mut [Option<Job>],
     ) -> Result<(), Error> {
         let missing: Vec<usize> =
-            (0..asked.len()).filter(|n| answers[*n].is_none() && jobs[*n].is_none()).collect();
+            (0..requests.len()).filter(|n| results[*n].is_none() && jobs[*n].is_none()).collect();
         if missing.is_empty() {
             return Ok(());
         }
-        let which = missing.iter().map(|n| asked[*n].0.clone()).collect();
+        let which = missing.iter().map(|n| requests[*n].0.clone()).collect();
         let found = self.store.get(which).await?;
-        for (place, job) in missing.into_iter().zip(found) {
-            jobs[place] = job;
+        for (index, job) in missing.into_iter().zip(found) {
+            jobs[index] = job;
         }
         Ok(())
     }
 
     async fn write(
         &self,
-        mut made: Vec<Made>,
-        answers: &mut [Option<Decided>],
+        mut pending: Vec<PendingChange>,
+        results: &mut [Option<ChangeResult>],
     ) -> Result<(), Error> {
-        if made.is_empty() {
+        if pending.is_empty() {
             return Ok(());
         }
-        made.iter_mut().for_each(|made| self.pass_trace_on(made));
-        let writes = made.iter().map(|made| Write::Job(made.change.clone())).collect();
-        let doubt = Doubt::new(|| self.in_doubt(made.iter().map(|made| &made.job), self.now()));
+        pending.iter_mut().for_each(|pending| self.propagate_trace(pending));
+        let writes =
+            pending.iter().map(|pending| StoreWrite::Job(pending.change.clone())).collect();
+        let guard = DropGuard::new(|| {
+            self.mark_unconfirmed(pending.iter().map(|pending| &pending.job), self.now());
+        });
         let begun_at = self.now();
         if planted!("bug-22") {
-            made.iter().for_each(|made| self.tell_early(made));
+            pending.iter().for_each(|pending| self.notify_early(pending));
         }
         let applied = self.writes.apply(writes).await;
-        doubt.over();
-        // A store that errs is left alone for a while.
+        guard.disarm();
+        // After an error, the store is asked again only after a delay.
         let applied = applied.inspect_err(|_| {
-            self.in_doubt(made.iter().map(|made| &made.job), self.now().after(AGAIN_AFTER));
+            self.mark_unconfirmed(
+                pending.iter().map(|pending| &pending.job),
+                self.now().after(RETRY_AFTER),
+            );
         });
         let applied = applied?;
         let now = self.now();
-        for (made, applied) in made.into_iter().zip(applied) {
-            self.running.forget(made.job.id);
+        for (pending, applied) in pending.into_iter().zip(applied) {
+            self.running.forget(pending.job.id);
             if let Applied::Yes(pushed) = applied {
-                let state = made.change.state_after(&made.job, now);
+                let state = pending.change.state_after(&pending.job, now);
                 if state != Some(State::Running) {
-                    self.running.ended(&made.job);
+                    self.running.remove_timeout(&pending.job);
                 }
-                self.tell(&made, state, (begun_at, now));
-                self.tell_follow_ups(&made.change, &pushed, (begun_at, now));
-                let pushed = pushed.into_iter().map(taken).collect();
-                answers[made.place] = Some(Decided::Yes { state, pushed });
+                self.publish_change(&pending, state, (begun_at, now));
+                self.publish_follow_ups(&pending.change, &pushed, (begun_at, now));
+                let pushed = pushed.into_iter().map(push_result).collect();
+                results[pending.index] = Some(ChangeResult::Applied { state, pushed });
             }
         }
         Ok(())
     }
 
-    /// Follow-ups that bring no trace context belong to the trace of the job that they follow.
-    fn pass_trace_on(&self, made: &mut Made) {
-        for effect in &mut made.change.effects {
+    /// Follow-ups without a trace context join the trace of their parent.
+    fn propagate_trace(&self, pending: &mut PendingChange) {
+        for effect in &mut pending.change.effects {
             let Effect::Push(jobs) = effect else { continue };
-            let context = match self.watch.get() {
-                Some(watch) => watch.trace_of(&made.job).map(Into::into),
-                None => made.job.spec.trace.clone(),
+            let context = match self.observer.get() {
+                Some(observer) => observer.trace_of(&pending.job).map(Into::into),
+                None => pending.job.spec.trace.clone(),
             };
             for job in jobs.iter_mut().filter(|job| job.spec.trace.is_none()) {
                 job.spec.trace.clone_from(&context);
@@ -185,71 +192,76 @@ impl Inner {
         }
     }
 
-    /// Tells everybody whom a change that is durable concerns.
-    fn tell(&self, made: &Made, state: Option<State>, (begun_at, now): (Time, Time)) {
-        let Made { job, change, .. } = made;
+    /// Publishes a durable change: to upkeep, to callers that wait for the job, to the observer and to listeners.
+    fn publish_change(
+        &self,
+        pending: &PendingChange,
+        state: Option<State>,
+        (begun_at, now): (Time, Time),
+    ) {
+        let PendingChange { job, change, .. } = pending;
         if state == Some(job.live.state) && job.live.state.has_ended() {
-            // Its result was taken, and nothing else.
+            // Only its result was taken.
             return;
         }
-        self.tell_upkeep(job, change, state, (begun_at, now));
+        self.plan_upkeep_for(job, change, state, (begun_at, now));
         let breaks = |effect: &Effect| match effect {
             Effect::Settle(settled) => *settled == Settled::Gone,
             Effect::Tally(tally) => tally.lost,
             _ => false,
         };
         if change.effects.iter().any(breaks) {
-            self.want(Duty::Rescue, now);
+            self.plan_duty(Duty::Rescue, now);
         }
         if change.effects.iter().any(|effect| matches!(effect, Effect::Settle(_))) {
-            self.released();
+            self.plan_promotion_of_released();
         }
         let has_ended = state.is_none_or(State::has_ended);
         if has_ended {
-            self.want_prune_soon(now);
-            self.end_waiters.tell(job.id, || Ended::of(job, change, state));
+            self.plan_prune_soon(now);
+            self.end_waiters.notify(job.id, || EndedJob::of(job, change, state));
         }
         self.count_change(job, change, state);
-        if let Some(watch) = self.watch.get() {
-            watch.changed(&Changed::of(job, change, state, (begun_at, now)));
+        if let Some(observer) = self.observer.get() {
+            observer.changed(&ObservedChange::of(job, change, state, (begun_at, now)));
         }
-        if self.events.is_heard() {
+        if self.events.has_listeners() {
             let what = match state {
-                None => Happened::Removed,
-                Some(State::Running) => Happened::AskedToStop,
-                Some(state) => Happened::Became(state),
+                None => EventType::Removed,
+                Some(State::Running) => EventType::AskedToStop,
+                Some(state) => EventType::Became(state),
             };
             let (queue, kind) = (job.spec.queue.clone(), job.spec.kind.clone());
-            self.events.tell(&[Told { id: job.id, queue, kind, what, at: now }]);
+            self.events.publish(&[EngineEvent { id: job.id, queue, kind, what, at: now }]);
         }
     }
 
-    /// The mistake `bug-22`: callers that wait for a job hear of its end before the write.
-    fn tell_early(&self, Made { job, change, .. }: &Made) {
+    /// `bug-22`: callers that wait for a job are notified of its end before the write.
+    fn notify_early(&self, PendingChange { job, change, .. }: &PendingChange) {
         let state = change.state_after(job, self.now());
         if state.is_none_or(State::has_ended) {
-            self.end_waiters.tell(job.id, || Ended::of(job, change, state));
+            self.end_waiters.notify(job.id, || EndedJob::of(job, change, state));
         }
     }
 
-    /// Tells upkeep of a job that waits now: when it is due, and if the limits have changed since it was
-    /// given its own. The store has decided since the write began: a job that was due later by then may be
-    /// due by now, and is scheduled all the same.
-    fn tell_upkeep(
+    /// Plans upkeep for a job that waits now: its promotion, and new limit keys if the limits have changed. A job
+    /// whose due time passes between the start of the write and its answer is planned too, since the store may have
+    /// stored it as scheduled.
+    fn plan_upkeep_for(
         &self,
         job: &Job,
         change: &Change,
         state: Option<State>,
         (begun_at, now): (Time, Time),
     ) {
-        let Next::Live(next) = &change.next else { return };
+        let NextRecord::Live(next) = &change.next else { return };
         if next.state != NextState::Pending {
             return;
         }
         if next.due.resolve(begun_at, job.live.due) > begun_at {
             match state {
-                Some(State::Waiting) => self.expect_held(),
-                _ => self.want(Duty::Promote, next.due.resolve(now, job.live.due)),
+                Some(State::Waiting) => self.note_held_job(),
+                _ => self.plan_duty(Duty::Promote, next.due.resolve(now, job.live.due)),
             }
         }
         let spec = next.spec.as_ref().unwrap_or(&job.spec);
@@ -258,14 +270,19 @@ impl Inner {
         }
     }
 
-    fn tell_follow_ups(&self, change: &Change, pushed: &[Pushed], (begun_at, now): (Time, Time)) {
+    fn publish_follow_ups(
+        &self,
+        change: &Change,
+        pushed: &[Pushed],
+        (begun_at, now): (Time, Time),
+    ) {
         for effect in &change.effects {
             if let Effect::Push(jobs) = effect {
-                self.expect(Dues::of(jobs, begun_at));
-                let seen = self.is_seen();
+                self.plan_promotion(DueTimes::of(jobs, begun_at));
+                let seen = self.is_observed();
                 let names: Vec<_> =
-                    if seen { jobs.iter().map(names).collect() } else { Vec::new() };
-                self.tell_pushed((now, now), pushed, &names);
+                    if seen { jobs.iter().map(event_names).collect() } else { Vec::new() };
+                self.publish_pushed((now, now), pushed, &names);
             }
         }
     }
@@ -275,8 +292,8 @@ impl Inner {
             return;
         }
         let failed = || match &change.next {
-            Next::Live(next) => next.ended.as_ref().is_some_and(|(_, error)| error.is_some()),
-            Next::Gone => false,
+            NextRecord::Live(next) => next.ended.as_ref().is_some_and(|(_, error)| error.is_some()),
+            NextRecord::Gone => false,
         };
         match state {
             None | Some(State::Done) => self.count("done", 1),
@@ -288,9 +305,9 @@ impl Inner {
     }
 }
 
-/// A part of the mistake `bug-25`: what a report brings is used up by the first decision.
-fn drop_follow_ups(event: &mut Event) {
-    if let Event::Finished { report, .. } = event {
+/// `bug-25`: the first decision consumes the follow-ups of a report.
+fn drop_follow_ups(event: &mut JobEvent) {
+    if let JobEvent::Finished { report, .. } = event {
         report.on_done.clear();
         report.on_dead.clear();
     }

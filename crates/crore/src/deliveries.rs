@@ -1,6 +1,6 @@
-//! Deliveries to workers elsewhere: progress and log lines of runs, and how many fetches wait.
+//! Deliveries to remote workers: progress, log lines, and the number of waiting fetches.
 //!
-//! The other calls of [`Deliveries`] are beside the everyday call that each of them extends: `fetch.rs`,
+//! The other methods of [`Deliveries`] are next to the everyday call that each of them extends: `fetch.rs`,
 //! `finish.rs` and `leases.rs`.
 
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use std::sync::Arc;
 use crore_core::{Code, Delivery, Invalid, JobId};
 use crore_store::views::Note;
 
-use crate::engine::Inner;
+use crate::engine::EngineInner;
 use crate::error::Error;
 
-/// Deliveries to workers elsewhere; see [`Engine::deliveries`](crate::Engine::deliveries).
+/// Deliveries to remote workers; see [`Engine::deliveries`](crate::Engine::deliveries).
 ///
 /// ```
 /// use crore::core::Name;
 /// use crore::core::machine::Outcome;
 /// use crore::fetch::Fetch;
-/// use crore::finish::{Finish, Finished};
+/// use crore::finish::{Finish, FinishResult};
 /// use crore::{Engine, block_on};
 ///
 /// # fn main() -> Result<(), crore::Error> {
@@ -25,8 +25,8 @@ use crate::error::Error;
 /// for to in ["ada", "bob"] {
 ///     engine.push("mail", to).wait()?;
 /// }
-/// let ask = Fetch::new(Name::new("queue", "mail")?, Name::new("worker", "w1")?);
-/// let jobs = block_on(engine.fetch(Fetch { n: 10, ..ask }))?;
+/// let fetch = Fetch::new(Name::new("queue", "mail")?, Name::new("worker", "w1")?);
+/// let jobs = block_on(engine.fetch(Fetch { n: 10, ..fetch }))?;
 ///
 /// let (id, delivery) = (jobs[0].id, jobs[0].live.delivery);
 /// assert!(block_on(engine.deliveries().progress(id, delivery, 50, "half of it"))?);
@@ -34,17 +34,17 @@ use crate::error::Error;
 /// // Both reports are one write.
 /// let done = jobs.iter().map(|job| Finish::of(job, Outcome::Done { result: None })).collect();
 /// let finished = block_on(engine.deliveries().finish_all(done))?;
-/// assert!(finished.iter().all(|one| matches!(one, Finished::Yes { .. })));
+/// assert!(finished.iter().all(|one| matches!(one, FinishResult::Accepted { .. })));
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Deliveries<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a EngineInner,
 }
 
 impl Deliveries<'_> {
-    /// Records the progress of a delivery; `false`: it is not the one that is running.
+    /// Records the progress of a delivery; `false`: the delivery is no longer running.
     pub async fn progress(
         self,
         id: JobId,
@@ -55,28 +55,28 @@ impl Deliveries<'_> {
         self.inner.progress((id, delivery), percent, text).await
     }
 
-    /// Adds a line to the log of a delivery; `false`: it is not the one that is running.
+    /// Adds a line to the log of a delivery; `false`: the delivery is no longer running.
     pub async fn line(self, id: JobId, delivery: Delivery, text: &str) -> Result<bool, Error> {
         self.inner.line((id, delivery), text).await
     }
 
-    /// Records notes of deliveries, and gives how many were kept: notes of deliveries that are not running
+    /// Records notes of deliveries and returns how many were kept. Notes of deliveries that are no longer running
     /// are dropped.
     pub async fn note(self, mut notes: Vec<Note>) -> Result<usize, Error> {
-        let most = self.inner.caps.fetch;
-        if notes.len() > most {
-            let message = format!("{} at once, at most {most} are allowed", notes.len());
+        let max = self.inner.caps.fetch;
+        if notes.len() > max {
+            let message = format!("{} at once, at most {max} are allowed", notes.len());
             return Err(Invalid::new(Code::CountRange, "notes", message).into());
         }
-        for (place, note) in notes.iter_mut().enumerate() {
+        for (index, note) in notes.iter_mut().enumerate() {
             match note {
                 Note::Progress { percent, .. } if *percent > 100 => {
                     let message = format!("`{percent}` is more than 100");
-                    let field = format!("notes[{place}].percent");
+                    let field = format!("notes[{index}].percent");
                     return Err(Invalid::new(Code::CountRange, field, message).into());
                 }
                 Note::Progress { text, .. } | Note::Line { text, .. } => {
-                    *text = self.inner.short(text);
+                    *text = self.inner.truncated(text);
                 }
                 Note::Stat { .. } => {}
             }
@@ -84,13 +84,13 @@ impl Deliveries<'_> {
         Ok(self.inner.store.note(notes).await?)
     }
 
-    /// How many fetches wait for a job.
+    /// The number of fetches that wait for a job.
     pub fn waiting(self) -> usize {
         self.inner.dispatch.waiting()
     }
 }
 
-impl Inner {
+impl EngineInner {
     pub(crate) async fn progress(
         &self,
         (id, delivery): (JobId, Delivery),
@@ -101,7 +101,7 @@ impl Inner {
             let message = format!("`{percent}` is more than 100");
             return Err(Invalid::new(Code::CountRange, "percent", message).into());
         }
-        let text = self.short(text);
+        let text = self.truncated(text);
         let note = Note::Progress { id, delivery, percent, text };
         Ok(self.store.note(vec![note]).await? == 1)
     }
@@ -111,11 +111,11 @@ impl Inner {
         (id, delivery): (JobId, Delivery),
         text: &str,
     ) -> Result<bool, Error> {
-        let note = Note::Line { id, delivery, text: self.short(text) };
+        let note = Note::Line { id, delivery, text: self.truncated(text) };
         Ok(self.store.note(vec![note]).await? == 1)
     }
 
-    fn short(&self, text: &str) -> Arc<str> {
-        crate::finish::cut(text, self.caps.text_bytes)
+    fn truncated(&self, text: &str) -> Arc<str> {
+        crate::finish::truncate(text, self.caps.text_bytes)
     }
 }

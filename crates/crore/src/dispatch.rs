@@ -1,9 +1,8 @@
-//! Who waits for jobs, and whom a wake-up goes to: one fetcher for each, who passes it on if there may
-//! be more. So a thousand who wait for one queue cost nothing when one job comes.
+//! Wait lists of fetches. A wake-up goes to one waiting fetch, which passes it on if there may be more jobs; a
+//! thousand fetches waiting for one queue therefore cost nothing when one job arrives.
 //!
-//! A wake-up says in which queue there is something new, and not of which kind: one of those who wait for
-//! any kind looks, and one for each kind that somebody waits for. Those for whom it was nothing line up
-//! again where they stood, and wake nobody: whoever waits longest is next.
+//! A wake-up names a queue, not a kind: it wakes one fetch that waits for any kind, and one for each kind that some
+//! fetch waits for. A fetch that finds no job then keeps its position, ordered by arrival, and wakes no other.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,46 +13,46 @@ use crore_core::Name;
 
 use crate::bug::planted;
 
-/// What fetchers wait for: a queue, and perhaps one kind in it.
-type Wish = (Name, Option<Name>);
+/// A queue, and optionally one kind in it, that a fetch waits for.
+type WaitTarget = (Name, Option<Name>);
 
-/// Everybody who waits for jobs.
+/// All waiting fetches.
 #[derive(Debug, Default)]
-pub(crate) struct Dispatch(Mutex<Waiters>);
+pub(crate) struct Dispatch(Mutex<FetchWaiters>);
 
 #[derive(Debug, Default)]
-struct Waiters {
-    by_id: BTreeMap<u64, Waiter>,
-    /// By queue, then by kind: whom to wake next, first. One who waits for several things stands in
-    /// several lists, and what is left of him there afterwards is passed over.
-    by_queue: HashMap<Name, BTreeMap<Option<Name>, VecDeque<Place>>>,
-    last: u64,
+struct FetchWaiters {
+    by_id: BTreeMap<u64, FetchWaiter>,
+    /// By queue, then by kind, in the order in which they are woken. A fetch that waits for several targets is in
+    /// several lists; its outdated entries are skipped.
+    by_queue: HashMap<Name, BTreeMap<Option<Name>, VecDeque<WaitListEntry>>>,
+    last_id: u64,
 }
 
-/// A place in a list. It counts while its waiter has not been woken since he took it.
+/// An entry in a wait list. It is outdated once its fetch has been woken or has been enqueued again.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct WaitListEntry {
     id: u64,
-    turn: u64,
+    enqueued: u64,
 }
 
 #[derive(Debug)]
-struct Waiter {
-    /// How often he has lined up.
-    turn: u64,
+struct FetchWaiter {
+    /// How often the fetch has been enqueued.
+    enqueued: u64,
     is_woken: bool,
     waker: Option<Waker>,
 }
 
-/// A list is tidied when most of it is left over.
-const TIDY_ABOVE: usize = 64;
+/// Above this length, outdated entries are removed before a list grows.
+const COMPACT_ABOVE: usize = 64;
 
 impl Dispatch {
-    fn lock(&self) -> MutexGuard<'_, Waiters> {
+    fn lock(&self) -> MutexGuard<'_, FetchWaiters> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something new is to be had in these queues.
+    /// Wakes fetches that wait for these queues.
     pub(crate) fn wake(&self, queues: &[Name]) {
         let woken: Vec<Waker> = {
             let mut waiters = self.lock();
@@ -65,41 +64,41 @@ impl Dispatch {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Wakes everybody, because there will be nothing more.
+    /// Wakes all fetches, to re-check whether they should stop.
     pub(crate) fn wake_all(&self) {
         let woken: Vec<Waker> = {
             let mut waiters = self.lock();
-            waiters.by_id.values_mut().filter_map(Waiter::wake).collect()
+            waiters.by_id.values_mut().filter_map(FetchWaiter::wake).collect()
         };
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Lines up for what a fetch wishes.
-    pub(crate) fn enter(&self, queues: &[Name], kinds: Option<&[Name]>) -> Ticket<'_> {
-        let wishes = wishes(queues, kinds);
+    /// Registers a fetch. It is not enqueued yet.
+    pub(crate) fn register(&self, queues: &[Name], kinds: Option<&[Name]>) -> WaitingFetch<'_> {
+        let targets = targets(queues, kinds);
         let mut waiters = self.lock();
-        waiters.last += 1;
-        let id = waiters.last;
-        waiters.by_id.insert(id, Waiter { turn: 0, is_woken: false, waker: None });
+        waiters.last_id += 1;
+        let id = waiters.last_id;
+        waiters.by_id.insert(id, FetchWaiter { enqueued: 0, is_woken: false, waker: None });
         drop(waiters);
-        Ticket { dispatch: self, id, wishes, is_looking: AtomicBool::new(false) }
+        WaitingFetch { dispatch: self, id, targets, is_claiming: AtomicBool::new(false) }
     }
 
-    /// Whether anybody waits for jobs of this sort.
+    /// Whether a fetch waits for jobs of this queue and kind.
     pub(crate) fn is_waited_for(&self, queue: &Name, kind: &Name) -> bool {
         let waiters = self.lock();
         let Some(lists) = waiters.by_queue.get(queue) else { return false };
         let lists = [lists.get(&None), lists.get(&Some(kind.clone()))];
-        lists.into_iter().flatten().flatten().any(|place| is_waiting(*place, &waiters.by_id))
+        lists.into_iter().flatten().flatten().any(|entry| is_waiting(*entry, &waiters.by_id))
     }
 
-    /// How many wait.
+    /// The number of waiting fetches.
     pub(crate) fn waiting(&self) -> usize {
         self.lock().by_id.len()
     }
 }
 
-fn wishes(queues: &[Name], kinds: Option<&[Name]>) -> Vec<Wish> {
+fn targets(queues: &[Name], kinds: Option<&[Name]>) -> Vec<WaitTarget> {
     let of = |queue: &Name| match kinds {
         None => vec![(queue.clone(), None)],
         Some(kinds) => kinds.iter().map(|kind| (queue.clone(), Some(kind.clone()))).collect(),
@@ -107,14 +106,14 @@ fn wishes(queues: &[Name], kinds: Option<&[Name]>) -> Vec<Wish> {
     queues.iter().flat_map(of).collect()
 }
 
-impl Waiter {
+impl FetchWaiter {
     fn wake(&mut self) -> Option<Waker> {
         self.is_woken = true;
         self.waker.take()
     }
 }
 
-impl Waiters {
+impl FetchWaiters {
     fn wake_queue(&mut self, queue: &Name) -> Vec<Waker> {
         let Self { by_id, by_queue, .. } = self;
         let Some(lists) = by_queue.get_mut(queue) else { return Vec::new() };
@@ -126,38 +125,38 @@ impl Waiters {
         woken
     }
 
-    fn wake_one(&mut self, (queue, kind): &Wish) -> Option<Waker> {
+    fn wake_one(&mut self, (queue, kind): &WaitTarget) -> Option<Waker> {
         let list = self.by_queue.get_mut(queue)?.get_mut(kind)?;
         wake_first(list, &mut self.by_id)
     }
 
-    fn line_up(&mut self, id: u64, wishes: &[Wish]) {
+    fn enqueue(&mut self, id: u64, targets: &[WaitTarget]) {
         let Some(waiter) = self.by_id.get_mut(&id) else { return };
-        waiter.turn += 1;
+        waiter.enqueued += 1;
         waiter.is_woken = false;
-        let turn = waiter.turn;
-        for (queue, kind) in wishes {
+        let enqueued = waiter.enqueued;
+        for (queue, kind) in targets {
             let lists = self.by_queue.entry(queue.clone()).or_default();
             let list = lists.entry(kind.clone()).or_default();
-            if list.len() > TIDY_ABOVE && list.len() == list.capacity() {
-                list.retain(|place| is_waiting(*place, &self.by_id));
+            if list.len() > COMPACT_ABOVE && list.len() == list.capacity() {
+                list.retain(|entry| is_waiting(*entry, &self.by_id));
             }
-            // Who looked in vain has waited longer than those who came meanwhile.
-            let at = list.partition_point(|place| place.id <= id);
-            list.insert(at, Place { id, turn });
+            // A fetch that found nothing has waited longer than those that came after it.
+            let at = list.partition_point(|entry| entry.id <= id);
+            list.insert(at, WaitListEntry { id, enqueued });
         }
     }
 
-    fn leave(&mut self, id: u64, wishes: &[Wish]) -> Option<Waiter> {
+    fn deregister(&mut self, id: u64, targets: &[WaitTarget]) -> Option<FetchWaiter> {
         let waiter = self.by_id.remove(&id)?;
-        for (queue, kind) in wishes {
+        for (queue, kind) in targets {
             let Some(lists) = self.by_queue.get_mut(queue) else { continue };
             let Some(list) = lists.get_mut(kind) else { continue };
-            // Mostly he stands at one of the ends.
-            while list.front().is_some_and(|place| !is_waiting(*place, &self.by_id)) {
+            // Usually the fetch is at one of the ends.
+            while list.front().is_some_and(|entry| !is_waiting(*entry, &self.by_id)) {
                 list.pop_front();
             }
-            while list.back().is_some_and(|place| !is_waiting(*place, &self.by_id)) {
+            while list.back().is_some_and(|entry| !is_waiting(*entry, &self.by_id)) {
                 list.pop_back();
             }
             if list.is_empty() {
@@ -171,40 +170,43 @@ impl Waiters {
     }
 }
 
-fn is_waiting(place: Place, by_id: &BTreeMap<u64, Waiter>) -> bool {
-    by_id.get(&place.id).is_some_and(|waiter| waiter.turn == place.turn && !waiter.is_woken)
+fn is_waiting(entry: WaitListEntry, by_id: &BTreeMap<u64, FetchWaiter>) -> bool {
+    by_id.get(&entry.id).is_some_and(|waiter| waiter.enqueued == entry.enqueued && !waiter.is_woken)
 }
 
-fn wake_first(list: &mut VecDeque<Place>, by_id: &mut BTreeMap<u64, Waiter>) -> Option<Waker> {
-    while let Some(place) = list.pop_front() {
-        if is_waiting(place, by_id) {
-            // Without a waker he has not slept yet, and looks before he does.
-            return by_id.get_mut(&place.id)?.wake();
+fn wake_first(
+    list: &mut VecDeque<WaitListEntry>,
+    by_id: &mut BTreeMap<u64, FetchWaiter>,
+) -> Option<Waker> {
+    while let Some(entry) = list.pop_front() {
+        if is_waiting(entry, by_id) {
+            // Without a waker it has not been polled since, and polling checks `is_woken`.
+            return by_id.get_mut(&entry.id)?.wake();
         }
     }
     None
 }
 
-/// A fetcher's place. Whoever leaves with a wake-up that he did not use passes it on, also if he was
-/// on the way to the store and did not hear what is there.
+/// The registration of a waiting fetch. If it is dropped with an unused wake-up, or during a claim whose response it
+/// did not receive, it passes the wake-up on.
 #[derive(Debug)]
-pub(crate) struct Ticket<'a> {
+pub(crate) struct WaitingFetch<'a> {
     dispatch: &'a Dispatch,
     id: u64,
-    wishes: Vec<Wish>,
-    is_looking: AtomicBool,
+    targets: Vec<WaitTarget>,
+    is_claiming: AtomicBool,
 }
 
-impl Ticket<'_> {
-    /// From now on a wake-up counts: whoever looks after this misses nothing.
-    pub(crate) fn line_up(&self) {
-        self.is_looking.store(true, Ordering::Relaxed);
-        self.dispatch.lock().line_up(self.id, &self.wishes);
+impl WaitingFetch<'_> {
+    /// Enqueues the fetch. A job that arrives after this call wakes it, so a claim made afterwards misses nothing.
+    pub(crate) fn enqueue(&self) {
+        self.is_claiming.store(true, Ordering::Relaxed);
+        self.dispatch.lock().enqueue(self.id, &self.targets);
     }
 
-    /// He has looked, and knows what is there.
-    pub(crate) fn has_looked(&self) {
-        self.is_looking.store(false, Ordering::Relaxed);
+    /// The claim was answered.
+    pub(crate) fn claim_answered(&self) {
+        self.is_claiming.store(false, Ordering::Relaxed);
     }
 
     /// Waits for a wake-up.
@@ -219,25 +221,25 @@ impl Ticket<'_> {
         }
     }
 
-    /// He got all that he asked for, so there may be more for the next one.
-    pub(crate) fn pass_on(&self) {
+    /// Wakes the next fetches: this one got all it asked for, so there may be more jobs.
+    pub(crate) fn wake_next(&self) {
         if planted!("bug-23") {
             return;
         }
         let woken: Vec<Waker> = {
             let mut waiters = self.dispatch.lock();
-            self.wishes.iter().filter_map(|wish| waiters.wake_one(wish)).collect()
+            self.targets.iter().filter_map(|target| waiters.wake_one(target)).collect()
         };
         woken.into_iter().for_each(Waker::wake);
     }
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for WaitingFetch<'_> {
     fn drop(&mut self) {
-        let waiter = self.dispatch.lock().leave(self.id, &self.wishes);
-        let is_looking = self.is_looking.load(Ordering::Relaxed);
-        if is_looking || waiter.is_some_and(|waiter| waiter.is_woken) {
-            self.pass_on();
+        let waiter = self.dispatch.lock().deregister(self.id, &self.targets);
+        let is_claiming = self.is_claiming.load(Ordering::Relaxed);
+        if is_claiming || waiter.is_some_and(|waiter| waiter.is_woken) {
+            self.wake_next();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The engine: its life, and what all its parts share.
+//! The engine: opening, stopping, and the state that its parts share.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -15,40 +15,39 @@ use crore_store::{Memory, Store, SystemClock};
 use crate::block::block_on;
 use crate::dispatch::Dispatch;
 use crate::error::Error;
-use crate::events::{Events, Listener};
+use crate::events::{EventBus, EventListener};
 use crate::handlers::HandlerCache;
-use crate::hold::Holds;
+use crate::held_leases::HeldLeases;
 use crate::idempotency::Idempotency;
 use crate::limits::LimitCache;
+use crate::observer::EngineObserver;
 use crate::results::EndWaiters;
-use crate::running::Running;
+use crate::running::RunningJobs;
 use crate::timers::Timers;
 use crate::upkeep::Duties;
-use crate::watch::Watch;
 use crate::writes::Writes;
 
-/// How an engine is set up.
+/// Options of an engine.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// What callers may not pass.
+    /// Maximum sizes and counts that callers may use.
     pub caps: Caps,
-    /// How the embedded store is set up, for an engine that opens one.
+    /// Options of the embedded store, for an engine that opens one.
     pub store: embedded::Options,
-    /// What holds for a queue without settings of its own, in a store that the engine opens; whoever
-    /// brings a store opens it with the same.
+    /// Settings of queues that have none of their own. [`Engine::open_with`] passes them to the store that it
+    /// opens; a store passed to [`Engine::on`] must have been opened with the same.
     pub queues: QueueSettings,
-    /// Where the engine's randomness begins (the jitter of retries); `None`: anywhere.
+    /// Seed of the engine's random numbers (the jitter of retries); `None`: random.
     pub seed: Option<u64>,
 }
 
-/// A living queue on a store. Cloning gives another handle to the same engine; when the last one is
-/// dropped the engine [stops](Engine::stop).
+/// A job queue on a store. Clones are handles to the same engine; dropping the last one [stops](Engine::stop) it.
 ///
-/// Every call may be made from any thread and any async runtime: the engine needs none, and has one
-/// thread of its own that sleeps unless something is due.
+/// Every method may be called from any thread and any async runtime. The engine needs no runtime; one thread of its
+/// own does the upkeep, and sleeps until something is due.
 ///
-/// The methods here are the everyday ones. All others belong to a resource, and are called on its
+/// The methods of this type are the everyday ones. All others are grouped by resource, on a
 /// [handle](crate::resources): `engine.queues().pause(name)`, `engine.jobs().counts(None)`.
 ///
 /// ```
@@ -60,7 +59,7 @@ pub struct Options {
 /// engine.push("mail", "hello").wait()?;
 /// let ran = another.pop_blocking("mail", |work| match work.payload() {
 ///     b"hello" => Ok(()),
-///     _ => Err("who is this?"),
+///     _ => Err("unexpected payload"),
 /// });
 /// assert_eq!(ran?, Some(Ok(())));
 /// engine.stop()
@@ -68,8 +67,8 @@ pub struct Options {
 /// ```
 #[derive(Clone)]
 pub struct Engine {
-    pub(crate) inner: Arc<Inner>,
-    life: Arc<Life>,
+    pub(crate) inner: Arc<EngineInner>,
+    stop_on_drop: Arc<StopOnDrop>,
 }
 
 impl fmt::Debug for Engine {
@@ -78,76 +77,77 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// What the parts of an engine share.
-pub(crate) struct Inner {
+/// State that the parts of an engine share.
+pub(crate) struct EngineInner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) writes: Arc<Writes>,
     pub(crate) caps: Caps,
-    /// What holds for a queue without settings of its own.
+    /// Settings of queues that have none of their own.
     pub(crate) queues: QueueSettings,
     pub(crate) dispatch: Dispatch,
     pub(crate) timers: Timers,
     pub(crate) duties: Duties,
-    pub(crate) events: Arc<Events>,
-    pub(crate) running: Running,
-    pub(crate) holds: Holds,
+    pub(crate) events: Arc<EventBus>,
+    pub(crate) running: RunningJobs,
+    pub(crate) held_leases: HeldLeases,
     pub(crate) end_waiters: EndWaiters,
     pub(crate) limits: LimitCache,
     pub(crate) handlers: HandlerCache,
     pub(crate) idempotency: Idempotency,
-    pub(crate) watch: OnceLock<Arc<dyn Watch>>,
-    dice: AtomicU64,
-    pub(crate) is_quiet: AtomicBool,
+    pub(crate) observer: OnceLock<Arc<dyn EngineObserver>>,
+    random_state: AtomicU64,
+    pub(crate) is_quiesced: AtomicBool,
     is_stopping: AtomicBool,
 }
 
-/// The engine's thread, and the store that it opened itself.
+/// Stops the engine when its last handle is dropped. `None` once it has been stopped.
 #[derive(Debug, Default)]
-struct Life {
-    stop: Mutex<Option<Stop>>,
+struct StopOnDrop {
+    shutdown: Mutex<Option<EngineShutdown>>,
 }
 
 #[derive(Debug)]
-struct Stop {
-    inner: Arc<Inner>,
+struct EngineShutdown {
+    inner: Arc<EngineInner>,
     thread: Option<JoinHandle<()>>,
     embedded: Option<Arc<Embedded>>,
 }
 
-impl fmt::Debug for Inner {
+impl fmt::Debug for EngineInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inner").finish_non_exhaustive()
+        f.debug_struct("EngineInner").finish_non_exhaustive()
     }
 }
 
 impl Engine {
-    /// Opens the queue in a directory, which is made if it is not there. One process at a time.
+    /// Opens the queue in a directory with default options, and creates the directory if necessary. Only one
+    /// process at a time can have a queue open.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(dir, Options::default())
     }
 
-    /// Opens the queue in a directory, set up otherwise.
+    /// Opens the queue in a directory with these options.
     pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let clock = Arc::new(SystemClock);
-        let how = embedded::Options { queues: options.queues, ..options.store };
-        let store = Embedded::open(dir.as_ref(), clock.clone(), how)?;
+        let store_options = embedded::Options { queues: options.queues, ..options.store };
+        let store = Embedded::open(dir.as_ref(), clock.clone(), store_options)?;
         let store = Arc::new(store);
         let mut engine = block_on(Self::without_thread(store.clone(), clock, options))?;
-        engine.own(store);
+        engine.attach_store(store);
         engine.start()?;
         Ok(engine)
     }
 
-    /// A queue in memory, gone when the engine is.
+    /// Creates a queue in memory. Its jobs are lost when the engine is dropped.
     pub fn memory() -> Self {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(Memory::new(clock.clone()));
         let engine = block_on(Self::without_thread(store, clock, Options::default()));
         let started = engine.and_then(|mut engine| engine.start().map(|()| engine));
-        started.expect("memory can always be had")
+        started.expect("a memory store cannot fail, and a thread can be started")
     }
 
-    /// An engine on any store, with its thread.
+    /// Creates an engine on any store, and starts its upkeep thread.
     pub fn on(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -158,8 +158,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// An engine on any store, without a thread: its caller runs [the upkeep](Self::upkeep) when it is due.
-    /// For tests that hold the clock, and for stores that answer only inside the caller's async runtime.
+    /// Creates an engine on any store, without a thread: the caller runs [upkeep](Self::upkeep) whenever it is due.
+    /// For tests with a simulated clock, and for stores that answer only inside the caller's async runtime.
     pub async fn without_thread(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -168,7 +168,7 @@ impl Engine {
         let Options { caps, seed, queues, .. } = options;
         let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(clock.now().as_millis()));
         let writes = Arc::new(Writes::new(Arc::clone(&store)));
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(EngineInner {
             store,
             writes,
             caps,
@@ -177,35 +177,35 @@ impl Engine {
             timers: Timers::new(clock),
             duties: Duties::default(),
             events: Arc::default(),
-            running: Running::default(),
-            holds: Holds::default(),
+            running: RunningJobs::default(),
+            held_leases: HeldLeases::default(),
             end_waiters: EndWaiters::default(),
             limits: LimitCache::default(),
             handlers: HandlerCache::default(),
             idempotency: Idempotency::default(),
-            watch: OnceLock::new(),
-            dice: AtomicU64::new(seed),
-            is_quiet: AtomicBool::new(false),
+            observer: OnceLock::new(),
+            random_state: AtomicU64::new(seed),
+            is_quiesced: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
         });
         let hook = Arc::downgrade(&inner);
-        inner.store.wakes(Arc::new(move |queues| {
+        inner.store.add_wake_hook(Arc::new(move |queues| {
             if let Some(inner) = hook.upgrade() {
                 inner.dispatch.wake(queues);
             }
         }));
-        inner.wake_up().await?;
-        let stop = Stop { inner: Arc::clone(&inner), thread: None, embedded: None };
-        Ok(Self { inner, life: Arc::new(Life { stop: Mutex::new(Some(stop)) }) })
+        inner.recover().await?;
+        let stop = EngineShutdown { inner: Arc::clone(&inner), thread: None, embedded: None };
+        Ok(Self { inner, stop_on_drop: Arc::new(StopOnDrop { shutdown: Mutex::new(Some(stop)) }) })
     }
 
-    /// The store that it opened itself, until it is stopped.
+    /// The embedded store that this engine opened, until the engine is stopped.
     pub(crate) fn embedded(&self) -> Option<Arc<Embedded>> {
-        self.life.lock().as_ref().and_then(|stop| stop.embedded.clone())
+        self.stop_on_drop.lock().as_ref().and_then(|stop| stop.embedded.clone())
     }
 
-    fn own(&mut self, store: Arc<Embedded>) {
-        if let Some(stop) = self.life.lock().as_mut() {
+    fn attach_store(&mut self, store: Arc<Embedded>) {
+        if let Some(stop) = self.stop_on_drop.lock().as_mut() {
             stop.embedded = Some(store);
         }
     }
@@ -216,82 +216,81 @@ impl Engine {
             .name("crore-upkeep".to_owned())
             .spawn(move || inner.upkeep_until_stopped())
             .map_err(|error| crore_store::Error::Unavailable(Box::new(error)))?;
-        if let Some(stop) = self.life.lock().as_mut() {
+        if let Some(stop) = self.stop_on_drop.lock().as_mut() {
             stop.thread = Some(thread);
         }
         Ok(())
     }
 
-    /// Stops the engine: whoever waits for jobs is told that there are none, and what was accepted is
-    /// durable. The directory is free when the last handle is dropped. To stop it twice does nothing.
+    /// Stops the engine. Waiting fetches return no jobs, and everything that was acknowledged is durable. A second
+    /// call does nothing. Another engine can open the directory once the last handle is dropped.
     ///
-    /// It does not wait for work that is going on: stop the [workers](crate::Worker::stopper) first if
-    /// their last jobs are to be reported. A report that is with the store already is answered as ever;
-    /// one that comes later is answered by [`Error::Stopping`], and its job is handed out again when its
-    /// lease has ended. None is lost.
+    /// Running jobs are not waited for: to have them reported, stop the [workers](crate::Worker::stopper) first. A
+    /// report that the store is already processing is completed. A later report fails with [`Error::Stopping`]; its
+    /// job is not lost, but handed out again when its lease ends.
     pub fn stop(&self) -> Result<(), Error> {
-        match self.life.lock().take() {
-            Some(stop) => stop.now(),
+        match self.stop_on_drop.lock().take() {
+            Some(stop) => stop.run(),
             None => Ok(()),
         }
     }
 
-    /// Hears what happens to jobs, from now on. Each event is told when it is durable.
+    /// Subscribes to the events of all jobs, from now on. An event is published after it is durable.
     ///
     /// ```
     /// use crore::Engine;
-    /// use crore::events::{Happened, Heard};
+    /// use crore::events::{EventType, ListenerItem};
     ///
     /// # fn main() -> Result<(), crore::Error> {
     /// let engine = Engine::memory();
     /// let mut listener = engine.listen();
     /// let id = engine.push("mail", "hello").wait()?;
     /// match listener.try_next() {
-    ///     Some(Heard::Event(event)) => {
-    ///         assert_eq!((event.id, event.what), (id, Happened::Pushed));
+    ///     Some(ListenerItem::Event(event)) => {
+    ///         assert_eq!((event.id, event.what), (id, EventType::Pushed));
     ///     }
     ///     other => panic!("{other:?}"),
     /// }
     /// # Ok(())
     /// # }
     /// ```
-    pub fn listen(&self) -> Listener {
+    pub fn listen(&self) -> EventListener {
         self.inner.events.listen()
     }
 }
 
-impl Life {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Stop>> {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner)
+impl StopOnDrop {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<EngineShutdown>> {
+        self.shutdown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Life {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         if let Some(stop) = self.lock().take() {
-            // There is nobody left to tell.
-            let _ = stop.now();
+            // Drop cannot return the error.
+            let _ = stop.run();
         }
     }
 }
 
-impl Stop {
-    fn now(self) -> Result<(), Error> {
+impl EngineShutdown {
+    fn run(self) -> Result<(), Error> {
         self.inner.is_stopping.store(true, Ordering::Release);
         self.inner.dispatch.wake_all();
         self.inner.end_waiters.close();
         self.inner.events.close();
         self.inner.timers.stop();
-        // Whoever was woken by the engine's thread may let the last handle go, and is that thread.
+        // The last handle may be dropped on the upkeep thread itself, by a task that this thread woke.
         if let Some(thread) = self.thread
             && thread.thread().id() != thread::current().id()
         {
-            // A thread that panicked has nothing more to do.
+            // A panic of the thread has been reported by the panic hook.
             let _ = thread.join();
         }
         match self.embedded {
             Some(store) => {
-                // Counts are for people: one that cannot be written any more is no reason not to stop.
+                // Statistics are best effort: a failed write does not prevent the stop.
                 let _ = block_on(self.inner.write_stats());
                 Ok(store.close()?)
             }
@@ -300,7 +299,7 @@ impl Stop {
     }
 }
 
-impl Inner {
+impl EngineInner {
     pub(crate) fn now(&self) -> Time {
         self.timers.now()
     }
@@ -309,9 +308,8 @@ impl Inner {
         self.is_stopping.load(Ordering::Acquire)
     }
 
-    /// What is said of an error: a store that cannot be reached any more because the engine closed it
-    /// is no fault of the store.
-    pub(crate) fn blame(&self, error: Error) -> Error {
+    /// Maps the error of a store that is unavailable because the engine closed it to [`Error::Stopping`].
+    pub(crate) fn map_stopping(&self, error: Error) -> Error {
         match error {
             Error::Store(crore_store::Error::Unavailable(_)) if self.is_stopping() => {
                 Error::Stopping
@@ -320,10 +318,10 @@ impl Inner {
         }
     }
 
-    /// 64 bits, by SplitMix64: good enough to keep retries apart.
-    pub(crate) fn dice(&self) -> u64 {
+    /// 64 random bits from SplitMix64, for the jitter of retries. Not for secrets.
+    pub(crate) fn random_bits(&self) -> u64 {
         let step = 0x9e37_79b9_7f4a_7c15;
-        let mut bits = self.dice.fetch_add(step, Ordering::Relaxed).wrapping_add(step);
+        let mut bits = self.random_state.fetch_add(step, Ordering::Relaxed).wrapping_add(step);
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         bits ^ (bits >> 31)

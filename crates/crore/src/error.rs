@@ -1,44 +1,44 @@
 use crore_core::{Code, Invalid, JobId};
 
-/// Why the engine has no answer, by what the caller does next.
+/// Error of an engine call. The variants are named for what the caller does next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request breaks a rule: mend it. Nothing was stored.
+    /// The request is invalid: correct it. Nothing was stored.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// There is no such thing.
-    #[error("{what} is not there")]
+    /// The object does not exist.
+    #[error("{what} not found")]
     NotFound {
-        /// What was asked for.
+        /// The object, as the message names it.
         what: String,
     },
-    /// It is there, but not in a state for which this means anything; the reason says which.
+    /// The object exists, but its state does not allow the call.
     #[error("{what}: {why}")]
     Refused {
-        /// What was asked for.
+        /// The object.
         what: String,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
-    /// The idempotency key was used before, for another batch: use another key.
-    #[error("the key `{key}` was used before, for another push")]
+    /// The idempotency key was used for a different batch: use another key.
+    #[error("the idempotency key `{key}` was used for a different push; use another key")]
     KeyReused {
         /// The key.
         key: String,
-        /// The first job that was stored under it, as far as it is known.
+        /// The first job that was stored under it, if known.
         first: Option<JobId>,
     },
-    /// The engine is being stopped: ask another one, or later.
+    /// The engine is shutting down: retry later, or on another server.
     #[error("the engine is stopping")]
     Stopping,
-    /// The store has no answer.
+    /// The store failed; its error says whether a retry helps.
     #[error(transparent)]
     Store(crore_store::Error),
 }
 
 impl Error {
-    /// The stable code.
+    /// The stable error code.
     pub const fn code(&self) -> Code {
         match self {
             Self::Invalid(invalid) => invalid.code,

@@ -1,6 +1,5 @@
-//! What happened, for whoever listens: told only after it is durable, in the order in which the engine
-//! hears of it. A job that is fetched by another thread as soon as it is pushed may be heard to start
-//! before its push is.
+//! Job events for listeners. An event is published after it is durable, in the order in which the engine learns of
+//! it. If another thread fetches a job as soon as it is stored, its start may be published before its push.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,133 +8,133 @@ use std::task::{Poll, Waker};
 
 use crore_core::{JobId, Name, State, Time};
 
-/// How many events a listener may be behind; older ones are lost to him, and he is told how many.
-const BEHIND: usize = 4096;
+/// Maximum events buffered per listener. Older ones are dropped and counted.
+const MAX_BEHIND: usize = 4096;
 
-/// Something that happened to a job.
+/// An event of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct EngineEvent {
     /// The job.
     pub id: JobId,
     /// Its queue.
     pub queue: Name,
     /// Its kind.
     pub kind: Name,
-    /// What happened.
-    pub what: Happened,
-    /// When, by the engine's clock.
+    /// The type of the event.
+    pub what: EventType,
+    /// The time of the event, by the engine's clock.
     pub at: Time,
 }
 
-/// What happened to a job.
+/// Types of job events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happened {
-    /// It was pushed.
+pub enum EventType {
+    /// The job was pushed.
     Pushed,
-    /// It was handed to a worker.
+    /// The job was handed to a worker.
     Started,
-    /// Its state was changed to this one.
+    /// The state of the job changed to this one.
     Became(State),
-    /// It was asked to stop.
+    /// The job was asked to stop.
     AskedToStop,
-    /// It was removed.
+    /// The job was removed.
     Removed,
 }
 
-/// What a listener hears.
+/// An item received by a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum ListenerItem {
     /// An event.
-    Event(Event),
-    /// So many events were lost, because he was too slow.
+    Event(EngineEvent),
+    /// The listener was too slow, and this many events were dropped.
     Missed(u64),
 }
 
-/// All who listen.
+/// The event bus: one inbox per listener.
 #[derive(Debug, Default)]
-pub(crate) struct Events {
+pub(crate) struct EventBus {
     listeners: AtomicUsize,
     is_closed: AtomicBool,
-    boxes: Mutex<Vec<Arc<Mutex<Inbox>>>>,
+    inboxes: Mutex<Vec<Arc<Mutex<Inbox>>>>,
 }
 
 #[derive(Debug, Default)]
 struct Inbox {
-    events: VecDeque<Event>,
+    events: VecDeque<EngineEvent>,
     missed: u64,
     is_closed: bool,
     waker: Option<Waker>,
 }
 
-fn open(inbox: &Mutex<Inbox>) -> MutexGuard<'_, Inbox> {
+fn lock_inbox(inbox: &Mutex<Inbox>) -> MutexGuard<'_, Inbox> {
     inbox.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Events {
-    /// Whether anybody listens: if not, nothing needs to be said.
-    pub(crate) fn is_heard(&self) -> bool {
+impl EventBus {
+    /// Whether there is a listener. If not, no events need to be built.
+    pub(crate) fn has_listeners(&self) -> bool {
         self.listeners.load(Ordering::Acquire) > 0
     }
 
-    pub(crate) fn tell(&self, events: &[Event]) {
-        self.each(|inbox| {
+    pub(crate) fn publish(&self, events: &[EngineEvent]) {
+        self.update_inboxes(|inbox| {
             inbox.events.extend(events.iter().cloned());
-            while inbox.events.len() > BEHIND {
+            while inbox.events.len() > MAX_BEHIND {
                 inbox.events.pop_front();
                 inbox.missed += 1;
             }
         });
     }
 
-    /// Puts something into every inbox, and wakes whoever waits for it: afterwards, since whoever is
-    /// woken may leave at once.
-    fn each(&self, put: impl Fn(&mut Inbox)) {
-        let put = |inbox: &Arc<Mutex<Inbox>>| {
-            let mut inbox = open(inbox);
-            put(&mut inbox);
+    /// Updates every inbox, then wakes the listeners. Not under the lock: a woken task may drop its listener at
+    /// once.
+    fn update_inboxes(&self, update: impl Fn(&mut Inbox)) {
+        let update = |inbox: &Arc<Mutex<Inbox>>| {
+            let mut inbox = lock_inbox(inbox);
+            update(&mut inbox);
             inbox.waker.take()
         };
-        let woken: Vec<Waker> = self.boxes().iter().filter_map(put).collect();
+        let woken: Vec<Waker> = self.inboxes().iter().filter_map(update).collect();
         woken.into_iter().for_each(Waker::wake);
     }
 
-    fn boxes(&self) -> MutexGuard<'_, Vec<Arc<Mutex<Inbox>>>> {
-        self.boxes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inboxes(&self) -> MutexGuard<'_, Vec<Arc<Mutex<Inbox>>>> {
+        self.inboxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn listen(self: &Arc<Self>) -> Listener {
-        let mut boxes = self.boxes();
+    pub(crate) fn listen(self: &Arc<Self>) -> EventListener {
+        let mut boxes = self.inboxes();
         let is_closed = self.is_closed.load(Ordering::Acquire);
         let inbox = Arc::new(Mutex::new(Inbox { is_closed, ..Inbox::default() }));
         boxes.push(Arc::clone(&inbox));
         self.listeners.fetch_add(1, Ordering::AcqRel);
-        Listener { events: Arc::clone(self), inbox }
+        EventListener { events: Arc::clone(self), inbox }
     }
 
-    /// There will be no more.
+    /// Ends all listeners, now and in the future.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
-        self.each(|inbox| inbox.is_closed = true);
+        self.update_inboxes(|inbox| inbox.is_closed = true);
     }
 }
 
-/// Hears what happens, from when it was made on.
+/// Receives the events of all jobs, starting when it was created.
 #[derive(Debug)]
-pub struct Listener {
-    events: Arc<Events>,
+pub struct EventListener {
+    events: Arc<EventBus>,
     inbox: Arc<Mutex<Inbox>>,
 }
 
-impl Listener {
-    /// The next event, when there is one; `None`: the engine has stopped.
-    pub async fn next(&mut self) -> Option<Heard> {
+impl EventListener {
+    /// Waits for the next event; `None`: the engine has stopped.
+    pub async fn next(&mut self) -> Option<ListenerItem> {
         std::future::poll_fn(|context| {
-            let mut inbox = open(&self.inbox);
+            let mut inbox = lock_inbox(&self.inbox);
             if inbox.missed > 0 {
-                return Poll::Ready(Some(Heard::Missed(std::mem::take(&mut inbox.missed))));
+                return Poll::Ready(Some(ListenerItem::Missed(std::mem::take(&mut inbox.missed))));
             }
             if let Some(event) = inbox.events.pop_front() {
-                return Poll::Ready(Some(Heard::Event(event)));
+                return Poll::Ready(Some(ListenerItem::Event(event)));
             }
             if inbox.is_closed {
                 return Poll::Ready(None);
@@ -146,19 +145,19 @@ impl Listener {
         .await
     }
 
-    /// The next event, if there is one already.
-    pub fn try_next(&mut self) -> Option<Heard> {
-        let mut inbox = open(&self.inbox);
+    /// The next event, if one is buffered.
+    pub fn try_next(&mut self) -> Option<ListenerItem> {
+        let mut inbox = lock_inbox(&self.inbox);
         if inbox.missed > 0 {
-            return Some(Heard::Missed(std::mem::take(&mut inbox.missed)));
+            return Some(ListenerItem::Missed(std::mem::take(&mut inbox.missed)));
         }
-        inbox.events.pop_front().map(Heard::Event)
+        inbox.events.pop_front().map(ListenerItem::Event)
     }
 }
 
-impl Drop for Listener {
+impl Drop for EventListener {
     fn drop(&mut self) {
-        let mut boxes = self.events.boxes();
+        let mut boxes = self.events.inboxes();
         boxes.retain(|inbox| !Arc::ptr_eq(inbox, &self.inbox));
         self.events.listeners.fetch_sub(1, Ordering::AcqRel);
     }

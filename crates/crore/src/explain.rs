@@ -1,16 +1,16 @@
-//! Why is this job not running? An answer for programs and people.
+//! Explains why a job is not running.
 
-use crore_core::job::{Dependency, Why};
+use crore_core::job::{Dependency, EndReason};
 use crore_core::limit::{LimitKey, Rate, Tat};
 use crore_core::{Job, JobId, Name, Span, State, Time};
-use crore_store::registry::{Table, Value};
-use crore_store::views::Query;
+use crore_store::registry::{RegistryTable, RegistryValue};
+use crore_store::views::ListQuery;
 
-use crate::engine::{Engine, Inner};
+use crate::engine::{Engine, EngineInner};
 use crate::error::Error;
 
-/// How many jobs are looked at to find what stands before one.
-const LOOKS: usize = 1000;
+/// Maximum jobs that are read per state to explain one job.
+const MAX_JOBS_READ: usize = 1000;
 
 /// Why a job is not running, or that it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,75 +19,75 @@ pub struct Explanation {
     pub id: JobId,
     /// Its state.
     pub state: State,
-    /// What holds it, the most important first; empty: nothing does, the next fetch gets it.
+    /// The reasons, the most important first; empty: nothing holds the job back, and the next fetch gets it.
     pub reasons: Vec<Reason>,
 }
 
-/// One thing that holds a job.
+/// A reason why a job is not handed out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reason {
-    /// It has ended.
+    /// The job has ended.
     Ended {
-        /// When.
+        /// When it ended.
         at: Option<Time>,
-        /// Why, if it did not end well.
-        why: Option<Why>,
+        /// The cause, if it did not succeed.
+        why: Option<EndReason>,
     },
-    /// It is running.
+    /// The job is running.
     Running {
-        /// Since when.
+        /// When the run started.
         since: Time,
-        /// Who has it.
+        /// The worker that holds its lease.
         worker: Option<Name>,
-        /// When its lease ends if it is not renewed.
+        /// When its lease ends unless it is renewed.
         lease_until: Time,
         /// Whether it was asked to stop.
         stop: bool,
     },
-    /// It waits for so many of these to end.
+    /// The job waits for other jobs or groups.
     WaitsFor {
-        /// How many have not ended as it needs.
+        /// How many of them have yet to end as required.
         left: u32,
-        /// What it waits for.
+        /// Its dependencies.
         on: Vec<Dependency>,
-        /// Whether one of them can no longer succeed; the job will be cancelled.
+        /// Whether one of them can no longer succeed; the job is then cancelled.
         broken: bool,
     },
-    /// It is due later.
+    /// The job is due later: delayed, scheduled or waiting for a retry.
     DueAt {
-        /// When.
+        /// When it is due.
         at: Time,
-        /// How long that is from now.
+        /// The time until then.
         after: Span,
-        /// How many attempts it has behind it.
+        /// The number of attempts so far.
         attempts: u32,
-        /// What the last of them said.
+        /// The error of the last attempt.
         error: Option<std::sync::Arc<str>>,
     },
-    /// Its queue is paused.
+    /// The queue is paused.
     Paused(Name),
-    /// It counts against a limit under which so many are running, of at most so many.
+    /// A limit has no room for it.
     Limited {
-        /// The limit and its value.
+        /// The limit, and the value of its key.
         key: LimitKey,
-        /// How many run; counted up to a thousand.
+        /// Running jobs under this key; counted up to 1000.
         running: usize,
-        /// How many may; `None`: the limit is a rate.
+        /// Maximum running jobs; `None`: the limit is a rate.
         most: Option<u32>,
     },
-    /// So many jobs of its queue come before it.
+    /// Other ready jobs of its queue come first.
     Behind {
-        /// How many.
+        /// How many jobs.
         jobs: usize,
         /// Whether there are more than were counted.
         or_more: bool,
     },
-    /// Nobody waits here for jobs of its queue and kind; a worker may be busy, or there is none.
-    NobodyWaits,
+    /// No fetch waits on this engine for jobs of its queue and kind: its workers are busy, or there are none.
+    NoWorkerWaiting,
 }
 
 impl Engine {
-    /// Says why a job is not running; `None`: it is not there.
+    /// Explains why a job is not running; `None`: the job does not exist.
     ///
     /// ```
     /// use crore::core::{Name, State};
@@ -111,7 +111,7 @@ impl Engine {
     pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, Error> {
         let Some(job) = self.get(id).await? else { return Ok(None) };
         let (state, now) = (job.live.state, self.inner.now());
-        let mut reasons: Vec<Reason> = plain(&job, now).into_iter().collect();
+        let mut reasons: Vec<Reason> = reason_from_state(&job, now).into_iter().collect();
         if matches!(state, State::Ready | State::Scheduled | State::Waiting) {
             let is_paused = self.inner.queue_entry(&job.spec.queue).await?.0.paused;
             if is_paused {
@@ -122,15 +122,15 @@ impl Engine {
         if state == State::Ready {
             reasons.extend(self.inner.behind(&job).await?);
             if !self.inner.is_waited_for(&job) {
-                reasons.push(Reason::NobodyWaits);
+                reasons.push(Reason::NoWorkerWaiting);
             }
         }
         Ok(Some(Explanation { id, state, reasons }))
     }
 }
 
-/// What a job says by itself.
-fn plain(job: &Job, now: Time) -> Option<Reason> {
+/// The reason that follows from the job alone.
+fn reason_from_state(job: &Job, now: Time) -> Option<Reason> {
     let live = &job.live;
     match live.state {
         State::Ready => None,
@@ -156,26 +156,28 @@ fn plain(job: &Job, now: Time) -> Option<Reason> {
     }
 }
 
-impl Inner {
-    /// The limits that have no room for a job now, as far as can be seen.
+impl EngineInner {
+    /// The limits that have no room for a job now, as far as can be determined.
     ///
-    /// What a rate has left is the store's to know, and is worked out from the runs that are on record.
-    /// Of those that are not, one thing tells: a job that somebody waits for, and that nothing else holds,
-    /// would have been handed out.
+    /// Only the store knows what a rate has left. It is estimated here from the recorded runs, which does not
+    /// include runs of removed jobs. If a fetch waits for the job and nothing else holds it back, a rate must be
+    /// the reason.
     async fn limited(&self, job: &Job, is_held: bool) -> Result<Vec<Reason>, Error> {
         if job.spec.limits.is_empty() {
             return Ok(Vec::new());
         }
-        let defined = self.entries(Table::Limits).await?;
-        let running = self.some_in(State::Running).await?;
-        let mut ran = self.some_in(State::Done).await?;
+        let defined = self.entries(RegistryTable::Limits).await?;
+        let running = self.first_in(State::Running).await?;
+        let mut ran = self.first_in(State::Done).await?;
         for state in [State::Dead, State::Cancelled, State::Scheduled, State::Ready] {
-            ran.extend(self.some_in(state).await?);
+            ran.extend(self.first_in(state).await?);
         }
         let (mut reasons, mut rates) = (Vec::new(), Vec::new());
         for key in &job.spec.limits {
             let entry = defined.iter().find(|entry| entry.name == key.limit);
-            let Some(Value::Limit(limit)) = entry.map(|entry| &entry.value) else { continue };
+            let Some(RegistryValue::Limit(limit)) = entry.map(|entry| &entry.value) else {
+                continue;
+            };
             let under = |job: &&Job| job.spec.limits.contains(key);
             let runs = running.iter().filter(under).count();
             let most = limit.concurrency.filter(|most| runs >= *most as usize);
@@ -199,23 +201,25 @@ impl Inner {
     }
 
     /// The first jobs in a state.
-    async fn some_in(&self, state: State) -> Result<Vec<Job>, Error> {
-        let query = Query { state, queue: None, kind: None, after: None, n: LOOKS };
+    async fn first_in(&self, state: State) -> Result<Vec<Job>, Error> {
+        let query = ListQuery { state, queue: None, kind: None, after: None, n: MAX_JOBS_READ };
         Ok(self.store.list(query).await?.jobs)
     }
 
-    /// How many ready jobs of its queue come before a job.
+    /// The number of ready jobs of its queue that come before a job.
     async fn behind(&self, job: &Job) -> Result<Option<Reason>, Error> {
         let queue = Some(job.spec.queue.clone());
-        let query = Query { state: State::Ready, queue, kind: None, after: None, n: LOOKS };
+        let query =
+            ListQuery { state: State::Ready, queue, kind: None, after: None, n: MAX_JOBS_READ };
         let page = self.store.list(query).await?;
-        let place = page.jobs.iter().position(|other| other.id == job.id);
-        let (jobs, or_more) = place.map_or((page.jobs.len(), true), |place| (place, false));
+        let position = page.jobs.iter().position(|other| other.id == job.id);
+        let (jobs, or_more) =
+            position.map_or((page.jobs.len(), true), |position| (position, false));
         Ok((jobs > 0).then_some(Reason::Behind { jobs, or_more }))
     }
 }
 
-/// Whether a rate has nothing left after all runs of these jobs.
+/// Whether a rate is used up after all recorded runs of these jobs.
 fn is_spent<'a>(rate: &Rate, jobs: impl Iterator<Item = &'a Job>, now: Time) -> bool {
     let starts = jobs.flat_map(|job| {
         let before = job.live.history.iter().map(|attempt| attempt.started_at);

@@ -1,4 +1,4 @@
-//! Fetch: the next jobs, now or as soon as there are any.
+//! Fetch: leases the next jobs, and waits for the first one if the caller wants to.
 
 use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
@@ -7,65 +7,65 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use crore_core::{Code, Invalid, Job, Name, Span, Time};
-use crore_store::jobs::{Claim, Order};
+use crore_store::jobs::{Claim, QueueOrder};
 
 use crate::bug::planted;
 use crate::deliveries::Deliveries;
-use crate::dispatch::Ticket;
-use crate::doubt::Doubt;
-use crate::engine::{Engine, Inner};
+use crate::dispatch::WaitingFetch;
+use crate::drop_guard::DropGuard;
+use crate::engine::{Engine, EngineInner};
 use crate::error::Error;
-use crate::events::{Event, Happened};
+use crate::events::{EngineEvent, EventType};
 use crate::timers::Sleep;
 use crate::upkeep::Duty;
 
-/// How many kinds in all of its queues a fetch may ask for, as many times what it may ask for in one.
-const LISTS: usize = 10;
+/// Maximum (queue, kind) combinations of a fetch, as a multiple of the maximum number of kinds.
+const MAX_KINDS_FACTOR: usize = 10;
 
-/// How many jobs a store elsewhere is asked for at once, at least.
-const FAR: usize = 64;
+/// Minimum jobs per claim on a remote store.
+const MIN_REMOTE_CLAIM: usize = 64;
 
-/// What a fetch asks for.
+/// Parameters of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetch {
-    /// From which queues.
+    /// The queues to fetch from.
     pub queues: Vec<Name>,
-    /// Only these kinds; `None`: any.
+    /// Only these kinds; `None`: any kind.
     pub kinds: Option<Vec<Name>>,
-    /// Only jobs are wanted whose kind has a handler, whichever these are at the time, of one of these
-    /// runners (of any, if the list is empty); `kinds` is not looked at then.
+    /// Only kinds that have a handler of one of these runners (empty: of any runner), re-evaluated when handlers
+    /// change while the fetch waits. Overrides `kinds`.
     pub handled: Option<Vec<Name>>,
-    /// At most so many.
+    /// Maximum number of jobs.
     pub n: usize,
-    /// How several queues are merged.
-    pub order: Order,
-    /// Who asks; kept with the delivery.
+    /// Order across several queues.
+    pub order: QueueOrder,
+    /// Name of the worker; recorded with each delivery.
     pub worker: Name,
-    /// How long to wait for the first one.
+    /// How long to wait for the first job; zero: do not wait.
     pub wait: Span,
 }
 
 impl Fetch {
-    /// One job of a queue, if there is one now.
+    /// At most one job of one queue, without waiting.
     pub fn new(queue: Name, worker: Name) -> Self {
-        let (queues, order) = (vec![queue], Order::Merged);
+        let (queues, order) = (vec![queue], QueueOrder::Merged);
         Self { queues, kinds: None, handled: None, n: 1, order, worker, wait: Span::ZERO }
     }
 
-    fn check(&self, most: usize) -> Result<(), Invalid> {
-        let wrong = |field: &str, n: usize| {
-            let message = format!("`{n}` lies outside 1 to {most}");
+    fn check(&self, max: usize) -> Result<(), Invalid> {
+        let out_of_range = |field: &str, n: usize| {
+            let message = format!("`{n}` lies outside 1 to {max}");
             Err(Invalid::new(Code::CountRange, field, message))
         };
         match (self.queues.len(), self.n) {
-            (1.., n) if n == 0 || n > most => wrong("n", n),
-            (n, _) if n == 0 || n > most => wrong("queues", n),
+            (1.., n) if n == 0 || n > max => out_of_range("n", n),
+            (n, _) if n == 0 || n > max => out_of_range("queues", n),
             _ => match self.kinds.as_ref().map(Vec::len) {
-                Some(n) if n == 0 || n > most => wrong("kinds", n),
-                // Whoever waits stands in a list for each kind of each queue.
-                Some(n) if n * self.queues.len() > most * LISTS => {
+                Some(n) if n == 0 || n > max => out_of_range("kinds", n),
+                // A waiting fetch is in one wait list per queue and kind.
+                Some(n) if n * self.queues.len() > max * MAX_KINDS_FACTOR => {
                     let queues = self.queues.len();
-                    let message = format!("`{n}` of {queues} queues are too many at once");
+                    let message = format!("`{n}` kinds in {queues} queues are too many at once");
                     Err(Invalid::new(Code::CountRange, "kinds", message))
                 }
                 _ => Ok(()),
@@ -73,11 +73,11 @@ impl Fetch {
         }
     }
 
-    /// Which queue a job is of, where the first one comes first.
-    fn place(&self, job: &Job) -> Option<usize> {
+    /// The index of a job's queue, if queues are fetched in strict order.
+    fn queue_index(&self, job: &Job) -> Option<usize> {
         match self.order {
-            Order::Strict => self.queues.iter().position(|queue| *queue == job.spec.queue),
-            Order::Merged => None,
+            QueueOrder::Strict => self.queues.iter().position(|queue| *queue == job.spec.queue),
+            QueueOrder::Merged => None,
         }
     }
 
@@ -88,18 +88,18 @@ impl Fetch {
 }
 
 impl Engine {
-    /// Takes the next jobs, each under a lease. If there are none it waits for the first one as long
-    /// as asked; an empty answer means that there was none. To drop the future loses no job: one that
-    /// was taken for it is handed out again when its lease ends.
+    /// Leases the next jobs to a worker. If there are none, it waits up to [`Fetch::wait`] for the first one; an
+    /// empty result means that none arrived. Dropping the future loses no job: a job that was already claimed for
+    /// it is handed out again when its lease ends.
     ///
-    /// Whoever takes longer than a lease [renews](Engine::renew) it, and whoever is done
-    /// [says so](Engine::finish).
+    /// A worker [renews](Engine::renew) leases that it needs for longer, and reports each outcome with
+    /// [`finish`](Engine::finish).
     ///
     /// ```
     /// use crore::core::machine::Outcome;
     /// use crore::core::{Name, Span, State};
     /// use crore::fetch::Fetch;
-    /// use crore::finish::{Finish, Finished};
+    /// use crore::finish::{Finish, FinishResult};
     /// use crore::{Engine, block_on};
     ///
     /// # fn main() -> Result<(), crore::Error> {
@@ -107,212 +107,217 @@ impl Engine {
     /// engine.push("mail", "hello").retain().wait()?;
     ///
     /// let (queue, worker) = (Name::new("queue", "mail")?, Name::new("worker", "w1")?);
-    /// let ask = Fetch { n: 10, wait: Span::from_secs(5), ..Fetch::new(queue, worker) };
-    /// let jobs = block_on(engine.fetch(ask))?;
+    /// let fetch = Fetch { n: 10, wait: Span::from_secs(5), ..Fetch::new(queue, worker) };
+    /// let jobs = block_on(engine.fetch(fetch))?;
     /// assert_eq!(jobs.len(), 1);
     ///
     /// let report = Finish::of(&jobs[0], Outcome::Done { result: None });
     /// let finished = block_on(engine.finish(report.clone()))?;
-    /// assert!(matches!(finished, Finished::Yes { state: Some(State::Done), .. }));
+    /// assert!(matches!(finished, FinishResult::Accepted { state: Some(State::Done), .. }));
     /// // A second report about the same delivery changes nothing.
-    /// assert_eq!(block_on(engine.finish(report))?, Finished::Stale);
+    /// assert_eq!(block_on(engine.finish(report))?, FinishResult::Stale);
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn fetch(&self, ask: Fetch) -> Result<Vec<Job>, Error> {
-        self.inner.fetch(&ask).await
+    pub async fn fetch(&self, request: Fetch) -> Result<Vec<Job>, Error> {
+        self.inner.fetch(&request).await
     }
 }
 
 impl Deliveries<'_> {
-    /// [`Engine::fetch`] for a caller that may leave: when `leaves` completes the fetch ends, but not before
-    /// it has the jobs that are being claimed for it. So no job is left to wait for the end of a lease
-    /// whose holder does not know of it.
-    pub async fn fetch_unless(
+    /// Like [`Engine::fetch`], but stops waiting when `cancelled` completes, because the caller went away. A claim
+    /// that the store is processing is still awaited and its jobs are returned, so that none of them has to wait
+    /// for its lease to end.
+    pub async fn fetch_with_cancel(
         self,
-        ask: Fetch,
-        leaves: impl Future<Output = ()>,
+        request: Fetch,
+        cancelled: impl Future<Output = ()>,
     ) -> Result<Vec<Job>, Error> {
-        self.inner.fetch_until(&ask, || false, leaves).await
+        self.inner.fetch_until(&request, || false, cancelled).await
     }
 }
 
-/// Why somebody who waits looks up.
-enum Woken {
+/// Why a waiting fetch continues.
+enum FetchWakeup {
     /// There may be jobs.
-    Rung,
-    /// It is time.
-    Late,
-    /// He leaves.
-    Left,
+    Notified,
+    /// The wait timed out.
+    TimedOut,
+    /// The caller went away.
+    Cancelled,
 }
 
-impl Inner {
-    pub(crate) async fn fetch(&self, ask: &Fetch) -> Result<Vec<Job>, Error> {
-        self.fetch_until(ask, || false, pending()).await
+impl EngineInner {
+    pub(crate) async fn fetch(&self, request: &Fetch) -> Result<Vec<Job>, Error> {
+        self.fetch_until(request, || false, pending()).await
     }
 
-    /// Fetches, and gives up when woken while there is a reason to, or when it waits and its caller leaves.
+    /// Fetches until there are jobs, the wait times out, `cancelled` completes, or `should_stop` is true after a
+    /// wake-up.
     pub(crate) async fn fetch_until(
         &self,
-        ask: &Fetch,
-        gives_up: impl Fn() -> bool,
-        leaves: impl Future<Output = ()>,
+        request: &Fetch,
+        should_stop: impl Fn() -> bool,
+        cancelled: impl Future<Output = ()>,
     ) -> Result<Vec<Job>, Error> {
-        ask.check(self.caps.fetch)?;
-        let (mut leaves, has_left) = (pin!(leaves), AtomicBool::new(false));
-        let mut leaves = poll_fn(|context| {
-            if has_left.load(Ordering::Relaxed) || leaves.as_mut().poll(context).is_ready() {
-                has_left.store(true, Ordering::Relaxed);
+        request.check(self.caps.fetch)?;
+        let (mut cancelled, is_cancelled) = (pin!(cancelled), AtomicBool::new(false));
+        let mut cancelled = poll_fn(|context| {
+            if is_cancelled.load(Ordering::Relaxed) || cancelled.as_mut().poll(context).is_ready() {
+                is_cancelled.store(true, Ordering::Relaxed);
                 return Poll::Ready(());
             }
             Poll::Pending
         });
-        let Some(runners) = &ask.handled else {
-            return self.fetch_these(ask, gives_up, &mut leaves).await;
+        let Some(runners) = &request.handled else {
+            return self.fetch_kinds(request, should_stop, &mut cancelled).await;
         };
-        let sleep = self.timers.sleep(ask.wait);
+        let sleep = self.timers.sleep(request.wait);
         loop {
-            self.sure_handlers().await?;
-            let book = self.handlers.book();
+            self.ensure_handlers_current().await?;
+            let index = self.handlers.index();
             let is_run = |runner: &Name| runners.is_empty() || runners.contains(runner);
-            let kinds = Some(book.kinds(is_run));
-            let ask = Fetch { kinds, wait: sleep.left(), ..ask.clone() };
-            let are_same = || Arc::ptr_eq(&book, &self.handlers.book()) && self.handlers.are_sure();
+            let kinds = Some(index.kinds(is_run));
+            let request = Fetch { kinds, wait: sleep.left(), ..request.clone() };
+            let are_same =
+                || Arc::ptr_eq(&index, &self.handlers.index()) && self.handlers.is_current();
             let is_changed = || !are_same();
-            let stops = || gives_up() || is_changed();
-            let jobs = self.fetch_these(&ask, stops, &mut leaves).await?;
-            let has_left = has_left.load(Ordering::Relaxed);
-            let is_over = ask.wait.is_zero() || has_left || self.is_quiet() || gives_up();
+            let stops = || should_stop() || is_changed();
+            let jobs = self.fetch_kinds(&request, stops, &mut cancelled).await?;
+            let is_cancelled = is_cancelled.load(Ordering::Relaxed);
+            let is_over =
+                request.wait.is_zero() || is_cancelled || self.is_quiesced() || should_stop();
             if !jobs.is_empty() || is_over || !is_changed() {
                 return Ok(jobs);
             }
         }
     }
 
-    /// Fetches jobs of the kinds that are named.
-    async fn fetch_these(
+    /// Fetches jobs of explicitly named kinds.
+    async fn fetch_kinds(
         &self,
-        ask: &Fetch,
-        gives_up: impl Fn() -> bool,
-        leaves: &mut (impl Future<Output = ()> + Unpin),
+        request: &Fetch,
+        should_stop: impl Fn() -> bool,
+        cancelled: &mut (impl Future<Output = ()> + Unpin),
     ) -> Result<Vec<Job>, Error> {
-        let (jobs, _) = self.claim(ask).await?;
-        if !jobs.is_empty() || ask.wait.is_zero() {
+        let (jobs, _) = self.claim(request).await?;
+        if !jobs.is_empty() || request.wait.is_zero() {
             return Ok(jobs);
         }
-        // Whoever waits keeps no room for jobs that are not there.
+        // Free the buffer while waiting.
         drop(jobs);
-        let mut sleep = pin!(self.timers.sleep(ask.wait));
-        let ticket = self.dispatch.enter(&ask.queues, ask.kinds.as_deref());
+        let mut sleep = pin!(self.timers.sleep(request.wait));
+        let ticket = self.dispatch.register(&request.queues, request.kinds.as_deref());
         loop {
-            ticket.line_up();
-            let (jobs, may_be_more) = self.claim(ask).await?;
-            ticket.has_looked();
+            ticket.enqueue();
+            let (jobs, may_be_more) = self.claim(request).await?;
+            ticket.claim_answered();
             if may_be_more {
-                ticket.pass_on();
+                ticket.wake_next();
             }
-            if !jobs.is_empty() || self.is_quiet() || gives_up() {
+            if !jobs.is_empty() || self.is_quiesced() || should_stop() {
                 return Ok(jobs);
             }
             drop(jobs);
-            match woken(&ticket, sleep.as_mut(), leaves).await {
-                Woken::Rung => {}
-                Woken::Late | Woken::Left => return Ok(Vec::new()),
+            match wait_for_wakeup(&ticket, sleep.as_mut(), cancelled).await {
+                FetchWakeup::Notified => {}
+                FetchWakeup::TimedOut | FetchWakeup::Cancelled => return Ok(Vec::new()),
             }
         }
     }
 
-    /// What is there now and fits into one answer, and whether there may be more. Nobody knows how large a
-    /// job is before it is taken, so no more are taken at once than fit if each is as large as it may be;
-    /// but one always is.
-    async fn claim(&self, ask: &Fetch) -> Result<(Vec<Job>, bool), Error> {
-        let first = self.fitting(0).min(ask.n);
-        let mut took = self.claim_some(ask, first).await?;
-        let (mut n, mut came) = (first, took.len());
-        while came == n && took.len() < ask.n {
-            let bytes = took.iter().map(|job| job.spec.payload.bytes.len()).sum();
+    /// Claims jobs without waiting; also returns whether there may be more. The size of a job is known only after
+    /// it was claimed, so each claim takes no more jobs than fit if all have the maximum size, but always at least
+    /// one.
+    async fn claim(&self, request: &Fetch) -> Result<(Vec<Job>, bool), Error> {
+        let first = self.jobs_that_fit(0).min(request.n);
+        let mut claimed = self.claim_once(request, first).await?;
+        let (mut n, mut last_count) = (first, claimed.len());
+        while last_count == n && claimed.len() < request.n {
+            let bytes = claimed.iter().map(|job| job.spec.payload.bytes.len()).sum();
             if bytes >= self.caps.fetch_bytes {
                 break;
             }
-            n = self.fitting(bytes).min(ask.n - took.len());
-            // What was taken is handed out; who asks next is told of what went wrong.
-            let Ok(jobs) = self.claim_some(ask, n).await else { break };
-            came = jobs.len();
-            took.extend(jobs);
+            n = self.jobs_that_fit(bytes).min(request.n - claimed.len());
+            // Return what was claimed; the next fetch reports the error.
+            let Ok(jobs) = self.claim_once(request, n).await else { break };
+            last_count = jobs.len();
+            claimed.extend(jobs);
         }
-        if took.len() > first {
-            // What became due between two of them belongs before what came later.
-            took.sort_by_key(|job| (ask.place(job), job.spec.priority, job.live.due, job.id));
+        if claimed.len() > first {
+            // Jobs that became due between two claims may belong before earlier ones.
+            claimed.sort_by_key(|job| {
+                (request.queue_index(job), job.spec.priority, job.live.due, job.id)
+            });
         }
-        Ok((took, came == n))
+        Ok((claimed, last_count == n))
     }
 
-    /// How many jobs fit where there are so many bytes already. A store elsewhere is asked for some at a
-    /// time in any case: to ask it often takes longer than to send a little more.
-    fn fitting(&self, bytes: usize) -> usize {
+    /// How many jobs of maximum size fit beside this many bytes. A remote store is always asked for several: a
+    /// round trip costs more than some extra bytes.
+    fn jobs_that_fit(&self, bytes: usize) -> usize {
         let fit = self.caps.fetch_bytes.saturating_sub(bytes) / self.caps.payload_bytes.max(1);
-        fit.max(if self.store.is_near() { 1 } else { FAR })
+        fit.max(if self.store.is_local() { 1 } else { MIN_REMOTE_CLAIM })
     }
 
-    /// Some of what is there now. If a limit lets more through later, one of those who wait is woken then.
-    async fn claim_some(&self, ask: &Fetch, n: usize) -> Result<Vec<Job>, Error> {
-        if self.is_quiet() || ask.kinds.as_ref().is_some_and(Vec::is_empty) {
+    /// Claims once. If a limit allows more jobs later, a waiting fetch is woken at that time.
+    async fn claim_once(&self, request: &Fetch, n: usize) -> Result<Vec<Job>, Error> {
+        if self.is_quiesced() || request.kinds.as_ref().is_some_and(Vec::is_empty) {
             return Ok(Vec::new());
         }
-        // Whoever leaves now may have been given jobs, and their leases have to end.
-        let doubt = Doubt::new(|| {
+        // If the future is dropped here, the store may have leased jobs; upkeep must find their expiry.
+        let guard = DropGuard::new(|| {
             if !planted!("bug-21") {
-                self.want(Duty::Rescue, self.now());
+                self.plan_duty(Duty::Rescue, self.now());
             }
         });
-        let claimed = self.store.claim(ask.claim(n)).await?;
-        doubt.over();
+        let claimed = self.store.claim(request.claim(n)).await?;
+        guard.disarm();
         if let Some(first) = claimed.jobs.iter().map(|job| job.live.lease_until).min() {
-            self.want(Duty::Rescue, first);
+            self.plan_duty(Duty::Rescue, first);
             let overdue_at = self.running.add(&claimed.jobs);
-            self.want(Duty::Overdue, overdue_at);
-            self.tell_started(&claimed.jobs, claimed.now);
+            self.plan_duty(Duty::Overdue, overdue_at);
+            self.publish_started(&claimed.jobs, claimed.now);
         }
         if let Some(next_at) = claimed.next_at
             && self.dispatch.waiting() > 0
         {
-            self.ring_at(&ask.queues, next_at);
+            self.wake_limited_at(&request.queues, next_at);
         }
         Ok(claimed.jobs)
     }
 
-    fn tell_started(&self, jobs: &[Job], at: Time) {
-        if let Some(watch) = self.watch.get() {
-            watch.started(jobs, at);
+    fn publish_started(&self, jobs: &[Job], at: Time) {
+        if let Some(observer) = self.observer.get() {
+            observer.started(jobs, at);
         }
-        if self.events.is_heard() {
-            let started = jobs.iter().map(|job| Event {
+        if self.events.has_listeners() {
+            let started = jobs.iter().map(|job| EngineEvent {
                 id: job.id,
                 queue: job.spec.queue.clone(),
                 kind: job.spec.kind.clone(),
-                what: Happened::Started,
+                what: EventType::Started,
                 at,
             });
-            self.events.tell(&started.collect::<Vec<_>>());
+            self.events.publish(&started.collect::<Vec<_>>());
         }
     }
 }
 
-/// Waits for a wake-up, the end of the wait, or that its caller leaves.
-async fn woken(
-    ticket: &Ticket<'_>,
+/// Waits for a wake-up, the timeout, or the cancellation.
+async fn wait_for_wakeup(
+    ticket: &WaitingFetch<'_>,
     mut sleep: Pin<&mut Sleep<'_>>,
-    leaves: &mut (impl Future<Output = ()> + Unpin),
-) -> Woken {
+    cancelled: &mut (impl Future<Output = ()> + Unpin),
+) -> FetchWakeup {
     poll_fn(|context| {
-        if Pin::new(&mut *leaves).poll(context).is_ready() {
-            return Poll::Ready(Woken::Left);
+        if Pin::new(&mut *cancelled).poll(context).is_ready() {
+            return Poll::Ready(FetchWakeup::Cancelled);
         }
         if ticket.poll_woken(context).is_ready() {
-            return Poll::Ready(Woken::Rung);
+            return Poll::Ready(FetchWakeup::Notified);
         }
-        sleep.as_mut().poll(context).map(|()| Woken::Late)
+        sleep.as_mut().poll(context).map(|()| FetchWakeup::TimedOut)
     })
     .await
 }

@@ -1,102 +1,103 @@
-//! Finish: the one entry for every report about a delivery.
+//! Finish: the single entry point for reports about deliveries.
 
 use std::sync::Arc;
 
-use crore_core::machine::{Again, Event, Outcome, Refusal, Report, decide};
+use crore_core::machine::{JobEvent, Outcome, Refusal, Report, RetryDirective, decide};
 use crore_core::{Batch, Caps, Delivery, Job, JobId, NewJob, Payload, Span, State, Time};
-use crore_store::jobs::Which;
+use crore_store::jobs::JobSelector;
 
 use crate::bug::planted;
-use crate::change::Decided;
+use crate::change::ChangeResult;
 use crate::deliveries::Deliveries;
-use crate::engine::{Engine, Inner};
+use crate::engine::{Engine, EngineInner};
 use crate::error::Error;
-use crate::push::Taken;
+use crate::push::PushResult;
 
 /// A report about a delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finish {
     /// The job.
-    pub job: Which,
-    /// Which delivery; `None` where the wire has no word for it.
+    pub job: JobSelector,
+    /// The delivery; `None` for protocols that do not carry its number.
     pub delivery: Option<Delivery>,
-    /// How it went.
+    /// The outcome and its follow-ups.
     pub report: Report,
 }
 
 impl Finish {
-    /// A report about a job that was fetched.
+    /// A report about a fetched job.
     pub fn of(job: &Job, outcome: Outcome) -> Self {
         let (delivery, report) = (Some(job.live.delivery), outcome.into());
         Self { job: job.id.into(), delivery, report }
     }
 }
 
-/// What became of a report.
+/// Result of a report.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Finished {
-    /// It counts: the job is in this state now, or gone (`None`), and these follow-ups were pushed.
-    Yes {
-        /// The job's state.
+pub enum FinishResult {
+    /// Accepted and durable.
+    Accepted {
+        /// The state of the job afterwards; `None`: it was removed.
         state: Option<State>,
-        /// The follow-ups, in order.
-        pushed: Vec<Taken>,
+        /// The follow-ups that were pushed, in order.
+        pushed: Vec<PushResult>,
     },
-    /// The delivery does not count any more: its lease has ended, or it was reported before.
+    /// The delivery is over: its lease has ended, or it was reported before.
     Stale,
-    /// There is no such job.
+    /// The job does not exist.
     NotFound,
 }
 
 impl Engine {
-    /// Reports how a delivery went. Durable when answered, and the first report that counts wins.
+    /// Reports the outcome of a delivery. The result is durable when this returns; the first valid report of a
+    /// delivery wins, later ones are [stale](FinishResult::Stale).
     ///
     /// ```
-    /// use crore::core::machine::{Again, Outcome};
+    /// use crore::core::machine::{Outcome, RetryDirective};
     /// use crore::core::{Name, Span, State};
     /// use crore::fetch::Fetch;
-    /// use crore::finish::{Finish, Finished};
+    /// use crore::finish::{Finish, FinishResult};
     /// use crore::{Engine, block_on};
     ///
     /// # fn main() -> Result<(), crore::Error> {
     /// let engine = Engine::memory();
     /// engine.push("mail", "hello").attempts(3).wait()?;
-    /// let ask = Fetch::new(Name::new("queue", "mail")?, Name::new("worker", "w1")?);
-    /// let job = block_on(engine.fetch(ask))?.remove(0);
+    /// let fetch = Fetch::new(Name::new("queue", "mail")?, Name::new("worker", "w1")?);
+    /// let job = block_on(engine.fetch(fetch))?.remove(0);
     ///
-    /// let again = Again::After(Span::from_secs(60));
+    /// let again = RetryDirective::After(Span::from_secs(60));
     /// let failed = Outcome::Failed { error: "busy".into(), detail: None, again };
     /// let finished = block_on(engine.finish(Finish::of(&job, failed)))?;
-    /// assert!(matches!(finished, Finished::Yes { state: Some(State::Scheduled), .. }));
+    /// assert!(matches!(finished, FinishResult::Accepted { state: Some(State::Scheduled), .. }));
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn finish(&self, finish: Finish) -> Result<Finished, Error> {
+    pub async fn finish(&self, finish: Finish) -> Result<FinishResult, Error> {
         let mut finished = self.inner.finish(vec![finish]).await?;
-        Ok(finished.pop().unwrap_or(Finished::NotFound))
+        Ok(finished.pop().unwrap_or(FinishResult::NotFound))
     }
 }
 
-impl Inner {
-    pub(crate) async fn finish(&self, finishes: Vec<Finish>) -> Result<Vec<Finished>, Error> {
-        let mut asked = Vec::with_capacity(finishes.len());
-        for (place, mut finish) in finishes.into_iter().enumerate() {
+impl EngineInner {
+    pub(crate) async fn finish(&self, finishes: Vec<Finish>) -> Result<Vec<FinishResult>, Error> {
+        let mut requests = Vec::with_capacity(finishes.len());
+        for (index, mut finish) in finishes.into_iter().enumerate() {
             let checked = self.check_report(&mut finish.report);
-            checked.map_err(|invalid| invalid.inside(&format!("finishes[{place}]")))?;
+            checked.map_err(|invalid| invalid.inside(&format!("finishes[{index}]")))?;
             let Finish { job, delivery, report } = finish;
-            asked.push((job, Event::Finished { delivery, report }));
+            requests.push((job, JobEvent::Finished { delivery, report }));
         }
-        let n = asked.len();
-        let decided = self.change(asked, decide).await;
+        let n = requests.len();
+        let decided = self.change(requests, decide).await;
         if planted!("bug-26") && decided.is_err() {
-            return Ok(vec![Finished::Yes { state: None, pushed: Vec::new() }; n]);
+            return Ok(vec![FinishResult::Accepted { state: None, pushed: Vec::new() }; n]);
         }
-        let decided = decided.map_err(|error| self.blame(error))?;
-        Ok(decided.into_iter().map(finished).collect())
+        let decided = decided.map_err(|error| self.map_stopping(error))?;
+        Ok(decided.into_iter().map(finish_result).collect())
     }
 
-    /// Holds a report to the caps: texts are cut, spans are shortened, and what is too large is
-    /// refused. Follow-ups are checked like any push, and filled in.
+    /// Enforces the caps: long texts are truncated, long spans shortened, large payloads refused. Follow-ups are
+    /// checked and filled in like any push.
     fn check_report(&self, report: &mut Report) -> Result<(), crore_core::Invalid> {
         let result = |field: &str, payload: &Option<Payload>| match payload {
             Some(payload) => payload.check(field, self.caps.result_bytes, self.caps.depth),
@@ -107,21 +108,21 @@ impl Inner {
             Outcome::Failed { error, detail, again } => {
                 result("detail", detail)?;
                 if error.len() > self.caps.text_bytes {
-                    *error = cut(error, self.caps.text_bytes);
+                    *error = truncate(error, self.caps.text_bytes);
                 }
-                if let Again::After(span) = again {
-                    *span = self.at_most(*span);
+                if let RetryDirective::After(span) = again {
+                    *span = self.cap_span(*span);
                 }
             }
-            Outcome::Snooze(span) => *span = self.at_most(*span),
+            Outcome::Snooze(span) => *span = self.cap_span(*span),
             Outcome::Cancel | Outcome::Interrupted => {}
         }
-        let check = NewJob::check_brought;
+        let check = NewJob::check_from_caller;
         self.check_follow_ups("on-done", &mut report.on_done, check)?;
         self.check_follow_ups("on-dead", &mut report.on_dead, check)
     }
 
-    fn at_most(&self, span: Span) -> Span {
+    fn cap_span(&self, span: Span) -> Span {
         span.min(self.caps.max_ahead)
     }
 
@@ -138,17 +139,17 @@ impl Inner {
         let batch = Batch { groups: Vec::new(), jobs: std::mem::take(jobs) };
         batch.check(&self.caps).map_err(|invalid| invalid.inside(field))?;
         *jobs = batch.jobs;
-        for (place, job) in jobs.iter_mut().enumerate() {
+        for (index, job) in jobs.iter_mut().enumerate() {
             let checked = check(job, &self.caps, now);
-            checked.map_err(|invalid| invalid.inside(&format!("{field}[{place}]")))?;
+            checked.map_err(|invalid| invalid.inside(&format!("{field}[{index}]")))?;
             self.fill_in(job);
         }
         Ok(())
     }
 }
 
-/// The start of a text that is too long.
-pub(crate) fn cut(text: &str, max_bytes: usize) -> Arc<str> {
+/// Truncates a text at a character boundary.
+pub(crate) fn truncate(text: &str, max_bytes: usize) -> Arc<str> {
     if text.len() <= max_bytes {
         return text.into();
     }
@@ -156,30 +157,32 @@ pub(crate) fn cut(text: &str, max_bytes: usize) -> Arc<str> {
     text.get(..end).unwrap_or_default().into()
 }
 
-fn finished(decided: Decided) -> Finished {
+fn finish_result(decided: ChangeResult) -> FinishResult {
     match decided {
-        Decided::Yes { state, pushed } => Finished::Yes { state, pushed },
-        Decided::NotFound => Finished::NotFound,
-        Decided::No(Refusal::Stale | Refusal::Ended | Refusal::NotNow | Refusal::Running)
-        | Decided::No(Refusal::Nothing) => Finished::Stale,
+        ChangeResult::Applied { state, pushed } => FinishResult::Accepted { state, pushed },
+        ChangeResult::NotFound => FinishResult::NotFound,
+        ChangeResult::Refused(
+            Refusal::Stale | Refusal::Ended | Refusal::NotNow | Refusal::Running,
+        )
+        | ChangeResult::Refused(Refusal::Nothing) => FinishResult::Stale,
     }
 }
 
 impl Deliveries<'_> {
-    /// Reports several deliveries, each on its own: one write, and one answer for each.
-    pub async fn finish_all(self, finishes: Vec<Finish>) -> Result<Vec<Finished>, Error> {
+    /// Reports several deliveries in one write, with one result for each.
+    pub async fn finish_all(self, finishes: Vec<Finish>) -> Result<Vec<FinishResult>, Error> {
         self.inner.finish(finishes).await
     }
 
-    /// A job without a lease was handed to its worker, and is done with that.
-    pub async fn handed_over(self, id: JobId, delivery: Delivery) -> Result<Finished, Error> {
+    /// Marks a job without a lease as done, because it was handed to its worker.
+    pub async fn handed_over(self, id: JobId, delivery: Delivery) -> Result<FinishResult, Error> {
         let mut finished = self.inner.handed_over(std::iter::once((id, delivery))).await?;
-        Ok(finished.pop().unwrap_or(Finished::NotFound))
+        Ok(finished.pop().unwrap_or(FinishResult::NotFound))
     }
 
-    /// Jobs that were fetched are about to be handed to a worker: those without a lease are done with that, all in
-    /// one write. Gives those that the worker may have, without those that belong to another worker by now. After an
-    /// error of the store it leaves out those without a lease; if that leaves none, it gives the error.
+    /// Prepares fetched jobs for hand-over to a worker: jobs without a lease are marked as done, in one write.
+    /// Returns the jobs that the worker may run; jobs that another worker has by now are left out. If the write
+    /// fails, all jobs without a lease are left out, and if none remain the error is returned.
     pub async fn hand_over(self, mut jobs: Vec<Job>) -> Result<Vec<Job>, Error> {
         let free = jobs.iter().filter(|job| job.spec.lease.is_none());
         let free: Vec<_> = free.map(|job| (job.id, job.live.delivery)).collect();
@@ -192,7 +195,8 @@ impl Deliveries<'_> {
         };
         let mut finished = finished.iter();
         jobs.retain(|job| {
-            job.spec.lease.is_some() || matches!(finished.next(), Some(Finished::Yes { .. }))
+            job.spec.lease.is_some()
+                || matches!(finished.next(), Some(FinishResult::Accepted { .. }))
         });
         match error {
             Some(error) if jobs.is_empty() => Err(error),
@@ -201,13 +205,13 @@ impl Deliveries<'_> {
     }
 }
 
-impl Inner {
+impl EngineInner {
     async fn handed_over(
         &self,
         held: impl Iterator<Item = (JobId, Delivery)>,
-    ) -> Result<Vec<Finished>, Error> {
-        let event = |(id, delivery)| (Which::Id(id), Event::HandedOver(delivery));
+    ) -> Result<Vec<FinishResult>, Error> {
+        let event = |(id, delivery)| (JobSelector::Id(id), JobEvent::Delivered(delivery));
         let decided = self.change(held.map(event).collect(), decide).await?;
-        Ok(decided.into_iter().map(finished).collect())
+        Ok(decided.into_iter().map(finish_result).collect())
     }
 }

@@ -2,30 +2,30 @@
 
 use crore_core::GroupId;
 use crore_core::group::Group;
-use crore_store::jobs::{Applied, Write};
+use crore_store::jobs::{Applied, StoreWrite};
 
-use crate::doubt::Doubt;
-use crate::engine::Inner;
+use crate::drop_guard::DropGuard;
+use crate::engine::EngineInner;
 use crate::error::Error;
 
 /// Groups of jobs; see [`Engine::groups`](crate::Engine::groups).
 #[derive(Debug, Clone, Copy)]
 pub struct Groups<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a EngineInner,
 }
 
 impl Groups<'_> {
-    /// A group's counts, if it is there.
+    /// The counts of a group; `None`: it does not exist.
     pub async fn get(self, id: GroupId) -> Result<Option<Group>, Error> {
         Ok(self.inner.store.group(id).await?)
     }
 
-    /// Seals a group: from then on it ends when its members have ended. `false`: it was sealed before, or is
-    /// not there.
+    /// Seals a group: no members can be added, and it ends when all its members have ended. `false`: it was sealed
+    /// before or does not exist.
     pub async fn seal(self, id: GroupId) -> Result<bool, Error> {
-        // Also if it is not known whether it took effect.
-        let _released = Doubt::new(|| self.inner.released());
-        let applied = self.inner.store.apply(vec![Write::Seal(id)]).await?.into_inner();
+        // Also on error: the seal may have taken effect.
+        let _released = DropGuard::new(|| self.inner.plan_promotion_of_released());
+        let applied = self.inner.store.apply(vec![StoreWrite::Seal(id)]).await?.into_inner();
         Ok(matches!(applied.first(), Some(Applied::Yes(_))))
     }
 }

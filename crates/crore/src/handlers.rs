@@ -1,89 +1,94 @@
-//! Handlers: how jobs of a kind are run, what their pushers left unsaid, and what follows their ends.
+//! Handlers: the stored definitions of how jobs of a kind are run, their defaults, and their follow-ups. The engine
+//! caches all of them and reloads them after a change.
 
-mod book;
-mod follow;
-mod planned;
+mod follow_ups;
+mod index;
+mod schedule;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use crore_core::handler::{BUILT_IN, Follows, HANDLER, MAX_FORMERLY, PHASE};
-use crore_core::job::When;
+use crore_core::handler::{
+    BUILT_IN_ID, FollowUpHandlers, HANDLER_LABEL, MAX_FORMER_KINDS, PHASE_LABEL,
+};
+use crore_core::job::DueTime;
 use crore_core::{Code, Handler, Invalid, Job, Name, NewJob, Revision};
-use crore_store::registry::{Define, Defined, Definition, Guard, Table, Value};
+use crore_store::registry::{
+    Define, DefineAction, DefineGuard, Defined, RegistryTable, RegistryValue,
+};
 
-use crate::doubt::Doubt;
-use crate::engine::Inner;
+use crate::drop_guard::DropGuard;
+use crate::engine::EngineInner;
 use crate::error::Error;
 use crate::upkeep::Duty;
 
-use book::Book;
-pub(crate) use planned::is_nobodys;
-use planned::schedule_of;
+use index::HandlerIndex;
+pub(crate) use schedule::check_not_of_handler;
+use schedule::schedule_name;
 
-/// The entry that counts handlers, so that no number is used twice; no kind may be called so.
-const COUNT: &str = "crore.handlers";
+/// Registry entry with the last handler id, so that no id is used twice. No kind may have this name.
+const COUNTER_ENTRY: &str = "crore.handlers";
 
-/// What is said of a handler that is stored and cannot be read.
-const UNREADABLE: &str = "what is stored cannot be read: set it anew, or remove it";
+/// Reason given for a stored handler that cannot be decoded.
+const UNREADABLE: &str = "the stored definition cannot be read; set it again or remove it";
 
-/// A handler that is there.
+/// A stored handler.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Known {
-    /// What it says.
+pub struct StoredHandler {
+    /// The definition.
     pub handler: Arc<Handler>,
-    /// Another with every change.
+    /// Revision of the stored entry; every change gives it a new one.
     pub revision: Revision,
-    /// Everything that follows it: what it names by kind, and what it links to by number.
-    pub follows: Arc<Follows>,
+    /// All handlers that follow it: those named by kind, and those linked by id.
+    pub follows: Arc<FollowUpHandlers>,
 }
 
 /// All handlers, by kind.
-pub type All = Arc<BTreeMap<Name, Known>>;
+pub type HandlersByKind = Arc<BTreeMap<Name, StoredHandler>>;
 
-/// The handlers as this engine knows them.
+/// Cache of all handlers.
 #[derive(Debug, Default)]
 pub(crate) struct HandlerCache {
-    known: RwLock<Read>,
-    /// How many changes were asked for, whatever became of them.
+    cached: RwLock<CachedHandlers>,
+    /// Number of changes requested so far, whether or not they succeeded.
     changes: AtomicU64,
-    /// Whether there is any: most engines have none, and ask for none.
-    is_any: AtomicBool,
+    /// Whether there are any handlers; spares most engines the lock.
+    has_any: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Read {
-    book: Arc<Book>,
-    /// How many changes had been asked for when the store was asked for these.
+struct CachedHandlers {
+    index: Arc<HandlerIndex>,
+    /// Value of [`HandlerCache::changes`] before the handlers were read from the store.
     changes: u64,
 }
 
 impl HandlerCache {
-    fn known(&self) -> RwLockReadGuard<'_, Read> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> RwLockReadGuard<'_, CachedHandlers> {
+        self.cached.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn book(&self) -> Arc<Book> {
-        Arc::clone(&self.known().book)
+    pub(crate) fn index(&self) -> Arc<HandlerIndex> {
+        Arc::clone(&self.cached().index)
     }
 
-    /// All, if there is any.
-    fn any(&self) -> Option<Arc<Book>> {
-        self.is_any.load(Ordering::Acquire).then(|| self.book())
+    /// The handlers; `None`: there are none.
+    fn index_if_any(&self) -> Option<Arc<HandlerIndex>> {
+        self.has_any.load(Ordering::Acquire).then(|| self.index())
     }
 
-    /// Whether nobody has asked for a change since these were read.
-    pub(crate) fn are_sure(&self) -> bool {
-        self.known().changes == self.changes.load(Ordering::Acquire)
+    /// Whether no change was requested since the cached handlers were read.
+    pub(crate) fn is_current(&self) -> bool {
+        self.cached().changes == self.changes.load(Ordering::Acquire)
     }
 
-    /// The store has these. An answer that was asked for before another one is the older of the two.
-    fn set(&self, changes: u64, book: Book) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if changes >= known.changes {
-            self.is_any.store(!book.all.is_empty(), Ordering::Release);
-            *known = Read { book: Arc::new(book), changes };
+    /// Replaces the cached handlers, unless a read that started later has replaced them already.
+    fn set(&self, changes: u64, index: HandlerIndex) {
+        let mut existing = self.cached.write().unwrap_or_else(PoisonError::into_inner);
+        if changes >= existing.changes {
+            self.has_any.store(!index.all.is_empty(), Ordering::Release);
+            *existing = CachedHandlers { index: Arc::new(index), changes };
         }
     }
 }
@@ -100,31 +105,31 @@ impl HandlerCache {
 /// let (kind, runner) = (Name::new("kind", "hello")?, Name::new("runner", "command")?);
 /// let settings = [("program".to_owned(), "date".into())].into_iter().collect();
 /// let id = block_on(engine.handlers().set(kind.clone(), Handler::new(runner, settings)))?;
-/// let known = block_on(engine.handlers().get(&kind))?.expect("it is there");
-/// assert_eq!(known.handler.id, id);
+/// let stored = block_on(engine.handlers().get(&kind))?.expect("it is there");
+/// assert_eq!(stored.handler.id, id);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Handlers<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a EngineInner,
 }
 
 impl Handlers<'_> {
-    /// Sets the handler of a kind, whether there was one or not, and gives its number: one that was
-    /// there keeps it, and one that is [built in](BUILT_IN) is not counted. It holds from the next push, the next fetch and the next end on.
+    /// Creates or replaces the handler of a kind, and returns its id. An existing handler keeps its id, and a
+    /// [built-in](BUILT_IN_ID) one has a fixed id. The handler applies to the next push, fetch and end of a job.
     pub async fn set(self, kind: Name, handler: Handler) -> Result<u64, Error> {
         self.inner.check_handler(&kind, &handler)?;
         loop {
-            let entry = self.inner.entry(Table::Handlers, &kind).await?;
-            let known = entry.as_ref().and_then(|entry| read(&entry.value));
-            let id = match &known {
-                Some(known) if known.id > 0 => known.id,
-                _ if handler.id == BUILT_IN => BUILT_IN,
+            let entry = self.inner.entry(RegistryTable::Handlers, &kind).await?;
+            let existing = entry.as_ref().and_then(|entry| decode_handler(&entry.value));
+            let id = match &existing {
+                Some(existing) if existing.id > 0 => existing.id,
+                _ if handler.id == BUILT_IN_ID => BUILT_IN_ID,
                 _ => self.inner.next_handler_id().await?,
             };
-            let formerly = known.map(|known| known.formerly).unwrap_or_default();
-            let guard = entry.map_or(Guard::Absent, |entry| Guard::At(entry.revision));
+            let formerly = existing.map(|existing| existing.formerly).unwrap_or_default();
+            let guard = entry.map_or(DefineGuard::Absent, |entry| DefineGuard::At(entry.revision));
             let handler = Handler { id, formerly, ..handler.clone() };
             if self.inner.define_handler(&kind, &handler, guard).await? {
                 return Ok(id);
@@ -132,32 +137,32 @@ impl Handlers<'_> {
         }
     }
 
-    /// Sets the handler of a kind that has none, and gives its number; `None`: it has one.
+    /// Creates the handler of a kind and returns its id; `None`: the kind already has a handler.
     pub async fn add(self, kind: Name, handler: Handler) -> Result<Option<u64>, Error> {
         self.inner.check_handler(&kind, &handler)?;
-        if self.inner.entry(Table::Handlers, &kind).await?.is_some() {
+        if self.inner.entry(RegistryTable::Handlers, &kind).await?.is_some() {
             return Ok(None);
         }
         let id = self.inner.next_handler_id().await?;
         let handler = Handler { id, ..handler };
-        Ok(self.inner.define_handler(&kind, &handler, Guard::Absent).await?.then_some(id))
+        Ok(self.inner.define_handler(&kind, &handler, DefineGuard::Absent).await?.then_some(id))
     }
 
-    /// Says anew what the handler of a kind is, if it is still as its caller saw it; `false`: it was changed
-    /// meanwhile, or is gone. Its number is the one that is given.
+    /// Replaces the handler of a kind if its revision is still `seen`; `false`: it was changed or removed
+    /// meanwhile. The id is taken from `handler`.
     pub async fn replace(
         self,
         (kind, seen): (Name, Revision),
         handler: Handler,
     ) -> Result<bool, Error> {
         self.inner.check_handler(&kind, &handler)?;
-        self.inner.define_handler(&kind, &handler, Guard::At(seen)).await
+        self.inner.define_handler(&kind, &handler, DefineGuard::At(seen)).await
     }
 
-    /// Gives a handler another kind, and says anew what it is; `false`: it was changed meanwhile, or
-    /// the other kind has a handler. Jobs of its old kind that wait are still its own: they
-    /// are run by it, unless they were pushed for another handler that has the old kind by then. It is two writes: a
-    /// server that is killed between them leaves the handler under both kinds, with one number.
+    /// Moves a handler to another kind and replaces its definition; `false`: it was changed meanwhile, or the new
+    /// kind already has a handler. Waiting jobs of the old kind are still run by it, except those pushed for
+    /// another handler that has the old kind by then. This takes two writes: after a crash between them the handler
+    /// exists under both kinds, with one id.
     pub async fn rename(
         self,
         (from, revision): (Name, Revision),
@@ -167,78 +172,77 @@ impl Handlers<'_> {
         let formerly = self.inner.former_kinds(&from, &to, &handler.formerly).await?;
         let handler = Handler { formerly, ..handler };
         self.inner.check_handler(&to, &handler)?;
-        if !self.inner.define_handler(&to, &handler, Guard::Absent).await? {
+        if !self.inner.define_handler(&to, &handler, DefineGuard::Absent).await? {
             return Ok(false);
         }
-        let is_moved = self.inner.undefine_handler(&from, Guard::At(revision)).await?;
+        let is_moved = self.inner.undefine_handler(&from, DefineGuard::At(revision)).await?;
         if !is_moved {
-            self.inner.undefine_handler(&to, Guard::Any).await?;
+            self.inner.undefine_handler(&to, DefineGuard::Any).await?;
         }
         Ok(is_moved)
     }
 
-    /// Removes the handler of a kind; `false`: there is none. Jobs of that kind that wait go on waiting,
-    /// for a worker or for another handler.
+    /// Removes the handler of a kind; `false`: it has none. Waiting jobs of the kind stay in their queue until a
+    /// worker or a new handler takes them.
     pub async fn remove(self, kind: Name) -> Result<bool, Error> {
-        let was_there = self.inner.entry(Table::Handlers, &kind).await?.is_some();
-        if was_there && kind.as_str() != COUNT {
-            self.inner.undefine_handler(&kind, Guard::Any).await?;
+        let was_there = self.inner.entry(RegistryTable::Handlers, &kind).await?.is_some();
+        if was_there && kind.as_str() != COUNTER_ENTRY {
+            self.inner.undefine_handler(&kind, DefineGuard::Any).await?;
         }
         Ok(was_there)
     }
 
-    /// Removes the handler of a kind, if it is still as its caller saw it; `false`: it was changed meanwhile,
-    /// or is gone.
-    pub async fn remove_seen(self, (kind, seen): (Name, Revision)) -> Result<bool, Error> {
-        self.inner.undefine_handler(&kind, Guard::At(seen)).await
+    /// Removes the handler of a kind if its revision is still `seen`; `false`: it was changed or removed meanwhile.
+    pub async fn remove_at(self, (kind, seen): (Name, Revision)) -> Result<bool, Error> {
+        self.inner.undefine_handler(&kind, DefineGuard::At(seen)).await
     }
 
-    /// The handler of a kind, if it has one.
-    pub async fn get(self, kind: &Name) -> Result<Option<Known>, Error> {
-        self.inner.sure_handlers().await?;
-        let book = self.inner.handlers.book();
-        if book.unreadable.contains(kind) {
+    /// The handler of a kind, if it has one. A stored handler that cannot be decoded is [`Error::Refused`].
+    pub async fn get(self, kind: &Name) -> Result<Option<StoredHandler>, Error> {
+        self.inner.ensure_handlers_current().await?;
+        let index = self.inner.handlers.index();
+        if index.unreadable.contains(kind) {
             let what = format!("the handler of `{kind}`");
             return Err(Error::Refused { what, why: UNREADABLE });
         }
-        Ok(book.all.get(kind).cloned())
+        Ok(index.all.get(kind).cloned())
     }
 
-    /// The kinds whose handlers are stored and cannot be read, as after a step back to an older version. Nobody
-    /// runs their jobs until they are set anew, or removed.
+    /// Kinds whose stored handlers cannot be decoded, as after a downgrade. Their jobs are not run until the
+    /// handler is set again or removed.
     pub async fn unreadable(self) -> Result<Vec<Name>, Error> {
-        self.inner.sure_handlers().await?;
-        Ok(self.inner.handlers.book().unreadable.iter().cloned().collect())
+        self.inner.ensure_handlers_current().await?;
+        Ok(self.inner.handlers.index().unreadable.iter().cloned().collect())
     }
 
-    /// The handler of a job, as far as it is known here: the one that it was pushed for, whatever that is called
-    /// now, or else that of its kind.
-    pub fn of_job(self, job: &Job) -> Option<(Name, Known)> {
-        let book = self.inner.handlers.book();
-        book.of_job(&job.spec).map(|(kind, known)| (kind.clone(), known.clone()))
+    /// The cached handler of a job: the one that it was pushed for, even if that has been renamed, or else the one
+    /// of its kind.
+    pub fn of_job(self, job: &Job) -> Option<(Name, StoredHandler)> {
+        let index = self.inner.handlers.index();
+        index.of_job(&job.spec).map(|(kind, stored)| (kind.clone(), stored.clone()))
     }
 
     /// All handlers, by kind.
-    pub async fn list(self) -> Result<All, Error> {
-        self.inner.sure_handlers().await?;
-        Ok(Arc::clone(&self.inner.handlers.book().all))
+    pub async fn list(self) -> Result<HandlersByKind, Error> {
+        self.inner.ensure_handlers_current().await?;
+        Ok(Arc::clone(&self.inner.handlers.index().all))
     }
 }
 
-fn read(value: &Value) -> Option<Handler> {
+fn decode_handler(value: &RegistryValue) -> Option<Handler> {
     match value {
-        Value::Handler(text) => Handler::from_text(text),
+        RegistryValue::Handler(text) => Handler::from_text(text),
         _ => None,
     }
 }
 
-impl Inner {
+impl EngineInner {
     fn check_handler(&self, kind: &Name, handler: &Handler) -> Result<(), Invalid> {
-        if kind.as_str() == COUNT {
-            let message = format!("`{COUNT}` is not a kind that can have a handler");
+        if kind.as_str() == COUNTER_ENTRY {
+            let message = format!("`{COUNTER_ENTRY}` is reserved; choose another kind");
             return Err(Invalid::new(Code::Refused, "kind", message));
         }
-        schedule_of(kind)?;
+        schedule_name(kind)?;
         if let Some(planned) = &handler.schedule
             && planned.timing.next_after(self.now()).is_none()
         {
@@ -248,7 +252,7 @@ impl Inner {
         handler.check(&self.caps)
     }
 
-    /// The kinds that a handler of another name had before, as far as there are jobs of them.
+    /// Former kinds of a renamed handler that still have jobs, the latest first.
     async fn former_kinds(
         &self,
         from: &Name,
@@ -259,23 +263,23 @@ impl Inner {
         let before = before.iter().filter(|kind| counts.iter().any(|count| count.kind == **kind));
         let mut kinds: Vec<Name> = vec![from.clone()];
         kinds.extend(before.filter(|kind| *kind != from && *kind != to).cloned());
-        kinds.truncate(MAX_FORMERLY);
+        kinds.truncate(MAX_FORMER_KINDS);
         Ok(kinds)
     }
 
-    /// A number that no handler ever had.
+    /// Allocates a handler id that was never used.
     async fn next_handler_id(&self) -> Result<u64, Error> {
-        let name = Name::new("name", COUNT)?;
+        let name = Name::new("name", COUNTER_ENTRY)?;
         loop {
-            let entry = self.entry(Table::Handlers, &name).await?;
+            let entry = self.entry(RegistryTable::Handlers, &name).await?;
             let last = match entry.as_ref().map(|entry| &entry.value) {
-                Some(Value::Handler(text)) => text.parse().unwrap_or(0),
+                Some(RegistryValue::Handler(text)) => text.parse().unwrap_or(0),
                 _ => 0,
             };
             let next: u64 = last + 1;
-            let to = Definition::Set(Value::Handler(next.to_string().into()));
-            let guard = entry.map_or(Guard::Absent, |entry| Guard::At(entry.revision));
-            let define = Define { name: name.clone(), to, guard, expires_after: None };
+            let action = DefineAction::Set(RegistryValue::Handler(next.to_string().into()));
+            let guard = entry.map_or(DefineGuard::Absent, |entry| DefineGuard::At(entry.revision));
+            let define = Define { name: name.clone(), action, guard, expires_after: None };
             let defined = self.store.define(vec![define]).await?.into_inner();
             if matches!(defined.first(), Some(Defined::Yes(_))) {
                 return Ok(next);
@@ -283,77 +287,76 @@ impl Inner {
         }
     }
 
-    /// Sets a handler and its schedule, in one write; `false`: it was changed meanwhile.
+    /// Sets a handler and its schedule in one write; `false`: it was changed meanwhile.
     async fn define_handler(
         &self,
         kind: &Name,
         handler: &Handler,
-        guard: Guard,
+        guard: DefineGuard,
     ) -> Result<bool, Error> {
-        let to = Definition::Set(Value::Handler(handler.to_text()));
-        let define = Define { name: kind.clone(), to, guard, expires_after: None };
+        let action = DefineAction::Set(RegistryValue::Handler(handler.to_text()));
+        let define = Define { name: kind.clone(), action, guard, expires_after: None };
         self.change_handler(define, Some(handler)).await
     }
 
     /// Removes a handler and its schedule; `false`: it was changed meanwhile.
-    async fn undefine_handler(&self, kind: &Name, guard: Guard) -> Result<bool, Error> {
-        let remove = Define { guard, ..Define::remove(Table::Handlers, kind.clone()) };
+    async fn undefine_handler(&self, kind: &Name, guard: DefineGuard) -> Result<bool, Error> {
+        let remove = Define { guard, ..Define::remove(RegistryTable::Handlers, kind.clone()) };
         self.change_handler(remove, None).await
     }
 
-    /// Writes what becomes of a handler, with the schedule that it has then, and reads all again; `false`: it
-    /// was changed meanwhile.
+    /// Writes a change of a handler and of its schedule, then reloads all handlers; `false`: it was changed
+    /// meanwhile.
     async fn change_handler(
         &self,
         define: Define,
         handler: Option<&Handler>,
     ) -> Result<bool, Error> {
         let kind = define.name.clone();
-        let schedule = self.planned(&kind, handler).await?;
-        // Even after an error: whether it took effect is open, and whoever needs them next reads them
-        // again.
-        let anew = Doubt::new(|| {
+        let schedule = self.schedule_definition(&kind, handler).await?;
+        // Also on error: the change may have taken effect, so the cache is outdated.
+        let on_change = DropGuard::new(|| {
             self.handlers.changes.fetch_add(1, Ordering::AcqRel);
-            self.want(Duty::Schedules, self.now());
-            // Whoever waits for jobs that have a handler waits for others now.
+            self.plan_duty(Duty::Schedules, self.now());
+            // Fetches for handled kinds must recompute their kinds.
             self.dispatch.wake_all();
         });
         let defined = self.store.define(vec![define, schedule]).await?.into_inner();
         if defined.contains(&Defined::Stale) {
-            self.plan_anew(&kind).await?;
+            self.reconcile_schedule(&kind).await?;
         }
-        drop(anew);
+        drop(on_change);
         self.load_handlers().await?;
         Ok(matches!(defined.first(), Some(Defined::Yes(_))))
     }
 
-    pub(crate) async fn sure_handlers(&self) -> Result<(), Error> {
-        if self.handlers.are_sure() { Ok(()) } else { self.load_handlers().await }
+    pub(crate) async fn ensure_handlers_current(&self) -> Result<(), Error> {
+        if self.handlers.is_current() { Ok(()) } else { self.load_handlers().await }
     }
 
-    /// Reads the handlers again.
+    /// Reloads the handlers from the store.
     pub(crate) async fn load_handlers(&self) -> Result<(), Error> {
         let changes = self.handlers.changes.load(Ordering::Acquire);
-        let mut entries = self.entries(Table::Handlers).await?;
-        entries.retain(|entry| entry.name.as_str() != COUNT);
-        self.handlers.set(changes, Book::of(entries));
+        let mut entries = self.entries(RegistryTable::Handlers).await?;
+        entries.retain(|entry| entry.name.as_str() != COUNTER_ENTRY);
+        self.handlers.set(changes, HandlerIndex::of(entries));
         Ok(())
     }
 
-    /// Says what the pusher of a job has left unsaid and its handler says.
+    /// Sets the fields that the caller left unset to the values of the handler.
     pub(crate) fn fill_in_from_handler(&self, job: &mut NewJob) {
-        let Some(book) = self.handlers.any() else { return };
-        let Some((_, known)) = book.of_kind(&job.spec.kind) else { return };
-        known.handler.fill_in(&mut job.spec, job.unsaid);
-        job.spec.labels.insert(HANDLER.to_owned(), known.handler.id.to_string());
+        let Some(index) = self.handlers.index_if_any() else { return };
+        let Some((_, stored)) = index.of_kind(&job.spec.kind) else { return };
+        stored.handler.fill_unset(&mut job.spec, job.unset);
+        job.spec.labels.insert(HANDLER_LABEL.to_owned(), stored.handler.id.to_string());
         let first = match job.due {
-            When::Now | When::Keep => None,
-            When::After(span) => Some(self.now().after(span)),
-            When::At(due) => Some(due),
+            DueTime::Now | DueTime::Keep => None,
+            DueTime::After(span) => Some(self.now().after(span)),
+            DueTime::At(due) => Some(due),
         };
-        if let (Some(_), Some(first)) = (known.handler.every, first) {
+        if let (Some(_), Some(first)) = (stored.handler.every, first) {
             let phase = || first.as_millis().to_string();
-            job.spec.labels.entry(PHASE.to_owned()).or_insert_with(phase);
+            job.spec.labels.entry(PHASE_LABEL.to_owned()).or_insert_with(phase);
         }
     }
 }

@@ -3,23 +3,24 @@
 use std::sync::Arc;
 
 use crore_core::{Code, Invalid, Job, JobId, Name, Time};
-use crore_store::jobs::Which;
-use crore_store::views::{Count, JobNotes, Page, Query, Step};
+use crore_store::jobs::JobSelector;
+use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, StatStep};
 
-use crate::engine::{Engine, Inner};
+use crate::engine::{Engine, EngineInner};
 use crate::error::Error;
 
 impl Engine {
-    /// A job, if it is there.
-    pub async fn get(&self, which: impl Into<Which>) -> Result<Option<Job>, Error> {
+    /// Looks up a job by id or client id; `None`: it does not exist.
+    pub async fn get(&self, which: impl Into<JobSelector>) -> Result<Option<Job>, Error> {
         Ok(self.inner.store.get(vec![which.into()]).await?.pop().flatten())
     }
 
-    /// A page of jobs in one state.
-    pub async fn list(&self, query: Query) -> Result<Page, Error> {
-        let most = self.inner.caps.page;
-        if query.n == 0 || query.n > most {
-            let message = format!("`{}` lies outside 1 to {most}", query.n);
+    /// Lists one page of the jobs in a state. Ready jobs come in claim order, scheduled jobs by due time, waiting
+    /// and running jobs by id, and ended jobs by end time, newest first.
+    pub async fn list(&self, query: ListQuery) -> Result<ListPage, Error> {
+        let max = self.inner.caps.page;
+        if query.n == 0 || query.n > max {
+            let message = format!("`{}` lies outside 1 to {max}", query.n);
             return Err(Invalid::new(Code::CountRange, "n", message).into());
         }
         Ok(self.inner.store.list(query).await?)
@@ -29,15 +30,15 @@ impl Engine {
 /// Jobs, beyond [`Engine::get`] and [`Engine::list`]; see [`Engine::jobs`].
 ///
 /// ```
-/// use crore::act::{Act, Acted};
+/// use crore::actions::{ActionResult, JobAction};
 /// use crore::core::State;
 /// use crore::{Engine, block_on};
 ///
 /// # fn main() -> Result<(), crore::Error> {
 /// let engine = Engine::memory();
 /// let id = engine.push("mail", "hello").wait()?;
-/// let acted = block_on(engine.jobs().act(id.into(), &Act::Cancel))?;
-/// assert_eq!(acted, Acted::Yes(Some(State::Cancelled)));
+/// let result = block_on(engine.jobs().act(id.into(), &JobAction::Cancel))?;
+/// assert_eq!(result, ActionResult::Applied(Some(State::Cancelled)));
 ///
 /// let counts = block_on(engine.jobs().counts(None))?;
 /// assert_eq!((counts[0].state, counts[0].n), (State::Cancelled, 1));
@@ -46,31 +47,31 @@ impl Engine {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Jobs<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a EngineInner,
 }
 
 impl Jobs<'_> {
-    /// Jobs, in the order asked for.
-    pub async fn get_all(self, which: Vec<Which>) -> Result<Vec<Option<Job>>, Error> {
+    /// Looks up several jobs; the result has the order of the request.
+    pub async fn get_all(self, which: Vec<JobSelector>) -> Result<Vec<Option<Job>>, Error> {
         Ok(self.inner.store.get(which).await?)
     }
 
-    /// How many jobs there are, by queue, kind and state.
-    pub async fn counts(self, queue: Option<Name>) -> Result<Vec<Count>, Error> {
+    /// Number of jobs by queue, kind and state; of all queues if `queue` is `None`.
+    pub async fn counts(self, queue: Option<Name>) -> Result<Vec<JobCount>, Error> {
         Ok(self.inner.store.counts(queue).await?)
     }
 
-    /// A statistic over time: `pushed`, `done`, `failed`, `dead`, `cancelled`.
-    pub async fn stats(self, series: Name, step: Step) -> Result<Vec<(Time, u64)>, Error> {
+    /// A statistic over time. The series are `pushed`, `done`, `failed`, `dead` and `cancelled`.
+    pub async fn stats(self, series: Name, step: StatStep) -> Result<Vec<(Time, u64)>, Error> {
         Ok(self.inner.store.stats(series, step).await?)
     }
 
-    /// Progress and log lines of the deliveries of a job.
+    /// The progress and log lines of a job's deliveries.
     pub async fn notes(self, id: JobId) -> Result<JobNotes, Error> {
         Ok(self.inner.store.notes(id).await?)
     }
 
-    /// Which jobs hold these unique keys, in order; `None` for a key that is free.
+    /// The jobs that hold these unique keys, in order; `None` for a free key.
     ///
     /// ```
     /// use crore::Engine;

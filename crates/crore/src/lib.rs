@@ -1,12 +1,12 @@
-//! crore: a durable job queue to embed, and the engine of the crore server.
+//! crore: an embeddable durable job queue, and the engine of the crore server.
 //!
-//! Programs push jobs; the engine keeps them safe, hands each to one worker at a time, retries,
-//! schedules and limits them, and sees each through to an end. Everything that is answered is on the
-//! disk.
+//! A program pushes jobs. The engine stores each of them, leases it to one worker at a time, retries it after a
+//! failure, applies schedules and limits, and keeps its result. A call returns when its effect is durable: with a
+//! queue in a directory, that means on the disk.
 //!
-//! # The first durable job
+//! # Quick start
 //!
-//! Open a directory, push, and work. What was pushed is there when the program starts again, in order.
+//! Open a directory, push jobs, and run them. The jobs survive a restart of the program and keep their order.
 //!
 //! ```
 //! use crore::Engine;
@@ -29,7 +29,7 @@
 //!     made.push(String::from_utf8(work.payload().to_vec())?);
 //!     Ok::<(), std::string::FromUtf8Error>(())
 //! })? {
-//!     // `Ok`: the job is done and gone. `Err`: it is tried again.
+//!     // `Ok`: the job is done and removed. `Err`: it is retried.
 //!     assert!(ran.is_ok());
 //! }
 //! assert_eq!(made, ["dog.png", "cat.png"]);
@@ -37,10 +37,10 @@
 //! # }
 //! ```
 //!
-//! # With async, or without
+//! # Async or blocking
 //!
-//! The engine needs no async runtime: its futures run on any, and each call has a blocking twin or can
-//! be [blocked on](block_on).
+//! The engine needs no async runtime. Its futures run on any executor; without one, use [`block_on`] or the
+//! blocking variants such as [`Engine::pop_blocking`].
 //!
 //! ```
 //! use crore::{Engine, Error, block_on};
@@ -60,51 +60,51 @@
 //! # }
 //! ```
 //!
-//! # What is where
+//! # Overview
 //!
 //! The everyday calls are methods of [`Engine`]:
 //!
 //! | to | call |
 //! |---|---|
-//! | push a job, option by option | [`Engine::push`], [`Push`] |
+//! | push a job, with options | [`Engine::push`], [`Push`] |
 //! | push a batch | [`Engine::push_all`] |
-//! | repeat a push without pushing twice | [`Engine::push_once`], [`Push::idempotent`] |
-//! | push and read types instead of bytes | `Engine::push_json` (feature `typed`) |
-//! | run one job, or many at a time | [`Engine::pop`], [`Engine::worker`] |
-//! | hand jobs to workers elsewhere | [`Engine::fetch`], [`Engine::renew`], [`Engine::finish`] |
-//! | wait for a result, or listen to all events | [`Engine::wait`], [`Engine::listen`] |
-//! | look at jobs | [`Engine::get`], [`Engine::list`] |
-//! | ask why a job is not running | [`Engine::explain`] |
-//! | back it up while it is in use | [`Engine::backup`] |
+//! | retry a push without creating duplicates | [`Engine::push_once`], [`Push::idempotent`] |
+//! | push and read serde types instead of bytes | `Engine::push_json` (feature `typed`) |
+//! | run one job, or many concurrently | [`Engine::pop`], [`Engine::worker`] |
+//! | serve jobs to remote workers | [`Engine::fetch`], [`Engine::renew`], [`Engine::finish`] |
+//! | wait for a result, or subscribe to all events | [`Engine::wait`], [`Engine::listen`] |
+//! | look up and list jobs | [`Engine::get`], [`Engine::list`] |
+//! | find out why a job is not running | [`Engine::explain`] |
+//! | back up a queue while it is in use | [`Engine::backup`] |
 //!
 //! All other calls are grouped by resource, on [handles](resources) such as `engine.queues()`:
 //!
 //! | to | call |
 //! |---|---|
-//! | cancel, retry, delete, change and count jobs | [`engine.jobs()`](resources::Jobs) |
-//! | pause, drain and set queues | [`engine.queues()`](resources::Queues) |
-//! | push jobs at given times | [`engine.schedules()`](resources::Schedules) |
+//! | cancel, retry, delete, edit and count jobs | [`engine.jobs()`](resources::Jobs) |
+//! | configure, pause and drain queues | [`engine.queues()`](resources::Queues) |
+//! | push jobs by cron expression or interval | [`engine.schedules()`](resources::Schedules) |
 //! | limit rate or concurrency | [`engine.limits()`](resources::Limits) |
-//! | define how jobs of a kind are run, and what follows | [`engine.handlers()`](resources::Handlers) |
-//! | look at groups of jobs, and seal them | [`engine.groups()`](resources::Groups) |
-//! | wait for an end and take the result later | [`engine.results()`](resources::Results) |
-//! | serve workers elsewhere | [`engine.deliveries()`](resources::Deliveries), [`engine.workers()`](resources::Workers) |
-//! | keep access tokens | [`engine.tokens()`](resources::Tokens) |
+//! | define how jobs of a kind are run, and their follow-ups | [`engine.handlers()`](resources::Handlers) |
+//! | inspect and seal groups of jobs | [`engine.groups()`](resources::Groups) |
+//! | wait for the end of a job and take its result separately | [`engine.results()`](resources::Results) |
+//! | serve remote workers | [`engine.deliveries()`](resources::Deliveries), [`engine.workers()`](resources::Workers) |
+//! | manage access tokens | [`engine.tokens()`](resources::Tokens) |
 //! | shut down gracefully | [`engine.lifecycle()`](resources::Lifecycle) |
-//! | see durability, faults and caps | [`engine.status()`](resources::Status) |
+//! | inspect durability, store faults and caps | [`engine.status()`](resources::Status) |
 //! | feed metrics and traces | [`engine.telemetry()`](resources::Telemetry) |
-//! | run an engine without its thread | [`Engine::without_thread`], [`engine.upkeep()`](resources::Upkeep) |
+//! | run upkeep without a thread | [`Engine::without_thread`], [`engine.upkeep()`](resources::ManualUpkeep) |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-pub mod act;
+pub mod actions;
 mod backup;
 mod block;
 mod bug;
 mod change;
 mod deliveries;
 mod dispatch;
-mod doubt;
+mod drop_guard;
 mod engine;
 mod error;
 pub mod events;
@@ -113,15 +113,16 @@ pub mod fetch;
 pub mod finish;
 mod groups;
 pub mod handlers;
-mod hold;
+mod held_leases;
 mod idempotency;
 mod jobs;
 mod leases;
 mod lifecycle;
 mod limits;
+pub mod observer;
 pub mod pop;
 pub mod push;
-mod pusher;
+mod push_builder;
 mod queues;
 mod registry;
 pub mod resources;
@@ -134,7 +135,6 @@ mod tokens;
 #[cfg(feature = "typed")]
 pub mod typed;
 mod upkeep;
-pub mod watch;
 mod worker;
 mod workers;
 mod writes;
@@ -144,11 +144,11 @@ pub use engine::{Engine, Options};
 pub use error::Error;
 pub use idempotency::IdempotencyKey;
 pub use pop::Work;
-pub use pusher::Push;
-pub use results::Ended;
+pub use push_builder::Push;
+pub use results::EndedJob;
 #[cfg(feature = "typed")]
 pub use typed::Json;
-pub use worker::{Stop, Worker};
+pub use worker::{Worker, WorkerStopper};
 
 pub use crore_core as core;
 pub use crore_store as store;

@@ -1,4 +1,4 @@
-//! Graceful shutdown: nothing new is taken, and running jobs may come to their end.
+//! Graceful shutdown: the engine accepts nothing new, and running jobs may finish.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -7,9 +7,9 @@ use std::task::Poll;
 
 use crore_core::{Span, State};
 
-use crate::engine::Inner;
+use crate::engine::EngineInner;
 use crate::error::Error;
-use crate::events::{Happened, Heard, Listener};
+use crate::events::{EventListener, EventType, ListenerItem};
 
 /// Graceful shutdown; see [`Engine::lifecycle`](crate::Engine::lifecycle).
 ///
@@ -23,13 +23,13 @@ use crate::events::{Happened, Heard, Listener};
 /// # fn main() -> Result<(), Error> {
 /// let engine = Engine::memory();
 /// engine.push("mail", "hello").wait()?;
-/// let ask = Fetch::new(Name::new("queue", "mail")?, Name::new("worker", "w1")?);
-/// let job = block_on(engine.fetch(ask))?.remove(0);
+/// let fetch = Fetch::new(Name::new("queue", "mail")?, Name::new("worker", "w1")?);
+/// let job = block_on(engine.fetch(fetch))?.remove(0);
 ///
 /// engine.lifecycle().quiesce();
 /// assert!(matches!(engine.push("mail", "again").wait(), Err(Error::Stopping)));
 /// assert_eq!(block_on(engine.lifecycle().idle(Span::ZERO))?, 1);
-/// // What was handed out can still be reported.
+/// // A job that was handed out can still be reported.
 /// block_on(engine.finish(Finish::of(&job, Outcome::Done { result: None })))?;
 /// assert_eq!(block_on(engine.lifecycle().idle(Span::from_secs(5)))?, 0);
 /// engine.stop()
@@ -37,22 +37,22 @@ use crate::events::{Happened, Heard, Listener};
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Lifecycle<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a EngineInner,
 }
 
 impl Lifecycle<'_> {
-    /// Takes nothing new: pushes are refused with [`Error::Stopping`], fetches that wait are answered without
-    /// jobs, and workers of this program finish the jobs that they have. Reports, renewals and lookups go on
-    /// until the engine is [stopped](crate::Engine::stop). This cannot be undone.
+    /// Stops accepting work: pushes fail with [`Error::Stopping`], waiting fetches return no jobs, and workers of
+    /// this program finish their current jobs and return. Reports, renewals and lookups continue until the engine
+    /// is [stopped](crate::Engine::stop). This cannot be undone.
     pub fn quiesce(self) {
-        self.inner.is_quiet.store(true, Ordering::Release);
+        self.inner.is_quiesced.store(true, Ordering::Release);
         self.inner.dispatch.wake_all();
     }
 
-    /// Waits until no job runs, at most so long, and gives how many still do. On a store that several
-    /// engines share, the jobs of all of them count.
-    pub async fn idle(self, at_most: Span) -> Result<u64, Error> {
-        self.inner.idle(at_most).await
+    /// Waits until no job is running, or until the timeout, and returns how many still are. On a shared store the
+    /// running jobs of all engines count.
+    pub async fn idle(self, timeout: Span) -> Result<u64, Error> {
+        self.inner.idle(timeout).await
     }
 
     /// Whether the engine is being stopped.
@@ -61,16 +61,16 @@ impl Lifecycle<'_> {
     }
 }
 
-impl Inner {
-    /// Whether nothing new is taken any more.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.is_quiet.load(Ordering::Acquire) || self.is_stopping()
+impl EngineInner {
+    /// Whether the engine accepts no new work.
+    pub(crate) fn is_quiesced(&self) -> bool {
+        self.is_quiesced.load(Ordering::Acquire) || self.is_stopping()
     }
 
-    async fn idle(&self, at_most: Span) -> Result<u64, Error> {
-        // Whatever ends from here on is heard of, so nothing ends unseen between a look and the wait.
+    async fn idle(&self, timeout: Span) -> Result<u64, Error> {
+        // Subscribe before counting, so that no end is missed in between.
         let mut listener = self.events.listen();
-        let mut sleep = pin!(self.timers.sleep(at_most));
+        let mut sleep = pin!(self.timers.sleep(timeout));
         loop {
             let counts = self.store.counts(None).await?;
             let running = counts.iter().filter(|count| count.state == State::Running);
@@ -91,12 +91,12 @@ impl Inner {
 }
 
 /// Waits until a job may have stopped running.
-async fn one_ended(listener: &mut Listener) -> Result<(), Error> {
+async fn one_ended(listener: &mut EventListener) -> Result<(), Error> {
     loop {
         match listener.next().await {
             None => return Err(Error::Stopping),
-            Some(Heard::Event(event)) if event.what == Happened::Pushed => {}
-            Some(Heard::Event(_) | Heard::Missed(_)) => return Ok(()),
+            Some(ListenerItem::Event(event)) if event.what == EventType::Pushed => {}
+            Some(ListenerItem::Event(_) | ListenerItem::Missed(_)) => return Ok(()),
         }
     }
 }

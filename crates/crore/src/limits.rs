@@ -1,4 +1,4 @@
-//! Limits: how many jobs may start or run, and which ones.
+//! Rate and concurrency limits, and the engine's cache of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -6,43 +6,43 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use crore_core::job::Spec;
 use crore_core::limit::{Limit, LimitKey, keys_for};
 use crore_core::{Name, Revision};
-use crore_store::registry::{Define, Entry, Table, Value};
+use crore_store::registry::{Define, RegistryEntry, RegistryTable, RegistryValue};
 
 use crate::bug::planted;
-use crate::doubt::Doubt;
-use crate::engine::Inner;
+use crate::drop_guard::DropGuard;
+use crate::engine::EngineInner;
 use crate::error::Error;
 
-/// The limits as this engine knows them: what a pushed job counts against is worked out from them.
+/// Cache of all limits. A pushed job gets its limit keys from it.
 #[derive(Debug, Default)]
 pub(crate) struct LimitCache {
-    known: RwLock<Known>,
-    /// How many changes were asked for, whatever became of them.
+    cached: RwLock<CachedLimits>,
+    /// Number of changes requested so far, whether or not they succeeded.
     changes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct CachedLimits {
     all: Arc<Vec<(Name, Limit)>>,
-    /// How many changes had been asked for when the store was asked for these.
+    /// Value of `changes` before these were read from the store.
     changes: u64,
 }
 
 impl LimitCache {
     pub(crate) fn all(&self) -> Arc<Vec<(Name, Limit)>> {
-        Arc::clone(&self.known().all)
+        Arc::clone(&self.cached().all)
     }
 
-    fn known(&self) -> RwLockReadGuard<'_, Known> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> RwLockReadGuard<'_, CachedLimits> {
+        self.cached.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody has asked for a change since these were read.
-    fn are_sure(&self) -> bool {
-        self.known().changes == self.changes.load(Ordering::Acquire)
+    /// Whether no change was requested since these were read.
+    fn is_current(&self) -> bool {
+        self.cached().changes == self.changes.load(Ordering::Acquire)
     }
 
-    /// The buckets that a job counts against.
+    /// The keys of the buckets that a job counts against.
     pub(crate) fn keys(&self, spec: &Spec) -> Vec<LimitKey> {
         let all = self.all();
         if all.is_empty() {
@@ -52,16 +52,16 @@ impl LimitCache {
         keys_for(limits, spec.queue.as_str(), spec.kind.as_str(), &spec.payload)
     }
 
-    /// The store has these. An answer that was asked for before another one is the older of the two.
+    /// Sets what was read from the store, unless a read that started later has set it already.
     fn set(&self, changes: u64, limits: Vec<(Name, Limit)>) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if changes < known.changes {
+        let mut cached = self.cached.write().unwrap_or_else(PoisonError::into_inner);
+        if changes < cached.changes {
             return;
         }
-        known.changes = changes;
-        // Whoever sees another list takes it for another set of limits.
-        if *known.all != limits {
-            known.all = Arc::new(limits);
+        cached.changes = changes;
+        // Callers compare the `Arc` to detect a change.
+        if *cached.all != limits {
+            cached.all = Arc::new(limits);
         }
     }
 }
@@ -69,12 +69,12 @@ impl LimitCache {
 /// Rate and concurrency limits; see [`Engine::limits`](crate::Engine::limits).
 #[derive(Debug, Clone, Copy)]
 pub struct Limits<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a EngineInner,
 }
 
 impl Limits<'_> {
-    /// Sets a limit, whether there was one of this name or not. It holds from the next claim on; jobs
-    /// that wait already are brought under it within moments.
+    /// Creates or replaces a limit. It applies from the next claim on; jobs that are already waiting come under it
+    /// within moments.
     ///
     /// ```
     /// use crore::core::Name;
@@ -98,33 +98,32 @@ impl Limits<'_> {
     /// ```
     pub async fn set(self, name: Name, limit: Limit) -> Result<Revision, Error> {
         limit.check()?;
-        self.inner.change_limits(Define::set(name, Value::Limit(limit))).await
+        self.inner.change_limits(Define::set(name, RegistryValue::Limit(limit))).await
     }
 
-    /// Removes a limit, if it is there.
+    /// Removes a limit, if it exists.
     pub async fn remove(self, name: Name) -> Result<(), Error> {
-        self.inner.change_limits(Define::remove(Table::Limits, name)).await.map(drop)
+        self.inner.change_limits(Define::remove(RegistryTable::Limits, name)).await.map(drop)
     }
 
-    /// A limit, if it is there.
-    pub async fn get(self, name: &Name) -> Result<Option<Entry>, Error> {
-        self.inner.entry(Table::Limits, name).await
+    /// A limit by name; `None`: it does not exist.
+    pub async fn get(self, name: &Name) -> Result<Option<RegistryEntry>, Error> {
+        self.inner.entry(RegistryTable::Limits, name).await
     }
 
     /// All limits, by name.
-    pub async fn list(self) -> Result<Vec<Entry>, Error> {
-        self.inner.entries(Table::Limits).await
+    pub async fn list(self) -> Result<Vec<RegistryEntry>, Error> {
+        self.inner.entries(RegistryTable::Limits).await
     }
 }
 
-impl Inner {
-    /// Changes the limits, reads them again, and brings what waits under them.
+impl EngineInner {
+    /// Changes the limits, reloads them, and starts to update the waiting jobs.
     async fn change_limits(&self, define: Define) -> Result<Revision, Error> {
-        // Even after an error: whether it took effect is open, and whoever needs them next reads them
-        // again.
-        let sweep = Doubt::new(|| {
+        // Also on error: the change may have taken effect, so the cache is outdated.
+        let sweep = DropGuard::new(|| {
             self.limits.changes.fetch_add(1, Ordering::AcqRel);
-            self.sweep_anew();
+            self.restart_limit_sweep();
         });
         let revision = self.define(define).await?;
         drop(sweep);
@@ -134,20 +133,20 @@ impl Inner {
         Ok(revision)
     }
 
-    /// Reads the limits again if they may be others than those that are known.
-    pub(crate) async fn sure_limits(&self) -> Result<(), Error> {
-        if self.limits.are_sure() || planted!("bug-28") {
+    /// Reloads the limits if they may have changed.
+    pub(crate) async fn ensure_limits_current(&self) -> Result<(), Error> {
+        if self.limits.is_current() || planted!("bug-28") {
             return Ok(());
         }
         self.load_limits().await
     }
 
-    /// Reads the limits again.
+    /// Reloads the limits from the store.
     pub(crate) async fn load_limits(&self) -> Result<(), Error> {
         let changes = self.limits.changes.load(Ordering::Acquire);
-        let entries = self.entries(Table::Limits).await?.into_iter();
+        let entries = self.entries(RegistryTable::Limits).await?.into_iter();
         let limits = entries.filter_map(|entry| match entry.value {
-            Value::Limit(limit) => Some((entry.name, limit)),
+            RegistryValue::Limit(limit) => Some((entry.name, limit)),
             _ => None,
         });
         self.limits.set(changes, limits.collect());

@@ -1,4 +1,4 @@
-//! Pop: run one job here, and have it done when its closure says so.
+//! Pop: runs one job in this process, and reports its outcome from the closure's result.
 
 use std::fmt::Display;
 use std::panic::{self, AssertUnwindSafe};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::{any::Any, future::poll_fn, ops::Deref};
 
-use crore_core::machine::{Again, Outcome};
+use crore_core::machine::{Outcome, RetryDirective};
 use crore_core::{Delivery, Invalid, Job, JobId, Name, Payload};
 
 use crate::block::block_on;
@@ -15,42 +15,43 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::fetch::Fetch;
 use crate::finish::Finish;
-use crate::hold::Held;
-use crate::upkeep::AGAIN_AFTER;
+use crate::held_leases::LeaseGuard;
+use crate::upkeep::RETRY_AFTER;
 
-/// How often a report is said again, once a second, before its caller is told that it was not heard.
-const TRIES: usize = 10;
+/// Retries of a report, one per second, while the store is unavailable.
+const MAX_REPORT_RETRIES: usize = 10;
 
-/// A job in the hand of whoever runs it here. Its lease is renewed as long as it runs.
+/// A job that is running in this process. Its lease is renewed while it runs; its fields are available by deref to
+/// [`Job`].
 #[derive(Debug)]
 pub struct Work<'a> {
     engine: &'a Engine,
     job: &'a Job,
-    held: &'a Held<'a>,
+    lease: &'a LeaseGuard<'a>,
 }
 
 impl Work<'_> {
-    /// What it is to be done with.
+    /// The payload.
     pub fn payload(&self) -> &[u8] {
         &self.job.spec.payload.bytes
     }
 
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, starting at 1.
     pub const fn attempt(&self) -> u32 {
         self.job.live.attempt
     }
 
-    /// Whether somebody asked it to stop, or it is another's by now.
+    /// Whether the job should stop: it was cancelled, or its lease was lost.
     pub fn is_asked_to_stop(&self) -> bool {
-        self.held.is_asked_to_stop()
+        self.lease.is_asked_to_stop()
     }
 
-    /// Says how far it is.
+    /// Records the progress of the run.
     pub async fn progress(&self, percent: u8, text: &str) -> Result<(), Error> {
         self.engine.inner.progress(self.delivery(), percent, text).await.map(drop)
     }
 
-    /// Adds a line to what it says.
+    /// Adds a line to the log of the run.
     pub async fn line(&self, text: &str) -> Result<(), Error> {
         self.engine.inner.line(self.delivery(), text).await.map(drop)
     }
@@ -68,36 +69,36 @@ impl Deref for Work<'_> {
     }
 }
 
-/// What a closure may give: nothing, or a result to keep.
-pub trait Gives {
-    /// The result, as it is kept. An error makes the run fail.
+/// Success value of a closure that runs a job: nothing, or a result to store.
+pub trait JobOutput {
+    /// The result to store, if any. An error makes the run fail.
     fn payload(&self) -> Result<Option<Payload>, Invalid>;
 }
 
-impl Gives for () {
+impl JobOutput for () {
     fn payload(&self) -> Result<Option<Payload>, Invalid> {
         Ok(None)
     }
 }
 
-impl Gives for Payload {
+impl JobOutput for Payload {
     fn payload(&self) -> Result<Option<Payload>, Invalid> {
         Ok(Some(self.clone()))
     }
 }
 
-impl Gives for Vec<u8> {
+impl JobOutput for Vec<u8> {
     fn payload(&self) -> Result<Option<Payload>, Invalid> {
         Ok(Some(Payload::new(crore_core::Encoding::Bytes, self.clone())))
     }
 }
 
 impl Engine {
-    /// Runs the next job of a queue. When the closure returns `Ok` the job is done; when it returns
-    /// `Err`, or panics, the job is tried again as its retry policy says. `None`: there is none now.
-    /// A result that cannot be kept counts as a failure, and is the error that this gives.
+    /// Runs the next job of a queue. If the closure returns `Ok`, the job is done; if it returns `Err` or panics,
+    /// the job is retried according to its retry policy. Returns `None` if no job is ready. A result that breaks a
+    /// rule makes the run fail, and is returned as an error.
     ///
-    /// One slow closure holds nobody up: neither other queues nor other jobs of this one.
+    /// A slow closure blocks neither other queues nor other jobs of this one.
     ///
     /// ```
     /// use crore::{Engine, block_on};
@@ -106,7 +107,7 @@ impl Engine {
     /// let engine = Engine::memory();
     /// engine.push("mail", "hello").wait()?;
     ///
-    /// // It fails, stays in the queue, and counts its attempts.
+    /// // The run fails: the job stays in the queue, and the attempt counts.
     /// let ran = engine.pop_blocking("mail", |_| Err::<(), _>("the mail server is asleep"))?;
     /// assert_eq!(ran, Some(Err("the mail server is asleep")));
     ///
@@ -116,25 +117,25 @@ impl Engine {
     /// }))?;
     /// assert_eq!(attempt, Some(Ok(())));
     ///
-    /// // An empty queue is an answer.
+    /// // An empty queue gives `None`.
     /// assert_eq!(engine.pop_blocking("mail", |_| Ok::<(), String>(()))?, None);
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn pop<T: Gives, E: Display>(
+    pub async fn pop<T: JobOutput, E: Display>(
         &self,
         queue: &str,
         run: impl AsyncFnOnce(&Work<'_>) -> Result<T, E>,
     ) -> Result<Option<Result<T, E>>, Error> {
-        let ask = ask(queue)?;
-        match self.fetch(ask).await?.pop() {
+        let fetch = fetch_one_of(queue)?;
+        match self.fetch(fetch).await?.pop() {
             Some(job) => self.run(&job, run).await.map(Some),
             None => Ok(None),
         }
     }
 
-    /// The same, for programs without an async runtime.
-    pub fn pop_blocking<T: Gives, E: Display>(
+    /// Like [`pop`](Self::pop), for programs without an async runtime.
+    pub fn pop_blocking<T: JobOutput, E: Display>(
         &self,
         queue: &str,
         run: impl FnOnce(&Work<'_>) -> Result<T, E>,
@@ -142,19 +143,19 @@ impl Engine {
         block_on(self.pop(queue, async |work: &Work<'_>| run(work)))
     }
 
-    /// Runs a job that was fetched, and reports how it went.
-    pub(crate) async fn run<T: Gives, E: Display>(
+    /// Runs a fetched job and reports its outcome.
+    pub(crate) async fn run<T: JobOutput, E: Display>(
         &self,
         job: &Job,
         run: impl AsyncFnOnce(&Work<'_>) -> Result<T, E>,
     ) -> Result<Result<T, E>, Error> {
-        let held = self.inner.hold(job);
-        let work = Work { engine: self, job, held: &held };
-        let ran = caught(run(&work)).await;
+        let held = self.inner.hold_lease(job);
+        let work = Work { engine: self, job, lease: &held };
+        let ran = catch_panic(run(&work)).await;
         let outcome = match &ran {
-            Ok(Ok(given)) => self.given(given),
+            Ok(Ok(output)) => self.done_outcome(output),
             Ok(Err(error)) => Ok(failed(&error.to_string())),
-            Err(panicked) => Ok(failed(&said(&**panicked))),
+            Err(panic_payload) => Ok(failed(&panic_message(&**panic_payload))),
         };
         let (outcome, invalid) = match outcome {
             Ok(outcome) => (outcome, None),
@@ -164,18 +165,17 @@ impl Engine {
         drop(held);
         match (ran, invalid) {
             (Ok(_), Some(invalid)) => reported.and(Err(invalid.into())),
-            (Ok(given), None) => reported.map(|()| given),
-            (Err(panicked), _) => panic::resume_unwind(panicked),
+            (Ok(output), None) => reported.map(|()| output),
+            (Err(panic_payload), _) => panic::resume_unwind(panic_payload),
         }
     }
 
-    /// Reports, and says it again if the store cannot be reached: the work is done, and its lease is
-    /// held meanwhile.
+    /// Reports an outcome, and retries while the store is unavailable. The lease is renewed meanwhile.
     async fn report(&self, job: &Job, outcome: Outcome) -> Result<(), Error> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_REPORT_RETRIES {
             match self.finish(Finish::of(job, outcome.clone())).await {
                 Err(Error::Store(crore_store::Error::Unavailable(_))) => {
-                    self.inner.timers.sleep(AGAIN_AFTER).await;
+                    self.inner.timers.sleep(RETRY_AFTER).await;
                 }
                 reported => return reported.map(drop),
             }
@@ -183,9 +183,9 @@ impl Engine {
         self.finish(Finish::of(job, outcome)).await.map(drop)
     }
 
-    /// What a closure gave, if it can be kept.
-    fn given(&self, given: &impl Gives) -> Result<Outcome, Invalid> {
-        let (result, caps) = (given.payload()?, &self.inner.caps);
+    /// The outcome of a successful closure, if its result can be stored.
+    fn done_outcome(&self, output: &impl JobOutput) -> Result<Outcome, Invalid> {
+        let (result, caps) = (output.payload()?, &self.inner.caps);
         if let Some(payload) = &result {
             payload.check("result", caps.result_bytes, caps.depth)?;
         }
@@ -193,31 +193,31 @@ impl Engine {
     }
 }
 
-fn ask(queue: &str) -> Result<Fetch, Invalid> {
+fn fetch_one_of(queue: &str) -> Result<Fetch, Invalid> {
     Ok(Fetch::new(Name::new("queue", queue)?, Name::new("worker", "library")?))
 }
 
 fn failed(error: &str) -> Outcome {
-    Outcome::Failed { error: Arc::from(error), detail: None, again: Again::ByPolicy }
+    Outcome::Failed { error: Arc::from(error), detail: None, again: RetryDirective::ByPolicy }
 }
 
-/// What a future gives, or what it panicked with.
-async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
+/// Awaits a future; `Err` is the payload of a panic.
+async fn catch_panic<T>(future: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
     let mut future = pin!(future);
     poll_fn(move |context: &mut Context<'_>| {
         let polled = panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
         match polled {
             Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(given)) => Poll::Ready(Ok(given)),
-            Err(panicked) => Poll::Ready(Err(panicked)),
+            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+            Err(panic_payload) => Poll::Ready(Err(panic_payload)),
         }
     })
     .await
 }
 
-/// What a panic said.
-fn said(panicked: &(dyn Any + Send)) -> String {
-    let text = panicked.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panicked.downcast_ref::<String>().map(String::as_str));
-    format!("panicked: {}", text.unwrap_or("without a word"))
+/// The message of a panic.
+fn panic_message(panic_payload: &(dyn Any + Send)) -> String {
+    let text = panic_payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic_payload.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", text.unwrap_or("no message"))
 }

@@ -1,47 +1,47 @@
-//! Push: what callers bring is checked, filled in, and stored in one write.
+//! Push: checks jobs, fills in defaults, and stores a batch in one write.
 
 use std::sync::Arc;
 
-use crore_core::job::{Spec, Thing};
-use crore_core::push::{After, AfterRef};
+use crore_core::job::{DependencyTarget, Spec};
+use crore_core::push::{NewDependency, NewDependencyTarget};
 use crore_core::{Batch, GroupId, Invalid, JobId, Name, NewJob, Time};
 use crore_store::jobs::{self, Pushed};
 
-use crate::doubt::Doubt;
-use crate::engine::{Engine, Inner};
+use crate::drop_guard::DropGuard;
+use crate::engine::{Engine, EngineInner};
 use crate::error::Error;
-use crate::events::{Event, Happened};
-use crate::upkeep::Dues;
-use crate::watch;
+use crate::events::{EngineEvent, EventType};
+use crate::observer;
+use crate::upkeep::DueTimes;
 
-/// What a push answers.
+/// Result of a pushed batch.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pushes {
+pub struct BatchResult {
     /// When it was stored, by the store's clock.
     pub now: Time,
-    /// The new groups, in order.
+    /// The ids of the new groups, in order.
     pub groups: Vec<GroupId>,
-    /// One answer for each job, in order.
-    pub jobs: Vec<Taken>,
+    /// The result of each job, in order.
+    pub jobs: Vec<PushResult>,
 }
 
-/// What became of one pushed job.
+/// Result of one pushed job.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Taken {
-    /// It is stored.
+pub enum PushResult {
+    /// Stored under this id.
     New(JobId),
-    /// Its unique key or client id belongs to this job; it is not stored.
+    /// Not stored: this job has the same unique key or client id.
     Duplicate(JobId),
-    /// It refers to this thing, which is not there or can no longer succeed; it is not stored.
-    Broken(Thing),
-    /// It refers to a job of the same batch, at this place, that was not stored; neither is it.
+    /// Not stored: it depends on this job or group, which does not exist or can no longer succeed.
+    Broken(DependencyTarget),
+    /// Not stored: it depends on the job at this index of the batch, which was not stored.
     BrokenBy(usize),
-    /// It breaks a rule; it is not stored.
+    /// Not stored: it is invalid.
     Invalid(Invalid),
 }
 
-impl Taken {
-    /// The stored job that is meant, if there is one.
+impl PushResult {
+    /// The id of the stored job, new or duplicate.
     pub const fn id(&self) -> Option<JobId> {
         match self {
             Self::New(id) | Self::Duplicate(id) => Some(*id),
@@ -51,77 +51,78 @@ impl Taken {
 }
 
 impl Engine {
-    /// Pushes jobs and groups. Each job that breaks a rule is answered singly; all the others are one
-    /// atomic write, durable when answered.
-    pub async fn push_all(&self, batch: Batch) -> Result<Pushes, Error> {
+    /// Pushes a batch of jobs and groups. Invalid jobs are refused individually; all others are stored in one
+    /// atomic write, which is durable when this returns.
+    pub async fn push_all(&self, batch: Batch) -> Result<BatchResult, Error> {
         self.inner.push(batch).await
     }
 }
 
-impl Inner {
-    pub(crate) async fn push(&self, batch: Batch) -> Result<Pushes, Error> {
-        self.push_unless(batch, |_| Ok(())).await
+impl EngineInner {
+    pub(crate) async fn push(&self, batch: Batch) -> Result<BatchResult, Error> {
+        self.push_filtered(batch, |_| Ok(())).await
     }
 
-    /// Pushes a batch, without the jobs at places that are refused.
-    pub(crate) async fn push_unless(
+    /// Pushes a batch without the jobs that `refuse` rejects by their index.
+    pub(crate) async fn push_filtered(
         &self,
         batch: Batch,
         refuse: impl Fn(usize) -> Result<(), Invalid>,
-    ) -> Result<Pushes, Error> {
-        if self.is_quiet() {
+    ) -> Result<BatchResult, Error> {
+        if self.is_quiesced() {
             return Err(Error::Stopping);
         }
         batch.check(&self.caps)?;
-        self.sure_limits().await?;
-        self.sure_handlers().await?;
+        self.ensure_limits_current().await?;
+        self.ensure_handlers_current().await?;
         let now = self.now();
-        let check = |place: usize, job: &NewJob| {
-            refuse(place).and_then(|()| job.check_brought(&self.caps, now))
+        let check = |index: usize, job: &NewJob| {
+            refuse(index).and_then(|()| job.check_from_caller(&self.caps, now))
         };
-        let (mut batch, kept) = Kept::of(batch, check);
+        let (mut batch, kept) = AcceptedJobs::of(batch, check);
         let limits = self.limits.all();
         for job in &mut batch.jobs {
             self.fill_in(job);
         }
-        let seen = self.is_seen();
-        let names: Vec<_> = if seen { batch.jobs.iter().map(names).collect() } else { Vec::new() };
-        let dues = Dues::of(&batch.jobs, now);
-        let doubt = Doubt::new(|| {
-            self.expect(dues);
-            // Who does not know what was stored looks through everything.
+        let seen = self.is_observed();
+        let names: Vec<_> =
+            if seen { batch.jobs.iter().map(event_names).collect() } else { Vec::new() };
+        let dues = DueTimes::of(&batch.jobs, now);
+        let guard = DropGuard::new(|| {
+            self.plan_promotion(dues);
+            // Without a response it is unknown which jobs were stored: check them all.
             if !Arc::ptr_eq(&limits, &self.limits.all()) {
-                self.sweep_anew();
+                self.restart_limit_sweep();
             }
         });
         let stored = self.store.push(batch).await?.into_inner();
-        doubt.over();
-        self.expect(dues);
+        guard.disarm();
+        self.plan_promotion(dues);
         if !Arc::ptr_eq(&limits, &self.limits.all()) {
             self.relimit(stored.jobs.iter().filter_map(|one| one.id()));
         }
-        self.tell_pushed((now, stored.now), &stored.jobs, &names);
-        let jobs::Pushes { now, groups, jobs } = stored;
+        self.publish_pushed((now, stored.now), &stored.jobs, &names);
+        let jobs::PushedBatch { now, groups, jobs } = stored;
         let jobs = match kept {
-            Some(kept) => kept.answers(&jobs),
-            None => jobs.into_iter().map(taken).collect(),
+            Some(kept) => kept.into_results(&jobs),
+            None => jobs.into_iter().map(push_result).collect(),
         };
-        Ok(Pushes { now, groups, jobs })
+        Ok(BatchResult { now, groups, jobs })
     }
 
-    /// What a job needs before a store sees it, besides what its pusher said.
+    /// Adds handler defaults and limit keys to a job.
     pub(crate) fn fill_in(&self, job: &mut NewJob) {
         self.fill_in_from_handler(job);
         job.spec.limits = self.limits.keys(&job.spec);
     }
 
-    /// Jobs were stored, by a push that began and ended at these times. Their names are not needed if
-    /// nobody wanted to know when it began.
-    pub(crate) fn tell_pushed(
+    /// Publishes stored jobs, with the times at which the push began and was stored. `names` is empty if there was
+    /// no listener or observer when the push began.
+    pub(crate) fn publish_pushed(
         &self,
         (begun_at, at): (Time, Time),
         stored: &[Pushed],
-        names: &[Names],
+        names: &[EventNames],
     ) {
         self.count("pushed", stored.iter().filter(|one| is_new(one)).count());
         if names.is_empty() {
@@ -133,10 +134,10 @@ impl Inner {
                 _ => None,
             })
         };
-        if let Some(watch) = self.watch.get() {
-            // The store's time is that of its decision, and not when it was durable.
+        if let Some(observer) = self.observer.get() {
+            // The store's time is that of its decision, which is before the write is durable.
             let at = self.now();
-            let mut pushed = new().map(|(id, names)| watch::Pushed {
+            let mut pushed = new().map(|(id, names)| observer::ObservedPush {
                 id,
                 queue: &names.queue,
                 kind: &names.kind,
@@ -144,38 +145,38 @@ impl Inner {
                 begun_at,
                 at,
             });
-            watch.pushed(&mut pushed);
+            observer.pushed(&mut pushed);
         }
-        if self.events.is_heard() {
+        if self.events.has_listeners() {
             let pushed = new().map(|(id, names)| {
                 let (queue, kind) = (names.queue.clone(), names.kind.clone());
-                Event { id, queue, kind, what: Happened::Pushed, at }
+                EngineEvent { id, queue, kind, what: EventType::Pushed, at }
             });
-            self.events.tell(&pushed.collect::<Vec<_>>());
+            self.events.publish(&pushed.collect::<Vec<_>>());
         }
     }
 }
 
-/// What is told of a pushed job besides its number.
+/// Fields of a pushed job that its event needs besides the id.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct EventNames {
     queue: Name,
     kind: Name,
     trace: Option<Arc<str>>,
 }
 
-pub(crate) fn names(job: &NewJob) -> Names {
+pub(crate) fn event_names(job: &NewJob) -> EventNames {
     let Spec { queue, kind, trace, .. } = &job.spec;
-    Names { queue: queue.clone(), kind: kind.clone(), trace: trace.clone() }
+    EventNames { queue: queue.clone(), kind: kind.clone(), trace: trace.clone() }
 }
 
-/// The store's answer, as a caller hears it.
-pub(crate) const fn taken(pushed: Pushed) -> Taken {
+/// Converts the store's result.
+pub(crate) const fn push_result(pushed: Pushed) -> PushResult {
     match pushed {
-        Pushed::New(id) => Taken::New(id),
-        Pushed::Duplicate(id) => Taken::Duplicate(id),
-        Pushed::Broken(thing) => Taken::Broken(thing),
-        Pushed::BrokenBy(n) => Taken::BrokenBy(n),
+        Pushed::New(id) => PushResult::New(id),
+        Pushed::Duplicate(id) => PushResult::Duplicate(id),
+        Pushed::Broken(target) => PushResult::Broken(target),
+        Pushed::BrokenBy(n) => PushResult::BrokenBy(n),
     }
 }
 
@@ -183,16 +184,16 @@ const fn is_new(pushed: &Pushed) -> bool {
     matches!(pushed, Pushed::New(_))
 }
 
-/// Which jobs of a batch were kept, and why the others were not.
-struct Kept {
-    /// By place in the batch as it came: the place in what is stored, or the answer.
-    places: Vec<Result<usize, Taken>>,
-    /// By place in what is stored: the place in the batch as it came.
+/// The accepted jobs of a batch, and why the others were refused.
+struct AcceptedJobs {
+    /// By index in the original batch: the index among the accepted jobs, or the refusal.
+    accepted: Vec<Result<usize, PushResult>>,
+    /// By index among the accepted jobs: the index in the original batch.
     origins: Vec<usize>,
 }
 
-impl Kept {
-    /// Leaves out what breaks a rule, and what refers to that; `None`: nothing does.
+impl AcceptedJobs {
+    /// Removes jobs that are invalid or depend on an invalid one; `None`: all were accepted.
     fn of(
         batch: Batch,
         check: impl Fn(usize, &NewJob) -> Result<(), Invalid>,
@@ -203,49 +204,49 @@ impl Kept {
         };
         let fault = |(n, job)| if n < first { None } else { check(n, job).err() };
         let faults: Vec<Option<Invalid>> = batch.jobs.iter().enumerate().map(fault).collect();
-        let mut kept = Self { places: Vec::with_capacity(faults.len()), origins: Vec::new() };
+        let mut kept = Self { accepted: Vec::with_capacity(faults.len()), origins: Vec::new() };
         let mut jobs = Vec::with_capacity(batch.jobs.len());
         for (mut job, fault) in batch.jobs.into_iter().zip(faults) {
-            let place = match fault {
-                Some(invalid) => {
-                    Err(Taken::Invalid(invalid.inside(&format!("jobs[{}]", kept.places.len()))))
-                }
-                None => kept.refer(&mut job.after).map(|()| jobs.len()),
+            let index = match fault {
+                Some(invalid) => Err(PushResult::Invalid(
+                    invalid.inside(&format!("jobs[{}]", kept.accepted.len())),
+                )),
+                None => kept.remap_references(&mut job.after).map(|()| jobs.len()),
             };
-            if place.is_ok() {
-                kept.origins.push(kept.places.len());
+            if index.is_ok() {
+                kept.origins.push(kept.accepted.len());
                 jobs.push(job);
             }
-            kept.places.push(place);
+            kept.accepted.push(index);
         }
         (Batch { groups: batch.groups, jobs }, Some(kept))
     }
 
-    /// Makes references mean the places in what is stored.
-    fn refer(&self, after: &mut [After]) -> Result<(), Taken> {
+    /// Rewrites references to the indexes of accepted jobs.
+    fn remap_references(&self, after: &mut [NewDependency]) -> Result<(), PushResult> {
         for one in after {
-            if let AfterRef::Earlier(n) = &mut one.on {
-                match self.places.get(*n) {
-                    Some(Ok(place)) => *n = *place,
-                    _ => return Err(Taken::BrokenBy(*n)),
+            if let NewDependencyTarget::Earlier(n) = &mut one.on {
+                match self.accepted.get(*n) {
+                    Some(Ok(index)) => *n = *index,
+                    _ => return Err(PushResult::BrokenBy(*n)),
                 }
             }
         }
         Ok(())
     }
 
-    fn answers(self, stored: &[Pushed]) -> Vec<Taken> {
-        let Self { places, origins } = self;
-        let answer = |place: Result<usize, Taken>| match place {
-            Err(taken) => taken,
-            Ok(place) => match stored.get(place) {
+    fn into_results(self, stored: &[Pushed]) -> Vec<PushResult> {
+        let Self { accepted, origins } = self;
+        let result = |index: Result<usize, PushResult>| match index {
+            Err(refused) => refused,
+            Ok(index) => match stored.get(index) {
                 Some(Pushed::BrokenBy(n)) => {
-                    Taken::BrokenBy(origins.get(*n).copied().unwrap_or(*n))
+                    PushResult::BrokenBy(origins.get(*n).copied().unwrap_or(*n))
                 }
-                Some(pushed) => taken(*pushed),
-                None => Taken::BrokenBy(place),
+                Some(pushed) => push_result(*pushed),
+                None => PushResult::BrokenBy(index),
             },
         };
-        places.into_iter().map(answer).collect()
+        accepted.into_iter().map(result).collect()
     }
 }

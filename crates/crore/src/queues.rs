@@ -1,15 +1,17 @@
-//! Queues: settings, pausing, and draining.
+//! Queues: settings, pause, resume and drain.
 
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
 use crore_core::{Name, Span, State};
-use crore_store::registry::{Define, Definition, Entry, Guard, QueueSettings, Table, Value};
+use crore_store::registry::{
+    Define, DefineAction, DefineGuard, QueueSettings, RegistryEntry, RegistryTable, RegistryValue,
+};
 
-use crate::engine::Inner;
+use crate::engine::EngineInner;
 use crate::error::Error;
-use crate::events::{Happened, Heard, Listener};
+use crate::events::{EventListener, EventType, ListenerItem};
 
 /// Queues; see [`Engine::queues`](crate::Engine::queues).
 ///
@@ -22,7 +24,7 @@ use crate::events::{Happened, Heard, Listener};
 /// let mail = Name::new("queue", "mail")?;
 /// engine.push("mail", "hello").wait()?;
 ///
-/// // Nothing of it runs, so it is drained at once.
+/// // None of its jobs is running, so it is drained at once.
 /// assert!(block_on(engine.queues().drain(mail.clone(), Span::ZERO))?);
 /// let send = || engine.pop_blocking("mail", |_| Ok::<(), String>(()));
 /// assert_eq!(send()?, None);
@@ -34,27 +36,27 @@ use crate::events::{Happened, Heard, Listener};
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Queues<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a EngineInner,
 }
 
 impl Queues<'_> {
-    /// The settings of a queue; the defaults, if it has none of its own.
+    /// The settings of a queue, or the defaults if it has none of its own.
     pub async fn get(self, queue: &Name) -> Result<QueueSettings, Error> {
         Ok(self.inner.queue_entry(queue).await?.0)
     }
 
-    /// All queues with settings of their own.
-    pub async fn list(self) -> Result<Vec<Entry>, Error> {
-        self.inner.entries(Table::Queues).await
+    /// The entries of all queues that have settings of their own.
+    pub async fn list(self) -> Result<Vec<RegistryEntry>, Error> {
+        self.inner.entries(RegistryTable::Queues).await
     }
 
     /// Sets the settings of a queue.
     pub async fn set(self, queue: Name, settings: QueueSettings) -> Result<(), Error> {
-        self.inner.define(Define::set(queue, Value::Queue(settings))).await.map(drop)
+        self.inner.define(Define::set(queue, RegistryValue::Queue(settings))).await.map(drop)
     }
 
-    /// Changes some settings of a queue, by compare and set: it keeps what another caller sets meanwhile,
-    /// and may call `change` more than once.
+    /// Changes some settings of a queue by compare-and-set: settings that other callers change concurrently are
+    /// kept, and `change` may be called more than once.
     pub async fn change(
         self,
         queue: Name,
@@ -63,7 +65,7 @@ impl Queues<'_> {
         self.inner.change_queue(queue, change).await
     }
 
-    /// Pauses a queue: its jobs are not handed out. Those that are running go on.
+    /// Pauses a queue: its jobs are not handed out. Running jobs continue.
     pub async fn pause(self, queue: Name) -> Result<(), Error> {
         self.inner.set_paused(queue, true).await
     }
@@ -73,14 +75,14 @@ impl Queues<'_> {
         self.inner.set_paused(queue, false).await
     }
 
-    /// Pauses a queue and waits until none of its jobs runs, at most so long; `false`: some still do.
-    /// It stays paused either way.
-    pub async fn drain(self, queue: Name, at_most: Span) -> Result<bool, Error> {
-        self.inner.drain(queue, at_most).await
+    /// Pauses a queue and waits until none of its jobs is running, or until the timeout; `false`: some still are.
+    /// The queue stays paused either way.
+    pub async fn drain(self, queue: Name, timeout: Span) -> Result<bool, Error> {
+        self.inner.drain(queue, timeout).await
     }
 }
 
-impl Inner {
+impl EngineInner {
     async fn set_paused(&self, queue: Name, paused: bool) -> Result<(), Error> {
         self.change_queue(queue, |settings| settings.paused = paused).await.map(drop)
     }
@@ -93,19 +95,19 @@ impl Inner {
         loop {
             let (mut settings, guard) = self.queue_entry(&queue).await?;
             change(&mut settings);
-            let to = Definition::Set(Value::Queue(settings));
-            let define = Define { name: queue.clone(), to, guard, expires_after: None };
+            let to = DefineAction::Set(RegistryValue::Queue(settings));
+            let define = Define { name: queue.clone(), action: to, guard, expires_after: None };
             match self.define(define).await {
-                // Somebody else has set it meanwhile: what he set stays.
+                // Another caller changed the settings meanwhile: apply the change to the new ones.
                 Err(Error::Refused { .. }) => {}
                 defined => return defined.map(|_| settings),
             }
         }
     }
 
-    async fn drain(&self, queue: Name, at_most: Span) -> Result<bool, Error> {
-        let mut sleep = pin!(self.timers.sleep(at_most));
-        // Whatever ends from here on is heard of, so nothing ends unseen between a look and the wait.
+    async fn drain(&self, queue: Name, timeout: Span) -> Result<bool, Error> {
+        let mut sleep = pin!(self.timers.sleep(timeout));
+        // Subscribe before counting, so that no end is missed in between.
         let mut listener = self.events.listen();
         self.set_paused(queue.clone(), true).await?;
         loop {
@@ -124,24 +126,27 @@ impl Inner {
         }
     }
 
-    pub(crate) async fn queue_entry(&self, queue: &Name) -> Result<(QueueSettings, Guard), Error> {
-        Ok(match self.entry(Table::Queues, queue).await? {
-            Some(Entry { value: Value::Queue(settings), revision, .. }) => {
-                (settings, Guard::At(revision))
+    pub(crate) async fn queue_entry(
+        &self,
+        queue: &Name,
+    ) -> Result<(QueueSettings, DefineGuard), Error> {
+        Ok(match self.entry(RegistryTable::Queues, queue).await? {
+            Some(RegistryEntry { value: RegistryValue::Queue(settings), revision, .. }) => {
+                (settings, DefineGuard::At(revision))
             }
-            _ => (self.queues, Guard::Absent),
+            _ => (self.queues, DefineGuard::Absent),
         })
     }
 }
 
 /// Waits until a job of a queue may have stopped running.
-async fn one_ended(listener: &mut Listener, queue: &Name) -> Result<(), Error> {
+async fn one_ended(listener: &mut EventListener, queue: &Name) -> Result<(), Error> {
     loop {
         match listener.next().await {
             None => return Err(Error::Stopping),
-            Some(Heard::Event(event)) if event.queue != *queue => {}
-            Some(Heard::Event(event)) if event.what == Happened::Pushed => {}
-            Some(Heard::Event(_) | Heard::Missed(_)) => return Ok(()),
+            Some(ListenerItem::Event(event)) if event.queue != *queue => {}
+            Some(ListenerItem::Event(event)) if event.what == EventType::Pushed => {}
+            Some(ListenerItem::Event(_) | ListenerItem::Missed(_)) => return Ok(()),
         }
     }
 }

@@ -1,19 +1,19 @@
-//! The store's registry tables, as the resources of the engine read and write them.
+//! Access to the store's registry tables for the resource handles.
 
 use std::sync::Arc;
 
 use crore_core::name::MAX_NAME;
 use crore_core::{Code, Invalid, Name, Revision};
-use crore_store::registry::{Define, Defined, Entry, Table};
+use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 
-use crate::engine::Inner;
+use crate::engine::EngineInner;
 use crate::error::Error;
 
-impl Inner {
+impl EngineInner {
     /// All entries of a table, by name.
-    pub(crate) async fn entries(&self, table: Table) -> Result<Vec<Entry>, Error> {
+    pub(crate) async fn entries(&self, table: RegistryTable) -> Result<Vec<RegistryEntry>, Error> {
         const PAGE: usize = 1000;
-        let mut all: Vec<Entry> = Vec::new();
+        let mut all: Vec<RegistryEntry> = Vec::new();
         loop {
             let after = all.last().map(|entry| entry.name.clone());
             let page = self.store.entries(table, after, PAGE).await?;
@@ -25,8 +25,12 @@ impl Inner {
         }
     }
 
-    /// The entry of this name, if it is there.
-    pub(crate) async fn entry(&self, table: Table, name: &Name) -> Result<Option<Entry>, Error> {
+    /// The entry of this name, if it exists.
+    pub(crate) async fn entry(
+        &self,
+        table: RegistryTable,
+        name: &Name,
+    ) -> Result<Option<RegistryEntry>, Error> {
         const PAGE: usize = 2;
         let mut after = just_before(name);
         loop {
@@ -40,28 +44,28 @@ impl Inner {
         }
     }
 
-    /// Writes one definition that nothing guards.
+    /// Writes one definition. Fails with [`Error::Refused`] if its guard does not hold.
     pub(crate) async fn define(&self, define: Define) -> Result<Revision, Error> {
         let name = define.name.clone();
         let defined = self.store.define(vec![define]).await?.into_inner();
         match defined.first() {
             Some(Defined::Yes(revision)) => Ok(*revision),
-            _ => Err(Error::Refused { what: format!("`{name}`"), why: "it was changed meanwhile" }),
+            _ => Err(Error::Refused { what: format!("`{name}`"), why: "changed meanwhile; retry" }),
         }
     }
 
-    /// Refuses a text that the engine only keeps if it is longer than a payload may be.
-    pub(crate) fn checked(&self, field: &str, says: Arc<str>) -> Result<Arc<str>, Invalid> {
-        let most = self.caps.payload_bytes;
-        if says.len() > most {
-            let message = format!("{} bytes, at most {most} are allowed", says.len());
+    /// Refuses a stored text that is longer than the maximum payload.
+    pub(crate) fn check_text(&self, field: &str, text: Arc<str>) -> Result<Arc<str>, Invalid> {
+        let max = self.caps.payload_bytes;
+        if text.len() > max {
+            let message = format!("{} bytes, at most {max} are allowed", text.len());
             return Err(Invalid::new(Code::PayloadTooLarge, field, message));
         }
-        Ok(says)
+        Ok(text)
     }
 }
 
-/// A name that comes before this one, and with hardly any other in between; `None`: this is the first.
+/// A name shortly before this one, as a cursor for listing; `None`: this is the first possible name.
 fn just_before(name: &Name) -> Option<Name> {
     let mut text = name.as_str().to_owned();
     let last = text.pop()?;

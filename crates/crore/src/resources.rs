@@ -1,7 +1,7 @@
-//! Resources: the engine's calls beyond the everyday ones, each group on a handle of its own.
+//! Resource handles: the engine's calls beyond the everyday ones, grouped by resource.
 //!
-//! An accessor such as [`Engine::queues`] gives a handle: one reference to the engine, free to make and to
-//! copy. The futures of its methods borrow the engine and not the handle, so a handle can be made for a
+//! An accessor such as [`Engine::queues`] returns a handle. A handle is a single reference to the engine, free to
+//! create and to copy; the futures of its methods borrow the engine and not the handle, so it can be created for a
 //! single call.
 //!
 //! ```
@@ -24,21 +24,21 @@ pub use crate::handlers::Handlers;
 pub use crate::jobs::Jobs;
 pub use crate::lifecycle::Lifecycle;
 pub use crate::limits::Limits;
+#[doc(inline)]
+pub use crate::observer::Telemetry;
 pub use crate::queues::Queues;
 pub use crate::results::Results;
 pub use crate::schedules::Schedules;
 pub use crate::status::Status;
 pub use crate::tokens::Tokens;
-pub use crate::upkeep::Upkeep;
-#[doc(inline)]
-pub use crate::watch::Telemetry;
+pub use crate::upkeep::ManualUpkeep;
 pub use crate::workers::Workers;
 
 use crate::engine::Engine;
 
-/// Accessors: each gives the [handle](crate::resources) of a resource.
+/// Accessors: each returns the [handle](crate::resources) of a resource.
 impl Engine {
-    /// Jobs: cancel, retry, delete and change them; counts, statistics and notes.
+    /// Jobs: cancel, retry, delete and edit them; counts, statistics and notes.
     pub fn jobs(&self) -> Jobs<'_> {
         Jobs { inner: &self.inner }
     }
@@ -48,7 +48,7 @@ impl Engine {
         Queues { inner: &self.inner }
     }
 
-    /// Schedules: jobs that are pushed at given times.
+    /// Schedules: recurring jobs, by cron expression or interval.
     pub fn schedules(&self) -> Schedules<'_> {
         Schedules { inner: &self.inner }
     }
@@ -58,7 +58,7 @@ impl Engine {
         Limits { inner: &self.inner }
     }
 
-    /// Handlers: how jobs of a kind are run, and what follows.
+    /// Handlers: how jobs of a kind are run, and their follow-ups.
     pub fn handlers(&self) -> Handlers<'_> {
         Handlers { inner: &self.inner }
     }
@@ -73,25 +73,25 @@ impl Engine {
         Results { inner: &self.inner }
     }
 
-    /// Deliveries: for programs that hand jobs to workers elsewhere, what they need beyond
-    /// [`fetch`](Self::fetch), [`renew`](Self::renew) and [`finish`](Self::finish).
+    /// Deliveries: calls for programs that serve remote workers, beyond [`fetch`](Self::fetch),
+    /// [`renew`](Self::renew) and [`finish`](Self::finish).
     pub fn deliveries(&self) -> Deliveries<'_> {
         Deliveries { inner: &self.inner }
     }
 
-    /// The register of workers elsewhere. To run jobs in this program, see [`Engine::worker`].
+    /// The registry of remote workers. To run jobs in this program, see [`Engine::worker`].
     pub fn workers(&self) -> Workers<'_> {
         Workers { inner: &self.inner }
     }
 
-    /// Access tokens, for programs that serve the engine to others.
+    /// Access tokens, for programs that serve the engine over a network.
     pub fn tokens(&self) -> Tokens<'_> {
         Tokens { inner: &self.inner }
     }
 
     /// Upkeep, for an engine [without a thread](Self::without_thread).
-    pub fn upkeep(&self) -> Upkeep<'_> {
-        Upkeep { inner: &self.inner }
+    pub fn upkeep(&self) -> ManualUpkeep<'_> {
+        ManualUpkeep { inner: &self.inner }
     }
 
     /// The state of the engine and its store: durability, faults, caps and clock.
@@ -99,7 +99,7 @@ impl Engine {
         Status { inner: &self.inner }
     }
 
-    /// Graceful shutdown: take nothing new, and wait for running jobs.
+    /// Graceful shutdown: accept no new work, and wait for running jobs.
     pub fn lifecycle(&self) -> Lifecycle<'_> {
         Lifecycle { inner: &self.inner }
     }

@@ -1,4 +1,4 @@
-//! Waiting for a job to end, without polling.
+//! Waits for jobs to end, without polling, and reads their results.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -6,32 +6,32 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use crore_core::machine::{Change, Event, Next, decide};
+use crore_core::machine::{Change, JobEvent, NextRecord, decide};
 use crore_core::{Job, JobId, Payload, Span, State};
-use crore_store::jobs::Which;
+use crore_store::jobs::JobSelector;
 
-use crate::change::Decided;
-use crate::engine::{Engine, Inner};
+use crate::change::ChangeResult;
+use crate::engine::{Engine, EngineInner};
 use crate::error::Error;
 
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
+pub struct EndedJob {
     /// The job.
     pub id: JobId,
-    /// Its state; `None`: it is gone.
+    /// Its final state; `None`: it was removed.
     pub state: Option<State>,
-    /// What it gave, or the details of its failure, if that is kept and nobody took it before.
+    /// Its result, or the details of its failure, if stored and not taken before.
     pub result: Option<Payload>,
-    /// What its last delivery said, if that did not go well.
+    /// The error of its last delivery, if that failed.
     pub error: Option<Arc<str>>,
 }
 
-impl Ended {
+impl EndedJob {
     pub(crate) fn of(job: &Job, change: &Change, state: Option<State>) -> Self {
         let error = match &change.next {
-            Next::Live(next) => next.ended.as_ref().and_then(|(_, error)| error.clone()),
-            Next::Gone => None,
+            NextRecord::Live(next) => next.ended.as_ref().and_then(|(_, error)| error.clone()),
+            NextRecord::Gone => None,
         };
         Self { id: job.id, state, result: None, error }
     }
@@ -46,31 +46,31 @@ impl Ended {
     }
 }
 
-/// All who wait for a job to end.
+/// All callers that wait for a job to end.
 #[derive(Debug, Default)]
-pub(crate) struct EndWaiters(Mutex<Waiters>);
+pub(crate) struct EndWaiters(Mutex<EndWaiterTable>);
 
 #[derive(Debug, Default)]
-struct Waiters {
-    by_job: BTreeMap<JobId, Vec<Waiter>>,
-    last: u64,
+struct EndWaiterTable {
+    by_job: BTreeMap<JobId, Vec<EndWaiter>>,
+    last_id: u64,
     is_closed: bool,
 }
 
 #[derive(Debug)]
-struct Waiter {
+struct EndWaiter {
     id: u64,
-    ended: Option<Ended>,
+    ended: Option<EndedJob>,
     waker: Option<Waker>,
 }
 
 impl EndWaiters {
-    fn lock(&self) -> MutexGuard<'_, Waiters> {
+    fn lock(&self) -> MutexGuard<'_, EndWaiterTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A job has ended; what is to be said is only made if anybody waits for it.
-    pub(crate) fn tell(&self, job: JobId, ended: impl FnOnce() -> Ended) {
+    /// Notifies the callers that wait for a job. `ended` is only called if there are any.
+    pub(crate) fn notify(&self, job: JobId, ended: impl FnOnce() -> EndedJob) {
         let woken: Vec<Waker> = {
             let mut waiters = self.lock();
             let Some(list) = waiters.by_job.get_mut(&job) else { return };
@@ -85,12 +85,12 @@ impl EndWaiters {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether anybody waits for a job.
+    /// Whether a caller waits for this job.
     pub(crate) fn is_waited_for(&self, job: JobId) -> bool {
         self.lock().by_job.contains_key(&job)
     }
 
-    /// Nobody will be told anything any more.
+    /// Ends all waits with [`Error::Stopping`].
     pub(crate) fn close(&self) {
         let mut waiters = self.lock();
         waiters.is_closed = true;
@@ -100,25 +100,25 @@ impl EndWaiters {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    fn enter(&self, job: JobId) -> Place<'_> {
+    fn register(&self, job: JobId) -> EndWait<'_> {
         let mut waiters = self.lock();
-        waiters.last += 1;
-        let id = waiters.last;
-        waiters.by_job.entry(job).or_default().push(Waiter { id, ended: None, waker: None });
-        Place { waiters: self, job, id }
+        waiters.last_id += 1;
+        let id = waiters.last_id;
+        waiters.by_job.entry(job).or_default().push(EndWaiter { id, ended: None, waker: None });
+        EndWait { waiters: self, job, id }
     }
 }
 
-/// Somebody waits for a job.
+/// The registration of a waiting caller.
 #[derive(Debug)]
-struct Place<'a> {
+struct EndWait<'a> {
     waiters: &'a EndWaiters,
     job: JobId,
     id: u64,
 }
 
-impl Place<'_> {
-    fn poll(&self, context: &mut Context<'_>) -> Poll<Result<Ended, Error>> {
+impl EndWait<'_> {
+    fn poll(&self, context: &mut Context<'_>) -> Poll<Result<EndedJob, Error>> {
         let mut waiters = self.waiters.lock();
         if waiters.is_closed {
             return Poll::Ready(Err(Error::Stopping));
@@ -138,16 +138,16 @@ impl Place<'_> {
     }
 }
 
-impl Place<'_> {
-    /// What was told, if anything was.
-    fn told(&self) -> Option<Ended> {
+impl EndWait<'_> {
+    /// The end of the job, if it has been notified.
+    fn take_end(&self) -> Option<EndedJob> {
         let mut waiters = self.waiters.lock();
         let list = waiters.by_job.get_mut(&self.job)?;
         list.iter_mut().find(|one| one.id == self.id)?.ended.take()
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for EndWait<'_> {
     fn drop(&mut self) {
         let mut waiters = self.waiters.lock();
         if let Some(list) = waiters.by_job.get_mut(&self.job) {
@@ -160,8 +160,8 @@ impl Drop for Place<'_> {
 }
 
 impl Engine {
-    /// Waits until a job has ended, at most so long; `None`: it has not. The first who waits for a
-    /// result that can be read once takes it.
+    /// Waits until a job has ended and returns its result, or `None` at the timeout. A result that can be read once
+    /// goes to the first caller.
     ///
     /// ```
     /// use std::thread;
@@ -186,14 +186,14 @@ impl Engine {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn wait(&self, id: JobId, at_most: Span) -> Result<Option<Ended>, Error> {
-        let Some(ended) = self.inner.ended(id, at_most).await? else { return Ok(None) };
+    pub async fn wait(&self, id: JobId, timeout: Span) -> Result<Option<EndedJob>, Error> {
+        let Some(ended) = self.inner.wait_for_end(id, timeout).await? else { return Ok(None) };
         let result = self.inner.take_result(id).await?;
-        Ok(Some(Ended { result, ..ended }))
+        Ok(Some(EndedJob { result, ..ended }))
     }
 }
 
-/// Results, in two steps; see [`Engine::results`].
+/// Results in two steps: wait, then take; see [`Engine::results`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -206,7 +206,7 @@ impl Engine {
 /// let id = engine.push("sum", vec![1, 2]).keep_result(Duration::from_secs(60)).wait()?;
 /// engine.pop_blocking("sum", |work| Ok::<_, String>(vec![work.payload().iter().sum::<u8>()]))?;
 ///
-/// let ended = block_on(engine.results().ended(id, Span::from_secs(10)))?.expect("in time");
+/// let ended = block_on(engine.results().wait_for_end(id, Span::from_secs(10)))?.expect("in time");
 /// assert_eq!((ended.state, ended.result), (Some(State::Done), None));
 /// let result = block_on(engine.results().take(id))?.expect("it is kept");
 /// assert_eq!(*result.bytes, [3]);
@@ -215,45 +215,46 @@ impl Engine {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Results<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a EngineInner,
 }
 
 impl Results<'_> {
-    /// Waits until a job has ended, at most so long, and leaves its result where it is; `None`: it has
-    /// not. A caller that may be dropped while it waits calls this and [takes the result](Self::take)
-    /// afterwards: an [`Engine::wait`] that is dropped while it takes a result that can be read once has
-    /// lost it.
-    pub async fn ended(self, id: JobId, at_most: Span) -> Result<Option<Ended>, Error> {
-        self.inner.ended(id, at_most).await
+    /// Waits until a job has ended, without taking its result; `None` at the timeout. For callers whose future may
+    /// be dropped: a dropped [`Engine::wait`] can lose a result that can be read once, so wait with this method and
+    /// then [take](Self::take) the result.
+    pub async fn wait_for_end(self, id: JobId, timeout: Span) -> Result<Option<EndedJob>, Error> {
+        self.inner.wait_for_end(id, timeout).await
     }
 
-    /// The result of a job, if it has ended and there is one; one that can be read once is taken away.
+    /// Takes the result of a job, if it has ended and has one. A result that can be read once is removed.
     pub async fn take(self, id: JobId) -> Result<Option<Payload>, Error> {
         self.inner.take_result(id).await
     }
 
-    /// How many callers wait for a job to end.
+    /// The number of callers that wait for a job to end.
     pub fn waiting(self) -> usize {
         self.inner.end_waiters.lock().by_job.values().map(Vec::len).sum()
     }
 }
 
-impl Inner {
-    async fn ended(&self, id: JobId, at_most: Span) -> Result<Option<Ended>, Error> {
-        let mut sleep = pin!(self.timers.sleep(at_most));
-        let place = self.end_waiters.enter(id);
-        // Whoever ends it from here on tells this place.
+impl EngineInner {
+    async fn wait_for_end(&self, id: JobId, timeout: Span) -> Result<Option<EndedJob>, Error> {
+        let mut sleep = pin!(self.timers.sleep(timeout));
+        let registration = self.end_waiters.register(id);
+        // From here on, the end of the job is notified, so the lookup below misses nothing.
         let job = self.store.get(vec![id.into()]).await?.pop().flatten();
         let Some(job) = job else {
-            // It may have ended and gone since.
-            let told = place.told().ok_or_else(|| Error::NotFound { what: format!("job {id}") });
-            return told.map(Some);
+            // The job may have ended and been removed since.
+            let end = registration
+                .take_end()
+                .ok_or_else(|| Error::NotFound { what: format!("job {id}") });
+            return end.map(Some);
         };
         if job.live.state.has_ended() {
-            return Ok(Some(Ended::now(&job)));
+            return Ok(Some(EndedJob::now(&job)));
         }
         poll_fn(|context| {
-            if let Poll::Ready(ended) = place.poll(context) {
+            if let Poll::Ready(ended) = registration.poll(context) {
                 return Poll::Ready(ended.map(Some));
             }
             sleep.as_mut().poll(context).map(|()| Ok(None))
@@ -269,8 +270,8 @@ impl Inner {
         if !kept.once {
             return Ok(Some(kept.payload.clone()));
         }
-        let taken = self.change(vec![(Which::Id(id), Event::TakeResult)], decide).await?;
-        let is_ours = matches!(taken.first(), Some(Decided::Yes { .. }));
+        let taken = self.change(vec![(JobSelector::Id(id), JobEvent::TakeResult)], decide).await?;
+        let is_ours = matches!(taken.first(), Some(ChangeResult::Applied { .. }));
         Ok(is_ours.then(|| kept.payload.clone()))
     }
 }

@@ -1,36 +1,36 @@
-//! The jobs that this engine handed out: a report about one needs no second look into the store, and
-//! one that takes too long is noticed.
+//! Cache of the jobs that this engine handed out. A report needs no read from the store, and runs past their
+//! timeout are found.
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crore_core::id::ById;
+use crore_core::id::JobMap;
 use crore_core::{Delivery, Job, JobId, Time};
-use crore_store::jobs::Which;
+use crore_store::jobs::JobSelector;
 
 use crate::timers::NEVER;
 
-/// More than this are not kept at hand; a report about another one looks into the store.
-const MOST: usize = 1 << 20;
+/// Maximum cached jobs; reports about others read the store.
+const MAX_JOBS: usize = 1 << 20;
 
-/// Jobs that were handed out, as they were then.
+/// Jobs as they were when they were handed out.
 #[derive(Debug, Default)]
-pub(crate) struct Running(Mutex<Jobs>);
+pub(crate) struct RunningJobs(Mutex<RunningJobTable>);
 
 #[derive(Debug, Default)]
-struct Jobs {
-    by_id: ById<Job>,
-    /// When those with a timeout have taken too long.
-    ends: BTreeSet<(Time, JobId, Delivery)>,
+struct RunningJobTable {
+    by_id: JobMap<Job>,
+    /// Timeouts of the runs that have one.
+    timeouts: BTreeSet<(Time, JobId, Delivery)>,
 }
 
-fn end_of(job: &Job) -> Option<(Time, JobId, Delivery)> {
+fn timeout_of(job: &Job) -> Option<(Time, JobId, Delivery)> {
     let timeout = job.spec.timeout?;
     Some((job.live.started_at.after(timeout), job.id, job.live.delivery))
 }
 
-impl Jobs {
+impl RunningJobTable {
     fn take(&mut self, id: JobId) -> Option<Job> {
         match self.by_id.entry(id) {
             Entry::Occupied(job) if job.get().spec.timeout.is_none() => Some(job.remove()),
@@ -40,68 +40,71 @@ impl Jobs {
     }
 }
 
-impl Running {
-    fn lock(&self) -> MutexGuard<'_, Jobs> {
+impl RunningJobs {
+    fn lock(&self) -> MutexGuard<'_, RunningJobTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Jobs were handed out; gives when the first of them has taken too long.
+    /// Adds jobs that were handed out; returns the earliest timeout among them.
     pub(crate) fn add(&self, jobs: &[Job]) -> Time {
         let mut running = self.lock();
         let mut first = NEVER;
         for job in jobs {
-            if let Some(end) = end_of(job) {
+            if let Some(end) = timeout_of(job) {
                 first = first.min(end.0);
-                running.ends.insert(end);
+                running.timeouts.insert(end);
             }
-            if running.by_id.len() < MOST {
+            if running.by_id.len() < MAX_JOBS {
                 running.by_id.insert(job.id, job.clone());
             }
         }
         first
     }
 
-    /// A job as it was handed out, for whoever is about to change it: it need not be at hand any more,
-    /// unless it may take too long.
+    /// A job as it was handed out, to decide on a change. It is removed from the cache, unless its run has a
+    /// timeout.
     pub(crate) fn take(&self, id: JobId) -> Option<Job> {
         self.lock().take(id)
     }
 
-    /// The same of many.
-    pub(crate) fn take_all<'a>(&self, which: impl Iterator<Item = &'a Which>) -> Vec<Option<Job>> {
+    /// The same for several jobs.
+    pub(crate) fn take_all<'a>(
+        &self,
+        which: impl Iterator<Item = &'a JobSelector>,
+    ) -> Vec<Option<Job>> {
         let mut running = self.lock();
         which
             .map(|which| match which {
-                Which::Id(id) => running.take(*id),
-                Which::Client(_) => None,
+                JobSelector::Id(id) => running.take(*id),
+                JobSelector::Client(_) => None,
             })
             .collect()
     }
 
-    /// A job is not as it was handed out any more; if it still runs, its run may still take too long.
+    /// Removes an outdated job from the cache. The timeout of its run stays.
     pub(crate) fn forget(&self, id: JobId) {
         self.lock().by_id.remove(&id);
     }
 
-    /// A run has come to its end.
-    pub(crate) fn ended(&self, job: &Job) {
-        if let Some(end) = end_of(job) {
-            self.lock().ends.remove(&end);
+    /// Removes the timeout of a run that has ended.
+    pub(crate) fn remove_timeout(&self, job: &Job) {
+        if let Some(end) = timeout_of(job) {
+            self.lock().timeouts.remove(&end);
         }
     }
 
-    /// Up to `n` runs that have taken too long.
+    /// Up to `n` runs past their timeout.
     pub(crate) fn overdue(&self, now: Time, n: usize) -> Vec<(Time, JobId, Delivery)> {
         let running = self.lock();
-        running.ends.iter().take_while(|(at, ..)| *at <= now).take(n).copied().collect()
+        running.timeouts.iter().take_while(|(at, ..)| *at <= now).take(n).copied().collect()
     }
 
-    /// These runs were ended; gives when the next one has taken too long.
-    pub(crate) fn settled(&self, overdue: &[(Time, JobId, Delivery)]) -> Time {
+    /// Removes the timeouts of these runs; returns the next timeout.
+    pub(crate) fn remove_timeouts(&self, overdue: &[(Time, JobId, Delivery)]) -> Time {
         let mut running = self.lock();
         for end in overdue {
-            running.ends.remove(end);
+            running.timeouts.remove(end);
         }
-        running.ends.first().map_or(NEVER, |(at, ..)| *at)
+        running.timeouts.first().map_or(NEVER, |(at, ..)| *at)
     }
 }

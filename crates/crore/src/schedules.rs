@@ -1,25 +1,27 @@
-//! Schedules: jobs that the clock pushes.
+//! Schedules: recurring jobs, by cron expression or interval.
 
-use crore_core::push::{AfterRef, GroupRef};
+use crore_core::push::{GroupRef, NewDependencyTarget};
 use crore_core::schedule::{Missed, Timing};
 use crore_core::{Code, Invalid, Name, NewJob, Time};
-use crore_store::registry::{Define, Definition, Entry, Guard, Schedule, Table, Value};
+use crore_store::registry::{
+    Define, DefineAction, DefineGuard, RegistryEntry, RegistryTable, RegistryValue, Schedule,
+};
 
-use crate::doubt::Doubt;
-use crate::engine::Inner;
+use crate::drop_guard::DropGuard;
+use crate::engine::EngineInner;
 use crate::error::Error;
-use crate::handlers::is_nobodys;
+use crate::handlers::check_not_of_handler;
 use crate::upkeep::Duty;
 
 /// Schedules; see [`Engine::schedules`](crate::Engine::schedules).
 #[derive(Debug, Clone, Copy)]
 pub struct Schedules<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a EngineInner,
 }
 
 impl Schedules<'_> {
-    /// Sets a schedule. A new one, or one whose timing is changed, fires from now on; one with the
-    /// same timing keeps its place, so that a program may set it whenever it starts.
+    /// Creates or replaces a schedule. A new schedule, or one with a new timing, fires from now on. With the same
+    /// timing it keeps its position, so a program can set its schedules at every start.
     ///
     /// ```
     /// use crore::core::schedule::{Missed, Timing};
@@ -33,7 +35,7 @@ impl Schedules<'_> {
     /// let job = Spec::new(queue, kind, Payload::json("{}"));
     ///
     /// let name = Name::new("schedule", "nightly")?;
-    /// // A night on which the program did not run is made up for, once.
+    /// // Ticks missed while the program was not running are made up for by one job.
     /// block_on(engine.schedules().set(name, timing.clone(), Missed::Once, job.into()))?;
     /// assert_eq!(engine.schedules().preview(&timing, 5).len(), 5);
     /// # Ok(())
@@ -46,23 +48,23 @@ impl Schedules<'_> {
         missed: Missed,
         job: NewJob,
     ) -> Result<(), Error> {
-        is_nobodys(&name)?;
+        check_not_of_handler(&name)?;
         let inner = self.inner;
         let now = inner.now();
-        job.check_brought(&inner.caps, now).map_err(|invalid| invalid.inside("job"))?;
+        job.check_from_caller(&inner.caps, now).map_err(|invalid| invalid.inside("job"))?;
         check_references(&job)?;
         if timing.next_after(now).is_none() {
             let message = format!("`{timing}` never fires again");
             return Err(Invalid::new(Code::ScheduleNever, "timing", message).into());
         }
         loop {
-            let known = inner.schedule(&name).await?;
-            let (cursor, paused, guard) = match &known {
+            let existing = inner.schedule(&name).await?;
+            let (cursor, paused, guard) = match &existing {
                 Some((old, entry)) if old.timing == timing => {
-                    (old.cursor, old.paused, Guard::At(entry.revision))
+                    (old.cursor, old.paused, DefineGuard::At(entry.revision))
                 }
-                Some((old, entry)) => (now, old.paused, Guard::At(entry.revision)),
-                None => (now, false, Guard::Absent),
+                Some((old, entry)) => (now, old.paused, DefineGuard::At(entry.revision)),
+                None => (now, false, DefineGuard::Absent),
             };
             let (timing, job) = (timing.clone(), job.clone());
             let schedule = Schedule { timing, missed, job, cursor, paused };
@@ -72,55 +74,58 @@ impl Schedules<'_> {
         }
     }
 
-    /// Removes a schedule, if it is there. What it has pushed stays.
+    /// Removes a schedule, if it exists. Jobs that it has pushed stay.
     pub async fn remove(self, name: Name) -> Result<(), Error> {
-        is_nobodys(&name)?;
-        self.inner.define(Define::remove(Table::Schedules, name)).await.map(drop)
+        check_not_of_handler(&name)?;
+        self.inner.define(Define::remove(RegistryTable::Schedules, name)).await.map(drop)
     }
 
-    /// A schedule, if it is there.
-    pub async fn get(self, name: &Name) -> Result<Option<Entry>, Error> {
-        self.inner.entry(Table::Schedules, name).await
+    /// A schedule by name; `None`: it does not exist.
+    pub async fn get(self, name: &Name) -> Result<Option<RegistryEntry>, Error> {
+        self.inner.entry(RegistryTable::Schedules, name).await
     }
 
     /// All schedules, by name.
-    pub async fn list(self) -> Result<Vec<Entry>, Error> {
-        self.inner.entries(Table::Schedules).await
+    pub async fn list(self) -> Result<Vec<RegistryEntry>, Error> {
+        self.inner.entries(RegistryTable::Schedules).await
     }
 
-    /// Pauses a schedule: it does not fire.
+    /// Pauses a schedule: it does not fire until it is resumed.
     pub async fn pause(self, name: &Name) -> Result<(), Error> {
         self.inner.set_schedule_paused(name, true).await
     }
 
-    /// Resumes a schedule. It goes on from now: what it missed while it was paused is not made up for.
+    /// Resumes a schedule from now on. Ticks missed during the pause are not made up for.
     pub async fn resume(self, name: &Name) -> Result<(), Error> {
         self.inner.set_schedule_paused(name, false).await
     }
 
-    /// The next instants at which a timing fires.
+    /// The next `n` times at which a timing fires.
     pub fn preview(self, timing: &Timing, n: usize) -> Vec<Time> {
         timing.preview(self.inner.now(), n.min(self.inner.caps.page))
     }
 }
 
-impl Inner {
-    pub(crate) async fn schedule(&self, name: &Name) -> Result<Option<(Schedule, Entry)>, Error> {
-        let entry = self.entry(Table::Schedules, name).await?;
+impl EngineInner {
+    pub(crate) async fn schedule(
+        &self,
+        name: &Name,
+    ) -> Result<Option<(Schedule, RegistryEntry)>, Error> {
+        let entry = self.entry(RegistryTable::Schedules, name).await?;
         Ok(entry.and_then(|entry| match entry.value.clone() {
-            Value::Schedule(schedule) => Some((*schedule, entry)),
+            RegistryValue::Schedule(schedule) => Some((*schedule, entry)),
             _ => None,
         }))
     }
 
     async fn set_schedule_paused(&self, name: &Name, paused: bool) -> Result<(), Error> {
         loop {
-            let known = self.schedule(name).await?;
+            let existing = self.schedule(name).await?;
             let (old, entry) =
-                known.ok_or_else(|| Error::NotFound { what: format!("schedule `{name}`") })?;
+                existing.ok_or_else(|| Error::NotFound { what: format!("schedule `{name}`") })?;
             let cursor = if old.paused && !paused { self.now() } else { old.cursor };
             let schedule = Schedule { paused, cursor, ..old };
-            let guard = Guard::At(entry.revision);
+            let guard = DefineGuard::At(entry.revision);
             if self.define_schedule(name, schedule, guard).await? {
                 return Ok(());
             }
@@ -132,12 +137,12 @@ impl Inner {
         &self,
         name: &Name,
         schedule: Schedule,
-        guard: Guard,
+        guard: DefineGuard,
     ) -> Result<bool, Error> {
-        let to = Definition::Set(Value::Schedule(Box::new(schedule)));
-        let define = Define { name: name.clone(), to, guard, expires_after: None };
-        // Also if it is not known whether it took effect.
-        let _look = Doubt::new(|| self.want(Duty::Schedules, self.now()));
+        let to = DefineAction::Set(RegistryValue::Schedule(Box::new(schedule)));
+        let define = Define { name: name.clone(), action: to, guard, expires_after: None };
+        // Also on error: the change may have taken effect.
+        let _plan = DropGuard::new(|| self.plan_duty(Duty::Schedules, self.now()));
         match self.define(define).await {
             Ok(_) => Ok(true),
             Err(Error::Refused { .. }) => Ok(false),
@@ -146,16 +151,17 @@ impl Inner {
     }
 }
 
-/// A schedule pushes one job at a time, so there is no batch whose parts it could mean.
+/// A schedule pushes single jobs, so they cannot refer to other parts of a batch.
 fn check_references(job: &NewJob) -> Result<(), Invalid> {
     let wrong = |field: &str| {
-        Err(Invalid::new(Code::BatchReference, field, "a schedule pushes no batch to refer to"))
+        Err(Invalid::new(Code::BatchReference, field, "a schedule has no batch to refer to"))
     };
     if matches!(job.group, Some(GroupRef::New(_))) {
         return wrong("job.group");
     }
-    let is_in_batch =
-        |on: &AfterRef| matches!(on, AfterRef::Earlier(_) | AfterRef::Group(GroupRef::New(_)));
+    let is_in_batch = |on: &NewDependencyTarget| {
+        matches!(on, NewDependencyTarget::Earlier(_) | NewDependencyTarget::Group(GroupRef::New(_)))
+    };
     match job.after.iter().any(|after| is_in_batch(&after.on)) {
         true => wrong("job.after"),
         false => Ok(()),

@@ -1,40 +1,40 @@
-//! The state of the engine and its store.
+//! Status of the engine and its store.
 
 use crore_core::{Caps, Time};
-use crore_store::{Ailment, Durability};
+use crore_store::{Durability, StoreProblem};
 
-use crate::engine::Inner;
+use crate::engine::EngineInner;
 
-/// The state of the engine and its store; see [`Engine::status`](crate::Engine::status).
+/// Status of the engine and its store; see [`Engine::status`](crate::Engine::status).
 #[derive(Debug, Clone, Copy)]
 pub struct Status<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a EngineInner,
 }
 
 impl<'a> Status<'a> {
-    /// What the answers of this engine survive.
+    /// The durability of acknowledged writes: which failures they survive.
     pub fn durability(self) -> Durability {
         self.inner.store.durability()
     }
 
-    /// What is wrong with the engine's store, as far as is known; `None`: nothing.
-    pub fn ailment(self) -> Option<Ailment> {
-        self.inner.store.ailment()
+    /// The current fault of the engine's store; `None`: no known fault.
+    pub fn store_problem(self) -> Option<StoreProblem> {
+        self.inner.store.problem()
     }
 
-    /// Completes when the engine's store gives up, because what it wrote is perhaps not on the disk, with the
-    /// reason. Everything that was answered is kept; nothing more is promised until the engine is opened
-    /// again. A store that does not give up never completes it.
-    pub async fn gave_up(self) -> String {
-        self.inner.store.gave_up().await
+    /// Resolves with the reason when the engine's store gives up after a failed write or sync. Everything that was
+    /// acknowledged is safe, but the store accepts nothing more until the engine is opened again. Never resolves
+    /// for a store that cannot give up.
+    pub async fn store_poisoned(self) -> String {
+        self.inner.store.poisoned().await
     }
 
-    /// The limits on what callers may bring.
+    /// Maximum sizes and counts that callers may use.
     pub fn caps(self) -> &'a Caps {
         &self.inner.caps
     }
 
-    /// The time by the engine's clock.
+    /// The current time of the engine's clock.
     pub fn now(self) -> Time {
         self.inner.now()
     }

@@ -12,52 +12,52 @@ use std::thread::{self, Thread};
 
 use crore_core::{Clock, Span, Time};
 
-/// Everybody who waits for a time.
+/// All planned instants: sleeping futures and the next upkeep.
 #[derive(Debug)]
 pub(crate) struct Timers {
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
-    /// Who sleeps for everybody; roused when there is something earlier than what it sleeps for.
+    state: Mutex<TimerState>,
+    /// The thread that parks until the next instant; unparked when an earlier one is planned.
     thread: OnceLock<Thread>,
 }
 
 #[derive(Debug)]
-struct State {
+struct TimerState {
     /// By steady time.
     sleepers: BTreeMap<(Time, u64), Waker>,
-    last: u64,
+    last_id: u64,
     /// The latest reading of the clock.
-    seen: Time,
+    last_reading: Time,
     /// The sum of all steps by which the clock went back. Steady time is the clock's plus this.
     set_back: Span,
     /// Whether the clock went back since upkeep last ran.
     is_set_back: bool,
-    /// When upkeep has something to do.
+    /// When upkeep is due.
     upkeep_at: Time,
     /// Until when the thread sleeps; zero while it is awake.
-    sleeps_until: Time,
+    parked_until: Time,
     is_stopping: bool,
 }
 
-/// Never.
+/// An instant that never comes.
 pub(crate) const NEVER: Time = Time::MAX;
 
 impl Timers {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        let state = State {
+        let state = TimerState {
             sleepers: BTreeMap::new(),
-            last: 0,
-            seen: Time::ZERO,
+            last_id: 0,
+            last_reading: Time::ZERO,
             set_back: Span::ZERO,
             is_set_back: false,
             upkeep_at: Time::ZERO,
-            sleeps_until: Time::ZERO,
+            parked_until: Time::ZERO,
             is_stopping: false,
         };
         Self { clock, state: Mutex::new(state), thread: OnceLock::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TimerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -65,35 +65,35 @@ impl Timers {
         self.clock.now()
     }
 
-    /// A future that is ready after a time, or when the engine stops.
-    pub(crate) fn sleep(&self, time: Span) -> Sleep<'_> {
+    /// A future that completes after a time, or when the engine stops.
+    pub(crate) fn sleep(&self, span: Span) -> Sleep<'_> {
         let mut state = self.lock();
         let now = state.read(&*self.clock);
-        state.last += 1;
-        Sleep { timers: self, at: state.steady(now).after(time), id: state.last }
+        state.last_id += 1;
+        Sleep { timers: self, at: state.steady(now).after(span), id: state.last_id }
     }
 
-    /// Upkeep has something to do at an instant, at the latest.
-    pub(crate) fn want_upkeep(&self, at: Time) {
+    /// Plans upkeep for this instant at the latest.
+    pub(crate) fn plan_upkeep(&self, at: Time) {
         let mut state = self.lock();
         state.upkeep_at = state.upkeep_at.min(at);
-        self.rouse_if_sooner(&state, at);
+        self.unpark_if_sooner(&state, at);
     }
 
-    fn rouse_if_sooner(&self, state: &State, at: Time) {
-        if at < state.sleeps_until {
-            self.rouse();
+    fn unpark_if_sooner(&self, state: &TimerState, at: Time) {
+        if at < state.parked_until {
+            self.unpark();
         }
     }
 
-    fn rouse(&self) {
+    fn unpark(&self) {
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
     }
 
-    /// Wakes the futures whose time has come, and takes the plan of upkeep, which runs now. Tells whether the
-    /// clock went back since the last call: then every planned duty is due.
+    /// Wakes the futures that are due, and clears the planned upkeep, which the caller runs now. Returns whether
+    /// the clock went back since the last call: then every planned duty is due.
     pub(crate) fn fire(&self) -> bool {
         let is_set_back = {
             let mut state = self.lock();
@@ -118,23 +118,23 @@ impl Timers {
         woken.into_values().for_each(Waker::wake);
     }
 
-    /// When there is something to do next.
+    /// The next planned instant.
     pub(crate) fn next_at(&self) -> Time {
         let mut state = self.lock();
         state.read(&*self.clock);
         state.next_at()
     }
 
-    /// This thread sleeps for everybody, from now on.
-    pub(crate) fn begin(&self) {
-        // There is one thread for one engine, and it begins once.
+    /// Makes the current thread the one that parks.
+    pub(crate) fn use_current_thread(&self) {
+        // An engine starts one thread, once.
         let _ = self.thread.set(thread::current());
     }
 
-    /// Parks the thread until there is something to do; `false`: the thread is to end.
+    /// Parks the thread until something is due; `false`: the engine stops.
     pub(crate) fn park(&self) -> bool {
         loop {
-            match self.park_until(State::next_at) {
+            match self.park_until(TimerState::next_at) {
                 Parked::Slept => {}
                 Parked::Due => return true,
                 Parked::Stopping => return false,
@@ -142,27 +142,27 @@ impl Timers {
         }
     }
 
-    /// Runs a future to its end and wakes whoever's time comes meanwhile, however long that takes;
-    /// `None`: the thread is to end.
+    /// Runs a future to completion and wakes sleeping futures meanwhile; `None`: the engine stops.
     pub(crate) fn drive<T>(&self, future: impl Future<Output = T>) -> Option<T> {
-        let nudge = Arc::new(Nudge { is_given: AtomicBool::new(true), thread: thread::current() });
-        let waker = Waker::from(Arc::clone(&nudge));
+        let drive_waker =
+            Arc::new(DriveWaker { is_woken: AtomicBool::new(true), thread: thread::current() });
+        let waker = Waker::from(Arc::clone(&drive_waker));
         let mut future = pin!(future);
         loop {
-            if nudge.is_given.swap(false, Ordering::AcqRel)
-                && let Poll::Ready(given) = future.as_mut().poll(&mut Context::from_waker(&waker))
+            if drive_waker.is_woken.swap(false, Ordering::AcqRel)
+                && let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker))
             {
-                return Some(given);
+                return Some(value);
             }
             self.wake_sleepers();
-            if let Parked::Stopping = self.park_until(State::first_sleeper) {
+            if let Parked::Stopping = self.park_until(TimerState::first_sleeper) {
                 return None;
             }
         }
     }
 
-    /// Sleeps once, at most until what is next. Who rouses the thread before it sleeps keeps it awake.
-    fn park_until(&self, next: impl Fn(&State) -> Time) -> Parked {
+    /// Parks once, at most until the next instant. An unpark between the check and the park is not lost.
+    fn park_until(&self, next: impl Fn(&TimerState) -> Time) -> Parked {
         let (now, next) = {
             let mut state = self.lock();
             if state.is_stopping {
@@ -170,7 +170,7 @@ impl Timers {
             }
             let now = state.read(&*self.clock);
             let next = next(&state);
-            state.sleeps_until = if next <= now { Time::ZERO } else { next };
+            state.parked_until = if next <= now { Time::ZERO } else { next };
             (now, next)
         };
         if next <= now {
@@ -184,7 +184,7 @@ impl Timers {
         Parked::Slept
     }
 
-    /// Ends the thread, at once and for ever; nobody sleeps any more.
+    /// Ends the thread and completes all sleeps.
     pub(crate) fn stop(&self) {
         let woken = {
             let mut state = self.lock();
@@ -192,26 +192,26 @@ impl Timers {
             std::mem::take(&mut state.sleepers)
         };
         woken.into_values().for_each(Waker::wake);
-        self.rouse();
+        self.unpark();
     }
 }
 
-/// How a sleep went.
+/// Result of parking once.
 enum Parked {
     Slept,
     Due,
     Stopping,
 }
 
-/// What a future that the thread drives rouses it by.
-struct Nudge {
-    is_given: AtomicBool,
+/// Waker of the future that the thread drives.
+struct DriveWaker {
+    is_woken: AtomicBool,
     thread: Thread,
 }
 
-impl Wake for Nudge {
+impl Wake for DriveWaker {
     fn wake(self: Arc<Self>) {
-        self.is_given.store(true, Ordering::Release);
+        self.is_woken.store(true, Ordering::Release);
         self.thread.unpark();
     }
 }
@@ -222,17 +222,17 @@ const MILLISECOND: Span = Span::from_millis(1);
 /// thread that the wall clock was set, or that the machine was suspended.
 const LONGEST_PARK: Span = Span::from_secs(5);
 
-impl State {
-    /// Reads the clock. Only readings under the lock are comparable: one that was made before may be older
-    /// than another thread's without the clock having gone back.
+impl TimerState {
+    /// Reads the clock and notes whether it went back. Only readings under the lock are comparable: an earlier
+    /// reading of another thread may arrive later although the clock did not go back.
     fn read(&mut self, clock: &dyn Clock) -> Time {
         let now = clock.now();
-        if now < self.seen {
-            self.set_back = self.set_back.plus(self.seen.since(now));
+        if now < self.last_reading {
+            self.set_back = self.set_back.plus(self.last_reading.since(now));
             self.is_set_back = true;
             self.upkeep_at = self.upkeep_at.min(now);
         }
-        self.seen = now;
+        self.last_reading = now;
         now
     }
 
@@ -280,7 +280,7 @@ impl Future for Sleep<'_> {
         }
         if at < NEVER {
             state.sleepers.insert((at, id), context.waker().clone());
-            timers.rouse_if_sooner(&state, at.before(state.set_back));
+            timers.unpark_if_sooner(&state, at.before(state.set_back));
         }
         Poll::Pending
     }
@@ -303,17 +303,17 @@ mod tests {
 
     const HOUR: Span = Span::from_secs(3600);
 
-    /// A thread sleeps by a clock that nobody sets, so it has to read the wall clock now and then.
+    /// Parking uses the monotonic clock, so the thread must read the wall clock now and then.
     #[test]
     fn a_parked_thread_notices_that_the_clock_was_set_ahead() {
         let clock = FakeClock::default();
         let timers = Arc::new(Timers::new(Arc::new(clock.clone())));
         timers.fire();
-        timers.want_upkeep(clock.now().after(HOUR));
+        timers.plan_upkeep(clock.now().after(HOUR));
         let (sender, receiver) = mpsc::channel();
         let parks = Arc::clone(&timers);
         thread::spawn(move || sender.send(parks.park()));
-        while timers.lock().sleeps_until == Time::ZERO {
+        while timers.lock().parked_until == Time::ZERO {
             thread::yield_now();
         }
         clock.advance(HOUR.times(2));

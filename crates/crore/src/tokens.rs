@@ -1,37 +1,39 @@
-//! Access tokens. The engine keeps what the doors say about each, and does not read it; no secret is
-//! among it.
+//! Access tokens. The engine stores an opaque text for each, written by the doors; it contains no secret.
 
 use std::sync::Arc;
 
 use crore_core::Name;
-use crore_store::registry::{Define, Definition, Entry, Guard, Table, Value};
+use crore_store::registry::{
+    Define, DefineAction, DefineGuard, RegistryEntry, RegistryTable, RegistryValue,
+};
 
-use crate::engine::Inner;
+use crate::engine::EngineInner;
 use crate::error::Error;
 
 /// Access tokens; see [`Engine::tokens`](crate::Engine::tokens).
 #[derive(Debug, Clone, Copy)]
 pub struct Tokens<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a EngineInner,
 }
 
 impl Tokens<'_> {
-    /// Adds a token under its public part; one that is there already is not replaced. The engine removes
-    /// no token by itself: while there is one, even an expired one, doors ask for one.
-    pub async fn add(self, id: Name, says: impl Into<Arc<str>>) -> Result<(), Error> {
-        let says = self.inner.checked("token", says.into())?;
-        let to = Definition::Set(Value::Token(says));
-        let define = Define { name: id, to, guard: Guard::Absent, expires_after: None };
+    /// Adds a token under its public id, with an opaque description. An existing token is not replaced. Tokens stay
+    /// until they are removed: while there is one, even an expired one, doors require a token.
+    pub async fn add(self, id: Name, text: impl Into<Arc<str>>) -> Result<(), Error> {
+        let text = self.inner.check_text("token", text.into())?;
+        let to = DefineAction::Set(RegistryValue::Token(text));
+        let define =
+            Define { name: id, action: to, guard: DefineGuard::Absent, expires_after: None };
         self.inner.define(define).await.map(drop)
     }
 
-    /// Removes a token, if it is there.
+    /// Removes a token, if it exists.
     pub async fn remove(self, id: Name) -> Result<(), Error> {
-        self.inner.define(Define::remove(Table::Tokens, id)).await.map(drop)
+        self.inner.define(Define::remove(RegistryTable::Tokens, id)).await.map(drop)
     }
 
-    /// All tokens, by their public part.
-    pub async fn list(self) -> Result<Vec<Entry>, Error> {
-        self.inner.entries(Table::Tokens).await
+    /// All tokens, by public id.
+    pub async fn list(self) -> Result<Vec<RegistryEntry>, Error> {
+        self.inner.entries(RegistryTable::Tokens).await
     }
 }

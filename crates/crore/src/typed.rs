@@ -1,4 +1,4 @@
-//! Payloads and results as types of the program, kept as JSON (feature `typed`).
+//! Payloads and results as serde types, stored as JSON (feature `typed`).
 //!
 //! ```
 //! use std::time::Duration;
@@ -34,27 +34,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::pop::{Gives, Work};
-use crate::pusher::Push;
-use crate::results::Ended;
+use crate::pop::{JobOutput, Work};
+use crate::push_builder::Push;
+use crate::results::EndedJob;
 
-/// A value that a closure gives, to be kept as JSON. One that cannot be written so makes the run fail.
+/// A result to be stored as JSON. A value that cannot be serialized makes the run fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Json<T>(
     /// The value.
     pub T,
 );
 
-impl<T: Serialize> Gives for Json<T> {
+impl<T: Serialize> JobOutput for Json<T> {
     fn payload(&self) -> Result<Option<Payload>, Invalid> {
-        written("result", &self.0).map(Some)
+        to_payload("result", &self.0).map(Some)
     }
 }
 
 impl Engine {
-    /// Pushes a job whose payload is a value, as JSON: `engine.push_json("mail", &mail).await?`.
+    /// Pushes a job whose payload is a value, serialized as JSON: `engine.push_json("mail", &mail).await?`.
     pub fn push_json<T: Serialize + ?Sized>(&self, queue: &str, value: &T) -> Push<'_> {
-        match written("payload", value) {
+        match to_payload("payload", value) {
             Ok(payload) => self.push_payload(queue, payload),
             Err(invalid) => Push::refused(self, invalid),
         }
@@ -62,20 +62,20 @@ impl Engine {
 }
 
 impl Work<'_> {
-    /// The payload as a value.
+    /// Deserializes the payload from JSON.
     pub fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
-        read("payload", &self.spec.payload)
+        from_payload("payload", &self.spec.payload)
     }
 }
 
-impl Ended {
-    /// The result as a value; `None`: there is none.
+impl EndedJob {
+    /// Deserializes the result from JSON; `None`: there is no result.
     pub fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<Option<T>, Error> {
-        self.result.as_ref().map(|payload| read("result", payload)).transpose()
+        self.result.as_ref().map(|payload| from_payload("result", payload)).transpose()
     }
 }
 
-fn written<T: Serialize + ?Sized>(field: &str, value: &T) -> Result<Payload, Invalid> {
+fn to_payload<T: Serialize + ?Sized>(field: &str, value: &T) -> Result<Payload, Invalid> {
     match serde_json::to_vec(value) {
         Ok(bytes) => Ok(Payload::new(Encoding::Json, bytes)),
         Err(error) => {
@@ -85,9 +85,9 @@ fn written<T: Serialize + ?Sized>(field: &str, value: &T) -> Result<Payload, Inv
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(field: &str, payload: &'a Payload) -> Result<T, Error> {
+fn from_payload<'a, T: Deserialize<'a>>(field: &str, payload: &'a Payload) -> Result<T, Error> {
     serde_json::from_slice(&payload.bytes).map_err(|error| {
-        let message = format!("is not what is expected: {error}");
+        let message = format!("cannot be read as the expected type: {error}");
         Invalid::new(Code::PayloadMalformed, field, message).into()
     })
 }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_not_pushed_and_the_field_is_named() {
+    fn an_unserializable_payload_is_refused_with_its_field() {
         let engine = Engine::memory();
         let error = engine.push_json("mail", &unwritable()).kind("x").wait().expect_err("refused");
         assert_eq!(error.code(), Code::PayloadMalformed);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_expected_fails_the_run_and_names_the_field() {
+    fn an_unexpected_payload_fails_the_run_with_its_field() {
         let engine = Engine::memory();
         engine.push_json("mail", &BTreeMap::from([("to", "ada")])).wait().expect("pushed");
         let ran =

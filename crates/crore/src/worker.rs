@@ -1,4 +1,4 @@
-//! A worker: jobs of some queues run here, several at a time, until it is told to stop.
+//! A worker: runs jobs of some queues in this process, several at a time, until it is stopped.
 
 use std::fmt::Display;
 use std::future::{pending, poll_fn};
@@ -9,20 +9,20 @@ use std::task::Poll;
 use std::thread;
 
 use crore_core::{Invalid, Job, Name, Span};
-use crore_store::jobs::Order;
+use crore_store::jobs::QueueOrder;
 
 use crate::block::block_on;
-use crate::doubt::Doubt;
+use crate::drop_guard::DropGuard;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::fetch::Fetch;
-use crate::pop::{Gives, Work};
-use crate::upkeep::AGAIN_AFTER;
+use crate::pop::{JobOutput, Work};
+use crate::upkeep::RETRY_AFTER;
 
-/// How long a fetch waits before it looks whether the worker is to stop; a stop wakes it anyway.
-const WAIT: Span = Span::from_secs(60);
+/// Timeout of one fetch. A stop wakes it earlier.
+const FETCH_TIMEOUT: Span = Span::from_secs(60);
 
-/// A worker about to run.
+/// A worker, configured and not yet running.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,100 +49,101 @@ const WAIT: Span = Span::from_secs(60);
 /// # }
 /// ```
 #[derive(Debug)]
-#[must_use = "a worker does nothing before it is run"]
+#[must_use = "a worker does nothing until it is run"]
 pub struct Worker<'a> {
     engine: &'a Engine,
     queues: Result<Vec<Name>, Invalid>,
     parallel: usize,
-    order: Order,
-    stop: Stop,
+    order: QueueOrder,
+    stop: WorkerStopper,
 }
 
-/// Tells a worker to stop: it takes nothing new, finishes what it has, and returns.
+/// Stops a worker: it takes no new jobs, finishes those it has, and returns.
 #[derive(Debug, Clone)]
-pub struct Stop {
+pub struct WorkerStopper {
     engine: Engine,
     is_stopped: Arc<AtomicBool>,
 }
 
-impl Stop {
-    /// Stops the worker. To stop it twice does nothing.
+impl WorkerStopper {
+    /// Stops the worker. A second call does nothing.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
         self.engine.inner.dispatch.wake_all();
     }
 
     fn is_stopped(&self) -> bool {
-        self.is_stopped.load(Ordering::Acquire) || self.engine.inner.is_quiet()
+        self.is_stopped.load(Ordering::Acquire) || self.engine.inner.is_quiesced()
     }
 }
 
 impl Engine {
-    /// A worker of some queues.
+    /// Configures a worker for these queues.
     pub fn worker<'a>(&'a self, queues: impl IntoIterator<Item = &'a str>) -> Worker<'a> {
         let queues = queues.into_iter().map(|queue| Name::new("queues", queue)).collect();
-        let stop = Stop { engine: self.clone(), is_stopped: Arc::default() };
-        Worker { engine: self, queues, parallel: 1, order: Order::Merged, stop }
+        let stop = WorkerStopper { engine: self.clone(), is_stopped: Arc::default() };
+        Worker { engine: self, queues, parallel: 1, order: QueueOrder::Merged, stop }
     }
 }
 
 impl Worker<'_> {
-    /// How many jobs run at once; one unless told otherwise.
+    /// Sets how many jobs run concurrently. Default: 1.
     pub fn parallel(mut self, n: usize) -> Self {
         self.parallel = n.max(1);
         self
     }
 
-    /// The first queue as long as it has any, then the second, and so on; otherwise they are merged.
+    /// Serves the queues in strict order: a queue is served only while those before it are empty. By default jobs
+    /// of all queues are merged by priority and due time.
     pub fn strict(mut self) -> Self {
-        self.order = Order::Strict;
+        self.order = QueueOrder::Strict;
         self
     }
 
-    /// What stops it.
-    pub fn stopper(&self) -> Stop {
+    /// A handle that stops the worker.
+    pub fn stopper(&self) -> WorkerStopper {
         self.stop.clone()
     }
 
-    /// Runs jobs until it is stopped; gives how many. All of them run inside this future, so one that
-    /// blocks its thread blocks the others: see [`run_blocking`](Self::run_blocking) for such work.
-    pub async fn run<T: Gives, E: Display>(
+    /// Runs jobs until the worker is stopped, and returns how many it ran. All jobs run inside this future, so one
+    /// that blocks its thread blocks the others: use [`run_blocking`](Self::run_blocking) for blocking work.
+    pub async fn run<T: JobOutput, E: Display>(
         self,
         run: impl AsyncFn(&Work<'_>) -> Result<T, E>,
     ) -> Result<u64, Error> {
-        let ask = self.ask()?;
+        let request = self.fetch_request()?;
         let ran = AtomicU64::new(0);
-        let one = || async {
-            while let Some(job) = self.next(&ask).await? {
+        let run_jobs = || async {
+            while let Some(job) = self.next(&request).await? {
                 let ended = self.engine.run(&job, async |work: &Work<'_>| run(work).await);
-                is_reported(ended.await)?;
+                ignore_invalid_result(ended.await)?;
                 ran.fetch_add(1, Ordering::Relaxed);
             }
             Ok::<(), Error>(())
         };
-        all((0..self.parallel).map(|_| one())).await?;
+        join_all((0..self.parallel).map(|_| run_jobs())).await?;
         Ok(ran.into_inner())
     }
 
-    /// Runs jobs on threads of its own until it is stopped; gives how many.
-    pub fn run_blocking<T: Gives, E: Display>(
+    /// Runs jobs on threads of its own until the worker is stopped, and returns how many it ran.
+    pub fn run_blocking<T: JobOutput, E: Display>(
         self,
         run: impl Fn(&Work<'_>) -> Result<T, E> + Sync,
     ) -> Result<u64, Error> {
-        let ask = self.ask()?;
+        let request = self.fetch_request()?;
         let ran = AtomicU64::new(0);
-        let one = || -> Result<(), Error> {
-            // Who ends before he is told to takes the others along.
-            let _all = Doubt::new(|| self.stop.stop());
-            while let Some(job) = block_on(self.next(&ask))? {
+        let run_jobs = || -> Result<(), Error> {
+            // A thread that ends early, by an error or a panic, stops the others.
+            let _all = DropGuard::new(|| self.stop.stop());
+            while let Some(job) = block_on(self.next(&request))? {
                 let ended = self.engine.run(&job, async |work: &Work<'_>| run(work));
-                is_reported(block_on(ended))?;
+                ignore_invalid_result(block_on(ended))?;
                 ran.fetch_add(1, Ordering::Relaxed);
             }
             Ok(())
         };
         thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.parallel).map(|_| scope.spawn(one)).collect();
+            let threads: Vec<_> = (0..self.parallel).map(|_| scope.spawn(run_jobs)).collect();
             threads.into_iter().try_for_each(|thread| match thread.join() {
                 Ok(ended) => ended,
                 Err(panicked) => std::panic::resume_unwind(panicked),
@@ -151,24 +152,24 @@ impl Worker<'_> {
         Ok(ran.into_inner())
     }
 
-    fn ask(&self) -> Result<Fetch, Error> {
+    fn fetch_request(&self) -> Result<Fetch, Error> {
         let (queues, order) = (self.queues.clone()?, self.order);
         let worker = Name::new("worker", "library")?;
-        Ok(Fetch { queues, kinds: None, handled: None, n: 1, order, worker, wait: WAIT })
+        Ok(Fetch { queues, kinds: None, handled: None, n: 1, order, worker, wait: FETCH_TIMEOUT })
     }
 
-    /// The next job; `None`: the worker is to stop.
-    async fn next(&self, ask: &Fetch) -> Result<Option<Job>, Error> {
+    /// The next job; `None`: the worker was stopped.
+    async fn next(&self, request: &Fetch) -> Result<Option<Job>, Error> {
         while !self.stop.is_stopped() {
             let inner = &self.engine.inner;
-            match inner.fetch_until(ask, || self.stop.is_stopped(), pending()).await {
+            match inner.fetch_until(request, || self.stop.is_stopped(), pending()).await {
                 Ok(mut jobs) => {
                     if let Some(job) = jobs.pop() {
                         return Ok(Some(job));
                     }
                 }
                 Err(Error::Store(crore_store::Error::Unavailable(_))) => {
-                    inner.timers.sleep(AGAIN_AFTER).await;
+                    inner.timers.sleep(RETRY_AFTER).await;
                 }
                 Err(error) => return Err(error),
             }
@@ -177,17 +178,16 @@ impl Worker<'_> {
     }
 }
 
-/// Whether the worker can go on: how a run went stands at its job, also if what it gave could not be
-/// kept.
-fn is_reported<T>(ended: Result<T, Error>) -> Result<(), Error> {
+/// Lets the worker continue after an invalid result: the failure is recorded with the job.
+fn ignore_invalid_result<T>(ended: Result<T, Error>) -> Result<(), Error> {
     match ended {
         Ok(_) | Err(Error::Invalid(_)) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// All of these, side by side; the first error ends it.
-async fn all<F: Future<Output = Result<(), Error>>>(
+/// Runs futures concurrently; the first error ends them all.
+async fn join_all<F: Future<Output = Result<(), Error>>>(
     futures: impl Iterator<Item = F>,
 ) -> Result<(), Error> {
     let mut open: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();

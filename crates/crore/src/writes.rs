@@ -1,65 +1,65 @@
-//! Writes on their way to the store. To one that is near they go as they come. To one that is not, a few
-//! at a time go alone, and whoever comes while those are under way goes together with all others who do:
-//! so a store that answers slowly is asked seldom, for much.
+//! Writes to the store. A local store gets each write at once. To a remote store a limited number of calls is in
+//! flight; writes that arrive meanwhile are batched into one call, so a slow store gets few, large calls.
 //!
-//! There is no task behind a batch: everybody whose write is in it can carry it on, so none is lost
-//! when one of them is dropped.
+//! A batch has no task of its own: every caller with a write in it polls it, so the batch completes even if some of
+//! the callers are dropped.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use crore_store::jobs::{Applied, Write};
+use crore_store::jobs::{Applied, StoreWrite};
 use crore_store::{Error, Store};
 
-/// How many calls are under way at once before others are gathered.
-const ALONE: usize = 64;
+/// Maximum calls in flight before writes are batched.
+const MAX_CALLS: usize = 64;
 
-/// How many writes go together at the most; whoever comes later waits until those are on their way.
-const TOGETHER: usize = 1000;
+/// Maximum writes of a batch; later callers wait for the next one.
+const MAX_BATCH_WRITES: usize = 1000;
 
-type Call = Pin<Box<dyn Future<Output = Result<Vec<Applied>, Error>> + Send>>;
+type ApplyCall = Pin<Box<dyn Future<Output = Result<Vec<Applied>, Error>> + Send>>;
 
-/// All writes on their way.
+/// All writes in flight.
 #[derive(Debug)]
 pub(crate) struct Writes {
     store: Arc<dyn Store>,
-    is_near: bool,
-    traffic: Mutex<Traffic>,
+    is_local: bool,
+    calls: Mutex<CallsInFlight>,
 }
 
 #[derive(Debug, Default)]
-struct Traffic {
-    under_way: usize,
-    gathering: Option<Arc<Batch>>,
+struct CallsInFlight {
+    in_flight: usize,
+    gathering: Option<Arc<WriteBatch>>,
 }
 
-/// Writes that go together.
-struct Batch {
-    stage: Mutex<Stage>,
-    /// Everybody who waits for it. Apart, because a store may wake us while it is asked.
-    wakers: Mutex<Wakers>,
+/// Writes of several callers, sent in one call.
+struct WriteBatch {
+    stage: Mutex<WriteBatchStage>,
+    /// The callers that wait for it. Under a lock of its own, because the store may wake the batch while `stage` is
+    /// locked.
+    wakers: Mutex<BatchWakers>,
 }
 
-/// Everybody who waits, each once.
+/// The wakers of the waiting callers, each once.
 #[derive(Default)]
-struct Wakers {
-    /// How often all were woken.
+struct BatchWakers {
+    /// How often the list was taken to wake all.
     round: u64,
     list: Vec<Waker>,
 }
 
-/// Where somebody stands among those who wait, and since which round.
-type Stand = Option<(u64, usize)>;
+/// The position of a caller's waker, and the round in which it is valid.
+type WakerPosition = Option<(u64, usize)>;
 
-impl Wakers {
-    fn add(&mut self, stand: &mut Stand, waker: &Waker) {
-        let known = stand.filter(|(round, _)| *round == self.round);
-        match known.and_then(|(_, place)| self.list.get_mut(place)) {
-            Some(known) => known.clone_from(waker),
+impl BatchWakers {
+    fn add(&mut self, position: &mut WakerPosition, waker: &Waker) {
+        let existing = position.filter(|(round, _)| *round == self.round);
+        match existing.and_then(|(_, index)| self.list.get_mut(index)) {
+            Some(existing) => existing.clone_from(waker),
             None => {
-                *stand = Some((self.round, self.list.len()));
+                *position = Some((self.round, self.list.len()));
                 self.list.push(waker.clone());
             }
         }
@@ -71,22 +71,22 @@ impl Wakers {
     }
 }
 
-enum Stage {
-    Gathering(Vec<Write>),
-    /// Somebody takes it to the store.
-    UnderWay(Call),
-    /// The answers, each until it is fetched.
+enum WriteBatchStage {
+    Gathering(Vec<StoreWrite>),
+    /// The call to the store, polled by any of the callers.
+    InFlight(ApplyCall),
+    /// The results, each until its caller takes it.
     Answered(Vec<Option<Applied>>),
     Failed(Error),
 }
 
-impl std::fmt::Debug for Batch {
+impl std::fmt::Debug for WriteBatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Batch").finish_non_exhaustive()
+        f.debug_struct("WriteBatch").finish_non_exhaustive()
     }
 }
 
-impl Wake for Batch {
+impl Wake for WriteBatch {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -99,99 +99,108 @@ impl Wake for Batch {
 
 impl Writes {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { is_near: store.is_near(), store, traffic: Mutex::default() }
+        Self { is_local: store.is_local(), store, calls: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Traffic> {
-        self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, CallsInFlight> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Applies writes, alone or with those of others; durable when answered.
-    pub(crate) async fn apply(self: &Arc<Self>, writes: Vec<Write>) -> Result<Vec<Applied>, Error> {
-        if self.is_near {
+    /// Applies writes, alone or batched with others. They are durable when this returns.
+    pub(crate) async fn apply(
+        self: &Arc<Self>,
+        writes: Vec<StoreWrite>,
+    ) -> Result<Vec<Applied>, Error> {
+        if self.is_local {
             return Ok(self.store.apply(writes).await?.into_inner());
         }
-        match self.enter(writes).await {
-            Entered::Alone(writes, _turn) => Ok(self.store.apply(writes).await?.into_inner()),
-            Entered::With(batch, place) => {
-                let mut stand = None;
-                poll_fn(|context| batch.poll(context, place, &mut stand)).await
+        match self.admit(writes).await {
+            WriteAdmission::Alone(writes, _slot) => {
+                Ok(self.store.apply(writes).await?.into_inner())
+            }
+            WriteAdmission::Batched(batch, range) => {
+                let mut position = None;
+                poll_fn(|context| batch.poll(context, range, &mut position)).await
             }
         }
     }
 
-    async fn enter(self: &Arc<Self>, writes: Vec<Write>) -> Entered {
+    async fn admit(self: &Arc<Self>, writes: Vec<StoreWrite>) -> WriteAdmission {
         let mut writes = Some(writes);
         poll_fn(|context| {
-            let mut traffic = self.lock();
-            if traffic.under_way < ALONE {
-                traffic.under_way += 1;
-                let turn = Turn(Arc::clone(self));
-                return Poll::Ready(Entered::Alone(writes.take().unwrap_or_default(), turn));
+            let mut calls = self.lock();
+            if calls.in_flight < MAX_CALLS {
+                calls.in_flight += 1;
+                let slot = CallSlot(Arc::clone(self));
+                return Poll::Ready(WriteAdmission::Alone(writes.take().unwrap_or_default(), slot));
             }
-            let batch = traffic.gathering.get_or_insert_with(Batch::new);
+            let batch = calls.gathering.get_or_insert_with(WriteBatch::new);
             match batch.join(&mut writes, context) {
-                Some(place) => Poll::Ready(Entered::With(Arc::clone(batch), place)),
+                Some(range) => Poll::Ready(WriteAdmission::Batched(Arc::clone(batch), range)),
                 None => Poll::Pending,
             }
         })
         .await
     }
 
-    /// A call is over: what was gathered meanwhile takes its turn.
-    fn next(self: &Arc<Self>) {
+    /// Ends a call: its slot goes to the pending batch, if there is one.
+    fn release_slot(self: &Arc<Self>) {
         let batch = {
-            let mut traffic = self.lock();
-            let batch = traffic.gathering.take();
+            let mut calls = self.lock();
+            let batch = calls.gathering.take();
             if batch.is_none() {
-                traffic.under_way -= 1;
+                calls.in_flight -= 1;
             }
             batch
         };
         if let Some(batch) = batch {
-            batch.launch(Turn(Arc::clone(self)), Arc::clone(&self.store));
+            batch.launch(CallSlot(Arc::clone(self)), Arc::clone(&self.store));
             batch.wake_by_ref();
         }
     }
 }
 
-/// How a write goes.
-enum Entered {
-    Alone(Vec<Write>, Turn),
-    /// With others: the first of its answers is there, and there are so many.
-    With(Arc<Batch>, (usize, usize)),
+/// How a write is sent.
+enum WriteAdmission {
+    Alone(Vec<StoreWrite>, CallSlot),
+    /// In a batch: the index of its first result, and their number.
+    Batched(Arc<WriteBatch>, (usize, usize)),
 }
 
-/// One of the calls that are under way at once.
+/// A slot for one of the calls in flight.
 #[derive(Debug)]
-struct Turn(Arc<Writes>);
+struct CallSlot(Arc<Writes>);
 
-impl Drop for Turn {
+impl Drop for CallSlot {
     fn drop(&mut self) {
-        self.0.next();
+        self.0.release_slot();
     }
 }
 
-impl Batch {
+impl WriteBatch {
     fn new() -> Arc<Self> {
-        let stage = Mutex::new(Stage::Gathering(Vec::new()));
+        let stage = Mutex::new(WriteBatchStage::Gathering(Vec::new()));
         Arc::new(Self { stage, wakers: Mutex::default() })
     }
 
-    fn stage(&self) -> MutexGuard<'_, Stage> {
+    fn stage(&self) -> MutexGuard<'_, WriteBatchStage> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wakers(&self) -> MutexGuard<'_, Wakers> {
+    fn wakers(&self) -> MutexGuard<'_, BatchWakers> {
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds writes, if there is room for them, and gives where their answers will be.
-    fn join(&self, new: &mut Option<Vec<Write>>, context: &Context<'_>) -> Option<(usize, usize)> {
+    /// Adds writes and returns the range of their results (start and length); `None`: the batch is full.
+    fn join(
+        &self,
+        new: &mut Option<Vec<StoreWrite>>,
+        context: &Context<'_>,
+    ) -> Option<(usize, usize)> {
         let mut stage = self.stage();
-        let Stage::Gathering(writes) = &mut *stage else { return None };
-        if writes.len() >= TOGETHER {
-            // Next time it may be another batch, in which he stands nowhere yet.
+        let WriteBatchStage::Gathering(writes) = &mut *stage else { return None };
+        if writes.len() >= MAX_BATCH_WRITES {
+            // The next attempt may join another batch, where this caller has no waker yet.
             self.wakers().add(&mut None, context.waker());
             return None;
         }
@@ -200,37 +209,37 @@ impl Batch {
         Some((start, writes.len() - start))
     }
 
-    fn launch(&self, turn: Turn, store: Arc<dyn Store>) {
+    fn launch(&self, slot: CallSlot, store: Arc<dyn Store>) {
         let mut stage = self.stage();
-        if let Stage::Gathering(writes) = &mut *stage {
+        if let WriteBatchStage::Gathering(writes) = &mut *stage {
             let writes = std::mem::take(writes);
-            *stage = Stage::UnderWay(Box::pin(async move {
+            *stage = WriteBatchStage::InFlight(Box::pin(async move {
                 let applied = store.apply(writes).await;
-                drop(turn);
+                drop(slot);
                 Ok(applied?.into_inner())
             }));
         }
     }
 
-    /// Carries the batch on, and gives the answers at a place when they are there.
+    /// Polls the batch, and returns the results of one caller when they are available.
     fn poll(
         self: &Arc<Self>,
         context: &Context<'_>,
         (start, n): (usize, usize),
-        stand: &mut Stand,
+        position: &mut WakerPosition,
     ) -> Poll<Result<Vec<Applied>, Error>> {
-        // First, so that nobody is woken in between unheard.
-        self.wakers().add(stand, context.waker());
+        // Register first, so that a wake-up in between is not lost.
+        self.wakers().add(position, context.waker());
         let mut stage = self.stage();
         let is_over = match &mut *stage {
-            Stage::UnderWay(call) => {
-                // Whoever is here may be dropped before it goes on, so then all are woken.
-                let everybody = Waker::from(Arc::clone(self));
-                match call.as_mut().poll(&mut Context::from_waker(&everybody)) {
+            WriteBatchStage::InFlight(call) => {
+                // This caller may be dropped before the call continues, so the waker wakes all of them.
+                let wake_all = Waker::from(Arc::clone(self));
+                match call.as_mut().poll(&mut Context::from_waker(&wake_all)) {
                     Poll::Pending => false,
-                    Poll::Ready(answer) => {
-                        *stage = answer.map_or_else(Stage::Failed, |applied| {
-                            Stage::Answered(applied.into_iter().map(Some).collect())
+                    Poll::Ready(result) => {
+                        *stage = result.map_or_else(WriteBatchStage::Failed, |applied| {
+                            WriteBatchStage::Answered(applied.into_iter().map(Some).collect())
                         });
                         true
                     }
@@ -238,11 +247,11 @@ impl Batch {
             }
             _ => false,
         };
-        let answer = match &mut *stage {
-            Stage::Gathering(_) | Stage::UnderWay(_) => Poll::Pending,
-            Stage::Failed(error) => Poll::Ready(Err(same(error))),
-            Stage::Answered(answers) => {
-                let ours = answers.iter_mut().skip(start).take(n).filter_map(Option::take);
+        let result = match &mut *stage {
+            WriteBatchStage::Gathering(_) | WriteBatchStage::InFlight(_) => Poll::Pending,
+            WriteBatchStage::Failed(error) => Poll::Ready(Err(copy_error(error))),
+            WriteBatchStage::Answered(results) => {
+                let ours = results.iter_mut().skip(start).take(n).filter_map(Option::take);
                 Poll::Ready(Ok(ours.collect()))
             }
         };
@@ -250,12 +259,12 @@ impl Batch {
         if is_over {
             self.wake_by_ref();
         }
-        answer
+        result
     }
 }
 
-/// The same error, for another one whom it concerns.
-fn same(error: &Error) -> Error {
+/// Copies an error for another caller of the batch.
+fn copy_error(error: &Error) -> Error {
     match error {
         Error::Invalid(invalid) => Error::Invalid(invalid.clone()),
         Error::Full { what } => Error::Full { what: what.clone() },
@@ -277,104 +286,104 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Still;
+    struct FrozenClock;
 
-    impl Clock for Still {
+    impl Clock for FrozenClock {
         fn now(&self) -> Time {
             Time::ZERO
         }
     }
 
     #[derive(Debug, Default)]
-    struct Count(AtomicUsize);
+    struct WakeCount(AtomicUsize);
 
-    impl Wake for Count {
+    impl Wake for WakeCount {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     fn writes() -> Arc<Writes> {
-        let far = Writes::new(Arc::new(Memory::new(Arc::new(Still))));
-        Arc::new(Writes { is_near: false, ..far })
+        let remote = Writes::new(Arc::new(Memory::new(Arc::new(FrozenClock))));
+        Arc::new(Writes { is_local: false, ..remote })
     }
 
-    /// Takes up all places, so that whoever comes is gathered.
-    fn crowd(writes: &Arc<Writes>) -> Vec<Turn> {
-        writes.lock().under_way += ALONE;
-        (0..ALONE).map(|_| Turn(Arc::clone(writes))).collect()
+    /// Takes all slots, so that further writes are batched.
+    fn occupy_all_slots(writes: &Arc<Writes>) -> Vec<CallSlot> {
+        writes.lock().in_flight += MAX_CALLS;
+        (0..MAX_CALLS).map(|_| CallSlot(Arc::clone(writes))).collect()
     }
 
-    fn seal() -> Vec<Write> {
-        vec![Write::Seal(GroupId(1))]
+    fn seal() -> Vec<StoreWrite> {
+        vec![StoreWrite::Seal(GroupId(1))]
     }
 
-    type Asked = Pin<Box<dyn Future<Output = Result<Vec<Applied>, Error>>>>;
+    type PendingApply = Pin<Box<dyn Future<Output = Result<Vec<Applied>, Error>>>>;
 
-    fn ask(writes: &Arc<Writes>, n: usize) -> Asked {
+    fn apply_n(writes: &Arc<Writes>, n: usize) -> PendingApply {
         let writes = Arc::clone(writes);
-        Box::pin(async move { writes.apply(vec![Write::Seal(GroupId(1)); n]).await })
+        Box::pin(async move { writes.apply(vec![StoreWrite::Seal(GroupId(1)); n]).await })
     }
 
-    fn poll(asked: &mut Asked, waker: &Waker) -> Poll<Result<Vec<Applied>, Error>> {
-        asked.as_mut().poll(&mut Context::from_waker(waker))
+    fn poll(pending: &mut PendingApply, waker: &Waker) -> Poll<Result<Vec<Applied>, Error>> {
+        pending.as_mut().poll(&mut Context::from_waker(waker))
     }
 
     #[test]
-    fn who_comes_while_others_are_under_way_goes_together_and_gets_his_own_answers() {
+    fn writes_during_full_calls_are_batched_and_answered_separately() {
         let writes = writes();
-        let turns = crowd(&writes);
-        let count = Arc::new(Count::default());
+        let slots = occupy_all_slots(&writes);
+        let count = Arc::new(WakeCount::default());
         let waker = Waker::from(Arc::clone(&count));
-        let mut asked: Vec<Asked> = (1..=3).map(|n| ask(&writes, n)).collect();
-        assert!(asked.iter_mut().all(|one| poll(one, &waker).is_pending()));
-        drop(turns);
+        let mut pending: Vec<PendingApply> = (1..=3).map(|n| apply_n(&writes, n)).collect();
+        assert!(pending.iter_mut().all(|one| poll(one, &waker).is_pending()));
+        drop(slots);
         assert_eq!(count.0.load(Ordering::Relaxed), 3, "all are woken when their turn comes");
-        for (n, one) in (1..=3).zip(&mut asked) {
+        for (n, one) in (1..=3).zip(&mut pending) {
             match poll(one, &waker) {
-                Poll::Ready(answers) => assert_eq!(answers.expect("applied").len(), n),
+                Poll::Ready(results) => assert_eq!(results.expect("applied").len(), n),
                 Poll::Pending => panic!("{n}: not answered"),
             }
         }
-        assert_eq!(writes.lock().under_way, 0, "every turn is given back");
+        assert_eq!(writes.lock().in_flight, 0, "every turn is given back");
     }
 
     #[test]
-    fn who_is_dropped_leaves_the_others_their_answers() {
+    fn a_dropped_caller_does_not_lose_the_answers_of_others() {
         let writes = writes();
-        let turns = crowd(&writes);
+        let slots = occupy_all_slots(&writes);
         let waker = Waker::noop();
-        let (mut first, mut second) = (ask(&writes, 1), ask(&writes, 2));
+        let (mut first, mut second) = (apply_n(&writes, 1), apply_n(&writes, 2));
         assert!(poll(&mut first, waker).is_pending() && poll(&mut second, waker).is_pending());
         drop(first);
-        drop(turns);
+        drop(slots);
         match poll(&mut second, waker) {
-            Poll::Ready(answers) => assert_eq!(answers.expect("applied").len(), 2),
+            Poll::Ready(results) => assert_eq!(results.expect("applied").len(), 2),
             Poll::Pending => panic!("not answered"),
         }
     }
 
     #[test]
-    fn when_all_are_dropped_the_way_is_free_again() {
+    fn slots_are_released_when_all_callers_are_dropped() {
         let writes = writes();
-        let turns = crowd(&writes);
-        let mut only = ask(&writes, 1);
+        let slots = occupy_all_slots(&writes);
+        let mut only = apply_n(&writes, 1);
         assert!(poll(&mut only, Waker::noop()).is_pending());
         drop(only);
-        drop(turns);
-        assert_eq!(writes.lock().under_way, 0);
-        let answers = crate::block_on(writes.apply(seal())).expect("applied");
-        assert_eq!(answers.len(), 1);
+        drop(slots);
+        assert_eq!(writes.lock().in_flight, 0);
+        let results = crate::block_on(writes.apply(seal())).expect("applied");
+        assert_eq!(results.len(), 1);
     }
 
     #[test]
-    fn a_batch_that_is_full_makes_others_wait_for_the_next() {
+    fn writes_wait_for_the_next_batch_when_one_is_full() {
         let writes = writes();
-        let turns = crowd(&writes);
+        let slots = occupy_all_slots(&writes);
         let waker = Waker::noop();
-        let (mut full, mut late) = (ask(&writes, TOGETHER), ask(&writes, 1));
+        let (mut full, mut late) = (apply_n(&writes, MAX_BATCH_WRITES), apply_n(&writes, 1));
         assert!(poll(&mut full, waker).is_pending() && poll(&mut late, waker).is_pending());
-        drop(turns);
+        drop(slots);
         assert!(poll(&mut full, waker).is_ready());
         assert!(poll(&mut late, waker).is_ready());
     }

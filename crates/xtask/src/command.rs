@@ -1,4 +1,4 @@
-//! Other programs, run in the workspace's root with our own input and output.
+//! Runs other programs in the workspace root, with inherited input and output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,32 +14,33 @@ pub(crate) fn cargo(args: &[&str]) -> Result<(), String> {
     finish(Command::new("cargo").args(args).current_dir(root()), args)
 }
 
-/// Runs `cargo ARGS` in the caller's own directory, for arguments that name files.
+/// Runs `cargo ARGS` in the caller's directory, for arguments that name files.
 pub(crate) fn cargo_here(args: &[&str]) -> Result<(), String> {
     finish(Command::new("cargo").args(args), args)
 }
 
-/// Runs `cargo ARGS` in the root, with something more in its environment.
+/// Runs `cargo ARGS` in the root, with additional environment variables.
 pub(crate) fn cargo_with(args: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
     let environment = environment.iter().copied();
     finish(Command::new("cargo").args(args).envs(environment).current_dir(root()), args)
 }
 
-/// What `cargo ARGS` prints.
+/// The output of `cargo ARGS`.
 pub(crate) fn cargo_output(args: &[&str]) -> Result<String, String> {
     let output = Command::new("cargo")
         .args(args)
         .current_dir(root())
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|error| format!("cannot run {}: {error}", shown(args)))?;
+        .map_err(|error| format!("cannot run {}: {error}", shell_command(args)))?;
     if !output.status.success() {
-        return Err(format!("{} failed: {}", shown(args), output.status));
+        return Err(format!("{} failed: {}", shell_command(args), output.status));
     }
-    String::from_utf8(output.stdout).map_err(|_| format!("{} printed no UTF-8", shown(args)))
+    String::from_utf8(output.stdout)
+        .map_err(|_| format!("{} did not print UTF-8", shell_command(args)))
 }
 
-/// The output of `git ARGS` in the root, without the end of its last line.
+/// The output of `git ARGS` in the root, without the trailing newline.
 pub(crate) fn git(args: &[&str]) -> Result<String, String> {
     let output = Command::new("git").args(args).current_dir(root()).output();
     let output = output.map_err(|error| format!("cannot run git: {error}"))?;
@@ -62,12 +63,12 @@ pub(crate) fn has_cargo_command(name: &str) -> bool {
 
 fn finish(command: &mut Command, args: &[&str]) -> Result<(), String> {
     let status =
-        command.status().map_err(|error| format!("cannot run {}: {error}", shown(args)))?;
-    if status.success() { Ok(()) } else { Err(format!("{} failed: {status}", shown(args))) }
+        command.status().map_err(|error| format!("cannot run {}: {error}", shell_command(args)))?;
+    if status.success() { Ok(()) } else { Err(format!("{} failed: {status}", shell_command(args))) }
 }
 
-/// The command as a shell takes it; nothing that we pass has a quote in it but `--config`.
-fn shown(args: &[&str]) -> String {
+/// The command in shell syntax.
+fn shell_command(args: &[&str]) -> String {
     let quoted = args.iter().map(|arg| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:".contains(c);
         if !arg.is_empty() && arg.chars().all(plain) {
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn commands_are_shown_as_a_shell_takes_them() {
-        assert_eq!(shown(&["test", "--features", ""]), "`cargo test --features ''`");
-        assert_eq!(shown(&["a=['b']"]), r"`cargo 'a=['\''b'\'']'`");
+        assert_eq!(shell_command(&["test", "--features", ""]), "`cargo test --features ''`");
+        assert_eq!(shell_command(&["a=['b']"]), r"`cargo 'a=['\''b'\'']'`");
     }
 }

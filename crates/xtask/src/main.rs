@@ -1,4 +1,4 @@
-//! The project's own commands. `cargo xtask` without a word lists them.
+//! The project's own commands; `cargo xtask` lists them.
 
 mod bench;
 mod ci;
@@ -9,28 +9,30 @@ mod sim;
 mod sizes;
 mod soak;
 mod source;
+mod words;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  ci                         everything that must hold before a change is merged
-  ci --quick                 the same without the tests that need a database server
-  layers                     which crate uses which, and which words stand in which crate
-  sizes                      lengths of files and functions
-  links                      links of Markdown files
-  bench NAME [--json FILE]   a benchmark; without a name, the list of them
-  harm NAME [--rounds N]     a store is killed, cut off from power, filled or broken, for as long as
-                             one likes; without a name, the list of harms
-  chaos NAME [--for SPAN]    the real server is killed, stopped, drained, cut off from power, filled, shown
-                             wrong clocks, while many use it; without a name, the list of harms
-  sim --seeds N [--from S]   the simulator of the store over N seeds, with what they reached; --table prints
-                             operation × state × fault, --json FILE writes it for programs
-  sim --seed S               one seed, twice; a failure is shrunk; --generation 1 for seeds that were kept so
-  sim --engine …             the same of the engine on the store
-  soak [PART …] [--for MINUTES]   what takes too long for each change: seeds, chaos, harm, drills, damage,
-                             audit, docs; it continues where its file under bench/results ends";
+  ci                         all checks and tests that a change must pass
+  ci --quick                 the same, without tests that need a database server
+  layers                     check dependencies between crates, and texts allowed only in some crates
+  sizes                      check the lengths of files and functions
+  links                      check links and file names in Markdown files, and that docs/README.md leads to every page
+  words                      check texts for phrases to avoid, and type names for duplicates
+  bench NAME [--json FILE]   run a benchmark; without a name, list them
+  harm NAME [--rounds N]     inject faults into a store: kills, power cuts, full and failing disks;
+                             without a name, list the faults
+  chaos NAME [--for SPAN]    inject faults into the built server under load: kills, stops, drains, power
+                             cuts, full disks, clock jumps; without a name, list the faults
+  sim --seeds N [--from S]   run the store's simulator on N seeds and report its coverage; --table prints
+                             operation × state × fault, --json FILE writes it as JSON
+  sim --seed S               run one seed twice and shrink a failure; --generation 1 for old seeds
+  sim --engine …             the same for the engine on the store
+  soak [PART …] [--for MINUTES]   run tests that take too long for each change: seeds, chaos, harm, drill, damage,
+                             audit, docs; progress is kept in a file under bench/results";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -51,6 +53,7 @@ fn dispatch(args: &[&str]) -> Result<(), String> {
         ["layers"] => layers::run(),
         ["sizes"] => sizes::run(),
         ["links"] => links::run(),
+        ["words"] => words::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["harm", rest @ ..] => harm(rest),
         ["chaos", rest @ ..] => chaos(rest),
@@ -61,17 +64,17 @@ fn dispatch(args: &[&str]) -> Result<(), String> {
             Ok(())
         }
         [] => Err(USAGE.to_owned()),
-        unknown => Err(format!("no such command: `{}`\n\n{USAGE}", unknown.join(" "))),
+        unknown => Err(format!("unknown command `{}`\n\n{USAGE}", unknown.join(" "))),
     }
 }
 
-/// Not in release mode: what the store asserts about itself is to hold too.
+/// Not in release mode, so that the store's debug assertions are checked too.
 fn harm(args: &[&str]) -> Result<(), String> {
     let run = ["run", "-q", "-p", "crore-store", "--example", "harm", "--"];
     command::cargo_here(&[&run, args].concat())
 }
 
-/// The server that is harmed is built first, beside the program that harms it; not in release mode, as above.
+/// Builds the server first, beside the program that injects the faults; not in release mode, as above.
 fn chaos(args: &[&str]) -> Result<(), String> {
     command::cargo_here(&["build", "-q", "-p", "crore-server", "-p", "crore-chaos"])?;
     command::cargo_here(&[&["run", "-q", "-p", "crore-chaos", "--"], args].concat())

@@ -1,4 +1,4 @@
-//! `sim`: the simulator of the store, or of the engine on it, over as many seeds as asked for.
+//! `sim`: the simulator of the store, or of the engine on it.
 
 use crate::command;
 
@@ -11,14 +11,14 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         ["--engine", rest @ ..] => {
             let environment = environment(rest).ok_or(USAGE)?;
             let environment = environment.iter().map(|(key, value)| (*key, value.as_str()));
-            command::cargo_with(&ENGINE, &environment.collect::<Vec<_>>())
+            command::cargo_with(&ENGINE_TEST, &environment.collect::<Vec<_>>())
         }
         _ => command::cargo_here(&cargo_args(args)),
     }
 }
 
-/// The engine's simulator is one of its tests, which reads from its environment what it is to do.
-pub(crate) const ENGINE: [&str; 12] = [
+/// The engine's simulator is one of its tests, which reads its parameters from the environment.
+pub(crate) const ENGINE_TEST: [&str; 12] = [
     "test",
     "--release",
     "-q",
@@ -33,7 +33,7 @@ pub(crate) const ENGINE: [&str; 12] = [
     "sim::the_seeds_that_were_asked_for",
 ];
 
-/// The variables that the test of the engine reads.
+/// The environment variables for the engine's test.
 fn environment(args: &[&str]) -> Option<Vec<(&'static str, String)>> {
     let (mut from, mut seeds, mut found) = (0, None, Vec::new());
     let mut args = args.iter();
@@ -54,12 +54,12 @@ fn environment(args: &[&str]) -> Option<Vec<(&'static str, String)>> {
     Some(found)
 }
 
-/// A file as the test sees it, which runs in another directory.
+/// The absolute path of a file: the test runs in another directory.
 fn absolute(file: &str) -> Option<String> {
     std::path::absolute(file).ok()?.to_str().map(str::to_owned)
 }
 
-/// A release build: seeds are what it is about.
+/// A release build, to run more seeds.
 pub(crate) fn cargo_args<'a>(args: &[&'a str]) -> Vec<&'a str> {
     let run = ["run", "--release", "-q", "-p", "crore-conformance", "--example", "sim", "--"];
     [&run, args].concat()
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_is_asked_for_is_passed_on_to_the_engine() {
+    fn other_arguments_are_passed_on_to_the_engine() {
         let found = environment(&["--seed", "7", "--generation", "1", "--table"]).expect("read");
         let generation = ("CRORE_SIM_GENERATION", "1".to_owned());
         assert!(found.contains(&generation) && found.len() == 3, "{found:?}");

@@ -1,22 +1,22 @@
-//! `sizes`: a file is one idea that fits in a head. About 150 lines are the aim; from 400 on the
-//! file is listed, so that somebody asks; over 800 the check fails.
+//! `sizes`: limits the lengths of files. About 150 lines are the aim; files over 400 lines are listed, and over 800 the
+//! check fails.
 //!
-//! Every line counts, blank ones and comments too, but tests: modules under `#[cfg(test)]`, and
-//! files and folders named `tests`. Ends of functions and modules are found by their indentation,
-//! which `cargo fmt` guarantees.
+//! All lines count, including blank ones and comments, except those of tests: modules under `#[cfg(test)]`, and files
+//! and folders named `tests`. Ends of functions and modules are found by their indentation, which `cargo fmt`
+//! guarantees.
 
 use crate::command;
-use crate::source::{self, Source};
+use crate::source::{self, SourceFile};
 
-const AIM: usize = 150;
-const ASK: usize = 400;
-const FAIL: usize = 800;
-const ASK_FUNCTION: usize = 60;
+const AIM_LINES: usize = 150;
+const LISTED_LINES: usize = 400;
+const MAX_LINES: usize = 800;
+const LISTED_FUNCTION_LINES: usize = 60;
 
-/// Files that may be longer than [`FAIL`], each with its reason: tables and generated code.
+/// Files that may be longer than [`MAX_LINES`], each with its reason: tables and generated code.
 const EXCEPTIONS: &[(&str, &str)] = &[];
 
-/// Lists what is long and fails with what is too long.
+/// Lists long files and functions, and fails with files that are too long.
 pub(crate) fn run() -> Result<(), String> {
     let sources = source::all(&command::root())?;
     let report = check(&sources, EXCEPTIONS);
@@ -28,26 +28,26 @@ pub(crate) fn run() -> Result<(), String> {
 }
 
 #[derive(Debug, Default)]
-struct Report {
+struct SizeReport {
     faults: Vec<String>,
     notes: Vec<String>,
     summary: String,
 }
 
-fn check(sources: &[Source], exceptions: &[(&str, &str)]) -> Report {
-    let mut report = Report::default();
+fn check(sources: &[SourceFile], exceptions: &[(&str, &str)]) -> SizeReport {
+    let mut report = SizeReport::default();
     let mut sizes = Vec::new();
     for source in sources.iter().filter(|source| source.is_product()) {
         let path = &source.path;
         let lines = product_lines(&source.text);
         let size = lines.len();
         let excepted = exceptions.iter().any(|(name, _)| name == path);
-        if size > FAIL && !excepted {
-            report.faults.push(format!("{path} has {size} lines; {FAIL} is the most"));
-        } else if size <= FAIL && excepted {
+        if size > MAX_LINES && !excepted {
+            report.faults.push(format!("{path} has {size} lines; the maximum is {MAX_LINES}"));
+        } else if size <= MAX_LINES && excepted {
             report.faults.push(format!("{path} has {size} lines and needs no exception"));
-        } else if size > ASK && !excepted {
-            report.notes.push(format!("{path} has {size} lines; is it one idea?"));
+        } else if size > LISTED_LINES && !excepted {
+            report.notes.push(format!("{path} has {size} lines; consider splitting it"));
         }
         report.notes.extend(long_functions(&lines).iter().map(|found| format!("{path}:{found}")));
         sizes.push(size);
@@ -65,9 +65,11 @@ fn summary(sizes: &mut [usize]) -> String {
     sizes.sort_unstable();
     let median = sizes.get(sizes.len() / 2).copied().unwrap_or_default();
     let longest = sizes.last().copied().unwrap_or_default();
-    let over = sizes.iter().filter(|size| **size > AIM).count();
+    let over = sizes.iter().filter(|size| **size > AIM_LINES).count();
     let files = sizes.len();
-    format!("sizes: {files} files, median {median} lines, longest {longest}, {over} over {AIM}")
+    format!(
+        "sizes: {files} files, median {median} lines, longest {longest}, {over} over {AIM_LINES}"
+    )
 }
 
 /// The numbered lines outside test modules.
@@ -95,13 +97,13 @@ fn opens_module(line: &str) -> bool {
     line.ends_with('{') && line.split_whitespace().take(2).any(|word| word == "mod")
 }
 
-/// The functions that are longer than [`ASK_FUNCTION`], as `LINE: NAME has N lines`.
+/// The functions that are longer than [`LISTED_FUNCTION_LINES`], as `LINE: NAME has N lines`.
 fn long_functions(lines: &[(usize, &str)]) -> Vec<String> {
     let mut found = Vec::new();
     for (i, (number, line)) in lines.iter().enumerate() {
         let Some(name) = function_name(line) else { continue };
         let length = function_length(&lines[i..]);
-        if length > ASK_FUNCTION {
+        if length > LISTED_FUNCTION_LINES {
             found.push(format!("{number}: `{name}` has {length} lines"));
         }
     }
@@ -123,7 +125,7 @@ fn function_name(line: &str) -> Option<&str> {
     }
 }
 
-/// How many lines the function takes whose signature starts on the first line.
+/// Number of lines of the function whose signature starts on the first line.
 fn function_length(lines: &[(usize, &str)]) -> usize {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let (_, first) = lines[0];
@@ -141,11 +143,11 @@ fn function_length(lines: &[(usize, &str)]) -> usize {
 mod tests {
     use super::*;
 
-    fn source(path: &str, text: String) -> Source {
-        Source { path: path.to_owned(), text }
+    fn source(path: &str, text: String) -> SourceFile {
+        SourceFile { path: path.to_owned(), text }
     }
 
-    fn of_lines(n: usize) -> Source {
+    fn of_lines(n: usize) -> SourceFile {
         source("crates/a/src/lib.rs", "const A: u8 = 0;\n".repeat(n))
     }
 

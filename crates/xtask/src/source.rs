@@ -1,36 +1,36 @@
-//! The Rust files of the workspace, as the checks read them.
+//! The Rust files of the workspace, for the checks.
 
 use std::fs;
 use std::path::Path;
 
 /// One Rust file.
 #[derive(Debug)]
-pub(crate) struct Source {
-    /// Its path from the workspace's root, with `/` between the parts.
+pub(crate) struct SourceFile {
+    /// Path from the workspace root, with `/` as separator.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
-impl Source {
-    /// Whether this is product code: under `src` of a crate, and not a module of tests by its name.
+impl SourceFile {
+    /// Whether this is product code: under `src` of a crate, and not named as a module of tests.
     pub(crate) fn is_product(&self) -> bool {
         let mut parts = self.path.split('/').skip(2);
         parts.next() == Some("src") && parts.all(|part| part != "tests" && part != "tests.rs")
     }
 }
 
-/// The folders that crates lie in.
+/// The folders that contain crates.
 const FOLDERS: [&str; 2] = ["bench", "crates"];
 
 /// Every Rust file of the workspace's crates, sorted by path.
-pub(crate) fn all(root: &Path) -> Result<Vec<Source>, String> {
+pub(crate) fn all(root: &Path) -> Result<Vec<SourceFile>, String> {
     let mut found = Vec::new();
     FOLDERS.iter().try_for_each(|folder| collect(root, folder, &mut found))?;
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
 
-fn collect(root: &Path, folder: &str, found: &mut Vec<Source>) -> Result<(), String> {
+fn collect(root: &Path, folder: &str, found: &mut Vec<SourceFile>) -> Result<(), String> {
     let failed = |error| format!("cannot read `{folder}`: {error}");
     for entry in fs::read_dir(root.join(folder)).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -43,7 +43,7 @@ fn collect(root: &Path, folder: &str, found: &mut Vec<Source>) -> Result<(), Str
         } else if Path::new(name).extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(entry.path())
                 .map_err(|error| format!("cannot read `{path}`: {error}"))?;
-            found.push(Source { path, text });
+            found.push(SourceFile { path, text });
         }
     }
     Ok(())
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn tests_and_examples_are_no_product_code() {
         let product =
-            |path: &str| Source { path: path.to_owned(), text: String::new() }.is_product();
+            |path: &str| SourceFile { path: path.to_owned(), text: String::new() }.is_product();
         assert!(product("crates/a/src/lib.rs"));
         assert!(product("crates/a/src/deep/tests_of_time.rs"));
         for path in ["src/deep/tests.rs", "src/tests/clock.rs", "tests/it/main.rs", "examples/x.rs"]

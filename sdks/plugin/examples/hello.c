@@ -1,5 +1,5 @@
 /*
- * A plugin in C: it says hello to whoever the job names.
+ * A plugin in C that greets the name in the payload.
  *
  *   cc -shared -fPIC -O2 -I sdks/plugin -o hello.so sdks/plugin/examples/hello.c
  */
@@ -17,7 +17,7 @@ static crore_bytes text(const char *words) {
 
 static crore_bytes name(void) { return text("HelloC"); }
 
-/* This plugin keeps nothing from one job to the next; any address but null will do. */
+/* This plugin has no state; any address but null will do. */
 static void *create(const crore_context *context) {
     (void)context;
     return (void *)GREETING;

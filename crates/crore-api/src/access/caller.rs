@@ -1,4 +1,4 @@
-//! Where a call comes from, and who is behind it.
+//! Origin of a call, and the identity behind it.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,27 +9,25 @@ use crore_core::Name;
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
 
-/// The name in the certificate that the other end of a connection has shown, put into each request by
-/// the accept loop.
+/// Name in the client certificate of a connection. The accept loop puts it into the extensions of each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate(pub Arc<str>);
 
-/// Headers by which proxies say that they speak for somebody else.
+/// Headers that mark a request as forwarded by a proxy.
 const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
 
-/// The header by which a call is found again in logs.
+/// Header with the id of a request, for finding it in logs.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What is known of a call before it is served: where it comes from, what it brings to show, and what it
-/// asks for.
+/// Facts about a call before it is admitted: its origin, its credentials and its target.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The other end of the connection, if there is one.
+    /// Peer address of the connection, if known.
     pub(super) peer: Option<SocketAddr>,
     pub(super) certificate: Option<Certificate>,
-    /// What stands in the header `authorization`, each time.
-    pub(super) shown: (Option<HeaderValue>, Option<HeaderValue>),
-    /// Whether the other end speaks for somebody else.
+    /// The first two values of the `authorization` header.
+    pub(super) authorization: (Option<HeaderValue>, Option<HeaderValue>),
+    /// Whether a proxy forwarded the request.
     is_forwarded: bool,
     pub(crate) method: Method,
     pub(crate) uri: Uri,
@@ -39,12 +37,12 @@ pub struct Caller {
 impl Caller {
     pub(crate) fn of<B>(request: &Request<B>) -> Self {
         let (extensions, headers) = (request.extensions(), request.headers());
-        let mut shown = headers.get_all(AUTHORIZATION).iter().cloned();
+        let mut values = headers.get_all(AUTHORIZATION).iter().cloned();
         Self {
             peer: extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer),
             certificate: extensions.get().cloned(),
-            shown: (shown.next(), shown.next()),
-            // A request has a handful of headers: to look at each is quicker than to look for four.
+            authorization: (values.next(), values.next()),
+            // Requests have few headers: one pass over them is faster than four lookups.
             is_forwarded: headers.keys().any(|name| FORWARDED.contains(&name.as_str())),
             method: request.method().clone(),
             uri: request.uri().clone(),
@@ -52,46 +50,46 @@ impl Caller {
         }
     }
 
-    /// Whether the call was made on this machine. One that a proxy here passes on was not.
-    pub(super) fn is_near(&self) -> bool {
+    /// Whether the call was made on this machine and not forwarded by a proxy.
+    pub(super) fn is_local(&self) -> bool {
         let is_loopback = |peer: SocketAddr| peer.ip().to_canonical().is_loopback();
         self.peer.is_some_and(is_loopback) && !self.is_forwarded
     }
 
-    /// The address, for people.
+    /// The peer address as text.
     pub fn address(&self) -> String {
         self.peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string())
     }
 }
 
-/// Who makes a call.
+/// Identity of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Who {
-    /// The bearer of a token.
+pub enum Identity {
+    /// Bearer of a token.
     Token {
-        /// Its public part.
+        /// Public id of the token.
         id: Name,
-        /// Who it is for.
+        /// Name of the token.
         name: Name,
     },
-    /// Who has shown a certificate.
+    /// Client with a certificate of this name.
     Certificate(Arc<str>),
-    /// Somebody on this machine, while there is no token.
+    /// Caller on this machine, while there is no token.
     Loopback,
-    /// Anybody, while there is no token and the operator said that he may.
-    Anybody,
-    /// Somebody who could not say.
-    Nobody,
+    /// Any caller, while there is no token and the server is insecure.
+    Anyone,
+    /// Unauthenticated caller.
+    Unauthenticated,
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Token { id, name } => write!(f, "token {name} ({id})"),
             Self::Certificate(name) => write!(f, "certificate {name}"),
             Self::Loopback => f.write_str("loopback"),
-            Self::Anybody => f.write_str("anybody"),
-            Self::Nobody => f.write_str("nobody"),
+            Self::Anyone => f.write_str("anybody"),
+            Self::Unauthenticated => f.write_str("nobody"),
         }
     }
 }
@@ -101,8 +99,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_connection_on_this_machine_that_speaks_for_itself_is_near() {
-        let near = |peer: &str, header: Option<&'static str>| {
+    fn only_direct_loopback_connections_are_local() {
+        let is_local = |peer: &str, header: Option<&'static str>| {
             let mut request = Request::new(());
             if let Ok(peer) = peer.parse::<SocketAddr>() {
                 request.extensions_mut().insert(ConnectInfo(peer));
@@ -110,14 +108,14 @@ mod tests {
             if let Some(name) = header {
                 request.headers_mut().insert(name, HeaderValue::from_static("10.0.0.1"));
             }
-            Caller::of(&request).is_near()
+            Caller::of(&request).is_local()
         };
         for peer in ["127.0.0.1:1", "127.8.9.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
-            assert!(near(peer, None), "{peer}");
-            assert!(FORWARDED.iter().all(|name| !near(peer, Some(name))));
+            assert!(is_local(peer, None), "{peer}");
+            assert!(FORWARDED.iter().all(|name| !is_local(peer, Some(name))));
         }
         for peer in ["10.0.0.1:1", "[::2]:1", "0.0.0.0:1", "nowhere"] {
-            assert!(!near(peer, None), "{peer}");
+            assert!(!is_local(peer, None), "{peer}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How often an address may fail.
+//! Rate limit of failed authentications per address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,47 +7,49 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// So many failures at once.
+/// Failures allowed at once.
 const BURST: u32 = 10;
-/// And one more after each of these.
-const EACH: Duration = Duration::from_secs(6);
-/// So many addresses are remembered, of some 40 bytes each; beyond that, new ones are not counted.
-const MOST: usize = 20_000;
+/// Time until one more failure is allowed.
+const REFILL_TIME: Duration = Duration::from_secs(6);
+/// Maximum number of tracked addresses, about 40 bytes each; above it, new ones are not counted.
+const MAX_ADDRESSES: usize = 20_000;
 
-/// The failures of each address: ten, and ten more a minute.
+/// Failure counter per address: a burst of ten, and ten more per minute.
 #[derive(Debug, Default)]
-pub(super) struct Failures(Mutex<Paid>);
+pub(super) struct FailureLimiter(Mutex<Allowances>);
 
 #[derive(Debug, Default)]
-struct Paid {
-    /// When all failures of an address so far are paid for.
+struct Allowances {
+    /// Time at which the allowance of an address is full again.
     until: HashMap<IpAddr, Instant>,
     swept_at: Option<Instant>,
 }
 
-impl Paid {
-    /// Whether there is room for one more address. Those that have paid make room, but they are not
-    /// looked for all the time: nobody pays within less than one failure takes.
+impl Allowances {
+    /// Whether there is room for one more address. Expired entries are removed first, at most once per
+    /// [`REFILL_TIME`], the shortest time in which one can expire.
     fn has_room(&mut self, now: Instant) -> bool {
-        if self.until.len() >= MOST && self.swept_at.is_none_or(|at| now >= at + EACH) {
+        if self.until.len() >= MAX_ADDRESSES
+            && self.swept_at.is_none_or(|at| now >= at + REFILL_TIME)
+        {
             self.until.retain(|_, until| *until > now);
             self.swept_at = Some(now);
         }
-        self.until.len() < MOST
+        self.until.len() < MAX_ADDRESSES
     }
 }
 
-impl Failures {
-    /// Counts a failure; how long to wait, if there were too many.
+impl FailureLimiter {
+    /// Counts a failure; returns the time to wait if there were too many.
     pub(super) fn count(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
-        let mut paid = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut allowances = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let address = network(address);
-        if !paid.until.contains_key(&address) && !paid.has_room(now) {
+        if !allowances.until.contains_key(&address) && !allowances.has_room(now) {
             return Ok(());
         }
-        let until = paid.until.entry(address).or_insert(now);
-        let after = (*until).max(now) + EACH;
-        match after.checked_duration_since(now + EACH * BURST) {
+        let until = allowances.until.entry(address).or_insert(now);
+        let after = (*until).max(now) + REFILL_TIME;
+        match after.checked_duration_since(now + REFILL_TIME * BURST) {
             Some(wait) if !wait.is_zero() => Err(wait),
             _ => {
                 *until = after;
@@ -57,7 +59,7 @@ impl Failures {
     }
 }
 
-/// Who is counted together: an address of IPv4, or a network of IPv6 as one subscriber has it.
+/// Unit of counting: an IPv4 address, or an IPv6 /64 network.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from(u128::from(v6) & (u128::MAX << 64)).into(),
@@ -75,16 +77,16 @@ mod tests {
 
     #[test]
     fn ten_failures_are_free_and_then_one_every_six_seconds() {
-        let (failures, start) = (Failures::default(), Instant::now());
+        let (failures, start) = (FailureLimiter::default(), Instant::now());
         for _ in 0..BURST {
             assert_eq!(failures.count(v4(1), start), Ok(()));
         }
-        assert_eq!(failures.count(v4(1), start), Err(EACH));
+        assert_eq!(failures.count(v4(1), start), Err(REFILL_TIME));
         let later = start + Duration::from_secs(2);
         assert_eq!(failures.count(v4(1), later), Err(Duration::from_secs(4)));
         assert_eq!(failures.count(v4(2), later), Ok(()), "another address");
-        assert_eq!(failures.count(v4(1), start + EACH), Ok(()));
-        assert_eq!(failures.count(v4(1), start + EACH), Err(EACH));
+        assert_eq!(failures.count(v4(1), start + REFILL_TIME), Ok(()));
+        assert_eq!(failures.count(v4(1), start + REFILL_TIME), Err(REFILL_TIME));
     }
 
     #[test]
@@ -97,14 +99,16 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_addresses_are_remembered() {
-        let (failures, start) = (Failures::default(), Instant::now());
-        for n in 0..2 * MOST as u32 {
+    fn tracked_addresses_are_bounded() {
+        let (failures, start) = (FailureLimiter::default(), Instant::now());
+        for n in 0..2 * MAX_ADDRESSES as u32 {
             assert_eq!(failures.count(v4(n), start), Ok(()));
         }
-        let len = |failures: &Failures| failures.0.lock().map_or(0, |paid| paid.until.len());
-        assert_eq!(len(&failures), MOST);
-        assert_eq!(failures.count(v4(u32::MAX), start + EACH), Ok(()));
-        assert_eq!(len(&failures), 1, "what is paid for is forgotten");
+        let len = |failures: &FailureLimiter| {
+            failures.0.lock().map_or(0, |allowances| allowances.until.len())
+        };
+        assert_eq!(len(&failures), MAX_ADDRESSES);
+        assert_eq!(failures.count(v4(u32::MAX), start + REFILL_TIME), Ok(()));
+        assert_eq!(len(&failures), 1, "expired entries are removed");
     }
 }

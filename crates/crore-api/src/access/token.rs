@@ -1,9 +1,9 @@
-//! One token: its text, and what is kept of it.
+//! Access tokens: text format and stored form.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crore_core::{Name, Time};
-use crore_wire::Secret;
+use crore_wire::TokenSecret;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -11,42 +11,42 @@ use subtle::ConstantTimeEq;
 use super::Error;
 use crate::scope::{Scope, Scopes};
 
-/// What every token begins with, so that one that leaked is found.
+/// Prefix of every token, so that leaked ones can be found.
 const PREFIX: &str = "crore_";
-/// The characters of the public part.
-const ID: usize = 12;
-/// The characters of the secret part: more than 32 random bytes.
-const SECRET: usize = 43;
-/// The characters of both parts.
-const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// Length of the public id.
+const ID_CHARS: usize = 12;
+/// Length of the secret: more entropy than 32 random bytes.
+const SECRET_CHARS: usize = 43;
+/// Alphabet of both parts.
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What is kept of a token. It is enough to know the token by, and not to make it.
+/// A stored token: enough to recognize its text, but not to recover it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Its public part.
+    /// Public id.
     pub id: Name,
-    /// Who it is for.
+    /// Name given by the operator.
     pub name: Name,
-    /// What its bearer may do.
+    /// Scopes of its bearer.
     pub scopes: Scopes,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Time,
-    /// From when on it is good for nothing.
+    /// Expiry time.
     pub expires_at: Option<Time>,
-    hash: Hash,
+    hash: TokenHash,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Hash([u8; 32]);
+pub(super) struct TokenHash([u8; 32]);
 
-impl std::fmt::Debug for Hash {
+impl std::fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("***")
     }
 }
 
-impl Hash {
-    /// What no token hashes to, to compare with when there is none.
+impl TokenHash {
+    /// A value that no token hashes to. It is compared if the id is unknown, so that the check takes the same time.
     pub(super) const NONE: Self = Self([0; 32]);
 
     fn of(text: &str) -> Self {
@@ -54,9 +54,9 @@ impl Hash {
     }
 }
 
-/// The form in which a token is stored. A change of it is another `version`.
+/// Stored form of a token. Any change needs a new `version`.
 #[derive(Debug, Serialize, Deserialize)]
-struct Stored {
+struct StoredToken {
     version: u8,
     name: Name,
     scopes: Vec<Scope>,
@@ -68,22 +68,22 @@ struct Stored {
 const VERSION: u8 = 1;
 
 impl Token {
-    /// A new token, and its text, which is kept nowhere.
+    /// Creates a token. Its text is not stored anywhere.
     pub(super) fn mint(
         name: Name,
         scopes: Scopes,
         created_at: Time,
         expires_at: Option<Time>,
-    ) -> Result<(Self, Secret), Error> {
-        let id = random::<ID>()?;
-        let text = format!("{PREFIX}{id}_{}", random::<SECRET>()?);
-        let (id, hash) = (Name::new("token", &id)?, Hash::of(&text));
-        Ok((Self { id, name, scopes, created_at, expires_at, hash }, Secret::new(text)))
+    ) -> Result<(Self, TokenSecret), Error> {
+        let id = random::<ID_CHARS>()?;
+        let text = format!("{PREFIX}{id}_{}", random::<SECRET_CHARS>()?);
+        let (id, hash) = (Name::new("token", &id)?, TokenHash::of(&text));
+        Ok((Self { id, name, scopes, created_at, expires_at, hash }, TokenSecret::new(text)))
     }
 
-    /// As it is stored.
+    /// Encodes the token for the store.
     pub(super) fn stored(&self) -> String {
-        let stored = Stored {
+        let stored = StoredToken {
             version: VERSION,
             name: self.name.clone(),
             scopes: self.scopes.iter().collect(),
@@ -94,9 +94,9 @@ impl Token {
         serde_json::to_string(&stored).unwrap_or_default()
     }
 
-    /// From what was stored; `None`: it is not understood.
+    /// Decodes a stored token; `None` if the format is unknown.
     pub(super) fn read(id: Name, stored: &str) -> Option<Self> {
-        let stored: Stored = serde_json::from_str(stored).ok()?;
+        let stored: StoredToken = serde_json::from_str(stored).ok()?;
         let hash = URL_SAFE_NO_PAD.decode(&stored.hash).ok()?;
         Some(Self {
             id,
@@ -104,45 +104,45 @@ impl Token {
             scopes: stored.scopes.into_iter().collect(),
             created_at: stored.created_at,
             expires_at: stored.expires_at,
-            hash: Hash(hash.try_into().ok()?),
+            hash: TokenHash(hash.try_into().ok()?),
         })
         .filter(|_| stored.version == VERSION)
     }
 
-    pub(super) const fn hash(&self) -> &Hash {
+    pub(super) const fn hash(&self) -> &TokenHash {
         &self.hash
     }
 
-    /// Whether it is still good for something.
+    /// Whether it has not expired.
     pub(super) fn is_valid(&self, now: Time) -> bool {
         self.expires_at.is_none_or(|at| now < at)
     }
 }
 
-/// A text that has the form of a token.
+/// A text in the format of a token.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Presented<'a> {
+pub(super) struct PresentedToken<'a> {
     pub(super) id: &'a str,
     text: &'a str,
 }
 
-impl<'a> Presented<'a> {
-    /// `None`: no token looks like that.
+impl<'a> PresentedToken<'a> {
+    /// Parses a text; `None` if it does not have the format.
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
         let is_made_of = |part: &str, n| {
             part.len() == n && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
         };
-        (is_made_of(id, ID) && is_made_of(secret, SECRET)).then_some(Self { id, text })
+        (is_made_of(id, ID_CHARS) && is_made_of(secret, SECRET_CHARS)).then_some(Self { id, text })
     }
 
-    /// Whether this is the token that hashes so. It takes the same time either way.
-    pub(super) fn is(self, hash: &Hash) -> bool {
-        Hash::of(self.text).0.ct_eq(&hash.0).into()
+    /// Whether its hash is this one; takes constant time.
+    pub(super) fn is(self, hash: &TokenHash) -> bool {
+        TokenHash::of(self.text).0.ct_eq(&hash.0).into()
     }
 }
 
-/// The same text without the secret parts of tokens that stand in it between other characters.
+/// Replaces the secrets of tokens in a text with `***`.
 pub fn redacted(text: &str) -> String {
     let mut out = String::new();
     for part in text.split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
@@ -160,15 +160,15 @@ pub fn redacted(text: &str) -> String {
     out
 }
 
-/// Characters that nobody can guess, each as likely as any other.
+/// Returns uniformly distributed, cryptographically random characters.
 pub fn random<const N: usize>() -> Result<String, Error> {
     let mut text = String::with_capacity(N);
     while text.len() < N {
         let mut bytes = [0; 64];
         getrandom::fill(&mut bytes).map_err(|_| Error::NoRandomness)?;
-        // 248 is the greatest multiple of 62 that a byte holds.
+        // 248 is the largest multiple of 62 in a byte; larger values would bias the result.
         let fair = bytes.iter().filter(|byte| **byte < 248);
-        let letters = fair.filter_map(|byte| LETTERS.get(usize::from(byte % 62)));
+        let letters = fair.filter_map(|byte| ALPHABET.get(usize::from(byte % 62)));
         text.extend(letters.take(N - text.len()).map(|letter| char::from(*letter)));
     }
     Ok(text)
@@ -179,7 +179,7 @@ pub fn random<const N: usize>() -> Result<String, Error> {
 mod tests {
     use super::*;
 
-    fn minted() -> (Token, Secret) {
+    fn minted() -> (Token, TokenSecret) {
         let name = Name::new("name", "mailer").expect("a name");
         let scopes = [Scope::Push, Scope::Read].into_iter().collect();
         let now = Time::from_millis(1000);
@@ -187,9 +187,9 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_known_by_its_text_alone_and_stored_without_it() {
+    fn a_token_is_recognized_by_its_text_and_stored_without_it() {
         let ((token, secret), (other, _)) = (minted(), minted());
-        let presented = Presented::read(secret.reveal()).expect("the form of a token");
+        let presented = PresentedToken::read(secret.reveal()).expect("the form of a token");
         assert_eq!(presented.id, token.id.as_str());
         assert!(presented.is(token.hash()) && !presented.is(other.hash()));
         let stored = token.stored();
@@ -203,8 +203,8 @@ mod tests {
         let id = Name::new("token", "abcdefghijkl").expect("a name");
         let stored = r#"{"version":1,"name":"mailer","scopes":["push","operate"],
             "hash":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE","created_at":1000,"expires_at":null}"#;
-        let token = Token::read(id.clone(), stored).expect("version 1 is read for ever");
-        assert_eq!(token.hash, Hash([1; 32]));
+        let token = Token::read(id.clone(), stored).expect("version 1 stays readable");
+        assert_eq!(token.hash, TokenHash([1; 32]));
         assert_eq!(token.scopes.iter().collect::<Vec<_>>(), [Scope::Push, Scope::Operate]);
         assert_eq!(
             Token::read(id.clone(), &stored.replace("\"version\":1", "\"version\":2")),
@@ -222,19 +222,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_token_has_not_its_form() {
+    fn malformed_tokens_are_refused() {
         let (_, secret) = minted();
         let text = secret.reveal();
         let long = "x".repeat(1 << 20);
         let space = format!(" {text}");
         let other = format!("{text}0");
         for text in ["", "crore_", "crore__", &text[1..], &space, &other, &long, "crore_ä_ö"] {
-            assert!(Presented::read(text).is_none(), "{text}");
+            assert!(PresentedToken::read(text).is_none(), "{text}");
         }
     }
 
     #[test]
-    fn secrets_are_cut_out_of_texts() {
+    fn secrets_are_redacted() {
         let (token, secret) = minted();
         let text = format!("/v1/tokens/{}/x?{}&a", secret.reveal(), secret.reveal());
         let id = &token.id;
@@ -246,10 +246,10 @@ mod tests {
     #[test]
     fn random_texts_are_long_and_differ() {
         let texts: std::collections::BTreeSet<_> =
-            (0..1000).map(|_| random::<ID>().expect("random")).collect();
+            (0..1000).map(|_| random::<ID_CHARS>().expect("random")).collect();
         assert_eq!(texts.len(), 1000);
         let used: std::collections::BTreeSet<_> =
             texts.iter().flat_map(|text| text.bytes()).collect();
-        assert_eq!(used.len(), LETTERS.len(), "every character is used");
+        assert_eq!(used.len(), ALPHABET.len(), "every character is used");
     }
 }

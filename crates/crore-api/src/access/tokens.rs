@@ -1,4 +1,4 @@
-//! All tokens: made, listed and removed through the engine, and known in memory.
+//! Creates, lists and revokes tokens through the engine, and caches them for authentication.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,34 +6,33 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use crore::Engine;
-use crore::store::registry::Value;
+use crore::store::registry::RegistryValue;
 use crore_core::{Code, Invalid, Name, Span};
-use crore_wire::Secret;
+use crore_wire::TokenSecret;
 use crore_wire::api::tokens::NewToken;
 use tokio::time::Instant;
 
 use super::Error;
-use super::token::{Hash, Presented, Token};
+use super::token::{PresentedToken, Token, TokenHash};
 use crate::scope::Scopes;
 
-/// Makes a token and keeps it; its text is given here and never again. Works on an engine without a
-/// server, so that the first token can be made for a directory that nobody serves yet. A name that
-/// is taken is refused; two who take it at the same moment may both get it, and differ in their ids.
-pub async fn create(engine: &Engine, new: &NewToken) -> Result<(Token, Secret), Error> {
+/// Creates and stores a token; its text is returned only here. Works without a server, so that the first token can be
+/// created offline. A name that is in use is refused; two concurrent calls may both get it, with different ids.
+pub async fn create(engine: &Engine, new: &NewToken) -> Result<(Token, TokenSecret), Error> {
     let name = Name::new("name", &new.name)?;
     let preset = new.preset.map(Scopes::from).unwrap_or_default();
     let scopes: Scopes = new.scopes.iter().copied().chain(preset.iter()).collect();
     if scopes == Scopes::NONE {
-        let why = "a token without any scope is good for nothing; name some, or a `preset`";
+        let why = "a token needs at least one scope; set `scopes` or a `preset`";
         return Err(Invalid::new(Code::Malformed, "scopes", why).into());
     }
     let expires_in = new.expires_in.map(|period| period.0);
     if expires_in.is_some_and(Span::is_zero) {
-        return Err(Invalid::new(Code::TimeRange, "expires_in", "`0s` is no time at all").into());
+        return Err(Invalid::new(Code::TimeRange, "expires_in", "`0s` is too short").into());
     }
     if list(engine).await?.iter().any(|token| token.name == name) {
         let what = format!("token `{name}`");
-        return Err(crore::Error::Refused { what, why: "there is one of this name" }.into());
+        return Err(crore::Error::Refused { what, why: "the name is already in use" }.into());
     }
     let now = engine.status().now();
     let (token, secret) = Token::mint(name, scopes, now, expires_in.map(|span| now.after(span)))?;
@@ -41,14 +40,14 @@ pub async fn create(engine: &Engine, new: &NewToken) -> Result<(Token, Secret), 
     Ok((token, secret))
 }
 
-/// All tokens, by name. What was stored by a later version and cannot be read is left out.
+/// All tokens by name; those stored by a newer version in an unknown format are left out.
 pub async fn list(engine: &Engine) -> Result<Vec<Token>, crore::Error> {
     let mut tokens: Vec<Token> = read(engine).await?.flatten().collect();
     tokens.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(tokens)
 }
 
-/// Removes the token with this public part, or of this name, and says which it was.
+/// Revokes the token with this id or name, and returns it.
 pub async fn remove(engine: &Engine, which: &str) -> Result<Option<Token>, crore::Error> {
     let mut tokens = list(engine).await?;
     let by_id = tokens.iter().position(|token| token.id.as_str() == which);
@@ -59,69 +58,69 @@ pub async fn remove(engine: &Engine, which: &str) -> Result<Option<Token>, crore
     Ok(Some(token))
 }
 
-/// Whether there is any token, also one that has expired or is not understood.
-pub async fn exist(engine: &Engine) -> Result<bool, crore::Error> {
+/// Whether any token exists, including expired and unreadable ones.
+pub async fn any_exist(engine: &Engine) -> Result<bool, crore::Error> {
     Ok(read(engine).await?.next().is_some())
 }
 
 async fn read(engine: &Engine) -> Result<impl Iterator<Item = Option<Token>>, crore::Error> {
     let entries = engine.tokens().list().await?.into_iter();
     Ok(entries.map(|entry| match &entry.value {
-        Value::Token(stored) => Token::read(entry.name, stored),
+        RegistryValue::Token(stored) => Token::read(entry.name, stored),
         _ => None,
     }))
 }
 
-/// How old what is known may be. A change through another engine, here or on another node, holds after
-/// this long at the latest; one through this server's own API at once.
-const FRESH: Duration = Duration::from_secs(1);
+/// Maximum age of the cached tokens. Changes by other processes take effect after this time at the latest; changes
+/// through this server's API take effect immediately.
+const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// What a door knows of the tokens.
+/// Snapshot of the tokens.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct TokenSnapshot {
     tokens: BTreeMap<Name, Arc<Token>>,
-    /// Whether there is any, also one that is not understood.
-    pub(super) any: bool,
+    /// Whether any token exists, including unreadable ones.
+    pub(super) any_exist: bool,
     read_at: Instant,
 }
 
-impl Known {
-    /// The token that was presented, if it is one of them and still valid.
+impl TokenSnapshot {
+    /// The presented token, if it is known and has not expired.
     pub(super) fn find(&self, text: &str, now: crore_core::Time) -> Option<Arc<Token>> {
-        let presented = Presented::read(text)?;
+        let presented = PresentedToken::read(text)?;
         let token = self.tokens.get(presented.id);
-        let is_it = presented.is(token.map_or(&Hash::NONE, |token| token.hash()));
+        let is_it = presented.is(token.map_or(&TokenHash::NONE, |token| token.hash()));
         token.filter(|token| is_it && token.is_valid(now)).cloned()
     }
 }
 
-/// The tokens in memory, read again when they are asked for and what is known is too old.
+/// Cache of the tokens, refreshed on demand.
 #[derive(Debug)]
-pub(super) struct Tokens {
+pub(super) struct TokenCache {
     engine: Engine,
-    known: RwLock<Option<Arc<Known>>>,
-    /// Whether they were changed here since they were read.
+    snapshot: RwLock<Option<Arc<TokenSnapshot>>>,
+    /// Whether this server has changed the tokens since they were read.
     is_changed: AtomicBool,
-    /// Held by the one who reads them again.
+    /// Held while the tokens are read, so that only one caller reads them.
     reading: tokio::sync::Mutex<()>,
 }
 
-impl Tokens {
+impl TokenCache {
     pub(super) fn new(engine: Engine) -> Self {
         let reading = tokio::sync::Mutex::default();
-        Self { engine, known: RwLock::default(), is_changed: AtomicBool::new(false), reading }
+        Self { engine, snapshot: RwLock::default(), is_changed: AtomicBool::new(false), reading }
     }
 
-    /// What is known, and not too old. If the store has no answer, what was known before holds.
-    pub(super) async fn known(&self) -> Result<Arc<Known>, crore::Error> {
-        if let Some(known) = self.fresh() {
-            return Ok(known);
+    /// The current snapshot. If the store is unavailable, the previous snapshot is used.
+    pub(super) async fn snapshot(&self) -> Result<Arc<TokenSnapshot>, crore::Error> {
+        if let Some(snapshot) = self.fresh() {
+            return Ok(snapshot);
         }
         let _reading = self.reading.lock().await;
-        if let Some(known) = self.fresh() {
-            return Ok(known);
+        if let Some(snapshot) = self.fresh() {
+            return Ok(snapshot);
         }
-        // What changes while they are read may be missing.
+        // Cleared before reading, so that a change during the read causes another one.
         self.is_changed.store(false, Ordering::Release);
         let read_at = Instant::now();
         match read(&self.engine).await {
@@ -131,26 +130,26 @@ impl Tokens {
                     any = true;
                     by_id.extend(token.map(|token| (token.id.clone(), Arc::new(token))));
                 }
-                let known = Arc::new(Known { tokens: by_id, any, read_at });
-                let mut last = self.known.write().unwrap_or_else(PoisonError::into_inner);
-                *last = Some(Arc::clone(&known));
-                Ok(known)
+                let snapshot = Arc::new(TokenSnapshot { tokens: by_id, any_exist: any, read_at });
+                let mut last = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
+                *last = Some(Arc::clone(&snapshot));
+                Ok(snapshot)
             }
             Err(error) => self.last().ok_or(error),
         }
     }
 
-    /// They were changed here: whoever asks next reads them again.
+    /// Marks the snapshot as stale after a change by this server.
     pub(super) fn changed(&self) {
         self.is_changed.store(true, Ordering::Release);
     }
 
-    fn fresh(&self) -> Option<Arc<Known>> {
-        let is_fresh = |known: &Arc<Known>| known.read_at.elapsed() < FRESH;
+    fn fresh(&self) -> Option<Arc<TokenSnapshot>> {
+        let is_fresh = |snapshot: &Arc<TokenSnapshot>| snapshot.read_at.elapsed() < MAX_AGE;
         self.last().filter(is_fresh).filter(|_| !self.is_changed.load(Ordering::Acquire))
     }
 
-    fn last(&self) -> Option<Arc<Known>> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn last(&self) -> Option<Arc<TokenSnapshot>> {
+        self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -3,42 +3,42 @@
 use axum::response::Response;
 use crore_core::Time;
 use crore_wire::api::act::ActOnAll;
-use crore_wire::words::Moment;
+use crore_wire::units::Moment;
 use http::HeaderValue;
 use serde::Serialize;
 
 use super::Audit;
 use crate::Fault;
-use crate::access::{Caller, REQUEST_ID, Who, random, redacted};
+use crate::access::{Caller, Identity, REQUEST_ID, random, redacted};
 use crate::scope::Scope;
-use crate::status::answered;
+use crate::status::response_status;
 
-/// How many characters of an address, or of what a handler says, are written.
-const LONGEST: usize = 1000;
+/// Maximum characters of a path or a detail in an entry.
+const MAX_CHARS: usize = 1000;
 
-/// What a handler has to say about a call, for its line: put into the response.
+/// Details about a call for its audit entry; a handler puts them into the extensions of the response.
 #[derive(Debug, Clone)]
-pub struct About(pub String);
+pub struct AuditDetails(pub String);
 
-impl About {
-    /// A bulk act.
-    pub fn many(ask: &ActOnAll) -> Self {
-        Self(serde_json::to_string(ask).unwrap_or_default())
+impl AuditDetails {
+    /// The details of a bulk action.
+    pub fn bulk_action(request: &ActOnAll) -> Self {
+        Self(serde_json::to_string(request).unwrap_or_default())
     }
 }
 
-/// Who did what, from where, and what came of it.
+/// An entry of the audit log.
 #[derive(Debug, Clone, Serialize)]
-pub struct Entry {
+pub struct AuditEntry {
     at: Moment,
     who: String,
     from: String,
-    /// The method and the path, without what stands behind a question mark.
+    /// Method and path, without the query.
     call: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     needs: Option<Scope>,
-    /// The status of the answer; none if the caller left before there was one, and it is open what
-    /// came of it.
+    /// Status of the response; `None` if the caller disconnected before there was one, so that the outcome is
+    /// unknown.
     status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
@@ -47,10 +47,10 @@ pub struct Entry {
     request: String,
 }
 
-impl Entry {
-    pub(crate) fn new(at: Time, caller: &Caller, who: &Who, needs: Option<Scope>) -> Self {
+impl AuditEntry {
+    pub(crate) fn new(at: Time, caller: &Caller, who: &Identity, needs: Option<Scope>) -> Self {
         let path = redacted(caller.uri.path());
-        let path: String = path.chars().take(LONGEST).collect();
+        let path: String = path.chars().take(MAX_CHARS).collect();
         Self {
             at: Moment(at),
             who: who.to_string(),
@@ -64,13 +64,14 @@ impl Entry {
         }
     }
 
-    /// The same, with what was answered; and the answer, with the id by which the entry is found.
-    pub fn answered(mut self, response: &mut Response) -> Self {
-        self.status = Some(answered(response));
+    /// Completes the entry with the response, and sets the request id of the response.
+    pub fn with_response(mut self, response: &mut Response) -> Self {
+        self.status = Some(response_status(response));
         let fault = response.extensions().get::<Fault>();
         self.code = fault.map(|fault| fault.problem().code.clone().into_owned());
-        let about = response.extensions().get::<About>();
-        self.about = about.map(|About(text)| redacted(text).chars().take(LONGEST).collect());
+        let about = response.extensions().get::<AuditDetails>();
+        self.about =
+            about.map(|AuditDetails(text)| redacted(text).chars().take(MAX_CHARS).collect());
         if let Ok(id) = HeaderValue::from_str(&self.request) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
@@ -84,7 +85,7 @@ impl Entry {
     }
 }
 
-/// The id that the caller gave, if it is a plain one, or a new one.
+/// The caller's request id if it is well-formed, or a new one.
 fn request_id(given: Option<&HeaderValue>) -> String {
     let is_plain = |id: &&str| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -96,27 +97,27 @@ fn request_id(given: Option<&HeaderValue>) -> String {
     }
 }
 
-/// An entry about a call that is under way: it is written even if the caller leaves.
+/// Entry of a call in progress; dropping it writes the entry without a status.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingEntry {
     audit: Audit,
-    entry: Option<Entry>,
+    entry: Option<AuditEntry>,
 }
 
-impl Pending {
-    pub(crate) const fn new(audit: Audit, entry: Entry) -> Self {
+impl PendingEntry {
+    pub(crate) const fn new(audit: Audit, entry: AuditEntry) -> Self {
         Self { audit, entry: Some(entry) }
     }
 
-    /// The call is answered.
-    pub async fn answered(mut self, response: &mut Response) {
+    /// Writes the entry with the response.
+    pub async fn complete(mut self, response: &mut Response) {
         if let Some(entry) = self.entry.take() {
-            self.audit.record(&entry.answered(response)).await;
+            self.audit.record(&entry.with_response(response)).await;
         }
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingEntry {
     fn drop(&mut self) {
         if let Some(entry) = self.entry.take() {
             self.audit.record_soon(&entry);

@@ -1,27 +1,27 @@
-//! The file of the audit log, and those before it.
+//! The audit log file and its rotation.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-/// A file that lines are appended to, and that gives way to a new one when it is full.
+/// An append-only file that is rotated when it is full.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct AuditFile {
     path: PathBuf,
     max_bytes: u64,
     keep: u32,
-    /// `None` after an error: it is opened again for the next line.
+    /// `None` after an error: the next append opens the file again.
     open: Option<(fs::File, u64)>,
 }
 
-impl File {
+impl AuditFile {
     pub(super) fn open(path: PathBuf, max_bytes: u64, keep: u32) -> io::Result<Self> {
         let mut file = Self { path, max_bytes, keep, open: None };
         file.opened()?;
         Ok(file)
     }
 
-    /// Appends a line, in a new file if this one is full.
+    /// Appends a line; rotates first if the file is full.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let appended = self.try_append(line);
         if appended.is_err() {
@@ -57,7 +57,7 @@ impl File {
         Ok(self.open.insert(file))
     }
 
-    /// Lets every file become one older, and the oldest go.
+    /// Renames every file to the next number, and removes the oldest.
     fn rotate(&mut self) -> io::Result<()> {
         if let Some((file, _)) = self.open.take() {
             file.sync_data()?;
@@ -81,7 +81,7 @@ impl File {
     }
 }
 
-/// The file and its length, ending in whole lines: one that was torn by a crash is ended.
+/// Opens the file and returns its length. A line that a crash has truncated is terminated.
 fn reopened(path: &PathBuf) -> io::Result<(fs::File, u64)> {
     let mut options = OpenOptions::new();
     options.create(true).append(true).read(true);
@@ -117,10 +117,10 @@ mod tests {
     }
 
     #[test]
-    fn files_become_older_and_the_oldest_goes() {
+    fn files_are_rotated_and_the_oldest_is_removed() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("audit");
-        let mut file = File::open(path.clone(), 12, 2).expect("opened");
+        let mut file = AuditFile::open(path.clone(), 12, 2).expect("opened");
         for n in 0..7 {
             file.append(format!("line{n}\n").as_bytes()).expect("written");
         }
@@ -133,11 +133,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_torn_does_not_spoil_the_next() {
+    fn a_truncated_line_does_not_corrupt_the_next() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("audit");
         fs::write(&path, "whole\nto").expect("written");
-        let mut file = File::open(path.clone(), 1000, 1).expect("opened");
+        let mut file = AuditFile::open(path.clone(), 1000, 1).expect("opened");
         file.append(b"next\n").expect("written");
         assert_eq!(fs::read_to_string(path).expect("a text"), "whole\nto\nnext\n");
     }
@@ -146,12 +146,12 @@ mod tests {
     fn a_file_that_cannot_be_written_is_tried_again() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("sub").join("audit");
-        let _ = File::open(path.clone(), 1000, 1).expect_err("there is no such directory");
+        let _ = AuditFile::open(path.clone(), 1000, 1).expect_err("there is no such directory");
         fs::create_dir(dir.path().join("sub")).expect("made");
-        let mut file = File::open(path.clone(), 1, 1).expect("opened");
+        let mut file = AuditFile::open(path.clone(), 1, 1).expect("opened");
         file.append(b"one\n").expect("written");
         fs::remove_dir_all(dir.path().join("sub")).expect("removed");
-        let _ = file.append(b"two\n").expect_err("it cannot give way");
+        let _ = file.append(b"two\n").expect_err("it cannot be rotated");
         fs::create_dir(dir.path().join("sub")).expect("made");
         file.append(b"three\n").expect("written");
         assert_eq!(fs::read_to_string(path).expect("a text"), "three\n");

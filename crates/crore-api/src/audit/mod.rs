@@ -1,7 +1,7 @@
-//! The audit log: who changed what, one line of JSON each, and who tried to.
+//! Audit log: a line of JSON for each change and each refusal.
 //!
-//! It never holds a payload or a secret. A line is on the disk before the call that it is about is
-//! answered. If it cannot be written, that is said loudly and counted, and the server goes on.
+//! It never contains payloads or secrets. A line is synced to disk before the response of its call is sent. If it
+//! cannot be written, the loss is logged and counted, and the server continues.
 
 mod entry;
 mod file;
@@ -17,112 +17,112 @@ use crore_core::Size;
 use crore_core::settings::section;
 use tokio::sync::oneshot;
 
-pub use entry::{About, Entry, Pending};
-use file::File;
+pub use entry::{AuditDetails, AuditEntry, PendingEntry};
+use file::AuditFile;
 
 section! {
-    /// What operators change, and who was refused: a line of JSON for each.
+    /// Audit log: a line of JSON for each change by an operator, and for each refused call.
     pub struct Options: Eq = "audit" {
-        /// The file; none is written, unless one is named.
+        /// Path of the audit log; without it, none is written.
         file: Option<PathBuf> = none,
-        /// When the file would be larger than this, a new one is begun.
+        /// Maximum size of the file; it is then rotated.
         max_size: Size = "64MiB",
-        /// How many older files are kept: `audit.jsonl.1` is the youngest of them.
+        /// Number of rotated files to keep; `audit.jsonl.1` is the newest.
         keep: u32 = "8",
     }
 }
 
-/// How many lines may wait to be written.
-const WAITING: usize = 1024;
-/// How many lines are written together.
-const TOGETHER: usize = 256;
+/// Maximum number of lines waiting to be written.
+const MAX_WAITING: usize = 1024;
+/// Maximum number of lines per write.
+const MAX_BATCH: usize = 256;
 
-/// The audit log. Cloning gives another handle to the same.
+/// Handle of the audit log; clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Audit(Option<Arc<Log>>);
+pub struct Audit(Option<Arc<AuditWriter>>);
 
 #[derive(Debug)]
-struct Log {
-    lines: SyncSender<Line>,
+struct AuditWriter {
+    lines: SyncSender<AuditLine>,
     lost: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
-struct Line {
+struct AuditLine {
     bytes: Vec<u8>,
-    /// Told when it is on the disk, or lost.
+    /// Notified when the line is on disk, or lost.
     written: Option<oneshot::Sender<()>>,
 }
 
 impl Audit {
-    /// No audit log.
+    /// A disabled audit log.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Opens the audit log that the options name, if they name one.
+    /// Opens the audit log that is configured, if any.
     pub fn open(options: &Options) -> io::Result<Self> {
         let Some(path) = &options.file else { return Ok(Self::none()) };
-        let file = File::open(path.clone(), options.max_size.0, options.keep)?;
-        let (lines, waiting) = sync_channel(WAITING);
+        let file = AuditFile::open(path.clone(), options.max_size.0, options.keep)?;
+        let (lines, waiting) = sync_channel(MAX_WAITING);
         let lost = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&lost);
         let name = "crore-audit".to_owned();
         thread::Builder::new().name(name).spawn(move || write(file, &waiting, &counter))?;
-        Ok(Self(Some(Arc::new(Log { lines, lost }))))
+        Ok(Self(Some(Arc::new(AuditWriter { lines, lost }))))
     }
 
-    /// How many lines could not be written since the start.
+    /// Number of lines that could not be written since the start.
     pub fn lost(&self) -> u64 {
         self.0.as_ref().map_or(0, |log| log.lost.load(Ordering::Relaxed))
     }
 
-    /// Writes an entry; comes back when it is on the disk, or lost.
-    pub async fn record(&self, entry: &Entry) {
-        let (written, told) = oneshot::channel();
+    /// Writes an entry, and waits until it is on disk or lost.
+    pub async fn record(&self, entry: &AuditEntry) {
+        let (written, done) = oneshot::channel();
         if self.send(entry, Some(written)) {
-            let _ = told.await;
+            let _ = done.await;
         }
     }
 
-    /// Writes an entry that nobody waits for.
-    fn record_soon(&self, entry: &Entry) {
+    /// Writes an entry without waiting.
+    fn record_soon(&self, entry: &AuditEntry) {
         self.send(entry, None);
     }
 
-    fn send(&self, entry: &Entry, written: Option<oneshot::Sender<()>>) -> bool {
+    fn send(&self, entry: &AuditEntry, written: Option<oneshot::Sender<()>>) -> bool {
         let Some(log) = &self.0 else { return false };
-        match log.lines.try_send(Line { bytes: entry.line(), written }) {
+        match log.lines.try_send(AuditLine { bytes: entry.line(), written }) {
             Ok(()) => true,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                lose(&log.lost, 1, "its disk does not keep up");
+                report_lost(&log.lost, 1, "the disk is too slow");
                 false
             }
         }
     }
 }
 
-fn lose(lost: &AtomicU64, n: u64, why: &str) {
+fn report_lost(lost: &AtomicU64, n: u64, why: &str) {
     let lost = lost.fetch_add(n, Ordering::Relaxed) + n;
-    tracing::error!(lost, why, "an entry of the audit log is lost");
+    tracing::error!(lost, why, "audit log entry lost");
 }
 
-/// Writes lines until nobody can send any more: what waits is written together, and synced once.
-fn write(mut file: File, waiting: &Receiver<Line>, lost: &AtomicU64) {
+/// Writer thread: writes waiting lines together and syncs once, until all senders are gone.
+fn write(mut file: AuditFile, waiting: &Receiver<AuditLine>, lost: &AtomicU64) {
     while let Ok(first) = waiting.recv() {
-        let lines: Vec<Line> =
-            [first].into_iter().chain(waiting.try_iter().take(TOGETHER)).collect();
+        let lines: Vec<AuditLine> =
+            [first].into_iter().chain(waiting.try_iter().take(MAX_BATCH)).collect();
         for line in &lines {
             if let Err(error) = file.append(&line.bytes) {
-                lose(lost, 1, &error.to_string());
+                report_lost(lost, 1, &error.to_string());
             }
         }
         if let Err(error) = file.sync() {
-            lose(lost, lines.len() as u64, &error.to_string());
+            report_lost(lost, lines.len() as u64, &error.to_string());
         }
-        for told in lines.into_iter().filter_map(|line| line.written) {
-            // Whoever waited may be gone.
-            let _ = told.send(());
+        for written in lines.into_iter().filter_map(|line| line.written) {
+            // The caller may have disconnected.
+            let _ = written.send(());
         }
     }
 }

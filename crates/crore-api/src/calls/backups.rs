@@ -1,4 +1,4 @@
-//! Backups: copies of the store, made while it is used.
+//! Online backups of the store.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -13,26 +13,26 @@ use tokio::task::spawn_blocking;
 use crate::{Api, Fault};
 
 impl Api {
-    /// Copies the store into the directory for backups, under a new name. The answer comes when the copy is durable.
+    /// Copies the store into the backup directory, under a new name. Returns when the copy is durable.
     pub async fn create_backup(&self, name: &str) -> Result<Backup, Fault> {
         check(name)?;
         let Some(dir) = self.options().backups.clone() else {
-            let detail = "this server has no directory for backups; `store.backups` names one";
+            let detail = "this server has no backup directory; set `store.backups`";
             return Err(Fault::new(Code::Refused, detail));
         };
         let (engine, name) = (self.engine().clone(), name.to_owned());
         let copied = spawn_blocking(move || copy(&engine, &dir, &name)).await;
-        copied.map_err(|_| Fault::new(Code::Unavailable, "the backup was not made"))?
+        copied.map_err(|_| Fault::new(Code::Unavailable, "the backup failed"))?
     }
 }
 
-/// Refuses a name that could lead out of the directory.
+/// Refuses a name that could escape from the directory.
 fn check(name: &str) -> Result<(), Invalid> {
     Name::new("name", name)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.starts_with('.') || !name.chars().all(is_plain) {
         let why = format!(
-            "`{}` is no name for a backup: letters, digits, `.`, `-` and `_` are, and no `.` at the start",
+            "`{}` is not a valid backup name; use letters, digits, `.`, `-` and `_`, with no `.` at the start",
             excerpt(name)
         );
         return Err(Invalid::new(Code::Malformed, "name", why));
@@ -40,16 +40,18 @@ fn check(name: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Makes the copy; what a failed one leaves is removed.
+/// Makes the copy; removes the remains of a failed one.
 fn copy(engine: &Engine, dir: &Path, name: &str) -> Result<Backup, Fault> {
     let to = dir.join(name);
     // The directory is created here, so that an existing one is never touched.
     let ready = fs::create_dir_all(dir).and_then(|()| fs::create_dir(&to));
     ready.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Fault::new(Code::Refused, format!("`{name}` is there already")),
+        ErrorKind::AlreadyExists => {
+            Fault::new(Code::Refused, format!("backup `{name}` already exists"))
+        }
         _ => {
-            tracing::error!(%error, dir = %dir.display(), "no backup can be made");
-            Fault::new(Code::Unavailable, "the directory for backups cannot be written")
+            tracing::error!(%error, dir = %dir.display(), "cannot create the backup directory");
+            Fault::new(Code::Unavailable, "the backup directory cannot be written")
         }
     })?;
     match engine.backup(&to) {
@@ -59,8 +61,8 @@ fn copy(engine: &Engine, dir: &Path, name: &str) -> Result<Backup, Fault> {
         }
         Err(error) => {
             let why: &dyn std::error::Error = &error;
-            tracing::error!(error = why, name, "a backup was not made");
-            // A partial copy that cannot be removed does not open as a store.
+            tracing::error!(error = why, name, "backup failed");
+            // A partial copy that cannot be removed is not opened as a store.
             let _ = fs::remove_dir_all(&to);
             Err(error.into())
         }

@@ -1,77 +1,77 @@
 //! Live events.
 
-use crore::events::{Event, Happened, Heard, Listener};
+use crore::events::{EngineEvent, EventListener, EventType, ListenerItem};
 use crore_core::{Code, Name};
-use crore_wire::api::events::{self as wire, What, WhichEvents};
-use crore_wire::words::Moment;
+use crore_wire::api::events::{self as wire, EventsQuery, What};
+use crore_wire::units::Moment;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::params::optional_name;
 use crate::{Api, Fault};
 
-/// A permit to listen, returned when it is dropped.
+/// A permit to listen; dropping it releases it.
 #[derive(Debug)]
-pub struct Seat {
+pub struct ListenerPermit {
     _permit: OwnedSemaphorePermit,
 }
 
-/// A listener to live events that match.
+/// A subscription to live events that match a filter.
 #[derive(Debug)]
 pub struct Subscription {
-    listener: Listener,
+    listener: EventListener,
     api: Api,
     queue: Option<Name>,
     kind: Option<Name>,
-    _seat: Seat,
+    _permit: ListenerPermit,
 }
 
 impl Api {
-    /// Takes a seat among the listeners, or refuses.
-    pub fn take_seat(&self) -> Result<Seat, Fault> {
-        let too_many = |_| Fault::new(Code::TooMany, "too many listen already");
+    /// Acquires a permit to listen, unless there are too many listeners.
+    pub fn acquire_listener(&self) -> Result<ListenerPermit, Fault> {
+        let too_many = |_| Fault::new(Code::TooMany, "too many listeners; retry later");
         let permit = self.listeners().clone().try_acquire_owned().map_err(too_many)?;
-        Ok(Seat { _permit: permit })
+        Ok(ListenerPermit { _permit: permit })
     }
 
     /// Subscribes to events from now on.
-    pub fn subscribe(&self, which: &WhichEvents) -> Result<Subscription, Fault> {
+    pub fn subscribe(&self, which: &EventsQuery) -> Result<Subscription, Fault> {
         let queue = optional_name("queue", which.queue.as_deref())?;
         let kind = optional_name("kind", which.kind.as_deref())?;
-        let seat = self.take_seat()?;
+        let permit = self.acquire_listener()?;
         let listener = self.engine().listen();
-        Ok(Subscription { listener, api: self.clone(), queue, kind, _seat: seat })
+        Ok(Subscription { listener, api: self.clone(), queue, kind, _permit: permit })
     }
 }
 
 impl Subscription {
-    /// The next event that matches, or how many were missed; `None`: there will be no more.
-    pub async fn next(&mut self) -> Option<Heard> {
+    /// The next matching event, or the number of missed ones; `None` when there will be no more.
+    pub async fn next(&mut self) -> Option<ListenerItem> {
         loop {
-            let heard = tokio::select! {
-                heard = self.listener.next() => heard?,
+            let item = tokio::select! {
+                item = self.listener.next() => item?,
                 () = self.api.closing() => return None,
             };
-            match heard {
-                Heard::Event(event) if !self.matches(&event) => {}
-                heard => return Some(heard),
+            match item {
+                ListenerItem::Event(event) if !self.matches(&event) => {}
+                item => return Some(item),
             }
         }
     }
 
-    fn matches(&self, event: &Event) -> bool {
+    fn matches(&self, event: &EngineEvent) -> bool {
         self.queue.as_ref().is_none_or(|queue| event.queue == *queue)
             && self.kind.as_ref().is_none_or(|kind| event.kind == *kind)
     }
 }
 
 /// An event in the structure of the native API.
-pub fn event(event: &Event) -> wire::Event {
+pub fn event(event: &EngineEvent) -> wire::Event {
     let (what, state) = match event.what {
-        Happened::Pushed => (What::Pushed, None),
-        Happened::Started => (What::Started, None),
-        Happened::Became(state) => (What::Became, Some(state.into())),
-        Happened::AskedToStop => (What::AskedToStop, None),
-        Happened::Removed => (What::Removed, None),
+        EventType::Pushed => (What::Pushed, None),
+        EventType::Started => (What::Started, None),
+        EventType::Became(state) => (What::Became, Some(state.into())),
+        EventType::AskedToStop => (What::AskedToStop, None),
+        EventType::Removed => (What::Removed, None),
     };
     wire::Event {
         id: event.id.into(),

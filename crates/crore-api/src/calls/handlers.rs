@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crore::handlers::Known;
-use crore_core::handler::{BUILT_IN, Follows};
+use crore::handlers::StoredHandler;
+use crore_core::handler::{BUILT_IN_ID, FollowUpHandlers};
 use crore_core::{Handler, Name, Time};
 use crore_wire::Format;
 use crore_wire::api::handlers::{self as wire, SetHandler};
-use crore_wire::words::Moment;
+use crore_wire::units::Moment;
 
 use crate::{Api, Fault};
 
@@ -32,14 +32,14 @@ pub struct HandlerList {
 }
 
 impl HandlerView {
-    /// The structure of the native API.
+    /// Converts to the type of the native API.
     pub fn to_wire(&self, format: Format) -> wire::Handler {
         let Self { kind, handler, next_at } = self;
         wire::Handler {
             kind: kind.to_string(),
-            id: (handler.id != BUILT_IN).then_some(handler.id),
+            id: (handler.id != BUILT_IN_ID).then_some(handler.id),
             next_at: next_at.map(Moment),
-            says: SetHandler::of(handler, format),
+            definition: SetHandler::of(handler, format),
         }
     }
 }
@@ -47,8 +47,9 @@ impl HandlerView {
 impl Api {
     /// All handlers.
     pub async fn list_handlers(&self) -> Result<HandlerList, Fault> {
-        let known = self.engine().handlers().list().await?;
-        let handlers = known.iter().map(|(kind, known)| self.view_of(kind.clone(), shown(known)));
+        let stored = self.engine().handlers().list().await?;
+        let handlers =
+            stored.iter().map(|(kind, stored)| self.view_of(kind.clone(), with_follow_ups(stored)));
         let handlers = handlers.collect();
         let unreadable = self.engine().handlers().unreadable().await?;
         let unreadable = unreadable.iter().map(ToString::to_string).collect();
@@ -57,14 +58,18 @@ impl Api {
 
     /// The handler of a kind.
     pub async fn get_handler(&self, kind: Name) -> Result<HandlerView, Fault> {
-        let known = self.engine().handlers().get(&kind).await?;
-        let known = known.ok_or_else(|| Fault::missing(format!("handler of `{kind}`")))?;
-        Ok(self.view_of(kind, shown(&known)))
+        let stored = self.engine().handlers().get(&kind).await?;
+        let stored = stored.ok_or_else(|| Fault::missing(format!("handler of `{kind}`")))?;
+        Ok(self.view_of(kind, with_follow_ups(&stored)))
     }
 
     /// Sets the handler of a kind, if its runner exists, is allowed, and accepts the settings.
-    pub async fn set_handler(&self, kind: Name, says: SetHandler) -> Result<HandlerView, Fault> {
-        let handler = says.read()?;
+    pub async fn set_handler(
+        &self,
+        kind: Name,
+        definition: SetHandler,
+    ) -> Result<HandlerView, Fault> {
+        let handler = definition.read()?;
         self.check_handler(&handler)?;
         let id = self.engine().handlers().set(kind.clone(), handler.clone()).await?;
         Ok(self.view_of(kind, Arc::new(Handler { id, ..handler })))
@@ -84,11 +89,11 @@ impl Api {
     }
 }
 
-/// A handler with everything that follows it, by kind. The native API knows no links by number.
-fn shown(known: &Known) -> Arc<Handler> {
-    if known.handler.links.is_empty() {
-        return Arc::clone(&known.handler);
+/// A handler whose follow-up handlers are named by kind: the native API has no links by id.
+fn with_follow_ups(stored: &StoredHandler) -> Arc<Handler> {
+    if stored.handler.links.is_empty() {
+        return Arc::clone(&stored.handler);
     }
-    let Follows { next, on_failure } = (*known.follows).clone();
-    Arc::new(Handler { next, on_failure, ..(*known.handler).clone() })
+    let FollowUpHandlers { next, on_failure } = (*stored.follows).clone();
+    Arc::new(Handler { next, on_failure, ..(*stored.handler).clone() })
 }

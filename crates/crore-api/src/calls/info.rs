@@ -1,6 +1,6 @@
 //! The server itself: version, durability and health.
 
-use crore::store::Ailment;
+use crore::store::StoreProblem;
 use crore_wire::api::info::{Health, Info};
 
 use crate::Api;
@@ -16,20 +16,20 @@ impl Api {
         }
     }
 
-    /// Whether the server can be used, and if not, why.
+    /// Whether the server is usable, and if not, why.
     pub fn health(&self) -> Health {
         let is_ending = self.engine().lifecycle().is_stopping() || self.is_closing();
-        health(self.engine().status().ailment().as_ref(), is_ending)
+        health(self.engine().status().store_problem().as_ref(), is_ending)
     }
 }
 
-fn health(ailment: Option<&Ailment>, is_ending: bool) -> Health {
-    let ailment = ailment.map(|ailment| match ailment {
-        Ailment::Poisoned => "the store gave up after a failed write",
-        Ailment::Full(_) => "the store is full",
+fn health(problem: Option<&StoreProblem>, is_ending: bool) -> Health {
+    let problem = problem.map(|problem| match problem {
+        StoreProblem::Poisoned => "the store gave up after a failed write",
+        StoreProblem::Full(_) => "the store is full",
     });
     let ending = is_ending.then_some("the server is stopping");
-    let faults: Vec<String> = ailment.into_iter().chain(ending).map(str::to_owned).collect();
+    let faults: Vec<String> = problem.into_iter().chain(ending).map(str::to_owned).collect();
     Health { ok: faults.is_empty(), faults }
 }
 
@@ -40,9 +40,9 @@ mod tests {
     #[test]
     fn a_server_whose_store_is_full_or_poisoned_cannot_be_used() {
         assert!(health(None, false).ok && !health(None, true).ok);
-        let full = Ailment::Full("a place that is nobody's business".to_owned());
-        let said = health(Some(&full), true);
-        assert_eq!(said.faults, ["the store is full", "the server is stopping"]);
-        assert!(!said.ok && !health(Some(&Ailment::Poisoned), false).ok);
+        let full = StoreProblem::Full("/secret/path".to_owned());
+        let report = health(Some(&full), true);
+        assert_eq!(report.faults, ["the store is full", "the server is stopping"]);
+        assert!(!report.ok && !health(Some(&StoreProblem::Poisoned), false).ok);
     }
 }

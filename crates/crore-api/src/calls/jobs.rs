@@ -1,15 +1,15 @@
 //! Reading jobs.
 
 use crore::explain::Reason;
-use crore::store::jobs::Which;
+use crore::store::jobs::JobSelector;
 use crore::store::views;
 use crore_core::code::excerpt;
-use crore_core::job::{ClientId, Why};
+use crore_core::job::{ClientId, EndReason};
 use crore_core::{Code, Invalid, Job, JobId, Name, State, Time};
+use crore_wire::api::enums;
 use crore_wire::api::job::{self as wire, Explanation};
-use crore_wire::api::push::DOOR;
-use crore_wire::api::words;
-use crore_wire::words::Moment;
+use crore_wire::api::push::CLIENT_ID_DOOR;
+use crore_wire::units::Moment;
 
 use crate::params::optional_name;
 use crate::{Api, Fault, cursor};
@@ -28,7 +28,7 @@ pub struct JobPage {
 
 impl Api {
     /// Lists jobs, page by page.
-    pub async fn list_jobs(&self, which: wire::Which) -> Result<JobPage, Fault> {
+    pub async fn list_jobs(&self, which: wire::JobsQuery) -> Result<JobPage, Fault> {
         if let Some(id) = which.client_id.clone() {
             let jobs = self.by_client_id(&which, id).await?.into_iter().collect();
             return Ok(JobPage { jobs, next: None });
@@ -36,19 +36,19 @@ impl Api {
         let queue = optional_name("queue", which.queue.as_deref())?;
         let kind = optional_name("kind", which.kind.as_deref())?;
         let about =
-            cursor::About { state: which.state.map(Into::into), queue: &queue, kind: &kind };
-        let place = which.cursor.map(|text| cursor::read(&text, &about)).transpose()?;
-        let (mut state, mut after) = match (place, about.state) {
+            cursor::ListFilter { state: which.state.map(Into::into), queue: &queue, kind: &kind };
+        let position = which.cursor.map(|text| cursor::decode(&text, &about)).transpose()?;
+        let (mut state, mut after) = match (position, about.state) {
             (Some((state, after)), _) => (Some(state), after),
             (None, Some(state)) => (Some(state), None),
             (None, None) => (State::ALL.first().copied(), None),
         };
         let n = which.limit.unwrap_or(PAGE);
         let mut jobs = Vec::new();
-        // Without a state, a page goes on in the next one.
+        // Without a state filter, a page continues with the next state.
         while let Some(now) = state {
             let (queue, kind) = (queue.clone(), kind.clone());
-            let query = views::Query { state: now, queue, kind, after, n: n - jobs.len() };
+            let query = views::ListQuery { state: now, queue, kind, after, n: n - jobs.len() };
             let page = self.engine().list(query).await.map_err(name_limit)?;
             jobs.extend(page.jobs);
             after = page.next;
@@ -62,37 +62,41 @@ impl Api {
             }
         }
         let next = state.filter(|state| after.is_some() || Some(*state) != about.state);
-        let next = next.map(|state| cursor::write(state, after, &about));
+        let next = next.map(|state| cursor::encode(state, after, &about));
         Ok(JobPage { jobs, next })
     }
 
     /// The job with this client id, if it exists.
-    async fn by_client_id(&self, which: &wire::Which, id: String) -> Result<Option<Job>, Fault> {
-        let alone = wire::Which { client_id: Some(id.clone()), ..wire::Which::default() };
+    async fn by_client_id(
+        &self,
+        which: &wire::JobsQuery,
+        id: String,
+    ) -> Result<Option<Job>, Fault> {
+        let alone = wire::JobsQuery { client_id: Some(id.clone()), ..wire::JobsQuery::default() };
         if *which != alone {
-            let why = "a job that is named is not looked for by anything else";
+            let why = "cannot be combined with other conditions";
             return Err(Invalid::new(Code::Malformed, "client_id", why).into());
         }
-        let most = self.engine().status().caps().key_bytes;
+        let max = self.engine().status().caps().key_bytes;
         let wrong = |code, why: String| Err(Invalid::new(code, "client_id", why).into());
         match id.len() {
-            0 => return wrong(Code::KeyEmpty, "a key must not be empty".to_owned()),
-            n if n > most => {
-                return wrong(Code::KeyTooLong, format!("{n} bytes, at most {most} are allowed"));
+            0 => return wrong(Code::KeyEmpty, "must not be empty".to_owned()),
+            n if n > max => {
+                return wrong(Code::KeyTooLong, format!("{n} bytes, at most {max} are allowed"));
             }
             _ => {}
         }
-        let client = ClientId { door: Name::new("door", DOOR)?, id: id.into() };
-        Ok(self.engine().get(Which::Client(client)).await?)
+        let client = ClientId { door: Name::new("door", CLIENT_ID_DOOR)?, id: id.into() };
+        Ok(self.engine().get(JobSelector::Client(client)).await?)
     }
 
     /// A job, by its id or its client id.
-    pub async fn get_job(&self, which: impl Into<Which>) -> Result<Job, Fault> {
+    pub async fn get_job(&self, which: impl Into<JobSelector>) -> Result<Job, Fault> {
         let which = which.into();
         let found = self.engine().get(which.clone()).await?;
         found.ok_or_else(|| match which {
-            Which::Id(id) => Fault::missing(format!("job {id}")),
-            Which::Client(client) => Fault::missing(format!("a job `{}`", excerpt(&client.id))),
+            JobSelector::Id(id) => Fault::missing(format!("job {id}")),
+            JobSelector::Client(client) => Fault::missing(format!("job `{}`", excerpt(&client.id))),
         })
     }
 
@@ -117,46 +121,48 @@ fn name_limit(error: crore::Error) -> Fault {
 }
 
 fn reason(reason: &Reason) -> wire::Reason {
-    let (word, detail) = match reason {
+    let (code, detail) = match reason {
         Reason::Ended { at, why } => ("ended", ended(*at, *why)),
         Reason::Running { since, worker, lease_until, stop } => {
             let worker = worker.as_ref().map_or(String::new(), |worker| format!(" by `{worker}`"));
-            let stop = if *stop { ", and it was asked to stop" } else { "" };
+            let stop = if *stop { ", asked to stop" } else { "" };
             let (since, until) = (Moment(*since), Moment(*lease_until));
-            ("running", format!("it runs since {since}{worker}, under a lease until {until}{stop}"))
+            ("running", format!("running since {since}{worker}, leased until {until}{stop}"))
         }
         Reason::WaitsFor { left, on, broken } => {
             let broken = if *broken { "; one of them can no longer succeed" } else { "" };
-            ("waits-for", format!("it waits for {left} of {} things{broken}", on.len()))
+            ("waits-for", format!("waiting for {left} of {} dependencies{broken}", on.len()))
         }
         Reason::DueAt { at, after, attempts, error } => {
-            let mut detail = format!("it is due at {}, in {}", Moment(*at), after.roughly());
+            let mut detail = format!("due at {}, in {}", Moment(*at), after.roughly());
             if *attempts > 0 {
                 let error = error.as_deref().unwrap_or_default();
                 detail.push_str(&format!(", after {attempts} attempts: {error}"));
             }
             ("due-at", detail)
         }
-        Reason::Paused(queue) => ("paused", format!("the queue `{queue}` is paused")),
+        Reason::Paused(queue) => ("paused", format!("queue `{queue}` is paused")),
         Reason::Limited { key, running, most } => {
-            let value = key.value.as_ref().map_or(String::new(), |value| format!(" at `{value}`"));
-            let most = most.map_or("a rate".to_owned(), |most| format!("{running} of {most} run"));
-            ("limited", format!("the limit `{}`{value} holds it: {most}", key.limit))
+            let value = key.value.as_ref().map_or(String::new(), |value| format!(" for `{value}`"));
+            let most =
+                most.map_or("rate".to_owned(), |most| format!("{running} of {most} running"));
+            ("limited", format!("limit `{}`{value} reached: {most}", key.limit))
         }
         Reason::Behind { jobs, or_more } => {
             let more = if *or_more { " or more" } else { "" };
-            ("behind", format!("{jobs}{more} jobs of its queue come before it"))
+            ("behind", format!("{jobs}{more} jobs of its queue are ahead of it"))
         }
-        Reason::NobodyWaits => {
-            ("nobody-waits", "no worker waits here for jobs of its queue and kind".to_owned())
-        }
+        Reason::NoWorkerWaiting => (
+            "nobody-waits",
+            "no worker on this server is waiting for jobs of its queue and kind".to_owned(),
+        ),
     };
-    wire::Reason { reason: word.to_owned(), detail }
+    wire::Reason { reason: code.to_owned(), detail }
 }
 
-fn ended(at: Option<Time>, why: Option<Why>) -> String {
+fn ended(at: Option<Time>, why: Option<EndReason>) -> String {
     let at = at.map_or(String::new(), |at| format!(" at {}", Moment(at)));
-    let word = why.and_then(|why| serde_json::to_value(words::Why::from(why)).ok());
-    let why = word.and_then(|word| word.as_str().map(|word| format!(": {word}")));
-    format!("it has ended{at}{}", why.unwrap_or_default())
+    let text = why.and_then(|why| serde_json::to_value(enums::Why::from(why)).ok());
+    let why = text.and_then(|text| text.as_str().map(|text| format!(": {text}")));
+    format!("ended{at}{}", why.unwrap_or_default())
 }

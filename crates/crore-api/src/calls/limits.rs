@@ -1,6 +1,6 @@
 //! Rate and concurrency limits.
 
-use crore::store::registry::{Entry, Value};
+use crore::store::registry::{RegistryEntry, RegistryValue};
 use crore_core::{Name, limit};
 use crore_wire::api::limits::{Limit, Limits};
 
@@ -19,7 +19,7 @@ impl Api {
         limit.ok_or_else(|| Fault::missing(format!("limit `{name}`")))
     }
 
-    /// Sets a limit. It holds from the next fetch on, also for jobs that wait already.
+    /// Sets a limit. It applies from the next fetch on, also to waiting jobs.
     pub async fn set_limit(&self, name: Name, text: &str) -> Result<Limit, Fault> {
         let limit = limit::Limit::parse(text)?;
         let set = Limit { name: name.to_string(), limit: limit.to_string() };
@@ -34,7 +34,7 @@ impl Api {
     }
 }
 
-fn limit_of(entry: &Entry) -> Option<Limit> {
-    let Value::Limit(limit) = &entry.value else { return None };
+fn limit_of(entry: &RegistryEntry) -> Option<Limit> {
+    let RegistryValue::Limit(limit) = &entry.value else { return None };
     Some(Limit { name: entry.name.to_string(), limit: limit.to_string() })
 }

@@ -1,8 +1,8 @@
 //! The calls of the API: typed functions of [`Api`](crate::Api), one file for each resource.
 //!
-//! A call takes and gives types of the engine where they hold payloads, and the structures of the native API
-//! (`crore_wire::api`) otherwise. It checks what the engine does not know (pages, cursors, counts), and every error is
-//! a [`Fault`](crate::Fault).
+//! A call uses engine types where they hold payloads, and the structures of the native API (`crore_wire::api`)
+//! otherwise. It checks what the engine does not know (pages, cursors, counts); every error is a
+//! [`Fault`](crate::Fault).
 
 mod acts;
 mod backups;
@@ -22,9 +22,9 @@ mod tokens;
 mod work;
 mod workers;
 
-pub use acts::{BulkAct, BulkStep, change};
-pub use events::{Seat, Subscription, event};
+pub use acts::{BulkAction, BulkStep, change};
+pub use events::{ListenerPermit, Subscription, event};
 pub use handlers::{HandlerList, HandlerView};
 pub use jobs::JobPage;
-pub use push::{broken, pushed, pushed_answer, refused_answer, unreadable_job};
+pub use push::{broken_dependency, pushed, pushed_result, refused_result, unreadable_job};
 pub use schedules::ScheduleView;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crore::store::views::Note;
 use crore_core::{Code, Invalid, JobId, Time};
 use crore_wire::api::notes::{HowFar, Line, NewNote, NewNotes, Noted, Notes};
-use crore_wire::words::Moment;
+use crore_wire::units::Moment;
 
 use crate::{Api, Fault};
 
@@ -21,7 +21,7 @@ impl Api {
     pub async fn get_notes(&self, id: JobId) -> Result<Notes, Fault> {
         let notes = self.engine().jobs().notes(id).await?;
         if notes == Default::default() {
-            // A job without notes is not the same as no job.
+            // Tells a job without notes from a missing job.
             self.get_job(id).await?;
         }
         let progress = notes.progress.map(|(at, percent, text)| HowFar {

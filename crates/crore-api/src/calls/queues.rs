@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crore::store::registry::{QueueSettings, Value};
-use crore::store::views::Count;
+use crore::store::registry::{QueueSettings, RegistryValue};
+use crore::store::views::JobCount;
 use crore_core::{Code, Invalid, Name};
+use crore_wire::api::enums;
 use crore_wire::api::queues::{ChangeQueue, Drained, Queue, Queues};
-use crore_wire::api::words;
-use crore_wire::words::Period;
+use crore_wire::units::Period;
 
 use crate::{Api, Fault};
 
-/// The largest integer that every JSON reader keeps exactly.
+/// The largest integer that every JSON parser reads exactly.
 const MAX_COUNT: u64 = (1 << 53) - 1;
 
 /// Number of jobs by state.
@@ -22,7 +22,7 @@ impl Api {
     pub async fn list_queues(&self) -> Result<Queues, Fault> {
         let mut queues: BTreeMap<Name, (QueueSettings, States)> = BTreeMap::new();
         for entry in self.engine().queues().list().await? {
-            if let Value::Queue(settings) = entry.value {
+            if let RegistryValue::Queue(settings) = entry.value {
                 queues.insert(entry.name, (settings, States::new()));
             }
         }
@@ -44,25 +44,25 @@ impl Api {
     }
 
     /// Changes settings of a queue.
-    pub async fn change_queue(&self, name: &Name, ask: ChangeQueue) -> Result<Queue, Fault> {
-        for (field, n) in [("max_done", ask.max_done), ("max_dead", ask.max_dead)] {
+    pub async fn change_queue(&self, name: &Name, changes: ChangeQueue) -> Result<Queue, Fault> {
+        for (field, n) in [("max_done", changes.max_done), ("max_dead", changes.max_dead)] {
             if n.flatten().is_some_and(|n| n > MAX_COUNT) {
-                let message = format!("at most {MAX_COUNT} are allowed, or `null` for any number");
+                let message = format!("must be at most {MAX_COUNT}, or `null` for no limit");
                 return Err(Invalid::new(Code::CountRange, field, message).into());
             }
         }
-        let most = |n: Option<u64>| n.unwrap_or(u64::MAX);
+        let or_unlimited = |n: Option<u64>| n.unwrap_or(u64::MAX);
         let change = move |settings: &mut QueueSettings| {
-            settings.keep_done = ask.keep_done.map_or(settings.keep_done, |keep| keep.0);
-            settings.max_done = ask.max_done.map_or(settings.max_done, most);
-            settings.keep_dead = ask.keep_dead.map_or(settings.keep_dead, |keep| keep.0);
-            settings.max_dead = ask.max_dead.map_or(settings.max_dead, most);
+            settings.keep_done = changes.keep_done.map_or(settings.keep_done, |keep| keep.0);
+            settings.max_done = changes.max_done.map_or(settings.max_done, or_unlimited);
+            settings.keep_dead = changes.keep_dead.map_or(settings.keep_dead, |keep| keep.0);
+            settings.max_dead = changes.max_dead.map_or(settings.max_dead, or_unlimited);
         };
         self.engine().queues().change(name.clone(), change).await?;
         self.get_queue(name).await
     }
 
-    /// Pauses a queue: its jobs are not handed out; running ones go on.
+    /// Pauses a queue: its jobs are not delivered; running jobs continue.
     pub async fn pause_queue(&self, name: &Name) -> Result<Queue, Fault> {
         self.engine().queues().pause(name.clone()).await?;
         self.get_queue(name).await
@@ -76,18 +76,18 @@ impl Api {
 
     /// Pauses a queue, and waits until none of its jobs runs.
     pub async fn drain_queue(&self, name: Name, wait: Option<Period>) -> Result<Drained, Fault> {
-        // Paused before the race: the answer says that it is, whichever side wins.
+        // The queue is paused in any case, even if the wait ends early.
         self.engine().queues().pause(name.clone()).await?;
         let drained = tokio::select! {
-            drained = self.engine().queues().drain(name, self.granted(wait)) => drained?,
+            drained = self.engine().queues().drain(name, self.bounded_wait(wait)) => drained?,
             () = self.closing() => false,
         };
         Ok(Drained { drained })
     }
 }
 
-fn add(states: &mut States, count: &Count) {
-    let state = serde_json::to_value(words::State::from(count.state)).ok();
+fn add(states: &mut States, count: &JobCount) {
+    let state = serde_json::to_value(enums::State::from(count.state)).ok();
     if let Some(state) = state.as_ref().and_then(|state| state.as_str()) {
         *states.entry(state.to_owned()).or_default() += count.n;
     }

@@ -1,13 +1,13 @@
 //! Schedules: recurring jobs.
 
-use crore::store::registry::{Entry, Schedule, Value};
+use crore::store::registry::{RegistryEntry, RegistryValue, Schedule};
 use crore_core::schedule::Timing;
 use crore_core::{Code, Invalid, Name, NewJob, Time};
 use crore_wire::Format;
+use crore_wire::api::enums::Missed;
 use crore_wire::api::push;
-use crore_wire::api::schedules::{self as wire, Ahead, Ticks};
-use crore_wire::api::words::Missed;
-use crore_wire::words::Moment;
+use crore_wire::api::schedules::{self as wire, PreviewQuery, Ticks};
+use crore_wire::units::Moment;
 
 use crate::{Api, Fault};
 
@@ -26,7 +26,7 @@ pub struct ScheduleView {
 }
 
 impl ScheduleView {
-    /// The structure of the native API.
+    /// Converts to the type of the native API.
     pub fn to_wire(&self, format: Format) -> wire::Schedule {
         let Self { name, schedule, next_at } = self;
         wire::Schedule {
@@ -54,7 +54,7 @@ impl Api {
         schedule.ok_or_else(|| Fault::missing(format!("schedule `{name}`")))
     }
 
-    /// Sets a schedule. One with the same timing keeps its place, so that a program may set it at every start.
+    /// Sets a schedule. If the timing is unchanged, its next tick stays, so that a program may set it at every start.
     pub async fn set_schedule(
         &self,
         name: Name,
@@ -85,19 +85,19 @@ impl Api {
     }
 
     /// The next ticks of a timing.
-    pub fn preview_timing(&self, ask: &Ahead) -> Result<Ticks, Fault> {
-        let timing = Timing::parse("timing", &ask.timing)?;
-        let (n, most) = (ask.n.unwrap_or(TICKS), self.engine().status().caps().page);
-        if n == 0 || n > most {
-            let message = format!("`{n}` lies outside 1 to {most}");
+    pub fn preview_timing(&self, query: &PreviewQuery) -> Result<Ticks, Fault> {
+        let timing = Timing::parse("timing", &query.timing)?;
+        let (n, max) = (query.n.unwrap_or(TICKS), self.engine().status().caps().page);
+        if n == 0 || n > max {
+            let message = format!("`{n}` is not between 1 and {max}");
             return Err(Invalid::new(Code::CountRange, "n", message).into());
         }
         let ticks = self.engine().schedules().preview(&timing, n).into_iter().map(Moment).collect();
         Ok(Ticks { timing: timing.to_string(), ticks })
     }
 
-    fn schedule_of(&self, entry: Entry) -> Option<ScheduleView> {
-        let Value::Schedule(schedule) = entry.value else { return None };
+    fn schedule_of(&self, entry: RegistryEntry) -> Option<ScheduleView> {
+        let RegistryValue::Schedule(schedule) = entry.value else { return None };
         let next = self.engine().schedules().preview(&schedule.timing, 1).pop();
         let next_at = next.filter(|_| !schedule.paused);
         Some(ScheduleView { name: entry.name, schedule, next_at })

@@ -1,9 +1,9 @@
 //! Access tokens.
 
 use crore_core::Name;
-use crore_wire::Secret;
+use crore_wire::TokenSecret;
 use crore_wire::api::tokens::{NewToken, Token as Shown, Tokens};
-use crore_wire::words::Moment;
+use crore_wire::units::Moment;
 
 use crate::access::{self, Token};
 use crate::{Api, Fault};
@@ -28,17 +28,17 @@ impl Api {
     }
 
     /// Creates a token. Its secret is returned here and never again.
-    pub async fn create_token(&self, ask: &NewToken) -> Result<(Token, Secret), Fault> {
-        let made = access::create(self.engine(), ask).await;
-        // Also after an error: the token may be stored.
-        self.access().changed();
+    pub async fn create_token(&self, request: &NewToken) -> Result<(Token, TokenSecret), Fault> {
+        let made = access::create(self.engine(), request).await;
+        // Also after an error: the token may have been stored.
+        self.access().tokens_changed();
         Ok(made?)
     }
 
-    /// Revokes a token, by its id or its name. Calls in progress go on.
+    /// Revokes a token, by its id or its name. Calls in progress continue.
     pub async fn delete_token(&self, id: &Name) -> Result<Token, Fault> {
         let removed = access::remove(self.engine(), id.as_str()).await;
-        self.access().changed();
+        self.access().tokens_changed();
         removed?.ok_or_else(|| Fault::missing(format!("token `{id}`")))
     }
 }

@@ -1,15 +1,15 @@
 //! The calls of a worker: fetch, renew, finish.
 
 use crore::fetch::Fetch;
-use crore::finish::{Finish, Finished};
-use crore::store::jobs::{Order, Renew, Renewed};
+use crore::finish::{Finish, FinishResult};
+use crore::store::jobs::{QueueOrder, Renew, Renewed};
 use crore_core::{Code, Invalid, Job, JobId, Name};
 use crore_wire::Format;
 use crore_wire::api::fetch::{self, Lease};
 use crore_wire::api::finish::{self, FinishOne, FinishedOne};
-use crore_wire::words::{Moment, Period};
+use crore_wire::units::{Moment, Period};
 
-use super::push::pushed_answer;
+use super::push::pushed_result;
 use crate::params::names;
 use crate::{Api, Fault};
 
@@ -17,28 +17,28 @@ use crate::{Api, Fault};
 const ANONYMOUS: &str = "anonymous";
 
 impl Api {
-    /// Takes the next jobs, each under a lease, and waits for the first one as long as asked.
-    pub async fn fetch(&self, ask: fetch::Fetch) -> Result<Vec<Job>, Fault> {
-        let lease = ask.lease;
-        let mut jobs = self.engine().fetch(self.read_fetch(ask)?).await?;
+    /// Fetches the next jobs, each under a lease, and waits for the first one up to the requested time.
+    pub async fn fetch(&self, request: fetch::Fetch) -> Result<Vec<Job>, Fault> {
+        let lease = request.lease;
+        let mut jobs = self.engine().fetch(self.read_fetch(request)?).await?;
         if let Some(lease) = lease {
             self.extend(&mut jobs, lease).await?;
         }
         Ok(self.engine().deliveries().hand_over(jobs).await?)
     }
 
-    fn read_fetch(&self, ask: fetch::Fetch) -> Result<Fetch, Fault> {
+    fn read_fetch(&self, request: fetch::Fetch) -> Result<Fetch, Fault> {
         Ok(Fetch {
-            queues: names("queues", &ask.queues)?,
-            kinds: ask.kinds.map(|kinds| names("kinds", &kinds)).transpose()?,
+            queues: names("queues", &request.queues)?,
+            kinds: request.kinds.map(|kinds| names("kinds", &kinds)).transpose()?,
             handled: None,
-            n: ask.n.unwrap_or(1),
-            order: match ask.order {
-                fetch::Order::Merged => Order::Merged,
-                fetch::Order::Strict => Order::Strict,
+            n: request.n.unwrap_or(1),
+            order: match request.order {
+                fetch::Order::Merged => QueueOrder::Merged,
+                fetch::Order::Strict => QueueOrder::Strict,
             },
-            worker: Name::new("worker", ask.worker.as_deref().unwrap_or(ANONYMOUS))?,
-            wait: self.granted(ask.wait),
+            worker: Name::new("worker", request.worker.as_deref().unwrap_or(ANONYMOUS))?,
+            wait: self.bounded_wait(request.wait),
         })
     }
 
@@ -56,13 +56,13 @@ impl Api {
         Ok(())
     }
 
-    /// Extends leases, each from now on.
-    pub async fn renew(&self, ask: &fetch::Renew) -> Result<fetch::Renewed, Fault> {
-        self.check_count(ask.jobs.len())?;
-        let span = ask.lease.map(|lease| lease.0);
+    /// Renews leases, each from now.
+    pub async fn renew(&self, request: &fetch::Renew) -> Result<fetch::Renewed, Fault> {
+        self.check_count(request.jobs.len())?;
+        let span = request.lease.map(|lease| lease.0);
         let lease =
             |held: &fetch::Held| Renew { id: held.id.into(), delivery: held.delivery.into(), span };
-        let renewed = self.engine().renew(ask.jobs.iter().map(lease).collect()).await?;
+        let renewed = self.engine().renew(request.jobs.iter().map(lease).collect()).await?;
         let answer = |renewed| match renewed {
             Renewed::Until { until, stop } => Lease::Renewed { until: Moment(until), stop },
             Renewed::Stale => Lease::Stale,
@@ -70,40 +70,40 @@ impl Api {
         Ok(fetch::Renewed { jobs: renewed.into_iter().map(answer).collect() })
     }
 
-    /// Reports how deliveries went. If one of the reports breaks a rule, none is taken.
+    /// Reports outcomes of deliveries. If one report is invalid, none is accepted.
     pub async fn finish(
         &self,
-        ask: finish::Finish,
+        request: finish::Finish,
         format: Format,
     ) -> Result<finish::Finished, Fault> {
-        self.check_count(ask.jobs.len())?;
+        self.check_count(request.jobs.len())?;
         let read = |(n, one): (usize, FinishOne)| -> Result<Finish, Invalid> {
             let (job, delivery) = (JobId::from(one.id).into(), Some(one.delivery.into()));
             let report =
                 one.read(format).map_err(|invalid| invalid.inside(&format!("jobs[{n}]")))?;
             Ok(Finish { job, delivery, report })
         };
-        let reports = ask.jobs.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let reports = request.jobs.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
         let finished = self.engine().deliveries().finish_all(reports).await.map_err(name_jobs)?;
         let jobs = finished.into_iter().map(|finished| match finished {
-            Finished::Yes { state, pushed } => {
+            FinishResult::Accepted { state, pushed } => {
                 let pushed = pushed.into_iter().enumerate();
                 FinishedOne::Finished {
                     state: state.map(Into::into),
-                    pushed: pushed.map(|(n, taken)| pushed_answer(n, taken)).collect(),
+                    pushed: pushed.map(|(n, result)| pushed_result(n, result)).collect(),
                 }
             }
-            Finished::Stale => FinishedOne::Stale,
-            Finished::NotFound => FinishedOne::NotFound,
+            FinishResult::Stale => FinishedOne::Stale,
+            FinishResult::NotFound => FinishedOne::NotFound,
         });
         Ok(finish::Finished { jobs: jobs.collect() })
     }
 
     /// Refuses more jobs in one call than one fetch could have returned.
     pub fn check_count(&self, n: usize) -> Result<(), Invalid> {
-        let most = self.engine().status().caps().fetch;
-        if n > most {
-            let message = format!("{n} at once, at most {most} are allowed");
+        let max = self.engine().status().caps().fetch;
+        if n > max {
+            let message = format!("{n} at once, at most {max} are allowed");
             return Err(Invalid::new(Code::CountRange, "jobs", message));
         }
         Ok(())

@@ -1,15 +1,15 @@
-//! Workers that are present.
+//! Registered and connected workers.
 
-use crore::store::registry::{Entry, Value};
+use crore::store::registry::{RegistryEntry, RegistryValue};
 use crore_core::{Code, Invalid, Name, Span};
 use crore_wire::api::workers::{SetWorker, Worker};
-use crore_wire::words::Moment;
+use crore_wire::units::Moment;
 use crore_wire::{Format, Raw};
 
 use crate::{Api, ConnectedWorker, Fault};
 
-/// Default time within which a registered worker has to register again.
-const WITHIN: Span = Span::from_secs(60);
+/// Default time until a registered worker has to register again.
+const DEFAULT_TTL: Span = Span::from_secs(60);
 
 impl Api {
     /// The workers that registered themselves, and those that are connected to this server by a stream.
@@ -25,32 +25,32 @@ impl Api {
         let mut all: Vec<_> =
             entries.iter().filter_map(|entry| registered(format, entry)).collect();
         all.extend(connected);
-        let place = |worker: &Worker| {
+        let sort_key = |worker: &Worker| {
             let incarnation = worker.stream.as_ref().map(|stream| stream.incarnation.clone());
             (worker.name.clone(), incarnation)
         };
-        all.sort_by_cached_key(place);
+        all.sort_by_cached_key(sort_key);
         Ok(all)
     }
 
-    /// Registers a worker until it is due to register again.
+    /// Registers a worker for the requested time; it has to register again before that is over.
     pub async fn set_worker(
         &self,
         name: Name,
-        ask: SetWorker,
+        request: SetWorker,
         format: Format,
     ) -> Result<(), Fault> {
         let caps = self.engine().status().caps();
-        let within = ask.within.map_or(WITHIN, |within| within.0);
+        let within = request.within.map_or(DEFAULT_TTL, |within| within.0);
         if within < caps.min_lease || within > caps.max_lease {
-            let message = format!("lies outside {:?} to {:?}", caps.min_lease, caps.max_lease);
+            let message = format!("is not between {:?} and {:?}", caps.min_lease, caps.max_lease);
             return Err(Invalid::new(Code::TimeRange, "within", message).into());
         }
-        let about = ask.about.unwrap_or_else(|| Raw::null(format)).convert(Format::Json);
-        let says = about.and_then(|about| String::from_utf8(about.bytes().to_vec()).ok());
-        let why = "cannot be said in JSON";
-        let says = says.ok_or_else(|| Invalid::new(Code::PayloadMalformed, "about", why))?;
-        self.engine().workers().set(name, says, within).await?;
+        let about = request.about.unwrap_or_else(|| Raw::null(format)).convert(Format::Json);
+        let text = about.and_then(|about| String::from_utf8(about.bytes().to_vec()).ok());
+        let why = "cannot be converted to JSON";
+        let text = text.ok_or_else(|| Invalid::new(Code::PayloadMalformed, "about", why))?;
+        self.engine().workers().set(name, text, within).await?;
         Ok(())
     }
 
@@ -61,11 +61,11 @@ impl Api {
     }
 }
 
-fn registered(format: Format, entry: &Entry) -> Option<Worker> {
-    let Value::Worker(says) = &entry.value else { return None };
-    // Workers of other doors register any text; what is no JSON is shown as a string.
-    let about = Raw::new(Format::Json, says.as_bytes()).convert(format);
-    let about = about.unwrap_or_else(|| Raw::new(format, format.encode(&says)));
+fn registered(format: Format, entry: &RegistryEntry) -> Option<Worker> {
+    let RegistryValue::Worker(text) = &entry.value else { return None };
+    // Other doors may register any text; one that is not JSON is shown as a string.
+    let about = Raw::new(Format::Json, text.as_bytes()).convert(format);
+    let about = about.unwrap_or_else(|| Raw::new(format, format.encode(&text)));
     let (name, until) = (entry.name.to_string(), entry.expires_at.map(Moment));
     Some(Worker { name, about, until, stream: None })
 }

@@ -1,17 +1,16 @@
-//! From OpenMetrics to the form that Prometheus has always read.
+//! Converts OpenMetrics to the classic Prometheus text format.
 
-/// The same metrics in the text format 0.0.4: there a counter's family has the whole name, `_total` included, and
-/// nothing marks the end.
-pub(super) fn of(open: &str) -> String {
+/// Converts to text format 0.0.4, where the family name of a counter includes `_total` and there is no end marker.
+pub(super) fn convert(open: &str) -> String {
     let mut text = String::with_capacity(open.len() + 1024);
     let mut help: Option<(&str, &str)> = None;
     for line in open.lines() {
-        if let Some(said) = line.strip_prefix("# HELP ") {
-            help = said.split_once(' ');
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            help = rest.split_once(' ');
             continue;
         }
         if let Some((name, kind)) =
-            line.strip_prefix("# TYPE ").and_then(|said| said.split_once(' '))
+            line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' '))
         {
             let total = if kind == "counter" { "_total" } else { "" };
             let about = help.take().map_or("", |(_, about)| about);
@@ -29,10 +28,10 @@ pub(super) fn of(open: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn counters_keep_their_whole_name_and_the_end_is_not_marked() {
+    fn counters_keep_their_suffix_and_the_end_marker_is_dropped() {
         let open =
             "# HELP a A.\n# TYPE a counter\na_total 1\n# HELP b B.\n# TYPE b gauge\nb 2\n# EOF\n";
         let classic = "# HELP a_total A.\n# TYPE a_total counter\na_total 1\n# HELP b B.\n# TYPE b gauge\nb 2\n";
-        assert_eq!(super::of(open), classic);
+        assert_eq!(super::convert(open), classic);
     }
 }

@@ -1,15 +1,14 @@
-//! Metrics, as Prometheus reads them.
+//! Prometheus metrics.
 //!
-//! What happens to jobs is seen through [`crore::watch::Watch`], and not through the engine's events: a watch costs
-//! nothing where there is none and, where there is one, a look-up of the queue and a few additions, while an event is
-//! copied for its listener, who may fall behind, and does not say how long a job has waited. Measured over a store in
-//! memory: 500 instructions more for a push of 6,500 (a listener: 900), and 1,000 more for a push and its run of 21,500
-//! (a listener: 1,900).
+//! Jobs are counted through [`crore::observer::EngineObserver`] and not through the engine's events. An observer is
+//! called synchronously, which costs a look-up of the queue and a few additions; events are copied for each listener,
+//! may be missed, and do not include wait times. Measured on a memory store: 500 additional instructions for a push of
+//! 6,500 (a listener: 900), and 1,000 for a push and run of 21,500 (a listener: 1,900).
 //!
-//! How much there is of something (jobs, leases, bytes) is not counted at all but asked for when somebody reads the page.
+//! Gauges (jobs, leases, bytes) are not tracked; they are queried on each scrape.
 
 mod classic;
-mod now;
+mod gauges;
 mod process;
 mod queues;
 mod requests;
@@ -18,105 +17,105 @@ mod table;
 use std::sync::Arc;
 
 use crore::Engine;
-use crore::watch::{Changed, Pushed};
+use crore::observer::{ObservedChange, ObservedPush};
 use crore_core::{Job, Time};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric, Registry};
 
-use now::Now;
-pub(crate) use now::word;
-pub use process::Process;
-use queues::Queues;
-use requests::Requests;
-pub use requests::{Measured, measure};
-pub use table::{METRICS, Row};
+use gauges::Gauges;
+pub(crate) use gauges::state_text;
+pub use process::ProcessUsage;
+use queues::QueueMetrics;
+use requests::RequestMetrics;
+pub use requests::{MeasureState, measure};
+pub use table::{METRICS, MetricRow};
 
-/// What becomes of spans.
+/// Outcomes of spans.
 const SPANS: [&str; 2] = ["sent", "dropped"];
 
-/// A label with one value.
+/// A label set with one label.
 pub type Label = [(&'static str, &'static str); 1];
 
-/// Everything that is counted. Cloning gives another handle to the same.
+/// All metrics. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Metrics(Arc<Counted>);
+pub struct Metrics(Arc<Instruments>);
 
 #[derive(Debug, Default)]
-struct Counted {
-    queues: Queues,
-    requests: Requests,
+struct Instruments {
+    queues: QueueMetrics,
+    requests: RequestMetrics,
     connections: Gauge,
     accepted: Counter,
     spans: Family<Label, Counter>,
 }
 
-/// The two forms in which metrics can be read.
+/// Text format of the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Prometheus' own, 0.0.4.
+pub enum MetricsFormat {
+    /// Prometheus text format 0.0.4.
     Classic,
     /// OpenMetrics 1.0.0.
     Open,
 }
 
 impl Metrics {
-    /// What there is to read now.
-    pub async fn text(&self, engine: &Engine, form: Form) -> Result<String, crore::Error> {
-        let now = Now::look(engine, &self.0.queues).await?;
+    /// Current metrics as text.
+    pub async fn text(&self, engine: &Engine, form: MetricsFormat) -> Result<String, crore::Error> {
+        let now = Gauges::query(engine, &self.0.queues).await?;
         let mut registry = Registry::default();
         self.register(&mut registry);
         registry.register_collector(Box::new(now));
         let mut text = String::new();
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
         Ok(match form {
-            Form::Open => text,
-            Form::Classic => classic::of(&text),
+            MetricsFormat::Open => text,
+            MetricsFormat::Classic => classic::convert(&text),
         })
     }
 
-    /// All that is counted, in the order of the table. A registry is no more than a list, and is made anew for
-    /// each reading, so that two who read at once do not meet.
+    /// Registers all counters and histograms, in the order of the table. The registry is only a list, so each scrape
+    /// builds its own.
     fn register(&self, registry: &mut Registry) {
-        let Counted { queues, requests, connections, accepted, spans } = &*self.0;
-        registry.register_collector(Box::new(queues.shown()));
-        put(registry, "crore_http_requests", requests.answered.clone());
-        put(registry, "crore_http_request_seconds", requests.took.clone());
-        put(registry, "crore_grpc_calls", requests.called.clone());
+        let Instruments { queues, requests, connections, accepted, spans } = &*self.0;
+        registry.register_collector(Box::new(queues.collector()));
+        put(registry, "crore_http_requests", requests.completed.clone());
+        put(registry, "crore_http_request_seconds", requests.durations.clone());
+        put(registry, "crore_grpc_calls", requests.calls.clone());
         put(registry, "crore_rejected", requests.rejected.clone());
         put(registry, "crore_connections", connections.clone());
         put(registry, "crore_connections_accepted", accepted.clone());
-        // What has not happened yet is shown as zero, and not left out.
+        // Outcomes that have not occurred are shown as zero.
         SPANS.iter().for_each(|outcome| drop(spans.get_or_create(&[("outcome", *outcome)])));
         put(registry, "crore_spans", spans.clone());
     }
 
-    /// A connection was accepted; it is counted as open until what this gives is dropped.
-    pub fn connected(&self) -> Connected {
+    /// Counts an accepted connection; it counts as open until the returned guard is dropped.
+    pub fn connected(&self) -> OpenConnection {
         self.0.accepted.inc();
         self.0.connections.inc();
-        Connected(self.clone())
+        OpenConnection(self.clone())
     }
 
-    /// Something was turned away before any door saw it.
-    pub fn turned_away(&self, reason: &'static str) {
+    /// Counts a request or connection that was rejected before it reached a door.
+    pub fn rejected(&self, reason: &'static str) {
         self.0.requests.reject("none", reason);
     }
 
-    /// A call of gRPC has ended, with this status.
+    /// Counts a completed gRPC call with its status.
     pub fn called(&self, call: &'static str, status: &'static str) {
         self.0.requests.call(call, status);
     }
 
-    /// So many spans were sent, or dropped.
+    /// Counts spans that were sent or dropped.
     pub fn spans(&self, outcome: &'static str, n: u64) {
         self.0.spans.get_or_create(&[("outcome", outcome)]).inc_by(n);
     }
 
-    /// What the engine's watch sees.
-    pub fn pushed(&self, jobs: &mut dyn Iterator<Item = Pushed<'_>>) {
+    /// Counts pushed jobs.
+    pub fn pushed(&self, jobs: &mut dyn Iterator<Item = ObservedPush<'_>>) {
         self.0.queues.pushed(jobs);
     }
 
@@ -124,16 +123,16 @@ impl Metrics {
         self.0.queues.started(jobs, at);
     }
 
-    pub(crate) fn changed(&self, change: &Changed<'_>) {
+    pub(crate) fn changed(&self, change: &ObservedChange<'_>) {
         self.0.queues.changed(change);
     }
 }
 
-/// A connection that is open.
+/// Guard of an open connection.
 #[derive(Debug)]
-pub struct Connected(Metrics);
+pub struct OpenConnection(Metrics);
 
-impl Drop for Connected {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.0.connections.dec();
     }

@@ -1,22 +1,21 @@
-//! What this process has cost so far, as Linux tells it.
+//! Resource usage of this process, from Linux's `/proc`.
 
 use std::fs;
 
-/// How many of the ticks in which Linux tells processor time make a second: by its interface, on every
-/// machine.
+/// Clock ticks per second of CPU times in `/proc`: 100 on every Linux machine (`USER_HZ`).
 const TICKS: f64 = 100.0;
 
-/// What a process has cost so far.
+/// Resource usage of a process.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Process {
-    /// Seconds of processor time, its own and the kernel's on its behalf, to the hundredth.
+pub struct ProcessUsage {
+    /// CPU time in user and kernel mode, in seconds, with a resolution of 10 ms.
     pub cpu_seconds: f64,
-    /// Bytes of memory that it takes up.
+    /// Resident memory in bytes.
     pub resident_bytes: u64,
 }
 
-impl Process {
-    /// Looks at this process. `None`: the system does not tell.
+impl ProcessUsage {
+    /// Usage of this process; `None` if the system has no `/proc`.
     pub fn own() -> Option<Self> {
         let stat = fs::read_to_string("/proc/self/stat").ok()?;
         let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -24,18 +23,18 @@ impl Process {
     }
 }
 
-/// From `/proc/PID/stat`: the 14th and the 15th field. The second is a name in brackets, in which anything may
-/// stand.
+/// Parses `/proc/PID/stat`: fields 14 and 15. The second field is the program name in brackets, which may contain
+/// anything.
 fn cpu_seconds(stat: &str) -> Option<f64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<f64>().ok();
     Some((ticks()? + ticks()?) / TICKS)
 }
 
-/// From `/proc/PID/status`: `VmRSS:  1234 kB`, which are KiB.
+/// Parses `/proc/PID/status`: `VmRSS:  1234 kB`, in KiB.
 fn resident_bytes(status: &str) -> Option<u64> {
-    let said = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    said.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+    let value = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    value.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]
@@ -62,7 +61,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn this_process_takes_up_memory() {
-        let own = Process::own().expect("Linux tells");
+        let own = ProcessUsage::own().expect("Linux has /proc");
         assert!(own.resident_bytes > 1 << 20 && own.cpu_seconds >= 0.0, "{own:?}");
     }
 }

@@ -1,12 +1,12 @@
-//! What is counted for each queue.
+//! Metrics per queue.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crore::watch::{Changed, Pushed};
-use crore_core::job::Ended;
+use crore::observer::{ObservedChange, ObservedPush};
+use crore_core::job::DeliveryEnd;
 use crore_core::{Job, Name, Span, State, Time};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -16,34 +16,34 @@ use prometheus_client::metrics::histogram::Histogram;
 
 use super::table::sentence;
 
-/// So many queues are shown singly.
-pub(super) const MOST: usize = 200;
+/// Maximum number of queues with their own series.
+pub(super) const MAX_QUEUES: usize = 200;
 
-/// All others together. A queue of this name is one of them.
+/// Label of the series shared by all other queues. A queue with this name belongs to it.
 pub(super) const OTHERS: &str = "(others)";
 
-/// A queue without jobs in which nothing has happened for so long is not shown any more.
-const GONE_AFTER: Span = Span::from_secs(3600);
+/// Time after which the series of a queue without jobs and without activity is dropped.
+const IDLE_TIMEOUT: Span = Span::from_secs(3600);
 
-/// Seconds; from what is picked up at once to what has waited for a day.
+/// Buckets of the wait histogram, in seconds, up to a day.
 const WAITS: [f64; 14] =
     [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 86400.0];
 
-/// Seconds; from what hardly takes any time to what runs for hours.
+/// Buckets of the run histogram, in seconds, up to two hours.
 const RUNS: [f64; 13] =
     [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0];
 
-/// The queues that are shown singly, and all others.
+/// Series of all queues.
 #[derive(Debug, Default)]
-pub(super) struct Queues {
-    known: RwLock<BTreeMap<Name, Arc<Series>>>,
-    others: Arc<Series>,
+pub(super) struct QueueMetrics {
+    by_queue: RwLock<BTreeMap<Name, Arc<QueueSeries>>>,
+    others: Arc<QueueSeries>,
 }
 
-/// What is counted for a queue.
+/// Series of one queue.
 #[derive(Debug)]
-pub(super) struct Series {
-    /// When something happened last.
+pub(super) struct QueueSeries {
+    /// Time of the last activity, in milliseconds.
     touched: AtomicI64,
     pushed: Counter,
     wait: Histogram,
@@ -55,7 +55,7 @@ pub(super) struct Series {
     lapses: Counter,
 }
 
-impl Default for Series {
+impl Default for QueueSeries {
     fn default() -> Self {
         Self {
             touched: AtomicI64::new(0),
@@ -71,61 +71,61 @@ impl Default for Series {
     }
 }
 
-impl Queues {
-    /// The series of a queue, which is one of its own as long as there is room.
-    pub(super) fn of(&self, queue: &Name, at: Time) -> Arc<Series> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(series) = known.get(queue) {
+impl QueueMetrics {
+    /// The series of a queue: its own while there is room, otherwise the shared one.
+    pub(super) fn series_of(&self, queue: &Name, at: Time) -> Arc<QueueSeries> {
+        let by_queue = self.by_queue.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(series) = by_queue.get(queue) {
             series.touched.store(at.as_millis(), Ordering::Relaxed);
             return Arc::clone(series);
         }
-        let is_full = known.len() >= MOST;
-        drop(known);
+        let is_full = by_queue.len() >= MAX_QUEUES;
+        drop(by_queue);
         if is_full || queue.as_str() == OTHERS {
             return self.others(at);
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST && !known.contains_key(queue) {
+        let mut by_queue = self.by_queue.write().unwrap_or_else(PoisonError::into_inner);
+        if by_queue.len() >= MAX_QUEUES && !by_queue.contains_key(queue) {
             return self.others(at);
         }
-        let series = Arc::clone(known.entry(queue.clone()).or_default());
+        let series = Arc::clone(by_queue.entry(queue.clone()).or_default());
         series.touched.store(at.as_millis(), Ordering::Relaxed);
         series
     }
 
-    fn others(&self, at: Time) -> Arc<Series> {
+    fn others(&self, at: Time) -> Arc<QueueSeries> {
         self.others.touched.store(at.as_millis(), Ordering::Relaxed);
         Arc::clone(&self.others)
     }
 
-    /// Whether a queue is shown singly.
-    pub(super) fn is_known(&self, queue: &Name) -> bool {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).contains_key(queue)
+    /// Whether a queue has its own series.
+    pub(super) fn has_own_series(&self, queue: &Name) -> bool {
+        self.by_queue.read().unwrap_or_else(PoisonError::into_inner).contains_key(queue)
     }
 
-    /// The queues that are shown singly.
+    /// Queues with their own series.
     pub(super) fn names(&self) -> Vec<Name> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        self.by_queue.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
-    /// Forgets queues that are gone: those for which nothing speaks any more.
-    pub(super) fn forget(&self, now: Time, has_jobs: impl Fn(&Name) -> bool) {
-        let is_there = |queue: &Name, series: &Arc<Series>| {
+    /// Drops the series of queues without jobs and without recent activity.
+    pub(super) fn drop_idle(&self, now: Time, has_jobs: impl Fn(&Name) -> bool) {
+        let is_in_use = |queue: &Name, series: &Arc<QueueSeries>| {
             let touched = Time::from_millis(series.touched.load(Ordering::Relaxed));
-            has_jobs(queue) || now.since(touched) < GONE_AFTER
+            has_jobs(queue) || now.since(touched) < IDLE_TIMEOUT
         };
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|queue, series| is_there(queue, series));
+        let mut by_queue = self.by_queue.write().unwrap_or_else(PoisonError::into_inner);
+        by_queue.retain(|queue, series| is_in_use(queue, series));
     }
 
-    pub(super) fn pushed(&self, jobs: &mut dyn Iterator<Item = Pushed<'_>>) {
-        // Jobs of one batch are mostly of one queue, which is looked up once.
-        let mut last: Option<(&Name, Arc<Series>)> = None;
+    pub(super) fn pushed(&self, jobs: &mut dyn Iterator<Item = ObservedPush<'_>>) {
+        // Jobs of a batch mostly share a queue, so the last one is cached.
+        let mut last: Option<(&Name, Arc<QueueSeries>)> = None;
         for job in jobs {
             match &last {
                 Some((queue, series)) if *queue == job.queue => series.pushed.inc(),
                 _ => {
-                    let series = self.of(job.queue, job.at);
+                    let series = self.series_of(job.queue, job.at);
                     let n = series.pushed.inc();
                     last = Some((job.queue, series));
                     n
@@ -137,20 +137,20 @@ impl Queues {
     pub(super) fn started(&self, jobs: &[Job], at: Time) {
         for job in jobs {
             let since = job.live.due.max(job.live.pushed_at);
-            self.of(&job.spec.queue, at).wait.observe(seconds(at.since(since)));
+            self.series_of(&job.spec.queue, at).wait.observe(seconds(at.since(since)));
         }
     }
 
-    pub(super) fn changed(&self, change: &Changed<'_>) {
-        let series = self.of(&change.job.spec.queue, change.at);
+    pub(super) fn changed(&self, change: &ObservedChange<'_>) {
+        let series = self.series_of(&change.job.spec.queue, change.at);
         if let Some(ended) = change.ended {
             series.run.observe(seconds(change.at.since(change.job.live.started_at)));
-            if ended == Ended::Lapsed {
+            if ended == DeliveryEnd::Lapsed {
                 series.lapses.inc();
             }
         }
-        let is_done = change.ended == Some(Ended::Done);
-        let has_failed = matches!(change.ended, Some(Ended::Failed | Ended::TimedOut));
+        let is_done = change.ended == Some(DeliveryEnd::Done);
+        let has_failed = matches!(change.ended, Some(DeliveryEnd::Failed | DeliveryEnd::TimedOut));
         match change.state {
             None | Some(State::Done) if is_done => series.done.inc(),
             Some(State::Dead) if change.job.live.state != State::Dead => series.dead.inc(),
@@ -162,15 +162,17 @@ impl Queues {
         };
     }
 
-    /// The series as they are shown.
-    pub(super) fn shown(&self) -> Shown {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let mut queues: Vec<(String, Arc<Series>)> =
-            known.iter().map(|(queue, series)| (queue.to_string(), Arc::clone(series))).collect();
-        if known.len() >= MOST || self.others.touched.load(Ordering::Relaxed) > 0 {
+    /// A snapshot of the series, for encoding.
+    pub(super) fn collector(&self) -> QueueCollector {
+        let by_queue = self.by_queue.read().unwrap_or_else(PoisonError::into_inner);
+        let mut queues: Vec<(String, Arc<QueueSeries>)> = by_queue
+            .iter()
+            .map(|(queue, series)| (queue.to_string(), Arc::clone(series)))
+            .collect();
+        if by_queue.len() >= MAX_QUEUES || self.others.touched.load(Ordering::Relaxed) > 0 {
             queues.push((OTHERS.to_owned(), Arc::clone(&self.others)));
         }
-        Shown(queues)
+        QueueCollector(queues)
     }
 }
 
@@ -178,17 +180,17 @@ pub(super) fn seconds(span: Span) -> f64 {
     span.as_millis() as f64 / 1000.0
 }
 
-/// The series of all queues that are shown, to be read.
+/// Series of all queues, to encode.
 #[derive(Debug)]
-pub(super) struct Shown(Vec<(String, Arc<Series>)>);
+pub(super) struct QueueCollector(Vec<(String, Arc<QueueSeries>)>);
 
-impl Shown {
-    /// One metric of every queue.
+impl QueueCollector {
+    /// Encodes one metric for every queue.
     fn each<M: EncodeMetric>(
         &self,
         encoder: &mut DescriptorEncoder<'_>,
         (name, kind): (&str, MetricType),
-        metric: impl Fn(&Series) -> &M,
+        metric: impl Fn(&QueueSeries) -> &M,
     ) -> fmt::Result {
         let mut family = encoder.encode_descriptor(name, &sentence(name), None, kind)?;
         for (queue, series) in &self.0 {
@@ -198,7 +200,7 @@ impl Shown {
     }
 }
 
-impl Collector for Shown {
+impl Collector for QueueCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let encoder = &mut encoder;
         let (counter, histogram) = (MetricType::Counter, MetricType::Histogram);
@@ -209,7 +211,7 @@ impl Collector for Shown {
         let name = "crore_job_outcomes";
         let mut family = encoder.encode_descriptor(name, &sentence(name), None, counter)?;
         for (queue, series) in &self.0 {
-            let Series { done, failed, dead, cancelled, .. } = &**series;
+            let QueueSeries { done, failed, dead, cancelled, .. } = &**series;
             let all =
                 [("done", done), ("failed", failed), ("dead", dead), ("cancelled", cancelled)];
             for (outcome, count) in all {
@@ -231,37 +233,37 @@ mod tests {
     }
 
     #[test]
-    fn beyond_so_many_queues_all_others_are_counted_together() {
-        let (queues, at) = (Queues::default(), Time::from_millis(1));
-        for n in 0..MOST {
-            queues.of(&name(&format!("q{n}")), at).pushed.inc();
+    fn queues_beyond_the_maximum_share_one_series() {
+        let (queues, at) = (QueueMetrics::default(), Time::from_millis(1));
+        for n in 0..MAX_QUEUES {
+            queues.series_of(&name(&format!("q{n}")), at).pushed.inc();
         }
-        queues.of(&name("one-more"), at).pushed.inc();
-        queues.of(&name("and-another"), at).pushed.inc();
+        queues.series_of(&name("one-more"), at).pushed.inc();
+        queues.series_of(&name("and-another"), at).pushed.inc();
         assert_eq!(queues.others.pushed.get(), 2);
-        let shown = queues.shown();
-        assert_eq!(shown.0.len(), MOST + 1);
+        let shown = queues.collector();
+        assert_eq!(shown.0.len(), MAX_QUEUES + 1);
         assert_eq!(shown.0.last().map(|(name, _)| name.as_str()), Some(OTHERS));
     }
 
     #[test]
-    fn a_queue_is_forgotten_when_it_has_no_jobs_and_nothing_has_happened_for_an_hour() {
-        let (queues, start) = (Queues::default(), Time::from_millis(1));
-        queues.of(&name("old"), start).pushed.inc();
-        queues.of(&name("full"), start).pushed.inc();
-        let later = start.after(GONE_AFTER);
-        queues.of(&name("new"), later).pushed.inc();
-        queues.forget(later.before(Span::from_secs(1)), |_| false);
-        assert!(queues.is_known(&name("old")), "not yet");
-        queues.forget(later, |queue| queue.as_str() == "full");
-        assert!(!queues.is_known(&name("old")));
-        assert!(queues.is_known(&name("full")) && queues.is_known(&name("new")));
+    fn idle_queues_without_jobs_are_dropped_after_an_hour() {
+        let (queues, start) = (QueueMetrics::default(), Time::from_millis(1));
+        queues.series_of(&name("old"), start).pushed.inc();
+        queues.series_of(&name("full"), start).pushed.inc();
+        let later = start.after(IDLE_TIMEOUT);
+        queues.series_of(&name("new"), later).pushed.inc();
+        queues.drop_idle(later.before(Span::from_secs(1)), |_| false);
+        assert!(queues.has_own_series(&name("old")), "not yet");
+        queues.drop_idle(later, |queue| queue.as_str() == "full");
+        assert!(!queues.has_own_series(&name("old")));
+        assert!(queues.has_own_series(&name("full")) && queues.has_own_series(&name("new")));
     }
 
     #[test]
-    fn a_queue_with_the_name_of_all_others_is_one_of_them() {
-        let queues = Queues::default();
-        queues.of(&name(OTHERS), Time::from_millis(1)).pushed.inc();
-        assert_eq!((queues.others.pushed.get(), queues.is_known(&name(OTHERS))), (1, false));
+    fn a_queue_with_the_name_of_the_shared_series_uses_it() {
+        let queues = QueueMetrics::default();
+        queues.series_of(&name(OTHERS), Time::from_millis(1)).pushed.inc();
+        assert_eq!((queues.others.pushed.get(), queues.has_own_series(&name(OTHERS))), (1, false));
     }
 }

@@ -1,4 +1,4 @@
-//! Requests, and how long their answers took.
+//! Metrics of requests.
 
 use axum::extract::{MatchedPath, Request};
 use axum::response::Response;
@@ -14,77 +14,77 @@ use crate::Fault;
 use crate::middleware::Next;
 use crate::request_log;
 
-/// Seconds; the longest is as long as a caller may wait for a job.
+/// Buckets in seconds, up to the default maximum wait of a fetch.
 const TIMES: [f64; 12] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0];
 
-/// What is counted of requests.
+/// Counters and histograms of requests.
 #[derive(Debug)]
-pub(super) struct Requests {
-    pub(super) answered: Family<Answered, Counter>,
-    pub(super) took: Family<Route, Histogram>,
-    pub(super) rejected: Family<Rejected, Counter>,
-    pub(super) called: Family<Called, Counter>,
+pub(super) struct RequestMetrics {
+    pub(super) completed: Family<RequestLabels, Counter>,
+    pub(super) durations: Family<RouteLabels, Histogram>,
+    pub(super) rejected: Family<RejectedLabels, Counter>,
+    pub(super) calls: Family<CallLabels, Counter>,
 }
 
-/// A call of gRPC that has ended.
+/// Labels of a completed gRPC call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Called {
+pub(super) struct CallLabels {
     call: &'static str,
     status: &'static str,
 }
 
-/// A request that was answered. Its route is one of ours and no path, so there are only so many.
+/// Labels of a completed request. The route is a pattern and not a path, so their number is bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Answered {
+pub(super) struct RequestLabels {
     door: &'static str,
     method: &'static str,
     route: String,
     status: u16,
 }
 
-/// Where a request went.
+/// Labels of a request duration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Route {
+pub(super) struct RouteLabels {
     door: &'static str,
     route: String,
 }
 
-/// Why a request was refused.
+/// Labels of a rejected request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Rejected {
+pub(super) struct RejectedLabels {
     door: &'static str,
     reason: String,
 }
 
-impl Default for Requests {
+impl Default for RequestMetrics {
     fn default() -> Self {
         let took = Family::new_with_constructor((|| Histogram::new(TIMES)) as fn() -> Histogram);
         let (answered, rejected, called) = Default::default();
-        Self { answered, took, rejected, called }
+        Self { completed: answered, durations: took, rejected, calls: called }
     }
 }
 
-impl Requests {
+impl RequestMetrics {
     pub(super) fn call(&self, call: &'static str, status: &'static str) {
-        self.called.get_or_create(&Called { call, status }).inc();
+        self.calls.get_or_create(&CallLabels { call, status }).inc();
     }
 
     pub(super) fn reject(&self, door: &'static str, reason: &str) {
-        let rejected = Rejected { door, reason: reason.to_owned() };
+        let rejected = RejectedLabels { door, reason: reason.to_owned() };
         self.rejected.get_or_create(&rejected).inc();
     }
 }
 
-/// Where requests are counted, and the door that each route belongs to.
-pub type Measured = (Metrics, fn(&str) -> &'static str);
+/// State of [`measure`]: the metrics, and the door that each route belongs to.
+pub type MeasureState = (Metrics, fn(&str) -> &'static str);
 
-/// Counts a request, and how long its answer took, and writes it down where that is wanted.
-pub async fn measure((metrics, door_of): Measured, request: Request, next: Next) -> Response {
-    let begun = Instant::now();
-    // Not the address itself, which holds on to all that was read of the request.
+/// Middleware that measures a request and writes the request log.
+pub async fn measure((metrics, door_of): MeasureState, request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    // A copy of the path: the URI would keep the whole request head in memory.
     let (verb, path) = (request.method().clone(), Box::<str>::from(request.uri().path()));
-    let method = word(&verb);
+    let method = method_label(&verb);
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let response = next.run(request).await;
     let route = matched.as_ref().map_or("none", MatchedPath::as_str);
@@ -92,18 +92,18 @@ pub async fn measure((metrics, door_of): Measured, request: Request, next: Next)
     if let Some(fault) = response.extensions().get::<Fault>() {
         requests.reject(door, &fault.problem().code);
     }
-    let took = Route { door, route: route.to_owned() };
-    let elapsed = begun.elapsed();
-    requests.took.get_or_create(&took).observe(elapsed.as_secs_f64());
-    let Route { route, .. } = took;
-    let answered = Answered { door, method, route, status: response.status().as_u16() };
-    requests.answered.get_or_create(&answered).inc();
+    let route_labels = RouteLabels { door, route: route.to_owned() };
+    let elapsed = started.elapsed();
+    requests.durations.get_or_create(&route_labels).observe(elapsed.as_secs_f64());
+    let RouteLabels { route, .. } = route_labels;
+    let request_labels = RequestLabels { door, method, route, status: response.status().as_u16() };
+    requests.completed.get_or_create(&request_labels).inc();
     request_log::write(&verb, &path, &response, elapsed);
     response
 }
 
-/// A method, of those that there are.
-const fn word(method: &Method) -> &'static str {
+/// A method as a label; unknown methods are grouped.
+const fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::POST => "POST",

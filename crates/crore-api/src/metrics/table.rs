@@ -1,15 +1,15 @@
-//! All metrics: their names, labels, and what they mean. The guide shows this table, and a test holds both together.
+//! Table of all metrics with their labels and help texts. The guide contains this table; a test compares them.
 
 /// A metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
-    /// Its name, as it is queried.
+pub struct MetricRow {
+    /// Name, as used in queries.
     pub name: &'static str,
     /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
-    /// Its labels.
+    /// Label names.
     pub labels: &'static [&'static str],
-    /// What it counts or measures.
+    /// Help text.
     pub help: &'static str,
 }
 
@@ -18,45 +18,45 @@ const fn row(
     kind: &'static str,
     labels: &'static [&'static str],
     help: &'static str,
-) -> Row {
-    Row { name, kind, labels, help }
+) -> MetricRow {
+    MetricRow { name, kind, labels, help }
 }
 
 /// All metrics.
 #[rustfmt::skip]
-pub const METRICS: &[Row] = &[
-    row("crore_jobs", "gauge", &["queue", "state"], "Jobs that are there"),
-    row("crore_oldest_job_age_seconds", "gauge", &["queue"], "For how long the job that has been ready longest could have been fetched"),
-    row("crore_jobs_pushed_total", "counter", &["queue"], "Jobs that were stored: by callers, schedules and the ends of other jobs"),
-    row("crore_job_wait_seconds", "histogram", &["queue"], "From when a job could have been fetched until it was"),
-    row("crore_job_run_seconds", "histogram", &["queue"], "From when a job was handed out until its report, or until its lease lapsed"),
-    row("crore_job_outcomes_total", "counter", &["queue", "outcome"], "What became of jobs: done, failed (and tried again), dead, cancelled"),
-    row("crore_lapses_total", "counter", &["queue"], "Leases that ended without a report: their workers crashed, or were too slow"),
-    row("crore_leases", "gauge", &[], "Jobs that workers hold"),
-    row("crore_fetches_waiting", "gauge", &[], "Fetches that wait for a job"),
-    row("crore_store_commit_seconds", "histogram", &[], "How long the commits of the embedded store took, write and sync"),
-    row("crore_store_written_bytes_total", "counter", &[], "Bytes that commits of the embedded store wrote"),
-    row("crore_store_disk_bytes", "gauge", &[], "Bytes that the embedded store takes up on the disk"),
-    row("crore_store_faults", "gauge", &["fault"], "1 for what is wrong with the store: poisoned (it needs a restart), full, stuck (it grows until it is repaired)"),
-    row("crore_http_requests_total", "counter", &["door", "method", "route", "status"], "Requests that were answered"),
-    row("crore_http_request_seconds", "histogram", &["door", "route"], "How long answers took; waiting for a job or a result is part of it"),
-    row("crore_grpc_calls_total", "counter", &["call", "status"], "Calls of gRPC that have ended, by their status; streams count when they end"),
-    row("crore_rejected_total", "counter", &["door", "reason"], "Requests that were refused, by the code of the problem, and connections for which there was no room"),
-    row("crore_connections", "gauge", &[], "Connections that are open"),
-    row("crore_connections_accepted_total", "counter", &[], "Connections that were accepted"),
-    row("crore_spans_total", "counter", &["outcome"], "Spans of traces that were sent, or dropped because their receiver is down or too slow"),
-    row("crore_build_info", "gauge", &["version"], "1, for the version that runs"),
-    row("process_cpu_seconds_total", "counter", &[], "Seconds of processor time that this process has taken; on Linux"),
-    row("process_resident_memory_bytes", "gauge", &[], "Bytes of memory that this process takes up; on Linux"),
+pub const METRICS: &[MetricRow] = &[
+    row("crore_jobs", "gauge", &["queue", "state"], "Number of jobs"),
+    row("crore_oldest_job_age_seconds", "gauge", &["queue"], "Time since the oldest ready job became available"),
+    row("crore_jobs_pushed_total", "counter", &["queue"], "Jobs pushed by callers, by schedules and as follow-ups of other jobs"),
+    row("crore_job_wait_seconds", "histogram", &["queue"], "Time from when a job became available until it was fetched"),
+    row("crore_job_run_seconds", "histogram", &["queue"], "Time from the delivery of a job until its report or the end of its lease"),
+    row("crore_job_outcomes_total", "counter", &["queue", "outcome"], "Outcomes of jobs: done, failed (and retried), dead, cancelled"),
+    row("crore_lapses_total", "counter", &["queue"], "Leases that expired without a report: the worker crashed or was too slow"),
+    row("crore_leases", "gauge", &[], "Jobs leased to workers"),
+    row("crore_fetches_waiting", "gauge", &[], "Fetches waiting for a job"),
+    row("crore_store_commit_seconds", "histogram", &[], "Duration of commits of the embedded store, write and sync"),
+    row("crore_store_written_bytes_total", "counter", &[], "Bytes written by commits of the embedded store"),
+    row("crore_store_disk_bytes", "gauge", &[], "Disk usage of the embedded store in bytes"),
+    row("crore_store_faults", "gauge", &["fault"], "1 if the store has this fault: poisoned (needs a restart), full, stuck (grows until it is repaired)"),
+    row("crore_http_requests_total", "counter", &["door", "method", "route", "status"], "Completed HTTP requests"),
+    row("crore_http_request_seconds", "histogram", &["door", "route"], "Duration of HTTP requests, including the wait for a job or a result"),
+    row("crore_grpc_calls_total", "counter", &["call", "status"], "Completed gRPC calls by status; streams count when they end"),
+    row("crore_rejected_total", "counter", &["door", "reason"], "Rejected requests by error code, and connections rejected for lack of capacity"),
+    row("crore_connections", "gauge", &[], "Open connections"),
+    row("crore_connections_accepted_total", "counter", &[], "Accepted connections"),
+    row("crore_spans_total", "counter", &["outcome"], "Trace spans sent, or dropped because the collector is down or too slow"),
+    row("crore_build_info", "gauge", &["version"], "1, labelled with the running version"),
+    row("process_cpu_seconds_total", "counter", &[], "CPU time of this process in seconds; Linux only"),
+    row("process_resident_memory_bytes", "gauge", &[], "Resident memory of this process in bytes; Linux only"),
 ];
 
-/// What a metric means; `name` may be without the `_total` of a counter.
+/// Help text of a metric; `name` may omit the `_total` of a counter.
 pub(super) fn help(name: &str) -> &'static str {
-    let is_it = |row: &&Row| row.name.strip_suffix("_total").unwrap_or(row.name) == name;
+    let is_it = |row: &&MetricRow| row.name.strip_suffix("_total").unwrap_or(row.name) == name;
     METRICS.iter().find(is_it).map_or("", |row| row.help)
 }
 
-/// The same as a sentence, as the registry makes it of what it is given.
+/// Help text with a full stop, as the registry formats it.
 pub(super) fn sentence(name: &str) -> String {
     format!("{}.", help(name))
 }

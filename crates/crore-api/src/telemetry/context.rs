@@ -1,4 +1,4 @@
-//! Trace context: read as W3C or B3, kept as W3C. What is malformed is no context, and never an error.
+//! Trace context: reads W3C and B3 headers, and stores W3C. Malformed headers are ignored.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,63 +9,62 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const B3: HeaderName = HeaderName::from_static("b3");
 
-/// The longest `tracestate` that is carried; one that is longer is left behind, and the context without it.
+/// Maximum length of a `tracestate`; a longer one is dropped, and the rest of the context is kept.
 const MAX_STATE: usize = 512;
 
-/// Whose child something is. In a job it is kept as a text: a `traceparent`, and after a space the `tracestate`, if
-/// there is one.
+/// A trace context. A job stores it as text: the `traceparent`, and after a space the `tracestate`, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Context {
-    /// The trace.
+pub struct TraceContext {
+    /// Trace id.
     pub trace: u128,
-    /// The span in it.
+    /// Span id of the parent.
     pub span: u64,
     /// Whether the trace is recorded.
     pub is_sampled: bool,
-    /// What others on the way have written.
+    /// Vendor data (`tracestate`).
     pub state: Option<Arc<str>>,
 }
 
-impl Context {
-    /// The context of a request: W3C, or else B3 in one header or in several.
-    pub fn of(headers: &HeaderMap) -> Option<Self> {
-        // Most requests have none, and to look at their few headers is quicker than to look for seven.
-        if !headers.keys().any(|name| is_ours(name.as_str())) {
+impl TraceContext {
+    /// Reads the context of a request: W3C, or else B3 in a single header or in several.
+    pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
+        // Most requests have none: one pass over their few headers is faster than seven lookups.
+        if !headers.keys().any(|name| is_trace_header(name.as_str())) {
             return None;
         }
         w3c(headers).or_else(|| b3(headers)).or_else(|| b3_in_many(headers))
     }
 
-    /// The context of a request, as a job carries it.
-    pub fn carried(headers: &HeaderMap) -> Option<Arc<str>> {
-        Self::of(headers).map(|context| context.to_string().into())
+    /// The context of a request, as a job stores it.
+    pub fn text_from_headers(headers: &HeaderMap) -> Option<Arc<str>> {
+        Self::from_headers(headers).map(|context| context.to_string().into())
     }
 
-    /// The context that a job carries.
-    pub fn read(kept: &str) -> Option<Self> {
-        let (parent, state) = match kept.split_once(' ') {
+    /// Parses the context that a job stores.
+    pub fn read(stored: &str) -> Option<Self> {
+        let (parent, state) = match stored.split_once(' ') {
             Some((parent, state)) => (parent, Some(state)),
-            None => (kept, None),
+            None => (stored, None),
         };
         let context = traceparent(parent)?;
         Some(Self { state: state.and_then(well_formed), ..context })
     }
 
-    /// The same trace, at another span.
+    /// The same trace with another span id.
     #[must_use]
-    pub fn at(&self, span: u64) -> Self {
+    pub fn with_span(&self, span: u64) -> Self {
         Self { span, ..self.clone() }
     }
 
-    /// As the header `traceparent`.
+    /// The `traceparent` header.
     pub fn traceparent(&self) -> String {
         let Self { trace, span, is_sampled, .. } = self;
         format!("00-{trace:032x}-{span:016x}-{:02x}", u8::from(*is_sampled))
     }
 }
 
-impl fmt::Display for Context {
-    /// As a job carries it.
+impl fmt::Display for TraceContext {
+    /// The form that a job stores.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.traceparent())?;
         match &self.state {
@@ -75,34 +74,34 @@ impl fmt::Display for Context {
     }
 }
 
-/// The headers that carry a job's context on to somebody who is called: `traceparent`, `tracestate` and `b3`. None,
-/// for what is no context.
-pub fn headers(kept: &str) -> HeaderMap {
-    let Some(context) = Context::read(kept) else { return HeaderMap::new() };
-    let Context { trace, span, is_sampled, state } = &context;
+/// Headers that pass a job's context on to a called worker: `traceparent`, `tracestate` and `b3`; none if the context
+/// is malformed.
+pub fn headers(stored: &str) -> HeaderMap {
+    let Some(context) = TraceContext::read(stored) else { return HeaderMap::new() };
+    let TraceContext { trace, span, is_sampled, state } = &context;
     let b3 = format!("{trace:032x}-{span:016x}-{}", u8::from(*is_sampled));
     let all = [(TRACEPARENT, Some(context.traceparent())), (B3, Some(b3))];
     let all = all.into_iter().chain([(TRACESTATE, state.as_ref().map(ToString::to_string))]);
     all.filter_map(|(name, text)| Some((name, HeaderValue::try_from(text?).ok()?))).collect()
 }
 
-/// Whether a header belongs to a context.
-fn is_ours(name: &str) -> bool {
+/// Whether a header belongs to a trace context.
+fn is_trace_header(name: &str) -> bool {
     matches!(name, "traceparent" | "b3") || name.starts_with("x-b3-")
 }
 
-fn w3c(headers: &HeaderMap) -> Option<Context> {
+fn w3c(headers: &HeaderMap) -> Option<TraceContext> {
     let mut all = headers.get_all(TRACEPARENT).iter();
     let (Some(parent), None) = (all.next(), all.next()) else { return None };
     let context = traceparent(parent.to_str().ok()?.trim())?;
     let states: Option<Vec<&str>> =
         headers.get_all(TRACESTATE).iter().map(|value| value.to_str().ok()).collect();
     let state = states.and_then(|states| well_formed(states.join(",").trim()));
-    Some(Context { state, ..context })
+    Some(TraceContext { state, ..context })
 }
 
-/// `00-` and the trace, the span and flags; what a later version adds behind that is not known here.
-fn traceparent(text: &str) -> Option<Context> {
+/// Parses `00-TRACE-SPAN-FLAGS`; fields that a later version appends are ignored.
+fn traceparent(text: &str) -> Option<TraceContext> {
     let mut parts = text.split('-');
     let (version, trace, span, flags) =
         (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
@@ -114,7 +113,7 @@ fn traceparent(text: &str) -> Option<Context> {
     context(hex(trace, 32)?, hex(span, 16)?, hex(flags, 2)? & 1 == 1).filter(|_| is_lower)
 }
 
-/// A `tracestate` that can be carried on.
+/// Returns the `tracestate` if it is well-formed and short enough.
 fn well_formed(state: &str) -> Option<Arc<str>> {
     let is_member = |member: &str| member.trim().is_empty() || member.contains('=');
     let is_plain = state.bytes().all(|byte| (b' '..=b'~').contains(&byte));
@@ -122,27 +121,27 @@ fn well_formed(state: &str) -> Option<Arc<str>> {
     (is_plain && fits && state.split(',').all(is_member)).then(|| state.into())
 }
 
-/// `{trace}-{span}-{sampled}-{parent}`, of which the last two may be left out. A single `0` has no ids to carry.
-fn b3(headers: &HeaderMap) -> Option<Context> {
+/// Parses `TRACE-SPAN-SAMPLED-PARENT`; the last two are optional. A single `0` carries no ids.
+fn b3(headers: &HeaderMap) -> Option<TraceContext> {
     let text = headers.get(B3)?.to_str().ok()?.trim();
     let mut parts = text.split('-');
     let (trace, span) = (parts.next()?, parts.next()?);
     context(b3_trace(trace)?, hex(span, 16)?, is_sampled(parts.next())?)
 }
 
-fn b3_in_many(headers: &HeaderMap) -> Option<Context> {
+fn b3_in_many(headers: &HeaderMap) -> Option<TraceContext> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let is_debug = text("x-b3-flags") == Some("1");
     let is_sampled = is_debug || is_sampled(text("x-b3-sampled"))?;
     context(b3_trace(text("x-b3-traceid")?)?, hex(text("x-b3-spanid")?, 16)?, is_sampled)
 }
 
-/// A trace of 64 or 128 bits.
+/// Parses a trace id of 64 or 128 bits.
 fn b3_trace(text: &str) -> Option<u128> {
     hex(text, 32).or_else(|| hex(text, 16))
 }
 
-/// What B3 says about recording; whoever leaves it open is recorded.
+/// The sampling decision in B3; recorded if it is missing.
 fn is_sampled(text: Option<&str>) -> Option<bool> {
     match text {
         None | Some("1" | "d" | "true") => Some(true),
@@ -151,12 +150,12 @@ fn is_sampled(text: Option<&str>) -> Option<bool> {
     }
 }
 
-fn context(trace: u128, span: u128, is_sampled: bool) -> Option<Context> {
+fn context(trace: u128, span: u128, is_sampled: bool) -> Option<TraceContext> {
     let span = u64::try_from(span).ok()?;
-    (trace != 0 && span != 0).then_some(Context { trace, span, is_sampled, state: None })
+    (trace != 0 && span != 0).then_some(TraceContext { trace, span, is_sampled, state: None })
 }
 
-/// A number of exactly so many hexadecimal digits.
+/// Parses exactly this many hexadecimal digits.
 fn hex(text: &str, digits: usize) -> Option<u128> {
     let is_hex = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten()
@@ -178,7 +177,7 @@ mod tests {
         for (name, value) in pairs {
             headers.append(name, value);
         }
-        Context::of(&headers).map(|context| context.to_string())
+        TraceContext::from_headers(&headers).map(|context| context.to_string())
     }
 
     #[test]
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_no_context() {
+    fn malformed_headers_are_ignored() {
         let zero = "0".repeat(32);
         for parent in [
             "",
@@ -217,7 +216,7 @@ mod tests {
             &format!("00-+{}-{SPAN}-01", TRACE.get(1..).expect("long enough")),
         ] {
             assert_eq!(of(&[("traceparent", parent)]), None, "{parent}");
-            assert_eq!(Context::read(parent), None, "{parent}");
+            assert_eq!(TraceContext::read(parent), None, "{parent}");
             assert!(headers(parent).is_empty());
         }
         let twice = format!("00-{TRACE}-{SPAN}-01");
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_cannot_be_carried_is_left_behind() {
+    fn an_invalid_tracestate_is_dropped() {
         let parent = format!("00-{TRACE}-{SPAN}-01");
         for state in [&*"a=1,".repeat(200), "no member", ""] {
             let kept = of(&[("traceparent", &parent), ("tracestate", state)]);
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_called_gets_both_forms() {
+    fn called_workers_get_both_header_formats() {
         let sent = headers(&format!("00-{TRACE}-{SPAN}-01 a=1"));
         let text = |name: &str| sent.get(name).and_then(|value| value.to_str().ok());
         assert_eq!(text("traceparent"), Some(&*format!("00-{TRACE}-{SPAN}-01")));

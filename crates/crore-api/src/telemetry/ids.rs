@@ -1,26 +1,26 @@
-//! The ids of a job's spans, which follow from what the job is.
+//! Span and trace ids, derived from the job so that nothing has to be stored.
 
 use crore_core::{Delivery, Job, JobId};
 
-/// The stages of a job that leave a span.
+/// Stages of a job that have a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
-pub(super) enum Stage {
+pub(super) enum SpanStage {
     Push = 1,
     Wait = 2,
     Run = 3,
     Finish = 4,
 }
 
-/// The span of a stage. A push has no delivery.
-pub(super) fn span(trace: u128, id: JobId, delivery: Option<Delivery>, stage: Stage) -> u64 {
+/// Span id of a stage. A push has no delivery.
+pub(super) fn span(trace: u128, id: JobId, delivery: Option<Delivery>, stage: SpanStage) -> u64 {
     let delivery = delivery.map_or(0, |delivery| delivery.0);
     let words = [(trace >> 64) as u64, trace as u64, id.0, delivery, stage as u64];
     mix(&words).max(1)
 }
 
-/// The trace of a job that came with none. When it was pushed tells jobs of the same number in different stores
-/// apart, and the service's name those of different servers.
+/// Trace id of a job that was pushed without a context. The push time tells apart jobs with the same id in different
+/// stores, and the service name those of different servers.
 pub(super) fn trace(service: &str, job: &Job) -> u128 {
     let name = service.bytes().fold(0, |hash, byte| mix(&[hash, byte.into()]));
     let words = [name, job.id.0, job.live.pushed_at.as_millis().unsigned_abs()];
@@ -28,7 +28,7 @@ pub(super) fn trace(service: &str, job: &Job) -> u128 {
     (u128::from(high) << 64 | u128::from(low)).max(1)
 }
 
-/// A number that looks random, from others: SplitMix64's last step after each.
+/// Hash with SplitMix64's finalizer after each word.
 fn mix(words: &[u64]) -> u64 {
     words.iter().fold(0x9e37_79b9_7f4a_7c15, |hash: u64, word| {
         let mut bits = hash.wrapping_add(*word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -49,7 +49,7 @@ mod tests {
         let mut seen = BTreeSet::new();
         for (trace, id) in [(1, 1), (2, 1), (1 << 64, 1), (1, 2)] {
             for delivery in [None, Some(Delivery(1)), Some(Delivery(2))] {
-                for stage in [Stage::Push, Stage::Wait, Stage::Run, Stage::Finish] {
+                for stage in [SpanStage::Push, SpanStage::Wait, SpanStage::Run, SpanStage::Finish] {
                     assert!(seen.insert(span(trace, JobId(id), delivery, stage)));
                 }
             }

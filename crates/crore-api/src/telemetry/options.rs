@@ -1,52 +1,52 @@
-use crore_core::settings::{Given, Setting, Shape, section};
+use crore_core::settings::{Setting, SettingValue, Shape, section};
 
 section! {
-    /// How traces are made.
+    /// Tracing of jobs.
     pub struct Options = "telemetry" {
-        /// Which share of the jobs that are pushed without a trace context are traced, from 0 to 1. One that comes
-        /// with a context is traced if that says so.
-        sample: f64 as sample: Share = "1",
-        /// Under which name.
-        service: String as service: Title = "crore",
+        /// Fraction of jobs pushed without a trace context that are traced, from 0 to 1. A job with a context follows
+        /// its sampling flag.
+        sample: f64 as sample: Fraction = "1",
+        /// Service name in traces.
+        service: String as service: ServiceName = "crore",
     }
 }
 
-/// A part of a whole, from 0 to 1.
-struct Share(f64);
+/// A fraction, from 0 to 1.
+struct Fraction(f64);
 
-impl Setting for Share {
+impl Setting for Fraction {
     const SHAPE: Shape = Shape::Share;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         match given.one()?.parse() {
             Ok(share) if (0.0..=1.0).contains(&share) => Ok(Self(share)),
-            _ => Err("write a number from 0 to 1, as in `0.1`".to_owned()),
+            _ => Err("expected a number from 0 to 1, such as `0.1`".to_owned()),
         }
     }
 }
 
-impl From<Share> for f64 {
-    fn from(share: Share) -> Self {
+impl From<Fraction> for f64 {
+    fn from(share: Fraction) -> Self {
         share.0
     }
 }
 
-/// A name for people, which is not empty.
-struct Title(String);
+/// A name that is not empty.
+struct ServiceName(String);
 
-impl Setting for Title {
+impl Setting for ServiceName {
     const SHAPE: Shape = Shape::Text;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         match given.one()?.trim() {
-            "" => Err("a name cannot be empty".to_owned()),
+            "" => Err("cannot be empty".to_owned()),
             name => Ok(Self(name.to_owned())),
         }
     }
 }
 
-impl From<Title> for String {
-    fn from(title: Title) -> Self {
+impl From<ServiceName> for String {
+    fn from(title: ServiceName) -> Self {
         title.0
     }
 }

@@ -1,43 +1,43 @@
-//! A span, before it is written in the words of any protocol.
+//! A span, independent of the export protocol.
 
 use std::sync::Arc;
 
 use crore_core::Time;
 
-/// What a span is to the job, in the words that all protocols share.
+/// Kind of a span, as in OpenTelemetry and Zipkin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// It made the job.
+pub enum TraceSpanKind {
+    /// It pushed the job.
     Producer,
     /// It ran the job.
     Consumer,
-    /// It happened here.
+    /// Internal to crore.
     Internal,
 }
 
-/// Something that took some time.
+/// A finished span.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Span {
-    /// The trace.
+pub struct TraceSpan {
+    /// Trace id.
     pub trace: u128,
-    /// The span's own id.
+    /// Span id.
     pub id: u64,
-    /// Whose child it is; `None`: the trace begins here.
+    /// Span id of the parent; `None` for the root.
     pub parent: Option<u64>,
-    /// Another span of the same trace that led to it.
+    /// Span id of a linked span in the same trace.
     pub link: Option<u64>,
-    /// What others on the way have written.
+    /// Vendor data (`tracestate`).
     pub state: Option<Arc<str>>,
     /// `push`, `wait`, `run` or `finish`.
     pub name: &'static str,
-    /// What it is to the job.
-    pub kind: Kind,
-    /// When it began.
+    /// Kind of the span.
+    pub kind: TraceSpanKind,
+    /// Start time.
     pub begun_at: Time,
-    /// When it ended.
+    /// End time.
     pub ended_at: Time,
-    /// What else is known.
+    /// Attributes.
     pub attributes: Vec<(&'static str, String)>,
-    /// What went wrong.
+    /// Error message.
     pub error: Option<String>,
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::machine;
-use crate::report::Report;
+use crate::report::BenchReport;
 use crate::work_dir::WorkDir;
 
 /// Length of every payload.
@@ -12,7 +12,7 @@ pub const PAYLOAD_BYTES: usize = 250;
 
 /// Amount of work.
 #[derive(Debug, Clone, Copy)]
-pub struct Scale {
+pub struct ServerBenchScale {
     /// Alternated runs.
     pub runs: usize,
     /// Duration of a run, for each side.
@@ -23,7 +23,7 @@ pub struct Scale {
     pub workers: usize,
 }
 
-impl Scale {
+impl ServerBenchScale {
     pub const FULL: Self =
         Self { runs: 5, span: Duration::from_secs(3), pickups: 2000, workers: 10_000 };
     pub const QUICK: Self =
@@ -32,17 +32,18 @@ impl Scale {
 
 /// One run of a benchmark.
 #[derive(Debug)]
-pub struct Bench {
+pub struct ServerBench {
     pub work_dir: WorkDir,
-    pub scale: Scale,
-    pub report: Report,
+    pub scale: ServerBenchScale,
+    pub report: BenchReport,
 }
 
-impl Bench {
+impl ServerBench {
     /// Starts a run in a directory of its own below `below`.
-    pub fn new(below: &Path, scale: Scale, name: &str) -> Self {
+    pub fn new(below: &Path, scale: ServerBenchScale, name: &str) -> Self {
         let work_dir = WorkDir::new(below, name);
-        let mut report = Report { facts: machine::facts(work_dir.path()), ..Report::default() };
+        let mut report =
+            BenchReport { facts: machine::facts(work_dir.path()), ..BenchReport::default() };
         report.facts.extend([
             "durability: synced before the answer".to_owned(),
             format!("jobs: {PAYLOAD_BYTES}-byte payloads; clients on the same machine"),
@@ -53,9 +54,9 @@ impl Bench {
 }
 
 /// The quantile `share` of some durations, in microseconds.
-pub fn within(times: &[Duration], share: f64) -> f64 {
+pub fn quantile_micros(times: &[Duration], share: f64) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
-    let place = (sorted.len() as f64 * share) as usize;
-    sorted.get(place.min(sorted.len().saturating_sub(1))).map_or(0.0, |t| t.as_secs_f64() * 1e6)
+    let index = (sorted.len() as f64 * share) as usize;
+    sorted.get(index.min(sorted.len().saturating_sub(1))).map_or(0.0, |t| t.as_secs_f64() * 1e6)
 }

@@ -1,4 +1,4 @@
-//! Servers as child processes: the built one, and a bare one that the same program is.
+//! Servers as child processes: the built one, and the bare one that each benchmark contains.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,16 +14,16 @@ pub mod measurement;
 pub mod pickup;
 
 /// The first argument that makes a benchmark its own bare server.
-pub const BARE: &str = "--bare";
+pub const BARE_SERVER_FLAG: &str = "--bare";
 
 /// A server process; dropping it kills it.
 #[derive(Debug)]
-pub struct Server {
+pub struct BenchServer {
     child: Child,
     pub address: SocketAddr,
 }
 
-impl Server {
+impl BenchServer {
     /// The built server on a fresh store.
     pub fn crore(work_dir: &WorkDir) -> Self {
         Self::crore_with(work_dir, &[])
@@ -40,7 +40,7 @@ impl Server {
     /// The bare server of this benchmark.
     pub fn bare() -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.arg(BARE);
+        command.arg(BARE_SERVER_FLAG);
         Self::start(command)
     }
 
@@ -73,7 +73,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.child.kill();

@@ -1,20 +1,20 @@
-//! Seeds that nobody has seen: about a minute of each run of the tests, every harm for a short turn. The seeds above are
-//! passed by every change; these may find what no run has found before.
+//! Fresh seeds: about a minute per test run, a few rounds of each fault. The fixed seeds pass on every change; these
+//! may find a failure that no run has found before.
 
-use crore_chaos::{Failed, Harm, fresh_seed, run};
+use crore_chaos::{ChaosError, ChaosFault, fresh_seed, run};
 use crore_testkit::or_skip;
 
 use crate::plan;
 
-/// Runs a plan with a fresh seed. A failure says which command runs the plan again.
+/// Runs a plan with a fresh seed. A failure prints the command that runs the plan again.
 #[track_caller]
-fn survives(harm: Harm, rounds: u32) {
+fn survives(harm: ChaosFault, rounds: u32) {
     let plan = plan(harm, rounds, fresh_seed().expect("a seed"));
     println!("{}", plan.command());
     let tally = match run(&plan) {
         Ok(tally) => Ok(tally),
-        Err(Failed::Here(error)) => Err(error),
-        Err(Failed::Broken(broken)) => panic!("{broken}"),
+        Err(ChaosError::CannotRun(error)) => Err(error),
+        Err(ChaosError::Broken(broken)) => panic!("{broken}"),
     };
     if let Some(tally) = or_skip(tally) {
         println!("{tally}");
@@ -26,15 +26,15 @@ macro_rules! nothing_is_lost {
         mod nothing_is_lost {$(
             #[test]
             fn $name() {
-                super::survives(crore_chaos::Harm::$harm, $rounds);
+                super::survives(crore_chaos::ChaosFault::$harm, $rounds);
             }
         )+
 
             #[test]
             fn to_any_harm() {
-                let turns = [$(crore_chaos::Harm::$harm),+];
-                for (name, harm) in crore_chaos::Harm::ALL {
-                    assert!(turns.contains(&harm), "{name} has no turn");
+                let turns = [$(crore_chaos::ChaosFault::$harm),+];
+                for (name, fault) in crore_chaos::ChaosFault::ALL {
+                    assert!(turns.contains(&fault), "{name} has no turn");
                 }
             }
         }

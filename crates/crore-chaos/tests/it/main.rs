@@ -1,4 +1,4 @@
-//! Harm to the built server: so many rounds as a change must pass, and lies that must be found out.
+//! Faults injected into the built server: the rounds that every change must pass, and faulty servers to be found.
 
 mod broken;
 mod fresh;
@@ -7,31 +7,39 @@ mod lies;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use crore_chaos::{Crowd, Failed, Harm, Plan, Tally, crowd, run};
+use crore_chaos::{ChaosError, ChaosFault, ChaosPlan, ChaosTally, CrowdPlan, run, run_crowd};
 use crore_testkit::or_skip;
 use crore_testkit::server_binary;
 
-/// The server, built once.
+/// The server binary, built once.
 static SERVER: LazyLock<PathBuf> = LazyLock::new(|| server_binary().expect("a server"));
 
-fn plan(harm: Harm, rounds: u32, seed: u64) -> Plan {
-    Plan { harm, rounds, seed, server: SERVER.clone(), set: Vec::new(), keep: true, bug: None }
+fn plan(harm: ChaosFault, rounds: u32, seed: u64) -> ChaosPlan {
+    ChaosPlan {
+        fault: harm,
+        rounds,
+        seed,
+        server: SERVER.clone(),
+        set: Vec::new(),
+        keep: true,
+        bug: None,
+    }
 }
 
-/// Runs it, and makes sure that it saw something.
+/// Runs a plan, and asserts that it did enough to mean something.
 #[track_caller]
-fn survives(harm: Harm, rounds: u32, seed: u64) -> Option<Tally> {
+fn survives(harm: ChaosFault, rounds: u32, seed: u64) -> Option<ChaosTally> {
     let plan = plan(harm, rounds, seed);
     let command = plan.command();
     let tally = match run(&plan) {
         Ok(tally) => Ok(tally),
-        Err(Failed::Here(error)) => Err(error),
-        Err(Failed::Broken(broken)) => panic!("{broken}"),
+        Err(ChaosError::CannotRun(error)) => Err(error),
+        Err(ChaosError::Broken(broken)) => panic!("{broken}"),
     };
     let tally = or_skip(tally)?;
     println!("{tally}");
     let least = u64::from(rounds);
-    let Tally { acknowledged, deliveries, posted, streamed, accepted, unknown, .. } = tally;
+    let ChaosTally { acknowledged, deliveries, posted, streamed, accepted, unknown, .. } = tally;
     assert!(acknowledged > 2 * least && deliveries > 2 * least, "too little: {tally:?}\n{command}");
     assert!(accepted > 2 * least && unknown > 0, "too little: {tally:?}\n{command}");
     assert!(posted > least / 4, "too little was posted: {tally:?}\n{command}");
@@ -40,12 +48,12 @@ fn survives(harm: Harm, rounds: u32, seed: u64) -> Option<Tally> {
     Some(tally)
 }
 
-/// The server is not killed by what others do to its disk.
+/// A disk filled from outside does not make the server poison its store.
 #[test]
 fn reports_go_on_when_the_disk_is_filled_by_others() {
     for seed in 40..43 {
-        let Some(tally) = survives(Harm::Fill, 20, seed) else { return };
-        assert_eq!(tally.given_up, 0, "seed {seed}");
+        let Some(tally) = survives(ChaosFault::Fill, 20, seed) else { return };
+        assert_eq!(tally.poisoned, 0, "seed {seed}");
     }
 }
 
@@ -53,22 +61,23 @@ fn reports_go_on_when_the_disk_is_filled_by_others() {
 #[test]
 fn every_job_ends_once_though_a_hundred_workers_come_and_go() {
     let time = std::time::Duration::from_secs(6);
-    let tally = crowd(&Crowd { workers: 100, time, seed: 1, server: SERVER.clone(), keep: true });
+    let tally =
+        run_crowd(&CrowdPlan { workers: 100, time, seed: 1, server: SERVER.clone(), keep: true });
     let tally = tally.unwrap_or_else(|failed| panic!("{failed}"));
     println!("{tally}");
     assert!(tally.acknowledged > 200 && tally.streamed >= tally.done, "too little: {tally:?}");
     assert!(tally.streamed > tally.acknowledged, "nobody left anything behind: {tally:?}");
 }
 
-/// A thousand kills and a hundred power cuts, in parts that run side by side.
+/// A thousand kills and a hundred power cuts, in parts that run in parallel.
 macro_rules! nothing_is_lost {
     ($($harm:ident { $($part:ident: $rounds:expr, $seed:expr;)+ })+) => {
         mod nothing_is_lost {$(
-            #[expect(non_snake_case, reason = "it is named after the harm")]
+            #[expect(non_snake_case, reason = "named after the fault")]
             mod $harm {$(
                 #[test]
                 fn $part() {
-                    crate::survives(crore_chaos::Harm::$harm, $rounds, $seed);
+                    crate::survives(crore_chaos::ChaosFault::$harm, $rounds, $seed);
                 }
             )+}
         )+}

@@ -1,191 +1,191 @@
-//! A job that is being run, and how it went.
+//! A delivery to a handler, and its outcome.
 
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crore_core::machine::{self, Again};
+use crore_core::machine::{self, RetryDirective};
 use crore_core::{Encoding, JobId, Payload, Span};
-use crore_wire::worker::{Delivered, Note};
+use crore_wire::worker::{JobDelivery, WorkerNote};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::running::Event;
+use super::running::HandlerEvent;
 use crate::{Error, Job, v1};
 
-/// A job that is being run. Cloning gives another handle to the same.
+/// A running job. Clones are handles to the same run.
 #[derive(Debug, Clone)]
-pub struct Delivery(Arc<Inner>);
+pub struct Delivery(Arc<DeliveryInner>);
 
 #[derive(Debug)]
-struct Inner {
-    job: Delivered,
+struct DeliveryInner {
+    job: JobDelivery,
     deadline: Option<Instant>,
     cancel: CancellationToken,
-    events: mpsc::UnboundedSender<Event>,
+    events: mpsc::UnboundedSender<HandlerEvent>,
 }
 
 impl Delivery {
     pub(super) fn new(
-        job: Delivered,
+        job: JobDelivery,
         cancel: CancellationToken,
-        events: mpsc::UnboundedSender<Event>,
+        events: mpsc::UnboundedSender<HandlerEvent>,
     ) -> Self {
         let deadline = job.timeout.and_then(|span| Instant::now().checked_add(span.into()));
-        Self(Arc::new(Inner { job, deadline, cancel, events }))
+        Self(Arc::new(DeliveryInner { job, deadline, cancel, events }))
     }
 
-    /// Its id.
+    /// The id of the job.
     pub fn id(&self) -> JobId {
         self.0.job.id
     }
 
-    /// Everything that came with it.
-    pub fn job(&self) -> &Delivered {
+    /// The whole message of the delivery.
+    pub fn job(&self) -> &JobDelivery {
         &self.0.job
     }
 
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, starting at 1.
     pub fn attempt(&self) -> u32 {
         self.0.job.attempt
     }
 
-    /// What it is to do it with.
+    /// The payload.
     pub fn payload(&self) -> &[u8] {
         &self.0.job.payload
     }
 
-    /// The same, read as JSON.
+    /// Deserializes the payload from JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         Ok(serde_json::from_slice(self.payload())?)
     }
 
-    /// When this run has to be over.
+    /// When the run times out; `None`: never.
     pub fn deadline(&self) -> Option<Instant> {
         self.0.deadline
     }
 
-    /// Cancelled when the job is asked to stop, or is another's, or its time is over.
+    /// Cancelled when the job is asked to stop, its lease is lost, or its run times out.
     pub fn cancel(&self) -> &CancellationToken {
         &self.0.cancel
     }
 
-    /// Says how far it is.
+    /// Reports the progress of the run.
     pub fn progress(&self, percent: u8, text: impl Into<String>) {
         self.note(Some(percent.into()), text.into());
     }
 
-    /// Adds a line to its log.
+    /// Adds a line to the log of the run.
     pub fn line(&self, text: impl Into<String>) {
         self.note(None, text.into());
     }
 
     fn note(&self, percent: Option<u32>, text: String) {
         let held = self.0.job.held();
-        // Nobody is there to read it when the worker is gone.
-        let _ = self.0.events.send(Event::Note(Note { held, percent, text }));
+        // After the end of the worker there is no receiver.
+        let _ = self.0.events.send(HandlerEvent::Note(WorkerNote { held, percent, text }));
     }
 }
 
-/// How a delivery went.
+/// The outcome of a delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    pub(super) said: machine::Outcome,
+    pub(super) outcome: machine::Outcome,
     pub(super) on_done: Vec<v1::NewJob>,
 }
 
 impl Outcome {
-    const fn new(said: machine::Outcome) -> Self {
-        Self { said, on_done: Vec::new() }
+    const fn new(outcome: machine::Outcome) -> Self {
+        Self { outcome, on_done: Vec::new() }
     }
 
-    /// Well.
+    /// The job is done.
     pub fn done() -> Self {
         Self::new(machine::Outcome::Done { result: None })
     }
 
-    /// Well, with a result.
+    /// The job is done, with a result.
     pub fn result(encoding: Encoding, bytes: impl Into<Arc<[u8]>>) -> Self {
         let result = Some(Payload::new(encoding, bytes));
         Self::new(machine::Outcome::Done { result })
     }
 
-    /// Well, with a result in JSON.
+    /// The job is done, with a result serialized as JSON.
     pub fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
         Ok(Self::result(Encoding::Json, serde_json::to_vec(value)?))
     }
 
-    /// Badly: it is tried again as its policy says.
+    /// The attempt failed; the job is retried according to its policy.
     pub fn failed(error: impl Display) -> Self {
-        Self::failure(error, None, Again::ByPolicy)
+        Self::failure(error, None, RetryDirective::ByPolicy)
     }
 
-    /// Badly, and it is not tried again.
+    /// The attempt failed, and the job is not retried.
     pub fn dead(error: impl Display) -> Self {
-        Self::failure(error, None, Again::Never)
+        Self::failure(error, None, RetryDirective::Never)
     }
 
-    /// Badly, with details for programs, and whether and when it is tried again.
-    pub fn failure(error: impl Display, detail: Option<Payload>, again: Again) -> Self {
+    /// The attempt failed, with details for programs, and whether and when to retry.
+    pub fn failure(error: impl Display, detail: Option<Payload>, again: RetryDirective) -> Self {
         let error = error.to_string().into();
         Self::new(machine::Outcome::Failed { error, detail, again })
     }
 
-    /// Not yet: it is to run again after this, at no cost in attempts.
+    /// The job is to run again after this time, at no cost in attempts.
     pub fn snooze(span: Duration) -> Self {
         let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         Self::new(machine::Outcome::Snooze(Span::from_millis(millis)))
     }
 
-    /// It was given up, or stopped because it was asked to.
+    /// The job was cancelled: the handler gave up, or stopped because it was asked to.
     pub fn cancelled() -> Self {
         Self::new(machine::Outcome::Cancel)
     }
 
-    /// It is handed back unfinished, at no cost in attempts.
+    /// The job is handed back unfinished, at no cost in attempts.
     pub fn interrupted() -> Self {
         Self::new(machine::Outcome::Interrupted)
     }
 
-    /// Pushes a job in the same write, if this makes the job done.
+    /// Adds a follow-up, which is pushed in the same write if the job is done.
     pub fn then(mut self, job: Job) -> Self {
         self.on_done.push(job.0);
         self
     }
 
-    pub(super) fn of<T: Reply, E: Display>(ran: Result<T, E>) -> Self {
-        ran.map_or_else(Self::failed, Reply::reply)
+    pub(super) fn of<T: IntoOutcome, E: Display>(ran: Result<T, E>) -> Self {
+        ran.map_or_else(Self::failed, IntoOutcome::into_outcome)
     }
 }
 
-/// What a handler gives, and what it means.
-pub trait Reply {
-    /// How the delivery went.
-    fn reply(self) -> Outcome;
+/// Success value of a handler.
+pub trait IntoOutcome {
+    /// The outcome that it stands for.
+    fn into_outcome(self) -> Outcome;
 }
 
-impl Reply for () {
-    fn reply(self) -> Outcome {
+impl IntoOutcome for () {
+    fn into_outcome(self) -> Outcome {
         Outcome::done()
     }
 }
 
-impl Reply for Outcome {
-    fn reply(self) -> Outcome {
+impl IntoOutcome for Outcome {
+    fn into_outcome(self) -> Outcome {
         self
     }
 }
 
-impl Reply for Vec<u8> {
-    fn reply(self) -> Outcome {
+impl IntoOutcome for Vec<u8> {
+    fn into_outcome(self) -> Outcome {
         Outcome::result(Encoding::Bytes, self)
     }
 }
 
-impl Reply for serde_json::Value {
-    fn reply(self) -> Outcome {
+impl IntoOutcome for serde_json::Value {
+    fn into_outcome(self) -> Outcome {
         Outcome::result(Encoding::Json, self.to_string().into_bytes())
     }
 }

@@ -1,39 +1,41 @@
-//! Messages of a worker on one connection, before they are translated for its transport.
+//! Messages of a worker, before they are encoded for its transport.
 
 use crore_core::machine;
 use crore_wire::grpc::{follow_ups, v1};
-use crore_wire::worker::{self, Held, Hello, Note, WorkerMessage};
+use crore_wire::worker::{self, DeliveryRef, Hello, WorkerMessage, WorkerNote};
 
 use super::delivery::Outcome;
 
 /// A message of a worker.
 #[derive(Debug, Default)]
-pub(super) struct Message {
+pub(super) struct OutgoingMessage {
     pub(super) hello: Option<Hello>,
-    pub(super) reports: Vec<Report>,
-    pub(super) notes: Vec<Note>,
+    pub(super) reports: Vec<DeliveryReport>,
+    pub(super) notes: Vec<WorkerNote>,
     pub(super) drain: bool,
 }
 
-/// How a delivery went.
+/// The outcome of a delivery.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Report {
-    pub(super) held: Held,
+pub(super) struct DeliveryReport {
+    pub(super) held: DeliveryRef,
     pub(super) outcome: Outcome,
 }
 
-impl From<Message> for WorkerMessage {
-    fn from(message: Message) -> Self {
-        let Message { hello, reports, notes, drain } = message;
+impl From<OutgoingMessage> for WorkerMessage {
+    fn from(message: OutgoingMessage) -> Self {
+        let OutgoingMessage { hello, reports, notes, drain } = message;
         let reports = reports.into_iter().map(Into::into).collect();
         Self { hello, reports, notes, slots: None, drain }
     }
 }
 
-impl From<Report> for worker::Report {
-    fn from(Report { held, outcome: Outcome { said, on_done } }: Report) -> Self {
+impl From<DeliveryReport> for worker::WorkerReport {
+    fn from(
+        DeliveryReport { held, outcome: Outcome { outcome, on_done } }: DeliveryReport,
+    ) -> Self {
         let report = follow_ups("on_done", on_done).map(|on_done| machine::Report {
-            outcome: said,
+            outcome,
             on_done,
             on_dead: Vec::new(),
         });
@@ -41,9 +43,9 @@ impl From<Report> for worker::Report {
     }
 }
 
-impl From<Message> for v1::WorkerSays {
-    fn from(message: Message) -> Self {
-        let Message { hello, reports, notes, drain } = message;
+impl From<OutgoingMessage> for v1::WorkerSays {
+    fn from(message: OutgoingMessage) -> Self {
+        let OutgoingMessage { hello, reports, notes, drain } = message;
         Self {
             hello: hello.map(Into::into),
             finish: reports.into_iter().map(Into::into).collect(),
@@ -54,9 +56,11 @@ impl From<Message> for v1::WorkerSays {
     }
 }
 
-impl From<Report> for v1::Report {
-    fn from(Report { held, outcome: Outcome { said, on_done } }: Report) -> Self {
+impl From<DeliveryReport> for v1::Report {
+    fn from(
+        DeliveryReport { held, outcome: Outcome { outcome, on_done } }: DeliveryReport,
+    ) -> Self {
         let v1::Held { id, delivery } = held.into();
-        Self { id, delivery, outcome: Some(said.into()), on_done, on_dead: Vec::new() }
+        Self { id, delivery, outcome: Some(outcome.into()), on_done, on_dead: Vec::new() }
     }
 }

@@ -1,10 +1,10 @@
-//! A worker: handlers by kind, and the stream that brings them jobs.
+//! The worker: runs handlers for jobs that the server sends.
 
 mod delivery;
 mod message;
 mod running;
 mod session;
-mod way;
+mod transport;
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -18,30 +18,30 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 
-pub use delivery::{Delivery, Outcome, Reply};
-pub use way::Way;
+pub use delivery::{Delivery, IntoOutcome, Outcome};
+pub use transport::WorkerTransport;
 
 use crate::Error;
-use crate::backoff::Backoff;
-use running::Running;
-use session::{Stopping, Times};
+use crate::backoff::ReconnectBackoff;
+use running::ActiveDeliveries;
+use session::{StopTimes, Stopping};
 
-/// How long running jobs may take when a worker stops.
+/// Default grace period for running jobs when a worker stops.
 const GRACE: Duration = Duration::from_secs(30);
 
-type Handling = Pin<Box<dyn Future<Output = Outcome> + Send>>;
-type Handler = Arc<dyn Fn(Delivery) -> Handling + Send + Sync>;
+type HandlerFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type HandlerFn = Arc<dyn Fn(Delivery) -> HandlerFuture + Send + Sync>;
 
-/// Runs jobs of a server, as many at a time as it has slots.
+/// Runs jobs of a server, up to its number of slots at a time.
 #[must_use = "a worker does nothing until it is run"]
 pub struct Worker {
-    way: Way,
+    transport: WorkerTransport,
     hello: Hello,
-    handlers: HashMap<String, Handler>,
-    /// What runs every kind.
-    any: Option<Handler>,
-    times: Times,
-    stop: Stop,
+    handlers: HashMap<String, HandlerFn>,
+    /// The handler of every kind, instead of `handlers`.
+    any_kind: Option<HandlerFn>,
+    times: StopTimes,
+    stop: StopHandle,
 }
 
 impl std::fmt::Debug for Worker {
@@ -50,82 +50,83 @@ impl std::fmt::Debug for Worker {
     }
 }
 
-/// Stops a worker. Cloning gives another handle to the same.
+/// Stops a worker. Clones stop the same one.
 #[derive(Debug, Clone, Default)]
-pub struct Stop(CancellationToken);
+pub struct StopHandle(CancellationToken);
 
-impl Stop {
-    /// From now on the worker takes nothing new, and ends when its jobs have, or when the time for that is
-    /// over: what still runs then is handed back, at no cost in attempts.
+impl StopHandle {
+    /// Stops the worker gracefully: it takes no new jobs, and returns when its running jobs have ended. Jobs that
+    /// still run after the grace period are handed back, at no cost in attempts.
     pub fn stop(&self) {
         self.0.cancel();
     }
 }
 
 impl Worker {
-    /// A worker with one slot, a fresh incarnation, and the queues that are named after its kinds.
-    pub fn new(way: impl Into<Way>) -> Self {
+    /// A worker with one slot and a random incarnation. Its queues are those named like its kinds, unless
+    /// [`queue`](Self::queue) sets others.
+    pub fn new(transport: impl Into<WorkerTransport>) -> Self {
         let incarnation =
             format!("{:016x}{:016x}", getrandom::u64().unwrap_or_default(), std::process::id());
         let hello = Hello { slots: 1, incarnation, ..Hello::default() };
-        let (way, stop) = (way.into(), Stop::default());
-        let times = Times { grace: GRACE, ending: Duration::ZERO };
-        Self { way, hello, handlers: HashMap::new(), any: None, times, stop }
+        let (transport, stop) = (transport.into(), StopHandle::default());
+        let times = StopTimes { grace: GRACE, cancel_grace: Duration::ZERO };
+        Self { transport, hello, handlers: HashMap::new(), any_kind: None, times, stop }
     }
 
-    /// Takes jobs from this queue; from those named after its kinds, if none is said.
+    /// Adds a queue to take jobs from. Default: the queues named like its kinds.
     pub fn queue(mut self, queue: impl Into<String>) -> Self {
         self.hello.queues.push(queue.into());
         self
     }
 
-    /// Runs so many jobs at a time.
+    /// Sets how many jobs run concurrently.
     pub fn slots(mut self, n: u32) -> Self {
         self.hello.slots = n;
         self
     }
 
-    /// What people call it.
+    /// Sets the display name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.hello.name = name.into();
         self
     }
 
-    /// The version of its program.
+    /// Sets the version of the program, for display.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.hello.version = version.into();
         self
     }
 
-    /// The first queue as long as it has any jobs, then the second, and so on.
+    /// Serves the queues in strict order: a queue is served only while those before it are empty.
     pub fn strict(mut self) -> Self {
         self.hello.strict = true;
         self
     }
 
-    /// How long running jobs may take when the worker stops; 30 s unless told otherwise.
+    /// Sets the grace period for running jobs when the worker stops. Default: 30 s.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.times.grace = grace;
         self
     }
 
-    /// How long it may then take to end, once it was asked to by its token; not at all, unless told otherwise. What
-    /// has not ended by then is handed back all the same.
-    pub fn ending(mut self, ending: Duration) -> Self {
-        self.times.ending = ending;
+    /// Sets how long a job may take to end after the grace period, when its cancellation token has been cancelled.
+    /// Default: zero. Jobs that still run then are handed back.
+    pub fn cancel_grace(mut self, ending: Duration) -> Self {
+        self.times.cancel_grace = ending;
         self
     }
 
-    /// Runs jobs of a kind by a function. `Ok` means done, with what [`Reply`] makes of it; `Err`, that the
-    /// job is tried again as its policy says.
+    /// Runs jobs of a kind with a function. `Ok` ends the job as [`IntoOutcome`] defines; `Err` makes the attempt fail,
+    /// and the job is retried according to its policy.
     pub fn handle<F, R, T, E>(mut self, kind: impl Into<String>, run: F) -> Self
     where
         F: Fn(Delivery) -> R + Send + Sync + 'static,
         R: Future<Output = Result<T, E>> + Send + 'static,
-        T: Reply,
+        T: IntoOutcome,
         E: Display,
     {
-        let handler = move |delivery| -> Handling {
+        let handler = move |delivery| -> HandlerFuture {
             let running = run(delivery);
             Box::pin(async move { Outcome::of(running.await) })
         };
@@ -133,13 +134,13 @@ impl Worker {
         self
     }
 
-    /// The same by a service, with whatever layers are around it.
+    /// Runs jobs of a kind with a tower service, including its layers.
     pub fn serve<S>(mut self, kind: impl Into<String>, service: S) -> Self
     where
         S: Service<Delivery, Error: Display, Future: Send> + Clone + Send + Sync + 'static,
-        S::Response: Reply,
+        S::Response: IntoOutcome,
     {
-        let handler = move |delivery| -> Handling {
+        let handler = move |delivery| -> HandlerFuture {
             let service = service.clone();
             Box::pin(async move { Outcome::of(service.oneshot(delivery).await) })
         };
@@ -147,9 +148,9 @@ impl Worker {
         self
     }
 
-    /// Runs every job of its queues whose kind has a handler on the server of one of these runners, whichever these are
-    /// at the time; what the handler says comes [with the job](crore_wire::worker::Delivered::handler). This is how runners get their
-    /// jobs: there are no kinds besides.
+    /// Runs every job of its queues whose kind has a handler of one of these runners on the server; changes of
+    /// handlers apply at once. The handler's definition comes [with the
+    /// job](crore_wire::worker::JobDelivery::handler). Runner hosts use this instead of naming kinds.
     pub fn run_handlers<F, R>(mut self, runners: Vec<String>, run: F) -> Self
     where
         F: Fn(Delivery) -> R + Send + Sync + 'static,
@@ -157,24 +158,25 @@ impl Worker {
     {
         self.hello.runs_handlers = true;
         self.hello.runners = runners;
-        self.any = Some(Arc::new(move |delivery| -> Handling { Box::pin(run(delivery)) }));
+        self.any_kind =
+            Some(Arc::new(move |delivery| -> HandlerFuture { Box::pin(run(delivery)) }));
         self
     }
 
-    /// Stops it from elsewhere.
-    pub fn stopper(&self) -> Stop {
+    /// A handle that stops the worker.
+    pub fn stopper(&self) -> StopHandle {
         self.stop.clone()
     }
 
-    /// Runs until it is stopped. A connection that breaks is made anew, and the jobs that it was at are
-    /// kept; only a server that refuses the worker ends it.
+    /// Runs until the worker is stopped. After a lost connection it reconnects and keeps its running jobs; it fails
+    /// only if the server refuses the worker.
     pub async fn run(self) -> Result<(), Error> {
         self.run_until(pending()).await
     }
 
-    /// The same, until `shutdown` comes.
+    /// Like [`run`](Self::run), and stops the worker when `shutdown` completes.
     pub async fn run_until(mut self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        if self.any.is_none() {
+        if self.any_kind.is_none() {
             self.hello.kinds = self.handlers.keys().cloned().collect();
         }
         if self.hello.queues.is_empty() {
@@ -182,21 +184,21 @@ impl Worker {
         }
         let stop = self.stop.clone();
         tokio::select! {
-            ended = self.run_here() => ended,
+            ended = self.run_sessions() => ended,
             never = async { shutdown.await; stop.stop(); pending::<std::convert::Infallible>().await } => {
                 match never {}
             }
         }
     }
 
-    async fn run_here(self) -> Result<(), Error> {
-        let mut backoff = Backoff::new();
-        let mut running = Running::new(self.handlers, self.any);
+    async fn run_sessions(self) -> Result<(), Error> {
+        let mut backoff = ReconnectBackoff::new();
+        let mut running = ActiveDeliveries::new(self.handlers, self.any_kind);
         let mut stopping = Stopping::new(self.times);
         loop {
             let hello = Hello { held: running.held(), ..self.hello.clone() };
             let ended = session::run(
-                &self.way,
+                &self.transport,
                 hello,
                 &mut running,
                 (&self.stop.0, &mut stopping),
@@ -210,19 +212,19 @@ impl Worker {
             if self.stop.0.is_cancelled() {
                 stopping.begin();
                 if running.is_idle() {
-                    tracing::debug!(%error, "the connection broke while the worker stopped");
+                    tracing::debug!(%error, "connection lost while stopping");
                     return Ok(());
                 }
                 if stopping.is_over() {
-                    // Nobody is there to hand them back to; their leases end.
+                    // There is no connection to hand them back on; their leases end.
                     running.stop_all();
                     return Err(error);
                 }
             }
-            tracing::warn!(%error, "the connection broke; trying again");
-            let again = Instant::now() + backoff.next();
+            tracing::warn!(%error, "connection lost; reconnecting");
+            let retry_at = Instant::now() + backoff.next();
             tokio::select! {
-                () = sleep_until(again) => {}
+                () = sleep_until(retry_at) => {}
                 () = self.stop.0.cancelled(), if !stopping.has_begun() => {}
                 () = stopping.over() => {}
             }

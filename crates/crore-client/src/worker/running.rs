@@ -1,103 +1,104 @@
-//! What a worker is at: it outlives a broken connection.
+//! The running jobs of a worker and its unacknowledged reports. They survive a lost connection.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use crore_core::id::Spread;
+use crore_core::id::IdHasher;
 use crore_core::machine;
 use crore_core::{Delivery as Number, Invalid, JobId};
-use crore_wire::worker::{Delivered, Finished, Held, Note, Verdict};
+use crore_wire::worker::{DeliveryRef, JobDelivery, ReportResponse, ReportVerdict, WorkerNote};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::Handler;
+use super::HandlerFn;
 use super::delivery::{Delivery, Outcome};
-use super::message::Report;
+use super::message::DeliveryReport;
 
-/// What running jobs say.
+/// Events of running jobs.
 #[derive(Debug)]
-pub(super) enum Event {
-    /// One is over.
-    Over(Report),
-    /// One says something.
-    Note(Note),
+pub(super) enum HandlerEvent {
+    /// A job has ended.
+    Ended(DeliveryReport),
+    /// Progress or a log line.
+    Note(WorkerNote),
 }
 
-/// Things by the number of a hand-over, which the server gives out.
-type ByNumber<T> = HashMap<Number, T, BuildHasherDefault<Spread>>;
+/// A map by delivery number.
+type ByDelivery<T> = HashMap<Number, T, BuildHasherDefault<IdHasher>>;
 
-/// What a worker is at.
-pub(super) struct Running {
-    handlers: HashMap<String, Handler>,
-    any: Option<Handler>,
-    jobs: ByNumber<(JobId, CancellationToken)>,
-    /// Reports that were not answered yet, and are said again on another connection.
-    unanswered: ByNumber<Report>,
-    events: mpsc::UnboundedSender<Event>,
-    pub(super) says: mpsc::UnboundedReceiver<Event>,
+/// The running jobs and unacknowledged reports of a worker.
+pub(super) struct ActiveDeliveries {
+    handlers: HashMap<String, HandlerFn>,
+    any_kind: Option<HandlerFn>,
+    jobs: ByDelivery<(JobId, CancellationToken)>,
+    /// Reports without a response yet; they are sent again on the next connection.
+    unanswered: ByDelivery<DeliveryReport>,
+    events: mpsc::UnboundedSender<HandlerEvent>,
+    pub(super) events_receiver: mpsc::UnboundedReceiver<HandlerEvent>,
 }
 
-impl Running {
-    pub(super) fn new(handlers: HashMap<String, Handler>, any: Option<Handler>) -> Self {
-        let (events, says) = mpsc::unbounded_channel();
-        let (jobs, unanswered) = (ByNumber::default(), ByNumber::default());
-        Self { handlers, any, jobs, unanswered, events, says }
+impl ActiveDeliveries {
+    pub(super) fn new(handlers: HashMap<String, HandlerFn>, any_kind: Option<HandlerFn>) -> Self {
+        let (events, events_receiver) = mpsc::unbounded_channel();
+        let (jobs, unanswered) = (ByDelivery::default(), ByDelivery::default());
+        Self { handlers, any_kind, jobs, unanswered, events, events_receiver }
     }
 
-    /// Whether nothing runs and nothing waits for an answer.
+    /// Whether no job runs and no report is unacknowledged.
     pub(super) fn is_idle(&self) -> bool {
         self.jobs.is_empty() && self.unanswered.is_empty()
     }
 
-    /// The deliveries that it has.
-    pub(super) fn held(&self) -> Vec<Held> {
+    /// The deliveries that the worker holds.
+    pub(super) fn held(&self) -> Vec<DeliveryRef> {
         let running = self.jobs.iter().map(|(delivery, (id, _))| held(*id, *delivery));
         running.chain(self.unanswered.values().map(|report| report.held)).collect()
     }
 
-    /// Begins to run a job.
-    pub(super) fn begin(&mut self, job: Delivered) {
+    /// Starts a job.
+    pub(super) fn start(&mut self, job: JobDelivery) {
         let held = job.held();
         let cancel = CancellationToken::new();
         self.jobs.insert(held.delivery, (held.id, cancel.clone()));
         let events = self.events.clone();
-        let handler = self.any.as_ref().or_else(|| self.handlers.get(job.kind.as_str())).cloned();
+        let handler =
+            self.any_kind.as_ref().or_else(|| self.handlers.get(job.kind.as_str())).cloned();
         let delivery = Delivery::new(job, cancel.clone(), events.clone());
         tokio::spawn(async move {
-            // A handler that panics has failed, and takes nobody with it.
-            let mut over = Over { held, events, outcome: None };
-            over.outcome = Some(match handler {
+            // Reports a failure if the handler panics.
+            let mut guard = ReportOnDrop { held, events, outcome: None };
+            guard.outcome = Some(match handler {
                 Some(handler) => run(&handler, delivery, &cancel).await,
                 None => Outcome::interrupted(),
             });
         });
     }
 
-    /// A job is over; its report is to be sent.
-    pub(super) fn over(&mut self, report: &Report) {
+    /// Moves a job that has ended to the unacknowledged reports.
+    pub(super) fn job_ended(&mut self, report: &DeliveryReport) {
         self.jobs.remove(&report.held.delivery);
         self.unanswered.insert(report.held.delivery, report.clone());
     }
 
-    /// A report was answered.
-    pub(super) fn answered(&mut self, finished: Finished) {
-        let Finished { held, verdict } = finished;
-        let said = self.unanswered.remove(&held.delivery);
-        if let Verdict::Finished { .. } = verdict {
+    /// Handles the response to a report.
+    pub(super) fn answered(&mut self, finished: ReportResponse) {
+        let ReportResponse { held, verdict } = finished;
+        let report = self.unanswered.remove(&held.delivery);
+        if let ReportVerdict::Finished { .. } = verdict {
             return;
         }
-        tracing::warn!(id = held.id.0, ?verdict, "a report does not count");
-        if let Verdict::Refused(why) = verdict
-            && let Some(less) = said.and_then(|said| less_than(&said, &why))
+        tracing::warn!(id = held.id.0, ?verdict, "report not accepted");
+        if let ReportVerdict::Refused(why) = verdict
+            && let Some(failure) = report.and_then(|report| reduced_report(&report, &why))
         {
-            // The job is still this worker's, and would be for ever: it has failed, of that.
+            // The worker still holds the job, so it reports the refusal as a failure.
             self.jobs.insert(held.delivery, (held.id, CancellationToken::new()));
-            let _ = self.events.send(Event::Over(less));
+            let _ = self.events.send(HandlerEvent::Ended(failure));
         }
     }
 
-    /// Jobs are asked to stop.
-    pub(super) fn stop(&self, held: &[Held]) {
+    /// Cancels jobs that the server asks to stop.
+    pub(super) fn stop(&self, held: &[DeliveryRef]) {
         for one in held {
             if let Some((_, cancel)) = self.jobs.get(&one.delivery) {
                 cancel.cancel();
@@ -105,8 +106,8 @@ impl Running {
         }
     }
 
-    /// Jobs are another's: what they say does not count any more.
-    pub(super) fn lose(&mut self, held: &[Held]) {
+    /// Cancels and drops jobs whose leases were lost. Their reports no longer count.
+    pub(super) fn remove_lost(&mut self, held: &[DeliveryRef]) {
         self.stop(held);
         for one in held {
             self.jobs.remove(&one.delivery);
@@ -114,23 +115,23 @@ impl Running {
         }
     }
 
-    /// Whether a job is still this worker's.
-    pub(super) fn is_its_own(&self, report: &Report) -> bool {
+    /// Whether the worker still holds the job of a report.
+    pub(super) fn is_held(&self, report: &DeliveryReport) -> bool {
         self.jobs.contains_key(&report.held.delivery)
     }
 
-    /// Everything that runs is asked to stop.
+    /// Cancels all running jobs.
     pub(super) fn stop_all(&self) {
         self.jobs.values().for_each(|(_, cancel)| cancel.cancel());
     }
 
-    /// Hands everything back that runs.
-    pub(super) fn interrupt(&mut self) -> Vec<Report> {
+    /// Cancels all running jobs and returns the reports that hand them back.
+    pub(super) fn interrupt(&mut self) -> Vec<DeliveryReport> {
         let jobs = std::mem::take(&mut self.jobs);
         let outcome = Outcome::interrupted();
         let reports = jobs.into_iter().map(|(delivery, (id, cancel))| {
             cancel.cancel();
-            Report { held: held(id, delivery), outcome: outcome.clone() }
+            DeliveryReport { held: held(id, delivery), outcome: outcome.clone() }
         });
         let reports: Vec<_> = reports.collect();
         for report in &reports {
@@ -139,30 +140,30 @@ impl Running {
         reports
     }
 
-    /// Reports to be said again.
-    pub(super) fn unanswered(&self) -> Vec<Report> {
+    /// The reports to send again after a reconnect.
+    pub(super) fn unanswered(&self) -> Vec<DeliveryReport> {
         self.unanswered.values().cloned().collect()
     }
 }
 
-/// What is reported instead of something that was refused: a failure, in words alone; `None`: it was no more than that.
-fn less_than(said: &Report, why: &Invalid) -> Option<Report> {
-    if let machine::Outcome::Failed { detail: None, .. } = &said.outcome.said
-        && said.outcome.on_done.is_empty()
+/// The failure to report instead of a refused report; `None`: that was already a plain failure.
+fn reduced_report(report: &DeliveryReport, why: &Invalid) -> Option<DeliveryReport> {
+    if let machine::Outcome::Failed { detail: None, .. } = &report.outcome.outcome
+        && report.outcome.on_done.is_empty()
     {
         return None;
     }
     let Invalid { field, message, .. } = why;
-    let outcome = Outcome::dead(format!("what was reported was refused: {field}: {message}"));
-    Some(Report { held: said.held, outcome })
+    let outcome = Outcome::dead(format!("the report was refused: {field}: {message}"));
+    Some(DeliveryReport { held: report.held, outcome })
 }
 
-const fn held(id: JobId, delivery: Number) -> Held {
-    Held { id, delivery }
+const fn held(id: JobId, delivery: Number) -> DeliveryRef {
+    DeliveryRef { id, delivery }
 }
 
-/// Runs a handler, and cancels it when its time is over.
-async fn run(handler: &Handler, delivery: Delivery, cancel: &CancellationToken) -> Outcome {
+/// Runs a handler, and cancels its token at the deadline.
+async fn run(handler: &HandlerFn, delivery: Delivery, cancel: &CancellationToken) -> Outcome {
     let Some(deadline) = delivery.deadline() else { return handler(delivery).await };
     let mut running = handler(delivery);
     tokio::select! {
@@ -174,19 +175,19 @@ async fn run(handler: &Handler, delivery: Delivery, cancel: &CancellationToken) 
     }
 }
 
-/// Sees to it that every job that was begun is reported.
-struct Over {
-    held: Held,
-    events: mpsc::UnboundedSender<Event>,
-    /// `None`: its handler panicked.
+/// Sends the report of a job on drop, so that every started job is reported.
+struct ReportOnDrop {
+    held: DeliveryRef,
+    events: mpsc::UnboundedSender<HandlerEvent>,
+    /// `None`: the handler panicked.
     outcome: Option<Outcome>,
 }
 
-impl Drop for Over {
+impl Drop for ReportOnDrop {
     fn drop(&mut self) {
         let outcome = self.outcome.take();
         let outcome = outcome.unwrap_or_else(|| Outcome::failed("the handler panicked"));
-        // Nobody waits for it when the worker is gone.
-        let _ = self.events.send(Event::Over(Report { held: self.held, outcome }));
+        // After the end of the worker there is no receiver.
+        let _ = self.events.send(HandlerEvent::Ended(DeliveryReport { held: self.held, outcome }));
     }
 }

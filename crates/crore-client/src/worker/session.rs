@@ -1,4 +1,4 @@
-//! One connection of a worker.
+//! The session of a worker on one connection.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
@@ -9,28 +9,30 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::message::Message;
-use super::running::{Event, Running};
-use super::way::Way;
+use super::message::OutgoingMessage;
+use super::running::{ActiveDeliveries, HandlerEvent};
+use super::transport::WorkerTransport;
 use crate::Error;
-use crate::backoff::Backoff;
+use crate::backoff::ReconnectBackoff;
 
-/// How many things are said in one message.
-const AT_ONCE: usize = 1000;
+/// Maximum events per message.
+const MAX_EVENTS: usize = 1000;
 
-/// Works on one connection until it breaks, or the worker is stopped and has nothing left to do.
+/// Runs jobs on one connection until it breaks, or until the worker is stopped and idle.
 pub(super) async fn run(
-    way: &Way,
+    transport: &WorkerTransport,
     hello: Hello,
-    running: &mut Running,
+    running: &mut ActiveDeliveries,
     (stop, stopping): (&CancellationToken, &mut Stopping),
-    backoff: &mut Backoff,
+    backoff: &mut ReconnectBackoff,
 ) -> Result<(), Error> {
-    let mut link = way.open(Message { hello: Some(hello), ..Message::default() }).await?;
+    let mut session = transport
+        .open(OutgoingMessage { hello: Some(hello), ..OutgoingMessage::default() })
+        .await?;
     if stopping.has_begun() {
-        link.send(Message { drain: true, ..Message::default() })?;
+        session.send(OutgoingMessage { drain: true, ..OutgoingMessage::default() })?;
     }
-    let mut events = Vec::with_capacity(AT_ONCE);
+    let mut events = Vec::with_capacity(MAX_EVENTS);
     let mut is_welcome = false;
     let mut stopped = pin!(stop.cancelled());
     loop {
@@ -38,71 +40,71 @@ pub(super) async fn run(
             return Ok(());
         }
         tokio::select! {
-            heard = poll_fn(|context| link.poll_next(context)) => {
-                let heard = heard?;
-                if let Some(welcome) = &heard.welcome {
+            message = poll_fn(|context| session.poll_next(context)) => {
+                let message = message?;
+                if let Some(welcome) = &message.welcome {
                     backoff.reset();
                     is_welcome = true;
-                    tracing::debug!(kept = welcome.kept.len(), "welcome");
+                    tracing::debug!(kept = welcome.kept.len(), "session opened");
                     let reports = running.unanswered();
                     if !reports.is_empty() {
-                        link.send(Message { reports, ..Message::default() })?;
+                        session.send(OutgoingMessage { reports, ..OutgoingMessage::default() })?;
                     }
                 }
-                heard.finished.into_iter().for_each(|one| running.answered(one));
-                running.lose(&heard.lost);
-                heard.jobs.into_iter().for_each(|job| running.begin(job));
-                // After the jobs: one message may hand a job over and ask it to stop.
-                running.stop(&heard.stop);
+                message.finished.into_iter().for_each(|one| running.answered(one));
+                running.remove_lost(&message.lost);
+                message.jobs.into_iter().for_each(|job| running.start(job));
+                // After the jobs: one message may deliver a job and ask it to stop.
+                running.stop(&message.stop);
             }
-            // It has a sender of its own, so that there is always another one to come.
-            _ = running.says.recv_many(&mut events, AT_ONCE), if is_welcome => {
-                // Short jobs that came together end together, and are reported in one message.
+            // `running` has a sender of its own, so the channel never closes.
+            _ = running.events_receiver.recv_many(&mut events, MAX_EVENTS), if is_welcome => {
+                // Short jobs that were delivered together end together, and are reported in one message.
                 yield_now().await;
-                while events.len() < AT_ONCE && let Ok(event) = running.says.try_recv() {
+                while events.len() < MAX_EVENTS && let Ok(event) = running.events_receiver.try_recv() {
                     events.push(event);
                 }
-                link.send(gathered(running, &mut events))?;
+                session.send(collect_events(running, &mut events))?;
             }
             () = &mut stopped, if !stopping.has_begun() => {
                 stopping.begin();
-                link.send(Message { drain: true, ..Message::default() })?;
+                session.send(OutgoingMessage { drain: true, ..OutgoingMessage::default() })?;
             }
             () = stopping.next() => {}
         }
         let now = Instant::now();
         if stopping.finish_by.is_some_and(|at| at <= now) && stopping.end_by.is_none() {
             running.stop_all();
-            stopping.end_by = Some(now + stopping.times.ending);
+            stopping.end_by = Some(now + stopping.times.cancel_grace);
         }
         if stopping.end_by.is_some_and(|at| at <= now) {
             let reports = running.interrupt();
             if !reports.is_empty() {
-                link.send(Message { reports, ..Message::default() })?;
+                session.send(OutgoingMessage { reports, ..OutgoingMessage::default() })?;
             }
         }
     }
 }
 
-/// How long what runs may go on when the worker is told to stop, and how long it may then take to end.
+/// Grace period of running jobs when the worker stops, and time that they have to end after their cancellation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Times {
+pub(super) struct StopTimes {
     pub(super) grace: Duration,
-    pub(super) ending: Duration,
+    pub(super) cancel_grace: Duration,
 }
 
-/// How far a stop has come; it goes on when the connection breaks.
+/// Progress of a graceful stop. It continues across connections.
 #[derive(Debug)]
 pub(super) struct Stopping {
-    times: Times,
-    /// What runs may finish until then.
+    times: StopTimes,
+    /// End of the grace period.
     finish_by: Option<Instant>,
-    /// It was asked to stop, and may end until then; then it is handed back.
+    /// When cancelled jobs are handed back.
     end_by: Option<Instant>,
 }
 
 impl Stopping {
-    pub(super) const fn new(times: Times) -> Self {
+    pub(super) const fn new(times: StopTimes) -> Self {
         Self { times, finish_by: None, end_by: None }
     }
 
@@ -110,22 +112,22 @@ impl Stopping {
         self.finish_by.is_some()
     }
 
-    /// The worker is told to stop; to be told twice changes nothing.
+    /// Starts the grace period, once.
     pub(super) fn begin(&mut self) {
         self.finish_by.get_or_insert_with(|| Instant::now() + self.times.grace);
     }
 
-    /// When nothing is waited for any more.
+    /// When the stop ends at the latest.
     fn over_at(&self) -> Option<Instant> {
-        self.end_by.or_else(|| Some(self.finish_by? + self.times.ending))
+        self.end_by.or_else(|| Some(self.finish_by? + self.times.cancel_grace))
     }
 
-    /// Whether all the time for it is over.
+    /// Whether that time has passed.
     pub(super) fn is_over(&self) -> bool {
         self.over_at().is_some_and(|at| at <= Instant::now())
     }
 
-    /// Comes when it is.
+    /// Completes at that time.
     pub(super) async fn over(&self) {
         match self.over_at() {
             Some(at) => sleep_until(at).await,
@@ -133,7 +135,7 @@ impl Stopping {
         }
     }
 
-    /// Comes when there is something to do.
+    /// Completes at the next step of the stop.
     async fn next(&self) {
         match self.end_by.or(self.finish_by).filter(|at| *at > Instant::now()) {
             Some(at) => sleep_until(at).await,
@@ -142,19 +144,22 @@ impl Stopping {
     }
 }
 
-/// What running jobs have said, in one message.
-fn gathered(running: &mut Running, events: &mut Vec<Event>) -> Message {
-    let mut says = Message::default();
+/// Collects events of running jobs into one message.
+fn collect_events(
+    running: &mut ActiveDeliveries,
+    events: &mut Vec<HandlerEvent>,
+) -> OutgoingMessage {
+    let mut message = OutgoingMessage::default();
     for event in events.drain(..) {
         match event {
-            Event::Note(note) => says.notes.push(note),
-            Event::Over(report) if running.is_its_own(&report) => {
-                running.over(&report);
-                says.reports.push(report);
+            HandlerEvent::Note(note) => message.notes.push(note),
+            HandlerEvent::Ended(report) if running.is_held(&report) => {
+                running.job_ended(&report);
+                message.reports.push(report);
             }
-            // It is another's by now.
-            Event::Over(_) => {}
+            // The lease was lost.
+            HandlerEvent::Ended(_) => {}
         }
     }
-    says
+    message
 }

@@ -1,7 +1,7 @@
-//! Files of the log with correct checksums, made from arbitrary bytes.
+//! Builds log files with correct checksums from arbitrary bytes.
 //!
-//! This is a second encoder of format version 1, written from `docs/design/0002-the-log.md`: a store
-//! that opens these files agrees with the document, and not only with its own encoder.
+//! This is a second encoder of format version 1, written from `docs/design/0002-log.md`: a store that
+//! opens these files agrees with the document, and not only with its own encoder.
 
 const VERSION: u32 = 1;
 const SEED: u64 = 7;
@@ -14,7 +14,7 @@ const RECORD: usize = 8;
 /// Length of the head of a hint.
 const HINT_HEAD: usize = 32;
 
-/// The numbers of the commits of a segment.
+/// Numbering of the commits of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Commits {
     AsGiven,
@@ -30,10 +30,10 @@ pub(super) fn correct_segment(bytes: &[u8], number: u8, commits: Commits) -> Vec
     while let Some((header, all)) = read_header(rest) {
         let len = (header.len as usize).min(all.len());
         let (records, later) = all.split_at(len);
-        let mut header = Header { segment: number.into(), ..header };
+        let mut header = FuzzFrameHeader { segment: number.into(), ..header };
         if commits == Commits::InOrder {
             let commit = before.map_or(header.commit, |before| before.saturating_add(1));
-            header = Header { commit, synced: 0, oldest: 1, ..header };
+            header = FuzzFrameHeader { commit, synced: 0, oldest: 1, ..header };
         }
         before = Some(header.commit);
         put_frame(header, records, &mut out);
@@ -69,7 +69,7 @@ fn with_magic(magic: &[u8; 8], body: &[u8]) -> Vec<u8> {
 
 /// The header of a frame without its checksum.
 #[derive(Clone, Copy)]
-struct Header {
+struct FuzzFrameHeader {
     len: u32,
     segment: u64,
     commit: u64,
@@ -78,15 +78,18 @@ struct Header {
     at: u64,
 }
 
-fn read_header(bytes: &[u8]) -> Option<(Header, &[u8])> {
+fn read_header(bytes: &[u8]) -> Option<(FuzzFrameHeader, &[u8])> {
     let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
     let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight"));
     let len = u32::from_le_bytes(header[4..8].try_into().expect("four"));
     let (segment, commit, synced) = (number(8), number(16), number(24));
-    Some((Header { len, segment, commit, synced, oldest: number(32), at: number(40) }, rest))
+    Some((
+        FuzzFrameHeader { len, segment, commit, synced, oldest: number(32), at: number(40) },
+        rest,
+    ))
 }
 
-fn put_frame(header: Header, bytes: &[u8], out: &mut Vec<u8>) {
+fn put_frame(header: FuzzFrameHeader, bytes: &[u8], out: &mut Vec<u8>) {
     let (records, sum) = correct_records(bytes);
     let mut fields = Vec::with_capacity(HEADER);
     fields.extend(u32::try_from(records.len()).expect("it is short").to_le_bytes());
@@ -124,9 +127,9 @@ mod tests {
     use std::sync::Arc;
 
     use crore_core::{Name, NewJob, Payload, Spec};
-    use crore_store::embedded::disk::{Disk, InMemory, Open};
+    use crore_store::embedded::disk::{Disk, MemoryDisk, OpenMode};
     use crore_store::embedded::{Embedded, Options};
-    use crore_store::jobs::Which;
+    use crore_store::jobs::JobSelector;
     use crore_store::{Error, Jobs};
     use crore_testkit::FakeClock;
 
@@ -153,13 +156,13 @@ mod tests {
     #[test]
     fn a_store_opens_from_a_segment_of_this_encoder() {
         for commits in [Commits::AsGiven, Commits::InOrder] {
-            let disk = Arc::new(InMemory::new());
+            let disk = Arc::new(MemoryDisk::new());
             let bytes = correct_segment(&segment(), 1, commits);
-            let file = disk.open("log-00000001", Open::Create).expect("a file");
+            let file = disk.open("log-00000001", OpenMode::Create).expect("a file");
             file.write(0, &bytes).expect("written");
             let store = open(disk).expect("correct files");
             let found =
-                run(&store, store.get(vec![Which::Id(crore_core::JobId(1))])).expect("read");
+                run(&store, store.get(vec![JobSelector::Id(crore_core::JobId(1))])).expect("read");
             assert!(found[0].is_some(), "{commits:?}: the job is there");
         }
     }

@@ -1,12 +1,11 @@
-//! Opening a store from arbitrary bytes: the body of the fuzz target, which tests run on a corpus.
+//! Opens a store from arbitrary bytes: the body of the fuzz target, which tests run on a corpus.
 //!
 //! ```text
 //! input = mode u8, then files: kind u8 (even: log, odd: hint), number u8, length u16, bytes
 //! ```
 //!
-//! Without bit 0 of the mode the bytes are files as they are, and few get past the first checksum. With
-//! it checksums and lengths are corrected first (`format`), so that the code behind them
-//! is reached.
+//! Without bit 0 of the mode the bytes are used as they are, and few inputs pass the first checksum. With it,
+//! checksums and lengths are corrected first (`format`), which reaches the code behind them.
 
 mod format;
 
@@ -14,46 +13,46 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use crore_core::{JobId, Name, NewJob, Payload, Spec, State};
-use crore_store::embedded::disk::{Disk, InMemory, Open};
+use crore_store::embedded::disk::{Disk, MemoryDisk, OpenMode};
 use crore_store::embedded::{Embedded, Options};
-use crore_store::jobs::{Claim, Order, Which};
-use crore_store::registry::Table;
-use crore_store::views::Query;
-use crore_store::{Answer, Error, Jobs, Registry, Upkeep, Views};
+use crore_store::jobs::{Claim, JobSelector, QueueOrder};
+use crore_store::registry::RegistryTable;
+use crore_store::views::ListQuery;
+use crore_store::{Error, Jobs, Registry, StoreFuture, Upkeep, Views};
 use crore_testkit::FakeClock;
 
 use format::Commits;
 
 /// Checksums and lengths are corrected.
 const CORRECT: u8 = 1;
-/// Commits are renumbered, and claim nothing about others.
+/// Commits are renumbered, and refer to no others.
 const IN_ORDER: u8 = 2;
-const SIZE: u64 = 16 << 10;
+const SEGMENT_BYTES: u64 = 16 << 10;
 
-/// Opens a store from this input. It is refused, or it works and can be opened again; nothing of it may
-/// panic, hang, or take more memory than the input is worth.
+/// Opens a store from this input. The store refuses it, or works and can be reopened. It must not panic,
+/// hang, or use much more memory than the size of the input.
 pub fn recover(input: &[u8]) {
     let Some((mode, rest)) = input.split_first() else { return };
-    let disk: Arc<dyn Disk> = Arc::new(InMemory::new());
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
     let mut rest = rest;
     while put_file(&*disk, *mode, &mut rest).is_some() {}
     let names = disk.list().unwrap_or_default();
     let has_hint = mode & CORRECT != 0 && names.iter().any(|name| name.starts_with("hint-"));
     let Ok(store) = open(&disk) else { return };
-    use_all(&store);
+    exercise(&store);
     if store.close().is_err() {
         return;
     }
     match open(&disk) {
         Ok(store) => store.close().expect("nothing has changed"),
-        // A hint whose checksum is right is believed, and one that lies contradicts the log.
+        // A hint with a correct checksum is trusted; a wrong one contradicts the log.
         Err(_) if has_hint => {}
-        Err(error) => panic!("what was closed can be opened: {error}"),
+        Err(error) => panic!("a closed store does not reopen: {error}"),
     }
 }
 
 fn open(disk: &Arc<dyn Disk>) -> Result<Embedded, Error> {
-    let options = Options { segment_bytes: SIZE, ..Options::default() };
+    let options = Options { segment_bytes: SEGMENT_BYTES, ..Options::default() };
     Embedded::open_on(Arc::clone(disk), Arc::new(FakeClock::default()), options)
 }
 
@@ -70,25 +69,33 @@ fn put_file(disk: &dyn Disk, mode: u8, input: &mut &[u8]) -> Option<()> {
         (true, false) => format::correct_hint(bytes, number),
     };
     let name = if is_log { format!("log-{number:08}") } else { format!("hint-{number:08}") };
-    let file = disk.open(&name, Open::Create).expect("a good name");
+    let file = disk.open(&name, OpenMode::Create).expect("a good name");
     file.write(0, &bytes).expect("it is short");
     Some(())
 }
 
-/// Asks for everything once; damage is an answer.
-fn use_all(store: &Embedded) {
+/// Calls every method once; a damage error is acceptable.
+fn exercise(store: &Embedded) {
     let name = |text| Name::new("name", text).expect("a good name");
     let mut ids = vec![JobId(1)];
     for state in State::ALL {
-        let page =
-            run(store, store.list(Query { state, queue: None, kind: None, after: None, n: 50 }));
+        let page = run(
+            store,
+            store.list(ListQuery { state, queue: None, kind: None, after: None, n: 50 }),
+        );
         ids.extend(page.into_iter().flat_map(|page| page.jobs).map(|job| job.id));
     }
     for id in &ids {
-        let _ = run(store, store.get(vec![Which::Id(*id)]));
+        let _ = run(store, store.get(vec![JobSelector::Id(*id)]));
         let _ = run(store, store.notes(*id));
     }
-    for table in [Table::Limits, Table::Queues, Table::Schedules, Table::Handlers, Table::Workers] {
+    for table in [
+        RegistryTable::Limits,
+        RegistryTable::Queues,
+        RegistryTable::Schedules,
+        RegistryTable::Handlers,
+        RegistryTable::Workers,
+    ] {
         let _ = run(store, store.entries(table, None, 50));
     }
     let counts = run(store, store.counts(None)).unwrap_or_default();
@@ -97,20 +104,20 @@ fn use_all(store: &Embedded) {
     queues.dedup();
     let job = NewJob::from(Spec::new(name("q"), name("k"), Payload::json("{}")));
     let pushed = run(store, store.push(vec![job.clone(), job].into()));
-    let ask = Claim { queues, kinds: None, n: 20, order: Order::Merged, worker: name("w") };
+    let ask = Claim { queues, kinds: None, n: 20, order: QueueOrder::Merged, worker: name("w") };
     let claimed = run(store, store.claim(ask));
     let _ = (pushed, claimed);
     let _ = run(store, store.promote(50));
     let _ = run(store, store.lapsed(50));
     let _ = run(store, store.prune(50));
     for _ in 0..40 {
-        if !matches!((store.keep_once(), store.commit_once()), (Ok(true), Ok(_))) {
+        if !matches!((store.maintain_once(), store.commit_once()), (Ok(true), Ok(_))) {
             return;
         }
     }
 }
 
-fn run<T>(store: &Embedded, mut answer: Answer<'_, T>) -> Result<T, Error> {
+fn run<T>(store: &Embedded, mut answer: StoreFuture<'_, T>) -> Result<T, Error> {
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..100 {
         if let Poll::Ready(answer) = answer.as_mut().poll(&mut context) {
@@ -118,5 +125,5 @@ fn run<T>(store: &Embedded, mut answer: Answer<'_, T>) -> Result<T, Error> {
         }
         store.commit_once()?;
     }
-    panic!("an answer does not come, however much is committed");
+    panic!("no response after 100 commits");
 }

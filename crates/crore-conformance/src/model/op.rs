@@ -1,54 +1,56 @@
-//! The operations that both stores are given.
+//! The operations that are applied to both stores.
 //!
-//! An operation names jobs, groups, deliveries and revisions by [`Back`]: how many steps back from
-//! the newest that were seen so far, counted modulo how many there are. So an operation means
-//! something for every store, whatever its numbers look like, and still does when those before it
-//! are left out.
+//! An operation refers to jobs, groups, deliveries and revisions by [`StepsBack`]: the number of steps back from
+//! the newest one seen so far, modulo how many there are. References are therefore valid for every store,
+//! whatever its ids look like, and stay valid when earlier operations are removed.
 
-use crore_core::job::{DEFAULT_LEASE, Keep, Lapse, Needs, Reports, Retain, When};
+use crore_core::job::{
+    DEFAULT_LEASE, DependencyCondition, DueTime, JobRetention, Lapse, ReportFencing,
+    ResultRetention,
+};
 use crore_core::unique::Unique;
 use crore_core::{Span, State};
-use crore_store::jobs::Order;
-use crore_store::registry::Table;
-use crore_store::views::Step;
+use crore_store::jobs::QueueOrder;
+use crore_store::registry::RegistryTable;
+use crore_store::views::StatStep;
 
 /// Steps back from the newest: 0 is the newest.
-pub(super) type Back = usize;
+pub(super) type StepsBack = usize;
 
 /// One operation.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Op {
+pub(super) enum ModelOp {
     Push {
-        groups: Vec<Open>,
-        jobs: Vec<Plan>,
+        groups: Vec<GroupOpenness>,
+        jobs: Vec<PlannedJob>,
     },
     Claim {
-        queues: Vec<Word>,
-        kinds: Option<Vec<Word>>,
+        queues: Vec<NameIndex>,
+        kinds: Option<Vec<NameIndex>>,
         n: usize,
-        order: Order,
-        worker: Word,
+        order: QueueOrder,
+        worker: NameIndex,
     },
-    Renew(Vec<(Back, Option<Span>)>),
-    Apply(Vec<Act>),
-    Define(Vec<Definition>),
+    Renew(Vec<(StepsBack, Option<Span>)>),
+    Apply(Vec<WriteOp>),
+    Define(Vec<DefinitionOp>),
     Advance(Span),
     Look,
     /// Reads the holder of each unique key that jobs are drawn with.
     Holders,
-    Upkeep(Upkeep),
-    View(View),
+    Upkeep(UpkeepOp),
+    View(ViewOp),
 }
 
-/// What only a whole store can do for its upkeep.
+/// Upkeep operations, of a whole store only.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Upkeep {
+pub(super) enum UpkeepOp {
     Promote(usize),
-    /// How many need a decision, at most so many.
+    /// Counts the jobs that need a decision, up to this many.
     Lapsed(usize),
-    /// All that need a decision get it.
+    /// Decides all jobs that need a decision.
     Rescue,
-    /// Slices of this size until nothing is left to remove.
+    /// Prunes in slices of this size until nothing is left to remove.
     Prune(usize),
     Lead {
         node: u64,
@@ -56,96 +58,96 @@ pub(super) enum Upkeep {
     },
 }
 
-/// What only a whole store can show.
+/// Views, of a whole store only.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum View {
-    Progress(Back, u8),
-    Line(Back, u8),
+pub(super) enum ViewOp {
+    Progress(StepsBack, u8),
+    Line(StepsBack, u8),
     Stat(u64),
-    /// Of the job of a delivery.
-    Notes(Back),
-    Stats(Step),
-    /// Pages of this size until the end.
+    /// Notes of the job of a delivery.
+    Notes(StepsBack),
+    Stats(StatStep),
+    /// All pages of this size.
     List {
         state: State,
-        queue: Option<Word>,
-        kind: Option<Word>,
+        queue: Option<NameIndex>,
+        kind: Option<NameIndex>,
         n: usize,
     },
-    Counts(Option<Word>),
-    /// Pages of this size until the end.
-    Entries(Table, usize),
+    Counts(Option<NameIndex>),
+    /// All pages of this size.
+    Entries(RegistryTable, usize),
 }
 
-/// The n-th of a small set of names: queues `q0`, `q1`, …, kinds `k0`, …, and so on.
-pub(super) type Word = u8;
+/// Index into a small set of names: queues `q0`, `q1`, …, kinds `k0`, …, and so on.
+pub(super) type NameIndex = u8;
 
-/// Whether a new group may grow.
+/// Whether a new group stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Open {
-    No,
-    Yes,
+pub(super) enum GroupOpenness {
+    Sealed,
+    Open,
 }
 
 /// A job to push.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Plan {
-    pub(super) queue: Word,
-    pub(super) kind: Word,
+pub(super) struct PlannedJob {
+    pub(super) queue: NameIndex,
+    pub(super) kind: NameIndex,
     pub(super) priority: i32,
     pub(super) payload: u8,
-    pub(super) due: Due,
+    pub(super) due: PlannedDue,
     pub(super) unique: Option<Unique>,
-    pub(super) client_id: Option<(Word, Word)>,
-    /// Limits in the order of their names, each with the value that it counts by.
-    pub(super) limits: Vec<(Word, Option<Word>)>,
+    pub(super) client_id: Option<(NameIndex, NameIndex)>,
+    /// Limits, sorted by name, each with its key value.
+    pub(super) limits: Vec<(NameIndex, Option<NameIndex>)>,
     pub(super) group: Option<GroupPick>,
-    pub(super) after: Vec<(Pick, Needs)>,
-    pub(super) policy: Policy,
+    pub(super) after: Vec<(DependencyPick, DependencyCondition)>,
+    pub(super) policy: PlannedPolicy,
 }
 
-/// The part of a plan that seldom matters to others.
+/// The part of a plan that rarely affects other jobs.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Policy {
+pub(super) struct PlannedPolicy {
     pub(super) max_attempts: Option<u32>,
     pub(super) lease: Option<Span>,
     pub(super) lapse: Lapse,
-    pub(super) reports: Reports,
-    pub(super) keep: Keep,
-    pub(super) retain: Retain,
+    pub(super) reports: ReportFencing,
+    pub(super) keep: ResultRetention,
+    pub(super) retain: JobRetention,
     /// Whether it has labels, a trace and a timeout, which a store only keeps.
-    pub(super) marked: bool,
+    pub(super) with_metadata: bool,
 }
 
-impl Default for Policy {
+impl Default for PlannedPolicy {
     fn default() -> Self {
         Self {
             max_attempts: Some(20),
             lease: Some(DEFAULT_LEASE),
             lapse: Lapse::Crash { quarantine: Some(3) },
-            reports: Reports::Fenced,
-            keep: Keep::Discard,
-            retain: Retain::AsQueue,
-            marked: false,
+            reports: ReportFencing::Fenced,
+            keep: ResultRetention::Discard,
+            retain: JobRetention::AsQueue,
+            with_metadata: false,
         }
     }
 }
 
-/// When something is due.
+/// When a job is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum PlannedDue {
     Now,
     After(Span),
-    /// This long after the clock's start, which may be past.
+    /// This long after the clock's start; may be in the past.
     At(Span),
 }
 
-impl Due {
-    pub(super) fn when(self) -> When {
+impl PlannedDue {
+    pub(super) fn when(self) -> DueTime {
         match self {
-            Self::Now => When::Now,
-            Self::After(span) => When::After(span),
-            Self::At(span) => When::At(crore_testkit::FakeClock::START.after(span)),
+            Self::Now => DueTime::Now,
+            Self::After(span) => DueTime::After(span),
+            Self::At(span) => DueTime::At(crore_testkit::FakeClock::START.after(span)),
         }
     }
 }
@@ -153,63 +155,63 @@ impl Due {
 /// A group to join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GroupPick {
-    /// Of the same batch, modulo how many it has.
+    /// A group of the same batch, modulo how many it has.
     New(usize),
-    Known(Back),
+    Known(StepsBack),
 }
 
-/// Something to wait for.
+/// A dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pick {
-    /// Of the same batch, modulo how many are before.
+pub(super) enum DependencyPick {
+    /// An earlier job of the same batch, modulo how many there are.
     Earlier(usize),
-    Job(Back),
+    Job(StepsBack),
     Group(GroupPick),
 }
 
 /// One write.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Act {
-    /// An event about a job, or about the job of a delivery.
+pub(super) enum WriteOp {
+    /// An event of a job, or of the job of a delivery.
     Decide {
-        on: On,
-        sight: Sight,
-        what: What,
+        on: EventTarget,
+        basis: DecisionBasis,
+        what: JobEventOp,
     },
-    Seal(Back),
+    Seal(StepsBack),
     Tick {
-        schedule: Word,
-        sight: Sight,
+        schedule: NameIndex,
+        basis: DecisionBasis,
         forward: Span,
-        push: Vec<Plan>,
+        push: Vec<PlannedJob>,
     },
 }
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum On {
-    Job(Back),
-    Delivery(Back),
+pub(super) enum EventTarget {
+    Job(StepsBack),
+    Delivery(StepsBack),
 }
 
-/// What a decision is based on.
+/// The version of a job on which a decision is based.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
-    /// What is stored now.
+pub(super) enum DecisionBasis {
+    /// The version stored now.
     Fresh,
-    /// What was seen last, which may be long ago.
+    /// The version seen last, possibly outdated.
     Old,
 }
 
-/// What happens to a job. Those that need a delivery take the one that the act is on, or the job's
-/// newest as far as it was seen.
+/// An event of a job. Events that need a delivery use the one the write refers to, or the newest one seen of
+/// the job.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum What {
-    /// A report, which names its delivery unless `anonymous`.
+pub(super) enum JobEventOp {
+    /// A report; it names its delivery unless `anonymous`.
     Finish {
-        outcome: End,
+        outcome: PlannedOutcome,
         anonymous: bool,
-        then: Vec<Plan>,
+        then: Vec<PlannedJob>,
     },
     Lapsed,
     TimedOut,
@@ -220,16 +222,16 @@ pub(super) enum What {
     Prune,
     TakeResult,
     Edit {
-        queue: Option<Word>,
+        queue: Option<NameIndex>,
         priority: Option<i32>,
-        limits: Option<Vec<(Word, Option<Word>)>>,
-        due: Option<Due>,
+        limits: Option<Vec<(NameIndex, Option<NameIndex>)>>,
+        due: Option<PlannedDue>,
     },
 }
 
-/// How a delivery went.
+/// Outcome of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum PlannedOutcome {
     Done { result: bool },
     Failed { detail: bool },
     FailedFor(Span),
@@ -239,22 +241,22 @@ pub(super) enum End {
     Interrupted,
 }
 
-/// A change of the registry.
+/// A change to the registry.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Definition {
-    pub(super) table: Table,
-    pub(super) name: Word,
-    /// What it is set to, as the n-th of the table's values; `None`: it is removed.
+pub(super) struct DefinitionOp {
+    pub(super) table: RegistryTable,
+    pub(super) name: NameIndex,
+    /// Index of the new value among the table's values. `None` removes the entry.
     pub(super) value: Option<u8>,
-    pub(super) guard: Guard,
+    pub(super) guard: GuardOp,
     pub(super) expires_after: Option<Span>,
 }
 
-/// What has to be so for a definition to apply.
+/// Precondition of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Guard {
+pub(super) enum GuardOp {
     Any,
     Absent,
-    /// A revision that was seen; if none was, nothing has to be so.
-    At(Back),
+    /// A revision seen before; if none was seen, no precondition.
+    At(StepsBack),
 }

@@ -1,15 +1,18 @@
-//! Operations as people read them, one per line; what is as usual is left out.
+//! Human-readable operations, one per line, without default values.
 
 use std::fmt::{self, Display, Formatter};
 
-use crore_store::registry::Value;
+use crore_store::registry::RegistryValue;
 
-use super::op::{Act, Definition, Due, End, GroupPick, Guard, On, Op, Open, Pick, Plan};
-use super::op::{Policy, Sight, Upkeep, View, What};
-use super::words;
+use super::op::{DecisionBasis, JobEventOp, PlannedPolicy, UpkeepOp, ViewOp};
+use super::op::{
+    DefinitionOp, DependencyPick, EventTarget, GroupOpenness, GroupPick, GuardOp, ModelOp,
+    PlannedDue, PlannedJob, PlannedOutcome, WriteOp,
+};
+use super::samples;
 
 /// Operations, numbered.
-pub(super) struct Listing<'a>(pub(super) &'a [Op]);
+pub(super) struct Listing<'a>(pub(super) &'a [ModelOp]);
 
 impl Display for Listing<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -28,13 +31,17 @@ fn joined<T>(
     })
 }
 
-impl Display for Op {
+impl Display for ModelOp {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Push { groups, jobs } => {
                 f.write_str("push ")?;
                 for group in groups {
-                    f.write_str(if *group == Open::Yes { "an open group, " } else { "a group, " })?;
+                    f.write_str(if *group == GroupOpenness::Open {
+                        "an open group, "
+                    } else {
+                        "a group, "
+                    })?;
                 }
                 joined(f, jobs, |f, plan| write!(f, "{plan}"))
             }
@@ -64,26 +71,26 @@ impl Display for Op {
             }
             Self::Advance(span) => write!(f, "{span:?} pass"),
             Self::Look => f.write_str("look at every job"),
-            Self::Holders => f.write_str("ask who holds each unique key"),
+            Self::Holders => f.write_str("read the holder of each unique key"),
             Self::Upkeep(upkeep) => write!(f, "{upkeep}"),
             Self::View(view) => write!(f, "{view}"),
         }
     }
 }
 
-impl Display for Upkeep {
+impl Display for UpkeepOp {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Promote(n) => write!(f, "promote {n}"),
-            Self::Lapsed(n) => write!(f, "ask for {n} that lapsed or broke"),
-            Self::Rescue => f.write_str("decide on all that lapsed or broke"),
-            Self::Prune(n) => write!(f, "prune by {n} until all is done"),
+            Self::Lapsed(n) => write!(f, "read {n} lapsed or broken jobs"),
+            Self::Rescue => f.write_str("decide all lapsed and broken jobs"),
+            Self::Prune(n) => write!(f, "prune in slices of {n} until done"),
             Self::Lead { node, span } => write!(f, "node {node} asks to lead for {span:?}"),
         }
     }
 }
 
-impl Display for View {
+impl Display for ViewOp {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Progress(back, percent) => write!(f, "note {percent} % of delivery −{back}"),
@@ -103,7 +110,7 @@ impl Display for View {
     }
 }
 
-impl Display for Plan {
+impl Display for PlannedJob {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "q{}/k{}", self.queue, self.kind)?;
         if self.priority != 0 {
@@ -112,7 +119,7 @@ impl Display for Plan {
         if self.payload != 0 {
             write!(f, " payload {}", self.payload)?;
         }
-        if self.due != Due::Now {
+        if self.due != PlannedDue::Now {
             write!(f, " due {}", self.due)?;
         }
         if let Some(unique) = &self.unique {
@@ -134,7 +141,7 @@ impl Display for Plan {
     }
 }
 
-impl Display for Policy {
+impl Display for PlannedPolicy {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let usual = Self::default();
         if self.max_attempts != usual.max_attempts {
@@ -155,11 +162,11 @@ impl Display for Policy {
         if self.retain != usual.retain {
             write!(f, " retain {:?}", self.retain)?;
         }
-        f.write_str(if self.marked { " with marks" } else { "" })
+        f.write_str(if self.with_metadata { " with labels, trace and timeout" } else { "" })
     }
 }
 
-impl Display for Due {
+impl Display for PlannedDue {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Now => f.write_str("now"),
@@ -178,7 +185,7 @@ impl Display for GroupPick {
     }
 }
 
-impl Display for Pick {
+impl Display for DependencyPick {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Earlier(n) => write!(f, "batch[{n}]"),
@@ -188,28 +195,28 @@ impl Display for Pick {
     }
 }
 
-impl Display for Act {
+impl Display for WriteOp {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Decide { on, sight, what } => {
+            Self::Decide { on, basis, what } => {
                 write!(f, "{what} to ")?;
                 match on {
-                    On::Job(back) => write!(f, "job −{back}"),
-                    On::Delivery(back) => write!(f, "delivery −{back}"),
+                    EventTarget::Job(back) => write!(f, "job −{back}"),
+                    EventTarget::Delivery(back) => write!(f, "delivery −{back}"),
                 }?;
-                f.write_str(if *sight == Sight::Old { " as seen before" } else { "" })
+                f.write_str(if *basis == DecisionBasis::Old { " as seen before" } else { "" })
             }
             Self::Seal(back) => write!(f, "the seal of group −{back}"),
-            Self::Tick { schedule, sight, forward, push } => {
+            Self::Tick { schedule, basis, forward, push } => {
                 write!(f, "a tick of s{schedule} by {forward:?} that pushes [")?;
                 joined(f, push, |f, plan| write!(f, "{plan}"))?;
-                f.write_str(if *sight == Sight::Old { "] as seen before" } else { "]" })
+                f.write_str(if *basis == DecisionBasis::Old { "] as seen before" } else { "]" })
             }
         }
     }
 }
 
-impl Display for What {
+impl Display for JobEventOp {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Finish { outcome, anonymous, then } => {
@@ -227,7 +234,7 @@ impl Display for What {
                 queue.map_or(Ok(()), |queue| write!(f, " queue q{queue}"))?;
                 priority.map_or(Ok(()), |priority| write!(f, " priority {priority}"))?;
                 if let Some(limits) = limits {
-                    let keys: Vec<_> = limits.iter().copied().map(words::limit_key).collect();
+                    let keys: Vec<_> = limits.iter().copied().map(samples::limit_key).collect();
                     write!(f, " limits {keys:?}")?;
                 }
                 due.map_or(Ok(()), |due| write!(f, " due {due}"))
@@ -237,7 +244,7 @@ impl Display for What {
     }
 }
 
-impl Display for End {
+impl Display for PlannedOutcome {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done { result: true } => f.write_str("Done with a result"),
@@ -254,21 +261,21 @@ impl Display for End {
     }
 }
 
-impl Display for Definition {
+impl Display for DefinitionOp {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { table, name, value, guard, expires_after } = self;
-        write!(f, "{table:?} {} ", words::entry(*table, *name))?;
+        write!(f, "{table:?} {} ", samples::entry(*table, *name))?;
         match value {
-            Some(n) => match words::value(*table, *n) {
-                Value::Limit(limit) => write!(f, "= {limit}"),
+            Some(n) => match samples::value(*table, *n) {
+                RegistryValue::Limit(limit) => write!(f, "= {limit}"),
                 value => write!(f, "= {value:?}"),
             },
             None => f.write_str("removed"),
         }?;
         match guard {
-            Guard::Any => Ok(()),
-            Guard::Absent => f.write_str(" if absent"),
-            Guard::At(back) => write!(f, " if at revision −{back}"),
+            GuardOp::Any => Ok(()),
+            GuardOp::Absent => f.write_str(" if absent"),
+            GuardOp::At(back) => write!(f, " if at revision −{back}"),
         }?;
         expires_after.map_or(Ok(()), |span| write!(f, " for {span:?}"))
     }

@@ -1,28 +1,28 @@
-//! Runs operations on both stores, and finds the first answer in which they differ.
+//! Runs operations on both stores and finds the first response that differs.
 
 use std::error::Error as _;
 use std::fmt::{self, Write as _};
 
 use crore_core::{JobId, State};
 use crore_store::Error;
-use crore_store::jobs::Which;
+use crore_store::jobs::JobSelector;
 use crore_testkit::FakeClock;
 
-use super::normal::{self, Said};
-use super::op::Op;
-use super::shrink::Tally;
-use super::side::{Parts, Side};
+use super::compared_store::{ComparedStore, StoreTraits};
+use super::normalize::{self, NormalResponse};
+use super::op::ModelOp;
+use super::shrink::SeenCounts;
 
-/// How many operations there are between two looks at everything.
-const STRIDE: usize = 8;
+/// Number of operations between two comparisons of the whole state.
+const OPS_PER_FULL_COMPARE: usize = 8;
 
-/// How much of an answer is printed.
+/// Maximum printed lines of a response.
 const MAX_LINES: usize = 20;
 
-/// The first answer in which the stores differ.
+/// The first response that differs.
 #[derive(Debug)]
 pub(super) struct Difference {
-    /// What was asked.
+    /// The compared value.
     what: String,
     subject: String,
     model: String,
@@ -37,64 +37,72 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Gives both stores the same operations at the same times. `tallies` is how much had been seen
-/// before each operation that was begun; it outlives a panic.
+/// Applies the same operations to both stores at the same times. `tallies` receives the counts of everything
+/// seen before each operation; it survives a panic.
 pub(super) async fn compare(
-    ops: &[Op],
-    subject: Parts<'_>,
-    mut model: Parts<'_>,
+    ops: &[ModelOp],
+    subject: StoreTraits<'_>,
+    mut model: StoreTraits<'_>,
     clock: &FakeClock,
-    tallies: &mut Vec<Tally>,
+    tallies: &mut Vec<SeenCounts>,
 ) -> Result<(), Difference> {
     model.rest = model.rest.filter(|_| subject.rest.is_some());
-    let mut subject = Side::new(subject, clock);
-    let mut model = Side::new(model, clock);
-    for (place, op) in ops.iter().enumerate() {
-        tallies.push(model.tally());
-        if let Op::Advance(span) = op {
+    let mut subject = ComparedStore::new(subject, clock);
+    let mut model = ComparedStore::new(model, clock);
+    for (index, op) in ops.iter().enumerate() {
+        tallies.push(model.counts());
+        if let ModelOp::Advance(span) = op {
             clock.advance(*span);
         }
-        let said = (subject.run(op).await, model.run(op).await);
-        differ("the answer", said)?;
-        if (place + 1) % STRIDE == 0 || place + 1 == ops.len() {
-            look(&mut subject, &mut model).await?;
+        let responses = (subject.run(op).await, model.run(op).await);
+        compare_responses("the response", responses)?;
+        if (index + 1) % OPS_PER_FULL_COMPARE == 0 || index + 1 == ops.len() {
+            compare_everything(&mut subject, &mut model).await?;
         }
     }
     Ok(())
 }
 
-/// Compares everything that can be seen of both.
-async fn look(subject: &mut Side<'_>, model: &mut Side<'_>) -> Result<(), Difference> {
-    match (subject.everything().await, model.everything().await) {
-        (Ok(subject), Ok(model)) => subject
-            .into_iter()
-            .zip(model)
-            .try_for_each(|((what, subject), (_, model))| differ(&what, (Ok(subject), Ok(model)))),
+/// Compares the whole visible state.
+async fn compare_everything(
+    subject: &mut ComparedStore<'_>,
+    model: &mut ComparedStore<'_>,
+) -> Result<(), Difference> {
+    match (subject.read_everything().await, model.read_everything().await) {
+        (Ok(subject), Ok(model)) => {
+            subject.into_iter().zip(model).try_for_each(|((what, subject), (_, model))| {
+                compare_responses(&what, (Ok(subject), Ok(model)))
+            })
+        }
         (subject, model) => {
-            let nothing = |said: Result<Vec<_>, Error>| said.map(|_| Said::Nothing);
-            differ("a look at everything", (nothing(subject), nothing(model)))
+            let nothing =
+                |response: Result<Vec<_>, Error>| response.map(|_| NormalResponse::Nothing);
+            compare_responses("reading the whole state", (nothing(subject), nothing(model)))
         }
     }
 }
 
-type Answered = Result<Said, Error>;
+type NormalResult = Result<NormalResponse, Error>;
 
-fn differ(what: &str, said: (Answered, Answered)) -> Result<(), Difference> {
-    let (subject, model) = match said {
-        (Ok(Said::Wrong(what)), other) => (format!("    {what}"), outcome(other)),
-        (other, Ok(Said::Wrong(what))) => (outcome(other), format!("    {what}")),
+fn compare_responses(
+    what: &str,
+    responses: (NormalResult, NormalResult),
+) -> Result<(), Difference> {
+    let (subject, model) = match responses {
+        (Ok(NormalResponse::Wrong(what)), other) => (format!("    {what}"), outcome(other)),
+        (other, Ok(NormalResponse::Wrong(what))) => (outcome(other), format!("    {what}")),
         (Ok(subject), Ok(model)) if subject == model => return Ok(()),
-        (Ok(subject), Ok(model)) => apart(&subject, &model),
+        (Ok(subject), Ok(model)) => diff_text(&subject, &model),
         (subject, model) => (outcome(subject), outcome(model)),
     };
     Err(Difference { what: what.to_owned(), subject, model })
 }
 
-/// Both answers as text, without what is the same in both.
-fn apart(subject: &Said, model: &Said) -> (String, String) {
+/// Both responses as text, without their common lines.
+fn diff_text(subject: &NormalResponse, model: &NormalResponse) -> (String, String) {
     let (subject, model) = (format!("{subject:#?}"), format!("{model:#?}"));
     if subject == model {
-        return (indent(&subject), "    the same but for the bytes of a payload".to_owned());
+        return (indent(&subject), "    the same except for the bytes of a payload".to_owned());
     }
     let (one, other): (Vec<_>, Vec<_>) = (subject.lines().collect(), model.lines().collect());
     if one.len() == other.len() {
@@ -123,9 +131,9 @@ fn indent(text: &str) -> String {
     text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
-fn outcome(answered: Answered) -> String {
-    match answered {
-        Ok(said) => indent(&format!("{said:#?}")),
+fn outcome(result: NormalResult) -> String {
+    match result {
+        Ok(response) => indent(&format!("{response:#?}")),
         Err(error) => {
             let mut text = format!("    the error `{error}`");
             let mut cause = error.source();
@@ -138,22 +146,22 @@ fn outcome(answered: Answered) -> String {
     }
 }
 
-impl Side<'_> {
-    /// All that can be seen of a store, piece by piece.
-    async fn everything(&mut self) -> Result<Vec<(String, Said)>, Error> {
+impl ComparedStore<'_> {
+    /// The whole visible state of a store, item by item.
+    async fn read_everything(&mut self) -> Result<Vec<(String, NormalResponse)>, Error> {
         let now = self.now();
-        let jobs = self.parts.jobs.get(Which::all(&self.ids())).await?;
-        let mut seen = vec![("the length of a get".to_owned(), Said::Number(jobs.len()))];
+        let jobs = self.traits.jobs.get(JobSelector::all(&self.ids())).await?;
+        let mut seen = vec![("the length of a get".to_owned(), NormalResponse::Number(jobs.len()))];
         for (n, job) in (1..).zip(jobs) {
-            let job = job.map(|job| self.known.job(job, now));
-            seen.push((format!("job {:?}", JobId(n)), Said::Job(Box::new(job))));
+            let job = job.map(|job| self.observed.job(job, now));
+            seen.push((format!("job {:?}", JobId(n)), NormalResponse::Job(Box::new(job))));
         }
-        for (n, id) in (1..).zip(self.known.groups.all().to_vec()) {
-            let group = self.parts.registry.group(id).await?;
-            seen.push((format!("group g{n}"), normal::group(group)));
+        for (n, id) in (1..).zip(self.observed.groups.all().to_vec()) {
+            let group = self.traits.registry.group(id).await?;
+            seen.push((format!("group g{n}"), normalize::group(group)));
         }
-        if let Some((_, views)) = self.parts.rest {
-            seen.push(("the counts".to_owned(), Said::Counts(views.counts(None).await?)));
+        if let Some((_, views)) = self.traits.rest {
+            seen.push(("the counts".to_owned(), NormalResponse::Counts(views.counts(None).await?)));
             for state in State::ALL {
                 let list = self.list(views, (state, None, None), 100).await?;
                 seen.push((format!("the list of {state:?} jobs"), list));

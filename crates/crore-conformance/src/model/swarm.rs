@@ -1,24 +1,27 @@
-//! Which families of operations a case uses.
+//! Swarm testing: each case uses a random subset of the families of operations.
 
 use proptest::bits;
 use proptest::prelude::*;
 
-use crore_store::registry::Table;
+use crore_store::registry::RegistryTable;
 
-use super::op::{Act, Definition, Due, Op, Pick, Plan, Policy, Sight, What};
+use super::op::{
+    DecisionBasis, DefinitionOp, DependencyPick, JobEventOp, ModelOp, PlannedDue, PlannedJob,
+    PlannedPolicy, WriteOp,
+};
 
-/// How much of a store is compared.
+/// The part of a store that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum ModelReach {
     /// The path of a job and the registry.
     Jobs,
-    /// All of it.
+    /// The whole store.
     Whole,
 }
 
-/// What a case may use besides pushes, claims, reports and the clock.
+/// Features that a case may use besides pushes, claims, reports and the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Family {
+enum OpFamily {
     Unique,
     ClientIds,
     Groups,
@@ -27,7 +30,7 @@ enum Family {
     Later,
     Policies,
     FollowUps,
-    OldSights,
+    StaleDecisions,
     Operators,
     Renewals,
     Settings,
@@ -39,124 +42,129 @@ enum Family {
 
 const FAMILIES: usize = 16;
 
-/// The families of a case, a bit each. It shrinks by giving up families, each with one try.
+/// The families of a case, one bit each. Shrinking removes families one at a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Swarm(u32);
 
 impl Swarm {
-    /// Each family with a chance of one in two, or of three in four.
-    pub(super) fn draw(reach: Reach) -> impl Strategy<Value = Self> {
+    /// Each family with probability 1/2 or 3/4.
+    pub(super) fn draw(reach: ModelReach) -> impl Strategy<Value = Self> {
         let half = || bits::u32::between(0, FAMILIES);
         (half(), half(), any::<bool>()).prop_map(move |(some, others, more)| {
-            let whole = [Family::Schedules, Family::Upkeep, Family::Views];
+            let whole = [OpFamily::Schedules, OpFamily::Upkeep, OpFamily::Views];
             let beyond = whole.iter().fold(0, |bits, family| bits | bit(*family));
             let swarm = if more { some | others } else { some };
-            Self(if reach == Reach::Whole { swarm } else { swarm & !beyond })
+            Self(if reach == ModelReach::Whole { swarm } else { swarm & !beyond })
         })
     }
 
-    const fn has(self, family: Family) -> bool {
+    const fn has(self, family: OpFamily) -> bool {
         self.0 & bit(family) != 0
     }
 
-    /// The operation without what is not used; `None` if nothing is left of it.
-    pub(super) fn keep(self, mut op: Op) -> Option<Op> {
+    /// Removes unused features from an operation; `None` if nothing is left of it.
+    pub(super) fn restrict(self, mut op: ModelOp) -> Option<ModelOp> {
         let stays = match &mut op {
-            Op::Push { groups, jobs } => {
-                if !self.has(Family::Groups) {
+            ModelOp::Push { groups, jobs } => {
+                if !self.has(OpFamily::Groups) {
                     groups.clear();
                 }
-                self.strip(jobs);
+                self.restrict_jobs(jobs);
                 true
             }
-            Op::Apply(acts) => {
-                acts.retain_mut(|act| self.keeps(act));
+            ModelOp::Apply(acts) => {
+                acts.retain_mut(|act| self.restrict_write(act));
                 !acts.is_empty()
             }
-            Op::Define(definitions) => {
+            ModelOp::Define(definitions) => {
                 definitions.retain(|definition| self.has(family(definition)));
                 !definitions.is_empty()
             }
-            Op::Renew(_) => self.has(Family::Renewals),
-            Op::Upkeep(_) => self.has(Family::Upkeep),
-            Op::View(_) => self.has(Family::Views),
-            Op::Claim { .. } | Op::Advance(_) | Op::Look => true,
-            Op::Holders => self.has(Family::Unique),
+            ModelOp::Renew(_) => self.has(OpFamily::Renewals),
+            ModelOp::Upkeep(_) => self.has(OpFamily::Upkeep),
+            ModelOp::View(_) => self.has(OpFamily::Views),
+            ModelOp::Claim { .. } | ModelOp::Advance(_) | ModelOp::Look => true,
+            ModelOp::Holders => self.has(OpFamily::Unique),
         };
         stays.then_some(op)
     }
 
-    fn keeps(self, act: &mut Act) -> bool {
+    fn restrict_write(self, act: &mut WriteOp) -> bool {
         match act {
-            Act::Seal(_) => self.has(Family::Groups),
-            Act::Tick { push, sight, .. } => {
-                self.strip(push);
-                self.blur(sight);
-                self.has(Family::Schedules)
+            WriteOp::Seal(_) => self.has(OpFamily::Groups),
+            WriteOp::Tick { push, basis, .. } => {
+                self.restrict_jobs(push);
+                self.restrict_basis(basis);
+                self.has(OpFamily::Schedules)
             }
-            Act::Decide { sight, what, .. } => {
-                self.blur(sight);
-                self.happens(what)
+            WriteOp::Decide { basis, what, .. } => {
+                self.restrict_basis(basis);
+                self.restrict_event(what)
             }
         }
     }
 
-    fn happens(self, what: &mut What) -> bool {
+    fn restrict_event(self, what: &mut JobEventOp) -> bool {
         match what {
-            What::Finish { then, .. } => {
-                if !self.has(Family::FollowUps) {
+            JobEventOp::Finish { then, .. } => {
+                if !self.has(OpFamily::FollowUps) {
                     then.clear();
                 }
-                self.strip(then);
+                self.restrict_jobs(then);
                 true
             }
-            What::Edit { limits, due, .. } => {
-                *limits = limits.take().filter(|_| self.has(Family::Limits));
-                *due = due.filter(|_| self.has(Family::Later));
-                self.has(Family::Operators)
+            JobEventOp::Edit { limits, due, .. } => {
+                *limits = limits.take().filter(|_| self.has(OpFamily::Limits));
+                *due = due.filter(|_| self.has(OpFamily::Later));
+                self.has(OpFamily::Operators)
             }
-            What::Cancel | What::Retry | What::Delete | What::Prune => self.has(Family::Operators),
-            What::Lapsed | What::TimedOut | What::HandedOver | What::TakeResult => {
-                self.has(Family::Policies)
+            JobEventOp::Cancel | JobEventOp::Retry | JobEventOp::Delete | JobEventOp::Prune => {
+                self.has(OpFamily::Operators)
             }
+            JobEventOp::Lapsed
+            | JobEventOp::TimedOut
+            | JobEventOp::HandedOver
+            | JobEventOp::TakeResult => self.has(OpFamily::Policies),
         }
     }
 
-    const fn blur(self, sight: &mut Sight) {
-        if !self.has(Family::OldSights) {
-            *sight = Sight::Fresh;
+    const fn restrict_basis(self, basis: &mut DecisionBasis) {
+        if !self.has(OpFamily::StaleDecisions) {
+            *basis = DecisionBasis::Fresh;
         }
     }
 
-    fn strip(self, plans: &mut [Plan]) {
+    fn restrict_jobs(self, plans: &mut [PlannedJob]) {
         for plan in plans {
-            plan.unique = plan.unique.take().filter(|_| self.has(Family::Unique));
-            plan.client_id = plan.client_id.filter(|_| self.has(Family::ClientIds));
-            plan.group = plan.group.filter(|_| self.has(Family::Groups));
-            plan.limits.retain(|_| self.has(Family::Limits));
+            plan.unique = plan.unique.take().filter(|_| self.has(OpFamily::Unique));
+            plan.client_id = plan.client_id.filter(|_| self.has(OpFamily::ClientIds));
+            plan.group = plan.group.filter(|_| self.has(OpFamily::Groups));
+            plan.limits.retain(|_| self.has(OpFamily::Limits));
             plan.after.retain(|(pick, _)| {
-                self.has(Family::Dependencies)
-                    && (self.has(Family::Groups) || !matches!(pick, Pick::Group(_)))
+                self.has(OpFamily::Dependencies)
+                    && (self.has(OpFamily::Groups) || !matches!(pick, DependencyPick::Group(_)))
             });
-            if !self.has(Family::Later) {
-                plan.due = Due::Now;
+            if !self.has(OpFamily::Later) {
+                plan.due = PlannedDue::Now;
             }
-            if !self.has(Family::Policies) {
-                plan.policy = Policy::default();
+            if !self.has(OpFamily::Policies) {
+                plan.policy = PlannedPolicy::default();
             }
         }
     }
 }
 
-const fn bit(family: Family) -> u32 {
+const fn bit(family: OpFamily) -> u32 {
     1 << family as u32
 }
 
-const fn family(definition: &Definition) -> Family {
+const fn family(definition: &DefinitionOp) -> OpFamily {
     match definition.table {
-        Table::Limits => Family::Limits,
-        Table::Queues => Family::Settings,
-        Table::Schedules => Family::Schedules,
-        Table::Handlers | Table::Workers | Table::Tokens => Family::Definitions,
+        RegistryTable::Limits => OpFamily::Limits,
+        RegistryTable::Queues => OpFamily::Settings,
+        RegistryTable::Schedules => OpFamily::Schedules,
+        RegistryTable::Handlers | RegistryTable::Workers | RegistryTable::Tokens => {
+            OpFamily::Definitions
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Cases, shrinking, and the message of a failure.
+//! Runs cases, shrinks failures and formats the failure message.
 
 use std::cell::Cell;
 use std::fmt::{self, Debug};
@@ -15,34 +15,34 @@ use proptest::test_runner::{
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
+use super::compared_store::{StoreTraits, whole};
 use super::draw;
-use super::op::Op;
+use super::op::ModelOp;
 use super::print::Listing;
 use super::run::{self, Difference};
-use super::shrink::{self, Tally};
-use super::side::{Parts, whole};
-use super::swarm::Reach;
+use super::shrink::{self, SeenCounts};
+use super::swarm::ModelReach;
 use crate::suite::Subject;
 
-/// How long a failure is shrunk, in milliseconds: a remote store takes its time for every try, and
-/// a test that takes too long is ended.
+/// Maximum shrinking time in milliseconds: a remote store takes long for every try, and a slow test is
+/// killed.
 const MAX_SHRINK_FOR: u32 = 20_000;
 
-/// How long the stores may take over all of a case's operations.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout for all operations of a case.
+const CASE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How much is tried.
+/// Number and length of the cases.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Size {
+pub(super) struct TrialSize {
     pub(super) cases: u32,
     pub(super) ops: usize,
 }
 
-/// How a store under test is opened and looked at.
+/// How a store under test is created and accessed.
 pub(super) struct Trial<S, M> {
     make: M,
-    parts: fn(&S) -> Parts<'_>,
-    reach: Reach,
+    parts: fn(&S) -> StoreTraits<'_>,
+    reach: ModelReach,
     runtime: Runtime,
 }
 
@@ -53,30 +53,30 @@ impl<S, M> Debug for Trial<S, M> {
 }
 
 /// How a list of operations fails.
-enum Failure {
+enum TrialFailure {
     Differs(Difference),
     Hangs,
     Panics(String),
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for TrialFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Differs(difference) => write!(f, "after the last one, {difference}"),
-            Self::Hangs => write!(f, "one of the stores does not answer within {PATIENCE:?}"),
+            Self::Hangs => write!(f, "one of the stores does not respond within {CASE_TIMEOUT:?}"),
             Self::Panics(message) => write!(f, "one of the stores panics: {message}"),
         }
     }
 }
 
 impl<S, M: AsyncFn() -> Subject<S>> Trial<S, M> {
-    pub(super) fn new(make: M, parts: fn(&S) -> Parts<'_>, reach: Reach) -> Self {
+    pub(super) fn new(make: M, parts: fn(&S) -> StoreTraits<'_>, reach: ModelReach) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build();
         Self { make, parts, reach, runtime: runtime.expect("a thread can have a runtime") }
     }
 
-    /// Tries random lists of operations, and panics with the shortest that fails.
-    pub(super) fn check(&self, size: Size) {
+    /// Runs random lists of operations, and panics with the shortest that fails.
+    pub(super) fn check(&self, size: TrialSize) {
         let (seed, config) = configure(size.cases);
         let tried = TestRunner::new(config).run(&draw::ops(self.reach, size.ops), |ops| {
             let failed = self.fails(&ops);
@@ -89,9 +89,9 @@ impl<S, M: AsyncFn() -> Subject<S>> Trial<S, M> {
         }
     }
 
-    /// Runs the operations on two fresh stores. With the failure comes how much had been seen before
-    /// each operation that was begun.
-    fn fails(&self, ops: &[Op]) -> Option<(Failure, Vec<Tally>)> {
+    /// Runs the operations on two fresh stores. Returns the failure and the counts before each operation that
+    /// was begun.
+    fn fails(&self, ops: &[ModelOp]) -> Option<(TrialFailure, Vec<SeenCounts>)> {
         let mut tallies = Vec::new();
         let run = || {
             self.runtime.block_on(async {
@@ -99,23 +99,23 @@ impl<S, M: AsyncFn() -> Subject<S>> Trial<S, M> {
                 let model = Memory::new(Arc::<FakeClock>::clone(&clock));
                 let run =
                     run::compare(ops, (self.parts)(&store), whole(&model), &clock, &mut tallies);
-                timeout(PATIENCE, run).await
+                timeout(CASE_TIMEOUT, run).await
             })
         };
-        let failure = match quietly(run) {
+        let failure = match catch_quietly(run) {
             Ok(Ok(Ok(()))) => return None,
-            Ok(Ok(Err(difference))) => Failure::Differs(difference),
-            Ok(Err(_)) => Failure::Hangs,
-            Err(text) => Failure::Panics(text),
+            Ok(Ok(Err(difference))) => TrialFailure::Differs(difference),
+            Ok(Err(_)) => TrialFailure::Hangs,
+            Err(text) => TrialFailure::Panics(text),
         };
         Some((failure, tallies))
     }
 
-    /// The message of a failure, of which `reason` is what was seen when it was found.
-    fn report(&self, ops: Vec<Op>, seed: u64, reason: &Reason) -> String {
+    /// The failure message. `reason` is the failure as first observed.
+    fn report(&self, ops: Vec<ModelOp>, seed: u64, reason: &Reason) -> String {
         let (ops, failure) = match self.shortest(&ops) {
             Some(ops) => (ops, None),
-            None => (ops, Some(format!("{reason}\n(but not every time: a store rolls dice)"))),
+            None => (ops, Some(format!("{reason}\n(not reproducible on a second run)"))),
         };
         let failure = failure.or_else(|| Some(self.fails(&ops)?.0.to_string())).unwrap_or_default();
         let (count, listing) = (ops.len(), Listing(&ops));
@@ -125,16 +125,16 @@ impl<S, M: AsyncFn() -> Subject<S>> Trial<S, M> {
         )
     }
 
-    /// Leaves out what comes after the failure, and everything that is not needed for it. The
-    /// shrinking before tried each thing only once, while others were still in the way. `None` if
-    /// there is no failure this time.
-    fn shortest(&self, ops: &[Op]) -> Option<Vec<Op>> {
+    /// Removes operations after the failure, and every operation that is not needed for it. Proptest's own
+    /// shrinking tried each removal only once, while others still prevented it. `None` if the list does not
+    /// fail this time.
+    fn shortest(&self, ops: &[ModelOp]) -> Option<Vec<ModelOp>> {
         let (ops, tallies) = self.failing(ops.to_vec())?;
-        let mut best = (shrink::counted_out(ops, &tallies), tallies);
+        let mut best = (shrink::resolve_refs(ops, &tallies), tallies);
         loop {
             let mut shrunk = false;
             for place in (0..best.0.len()).rev() {
-                while let Some(fewer) = self.fewer(&best, place) {
+                while let Some(fewer) = self.shrink_at(&best, place) {
                     (best, shrunk) = (fewer, true);
                 }
             }
@@ -144,8 +144,8 @@ impl<S, M: AsyncFn() -> Subject<S>> Trial<S, M> {
         }
     }
 
-    /// The list with less at `place`, if there is something and it fails without.
-    fn fewer(&self, (ops, tallies): &Failing, place: usize) -> Option<Failing> {
+    /// The list with less at `place`, if it still fails.
+    fn shrink_at(&self, (ops, tallies): &FailingOps, place: usize) -> Option<FailingOps> {
         let op = ops.get(place)?;
         let without = self.failing(shrink::without(ops, place, tallies));
         without.or_else(|| {
@@ -157,23 +157,23 @@ impl<S, M: AsyncFn() -> Subject<S>> Trial<S, M> {
         })
     }
 
-    /// The list up to where it fails, if it does.
-    fn failing(&self, mut ops: Vec<Op>) -> Option<Failing> {
+    /// The list up to its failure, if it fails.
+    fn failing(&self, mut ops: Vec<ModelOp>) -> Option<FailingOps> {
         let (_, tallies) = self.fails(&ops)?;
         ops.truncate(tallies.len());
         Some((ops, tallies))
     }
 }
 
-/// A list that fails, and how much had been seen before each of its operations.
-type Failing = (Vec<Op>, Vec<Tally>);
+/// A failing list, and the counts before each of its operations.
+type FailingOps = (Vec<ModelOp>, Vec<SeenCounts>);
 
-/// A seed of its own for every run, so that runs add up; unless the environment gives one.
+/// A new seed for every run, so that runs add up, unless the environment sets one.
 fn configure(cases: u32) -> (u64, Config) {
     let mut config = Config { cases, max_shrink_iters: 10_000, ..Config::default() };
     config.max_shrink_time = MAX_SHRINK_FOR;
     config.failure_persistence = None;
-    // In a debug build, the default costs more than the stores do.
+    // In a debug build, the default generator costs more than the stores.
     config.rng_algorithm = RngAlgorithm::XorShift;
     let seed = match config.rng_seed {
         RngSeed::Fixed(seed) => seed,
@@ -184,13 +184,13 @@ fn configure(cases: u32) -> (u64, Config) {
 }
 
 thread_local! {
-    /// Whether a panic of this thread is an answer, which nobody needs to see on the screen.
+    /// Whether a panic of this thread is an expected result that is not printed.
     static IS_AN_ANSWER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What comes of it, or the text with which it panicked. A panic says nothing on the screen: while a
-/// failure is shrunk there are thousands, and each would take its time to print where it was.
-fn quietly<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+/// The result of `run`, or its panic message. The panic is not printed: shrinking causes thousands, and each
+/// would print a backtrace.
+fn catch_quietly<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let others = panic::take_hook();

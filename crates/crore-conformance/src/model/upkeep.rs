@@ -1,66 +1,71 @@
-//! The upkeep of a whole store.
+//! Upkeep of a whole store.
 
-use crore_core::machine::{Event, decide};
+use crore_core::machine::{JobEvent, decide};
 use crore_core::{Job, State};
-use crore_store::jobs::Write;
+use crore_store::jobs::StoreWrite;
 use crore_store::upkeep::Lapses;
 use crore_store::{Error, Upkeep};
 
-use super::apply::DICE;
-use super::normal::Said;
-use super::op::Upkeep as Op;
-use super::side::Side;
-use super::words;
+use super::apply::FIXED_JITTER;
+use super::compared_store::ComparedStore;
+use super::normalize::NormalResponse;
+use super::op::UpkeepOp as Op;
+use super::samples;
 
-/// More than a test ever has.
+/// More jobs than any test has.
 const ALL: usize = 10_000;
 
-impl Side<'_> {
-    pub(super) async fn upkeep(&mut self, store: &dyn Upkeep, op: &Op) -> Result<Said, Error> {
+impl ComparedStore<'_> {
+    pub(super) async fn upkeep(
+        &mut self,
+        store: &dyn Upkeep,
+        op: &Op,
+    ) -> Result<NormalResponse, Error> {
         match op {
-            Op::Promote(n) => Ok(Said::Promoted(store.promote(*n).await?)),
+            Op::Promote(n) => Ok(NormalResponse::Promoted(store.promote(*n).await?)),
             Op::Lapsed(n) => {
                 let lapses = store.lapsed(*n).await?;
-                Ok(Said::Number(lapses.lapsed.len() + lapses.broken.len()))
+                Ok(NormalResponse::Number(lapses.lapsed.len() + lapses.broken.len()))
             }
             Op::Rescue => self.rescue(store).await,
             Op::Prune(n) => prune(store, *n).await,
             Op::Lead { node, span } => {
-                Ok(Said::Lead(store.lead(words::name('d', 0), *node, *span).await?))
+                Ok(NormalResponse::Lead(store.lead(samples::name('d', 0), *node, *span).await?))
             }
         }
     }
 
-    /// Everything that needs a decision gets it, in the order of ids, since the contract names none.
-    async fn rescue(&mut self, store: &dyn Upkeep) -> Result<Said, Error> {
+    /// Decides all jobs that need a decision, ordered by id, since the contract defines no order.
+    async fn rescue(&mut self, store: &dyn Upkeep) -> Result<NormalResponse, Error> {
         let Lapses { now, lapsed, broken, next_at } = store.lapsed(ALL).await?;
         let mut all: Vec<&Job> = lapsed.iter().chain(&broken).collect();
-        all.sort_by_key(|job| self.known.job_id(job.id));
+        all.sort_by_key(|job| self.observed.job_id(job.id));
         let event = |job: &Job| match job.live.state {
-            State::Running => Event::Lapsed(job.live.delivery),
-            _ => Event::Broken,
+            State::Running => JobEvent::Lapsed(job.live.delivery),
+            _ => JobEvent::Broken,
         };
-        let decided = all.iter().map(|job| decide(job, &event(job), DICE).map(Write::Job));
+        let decided =
+            all.iter().map(|job| decide(job, &event(job), FIXED_JITTER).map(StoreWrite::Job));
         let applied = self.write(decided.collect()).await?;
-        let lapsed = self.known.unordered(lapsed, now);
-        let broken = self.known.unordered(broken, now);
-        Ok(Said::Rescued(Lapses { now, lapsed, broken, next_at }, applied))
+        let lapsed = self.observed.unordered(lapsed, now);
+        let broken = self.observed.unordered(broken, now);
+        Ok(NormalResponse::Rescued(Lapses { now, lapsed, broken, next_at }, applied))
     }
 }
 
-/// Prunes in slices until nothing is left. Only removed jobs are counted: a lock or a result whose
-/// time is over is nobody's any more, so that a store may have dropped it before.
-async fn prune(store: &dyn Upkeep, n: usize) -> Result<Said, Error> {
+/// Prunes in slices until nothing is left. Only removed jobs are counted: a store may have dropped expired
+/// locks and results earlier.
+async fn prune(store: &dyn Upkeep, n: usize) -> Result<NormalResponse, Error> {
     let mut jobs = 0;
     for _ in 0..1000 {
         let pruned = store.prune(n).await?;
         jobs += pruned.jobs;
         if pruned.jobs + pruned.others > n {
-            return Ok(Said::Wrong(format!("{pruned:?} in a slice of {n}")));
+            return Ok(NormalResponse::Wrong(format!("{pruned:?} in a slice of {n}")));
         }
         if pruned.jobs + pruned.others == 0 {
-            return Ok(Said::Number(jobs));
+            return Ok(NormalResponse::Number(jobs));
         }
     }
-    Ok(Said::Wrong("a thousand slices of pruning, and still something to remove".to_owned()))
+    Ok(NormalResponse::Wrong("a thousand slices of pruning without an end".to_owned()))
 }

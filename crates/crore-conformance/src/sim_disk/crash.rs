@@ -1,37 +1,37 @@
-//! What a power cut leaves of the writes that were not synced.
+//! The effect of a power cut on unsynced writes.
 
 use std::sync::Arc;
 
 use super::inode::Inode;
 use super::random::Random;
 
-/// How a power cut went. Pure styles are drawn as often as mixed ones, since each finds mistakes
-/// that the others hide.
+/// How a power cut affects unsynced writes. Pure styles are drawn as often as mixed ones, since each finds
+/// bugs that the others hide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
-    /// Nothing that was not synced.
+pub(super) enum PowerCutStyle {
+    /// All unsynced writes are lost.
     Lost,
-    /// Everything, as if it had been synced.
+    /// All unsynced writes survive.
     Kept,
-    /// The oldest writes over all files, and perhaps the beginning of the next one.
+    /// The oldest writes over all files survive, and perhaps a prefix of the next one.
     Prefix,
-    /// Any sectors of any writes, one of them torn.
+    /// Random sectors of all writes survive, one of them torn.
     Subset,
-    /// Each file stopped at a moment of its own.
+    /// Each file keeps its writes up to its own point in time.
     Reordered,
-    /// Any sectors of any writes, many of them torn at either end. Drawn only on request.
+    /// Random sectors of all writes survive, many of them torn at either end. Only on request.
     Torn,
 }
 
-impl Style {
+impl PowerCutStyle {
     const ALL: [Self; 5] = [Self::Lost, Self::Kept, Self::Prefix, Self::Subset, Self::Reordered];
 
     pub(super) fn draw(random: &mut Random) -> Self {
         random.pick(&Self::ALL).unwrap_or(Self::Lost)
     }
 
-    /// Whether a removal that nothing has made durable did not happen.
-    pub(super) fn revives(self, random: &mut Random) -> bool {
+    /// Whether a removal that is not durable is undone.
+    pub(super) fn undoes_removal(self, random: &mut Random) -> bool {
         match self {
             Self::Lost => true,
             Self::Kept => false,
@@ -41,40 +41,40 @@ impl Style {
 }
 
 /// One power cut, the same for all files of a disk.
-pub(super) struct Cut {
-    style: Style,
-    /// Of the writes to all files: the one that was under way.
+pub(super) struct PowerCutPlan {
+    style: PowerCutStyle,
+    /// The write in flight, by its number among the writes to all files.
     turn: u64,
     odds: usize,
 }
 
-impl Cut {
-    /// A cut of this style; `turns` are those of all writes that were not synced.
-    pub(super) fn draw(style: Style, turns: &[u64], random: &mut Random) -> Self {
+impl PowerCutPlan {
+    /// A cut of this style; `turns` are the numbers of all unsynced writes.
+    pub(super) fn draw(style: PowerCutStyle, turns: &[u64], random: &mut Random) -> Self {
         let turn = random.pick(turns).unwrap_or_default();
         Self { style, turn, odds: random.pick(&[1, 4, 7]).unwrap_or_default() }
     }
 
-    /// What it leaves of a file.
+    /// The content that the cut leaves of a file.
     pub(super) fn of(&self, inode: &Inode, random: &mut Random) -> Inode {
         let mut left = Arc::clone(&inode.durable);
         match self.style {
-            Style::Lost => {}
-            Style::Kept => until(inode, u64::MAX, &mut left, random),
-            Style::Prefix => until(inode, self.turn, &mut left, random),
-            Style::Reordered => {
-                let mut turns: Vec<_> = inode.unsynced.iter().map(|write| write.turn).collect();
+            PowerCutStyle::Lost => {}
+            PowerCutStyle::Kept => persist_until(inode, u64::MAX, &mut left, random),
+            PowerCutStyle::Prefix => persist_until(inode, self.turn, &mut left, random),
+            PowerCutStyle::Reordered => {
+                let mut turns: Vec<_> = inode.unsynced.iter().map(|write| write.sequence).collect();
                 turns.push(u64::MAX);
                 let turn = random.pick(&turns).unwrap_or_default();
-                until(inode, turn, &mut left, random);
+                persist_until(inode, turn, &mut left, random);
             }
-            Style::Torn => {
+            PowerCutStyle::Torn => {
                 inode.unsynced.iter().for_each(|write| write.tear_sectors(&mut left, random));
             }
-            Style::Subset => {
+            PowerCutStyle::Subset => {
                 for write in &inode.unsynced {
-                    let torn = (write.turn == self.turn).then(|| write.any_sector(random));
-                    write.keep_sectors(&mut left, self.odds, torn, random);
+                    let torn = (write.sequence == self.turn).then(|| write.any_sector(random));
+                    write.persist_sectors(&mut left, self.odds, torn, random);
                 }
             }
         }
@@ -82,12 +82,12 @@ impl Cut {
     }
 }
 
-/// Keeps the writes before this turn, and some first bytes of the one whose turn it is.
-fn until(inode: &Inode, turn: u64, left: &mut Arc<Vec<u8>>, random: &mut Random) {
+/// Keeps the writes before this turn, and a prefix of the write of this turn.
+fn persist_until(inode: &Inode, turn: u64, left: &mut Arc<Vec<u8>>, random: &mut Random) {
     for write in &inode.unsynced {
-        match write.turn.cmp(&turn) {
-            std::cmp::Ordering::Less => write.keep(left, usize::MAX),
-            std::cmp::Ordering::Equal => write.keep_some(left, random),
+        match write.sequence.cmp(&turn) {
+            std::cmp::Ordering::Less => write.persist(left, usize::MAX),
+            std::cmp::Ordering::Equal => write.persist_prefix(left, random),
             std::cmp::Ordering::Greater => {}
         }
     }

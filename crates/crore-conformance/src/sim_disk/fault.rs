@@ -1,53 +1,53 @@
-//! Faults that a test switches on, and the count of calls that they go by.
+//! Faults that a test enables, and the counters of calls.
 
 use std::collections::BTreeMap;
 use std::io;
 
-/// What was called.
+/// The kind of a disk call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Call {
+pub enum DiskCall {
     /// [`crore_store::embedded::disk::Disk::list`].
     List,
     /// [`crore_store::embedded::disk::Disk::open`].
     Open,
     /// [`crore_store::embedded::disk::Disk::remove`].
     Remove,
-    /// [`crore_store::embedded::disk::File::read`].
+    /// [`crore_store::embedded::disk::DiskFile::read`].
     Read,
-    /// [`crore_store::embedded::disk::File::write`].
+    /// [`crore_store::embedded::disk::DiskFile::write`].
     Write,
-    /// [`crore_store::embedded::disk::File::sync`].
+    /// [`crore_store::embedded::disk::DiskFile::sync`].
     Sync,
     /// Any of them.
     Any,
 }
 
-/// What goes wrong, and when.
+/// A fault to inject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// The next `n` calls of this kind are left alone, and the one after them fails.
+pub enum DiskFault {
+    /// The next `n` calls of this kind succeed, and the one after them fails.
     AfterCalls {
-        /// How many go well first, counted from now.
+        /// Number of calls that succeed first, counted from now.
         n: u64,
-        /// Which calls are counted and fail.
-        kind: Call,
-        /// What they fail with.
-        error: Failure,
-        /// Whether it happens again.
-        then: Then,
+        /// The kind of call that is counted and fails.
+        kind: DiskCall,
+        /// The error.
+        error: DiskError,
+        /// Whether it repeats.
+        then: Recurrence,
     },
 }
 
-/// What a call fails with.
+/// The error of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// The device could not do it.
+pub enum DiskError {
+    /// An I/O error of the device.
     Eio,
-    /// There is no space left; [`io::ErrorKind::StorageFull`].
+    /// No space left; [`io::ErrorKind::StorageFull`].
     Enospc,
 }
 
-impl Failure {
+impl DiskError {
     pub(super) fn error(self) -> io::Error {
         // The numbers are the same on Linux, the BSDs and macOS.
         io::Error::from_raw_os_error(match self {
@@ -57,21 +57,21 @@ impl Failure {
     }
 }
 
-/// What comes after the first failure.
+/// Behaviour after the first failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
-    /// All is well again.
+pub enum Recurrence {
+    /// Later calls succeed.
     Once,
     /// Every later call of the kind fails too.
     FromThenOn,
 }
 
-/// The faults that are switched on.
+/// The enabled faults.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Vec<Fault>);
+pub(super) struct ActiveFaults(Vec<DiskFault>);
 
-impl Faults {
-    pub(super) fn add(&mut self, fault: Fault) {
+impl ActiveFaults {
+    pub(super) fn add(&mut self, fault: DiskFault) {
         self.0.push(fault);
     }
 
@@ -79,12 +79,12 @@ impl Faults {
         self.0.clear();
     }
 
-    /// Counts this call in every fault, and says what it fails with, if it does.
-    pub(super) fn meet(&mut self, call: Call) -> Option<Failure> {
+    /// Counts this call in every fault, and returns its error if it fails.
+    pub(super) fn on_call(&mut self, call: DiskCall) -> Option<DiskError> {
         let mut met = None;
         self.0.retain_mut(|fault| {
-            let Fault::AfterCalls { n, kind, error, then } = fault;
-            if *kind != Call::Any && *kind != call {
+            let DiskFault::AfterCalls { n, kind, error, then } = fault;
+            if *kind != DiskCall::Any && *kind != call {
                 return true;
             }
             if let Some(left) = n.checked_sub(1) {
@@ -92,24 +92,24 @@ impl Faults {
                 return true;
             }
             met.get_or_insert(*error);
-            *then == Then::FromThenOn
+            *then == Recurrence::FromThenOn
         });
         met
     }
 }
 
-/// How many calls there were.
+/// Number of calls by kind.
 #[derive(Debug, Default)]
-pub(super) struct Counts(BTreeMap<Call, u64>);
+pub(super) struct CallCounts(BTreeMap<DiskCall, u64>);
 
-impl Counts {
-    pub(super) fn add(&mut self, call: Call) {
+impl CallCounts {
+    pub(super) fn add(&mut self, call: DiskCall) {
         *self.0.entry(call).or_default() += 1;
     }
 
-    pub(super) fn of(&self, call: Call) -> u64 {
+    pub(super) fn of(&self, call: DiskCall) -> u64 {
         match call {
-            Call::Any => self.0.values().sum(),
+            DiskCall::Any => self.0.values().sum(),
             _ => self.0.get(&call).copied().unwrap_or_default(),
         }
     }

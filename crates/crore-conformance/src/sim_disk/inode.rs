@@ -1,29 +1,29 @@
-//! One simulated file: what is durable, what is read, and the writes between the two.
+//! One simulated file: its durable content, its current content, and the unsynced writes between the two.
 
 use std::sync::Arc;
 
 use super::random::Random;
 use crore_store::embedded::disk::bytes;
 
-/// What a device writes whole or not at all, tears apart.
+/// A device writes a sector atomically, unless it tears it.
 const SECTOR_BYTES: usize = 512;
 
-/// Copies are cheap: content is shared until one of them changes.
+/// Clones are cheap: content is shared until one of them changes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Inode {
-    /// What a power cut cannot take away.
+    /// Content that survives a power cut.
     pub(super) durable: Arc<Vec<u8>>,
-    /// What is read: all writes, synced or not.
+    /// Content that is read: all writes, synced or not.
     pub(super) current: Arc<Vec<u8>>,
-    /// What the next sync makes durable, oldest first.
-    pub(super) unsynced: Vec<Unsynced>,
+    /// Writes that the next sync makes durable, oldest first.
+    pub(super) unsynced: Vec<UnsyncedWrite>,
 }
 
 /// A write that is not durable yet.
 #[derive(Debug, Clone)]
-pub(super) struct Unsynced {
-    /// Its place among the writes to all files of the disk.
-    pub(super) turn: u64,
+pub(super) struct UnsyncedWrite {
+    /// Sequence number among the writes to all files of the disk.
+    pub(super) sequence: u64,
     at: usize,
     bytes: Arc<[u8]>,
 }
@@ -35,41 +35,41 @@ impl Inode {
 
     pub(super) fn write(&mut self, turn: u64, at: usize, new: &[u8]) {
         bytes::write(Arc::make_mut(&mut self.current), at, new);
-        self.unsynced.push(Unsynced { turn, at, bytes: new.into() });
+        self.unsynced.push(UnsyncedWrite { sequence: turn, at, bytes: new.into() });
     }
 
     pub(super) fn sync(&mut self) {
         for write in std::mem::take(&mut self.unsynced) {
-            write.keep(&mut self.durable, usize::MAX);
+            write.persist(&mut self.durable, usize::MAX);
         }
     }
 
-    /// What a failed sync leaves: some sectors may have reached the device, and the rest are never
-    /// written again, though they are still read. The next sync knows nothing of them and succeeds.
-    pub(super) fn forget(&mut self, random: &mut Random) {
+    /// The effect of a failed sync: some sectors may have reached the device; the others are marked clean and
+    /// never written, though they are still read. The next sync ignores them and succeeds.
+    pub(super) fn fail_sync(&mut self, random: &mut Random) {
         let odds = random.pick(&[0, 0, 4]).unwrap_or_default();
         for write in std::mem::take(&mut self.unsynced) {
-            write.keep_sectors(&mut self.durable, odds, None, random);
+            write.persist_sectors(&mut self.durable, odds, None, random);
         }
     }
 }
 
-impl Unsynced {
+impl UnsyncedWrite {
     /// Keeps the first `n` bytes.
-    pub(super) fn keep(&self, durable: &mut Arc<Vec<u8>>, n: usize) {
+    pub(super) fn persist(&self, durable: &mut Arc<Vec<u8>>, n: usize) {
         let kept = self.bytes.get(..n).unwrap_or(&self.bytes);
         if !kept.is_empty() {
             bytes::write(Arc::make_mut(durable), self.at, kept);
         }
     }
 
-    pub(super) fn keep_some(&self, durable: &mut Arc<Vec<u8>>, random: &mut Random) {
-        self.keep(durable, random.up_to(self.bytes.len()));
+    pub(super) fn persist_prefix(&self, durable: &mut Arc<Vec<u8>>, random: &mut Random) {
+        self.persist(durable, random.up_to(self.bytes.len()));
     }
 
-    /// Keeps each sector with these odds of 8. Of the `torn` one only the first bytes are kept:
-    /// those that the write did not cover are never touched.
-    pub(super) fn keep_sectors(
+    /// Keeps each sector with a chance of `odds` in 8. Of the `torn` sector only a prefix of the write is
+    /// kept; bytes outside the write are never touched.
+    pub(super) fn persist_sectors(
         &self,
         durable: &mut Arc<Vec<u8>>,
         odds: usize,
@@ -97,8 +97,8 @@ impl Unsynced {
         }
     }
 
-    /// Keeps a quarter of the sectors, loses a quarter, and tears the others: of each the first bytes are
-    /// kept, or the last.
+    /// Keeps a quarter of the sectors, loses a quarter, and tears the others: each keeps its first or its
+    /// last bytes.
     pub(super) fn tear_sectors(&self, durable: &mut Arc<Vec<u8>>, random: &mut Random) {
         let (mut at, mut rest) = (self.at, &*self.bytes);
         while !rest.is_empty() {
@@ -119,7 +119,7 @@ impl Unsynced {
         }
     }
 
-    /// One of the sectors that it covers.
+    /// A random sector that the write covers.
     pub(super) fn any_sector(&self, random: &mut Random) -> usize {
         let from = self.at % SECTOR_BYTES;
         let last = from.saturating_add(self.bytes.len()).saturating_sub(1) / SECTOR_BYTES;

@@ -1,7 +1,7 @@
-//! A disk that forgets, tears, fails and fills up when a test says so, the same for the same seed.
+//! A deterministic disk that loses and tears writes, fails and fills up on request.
 //!
-//! What it promises is what [`Disk`] promises and no more: synced bytes are there after a power cut,
-//! and of the others any sector of any write may be. It never damages what was not being written.
+//! The disk guarantees what [`Disk`] guarantees and no more: synced bytes survive a power cut, and of the others
+//! any sector of any write may survive. Bytes that are not being written are never damaged.
 
 mod crash;
 mod fault;
@@ -15,23 +15,23 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crore_store::embedded::disk::error::{self, failed};
-use crore_store::embedded::disk::{Disk, File, Open, bytes, name};
+use crore_store::embedded::disk::{Disk, DiskFile, OpenMode, bytes, name};
 
-use crash::Style;
-pub use fault::{Call, Failure, Fault, Then};
+use crash::PowerCutStyle;
+pub use fault::{DiskCall, DiskError, DiskFault, Recurrence};
 use inode::Inode;
 use random::Random;
-use state::{Fate, Shared, State, lock, off};
+use state::{CallOutcome, SharedInode, SimDiskState, lock, power_off_error};
 
 /// A simulated disk. A clone is the same disk.
 #[derive(Clone)]
 pub struct SimDisk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimDiskState>>,
 }
 
 impl SimDisk {
-    /// An empty disk. The seed decides what is left to chance while it runs: the order of lists, how
-    /// much of a failed write was written, and what a failed sync left.
+    /// An empty disk. The seed determines the order of lists, how much of a failed write was written, and
+    /// what a failed sync left.
     pub fn new(seed: u64) -> Self {
         Self::from_image(BTreeMap::new(), seed)
     }
@@ -40,85 +40,82 @@ impl SimDisk {
     pub fn from_image(image: BTreeMap<String, Vec<u8>>, seed: u64) -> Self {
         let file = |content| Arc::new(Mutex::new(Inode::from_content(Arc::new(content))));
         let files = image.into_iter().map(|(name, content)| (name, file(content))).collect();
-        Self::over(State::new(files, Random::new(seed), u64::MAX))
+        Self::over(SimDiskState::new(files, Random::new(seed), u64::MAX))
     }
 
-    /// What can be read now, whether the machine is on or off. Not a call.
+    /// The current contents, whether the machine is on or off. Does not count as a call.
     pub fn image(&self) -> BTreeMap<String, Vec<u8>> {
-        let content = |file: &Shared| lock(file).current.to_vec();
+        let content = |file: &SharedInode| lock(file).current.to_vec();
         self.state().files.iter().map(|(name, file)| (name.clone(), content(file))).collect()
     }
 
-    /// What a power cut leaves; this disk is off from then on.
+    /// The disk after a power cut; this disk is off from then on.
     ///
-    /// The seed decides how bad it is: of what was not synced all may be gone, all may be there, or
-    /// any part of it. Asking again gives what another seed leaves of the same moment. The new disk
-    /// has the same capacity, no faults, and counts from nought.
+    /// The seed determines the damage: of the unsynced writes all may be lost, all may survive, or any part
+    /// of them. Another call with another seed gives another outcome of the same cut. The new disk has the
+    /// same capacity, no faults, and counts calls from zero.
     pub fn crash(&self, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let style = Style::draw(&mut random);
+        let style = PowerCutStyle::draw(&mut random);
         self.cut(style, random)
     }
 
-    /// The disk after a power cut that tears many of the sectors that were not synced; otherwise as
-    /// [`SimDisk::crash`].
+    /// Like [`SimDisk::crash`], but many of the unsynced sectors are torn.
     pub fn tear(&self, seed: u64) -> Self {
-        self.cut(Style::Torn, Random::new(seed))
+        self.cut(PowerCutStyle::Torn, Random::new(seed))
     }
 
-    fn cut(&self, style: Style, random: Random) -> Self {
+    fn cut(&self, style: PowerCutStyle, random: Random) -> Self {
         let mut state = self.state();
         state.off = true;
         Self::over(state.cut(style, random))
     }
 
-    /// What the end of the process leaves, which is everything; what was not synced is still not.
-    /// This disk is off from then on. The new one has the same capacity, no faults, and counts from
-    /// nought.
+    /// The disk after the process is killed: nothing is lost, and unsynced writes stay unsynced. This disk is
+    /// off from then on. The new one has the same capacity, no faults, and counts calls from zero.
     pub fn kill(&self) -> Self {
         let mut state = self.state();
         state.off = true;
         Self::over(state.killed())
     }
 
-    /// The machine goes off during the `n`-th call, counted as [`SimDisk::calls`] does: it and every
-    /// later one fail. A write, a creation or a removal that is under way then may have happened,
-    /// which [`SimDisk::crash`] decides.
+    /// The machine loses power during the `n`-th call, counted as by [`SimDisk::calls`]: this and every later
+    /// call fail. A write, creation or removal in flight may have happened, as [`SimDisk::crash`] decides.
     pub fn crash_at(&self, n: u64) {
         self.state().crash_at = Some(n);
     }
 
-    /// Switches a fault on, besides those that are on already.
-    pub fn fail(&self, fault: Fault) {
+    /// Adds a fault.
+    pub fn fail(&self, fault: DiskFault) {
         self.state().faults.add(fault);
     }
 
-    /// Switches all faults off.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.state().faults.clear();
     }
 
-    /// From now on all files together have so many bytes at most; `u64::MAX` is no bound. A write
-    /// that would pass it writes some first bytes and fails with `StorageFull`.
+    /// Limits the total size of all files to this many bytes; `u64::MAX` is unlimited. A write beyond the
+    /// limit writes a prefix and fails with `StorageFull`.
     pub fn capacity(&self, bytes: u64) {
         self.state().capacity = bytes;
     }
 
-    /// How many calls there were, those that failed included.
+    /// Number of calls, including failed ones.
     pub fn calls(&self) -> u64 {
-        self.count(Call::Any)
+        self.count(DiskCall::Any)
     }
 
-    /// How many calls there were of one kind.
-    pub fn count(&self, call: Call) -> u64 {
+    /// Number of calls of one kind.
+    pub fn count(&self, call: DiskCall) -> u64 {
         self.state().counts.of(call)
     }
 
-    fn over(state: State) -> Self {
+    fn over(state: SimDiskState) -> Self {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SimDiskState> {
         lock(&self.state)
     }
 }
@@ -132,10 +129,10 @@ impl Debug for SimDisk {
 impl Disk for SimDisk {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut state = self.state();
-        match state.call(Call::List)? {
-            Fate::Goes => {}
-            Fate::Fails(failure) => return Err(failed("list", "the disk", failure.error())),
-            Fate::Dies => return Err(off()),
+        match state.call(DiskCall::List)? {
+            CallOutcome::Succeeds => {}
+            CallOutcome::Fails(failure) => return Err(failed("list", "the disk", failure.error())),
+            CallOutcome::PowerLost => return Err(power_off_error()),
         }
         let mut rest: Vec<String> = state.files.keys().cloned().collect();
         let mut names = Vec::with_capacity(rest.len());
@@ -145,21 +142,21 @@ impl Disk for SimDisk {
         Ok(names)
     }
 
-    fn open(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>> {
+    fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         name::check(name)?;
         let mut state = self.state();
-        let fate = state.call(Call::Open)?;
-        let there = state.files.get(name).cloned();
-        let file = match (fate, there, how) {
-            (Fate::Fails(failure), ..) => return Err(failed("open", name, failure.error())),
-            (Fate::Dies, None, Open::Create) if state.random.coin() => {
-                state.make(name);
-                return Err(off());
+        let outcome = state.call(DiskCall::Open)?;
+        let existing = state.files.get(name).cloned();
+        let file = match (outcome, existing, mode) {
+            (CallOutcome::Fails(failure), ..) => return Err(failed("open", name, failure.error())),
+            (CallOutcome::PowerLost, None, OpenMode::Create) if state.random.coin() => {
+                state.create(name);
+                return Err(power_off_error());
             }
-            (Fate::Dies, ..) => return Err(off()),
-            (Fate::Goes, Some(file), _) => file,
-            (Fate::Goes, None, Open::Create) => state.make(name),
-            (Fate::Goes, None, Open::Existing) => {
+            (CallOutcome::PowerLost, ..) => return Err(power_off_error()),
+            (CallOutcome::Succeeds, Some(file), _) => file,
+            (CallOutcome::Succeeds, None, OpenMode::Create) => state.create(name),
+            (CallOutcome::Succeeds, None, OpenMode::Existing) => {
                 return Err(failed("open", name, io::ErrorKind::NotFound.into()));
             }
         };
@@ -169,21 +166,21 @@ impl Disk for SimDisk {
     fn remove(&self, name: &str) -> io::Result<()> {
         name::check(name)?;
         let mut state = self.state();
-        let fate = state.call(Call::Remove)?;
-        if let Fate::Fails(failure) = fate {
+        let outcome = state.call(DiskCall::Remove)?;
+        if let CallOutcome::Fails(failure) = outcome {
             return Err(failed("remove", name, failure.error()));
         }
         if let Some(file) = state.files.remove(name) {
             state.removed = Some((name.to_owned(), file));
         }
-        if let Fate::Dies = fate { Err(off()) } else { Ok(()) }
+        if let CallOutcome::PowerLost = outcome { Err(power_off_error()) } else { Ok(()) }
     }
 }
 
 struct SimFile {
     name: String,
-    disk: Arc<Mutex<State>>,
-    file: Shared,
+    disk: Arc<Mutex<SimDiskState>>,
+    file: SharedInode,
 }
 
 impl Debug for SimFile {
@@ -192,48 +189,54 @@ impl Debug for SimFile {
     }
 }
 
-impl File for SimFile {
+impl DiskFile for SimFile {
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut disk = lock(&self.disk);
-        match disk.call(Call::Read)? {
-            Fate::Goes => Ok(bytes::read(&lock(&self.file).current, at, buffer)),
-            Fate::Fails(failure) => Err(error::read(at, buffer.len(), &self.name, failure.error())),
-            Fate::Dies => Err(off()),
+        match disk.call(DiskCall::Read)? {
+            CallOutcome::Succeeds => Ok(bytes::read(&lock(&self.file).current, at, buffer)),
+            CallOutcome::Fails(failure) => {
+                Err(error::read(at, buffer.len(), &self.name, failure.error()))
+            }
+            CallOutcome::PowerLost => Err(power_off_error()),
         }
     }
 
     fn write(&self, at: u64, new: &[u8]) -> io::Result<()> {
-        let with_place = |error| error::write(at, new.len(), &self.name, error);
-        let (start, end) = bytes::range(at, new.len()).map_err(with_place)?;
+        let with_position = |error| error::write(at, new.len(), &self.name, error);
+        let (start, end) = bytes::range(at, new.len()).map_err(with_position)?;
         let mut disk = lock(&self.disk);
-        let fate = disk.call(Call::Write)?;
+        let outcome = disk.call(DiskCall::Write)?;
         let length = lock(&self.file).current.len();
-        let room = if end > length { disk.room(length) } else { usize::MAX };
+        let room = if end > length { disk.max_length(length) } else { usize::MAX };
         let fits = room.saturating_sub(start).min(new.len());
-        let (n, answer) = match fate {
-            Fate::Goes if fits == new.len() => (fits, Ok(())),
-            Fate::Goes => (disk.random.up_to(fits), Err(with_place(Failure::Enospc.error()))),
-            Fate::Fails(failure) => (disk.random.up_to(fits), Err(with_place(failure.error()))),
-            Fate::Dies => (fits, Err(off())),
+        let (n, result) = match outcome {
+            CallOutcome::Succeeds if fits == new.len() => (fits, Ok(())),
+            CallOutcome::Succeeds => {
+                (disk.random.up_to(fits), Err(with_position(DiskError::Enospc.error())))
+            }
+            CallOutcome::Fails(failure) => {
+                (disk.random.up_to(fits), Err(with_position(failure.error())))
+            }
+            CallOutcome::PowerLost => (fits, Err(power_off_error())),
         };
-        let turn = disk.next_turn();
-        lock(&self.file).write(turn, start, new.get(..n).unwrap_or(new));
-        answer
+        let sequence = disk.next_sequence();
+        lock(&self.file).write(sequence, start, new.get(..n).unwrap_or(new));
+        result
     }
 
     fn sync(&self) -> io::Result<()> {
         let mut disk = lock(&self.disk);
-        match disk.call(Call::Sync)? {
-            Fate::Goes => {
+        match disk.call(DiskCall::Sync)? {
+            CallOutcome::Succeeds => {
                 disk.removed = None;
                 lock(&self.file).sync();
                 Ok(())
             }
-            Fate::Fails(failure) => {
-                lock(&self.file).forget(&mut disk.random);
+            CallOutcome::Fails(failure) => {
+                lock(&self.file).fail_sync(&mut disk.random);
                 Err(failed("sync", &self.name, failure.error()))
             }
-            Fate::Dies => Err(off()),
+            CallOutcome::PowerLost => Err(power_off_error()),
         }
     }
 }

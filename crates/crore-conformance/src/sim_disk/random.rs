@@ -1,4 +1,4 @@
-//! Numbers from a seed, the same on every machine (SplitMix64).
+//! A seeded random number generator, the same on every machine (SplitMix64).
 
 #[derive(Debug, Clone)]
 pub(super) struct Random(u64);
@@ -15,13 +15,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// One of 0 to `max`, both of them included.
+    /// A number from 0 to `max`, inclusive.
     pub(super) fn up_to(&mut self, max: usize) -> usize {
         let wide = u128::from(self.next()) * (max as u128 + 1);
         usize::try_from(wide >> 64).unwrap_or(max)
     }
 
-    /// True in `odds` of 8 cases.
+    /// True with probability `odds` / 8.
     pub(super) fn chance(&mut self, odds: usize) -> bool {
         self.up_to(7) < odds
     }

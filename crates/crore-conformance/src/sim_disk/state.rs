@@ -1,47 +1,47 @@
-//! What a simulated disk knows, under its one lock.
+//! The state of a simulated disk, under one lock.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::crash::{Cut, Style};
-use super::fault::{Call, Counts, Failure, Faults};
+use super::crash::{PowerCutPlan, PowerCutStyle};
+use super::fault::{ActiveFaults, CallCounts, DiskCall, DiskError};
 use super::inode::Inode;
 use super::random::Random;
 
-/// Locked only by whoever has the lock of the disk.
-pub(super) type Shared = Arc<Mutex<Inode>>;
+/// Locked only while the lock of the disk is held.
+pub(super) type SharedInode = Arc<Mutex<Inode>>;
 
 #[derive(Debug)]
-pub(super) struct State {
-    pub(super) files: BTreeMap<String, Shared>,
-    /// The last removal, while a power cut can undo it.
-    pub(super) removed: Option<(String, Shared)>,
+pub(super) struct SimDiskState {
+    pub(super) files: BTreeMap<String, SharedInode>,
+    /// The last removal, while a power cut can still undo it.
+    pub(super) removed: Option<(String, SharedInode)>,
     pub(super) random: Random,
-    pub(super) counts: Counts,
-    pub(super) faults: Faults,
+    pub(super) counts: CallCounts,
+    pub(super) faults: ActiveFaults,
     pub(super) crash_at: Option<u64>,
     pub(super) capacity: u64,
     pub(super) off: bool,
     turn: u64,
 }
 
-/// What becomes of a call.
-pub(super) enum Fate {
-    Goes,
-    Fails(Failure),
-    /// The machine goes off while it is under way.
-    Dies,
+/// The outcome of a call.
+pub(super) enum CallOutcome {
+    Succeeds,
+    Fails(DiskError),
+    /// The machine loses power during the call.
+    PowerLost,
 }
 
-impl State {
-    pub(super) fn new(files: BTreeMap<String, Shared>, random: Random, capacity: u64) -> Self {
+impl SimDiskState {
+    pub(super) fn new(files: BTreeMap<String, SharedInode>, random: Random, capacity: u64) -> Self {
         Self {
             files,
             removed: None,
             random,
-            counts: Counts::default(),
-            faults: Faults::default(),
+            counts: CallCounts::default(),
+            faults: ActiveFaults::default(),
             crash_at: None,
             capacity,
             off: false,
@@ -50,31 +50,31 @@ impl State {
     }
 
     /// Counts a call; an error if the machine is off.
-    pub(super) fn call(&mut self, call: Call) -> io::Result<Fate> {
+    pub(super) fn call(&mut self, call: DiskCall) -> io::Result<CallOutcome> {
         if self.off {
-            return Err(off());
+            return Err(power_off_error());
         }
         self.counts.add(call);
-        if self.crash_at.is_some_and(|n| self.counts.of(Call::Any) >= n) {
+        if self.crash_at.is_some_and(|n| self.counts.of(DiskCall::Any) >= n) {
             self.off = true;
-            return Ok(Fate::Dies);
+            return Ok(CallOutcome::PowerLost);
         }
-        Ok(self.faults.meet(call).map_or(Fate::Goes, Fate::Fails))
+        Ok(self.faults.on_call(call).map_or(CallOutcome::Succeeds, CallOutcome::Fails))
     }
 
-    pub(super) fn make(&mut self, name: &str) -> Shared {
+    pub(super) fn create(&mut self, name: &str) -> SharedInode {
         self.removed = None;
         Arc::clone(self.files.entry(name.to_owned()).or_default())
     }
 
-    /// The number of a write, among those to all files.
-    pub(super) fn next_turn(&mut self) -> u64 {
+    /// The sequence number of a write, across all files.
+    pub(super) fn next_sequence(&mut self) -> u64 {
         self.turn += 1;
         self.turn
     }
 
-    /// How far a file may grow that is `length` long now.
-    pub(super) fn room(&self, length: usize) -> usize {
+    /// The length to which a file that is `length` long now may grow.
+    pub(super) fn max_length(&self, length: usize) -> usize {
         if self.capacity == u64::MAX {
             return usize::MAX;
         }
@@ -83,9 +83,9 @@ impl State {
         length.saturating_add(free)
     }
 
-    /// The disk after the process died: nothing is lost, and what was not synced is still not.
+    /// The disk after the process died: nothing is lost, and unsynced writes stay unsynced.
     pub(super) fn killed(&self) -> Self {
-        let copy = |file: &Shared| Arc::new(Mutex::new(lock(file).clone()));
+        let copy = |file: &SharedInode| Arc::new(Mutex::new(lock(file).clone()));
         let files = self.files.iter().map(|(name, file)| (name.clone(), copy(file))).collect();
         let mut after = Self::new(files, self.random.clone(), self.capacity);
         after.removed = self.removed.as_ref().map(|(name, file)| (name.clone(), copy(file)));
@@ -94,15 +94,17 @@ impl State {
     }
 
     /// The disk after a power cut.
-    pub(super) fn cut(&self, style: Style, mut random: Random) -> Self {
+    pub(super) fn cut(&self, style: PowerCutStyle, mut random: Random) -> Self {
         let turns: Vec<u64> = self.files.values().flat_map(|file| turns(&lock(file))).collect();
-        let cut = Cut::draw(style, &turns, &mut random);
+        let cut = PowerCutPlan::draw(style, &turns, &mut random);
         let mut files = BTreeMap::new();
         for (name, file) in &self.files {
             let left = cut.of(&lock(file), &mut random);
             files.insert(name.clone(), Arc::new(Mutex::new(left)));
         }
-        if let Some((name, file)) = self.removed.as_ref().filter(|_| style.revives(&mut random)) {
+        if let Some((name, file)) =
+            self.removed.as_ref().filter(|_| style.undoes_removal(&mut random))
+        {
             let back = Inode::from_content(Arc::clone(&lock(file).durable));
             files.insert(name.clone(), Arc::new(Mutex::new(back)));
         }
@@ -111,10 +113,10 @@ impl State {
 }
 
 fn turns(inode: &Inode) -> Vec<u64> {
-    inode.unsynced.iter().map(|write| write.turn).collect()
+    inode.unsynced.iter().map(|write| write.sequence).collect()
 }
 
-pub(super) fn off() -> io::Error {
+pub(super) fn power_off_error() -> io::Error {
     io::Error::other("the machine is off")
 }
 

@@ -3,16 +3,16 @@ mod faults;
 
 use std::sync::Arc;
 
-use crore_store::embedded::disk::{Disk, File, Open};
+use crore_store::embedded::disk::{Disk, DiskFile, OpenMode};
 
 use super::SimDisk;
 
-fn file(disk: &SimDisk, name: &str) -> Arc<dyn File> {
-    disk.open(name, Open::Create).expect("a file")
+fn file(disk: &SimDisk, name: &str) -> Arc<dyn DiskFile> {
+    disk.open(name, OpenMode::Create).expect("a file")
 }
 
-/// A disk with one file that holds `durable`, and the open file.
-fn disk_with(durable: &[u8]) -> (SimDisk, Arc<dyn File>) {
+/// A disk with one durable file, and the open file.
+fn disk_with(durable: &[u8]) -> (SimDisk, Arc<dyn DiskFile>) {
     let disk = SimDisk::from_image([("f".to_owned(), durable.to_vec())].into(), 1);
     let file = file(&disk, "f");
     (disk, file)
@@ -34,7 +34,7 @@ fn an_image_is_what_is_read_and_makes_the_same_disk_again() {
 
 #[test]
 fn every_call_is_counted_by_kind_and_looking_is_none() {
-    use super::Call::{Any, List, Open as Opened, Read, Remove, Sync, Write};
+    use super::DiskCall::{Any, List, Open as Opened, Read, Remove, Sync, Write};
     let disk = SimDisk::new(1);
     let f = file(&disk, "f");
     f.write(0, b"x").expect("written");

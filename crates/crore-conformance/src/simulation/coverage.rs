@@ -1,14 +1,14 @@
-//! What the runs have reached: a generator that never gets somewhere proves nothing about it.
+//! Coverage of the runs: a generator that never reaches a situation proves nothing about it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crore_core::State;
 
-/// What callers do.
+/// An action of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names say it")]
-pub enum Deed {
+pub enum CallerAction {
     Push,
     Claim,
     Renew,
@@ -25,15 +25,15 @@ pub enum Deed {
     Note,
 }
 
-/// What goes wrong.
+/// An injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the fields of `Faults` say it")]
-pub enum Fault {
+#[expect(missing_docs, reason = "the fields of `FaultOdds` say it")]
+pub enum SimFault {
     Nothing,
     Kill,
     PowerCut,
-    CutInside,
-    KillUnheard,
+    CutDuringWork,
+    KillBeforeResponse,
     SyncError,
     WriteError,
     Full,
@@ -43,21 +43,21 @@ pub enum Fault {
     WorkerStall,
     DoubleReport,
     Silence,
-    LostAnswer,
+    LostResponse,
     TornSectors,
     ClockStill,
-    LateAnswer,
+    LateResponse,
     SyncOnce,
 }
 
-impl Fault {
+impl SimFault {
     /// All of them.
     pub const ALL: [Self; 19] = [
         Self::Nothing,
         Self::Kill,
         Self::PowerCut,
-        Self::CutInside,
-        Self::KillUnheard,
+        Self::CutDuringWork,
+        Self::KillBeforeResponse,
         Self::SyncError,
         Self::WriteError,
         Self::Full,
@@ -67,109 +67,108 @@ impl Fault {
         Self::WorkerStall,
         Self::DoubleReport,
         Self::Silence,
-        Self::LostAnswer,
+        Self::LostResponse,
         Self::TornSectors,
         Self::ClockStill,
-        Self::LateAnswer,
+        Self::LateResponse,
         Self::SyncOnce,
     ];
 }
 
-/// What has to happen now and then in many runs, since these are the moments in which stores go
-/// wrong.
+/// Situations that must occur in some of many runs, since these are where stores fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sometimes {
-    /// The power went after a write and before its sync.
+pub enum RareSituation {
+    /// The power was cut after a write and before its sync.
     CutBetweenWriteAndSync,
-    /// The process died after a sync, before anybody was told.
-    KilledBetweenSyncAndAnswer,
-    /// The power went while the store opened.
+    /// The process died after a sync, before any response.
+    KilledBetweenSyncAndResponse,
+    /// The power was cut while the store opened.
     CutWhileOpening,
-    /// A lease lapsed, and was taken away, before its holder's report arrived.
+    /// A lease lapsed and was taken away before its holder's report arrived.
     LapsedBeforeItsReport,
-    /// A report arrived after the end of its lease, and counted, since nobody had taken it away.
+    /// A report arrived after the end of its lease and counted, since the lease had not been taken away.
     ReportedAfterItsLease,
-    /// A push with a unique key was cut off by a crash, and made again.
+    /// A push with a unique key was interrupted by a crash and repeated.
     KeyPushedAgainAfterCrash,
-    /// A push whose answer was lost turned out to have happened.
+    /// A push without a response turned out to have happened.
     LostPushHappened,
-    /// A push whose answer was lost turned out not to have happened.
+    /// A push without a response turned out not to have happened.
     LostPushVanished,
-    /// The disk was full when the keeper wanted to move records.
-    FullWhileTidying,
+    /// The disk was full when the keeper had to move records.
+    FullDuringCompaction,
     /// A push was refused because the disk was full.
     PushRefusedForSpace,
     /// A report arrived after its job was cancelled, or asked to stop.
     ReportedAfterCancel,
-    /// A write was decided anew, because another came between.
-    DecidedAnew,
-    /// A claim was forgotten by a crash, and its job handed out again.
+    /// A write was decided again, because a concurrent write came first.
+    DecidedAgain,
+    /// A claim was lost in a crash, and its job delivered again.
     ForgottenClaim,
-    /// The store gave up after an error of its disk.
+    /// The store gave up after a disk error.
     GaveUp,
-    /// A file of the log was used again.
-    FileUsedAgain,
-    /// A store was the same before a crash and after it.
-    ComparedOpenedAnew,
+    /// A file of the log was reused.
+    FileReused,
+    /// The contents of a store were compared before and after a crash.
+    ComparedAfterReopen,
 }
 
-impl Sometimes {
+impl RareSituation {
     /// All of them.
     pub const ALL: [Self; 16] = [
         Self::CutBetweenWriteAndSync,
-        Self::KilledBetweenSyncAndAnswer,
+        Self::KilledBetweenSyncAndResponse,
         Self::CutWhileOpening,
         Self::LapsedBeforeItsReport,
         Self::ReportedAfterItsLease,
         Self::KeyPushedAgainAfterCrash,
         Self::LostPushHappened,
         Self::LostPushVanished,
-        Self::FullWhileTidying,
+        Self::FullDuringCompaction,
         Self::PushRefusedForSpace,
         Self::ReportedAfterCancel,
-        Self::DecidedAnew,
+        Self::DecidedAgain,
         Self::ForgottenClaim,
         Self::GaveUp,
-        Self::FileUsedAgain,
-        Self::ComparedOpenedAnew,
+        Self::FileReused,
+        Self::ComparedAfterReopen,
     ];
 }
 
-/// What was reached, over one run or many.
+/// The coverage of one run or of many.
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
-    cells: BTreeMap<(Deed, Option<State>, Fault), u64>,
-    sometimes: BTreeMap<Sometimes, u64>,
-    /// Runs.
+    cells: BTreeMap<(CallerAction, Option<State>, SimFault), u64>,
+    situations: BTreeMap<RareSituation, u64>,
+    /// Number of runs.
     pub runs: u64,
     /// Steps of all runs.
     pub steps: u64,
     /// Events in all histories.
     pub events: u64,
-    /// Faults.
+    /// Number of faults.
     pub faults: u64,
     /// Simulated time, in milliseconds.
     pub millis: u64,
 }
 
 impl Coverage {
-    /// Something was done to a job in this state, soon after this fault.
-    pub fn hit(&mut self, deed: Deed, state: Option<State>, fault: Fault) {
-        *self.cells.entry((deed, state, fault)).or_default() += 1;
+    /// Records an action on a job in this state, soon after this fault.
+    pub fn hit(&mut self, action: CallerAction, state: Option<State>, fault: SimFault) {
+        *self.cells.entry((action, state, fault)).or_default() += 1;
     }
 
-    /// It happened.
-    pub fn happened(&mut self, what: Sometimes) {
-        *self.sometimes.entry(what).or_default() += 1;
+    /// Records a situation.
+    pub fn reached(&mut self, situation: RareSituation) {
+        *self.situations.entry(situation).or_default() += 1;
     }
 
-    /// Adds another's.
+    /// Adds the coverage of another.
     pub fn add(&mut self, other: &Self) {
         for (cell, n) in &other.cells {
             *self.cells.entry(*cell).or_default() += n;
         }
-        for (what, n) in &other.sometimes {
-            *self.sometimes.entry(*what).or_default() += n;
+        for (what, n) in &other.situations {
+            *self.situations.entry(*what).or_default() += n;
         }
         self.runs += other.runs;
         self.steps += other.steps;
@@ -178,37 +177,37 @@ impl Coverage {
         self.millis += other.millis;
     }
 
-    /// What never happened of these.
-    pub fn never(&self, of: &[Sometimes]) -> Vec<Sometimes> {
-        of.iter().copied().filter(|what| !self.sometimes.contains_key(what)).collect()
+    /// The situations among `of` that never occurred.
+    pub fn missing(&self, of: &[RareSituation]) -> Vec<RareSituation> {
+        of.iter().copied().filter(|what| !self.situations.contains_key(what)).collect()
     }
 
-    /// How many cells of (deed, state, fault) were hit, and how many could have been: every fault,
-    /// for each deed and state that ever met.
+    /// The number of cells (action, state, fault) that were reached, and of those that are possible: every
+    /// fault, for each combination of action and state that ever occurred.
     pub fn cells(&self) -> (usize, usize) {
-        (self.cells.len(), self.rows().len() * Fault::ALL.len())
+        (self.cells.len(), self.rows().len() * SimFault::ALL.len())
     }
 
-    /// Each deed and state that ever met.
-    fn rows(&self) -> Vec<(Deed, Option<State>)> {
-        let mut met: Vec<_> = self.cells.keys().map(|(deed, state, _)| (*deed, *state)).collect();
-        met.dedup();
-        met
+    /// Each combination of action and state that ever occurred.
+    fn rows(&self) -> Vec<(CallerAction, Option<State>)> {
+        let mut rows: Vec<_> =
+            self.cells.keys().map(|(action, state, _)| (*action, *state)).collect();
+        rows.dedup();
+        rows
     }
 
-    /// A table of (deed and state) by fault, with a dot where nothing was ever reached, and those cells
-    /// by name.
+    /// A table of (action and state) by fault, with a dot for unreached cells, followed by their names.
     pub fn table(&self) -> String {
         let mut text = format!("{:<19}", "");
-        for fault in Fault::ALL {
+        for fault in SimFault::ALL {
             text += &format!(" {:>7.7}", format!("{fault:?}"));
         }
         let mut missing = Vec::new();
-        for (deed, state) in self.rows() {
-            let row = row_name(deed, state);
+        for (action, state) in self.rows() {
+            let row = row_name(action, state);
             text += &format!("\n{row:<19}");
-            for fault in Fault::ALL {
-                let n = self.cells.get(&(deed, state, fault));
+            for fault in SimFault::ALL {
+                let n = self.cells.get(&(action, state, fault));
                 text += &n.map_or_else(|| format!(" {:>7}", "."), |n| format!(" {n:>7}"));
                 if n.is_none() {
                     missing.push(format!("{row} × {fault:?}"));
@@ -220,18 +219,18 @@ impl Coverage {
         text + &if missing.is_empty() { "none".to_owned() } else { missing.join(", ") }
     }
 
-    /// The cells that were reached, by name.
+    /// The reached cells, by name.
     pub fn named_cells(&self) -> impl Iterator<Item = (String, u64)> + '_ {
-        self.cells.iter().map(|((deed, state, fault), n)| {
-            (format!("{} × {fault:?}", row_name(*deed, *state)), *n)
+        self.cells.iter().map(|((action, state, fault), n)| {
+            (format!("{} × {fault:?}", row_name(*action, *state)), *n)
         })
     }
 
-    /// How often each of the moments was met.
-    pub fn moments(&self) -> impl Iterator<Item = (Sometimes, u64)> + '_ {
-        Sometimes::ALL
+    /// How often each situation occurred.
+    pub fn situations(&self) -> impl Iterator<Item = (RareSituation, u64)> + '_ {
+        RareSituation::ALL
             .into_iter()
-            .map(|what| (what, self.sometimes.get(&what).copied().unwrap_or_default()))
+            .map(|what| (what, self.situations.get(&what).copied().unwrap_or_default()))
     }
 }
 
@@ -244,13 +243,13 @@ impl fmt::Display for Coverage {
             "{runs} runs, {steps} steps, {events} events, {faults} faults, {hours} simulated hours"
         )?;
         let (hit, all) = self.cells();
-        writeln!(f, "{hit} of {all} cells (deed × state of its job × fault)")?;
-        self.moments().try_for_each(|(what, n)| writeln!(f, "{n:>9}  {what:?}"))
+        writeln!(f, "{hit} of {all} cells (action × state of its job × fault)")?;
+        self.situations().try_for_each(|(what, n)| writeln!(f, "{n:>9}  {what:?}"))
     }
 }
 
-fn row_name(deed: Deed, state: Option<State>) -> String {
-    state.map_or_else(|| format!("{deed:?} -"), |state| format!("{deed:?} {state:?}"))
+fn row_name(action: CallerAction, state: Option<State>) -> String {
+    state.map_or_else(|| format!("{action:?} -"), |state| format!("{action:?} {state:?}"))
 }
 
 #[cfg(test)]
@@ -258,12 +257,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_counted_against_all_faults_of_what_ever_met() {
+    fn cells_are_counted_against_all_faults_of_each_reached_row() {
         let mut coverage = Coverage::default();
-        coverage.hit(Deed::Push, None, Fault::Nothing);
-        coverage.hit(Deed::Push, None, Fault::Kill);
-        coverage.hit(Deed::Report, Some(State::Running), Fault::Kill);
-        assert_eq!(coverage.cells(), (3, 2 * Fault::ALL.len()));
+        coverage.hit(CallerAction::Push, None, SimFault::Nothing);
+        coverage.hit(CallerAction::Push, None, SimFault::Kill);
+        coverage.hit(CallerAction::Report, Some(State::Running), SimFault::Kill);
+        assert_eq!(coverage.cells(), (3, 2 * SimFault::ALL.len()));
         let mut sum = Coverage::default();
         sum.add(&coverage);
         sum.add(&coverage);
@@ -271,9 +270,9 @@ mod tests {
     }
 
     #[test]
-    fn the_table_names_what_was_never_reached() {
+    fn the_table_lists_unreached_cells() {
         let mut coverage = Coverage::default();
-        coverage.hit(Deed::Report, Some(State::Running), Fault::Kill);
+        coverage.hit(CallerAction::Report, Some(State::Running), SimFault::Kill);
         let table = coverage.table();
         assert!(table.contains("1 of 19 cells reached"), "{table}");
         assert!(table.contains("Report Running × SyncOnce"), "{table}");
@@ -281,10 +280,10 @@ mod tests {
     }
 
     #[test]
-    fn what_never_happened_is_named() {
+    fn missing_situations_are_listed() {
         let mut coverage = Coverage::default();
-        coverage.happened(Sometimes::GaveUp);
-        let never = coverage.never(&[Sometimes::GaveUp, Sometimes::FileUsedAgain]);
-        assert_eq!(never, [Sometimes::FileUsedAgain]);
+        coverage.reached(RareSituation::GaveUp);
+        let never = coverage.missing(&[RareSituation::GaveUp, RareSituation::FileReused]);
+        assert_eq!(never, [RareSituation::FileReused]);
     }
 }

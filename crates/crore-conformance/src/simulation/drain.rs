@@ -1,304 +1,307 @@
-//! The end of a run: the faults are healed, every job comes to its end, the store is opened once
-//! more, and all that is in it is written down.
+//! The end of a run: heals all faults, runs every job to its end, reopens the store and dumps its contents.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crore_core::machine::{Event, Outcome, Report};
+use crore_core::machine::{JobEvent, Outcome, Report};
 use crore_core::{Clock, Span, State};
 use crore_store::Error;
-use crore_store::jobs::{Claim, Order};
-use crore_store::registry::{Define, Table};
-use crore_store::views::Query;
-use crore_testkit::history::answer::{Granted, Reported};
-use crore_testkit::history::op::{self, Want};
-use crore_testkit::history::{Answer, Node, Op};
+use crore_store::jobs::{Claim, QueueOrder};
+use crore_store::registry::{Define, RegistryTable};
+use crore_store::views::ListQuery;
+use crore_testkit::history::op::{self, AdminAction};
+use crore_testkit::history::response::{RecordedDelivery, RecordedReport};
+use crore_testkit::history::{NodeObservation, RecordedOp, RecordedResponse};
 
 use super::config::Generation;
-use super::faults::TIDY;
-use super::life::{End, NODE};
-use super::pusher::{self, told};
-use super::scene::{Link, name};
-use super::settle::{Verdict, settle};
-use super::whole::Whole;
-use super::world::{Caller, World};
+use super::contents::StoreContents;
+use super::context::{CallerLink, name};
+use super::event_loop::{CallerId, SimEventLoop};
+use super::faults::COMPACT_TURNS;
+use super::process::{NODE, ProcessEnd};
+use super::pusher::{self, recorded_push};
+use super::settle::{SettleResult, settle};
 use super::{admin, upkeep};
 
-/// After so many rounds of an hour each nothing may be left to do.
-const ROUNDS: usize = 60;
+/// After this many rounds of an hour each, no job may be left.
+const MAX_ROUNDS: usize = 60;
 
-impl World<'_> {
-    /// Heals, empties, opens anew and writes down.
+impl SimEventLoop<'_> {
+    /// Heals, drains, reopens and dumps.
     pub(super) fn finish(&mut self) {
         self.heal();
-        self.settle_all();
-        // A call may have been refused before the disk had room, and its caller may hear of that only now.
-        self.scene().is_healed = true;
+        self.complete_in_flight();
+        // A call may have been refused before the disk had space, and receive that response only now.
+        self.context().is_healed = true;
         if self.node.is_none() {
             return;
         }
         self.drain();
-        self.wake_somebody();
-        if self.scene().gave_up {
-            self.scene().wrong("the store gave up, and its disk was well".to_owned());
+        self.check_wake_up();
+        if self.context().gave_up {
+            self.context().violation("the store gave up on a healthy disk".to_owned());
         }
-        self.sweep_out();
+        self.delete_ended();
         self.commit_all();
-        let Some(before) = self.look() else { return };
-        if self.subject.survives() {
-            let how = self.some_end();
+        let Some(before) = self.read_store() else { return };
+        if self.subject.survives_crash() {
+            let how = self.lossless_end();
             self.end(how);
             self.open();
             self.compare(&before);
-            // Numbers go on where they were, whatever the log has forgotten.
-            if let Some(link) = self.link(Caller::Drain) {
+            // Ids must continue where they were, even if the log dropped the records.
+            if let Some(link) = self.link(CallerId::Drain) {
                 self.run("a last push", pusher::push_one(link.clone()));
-                self.run("the last work", work_off(link));
+                self.run("the last work", run_ready_jobs(link));
             }
         }
-        if let Some(whole) = self.look() {
-            self.scene().recorder.node(NODE, Node::Dump(whole.dump()));
+        if let Some(contents) = self.read_store() {
+            self.context().recorder.node(NODE, NodeObservation::Dump(contents.dump()));
         }
     }
 
     fn heal(&mut self) {
-        self.scene().still_until = 0;
-        self.free();
+        self.context().still_until = 0;
+        self.free_disk();
         self.disk.heal();
-        // A store that only had no room goes on, and has to learn that there is some again.
-        if self.broken || self.scene().gave_up {
-            self.end(End::Kill);
+        // A store that only ran out of space continues, and must notice that there is space again.
+        if self.broken || self.context().gave_up {
+            self.end(ProcessEnd::Kill);
         }
-        self.scene().config.faults = super::odds::Faults::default();
+        self.context().config.faults = super::fault_odds::FaultOdds::default();
         if self.node.is_none() {
             self.open();
         }
-        // There is room again, which a store learns by trying: its keeper does so each second.
-        self.keep_on(TIDY);
+        // A store notices free space by trying: its keeper does so each second.
+        self.compact(COMPACT_TURNS);
     }
 
-    /// What is under way comes to its end.
-    fn settle_all(&mut self) {
+    /// Completes all operations in flight.
+    fn complete_in_flight(&mut self) {
         for _ in 0..1000 {
-            if self.under_way.is_empty() {
+            if self.in_flight.is_empty() {
                 return;
             }
-            if !self.commit() && !self.is_anybody_woken() {
-                self.let_sleepers_end();
+            if !self.commit() && !self.is_any_woken() {
+                self.time_out_waiters();
             }
             self.poll_all();
         }
-        let n = self.under_way.len();
-        self.scene().wrong(format!("{n} operations never came to an end"));
+        let n = self.in_flight.len();
+        self.context().violation(format!("{n} operations never completed"));
     }
 
     pub(super) fn run(&mut self, what: &str, task: impl Future<Output = ()> + 'static) {
         if !self.complete(Box::pin(task)) {
-            self.scene().wrong(format!("never came to an end: {what}"));
+            self.context().violation(format!("never completed: {what}"));
         }
     }
 
     fn drain(&mut self) {
-        let Some(link) = self.link(Caller::Drain) else { return };
-        self.run("opening up", open_up(link.clone()));
-        self.run("a push when all is well", pusher::push_one(link.clone()));
-        for _ in 0..ROUNDS {
+        let Some(link) = self.link(CallerId::Drain) else { return };
+        self.run("lifting restrictions", lift_restrictions(link.clone()));
+        self.run("a push after healing", pusher::push_one(link.clone()));
+        for _ in 0..MAX_ROUNDS {
             let round = link.clone();
-            self.run("a round", work_off(round));
-            self.keep_on(50);
+            self.run("a round", run_ready_jobs(round));
+            self.compact(50);
             self.run("cancelling", cancel(link.clone()));
             if self.is_empty() {
                 return;
             }
-            self.scene().advance(Span::from_secs(3600));
+            self.context().advance(Span::from_secs(3600));
         }
-        let whole = self.look().unwrap_or_default();
-        let left = whole.jobs.into_values().filter(|job| !job.live.state.has_ended());
+        let contents = self.read_store().unwrap_or_default();
+        let left = contents.jobs.into_values().filter(|job| !job.live.state.has_ended());
         let left: Vec<_> = left.map(|job| (job.id, job.live.state)).collect();
-        self.scene().wrong(format!("after {ROUNDS} rounds there is something left: {left:?}"));
+        self.context().violation(format!("after {MAX_ROUNDS} rounds jobs are left: {left:?}"));
     }
 
-    /// In some runs everything that has ended is deleted and the log forgets it: a store without any job
-    /// still knows which numbers were given out.
-    fn sweep_out(&mut self) {
-        let is_first = self.scene().config.generation == Generation::First;
-        if is_first || !self.scene().dice.one_in(4) {
+    /// In some runs all ended jobs are deleted and the log drops them: a store without jobs must still know
+    /// which ids were used.
+    fn delete_ended(&mut self) {
+        let is_first = self.context().config.generation == Generation::First;
+        if is_first || !self.context().rng.one_in(4) {
             return;
         }
-        let Some(link) = self.link(Caller::Drain) else { return };
+        let Some(link) = self.link(CallerId::Drain) else { return };
         self.run("deleting", delete_all(link));
-        for _ in 0..TIDY {
+        for _ in 0..COMPACT_TURNS {
             self.commit_all();
-            if !self.keep() {
+            if !self.compact_once() {
                 return;
             }
         }
     }
 
     fn is_empty(&mut self) -> bool {
-        let Some(link) = self.link(Caller::Drain) else { return true };
+        let Some(link) = self.link(CallerId::Drain) else { return true };
         let empty = Rc::new(Cell::new(false));
         let into = Rc::clone(&empty);
         self.run("counting", async move {
             match link.store.counts(None).await {
                 Ok(counts) => into.set(counts.iter().all(|count| count.state.has_ended())),
-                Err(error) => link.could_not(&error),
+                Err(error) => link.store_failed(&error),
             }
         });
         empty.get()
     }
 
-    /// Reads the whole store, and says what does not fit together.
-    pub(super) fn look(&mut self) -> Option<Whole> {
-        let link = self.link(Caller::Drain)?;
+    /// Reads the whole store, and records inconsistencies.
+    pub(super) fn read_store(&mut self) -> Option<StoreContents> {
+        let link = self.link(CallerId::Drain)?;
         let slot = Rc::new(RefCell::new(None));
         let into = Rc::clone(&slot);
         let done = self.complete(Box::pin(async move {
-            let read = Whole::read(&*link.store).await;
+            let read = StoreContents::read(&*link.store).await;
             *into.borrow_mut() = Some(read);
         }));
         match slot.take() {
-            Some(Ok(whole)) => {
-                whole.faults.iter().for_each(|fault| self.scene().wrong(fault.clone()));
-                Some(whole)
+            Some(Ok(contents)) => {
+                contents.faults.iter().for_each(|fault| self.context().violation(fault.clone()));
+                Some(contents)
             }
-            // A front writes when it is opened, and cannot on a disk without room.
+            // A front writes when it is opened, which fails on a full disk.
             Some(Err(Error::Poisoned)) if self.failed && self.subject.has_front() => {
-                self.scene().gave_up = true;
+                self.context().gave_up = true;
                 None
             }
             Some(Err(error)) => {
-                self.scene().wrong(format!("cannot be read: {error:?}"));
+                self.context().violation(format!("cannot read the store: {error:?}"));
                 None
             }
             None => {
-                self.scene().wrong(format!("cannot be read to its end ({done})"));
+                self.context().violation(format!("reading the store did not complete ({done})"));
                 None
             }
         }
     }
 
-    /// After an opening everything must fit together.
-    pub(super) fn look_over(&mut self) {
-        if let Some(whole) = self.look() {
-            let mut scene = self.scene();
-            scene.known.now = whole.now;
-            scene.say("store", format_args!("has {:?} at {:?}", whole.counts, whole.now));
+    /// Checks the consistency of the store after it was opened.
+    pub(super) fn check_contents(&mut self) {
+        if let Some(contents) = self.read_store() {
+            let mut context = self.context();
+            context.knowledge.now = contents.now;
+            context.trace_line(
+                "store",
+                format_args!("has {:?} at {:?}", contents.counts, contents.now),
+            );
         }
     }
 }
 
-/// Nothing holds jobs back any more: no limit, no pause, no open group, no schedule that brings more.
-async fn open_up(link: Link) {
+/// Removes everything that holds jobs back: limits, pauses, open groups, and schedules that push more.
+async fn lift_restrictions(link: CallerLink) {
     for (table, name) in [
-        (Table::Limits, name("l0")),
-        (Table::Limits, name("l1")),
-        (Table::Schedules, name("s0")),
-        (Table::Schedules, name("s1")),
+        (RegistryTable::Limits, name("l0")),
+        (RegistryTable::Limits, name("l1")),
+        (RegistryTable::Schedules, name("s0")),
+        (RegistryTable::Schedules, name("s1")),
     ] {
         admin::define(&link, Define::remove(table, name)).await;
     }
-    let queues = link.scene().queues();
+    let queues = link.context().queues();
     for queue in queues {
-        admin::define(&link, Define::remove(Table::Queues, queue)).await;
+        admin::define(&link, Define::remove(RegistryTable::Queues, queue)).await;
     }
-    let groups = link.scene().known.groups.clone();
+    let groups = link.context().knowledge.groups.clone();
     for group in groups {
         if let Err(error) = link.seal(group).await {
-            link.could_not(&error);
+            link.store_failed(&error);
         }
     }
 }
 
-/// What is due is made ready, and what has lapsed is taken back.
-async fn keep_up(link: &Link) {
+/// Promotes due jobs and takes back lapsed ones.
+async fn run_due_upkeep(link: &CallerLink) {
     let Some(front) = &link.front else {
         let upkeep = async {
             upkeep::promote(link, 1000).await?;
             upkeep::rescue(link, 1000).await
         };
-        return upkeep.await.unwrap_or_else(|error| link.could_not(&error));
+        return upkeep.await.unwrap_or_else(|error| link.store_failed(&error));
     };
-    // It knows by itself what there is to do, and when.
+    // A front knows by itself what upkeep is due, and when.
     for _ in 0..1000 {
-        if front.upkeep_at() > link.scene().clock.now() {
+        if front.upkeep_at() > link.context().clock.now() {
             return;
         }
         upkeep::turn(link.clone()).await;
     }
-    link.scene().wrong("there is always something to keep up".to_owned());
+    link.context().violation("upkeep is always due".to_owned());
 }
 
-/// Everything that can run runs, and is done.
-pub(super) async fn work_off(link: Link) {
-    keep_up(&link).await;
+/// Runs every job that can run, to success.
+pub(super) async fn run_ready_jobs(link: CallerLink) {
+    run_due_upkeep(&link).await;
     loop {
-        let queues = link.scene().queues();
-        let (order, n) = (Order::Merged, 20);
-        let ask = Claim { queues: queues.clone(), kinds: None, n, order, worker: name("drain") };
-        let call = link.call(Op::Fetch { queues, kinds: None, n, strict: false });
-        let (now, jobs) = match link.fetch(ask, Span::ZERO).await {
+        let queues = link.context().queues();
+        let (order, n) = (QueueOrder::Merged, 20);
+        let request =
+            Claim { queues: queues.clone(), kinds: None, n, order, worker: name("drain") };
+        let call = link.call(RecordedOp::Fetch { queues, kinds: None, n, strict: false });
+        let (now, jobs) = match link.fetch(request, Span::ZERO).await {
             Ok(fetched) => fetched,
             Err(error) => return call.failed(&error),
         };
-        call.ok(now, Answer::Fetched(jobs.iter().map(Granted::of).collect()));
+        call.ok(now, RecordedResponse::Fetched(jobs.iter().map(RecordedDelivery::of).collect()));
         if jobs.is_empty() {
             return;
         }
         for job in jobs {
             let (id, delivery) = (job.id, Some(job.live.delivery));
-            let outcome = op::Outcome::Done { result: None };
+            let outcome = op::RecordedOutcome::Done { result: None };
             let (on_done, on_dead) = (Vec::new(), Vec::new());
-            let call = link.call(Op::Report { id, delivery, outcome, on_done, on_dead });
+            let call = link.call(RecordedOp::Report { id, delivery, outcome, on_done, on_dead });
             let report = Report::from(Outcome::Done { result: None });
-            match settle(&link, id, Some(job), &Event::Finished { delivery, report }).await {
-                Ok(verdict) => drop(call.ok(None, Answer::Reported(reported(verdict)))),
+            match settle(&link, id, Some(job), &JobEvent::Finished { delivery, report }).await {
+                Ok(verdict) => drop(call.ok(None, RecordedResponse::Reported(reported(verdict)))),
                 Err(error) => call.failed(&error),
             }
         }
     }
 }
 
-fn reported(verdict: Verdict) -> Reported {
+fn reported(verdict: SettleResult) -> RecordedReport {
     match verdict {
-        Verdict::Applied { pushed, .. } => {
-            Reported::Accepted(pushed.into_iter().map(told).collect())
+        SettleResult::Applied { pushed, .. } => {
+            RecordedReport::Accepted(pushed.into_iter().map(recorded_push).collect())
         }
-        Verdict::Refused(_) => Reported::Stale,
-        Verdict::Unknown => Reported::Unknown,
+        SettleResult::Refused(_) => RecordedReport::Stale,
+        SettleResult::Unknown => RecordedReport::Unknown,
     }
 }
 
-/// Deletes everything that has ended.
-async fn delete_all(link: Link) {
+/// Deletes every ended job.
+async fn delete_all(link: CallerLink) {
     for state in State::ALL.into_iter().filter(|state| state.has_ended()) {
-        let query = Query { state, queue: None, kind: None, after: None, n: usize::MAX };
+        let query = ListQuery { state, queue: None, kind: None, after: None, n: usize::MAX };
         match link.store.list(query).await {
             Ok(page) => {
                 for job in page.jobs {
-                    admin::change(&link, job.id, Want::Delete).await;
+                    admin::change(&link, job.id, AdminAction::Delete).await;
                 }
             }
-            Err(error) => return link.could_not(&error),
+            Err(error) => return link.store_failed(&error),
         }
     }
 }
 
-/// When nothing is left but jobs that wait, they wait for what is dead, and may be retried by hand for
-/// ever: they are cancelled.
-async fn cancel(link: Link) {
+/// If only waiting jobs are left, they depend on dead jobs, which an operator could retry at any time:
+/// cancels them.
+async fn cancel(link: CallerLink) {
     let counts = link.store.counts(None).await.unwrap_or_default();
     if counts.iter().any(|count| !count.state.has_ended() && count.state != State::Waiting) {
         return;
     }
     let (state, n) = (State::Waiting, usize::MAX);
-    let query = Query { state, queue: None, kind: None, after: None, n };
+    let query = ListQuery { state, queue: None, kind: None, after: None, n };
     match link.store.list(query).await {
         Ok(page) => {
             for job in page.jobs {
-                admin::change(&link, job.id, Want::Cancel).await;
+                admin::change(&link, job.id, AdminAction::Cancel).await;
             }
         }
-        Err(error) => link.could_not(&error),
+        Err(error) => link.store_failed(&error),
     }
 }

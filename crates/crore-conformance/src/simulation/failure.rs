@@ -1,37 +1,37 @@
-//! A run that failed, so that a person can read it.
+//! A failed run, in readable form.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crore_testkit::history::History;
 
-use super::config::Config;
+use super::config::SimConfig;
 
-/// A run in which something was wrong.
+/// A run with violations.
 #[derive(Debug, Clone)]
-pub struct Failure {
+pub struct SimFailure {
     /// The configuration of the run.
-    pub config: Config,
-    /// The command that makes it again.
-    pub again: String,
-    /// Broken promises, in words.
+    pub config: SimConfig,
+    /// The command that repeats it.
+    pub repeat_command: String,
+    /// Violated invariants, as text.
     pub violations: Vec<String>,
-    /// All that happened.
+    /// All lines of the trace.
     pub trace: Vec<String>,
-    /// All that callers did and were told.
+    /// All calls and responses.
     pub history: History,
 }
 
-/// How many violations of one run are shown; the others mostly follow from these.
+/// Maximum printed violations of a run; the others mostly follow from these.
 const VIOLATIONS: usize = 3;
-/// How many lines of the trace are shown.
+/// Maximum printed lines of the trace.
 const LINES: usize = 60;
-/// How much of a line is shown.
+/// Maximum printed width of a line.
 const WIDTH: usize = 260;
 
-impl Failure {
-    /// The sort of the failure: the promise that was broken first. A shrunk run breaks the same one.
-    pub fn sort(&self) -> String {
+impl SimFailure {
+    /// The class of the failure: the invariant that was violated first. A shrunk run violates the same one.
+    pub fn class(&self) -> String {
         let first = self.violations.first().map(String::as_str).unwrap_or_default();
         let sort = first.split_once(':').map_or(first, |(sort, _)| sort);
         if sort.starts_with('I') {
@@ -40,21 +40,21 @@ impl Failure {
         sort.chars().filter(|c| c.is_alphabetic() || *c == ' ').collect()
     }
 
-    /// The lines of the trace that matter: all of them if there are few. Otherwise those about the jobs of
-    /// the violations, and the life of the store.
-    fn telling_lines(&self) -> Vec<&str> {
+    /// The relevant lines of the trace: all of them if there are few, otherwise those about the jobs of the
+    /// violations and the lifecycle of the store.
+    fn relevant_lines(&self) -> Vec<&str> {
         let lines: Vec<&str> = self.trace.iter().map(String::as_str).collect();
         if lines.len() <= LINES {
             return lines;
         }
         let jobs: BTreeSet<u64> = self.violations.iter().flat_map(|text| jobs_in(text)).collect();
-        let tells = |line: &&str| {
-            let is_life = ["fault:", "ends:", "store: opened", "WRONG"];
-            is_life.iter().any(|word| line.contains(word))
+        let is_relevant = |line: &&str| {
+            let lifecycle = ["fault:", "ends:", "store: opened", "WRONG"];
+            lifecycle.iter().any(|word| line.contains(word))
                 || jobs_in(line).any(|id| jobs.contains(&id))
         };
-        let telling: Vec<&str> = lines.into_iter().filter(tells).collect();
-        telling.get(telling.len().saturating_sub(LINES)..).unwrap_or_default().to_vec()
+        let relevant: Vec<&str> = lines.into_iter().filter(is_relevant).collect();
+        relevant.get(relevant.len().saturating_sub(LINES)..).unwrap_or_default().to_vec()
     }
 }
 
@@ -76,14 +76,14 @@ fn cut(line: &str) -> String {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for SimFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Config { seed, steps, last_step, skip, .. } = &self.config;
-        let made = *last_step as usize - skip.range(..=last_step).count();
-        writeln!(f, "seed {seed} fails; again: {}", self.again)?;
-        writeln!(f, "{made} of {steps} steps are enough, with {}", self.config.summary())?;
-        let lines = self.telling_lines();
-        writeln!(f, "{} of {} lines (step, milliseconds, who):", lines.len(), self.trace.len())?;
+        let SimConfig { seed, steps, last_step, skip, .. } = &self.config;
+        let performed = *last_step as usize - skip.range(..=last_step).count();
+        writeln!(f, "seed {seed} fails; to repeat: {}", self.repeat_command)?;
+        writeln!(f, "{performed} of {steps} steps reproduce it, with {}", self.config.summary())?;
+        let lines = self.relevant_lines();
+        writeln!(f, "{} of {} lines (step, milliseconds, caller):", lines.len(), self.trace.len())?;
         lines.into_iter().try_for_each(|line| writeln!(f, "  {}", cut(line)))?;
         writeln!(f, "violations:")?;
         let mut shown = self.violations.iter().take(VIOLATIONS).flat_map(|text| text.lines());
@@ -99,16 +99,16 @@ impl fmt::Display for Failure {
 mod tests {
     use super::*;
 
-    fn failure(violation: &str, trace: Vec<String>) -> Failure {
-        let (config, again) = (Config::draw(1), String::new());
+    fn failure(violation: &str, trace: Vec<String>) -> SimFailure {
+        let (config, again) = (SimConfig::draw(1), String::new());
         let violations = vec![violation.to_owned()];
-        Failure { config, again, violations, trace, history: History::default() }
+        SimFailure { config, repeat_command: again, violations, trace, history: History::default() }
     }
 
     #[test]
     fn a_sort_is_the_promise_or_the_words_without_numbers() {
-        assert_eq!(failure("I8: ready since 39", Vec::new()).sort(), "I8");
-        let left = |n| failure(&format!("after {n} rounds jobs are left"), Vec::new()).sort();
+        assert_eq!(failure("I8: ready since 39", Vec::new()).class(), "I8");
+        let left = |n| failure(&format!("after {n} rounds jobs are left"), Vec::new()).class();
         assert_eq!(left(60), left(7));
     }
 
@@ -117,6 +117,6 @@ mod tests {
         let mut trace: Vec<String> = (0..100).map(|n| format!("w1: report #{n}")).collect();
         trace.push("fault: Kill".to_owned());
         let failure = failure("I8: passed over [job 7]", trace);
-        assert_eq!(failure.telling_lines(), ["w1: report #7", "fault: Kill"]);
+        assert_eq!(failure.relevant_lines(), ["w1: report #7", "fault: Kill"]);
     }
 }

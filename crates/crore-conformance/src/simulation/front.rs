@@ -1,109 +1,109 @@
-//! What callers speak to: the store itself, or an engine that stands before it.
+//! The interface that callers use: the store itself, or an engine in front of it.
 
 use std::fmt::Debug;
 use std::pin::Pin;
 
-use crore_core::machine::Event;
+use crore_core::machine::JobEvent;
 use crore_core::{Batch, GroupId, Job, JobId, Name, Payload, Span, Time};
-use crore_store::jobs::{Applied, Claim, Pushed, Pushes, Renew, Renewed, Write};
+use crore_store::jobs::{Applied, Claim, Pushed, PushedBatch, Renew, Renewed, StoreWrite};
 use crore_store::registry::Define;
-use crore_store::{Answer, Error};
-use crore_testkit::history::op::Want;
+use crore_store::{Error, StoreFuture};
+use crore_testkit::history::op::AdminAction;
 
-use super::scene::Link;
+use super::context::CallerLink;
 
-/// A program's own code runs, which need not be able to go from thread to thread.
-pub type Ran<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
+/// The result of a program's own code, which need not be `Send`.
+pub type LocalResult<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
 
-/// What stands before a store and is spoken to in its place. It decides, writes, wakes and keeps
-/// things up by itself; callers only ask and are told.
-pub trait Front: Debug {
+/// An engine in front of a store, which callers use instead of the store. It decides, writes, wakes callers
+/// and does upkeep by itself.
+pub trait EngineFront: Debug {
     /// Pushes a batch.
-    fn push(&self, batch: Batch) -> Answer<'_, Pushes>;
+    fn push(&self, batch: Batch) -> StoreFuture<'_, PushedBatch>;
 
-    /// Takes jobs; if there are none, waits for the first one this long.
-    fn fetch(&self, ask: Claim, wait: Span) -> Answer<'_, Vec<Job>>;
+    /// Fetches jobs; if there are none, waits up to `wait` for the first one.
+    fn fetch(&self, ask: Claim, wait: Span) -> StoreFuture<'_, Vec<Job>>;
 
-    /// Extends leases.
-    fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>>;
+    /// Renews leases.
+    fn renew(&self, leases: Vec<Renew>) -> StoreFuture<'_, Vec<Renewed>>;
 
-    /// A worker says what became of a delivery: it is finished, or was handed over.
-    fn tell(&self, id: JobId, event: Event) -> Answer<'_, Fate>;
+    /// A worker reports an event of a delivery: finished, or handed over.
+    fn report_event(&self, id: JobId, event: JobEvent) -> StoreFuture<'_, EventResult>;
 
-    /// Somebody wants something of a job.
-    fn want(&self, id: JobId, want: Want) -> Answer<'_, Fate>;
+    /// An admin action on a job.
+    fn admin(&self, id: JobId, want: AdminAction) -> StoreFuture<'_, EventResult>;
 
-    /// Runs one job of a queue, if there is one. What it takes and reports it writes down by itself,
-    /// and so for the next two.
-    fn pop(&self, queue: Name) -> Ran<'_>;
+    /// Runs one job of a queue, if there is one. This and the next two methods record their calls in the
+    /// history themselves.
+    fn pop(&self, queue: Name) -> LocalResult<'_>;
 
-    /// Runs jobs of some queues, up to about so many, and no longer than this.
-    fn work(&self, queues: Vec<Name>, n: u64, at_most: Span) -> Ran<'_>;
+    /// Runs about `n` jobs of some queues, for at most this long.
+    fn work(&self, queues: Vec<Name>, n: u64, at_most: Span) -> LocalResult<'_>;
 
-    /// Somebody wants something of all jobs of a queue, or of all.
-    fn want_of_all(&self, queue: Option<Name>, want: Want) -> Answer<'_, ()>;
+    /// An admin action on all jobs of a queue, or on all jobs.
+    fn admin_all(&self, queue: Option<Name>, want: AdminAction) -> StoreFuture<'_, ()>;
 
-    /// The result of a job, waited for this long.
-    fn result(&self, id: JobId, at_most: Span) -> Answer<'_, Option<Payload>>;
+    /// The result of a job; waits up to `at_most` for it.
+    fn result(&self, id: JobId, at_most: Span) -> StoreFuture<'_, Option<Payload>>;
 
-    /// Seals a group; whether it was open.
-    fn seal(&self, group: GroupId) -> Answer<'_, bool>;
+    /// Seals a group; returns whether it was open.
+    fn seal(&self, group: GroupId) -> StoreFuture<'_, bool>;
 
-    /// Sets or removes a definition, as far as the front has a word for it. It writes down by itself
-    /// what it has the store define: see [`super::Subject::write_into`].
-    fn define(&self, define: Define) -> Answer<'_, ()>;
+    /// Sets or removes a definition, if the front supports it. The front records what it has the store
+    /// define: see [`super::SimulatedStore::record_to`].
+    fn define(&self, define: Define) -> StoreFuture<'_, ()>;
 
-    /// When there is something to keep up.
+    /// When upkeep is due next.
     fn upkeep_at(&self) -> Time;
 
-    /// Keeps up what is due.
-    fn upkeep_once(&self) -> Answer<'_, ()>;
+    /// Does the upkeep that is due.
+    fn upkeep_once(&self) -> StoreFuture<'_, ()>;
 }
 
-/// What became of something that was said about a job.
+/// The result of an event or admin action on a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
-    /// It is so now.
+pub enum EventResult {
+    /// Applied.
     Yes {
         /// Whether the job runs, and was asked to stop.
         asked: bool,
-        /// What became of the follow-ups.
+        /// Result of each follow-up.
         pushed: Vec<Pushed>,
     },
     /// It changed nothing.
     No,
-    /// There is no such job.
+    /// No such job.
     NotFound,
 }
 
-/// Somebody who waits at a front until he is woken.
+/// A caller that waits at a front.
 #[derive(Debug, Clone)]
-pub(super) enum Sleeper {
-    /// For jobs of these queues, and perhaps only these kinds.
+pub(super) enum FrontWaiter {
+    /// For jobs of these queues, perhaps only of these kinds.
     Fetch(Vec<Name>, Option<Vec<Name>>),
     /// For this job to end.
     Result(JobId),
 }
 
-/// Somebody sleeps as long as this is there.
+/// Registers a waiter until it is dropped.
 #[derive(Debug)]
-struct Asleep(Link, u64);
+struct WaiterGuard(CallerLink, u64);
 
-impl Drop for Asleep {
+impl Drop for WaiterGuard {
     fn drop(&mut self) {
-        self.0.scene().known.asleep.remove(&self.1);
+        self.0.context().knowledge.waiters.remove(&self.1);
     }
 }
 
-impl Link {
-    pub(super) async fn push(&self, batch: Batch) -> Result<Pushes, Error> {
+impl CallerLink {
+    pub(super) async fn push(&self, batch: Batch) -> Result<PushedBatch, Error> {
         match &self.front {
             Some(front) => front.push(batch).await,
             None => Ok(self.store.push(batch).await?.into_inner()),
         }
     }
 
-    /// Takes jobs; gives also the store's time, if it was told. Only a front lets anybody wait.
+    /// Fetches jobs; also returns the store's time, if known. Only a front supports waiting.
     pub(super) async fn fetch(
         &self,
         ask: Claim,
@@ -113,7 +113,8 @@ impl Link {
             let claimed = self.store.claim(ask).await?;
             return Ok((Some(claimed.now), claimed.jobs));
         };
-        let asleep = self.falls_asleep(Sleeper::Fetch(ask.queues.clone(), ask.kinds.clone()));
+        let asleep =
+            self.register_waiter(FrontWaiter::Fetch(ask.queues.clone(), ask.kinds.clone()));
         let jobs = front.fetch(ask, wait).await?;
         drop(asleep);
         Ok((jobs.first().map(|job| job.live.started_at), jobs))
@@ -130,28 +131,28 @@ impl Link {
         if let Some(front) = &self.front {
             return front.seal(group).await;
         }
-        let applied = self.store.apply(vec![Write::Seal(group)]).await?.into_inner();
+        let applied = self.store.apply(vec![StoreWrite::Seal(group)]).await?.into_inner();
         Ok(matches!(applied.first(), Some(Applied::Yes(_))))
     }
 
     /// The result of a job, from a front.
     pub(super) async fn result(
         &self,
-        front: &dyn Front,
+        front: &dyn EngineFront,
         id: JobId,
         at_most: Span,
     ) -> Result<Option<Payload>, Error> {
-        let asleep = self.falls_asleep(Sleeper::Result(id));
+        let asleep = self.register_waiter(FrontWaiter::Result(id));
         let result = front.result(id, at_most).await;
         drop(asleep);
         result
     }
 
-    fn falls_asleep(&self, sleeper: Sleeper) -> Asleep {
-        let mut scene = self.scene();
-        let n = scene.known.asleep.last_key_value().map_or(0, |(n, _)| n + 1);
-        scene.known.asleep.insert(n, sleeper);
-        drop(scene);
-        Asleep(self.clone(), n)
+    fn register_waiter(&self, sleeper: FrontWaiter) -> WaiterGuard {
+        let mut context = self.context();
+        let n = context.knowledge.waiters.last_key_value().map_or(0, |(n, _)| n + 1);
+        context.knowledge.waiters.insert(n, sleeper);
+        drop(context);
+        WaiterGuard(self.clone(), n)
     }
 }

@@ -1,58 +1,61 @@
-//! The simulator: the rules, a store and its callers on a simulated clock and disk, from one seed.
+//! The simulator: a store and its callers on a simulated clock and disk, driven from one seed.
 //!
-//! One thread makes one step after another, and each step is drawn from the seed: a caller begins
-//! something, the store's committer or keeper makes a turn, time passes, or something goes wrong.
-//! Everything that callers do and are told goes into a history, which is held to the promises at
-//! the end ([`crore_testkit::history`]). The same seed always makes the same run, to the last byte.
+//! One thread performs one step after another, each drawn from the seed: a caller begins an operation, the
+//! store's committer or keeper makes a turn, time passes, or a fault is injected. All calls and responses are
+//! recorded in a history, which is checked against the invariants at the end ([`crore_testkit::history`]).
+//! The same seed always produces the same run, byte for byte.
 //!
 //! ```text
-//! config   what a run is like: which features; odds: which faults, how often
-//! world    the event loop, and operations under way
-//! pusher worker admin upkeep    what callers do, as the engine would do it
-//! front    an engine that stands before the store, and is spoken to in its place
-//! asleep   whether somebody waits there for what has come
-//! faults   what goes wrong
-//! drain    the end: healed, emptied, opened anew, written down
-//! shrink   a failing run made smaller; failure: shown to a person
-//! sweep    many seeds on all cores
+//! config          features of a run
+//! fault_odds      frequency of faults
+//! event_loop      the steps of a run, and operations in flight
+//! pusher worker admin upkeep    callers, acting as the engine would
+//! front           an engine in front of the store, which callers use instead
+//! waiters         callers that wait at a front, and missed wake-ups
+//! faults          fault injection
+//! drain           the end of a run: heal, drain, reopen, dump
+//! shrink failure  a failing run: made smaller, and printed
+//! sweep           many seeds on all cores
 //! ```
 
 mod admin;
-mod asleep;
 mod config;
+mod contents;
+mod context;
 mod coverage;
-mod dice;
 mod drain;
+mod embedded_store;
+mod event_loop;
 mod failure;
+mod fault_odds;
 mod faults;
 mod front;
-mod life;
-mod log;
-mod odds;
+mod process;
 mod pusher;
+mod rng;
 mod run;
-mod scene;
 mod settle;
 mod shrink;
 mod subject;
 mod sweep;
 mod trace;
 mod upkeep;
-mod watch;
-mod whole;
+mod waiters;
+mod watched_disk;
 mod worker;
-mod world;
 
-pub use admin::meaning;
-pub use config::{Callers, Config, Durability, Generation, Hands, Jobs, Setup};
-pub use coverage::{Coverage, Deed, Fault, Sometimes};
-pub use dice::Dice;
-pub use failure::Failure;
-pub use front::{Fate, Front, Ran};
-pub use log::OnLog;
-pub use odds::Faults;
-pub use run::{Report, first_failing_seed, run, run_as, run_twice, run_twice_as};
+pub use admin::recorded_content;
+pub use config::{
+    AdminFeatures, CallerCounts, Generation, JobFeatures, SimConfig, StoreDurability, StoreSetup,
+};
+pub use coverage::{CallerAction, Coverage, RareSituation, SimFault};
+pub use embedded_store::SimulatedEmbedded;
+pub use failure::SimFailure;
+pub use fault_odds::FaultOdds;
+pub use front::{EngineFront, EventResult, LocalResult};
+pub use rng::SimRng;
+pub use run::{SimReport, first_failing_seed, run, run_as, run_twice, run_twice_as};
 pub use shrink::shrink;
-pub use subject::{InMemory, Loops, Running, Subject};
-pub use sweep::{Sweep, Swept, fresh_seed, run_fresh_seeds};
+pub use subject::{OpenStore, SimulatedMemory, SimulatedStore, StoreLoops};
+pub use sweep::{SeedSweep, SweepReport, fresh_seed, run_fresh_seeds};
 pub use trace::Trace;

@@ -1,4 +1,4 @@
-//! One run from one seed, and what came of it.
+//! One run from one seed, and its result.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -6,114 +6,128 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use crore_testkit::FakeClock;
-use crore_testkit::history::check::{self, Rules, Violation};
-use crore_testkit::history::{Answer, Hash, History, Node, Op, What};
+use crore_testkit::history::check::{self, CheckRules, Violation};
+use crore_testkit::history::{
+    History, HistoryEventBody, NodeObservation, PayloadHash, RecordedOp, RecordedResponse,
+};
 
-use super::config::{Config, Durability, Generation};
-use super::coverage::{Coverage, Sometimes};
-use super::failure::Failure;
-use super::scene::Purpose;
-use super::subject::Subject;
-use super::world::World;
+use super::config::{Generation, SimConfig, StoreDurability};
+use super::context::Purpose;
+use super::coverage::{Coverage, RareSituation};
+use super::event_loop::SimEventLoop;
+use super::failure::SimFailure;
+use super::subject::SimulatedStore;
 
-/// What came of a run in which all was well.
+/// The result of a run without violations.
 #[derive(Debug, Clone)]
-pub struct Report {
-    /// What was reached.
+pub struct SimReport {
+    /// The coverage of the run.
     pub coverage: Coverage,
     /// The hash of the trace: another run of the seed must have the same.
     pub trace: u64,
 }
 
-/// Makes the run of a seed.
-pub fn run(seed: u64, subject: &mut dyn Subject) -> Result<Report, Box<Failure>> {
-    run_as(Config::draw(seed), subject)
+/// Runs a seed.
+pub fn run(seed: u64, subject: &mut dyn SimulatedStore) -> Result<SimReport, Box<SimFailure>> {
+    run_as(SimConfig::draw(seed), subject)
 }
 
-/// Makes the run of a configuration.
-pub fn run_as(mut config: Config, subject: &mut dyn Subject) -> Result<Report, Box<Failure>> {
-    if !subject.survives() {
+/// Runs a configuration.
+pub fn run_as(
+    mut config: SimConfig,
+    subject: &mut dyn SimulatedStore,
+) -> Result<SimReport, Box<SimFailure>> {
+    if !subject.survives_crash() {
         config.faults = config.faults.without_crashes();
     }
-    let (drawn, again) = (config.clone(), again(subject, &config));
-    let mut world = World::new(config, subject);
-    let scene = Rc::clone(&world.scene);
-    let panic = catch_unwind(AssertUnwindSafe(|| make(&mut world))).err();
-    // The scene may have been borrowed when the panic came; its operations go first.
+    let (drawn, again) = (config.clone(), repeat_command(subject, &config));
+    let mut world = SimEventLoop::new(config, subject);
+    let context = Rc::clone(&world.context);
+    let panic = catch_unwind(AssertUnwindSafe(|| drive(&mut world))).err();
+    // The shared state may have been borrowed when the panic came; its operations are dropped first.
     drop(catch_unwind(AssertUnwindSafe(|| drop(world))));
-    let mut scene = scene.borrow_mut();
-    let history = scene.recorder.take();
-    let mut violations = std::mem::take(&mut scene.wrongs);
+    let mut context = context.borrow_mut();
+    let history = context.recorder.take();
+    let mut violations = std::mem::take(&mut context.violations);
     match panic {
         Some(panic) => violations.push(format!("a panic: {}", message(&*panic))),
-        None => violations.extend(judge(&history, &drawn)),
+        None => violations.extend(check_history(&history, &drawn)),
     }
     if !violations.is_empty() {
-        let trace = scene.trace.take_lines();
-        return Err(Box::new(Failure { config: drawn, again, violations, trace, history }));
+        let trace = context.trace.take_lines();
+        return Err(Box::new(SimFailure {
+            config: drawn,
+            repeat_command: again,
+            violations,
+            trace,
+            history,
+        }));
     }
-    let mut coverage = std::mem::take(&mut scene.coverage);
+    let mut coverage = std::mem::take(&mut context.coverage);
     coverage.runs = 1;
-    coverage.steps = u64::from(scene.step);
+    coverage.steps = u64::from(context.step);
     coverage.events = history.events.len() as u64;
-    coverage.millis = scene.elapsed();
-    look_for_lost_pushes(&history, &mut coverage);
-    Ok(Report { coverage, trace: scene.trace.hash() })
+    coverage.millis = context.elapsed();
+    cover_lost_pushes(&history, &mut coverage);
+    Ok(SimReport { coverage, trace: context.trace.hash() })
 }
 
-/// The command that makes a run again.
-fn again(subject: &dyn Subject, config: &Config) -> String {
+/// The command that repeats a run.
+fn repeat_command(subject: &dyn SimulatedStore, config: &SimConfig) -> String {
     let generation = match config.generation {
         Generation::First => " --generation 1",
         Generation::Second => "",
     };
-    format!("{} --seed {}{generation}", subject.again(), config.seed)
+    format!("{} --seed {}{generation}", subject.repeat_command(), config.seed)
 }
 
-fn make(world: &mut World<'_>) {
+fn drive(world: &mut SimEventLoop<'_>) {
     let (last, skip) = {
-        let scene = world.scene();
-        (scene.config.last_step, scene.config.skip.clone())
+        let context = world.context();
+        (context.config.last_step, context.config.skip.clone())
     };
     world.open();
     world.set_limits();
     for step in (1..=last).filter(|step| !skip.contains(step)) {
         world.step(step);
-        // What is wrong once is only the more confusing the longer it goes on.
-        if !world.scene().wrongs.is_empty() {
+        // A violation only becomes more confusing the longer the run continues.
+        if !world.context().violations.is_empty() {
             return;
         }
     }
-    world.scene().draws_for(Purpose::End);
+    world.context().switch_stream(Purpose::End);
     world.finish();
 }
 
-/// Makes the run of a seed twice, and compares the traces.
-pub fn run_twice<S: Subject>(seed: u64, make: impl FnMut() -> S) -> Result<Report, Box<Failure>> {
-    run_twice_as(&Config::draw(seed), make)
+/// Runs a seed twice, and compares the traces.
+pub fn run_twice<S: SimulatedStore>(
+    seed: u64,
+    make: impl FnMut() -> S,
+) -> Result<SimReport, Box<SimFailure>> {
+    run_twice_as(&SimConfig::draw(seed), make)
 }
 
-/// Makes the run of a configuration twice, and compares the traces.
-pub fn run_twice_as<S: Subject>(
-    config: &Config,
+/// Runs a configuration twice, and compares the traces.
+pub fn run_twice_as<S: SimulatedStore>(
+    config: &SimConfig,
     mut make: impl FnMut() -> S,
-) -> Result<Report, Box<Failure>> {
+) -> Result<SimReport, Box<SimFailure>> {
     let first = run_as(config.clone(), &mut make())?;
     let second = run_as(config.clone(), &mut make())?;
     if first.trace == second.trace {
         return Ok(first);
     }
     let violations = vec!["two runs of the same seed differ".to_owned()];
-    let (again, config) = (again(&make(), config), config.clone());
+    let (again, config) = (repeat_command(&make(), config), config.clone());
     let (trace, history) = (Vec::new(), History::default());
-    Err(Box::new(Failure { config, again, violations, trace, history }))
+    Err(Box::new(SimFailure { config, repeat_command: again, violations, trace, history }))
 }
 
-/// The first seed of a range whose run fails, and how.
-pub fn first_failing_seed<S: Subject>(
+/// The first seed of a range whose run fails, and its failure.
+pub fn first_failing_seed<S: SimulatedStore>(
     seeds: Range<u64>,
     mut make: impl FnMut() -> S,
-) -> Option<(u64, Failure)> {
+) -> Option<(u64, SimFailure)> {
     seeds.into_iter().find_map(|seed| Some((seed, *run(seed, &mut make()).err()?)))
 }
 
@@ -122,49 +136,52 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// What the history says of the promises.
-fn judge(history: &History, config: &Config) -> Vec<String> {
+/// Checks the history against the invariants.
+fn check_history(history: &History, config: &SimConfig) -> Vec<String> {
     let durability = match config.store.durability {
-        Durability::Always => check::Durability::D2,
+        StoreDurability::Always => check::DurabilityClass::D2,
         // Their runs have no power cuts.
-        Durability::Interval | Durability::None => check::Durability::D1,
+        StoreDurability::Interval | StoreDurability::None => check::DurabilityClass::D1,
     };
-    // A store's time stands still when its clock is put back, or does.
+    // A store's time stands still when its clock jumps back or stops.
     let epoch = config.has_steady_clock().then_some(FakeClock::START);
-    let report = check::check(history, &Rules { durability, epoch, ..Rules::default() });
-    report.violations.iter().map(|violation| shown(history, violation)).collect()
+    let report = check::check(history, &CheckRules { durability, epoch, ..CheckRules::default() });
+    report.violations.iter().map(|violation| with_events(history, violation)).collect()
 }
 
-/// A violation, and the events that show it.
-fn shown(history: &History, violation: &Violation) -> String {
+/// A violation, and the events that prove it.
+fn with_events(history: &History, violation: &Violation) -> String {
     let events = history.events.iter().filter(|event| violation.events.contains(&event.i));
     let events: Vec<String> = events.map(|event| format!("\n      {event:?}")).collect();
     format!("{violation}{}", events.concat())
 }
 
-/// Pushes whose answer was lost may have happened or not; both must be met now and then.
-fn look_for_lost_pushes(history: &History, coverage: &mut Coverage) {
+/// Pushes without a response may have happened or not; runs must cover both cases.
+fn cover_lost_pushes(history: &History, coverage: &mut Coverage) {
     let (mut asked, mut lost) = (std::collections::BTreeMap::new(), BTreeSet::new());
     let mut seen = BTreeSet::new();
     for event in &history.events {
         match &event.what {
-            What::Invoke { n, op: Op::Push { items, .. }, .. } => {
-                asked.insert(*n, items.iter().map(|item| item.payload).collect::<Vec<Hash>>());
+            HistoryEventBody::Invoke { n, op: RecordedOp::Push { items, .. }, .. } => {
+                asked.insert(
+                    *n,
+                    items.iter().map(|item| item.payload).collect::<Vec<PayloadHash>>(),
+                );
             }
-            What::Info { n, .. } => lost.extend(asked.remove(n).into_iter().flatten()),
-            What::Ok { r: Answer::Fetched(jobs), .. } => {
+            HistoryEventBody::Info { n, .. } => lost.extend(asked.remove(n).into_iter().flatten()),
+            HistoryEventBody::Ok { r: RecordedResponse::Fetched(jobs), .. } => {
                 seen.extend(jobs.iter().map(|job| job.payload));
             }
-            What::Node { node: Node::Dump(dump) } => {
+            HistoryEventBody::Node { node: NodeObservation::Dump(dump) } => {
                 seen.extend(dump.jobs.iter().map(|job| job.payload));
             }
             _ => {}
         }
     }
     if lost.iter().any(|payload| seen.contains(payload)) {
-        coverage.happened(Sometimes::LostPushHappened);
+        coverage.reached(RareSituation::LostPushHappened);
     }
     if lost.iter().any(|payload| !seen.contains(payload)) {
-        coverage.happened(Sometimes::LostPushVanished);
+        coverage.reached(RareSituation::LostPushVanished);
     }
 }

@@ -1,99 +1,101 @@
-//! How a decision is written, as the engine does it: decide on what is known, write it guarded, and
-//! if something came between, look and decide again.
+//! Writes a decision as the engine does: decides on the known version, writes it guarded, and if a concurrent
+//! write came first, reads and decides again.
 
 use std::future::poll_fn;
 use std::task::Poll;
 
-use crore_core::machine::{Event, Next, NextState, decide};
+use crore_core::machine::{JobEvent, NextRecord, NextState, decide};
 use crore_core::{Job, JobId, State};
 use crore_store::Error;
-use crore_store::jobs::{Applied, Pushed, Write};
+use crore_store::jobs::{Applied, Pushed, StoreWrite};
 
-use super::coverage::Sometimes;
-use super::front::Fate;
-use super::scene::Link;
+use super::context::CallerLink;
+use super::coverage::RareSituation;
+use super::front::EventResult;
 
-/// More often than this nothing comes between: the others have only so many steps.
+/// More retries than concurrent writers can cause.
 const TRIES: usize = 100;
 
-/// What became of an event.
+/// The result of an event.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum SettleResult {
     /// It changed the job.
     Applied {
-        /// The job's state before, if that is known.
+        /// The job's previous state, if known.
         before: Option<State>,
         /// Whether it had been asked to stop before.
         was_asked: bool,
         /// Whether it runs, and is asked to stop now.
         asked: bool,
-        /// What became of the follow-ups.
+        /// Result of each follow-up.
         pushed: Vec<Pushed>,
     },
-    /// It changed nothing, in this state, if that is known.
+    /// It changed nothing in this state, if known.
     Refused(Option<State>),
-    /// There is no such job.
+    /// No such job.
     Unknown,
 }
 
-impl Verdict {
-    /// What a front has told of a job that was in this state, and perhaps asked to stop.
-    pub(super) fn of(fate: Fate, before: Option<(State, bool)>) -> Self {
+impl SettleResult {
+    /// The result from a front, for a job that was in this state, and perhaps asked to stop.
+    pub(super) fn of(fate: EventResult, before: Option<(State, bool)>) -> Self {
         let (before, was_asked) =
             (before.map(|(state, _)| state), before.is_some_and(|(_, was)| was));
         match fate {
-            Fate::Yes { asked, pushed } => Self::Applied { before, was_asked, asked, pushed },
-            Fate::No => Self::Refused(before),
-            Fate::NotFound => Self::Unknown,
+            EventResult::Yes { asked, pushed } => {
+                Self::Applied { before, was_asked, asked, pushed }
+            }
+            EventResult::No => Self::Refused(before),
+            EventResult::NotFound => Self::Unknown,
         }
     }
 }
 
-/// Has an event decided and written. `kept` is the job as the caller saw it last.
+/// Decides an event and writes the decision. `kept` is the version that the caller saw last.
 pub(super) async fn settle(
-    link: &Link,
+    link: &CallerLink,
     id: JobId,
     mut kept: Option<Job>,
-    event: &Event,
-) -> Result<Verdict, Error> {
+    event: &JobEvent,
+) -> Result<SettleResult, Error> {
     if let Some(front) = &link.front {
         let before = link.peek(id);
-        return Ok(Verdict::of(front.tell(id, event.clone()).await?, before));
+        return Ok(SettleResult::of(front.report_event(id, event.clone()).await?, before));
     }
     for _ in 0..TRIES {
         let job = match kept.take() {
             Some(job) => job,
             None => match link.store.get(vec![id.into()]).await?.pop().flatten() {
                 Some(job) => job,
-                None => return Ok(Verdict::Unknown),
+                None => return Ok(SettleResult::Unknown),
             },
         };
-        breath(link).await;
-        let dice = link.scene().dice.roll();
-        let change = match decide(&job, event, dice) {
+        maybe_yield(link).await;
+        let rng = link.context().rng.next_u64();
+        let change = match decide(&job, event, rng) {
             Ok(change) => change,
-            Err(_) => return Ok(Verdict::Refused(Some(job.live.state))),
+            Err(_) => return Ok(SettleResult::Refused(Some(job.live.state))),
         };
         let asked = match &change.next {
-            Next::Live(next) => next.state == NextState::Running && next.stop,
-            Next::Gone => false,
+            NextRecord::Live(next) => next.state == NextState::Running && next.stop,
+            NextRecord::Gone => false,
         };
-        let answers = link.store.apply(vec![Write::Job(change)]).await?;
+        let answers = link.store.apply(vec![StoreWrite::Job(change)]).await?;
         match answers.into_inner().pop() {
             Some(Applied::Yes(pushed)) => {
                 let (before, was_asked) = (Some(job.live.state), job.live.stop);
-                return Ok(Verdict::Applied { before, was_asked, asked, pushed });
+                return Ok(SettleResult::Applied { before, was_asked, asked, pushed });
             }
-            _ => link.scene().happened(Sometimes::DecidedAnew),
+            _ => link.context().cover_situation(RareSituation::DecidedAgain),
         }
     }
-    link.scene().wrong(format!("{id:?} was changed {TRIES} times while one caller looked at it"));
-    Ok(Verdict::Unknown)
+    link.context().violation(format!("{id:?}: {TRIES} writes in a row were stale"));
+    Ok(SettleResult::Unknown)
 }
 
-/// Lets others come between, now and then.
-pub(super) async fn breath(link: &Link) {
-    if link.scene().dice.one_in(3) {
+/// Sometimes yields, so that other operations can interleave.
+pub(super) async fn maybe_yield(link: &CallerLink) {
+    if link.context().rng.one_in(3) {
         let mut waited = false;
         poll_fn(|context| {
             if std::mem::replace(&mut waited, true) {

@@ -1,24 +1,24 @@
-//! Makes a failing run smaller: fewer steps, callers, features and kinds of fault, as long as it goes on
-//! to fail in the same way. Each step has numbers of its own, so that one can be left out alone.
+//! Makes a failing run smaller: fewer steps, callers, features and faults, as long as it fails in the same
+//! way. Each step has its own random numbers, so that it can be removed alone.
 
-use super::config::{Callers, Config, Hands, Jobs};
-use super::coverage::Fault;
-use super::failure::Failure;
+use super::config::{AdminFeatures, CallerCounts, JobFeatures, SimConfig};
+use super::coverage::SimFault;
+use super::failure::SimFailure;
 use super::run::run_as;
-use super::subject::Subject;
+use super::subject::SimulatedStore;
 
-/// How many runs are made at the most to shrink one: about a second of them.
+/// Maximum number of runs to shrink one failure: about a second.
 const TRIES: usize = 600;
 
-/// The smallest failure of the same sort that was found.
-pub fn shrink<S: Subject>(failure: Failure, make: impl FnMut() -> S) -> Failure {
-    let sort = failure.sort();
+/// The smallest failure of the same class that was found.
+pub fn shrink<S: SimulatedStore>(failure: SimFailure, make: impl FnMut() -> S) -> SimFailure {
+    let sort = failure.class();
     let mut shrinker = Shrinker { failure, sort, make, left: TRIES };
-    shrinker.cut_short();
+    shrinker.truncate();
     loop {
         let before = shrinker.failure.config.clone();
-        shrinker.do_without();
-        shrinker.leave_out_steps();
+        shrinker.drop_features();
+        shrinker.drop_steps();
         if shrinker.left == 0 || shrinker.failure.config == before {
             return shrinker.failure;
         }
@@ -26,21 +26,21 @@ pub fn shrink<S: Subject>(failure: Failure, make: impl FnMut() -> S) -> Failure 
 }
 
 struct Shrinker<M> {
-    failure: Failure,
+    failure: SimFailure,
     sort: String,
     make: M,
     left: usize,
 }
 
-impl<S: Subject, M: FnMut() -> S> Shrinker<M> {
-    /// Takes a smaller configuration if it fails in the same way.
-    fn accept(&mut self, config: Config) -> bool {
+impl<S: SimulatedStore, M: FnMut() -> S> Shrinker<M> {
+    /// Accepts a smaller configuration if it fails in the same way.
+    fn accept(&mut self, config: SimConfig) -> bool {
         if config == self.failure.config || self.left == 0 {
             return false;
         }
         self.left -= 1;
         match run_as(config, &mut (self.make)()) {
-            Err(failure) if failure.sort() == self.sort => {
+            Err(failure) if failure.class() == self.sort => {
                 self.failure = *failure;
                 true
             }
@@ -48,12 +48,12 @@ impl<S: Subject, M: FnMut() -> S> Shrinker<M> {
         }
     }
 
-    /// Ends the run as early as possible, by halves.
-    fn cut_short(&mut self) {
+    /// Ends the run as early as possible, by binary search.
+    fn truncate(&mut self) {
         let (mut low, mut high) = (0, self.failure.config.last_step);
         while low < high {
             let last_step = low.midpoint(high);
-            if self.accept(Config { last_step, ..self.failure.config.clone() }) {
+            if self.accept(SimConfig { last_step, ..self.failure.config.clone() }) {
                 high = last_step;
             } else {
                 low = last_step + 1;
@@ -61,11 +61,11 @@ impl<S: Subject, M: FnMut() -> S> Shrinker<M> {
         }
     }
 
-    /// Does without kinds of faults, features and callers, one by one.
-    fn do_without(&mut self) {
-        for fault in Fault::ALL {
+    /// Removes faults, features and callers, one by one.
+    fn drop_features(&mut self) {
+        for fault in SimFault::ALL {
             let config = self.failure.config.clone();
-            self.accept(Config { faults: config.faults.clone().without(fault), ..config });
+            self.accept(SimConfig { faults: config.faults.clone().without(fault), ..config });
         }
         for simpler in SIMPLER {
             let mut config = self.failure.config.clone();
@@ -74,8 +74,8 @@ impl<S: Subject, M: FnMut() -> S> Shrinker<M> {
         }
     }
 
-    /// Leaves out steps: large parts first, then smaller ones, then single steps.
-    fn leave_out_steps(&mut self) {
+    /// Removes steps: large ranges first, then smaller ones, then single steps.
+    fn drop_steps(&mut self) {
         let mut part = self.failure.config.last_step.div_ceil(2);
         while part > 0 {
             let mut start = 1;
@@ -90,32 +90,36 @@ impl<S: Subject, M: FnMut() -> S> Shrinker<M> {
     }
 }
 
-type Simpler = fn(&mut Config);
+type Simpler = fn(&mut SimConfig);
 
 /// Changes that make a run simpler.
 const SIMPLER: [Simpler; 24] = [
-    |config| config.callers = Callers { pushers: 1, ..config.callers.clone() },
-    |config| config.callers = Callers { workers: 1, ..config.callers.clone() },
-    |config| config.callers = Callers { admins: 0, ..config.callers.clone() },
-    |config| config.callers = Callers { keepers: 1, ..config.callers.clone() },
-    |config| config.callers = Callers { depth: 1, ..config.callers.clone() },
-    |config| config.callers = Callers { max_claim: 1, ..config.callers.clone() },
-    |config| config.jobs = Jobs { queues: 1, ..config.jobs.clone() },
-    |config| config.jobs = Jobs { kinds: 1, ..config.jobs.clone() },
-    |config| config.jobs = Jobs { max_batch: 1, ..config.jobs.clone() },
-    |config| config.jobs = Jobs { max_payload: 0, ..config.jobs.clone() },
-    |config| config.jobs = Jobs { priorities: false, delays: false, ..config.jobs.clone() },
-    |config| config.jobs = Jobs { fire_and_forget: false, ..config.jobs.clone() },
-    |config| config.jobs = Jobs { keys: None, ..config.jobs.clone() },
-    |config| config.jobs = Jobs { groups: false, waits: false, ..config.jobs.clone() },
-    |config| config.jobs = Jobs { limits: false, ..config.jobs.clone() },
-    |config| config.jobs = Jobs { follow_ups: false, ..config.jobs.clone() },
-    |config| config.jobs = Jobs { results: false, ..config.jobs.clone() },
-    |config| config.jobs = Jobs { unfenced: false, ..config.jobs.clone() },
-    |config| config.jobs = Jobs { vanish: false, ..config.jobs.clone() },
-    |config| config.hands = Hands { cancel: false, retry: false, ..config.hands.clone() },
-    |config| config.hands = Hands { delete: false, edit: false, ..config.hands.clone() },
-    |config| config.hands = Hands { settings: false, ..config.hands.clone() },
-    |config| config.hands = Hands { schedules: false, notes: false, ..config.hands.clone() },
-    |config| config.hands = Hands { programs: false, ..config.hands.clone() },
+    |config| config.callers = CallerCounts { pushers: 1, ..config.callers.clone() },
+    |config| config.callers = CallerCounts { workers: 1, ..config.callers.clone() },
+    |config| config.callers = CallerCounts { admins: 0, ..config.callers.clone() },
+    |config| config.callers = CallerCounts { upkeepers: 1, ..config.callers.clone() },
+    |config| config.callers = CallerCounts { depth: 1, ..config.callers.clone() },
+    |config| config.callers = CallerCounts { max_claim: 1, ..config.callers.clone() },
+    |config| config.jobs = JobFeatures { queues: 1, ..config.jobs.clone() },
+    |config| config.jobs = JobFeatures { kinds: 1, ..config.jobs.clone() },
+    |config| config.jobs = JobFeatures { max_batch: 1, ..config.jobs.clone() },
+    |config| config.jobs = JobFeatures { max_payload: 0, ..config.jobs.clone() },
+    |config| config.jobs = JobFeatures { priorities: false, delays: false, ..config.jobs.clone() },
+    |config| config.jobs = JobFeatures { fire_and_forget: false, ..config.jobs.clone() },
+    |config| config.jobs = JobFeatures { keys: None, ..config.jobs.clone() },
+    |config| {
+        config.jobs = JobFeatures { groups: false, dependencies: false, ..config.jobs.clone() }
+    },
+    |config| config.jobs = JobFeatures { limits: false, ..config.jobs.clone() },
+    |config| config.jobs = JobFeatures { follow_ups: false, ..config.jobs.clone() },
+    |config| config.jobs = JobFeatures { results: false, ..config.jobs.clone() },
+    |config| config.jobs = JobFeatures { unfenced: false, ..config.jobs.clone() },
+    |config| config.jobs = JobFeatures { removed_when_done: false, ..config.jobs.clone() },
+    |config| config.admin = AdminFeatures { cancel: false, retry: false, ..config.admin.clone() },
+    |config| config.admin = AdminFeatures { delete: false, edit: false, ..config.admin.clone() },
+    |config| config.admin = AdminFeatures { settings: false, ..config.admin.clone() },
+    |config| {
+        config.admin = AdminFeatures { schedules: false, notes: false, ..config.admin.clone() }
+    },
+    |config| config.admin = AdminFeatures { programs: false, ..config.admin.clone() },
 ];

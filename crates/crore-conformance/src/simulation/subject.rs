@@ -8,89 +8,88 @@ use crore_store::embedded::disk::Disk;
 use crore_store::{Error, Memory, Store};
 use crore_testkit::history::Recorder;
 
-use super::config::Config;
-use super::front::Front;
+use super::config::SimConfig;
+use super::front::EngineFront;
 
-/// A store that can be opened on a disk, and driven by hand.
-pub trait Subject: Debug {
-    /// Opens the store on what is on the disk, as one that does nothing by itself.
+/// A store that can be opened on a simulated disk and driven step by step.
+pub trait SimulatedStore: Debug {
+    /// Opens the store from the contents of the disk, without background threads.
     fn open(
         &mut self,
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
-        config: &Config,
-    ) -> Result<Running, Error>;
+        config: &SimConfig,
+    ) -> Result<OpenStore, Error>;
 
-    /// Whether it keeps anything over a crash; if not, there are none.
-    fn survives(&self) -> bool;
+    /// Whether it keeps data over a crash; if not, the run has no crashes.
+    fn survives_crash(&self) -> bool;
 
-    /// Whether what it opens has a front.
+    /// Whether an opened store has a front.
     fn has_front(&self) -> bool {
         false
     }
 
-    /// The command that makes the run of a seed again, without the seed.
-    fn again(&self) -> &'static str {
+    /// The command that repeats the run of a seed, without the seed.
+    fn repeat_command(&self) -> &'static str {
         "cargo xtask sim"
     }
 
-    /// Where a front writes down what it does by itself: definitions and the ticks of schedules.
-    fn write_into(&mut self, _: &Arc<Recorder>) {}
+    /// Where a front records its own definitions and ticks of schedules.
+    fn record_to(&mut self, _: &Arc<Recorder>) {}
 }
 
-/// An open store, and the hand that drives it.
+/// An open store, and its loops.
 #[derive(Debug, Clone)]
-pub struct Running {
+pub struct OpenStore {
     /// The store.
     pub store: Arc<dyn Store>,
-    /// What would otherwise be its threads.
-    pub loops: Arc<dyn Loops>,
-    /// What callers speak to, if not to the store itself.
-    pub front: Option<Arc<dyn Front>>,
+    /// The loops that would otherwise be threads.
+    pub loops: Arc<dyn StoreLoops>,
+    /// The front that callers use instead of the store, if any.
+    pub front: Option<Arc<dyn EngineFront>>,
 }
 
-impl Running {
-    /// A store that callers speak to themselves.
-    pub fn new(store: Arc<dyn Store>, loops: Arc<dyn Loops>) -> Self {
+impl OpenStore {
+    /// A store that callers use directly.
+    pub fn new(store: Arc<dyn Store>, loops: Arc<dyn StoreLoops>) -> Self {
         Self { store, loops, front: None }
     }
 }
 
-/// The loops of a store, one turn at a time.
-pub trait Loops: Debug + Send + Sync {
-    /// Makes durable what was written since; whether there was anything.
+/// The background loops of a store, one turn at a time.
+pub trait StoreLoops: Debug + Send + Sync {
+    /// Makes pending writes durable; returns whether there were any.
     fn commit_once(&self) -> Result<bool, Error>;
 
-    /// Tidies up a little; whether there was anything to do.
+    /// Does a little compaction; returns whether there was anything to do.
     fn keep_once(&self) -> Result<bool, Error>;
 
-    /// The state of a job at this moment and whether it was asked to stop, if that can be told without
-    /// waiting.
+    /// The current state of a job and whether it was asked to stop, if available without waiting.
     fn peek(&self, _: JobId) -> Option<(State, bool)> {
         None
     }
 }
 
-/// The memory store, which has no loops, and must not crash.
+/// The memory store, which has no loops and must not crash.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct InMemory;
+pub struct SimulatedMemory;
 
-impl Subject for InMemory {
+impl SimulatedStore for SimulatedMemory {
     fn open(
         &mut self,
         _: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
-        _: &Config,
-    ) -> Result<Running, Error> {
-        Ok(Running::new(Arc::new(Memory::new(clock)), Arc::new(Self)))
+        _: &SimConfig,
+    ) -> Result<OpenStore, Error> {
+        Ok(OpenStore::new(Arc::new(Memory::new(clock)), Arc::new(Self)))
     }
 
-    fn survives(&self) -> bool {
+    fn survives_crash(&self) -> bool {
         false
     }
 }
 
-impl Loops for InMemory {
+impl StoreLoops for SimulatedMemory {
     fn commit_once(&self) -> Result<bool, Error> {
         Ok(false)
     }

@@ -1,4 +1,4 @@
-//! Many seeds, on all cores.
+//! Runs many seeds on all cores.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
@@ -6,64 +6,70 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::config::{Config, Generation};
+use super::config::{Generation, SimConfig};
 use super::coverage::Coverage;
-use super::failure::Failure;
+use super::failure::SimFailure;
 use super::run::{run_as, run_twice_as};
 use super::shrink::shrink;
-use super::subject::Subject;
+use super::subject::SimulatedStore;
 
 /// Which seeds are run, and how.
 #[derive(Debug, Clone)]
-pub struct Sweep {
+pub struct SeedSweep {
     /// The seeds.
     pub seeds: Range<u64>,
-    /// How their numbers are drawn.
+    /// How their random numbers are drawn.
     pub generation: Generation,
-    /// Each so-many-th seed is run twice, to see that nothing but the seed has a say.
+    /// Every n-th seed is run twice, to check that the run depends on the seed alone.
     pub twice_every: u64,
-    /// After so many failing seeds there is enough to look at.
-    pub enough: usize,
-    /// How many seeds are run at a time; all cores, unless told otherwise.
+    /// Maximum number of failing seeds before the sweep stops.
+    pub max_failures: usize,
+    /// Number of threads; by default all cores.
     pub threads: Option<usize>,
 }
 
-/// A seed that nobody has seen, with room for many after it.
+/// A new random seed, with room for many after it.
 pub fn fresh_seed() -> u64 {
-    // The standard library draws the keys of its hash maps from the system's randomness.
+    // The standard library seeds its hash maps from the system's randomness.
     RandomState::new().hash_one("seed") >> 24
 }
 
 /// The result of many seeds.
 #[derive(Debug, Default)]
-pub struct Swept {
+pub struct SweepReport {
     /// The coverage of the seeds that passed.
     pub coverage: Coverage,
-    /// Those that failed, shrunk.
-    pub failures: Vec<Failure>,
+    /// Failures, shrunk.
+    pub failures: Vec<SimFailure>,
 }
 
-impl Sweep {
-    /// These seeds, in the newest generation.
+impl SeedSweep {
+    /// A sweep over these seeds, in the newest generation.
     pub const fn over(seeds: Range<u64>) -> Self {
-        Self { seeds, generation: Generation::Second, twice_every: 10, enough: 40, threads: None }
+        Self {
+            seeds,
+            generation: Generation::Second,
+            twice_every: 10,
+            max_failures: 40,
+            threads: None,
+        }
     }
 
-    /// Runs the seeds on all cores until all are run, too many have failed, or `is_enough` says so. Each
-    /// failure is shrunk and shown as it is found.
-    pub fn run<S: Subject>(
+    /// Runs the seeds on all cores until all are run, too many have failed, or `is_enough` returns true. Each
+    /// failure is shrunk and printed as it is found.
+    pub fn run<S: SimulatedStore>(
         &self,
         make: impl Fn() -> S + Sync,
         is_enough: impl Fn() -> bool + Sync,
-    ) -> Swept {
-        let (next, swept) = (AtomicU64::new(self.seeds.start), Mutex::<Swept>::default());
+    ) -> SweepReport {
+        let (next, swept) = (AtomicU64::new(self.seeds.start), Mutex::<SweepReport>::default());
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.unwrap_or_else(cores);
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
                     while !is_enough()
-                        && self.one(next.fetch_add(1, Ordering::Relaxed), &make, &swept)
+                        && self.run_seed(next.fetch_add(1, Ordering::Relaxed), &make, &swept)
                     {
                     }
                 });
@@ -72,13 +78,18 @@ impl Sweep {
         swept.into_inner().unwrap_or_default()
     }
 
-    /// Runs one seed; says whether there is more to do.
-    fn one<S: Subject>(&self, seed: u64, make: &impl Fn() -> S, swept: &Mutex<Swept>) -> bool {
-        let is_over = |swept: &Swept| swept.failures.len() >= self.enough;
+    /// Runs one seed; returns whether there is more to do.
+    fn run_seed<S: SimulatedStore>(
+        &self,
+        seed: u64,
+        make: &impl Fn() -> S,
+        swept: &Mutex<SweepReport>,
+    ) -> bool {
+        let is_over = |swept: &SweepReport| swept.failures.len() >= self.max_failures;
         if seed >= self.seeds.end || swept.lock().map_or(true, |swept| is_over(&swept)) {
             return false;
         }
-        let config = Config::draw_as(seed, self.generation);
+        let config = SimConfig::draw_as(seed, self.generation);
         let report = match seed.is_multiple_of(self.twice_every) {
             true => run_twice_as(&config, make),
             false => run_as(config, &mut make()),
@@ -96,36 +107,36 @@ impl Sweep {
     }
 }
 
-/// Runs seeds that nobody has seen on one thread for about this long. A failure prints the command that
-/// makes it again.
+/// Runs new random seeds on one thread for about this long. A failure prints the command that repeats it.
 ///
 /// # Panics
 /// If a seed failed.
 #[expect(clippy::disallowed_methods, reason = "how long seeds are run is real time")]
-pub fn run_fresh_seeds<S: Subject>(time: Duration, make: impl Fn() -> S + Sync) {
+pub fn run_fresh_seeds<S: SimulatedStore>(time: Duration, make: impl Fn() -> S + Sync) {
     let (from, start) = (fresh_seed(), Instant::now());
     println!("fresh seeds from {from}");
-    let sweep = Sweep { threads: Some(1), ..Sweep::over(from..u64::MAX) };
+    let sweep = SeedSweep { threads: Some(1), ..SeedSweep::over(from..u64::MAX) };
     let swept = sweep.run(make, || start.elapsed() >= time);
     println!("{}", swept.coverage);
-    swept.assert_well();
+    swept.assert_clean();
 }
 
-impl Swept {
+impl SweepReport {
     /// Panics with the command for each seed that failed.
     ///
     /// # Panics
     /// If a seed failed.
     #[track_caller]
-    pub fn assert_well(&self) {
-        let failing: Vec<_> = self.failures.iter().map(|failure| &failure.again).collect();
-        assert!(failing.is_empty(), "{} seeds fail; again: {failing:#?}", failing.len());
+    pub fn assert_clean(&self) {
+        let failing: Vec<_> = self.failures.iter().map(|failure| &failure.repeat_command).collect();
+        assert!(failing.is_empty(), "{} seeds fail; to repeat: {failing:#?}", failing.len());
     }
 
-    /// All of it for a program: counts, failing seeds, cells and moments.
+    /// The result as JSON: counts, failing seeds, cells and moments.
     pub fn to_json(&self) -> serde_json::Value {
         let failures = self.failures.iter().map(|failure| {
-            let (seed, sort, again) = (failure.config.seed, failure.sort(), &failure.again);
+            let (seed, sort, again) =
+                (failure.config.seed, failure.class(), &failure.repeat_command);
             serde_json::json!({ "seed": seed, "violation": sort, "again": again })
         });
         let named = |(what, n)| (format!("{what:?}"), n);
@@ -135,7 +146,7 @@ impl Swept {
             "runs": runs, "steps": steps, "events": events, "faults": faults, "simulated_ms": millis,
             "cells_reached": reached, "cells_possible": all,
             "failures": failures.collect::<Vec<_>>(),
-            "moments": self.coverage.moments().map(named).collect::<std::collections::BTreeMap<_, u64>>(),
+            "moments": self.coverage.situations().map(named).collect::<std::collections::BTreeMap<_, u64>>(),
             "cells": self.coverage.named_cells().collect::<std::collections::BTreeMap<_, _>>(),
         })
     }

@@ -1,9 +1,9 @@
-//! The trace of a run: its lines, and a hash over all of them.
+//! The trace of a run: its lines, and a hash over them.
 
 use std::fmt::Arguments;
 
-/// The trace of a run. Two runs of one seed must have the same hash: if not, something that was not
-/// drawn from the seed had a say.
+/// The trace of a run. Two runs of one seed must have the same hash; otherwise something besides the seed
+/// influenced the run.
 #[derive(Debug, Clone)]
 pub struct Trace {
     hash: u64,
@@ -16,14 +16,14 @@ impl Default for Trace {
     }
 }
 
-/// A day of ticks makes some ten thousand.
-const MOST_LINES: usize = 2_000_000;
+/// A simulated day of ticks produces about ten thousand lines.
+const MAX_LINES: usize = 2_000_000;
 
 const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// The 64-bit FNV-1a hash, over some more bytes.
-fn more(hash: u64, bytes: &[u8]) -> u64 {
+/// Continues a 64-bit FNV-1a hash.
+fn extend_hash(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME))
 }
 
@@ -31,11 +31,11 @@ impl Trace {
     /// Adds a line.
     ///
     /// # Panics
-    /// If there are more lines than any run that ends has: something goes round in circles.
+    /// If there are more lines than any terminating run has: the run is in an endless loop.
     pub fn line(&mut self, line: Arguments<'_>) {
-        assert!(self.lines.len() < MOST_LINES, "a run without end: {line}");
+        assert!(self.lines.len() < MAX_LINES, "endless run: {line}");
         let line = line.to_string();
-        self.hash = more(more(self.hash, line.as_bytes()), b"\n");
+        self.hash = extend_hash(extend_hash(self.hash, line.as_bytes()), b"\n");
         self.lines.push(line);
     }
 

@@ -1,35 +1,35 @@
-//! The callers that promote, rescue, fire ticks and prune.
+//! Callers that promote, rescue, fire ticks and prune.
 
-use crore_core::machine::{Event, decide};
+use crore_core::machine::{JobEvent, decide};
 use crore_core::schedule::due;
 use crore_core::{Clock, Job, Span};
 use crore_store::Error;
-use crore_store::jobs::{Applied, Write};
-use crore_store::registry::{Entry, Table, Value};
-use crore_testkit::history::answer::Changed;
-use crore_testkit::history::op::Noticed;
-use crore_testkit::history::{Answer, Hash, Op};
+use crore_store::jobs::{Applied, StoreWrite};
+use crore_store::registry::{RegistryEntry, RegistryTable, RegistryValue};
+use crore_testkit::history::op::UpkeepDecision;
+use crore_testkit::history::response::RecordedChange;
+use crore_testkit::history::{PayloadHash, RecordedOp, RecordedResponse};
 
-use super::coverage::Deed;
-use super::pusher::{items, payload, told};
-use super::scene::{Call, Link, name};
-use super::settle::breath;
+use super::context::{CallerLink, OpenCall, name};
+use super::coverage::CallerAction;
+use super::pusher::{items, payload, recorded_push};
+use super::settle::maybe_yield;
 
 /// One turn of the upkeep loops.
-pub(super) async fn turn(link: Link) {
+pub(super) async fn turn(link: CallerLink) {
     if let Some(front) = &link.front {
-        link.scene().say(&link.who, format_args!("upkeep"));
+        link.context().trace_line(&link.caller, format_args!("upkeep"));
         let done = front.upkeep_once().await;
-        link.scene().say(&link.who, format_args!("-> {done:?}"));
+        link.context().trace_line(&link.caller, format_args!("-> {done:?}"));
         if let Err(error) = done {
-            link.could_not(&error);
+            link.store_failed(&error);
         }
         return;
     }
     let (what, n) = {
-        let mut scene = link.scene();
-        let (what, n) = (scene.dice.below(10), scene.dice.choose([1, 3, 100]));
-        scene.say(&link.who, format_args!("turn {what} of {n}"));
+        let mut context = link.context();
+        let (what, n) = (context.rng.below(10), context.rng.choose([1, 3, 100]));
+        context.trace_line(&link.caller, format_args!("turn {what} of {n}"));
         (what, n)
     };
     let done = match what {
@@ -40,54 +40,54 @@ pub(super) async fn turn(link: Link) {
         _ => lead(&link).await,
     };
     if let Err(error) = done {
-        link.could_not(&error);
+        link.store_failed(&error);
     }
 }
 
-/// Makes ready what is due.
-pub(super) async fn promote(link: &Link, n: usize) -> Result<(), Error> {
+/// Promotes due jobs.
+pub(super) async fn promote(link: &CallerLink, n: usize) -> Result<(), Error> {
     let promoted = link.store.promote(n).await?;
-    let mut scene = link.scene();
-    scene.hear(promoted.now);
-    scene.say(&link.who, format_args!("promoted {}", promoted.count));
+    let mut context = link.context();
+    context.observe_time(promoted.now);
+    context.trace_line(&link.caller, format_args!("promoted {}", promoted.count));
     if promoted.count > n {
-        scene.wrong(format!("{} were promoted, {n} were asked for", promoted.count));
+        context.violation(format!("{} were promoted, but {n} were requested", promoted.count));
     }
     Ok(())
 }
 
-/// Takes lapsed leases away, and cancels what is broken.
-pub(super) async fn rescue(link: &Link, n: usize) -> Result<(), Error> {
+/// Takes lapsed leases away, and cancels broken jobs.
+pub(super) async fn rescue(link: &CallerLink, n: usize) -> Result<(), Error> {
     let lapses = link.store.lapsed(n).await?;
-    let told = lapses.now;
-    link.scene().hear(told);
-    // Nobody may have heard of those: their pushes and fetches may have been left unanswered.
+    let now = lapses.now;
+    link.context().observe_time(now);
+    // No response may have named these jobs: their pushes and fetches may lack one.
     let met = lapses.lapsed.iter().chain(&lapses.broken);
-    let met: Vec<_> = met.map(|job| (job.id, Hash::of(&job.spec.payload))).collect();
+    let met: Vec<_> = met.map(|job| (job.id, PayloadHash::of(&job.spec.payload))).collect();
     if !met.is_empty() {
-        link.call(Op::List).ok(None, Answer::Listed(met));
+        link.call(RecordedOp::List).ok(None, RecordedResponse::Listed(met));
     }
-    breath(link).await;
-    let lapsed = lapses.lapsed.into_iter().map(|job| (job, Noticed::Lapsed));
-    let broken = lapses.broken.into_iter().map(|job| (job, Noticed::Broken));
-    let noticed: Vec<(Job, Noticed)> = lapsed.chain(broken).collect();
+    maybe_yield(link).await;
+    let lapsed = lapses.lapsed.into_iter().map(|job| (job, UpkeepDecision::Lapsed));
+    let broken = lapses.broken.into_iter().map(|job| (job, UpkeepDecision::Broken));
+    let noticed: Vec<(Job, UpkeepDecision)> = lapsed.chain(broken).collect();
     let (mut writes, mut calls) = (Vec::new(), Vec::new());
     for (job, what) in noticed {
         let delivery = job.live.delivery;
         let (event, about) = match what {
-            Noticed::Broken => (Event::Broken, None),
-            _ => (Event::Lapsed(delivery), Some(delivery)),
+            UpkeepDecision::Broken => (JobEvent::Broken, None),
+            _ => (JobEvent::Lapsed(delivery), Some(delivery)),
         };
-        let dice = link.scene().dice.roll();
-        match decide(&job, &event, dice) {
-            Ok(change) => writes.push(Write::Job(change)),
+        let rng = link.context().rng.next_u64();
+        match decide(&job, &event, rng) {
+            Ok(change) => writes.push(StoreWrite::Job(change)),
             Err(refusal) => {
-                link.scene().wrong(format!("{:?} was reported, and is {refusal:?}", job.id));
+                link.context().violation(format!("{:?} was listed, but is {refusal:?}", job.id));
                 continue;
             }
         }
-        link.scene().did(Deed::Rescue, Some(job.live.state));
-        calls.push(link.call(Op::Notice { id: job.id, delivery: about, what }));
+        link.context().cover(CallerAction::Rescue, Some(job.live.state));
+        calls.push(link.call(RecordedOp::Notice { id: job.id, delivery: about, what }));
     }
     if writes.is_empty() {
         return Ok(());
@@ -96,48 +96,51 @@ pub(super) async fn rescue(link: &Link, n: usize) -> Result<(), Error> {
     Ok(())
 }
 
-fn answer(calls: Vec<Call>, answers: Result<Vec<Applied>, Error>) {
+fn answer(calls: Vec<OpenCall>, answers: Result<Vec<Applied>, Error>) {
     match answers {
         Ok(answers) => {
             for (call, applied) in calls.into_iter().zip(answers) {
                 let changed = match applied {
-                    Applied::Yes(_) => Changed::Yes,
-                    Applied::Stale => Changed::Refused,
+                    Applied::Yes(_) => RecordedChange::Yes,
+                    Applied::Stale => RecordedChange::Refused,
                 };
-                call.ok(None, Answer::Changed(changed));
+                call.ok(None, RecordedResponse::Changed(changed));
             }
         }
         Err(error) => calls.into_iter().for_each(|call| call.failed(&error)),
     }
 }
 
-/// Removes what was kept long enough.
-pub(super) async fn prune(link: &Link, n: usize) -> Result<(), Error> {
+/// Prunes expired records.
+pub(super) async fn prune(link: &CallerLink, n: usize) -> Result<(), Error> {
     let pruned = link.store.prune(n).await?;
-    link.scene().say(&link.who, format_args!("pruned {} and {}", pruned.jobs, pruned.others));
+    link.context()
+        .trace_line(&link.caller, format_args!("pruned {} and {}", pruned.jobs, pruned.others));
     Ok(())
 }
 
-async fn lead(link: &Link) -> Result<(), Error> {
+async fn lead(link: &CallerLink) -> Result<(), Error> {
     let (node, span) = {
-        let mut scene = link.scene();
-        (scene.dice.from(1, 2), scene.dice.choose([Span::from_secs(1), Span::from_secs(60)]))
+        let mut context = link.context();
+        (context.rng.between(1, 2), context.rng.choose([Span::from_secs(1), Span::from_secs(60)]))
     };
     let lead = link.store.lead(name("upkeep"), node, span).await?;
-    link.scene().say(&link.who, format_args!("{lead:?}"));
+    link.context().trace_line(&link.caller, format_args!("{lead:?}"));
     Ok(())
 }
 
-/// Fires what is due of one schedule.
-async fn tick(link: &Link) -> Result<(), Error> {
-    let entries = link.store.entries(Table::Schedules, None, 10).await?;
-    let entry = link.scene().dice.pick(&entries);
-    breath(link).await;
+/// Fires the due ticks of one schedule.
+async fn tick(link: &CallerLink) -> Result<(), Error> {
+    let entries = link.store.entries(RegistryTable::Schedules, None, 10).await?;
+    let entry = link.context().rng.pick(&entries);
+    maybe_yield(link).await;
     match entry {
-        Some(Entry { name, value: Value::Schedule(schedule), revision, .. }) => {
+        Some(RegistryEntry {
+            name, value: RegistryValue::Schedule(schedule), revision, ..
+        }) => {
             let now = {
-                let scene = link.scene();
-                scene.clock.now().max(scene.known.now)
+                let context = link.context();
+                context.clock.now().max(context.knowledge.now)
             };
             let due = due(&schedule.timing, schedule.missed, schedule.cursor, now, 5);
             if schedule.paused || due.cursor == schedule.cursor {
@@ -148,26 +151,27 @@ async fn tick(link: &Link) -> Result<(), Error> {
                 .iter()
                 .map(|_| {
                     let mut job = schedule.job.clone();
-                    job.spec.payload = payload(&mut link.scene());
+                    job.spec.payload = payload(&mut link.context());
                     job
                 })
                 .collect();
             let items = items(link, &jobs);
             let (cursor, fire) = (due.cursor, due.fire);
-            let call = link.call(Op::Tick { schedule: name.clone(), cursor, fire, items });
-            let write = Write::Tick { schedule: name, seen: revision, cursor, push: jobs };
+            let call = link.call(RecordedOp::Tick { schedule: name.clone(), cursor, fire, items });
+            let write = StoreWrite::Tick { schedule: name, seen: revision, cursor, push: jobs };
             match link.store.apply(vec![write]).await.map(crore_store::Committed::into_inner) {
                 Ok(answers) => {
-                    let mut scene = link.scene();
-                    scene.did(Deed::Tick, None);
+                    let mut context = link.context();
+                    context.cover(CallerAction::Tick, None);
                     let pushed = answers.into_iter().next().and_then(|applied| match applied {
                         Applied::Yes(pushed) => Some(pushed),
                         Applied::Stale => None,
                     });
-                    pushed.iter().flatten().for_each(|pushed| scene.pushed(*pushed));
-                    drop(scene);
-                    let told = pushed.map(|pushed| pushed.into_iter().map(told).collect());
-                    call.ok(None, Answer::Ticked(told));
+                    pushed.iter().flatten().for_each(|pushed| context.pushed(*pushed));
+                    drop(context);
+                    let response =
+                        pushed.map(|pushed| pushed.into_iter().map(recorded_push).collect());
+                    call.ok(None, RecordedResponse::Ticked(response));
                 }
                 Err(error) => call.failed(&error),
             }

@@ -1,11 +1,11 @@
-//! The one list of cases. A new case is a function in its topic and a name here.
+//! The list of cases. To add a case, write a function in its topic and add its name here.
 
 use crore_store::{Jobs, Registry, Store};
 
 use super::cases;
-use super::{Case, Subject};
+use super::{ConformanceCase, Subject};
 
-/// Cases that need no more than jobs, limits, queue settings and groups.
+/// Cases that need only jobs, limits, queue settings and groups.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_jobs_list {
@@ -17,7 +17,7 @@ macro_rules! conformance_jobs_list {
                 a_job_is_dead_after_its_last_attempt
                 a_dead_job_retried_by_hand_starts_afresh
                 a_snoozed_job_costs_no_attempt
-                a_lapse_means_what_the_job_says
+                a_lapse_has_the_effect_that_the_job_specifies
                 every_other_end_is_written_as_decided
                 a_history_is_newest_first_and_bounded
                 a_cancelled_job_is_not_handed_out
@@ -27,7 +27,7 @@ macro_rules! conformance_jobs_list {
                 a_follow_up_sees_its_parent_as_the_write_leaves_it
                 follow_ups_are_pushed_only_for_their_end
                 a_follow_up_may_be_a_duplicate
-                any_delivery_may_report_where_the_job_says_so
+                any_delivery_may_report_if_the_job_allows_it
                 a_scheduled_job_may_be_run_now
                 writes_of_a_batch_apply_in_order;
             batch:
@@ -37,15 +37,15 @@ macro_rules! conformance_jobs_list {
                 a_batch_brings_groups_and_their_members
                 two_of_a_batch_with_one_key_are_one_job
                 two_of_a_batch_with_one_client_id_are_one_job
-                who_waits_for_a_duplicate_waits_for_the_first
+                a_dependency_on_a_duplicate_waits_for_the_first
                 a_reference_to_nothing_breaks_one_job_and_not_the_batch
-                who_waits_for_a_broken_one_is_broken_by_it
+                a_job_that_depends_on_a_broken_one_is_broken
                 a_job_that_is_not_stored_leaves_no_trace
                 a_batch_of_groups_alone_is_a_batch;
             breaks:
-                a_cancelled_job_breaks_who_needs_its_success
-                a_removed_job_breaks_who_needs_its_success
-                a_dead_job_that_is_removed_breaks_whom_it_held
+                a_cancelled_job_breaks_jobs_that_need_its_success
+                a_removed_job_breaks_jobs_that_need_its_success
+                a_dead_job_that_is_removed_breaks_the_jobs_it_held
                 a_done_job_that_is_removed_breaks_nobody
                 a_broken_job_is_cancelled_and_breaks_others_in_turn
                 a_broken_job_is_not_released_by_the_rest
@@ -64,17 +64,17 @@ macro_rules! conformance_jobs_list {
                 a_queue_named_twice_is_asked_once
                 a_claim_takes_only_the_kinds_it_asks_for
                 a_claim_takes_no_more_than_it_asks_for
-                empty_is_an_answer
+                an_empty_claim_is_not_an_error
                 a_paused_queue_is_passed_over
                 a_job_handed_back_keeps_its_place
-                a_job_moved_by_hand_stands_where_it_was_put;
+                an_edited_job_is_claimed_at_its_new_position;
             depend:
-                success_releases_whoever_waits
-                death_releases_who_needs_the_end_and_holds_who_needs_success
+                success_releases_all_waiting_jobs
+                death_releases_jobs_that_need_the_end_and_holds_jobs_that_need_success
                 a_retry_releases_nobody
                 a_job_waits_for_all_that_it_names
-                who_waits_for_what_came_true_before_does_not_wait
-                who_needs_the_success_of_a_dead_job_is_held
+                a_dependency_that_is_satisfied_already_does_not_wait
+                a_job_that_needs_the_success_of_a_dead_job_is_held
                 a_released_job_that_is_due_later_is_scheduled
                 a_released_job_that_is_overdue_is_ready
                 a_second_end_releases_nobody_twice
@@ -86,7 +86,7 @@ macro_rules! conformance_jobs_list {
                 a_group_counts_its_members
                 a_group_releases_when_all_have_succeeded
                 a_dead_member_has_run_and_not_succeeded
-                who_needs_all_to_succeed_breaks_when_a_dead_member_is_pruned
+                a_job_that_needs_all_to_succeed_breaks_when_a_dead_member_is_pruned
                 a_member_that_is_tried_again_has_not_run
                 a_removed_member_is_no_member
                 a_cancelled_member_keeps_a_group_from_succeeding
@@ -94,8 +94,8 @@ macro_rules! conformance_jobs_list {
                 a_seal_releases_when_all_have_run_before
                 a_seal_is_set_once
                 an_empty_group_has_ended_once_it_is_sealed
-                who_waits_for_a_group_may_stand_before_its_members
-                who_comes_after_a_group_has_ended_does_not_wait
+                a_job_that_waits_for_a_group_may_precede_its_members
+                a_dependency_on_an_ended_group_does_not_wait
                 a_group_releases_nobody_twice
                 a_follow_up_may_join_a_group
                 a_follow_up_that_joins_its_parents_group_holds_it;
@@ -103,25 +103,25 @@ macro_rules! conformance_jobs_list {
                 no_more_run_than_a_limit_allows
                 a_limit_holds_over_queues_kinds_and_claims
                 claims_at_once_do_not_pass_a_limit
-                each_value_has_a_bucket_of_its_own
+                each_value_has_its_own_bucket
                 a_blocked_lane_blocks_no_other
                 a_blocked_queue_yields_to_the_next_in_strict_order
                 a_rate_lets_through_its_burst_and_then_its_pace
                 a_quiet_time_earns_no_more_than_the_burst
                 a_rate_that_is_made_faster_forgets_what_it_cannot_owe
-                a_rate_that_was_not_asked_for_want_of_permits_forgets_nothing
+                a_rate_that_was_not_evaluated_for_lack_of_permits_changes_nothing
                 a_rate_is_asked_before_the_limits_after_it
-                the_next_time_is_said_only_when_less_was_given
+                the_next_time_is_returned_only_when_fewer_jobs_were_claimed
                 a_job_runs_only_if_all_its_limits_allow
                 a_rate_and_a_concurrency_hold_one_after_the_other
                 a_changed_limit_holds_by_its_new_terms
-                what_is_not_claimed_costs_no_rate
+                unclaimed_jobs_do_not_use_the_rate
                 a_claim_that_takes_less_leaves_the_rest_of_the_permits
                 a_limit_of_nothing_stops_everything
                 an_unknown_limit_holds_nobody_back
                 a_limit_holds_from_the_next_claim_on
                 a_rate_that_was_made_faster_does_not_wait_for_the_slower
-                a_late_limit_is_not_widened_by_who_ran_before
+                a_late_limit_is_not_widened_by_jobs_that_ran_before
                 a_job_with_other_limit_keys_counts_against_those;
             permits:
                 a_permit_comes_back_when_a_job_is_done
@@ -134,28 +134,28 @@ macro_rules! conformance_jobs_list {
                 a_permit_comes_back_when_a_lease_lapses
                 a_permit_comes_back_when_a_job_times_out
                 a_permit_is_held_until_a_cancelled_job_has_stopped
-                what_never_ran_gives_no_permit_back;
+                a_job_that_never_ran_returns_no_permit;
             push:
                 a_pushed_job_comes_back_with_every_field
-                what_is_left_out_stays_out
+                absent_options_stay_absent
                 payload_bytes_are_kept_exactly
                 an_encoding_is_kept_with_its_payload
                 priorities_reach_both_ends
-                an_odd_queue_is_a_queue_of_its_own
-                an_odd_kind_is_a_kind_of_its_own
+                an_unusual_queue_name_is_distinct
+                an_unusual_kind_name_is_distinct
                 ids_grow_in_the_order_of_pushes
                 a_job_is_found_by_its_callers_id
                 an_id_is_never_used_again
                 an_empty_push_is_answered_and_stores_nothing
                 a_push_is_stamped_by_the_stores_clock
-                nobody_jumps_the_queue_by_an_old_due_time
+                a_due_time_in_the_past_does_not_improve_the_position
                 a_job_that_is_due_later_is_not_claimed
                 get_answers_in_the_order_asked_for;
             renew:
                 a_renewal_extends_a_lease_from_now
                 a_lease_never_gets_shorter
                 a_lease_that_ended_may_still_be_extended
-                a_renewal_says_that_the_job_is_to_stop
+                a_renewal_reports_a_stop_request
                 a_renewal_makes_no_report_stale
                 a_renewal_makes_a_lapse_stale
                 a_lease_that_is_not_held_is_not_extended
@@ -173,7 +173,7 @@ macro_rules! conformance_jobs_list {
                 of_two_reports_at_once_one_wins
                 a_stale_delivery_changes_nothing
                 a_change_is_guarded_by_each_thing_that_was_seen
-                a_change_of_nobody_is_stale
+                a_change_of_a_missing_job_is_stale
                 a_claim_makes_older_decisions_stale
                 a_request_to_stop_comes_between_claim_and_report
                 one_stale_write_does_not_stop_the_others
@@ -191,14 +191,14 @@ macro_rules! conformance_jobs_list {
                 a_window_counts_from_when_the_job_is_due
                 an_idempotency_key_outlives_its_job
                 a_job_releases_no_lock_but_its_own
-                an_odd_key_is_a_key_of_its_own
+                an_unusual_key_is_distinct
                 a_client_id_is_unique_within_its_door
                 a_client_id_names_its_job_until_that_is_gone
                 a_moved_job_keeps_its_key
                 holders_are_named_in_order_and_reserve_nothing
                 an_ended_job_is_named_as_long_as_it_holds_its_key
-                nobody_holds_a_key_whose_window_is_over
-                nobody_holds_a_key_that_went_with_its_job;
+                a_key_is_free_after_its_window
+                a_key_is_free_after_its_job_is_removed;
         }
     };
 }
@@ -226,7 +226,7 @@ macro_rules! conformance_whole_list {
                 jobs_that_ended_together_are_all_listed
                 a_list_shows_only_the_queue_and_kind_asked_for
                 filters_hold_in_every_state
-                what_stays_is_seen_once_while_others_come_and_go
+                a_stable_job_is_listed_once_while_others_change
                 a_page_of_nothing_is_an_answer
                 counts_agree_with_a_mixed_life;
             notes:
@@ -240,10 +240,10 @@ macro_rules! conformance_whole_list {
                 old_statistics_fall_out;
             promote:
                 a_scheduled_job_is_never_early
-                what_is_due_is_promoted_earliest_first_and_no_more_than_asked
+                due_jobs_are_promoted_earliest_first_up_to_n
                 a_promoted_job_stands_by_when_it_was_due
                 a_retry_is_promoted_like_any_other
-                what_left_the_schedule_is_not_promoted
+                jobs_that_left_the_scheduled_state_are_not_promoted
                 a_promotion_makes_older_decisions_stale
                 a_clock_set_back_makes_nothing_early
                 a_lease_ends_at_its_end_and_not_before
@@ -254,7 +254,7 @@ macro_rules! conformance_whole_list {
                 ended_jobs_are_kept_for_their_time
                 a_queue_without_settings_has_the_defaults
                 settings_whose_time_is_over_prune_nothing
-                no_more_ended_jobs_are_kept_than_the_queue_says
+                ended_jobs_are_pruned_to_the_maximum_of_the_queue
                 pruning_is_bounded_and_starts_with_the_oldest
                 age_counts_from_the_end_and_not_from_the_push
                 live_jobs_are_never_pruned
@@ -271,11 +271,11 @@ macro_rules! conformance_whole_list {
                 revisions_of_a_name_grow_and_never_start_again
                 a_definition_applies_only_if_its_guard_holds
                 definitions_are_answered_singly_and_in_order
-                one_name_may_stand_in_several_tables
+                one_name_may_be_used_in_several_tables
                 an_entry_is_gone_when_its_time_is_over
                 a_limit_and_a_pause_end_with_their_time
                 entries_whose_time_is_over_are_pruned
-                what_is_removed_may_be_absent;
+                a_missing_entry_may_be_removed;
             results:
                 a_result_whose_time_is_over_is_pruned_and_its_job_stays;
             tick:
@@ -300,7 +300,7 @@ macro_rules! conformance_whole_list {
 macro_rules! entries {
     ($as:ident; $($topic:ident: $($case:ident)+;)+) => {
         vec![$($(
-            Case {
+            ConformanceCase {
                 name: stringify!($case),
                 run: |subject: Subject<S>| {
                     let subject = subject.$as();
@@ -319,12 +319,12 @@ macro_rules! whole {
     ($($list:tt)+) => { entries!(whole; $($list)+) };
 }
 
-/// The cases that need no more than [`Jobs`] and [`Registry`].
-pub fn jobs_cases<S: Jobs + Registry + 'static>() -> Vec<Case<S>> {
+/// The cases that need only [`Jobs`] and [`Registry`].
+pub fn jobs_cases<S: Jobs + Registry + 'static>() -> Vec<ConformanceCase<S>> {
     crate::conformance_jobs_list!(few)
 }
 
-/// The cases that need a whole [`Store`], and are not among [`jobs_cases`].
-pub fn whole_cases<S: Store + 'static>() -> Vec<Case<S>> {
+/// The cases that need a whole [`Store`] and are not among [`jobs_cases`].
+pub fn whole_cases<S: Store + 'static>() -> Vec<ConformanceCase<S>> {
     crate::conformance_whole_list!(whole)
 }

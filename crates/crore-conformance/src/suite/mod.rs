@@ -1,7 +1,7 @@
-//! The suite that every store passes: one test for each promise of the seam, named after it.
+//! The conformance suite that every store passes: one test for each promise of the store traits, named after
+//! it.
 //!
-//! A store's own tests plug it in with one line, and name this crate among their dev-dependencies
-//! (nothing else is needed, not even tokio):
+//! A store's tests include it with one line, and need only this crate as a dev-dependency:
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -16,14 +16,14 @@
 //! # fn main() {}
 //! ```
 //!
-//! A store that has no more than [`Jobs`] and [`Registry`] so far starts with
-//! [`conformance_jobs!`](crate::conformance_jobs), which asks of the registry only limits, queue
-//! settings and groups.
+//! A store that implements only [`Jobs`] and [`Registry`] starts with
+//! [`conformance_jobs!`](crate::conformance_jobs), which uses limits, queue settings and groups of the
+//! registry.
 //!
-//! A new promise is one function under `cases/` and its name in `list.rs`. A case fails by a panic
-//! and never waits for a clock: time moves only when the case moves it.
+//! To add a case, write a function under `cases/` and add its name to `list.rs`. A case fails by a panic and
+//! never waits for a clock: time moves only when the case moves it.
 mod cases;
-mod draft;
+mod job_builder;
 mod list;
 mod subject;
 
@@ -36,25 +36,25 @@ use crore_store::{Jobs, Registry, Store};
 pub use list::{jobs_cases, whole_cases};
 pub use subject::Subject;
 
-/// A case that is under way. It panics if the promise does not hold.
-pub type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// A running case. It panics if the promise does not hold.
+pub type RunningCase = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// One case of the suite, for a store of type `S`.
-pub struct Case<S> {
-    /// What must hold.
+pub struct ConformanceCase<S> {
+    /// The promise that must hold.
     pub name: &'static str,
-    /// Looks whether it does, on a store that nobody else uses.
-    pub run: fn(Subject<S>) -> Running,
+    /// Checks it on a fresh store.
+    pub run: fn(Subject<S>) -> RunningCase,
 }
 
-impl<S> fmt::Debug for Case<S> {
+impl<S> fmt::Debug for ConformanceCase<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Case").field(&self.name).finish()
     }
 }
 
-/// How long a store may take over one case, a real server's slow minute included.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of one case, long enough for a slow remote server.
+const CASE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs one of [`jobs_cases`] on a store from `make`.
 pub fn check_jobs<S, M>(make: M, name: &str)
@@ -74,7 +74,7 @@ where
     check(make, whole_cases(), name);
 }
 
-fn check<S, M>(make: M, cases: Vec<Case<S>>, name: &str)
+fn check<S, M>(make: M, cases: Vec<ConformanceCase<S>>, name: &str)
 where
     M: AsyncFnOnce() -> Subject<S>,
 {
@@ -82,15 +82,15 @@ where
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
         let subject = make().await;
-        let run = tokio::time::timeout(PATIENCE, (case.run)(subject));
-        run.await.expect("the store answers in time");
+        let run = tokio::time::timeout(CASE_TIMEOUT, (case.run)(subject));
+        run.await.expect("the store responds in time");
     });
 }
 
 /// The suite for a whole [`Store`]: a module `conformance` with one test for each case.
 ///
-/// Takes the `async fn() -> Subject<S>` that makes a fresh store: its bare name if it is in scope
-/// here, or a path from `crate`.
+/// Takes the `async fn() -> Subject<S>` that creates a fresh store: its bare name if it is in scope here, or
+/// a path from `crate`.
 #[macro_export]
 macro_rules! conformance {
     ($make:ident) => {
@@ -106,7 +106,7 @@ macro_rules! conformance {
     };
 }
 
-/// The part of the suite that needs no more than [`Jobs`] and [`Registry`]; else like
+/// The part of the suite that needs only [`Jobs`] and [`Registry`]; otherwise like
 /// [`conformance!`](macro@crate::conformance).
 #[macro_export]
 macro_rules! conformance_jobs {

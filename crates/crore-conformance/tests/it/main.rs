@@ -1,4 +1,4 @@
-//! The harness, tested: it accepts stores that keep the contract and finds those that do not.
+//! Tests of the harness: it accepts correct stores and rejects incorrect ones.
 
 mod model;
 mod plain;

@@ -1,6 +1,6 @@
-//! The model test passes for a store that is the model, and fails for one that lies.
+//! The model test passes for the memory store, and fails for a store that falsifies responses.
 
-mod liar;
+mod falsifying_store;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,44 +11,44 @@ use crore_conformance::suite::Subject;
 use crore_core::{Span, State};
 use crore_store::Memory;
 use crore_store::jobs::{Applied, Claimed, Renewed};
-use crore_store::views::Count;
+use crore_store::views::JobCount;
 use crore_testkit::FakeClock;
 
-use liar::{Liar, Lie};
+use falsifying_store::{Falsification, FalsifyingStore};
 
 async fn memory() -> Subject<Memory> {
     let clock = Arc::new(FakeClock::default());
     Subject { store: Arc::new(Memory::new(Arc::<FakeClock>::clone(&clock))), clock }
 }
 
-async fn liar<L: Lie + Default>() -> Subject<Liar<L>> {
-    lying(L::default())
+async fn falsifying_default<L: Falsification + Default>() -> Subject<FalsifyingStore<L>> {
+    falsifying(L::default())
 }
 
-fn lying<L: Lie>(lie: L) -> Subject<Liar<L>> {
+fn falsifying<L: Falsification>(lie: L) -> Subject<FalsifyingStore<L>> {
     let clock = Arc::new(FakeClock::default());
     let memory = Memory::new(Arc::<FakeClock>::clone(&clock));
-    Subject { store: Arc::new(Liar { memory, lie }), clock }
+    Subject { store: Arc::new(FalsifyingStore { memory, lie }), clock }
 }
 
-/// What the failure of a check says.
+/// The failure message of a check.
 fn failure(check: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(check)).expect_err("the lie is found out");
     panic.downcast_ref::<String>().expect("the message is a text").clone()
 }
 
-/// How many operations the message lists.
+/// Number of operations that the message lists.
 fn listed(message: &str) -> usize {
     let number = |line: &str| line.trim_start().split_once(". ").map(|(n, _)| n.parse::<usize>());
     message.lines().filter_map(number).flatten().count()
 }
 
-/// The message names what is different, after a list of at most so many operations.
+/// Checks that the message names the difference, after a list of at most `most` operations.
 #[track_caller]
-fn is_short(message: &str, most: usize, what: &str) {
+fn assert_short(message: &str, most: usize, what: &str) {
     let count = listed(message);
     assert!((1..=most).contains(&count), "{count} operations:\n{message}");
-    assert!(message.contains(what), "`{what}` is said in\n{message}");
+    assert!(message.contains(what), "`{what}` is in\n{message}");
     assert!(message.contains("PROPTEST_RNG_SEED="), "a seed is in\n{message}");
 }
 
@@ -63,7 +63,7 @@ fn the_path_of_a_job_in_memory_equals_itself() {
 }
 
 #[test]
-fn long_lives_in_memory_are_equal() {
+fn long_runs_in_memory_are_equal() {
     check_store(20, 400, memory);
 }
 
@@ -71,86 +71,86 @@ fn long_lives_in_memory_are_equal() {
 fn numbers_with_gaps_are_equal() {
     #[derive(Debug, Default)]
     struct Gaps;
-    impl Lie for Gaps {
+    impl Falsification for Gaps {
         fn leaves_gaps(&self) -> bool {
             true
         }
     }
-    check_store(200, 40, liar::<Gaps>);
+    check_store(200, 40, falsifying_default::<Gaps>);
 }
 
 #[test]
 fn a_claimed_job_that_is_lost_on_the_way_is_found_out() {
     #[derive(Debug, Default)]
     struct Loses(AtomicUsize);
-    impl Lie for Loses {
+    impl Falsification for Loses {
         fn claimed(&self, claimed: &mut Claimed) {
             claimed
                 .jobs
                 .retain(|_| !(self.0.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(3));
         }
     }
-    let message = failure(|| check_jobs(300, 40, liar::<Loses>));
-    is_short(&message, 6, "claim ");
+    let message = failure(|| check_jobs(300, 40, falsifying_default::<Loses>));
+    assert_short(&message, 6, "claim ");
 }
 
 #[test]
-fn a_stale_write_that_is_said_to_apply_is_found_out() {
+fn a_stale_write_reported_as_applied_is_found() {
     #[derive(Debug, Default)]
     struct Flatters;
-    impl Lie for Flatters {
+    impl Falsification for Flatters {
         fn applied(&self, applied: &mut Applied) {
             if *applied == Applied::Stale {
                 *applied = Applied::Yes(Vec::new());
             }
         }
     }
-    let message = failure(|| check_jobs(300, 40, liar::<Flatters>));
-    is_short(&message, 4, "Stale");
+    let message = failure(|| check_jobs(300, 40, falsifying_default::<Flatters>));
+    assert_short(&message, 4, "Stale");
 }
 
 #[test]
 fn a_lease_that_is_one_millisecond_longer_is_found_out() {
     #[derive(Debug, Default)]
     struct Stretches;
-    impl Lie for Stretches {
+    impl Falsification for Stretches {
         fn renewed(&self, renewed: &mut Renewed) {
             if let Renewed::Until { until, .. } = renewed {
                 *until = until.after(Span::from_millis(1));
             }
         }
     }
-    let message = failure(|| check_jobs(300, 40, liar::<Stretches>));
-    is_short(&message, 3, "renew delivery");
+    let message = failure(|| check_jobs(300, 40, falsifying_default::<Stretches>));
+    assert_short(&message, 3, "renew delivery");
 }
 
 #[test]
-fn a_count_that_is_wrong_is_found_out_by_the_look_at_everything() {
+fn a_wrong_count_is_found_by_the_full_comparison() {
     #[derive(Debug, Default)]
     struct Miscounts;
-    impl Lie for Miscounts {
-        fn counts(&self, counts: &mut Vec<Count>) {
+    impl Falsification for Miscounts {
+        fn counts(&self, counts: &mut Vec<JobCount>) {
             counts.retain(|count| count.state != State::Dead);
         }
     }
-    let message = failure(|| check_store(300, 40, liar::<Miscounts>));
-    is_short(&message, 6, "counts");
+    let message = failure(|| check_store(300, 40, falsifying_default::<Miscounts>));
+    assert_short(&message, 6, "counts");
 }
 
 #[test]
 fn a_panic_is_a_failure_with_a_list() {
     #[derive(Debug, Default)]
     struct Panics;
-    impl Lie for Panics {
+    impl Falsification for Panics {
         fn renewed(&self, renewed: &mut Renewed) {
             assert_ne!(*renewed, Renewed::Stale, "out of its wits");
         }
     }
-    let message = failure(|| check_jobs(300, 40, liar::<Panics>));
-    is_short(&message, 5, "out of its wits");
+    let message = failure(|| check_jobs(300, 40, falsifying_default::<Panics>));
+    assert_short(&message, 5, "out of its wits");
 }
 
-/// Each mistake that can be planted in the local stores is found when only one side makes it.
+/// Each planted bug of the local stores is found when only one side has it.
 #[cfg(feature = "bug-drill")]
 mod planted {
     use super::*;
@@ -158,7 +158,7 @@ mod planted {
     #[derive(Debug)]
     struct Planted(&'static str);
 
-    impl Lie for Planted {
+    impl Falsification for Planted {
         fn before(&self) {
             crore_store::bug::arm(self.0);
         }
@@ -171,8 +171,8 @@ mod planted {
         ($($test:ident: $bug:literal;)+) => {$(
             #[test]
             fn $test() {
-                let check = || check_store(3000, 40, async || lying(Planted($bug)));
-                is_short(&failure(check), 12, "differ");
+                let check = || check_store(3000, 40, async || falsifying(Planted($bug)));
+                assert_short(&failure(check), 12, "differ");
             }
         )+};
     }

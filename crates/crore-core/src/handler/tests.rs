@@ -40,15 +40,15 @@ fn job(kind: &str, labels: &[(&str, &str)]) -> Job {
 }
 
 #[test]
-fn a_follower_has_the_timeout_of_the_one_before_only_if_it_says_so_and_has_none() {
+fn a_follow_up_inherits_the_timeout_only_if_configured_and_unset() {
     let second = Span::from_secs(1);
     let mut first = job("k", &[]);
     Arc::make_mut(&mut first.spec).timeout = Some(second);
     let result = Payload::json("1");
     let followed = |next: Handler| {
         let known: BTreeMap<Name, Handler> = [(name("a"), next)].into();
-        let handler = Handler { next: vec![follow("a", Gives::Items)], ..handler() };
-        let end = End::Done(Some(&result));
+        let handler = Handler { next: vec![follow("a", FollowUpPayload::Items)], ..handler() };
+        let end = JobEnd::Done(Some(&result));
         let end = (end, &by_kind(&handler));
         handler
             .follow_ups(&first, end, (Time::from_millis(0), 1000), |kind| known.get(kind))
@@ -62,13 +62,13 @@ fn a_follower_has_the_timeout_of_the_one_before_only_if_it_says_so_and_has_none(
 }
 
 #[test]
-fn handlers_that_were_stored_before_read_as_they_were() {
+fn handlers_stored_by_older_versions_read_back() {
     let plain = handler();
     let text = plain.to_text();
     assert!(!["labels", "inherits", "link"].iter().any(|key| text.contains(key)), "{text}");
     assert_eq!(Handler::from_text(&text), Some(plain.clone()));
     let labels = [("door".to_owned(), "x".to_owned())].into();
-    let linked = Linked { on_failure: true, ..Linked::default() };
+    let linked = LinkPolicy { on_failure: true, ..LinkPolicy::default() };
     let marked = Handler { inherits_timeout: true, labels, links: vec![7], linked, ..plain };
     assert_eq!(Handler::from_text(&marked.to_text()), Some(marked));
 }
@@ -77,45 +77,54 @@ fn handlers_that_were_stored_before_read_as_they_were() {
 fn empty_items_are_items_and_are_not_passed_on() {
     let bytes =
         |items: Vec<Payload>| items.iter().map(|one| one.bytes.to_vec()).collect::<Vec<_>>();
-    let result = joined(&[b"one", b""]);
+    let result = join_items(&[b"one", b""]);
     assert_eq!(bytes(all_items(&result)), [b"one".to_vec(), Vec::new()]);
     assert_eq!(bytes(items(&result)), [b"one".to_vec()]);
 }
 
-/// The followers of a handler without links.
-fn by_kind(handler: &Handler) -> Follows {
+/// The handlers that follow, without links.
+fn by_kind(handler: &Handler) -> FollowUpHandlers {
     handler.follows(|_| None)
 }
 
 #[test]
 fn links_are_resolved_to_the_kinds_that_handlers_have() {
-    let told = Linked { on_success: true, on_failure: true, gives: Gives::Summary };
-    let (plain, told) = (handler(), Handler { linked: told, ..handler() });
+    let summarized =
+        LinkPolicy { on_success: true, on_failure: true, gives: FollowUpPayload::Summary };
+    let (plain, summarized) = (handler(), Handler { linked: summarized, ..handler() });
     let (a, b) = (name("a"), name("b"));
-    let by_number = |number| match number {
+    let by_id = |id| match id {
         1 => Some((&a, &plain)),
-        2 => Some((&b, &told)),
+        2 => Some((&b, &summarized)),
         _ => None,
     };
-    let handler =
-        Handler { next: vec![follow("c", Gives::Items)], links: vec![2, 9, 1], ..handler() };
-    let Follows { next, on_failure } = handler.follows(by_number);
-    let all = [follow("c", Gives::Items), follow("b", Gives::Summary), follow("a", Gives::Items)];
+    let handler = Handler {
+        next: vec![follow("c", FollowUpPayload::Items)],
+        links: vec![2, 9, 1],
+        ..handler()
+    };
+    let FollowUpHandlers { next, on_failure } = handler.follows(by_id);
+    let all = [
+        follow("c", FollowUpPayload::Items),
+        follow("b", FollowUpPayload::Summary),
+        follow("a", FollowUpPayload::Items),
+    ];
     assert_eq!(next, all);
-    assert_eq!(on_failure, [follow("b", Gives::Summary)]);
+    assert_eq!(on_failure, [follow("b", FollowUpPayload::Summary)]);
 }
 
-fn follow(kind: &str, gives: Gives) -> Follow {
-    Follow { kind: name(kind), gives }
+fn follow(kind: &str, gives: FollowUpPayload) -> FollowUpHandler {
+    FollowUpHandler { kind: name(kind), gives }
 }
 
 #[test]
 fn each_item_that_is_not_empty_becomes_a_job_of_each_handler_that_is_known() {
-    let next = [follow("a", Gives::Items), follow("gone", Gives::Items)].to_vec();
+    let next =
+        [follow("a", FollowUpPayload::Items), follow("gone", FollowUpPayload::Items)].to_vec();
     let known: BTreeMap<Name, Handler> = [(name("a"), handler())].into();
-    let result = joined(&[b"one", b"", b"\xff"]);
+    let result = join_items(&[b"one", b"", b"\xff"]);
     let handler = Handler { next, ..handler() };
-    let end = (End::Done(Some(&result)), &by_kind(&handler));
+    let end = (JobEnd::Done(Some(&result)), &by_kind(&handler));
     let jobs = handler
         .follow_ups(&job("k", &[]), end, (Time::from_millis(0), 1000), |kind| known.get(kind));
     let told: Vec<_> = jobs.iter().map(|job| (&*job.spec.payload.bytes, &job.spec.kind)).collect();
@@ -124,12 +133,12 @@ fn each_item_that_is_not_empty_becomes_a_job_of_each_handler_that_is_known() {
 }
 
 #[test]
-fn no_more_jobs_are_made_than_show_that_there_are_too_many() {
-    let next = [follow("a", Gives::Items), follow("b", Gives::Items)].to_vec();
+fn follow_ups_stop_one_above_the_maximum() {
+    let next = [follow("a", FollowUpPayload::Items), follow("b", FollowUpPayload::Items)].to_vec();
     let known: BTreeMap<Name, Handler> = [(name("a"), handler()), (name("b"), handler())].into();
-    let result = joined(&[&b"x"[..]; 100]);
+    let result = join_items(&[&b"x"[..]; 100]);
     let handler = Handler { next, ..handler() };
-    let end = (End::Done(Some(&result)), &by_kind(&handler));
+    let end = (JobEnd::Done(Some(&result)), &by_kind(&handler));
     let made = |most| {
         let lookup = |kind: &Name| known.get(kind);
         handler.follow_ups(&job("k", &[]), end, (Time::from_millis(0), most), lookup).len()
@@ -147,12 +156,13 @@ fn a_result_that_is_no_list_of_binaries_is_one_item() {
 }
 
 #[test]
-fn who_follows_a_dead_job_is_told_why() {
-    let on_failure = vec![follow("a", Gives::Summary)];
+fn a_follow_up_of_a_dead_job_gets_its_error() {
+    let on_failure = vec![follow("a", FollowUpPayload::Summary)];
     let known: BTreeMap<Name, Handler> = [(name("a"), handler())].into();
-    let handler = Handler { on_failure, next: vec![follow("a", Gives::Items)], ..handler() };
+    let handler =
+        Handler { on_failure, next: vec![follow("a", FollowUpPayload::Items)], ..handler() };
     let now = Time::from_millis(12_000);
-    let end = (End::Dead("no"), &by_kind(&handler));
+    let end = (JobEnd::Dead("no"), &by_kind(&handler));
     let jobs = handler.follow_ups(&job("k", &[]), end, (now, 1000), |kind| known.get(kind));
     let told: Vec<Value> = jobs
         .iter()
@@ -169,51 +179,55 @@ fn who_follows_a_dead_job_is_told_why() {
 fn the_next_run_keeps_its_phase_however_late_the_last_one_ended() {
     let handler = Handler { every: Some(Span::from_secs(3)), ..handler() };
     let due = |job: &Job, now| {
-        let (end, now) = ((End::Done(None), &Follows::default()), Time::from_millis(now));
+        let (end, now) =
+            ((JobEnd::Done(None), &FollowUpHandlers::default()), Time::from_millis(now));
         let jobs = handler.follow_ups(job, end, (now, 1000), |_| None::<&Handler>);
         let [next] = &jobs[..] else { panic!("{jobs:?}") };
-        (next.due, next.spec.labels[PHASE].clone())
+        (next.due, next.spec.labels[PHASE_LABEL].clone())
     };
-    let at = |millis| When::At(Time::from_millis(millis));
-    // From when it was pushed, unless it is said otherwise.
+    let at = |millis| DueTime::At(Time::from_millis(millis));
+    // Without the label, the phase is the push time.
     assert_eq!(due(&job("k", &[]), 11_500), (at(13_000), "10000".into()));
     assert_eq!(due(&job("k", &[]), 13_000), (at(16_000), "10000".into()));
-    assert_eq!(due(&job("k", &[(PHASE, "1000")]), 500_500), (at(502_000), "1000".into()));
-    // One that ran early is due when it was to run.
-    assert_eq!(due(&job("k", &[(PHASE, "900000")]), 500_500), (at(900_000), "900000".into()));
+    assert_eq!(due(&job("k", &[(PHASE_LABEL, "1000")]), 500_500), (at(502_000), "1000".into()));
+    // A job that ran early is due again at its original due time.
+    assert_eq!(due(&job("k", &[(PHASE_LABEL, "900000")]), 500_500), (at(900_000), "900000".into()));
 }
 
 #[test]
-fn a_handler_says_only_what_was_left_unsaid() {
+fn a_handler_fills_only_unset_fields() {
     let mut handler = handler();
     handler.timeout = Some(Span::from_secs(9));
     handler.results.success = true;
     let mut spec = (*job("k", &[]).spec).clone();
-    handler.fill_in(&mut spec, Unsaid { timeout: true, ..Unsaid::default() });
-    assert_eq!((spec.timeout, spec.keep), (handler.timeout, Keep::Discard));
+    handler.fill_unset(&mut spec, UnsetFields { timeout: true, ..UnsetFields::default() });
+    assert_eq!((spec.timeout, spec.keep), (handler.timeout, ResultRetention::Discard));
     assert_eq!(spec.queue, name("q"));
-    handler.fill_in(&mut spec, Unsaid::ALL);
-    assert_eq!((spec.queue, spec.keep), (name("default"), Keep::For(KEEP_RESULT)));
+    handler.fill_unset(&mut spec, UnsetFields::ALL);
+    assert_eq!(
+        (spec.queue, spec.keep),
+        (name("default"), ResultRetention::For(DEFAULT_RESULT_RETENTION))
+    );
 }
 
 #[test]
-fn what_is_out_of_range_is_refused_by_name() {
+fn a_value_out_of_range_is_refused_with_its_field() {
     let caps = Caps::default();
     let mut cases = [handler(), handler(), handler(), handler(), handler()];
     cases[0].timeout = Some(Span::ZERO);
     cases[1].every = Some(Span::from_millis(1));
-    cases[2].next = vec![follow("a", Gives::Items); MAX_FOLLOWS + 1];
+    cases[2].next = vec![follow("a", FollowUpPayload::Items); MAX_FOLLOW_UP_HANDLERS + 1];
     cases[3].settings.insert("x".into(), "x".repeat(caps.payload_bytes).into());
-    cases[4].links = vec![1; MAX_FOLLOWS + 1];
+    cases[4].links = vec![1; MAX_FOLLOW_UP_HANDLERS + 1];
     let fields = cases.map(|handler| handler.check(&caps).expect_err("too much").field);
     assert_eq!(fields, ["timeout", "every", "next", "settings", "next"]);
     assert_eq!(handler().check(&caps), Ok(()));
 }
 
 #[test]
-fn what_is_stored_reads_back() {
+fn a_stored_handler_reads_back() {
     let mut handler = handler();
-    handler.next = vec![follow("a", Gives::Summary)];
+    handler.next = vec![follow("a", FollowUpPayload::Summary)];
     handler.settings.insert("program".into(), "ls".into());
     handler.every = Some(Span::from_secs(3));
     assert_eq!(Handler::from_text(&handler.to_text()), Some(handler));

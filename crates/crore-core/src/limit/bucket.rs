@@ -1,7 +1,7 @@
-//! Rates, and the one number that says how much of a rate is used up.
+//! Rate limiting with the generic cell rate algorithm (GCRA).
 //!
-//! A bucket is the *theoretical arrival time* of the generic cell rate algorithm: the instant at
-//! which everything granted so far will have been earned. With all numbers in microseconds,
+//! A bucket is one number, the *theoretical arrival time* (TAT): the instant at which everything granted so
+//! far will have been earned. With all numbers in microseconds,
 //!
 //! ```text
 //! interval = ceil(every × 1000 / count)            every in milliseconds
@@ -9,52 +9,50 @@
 //! now      = min(now in milliseconds × 1000, NOW_MAX)
 //! base     = min(max(tat, now), now + full)
 //! granted  = min(n, floor((now + full - base) / interval))
-//! tat      = base + granted × interval             written back even if nothing was granted
+//! tat      = base + granted × interval             stored even if nothing was granted
 //! next     = max(now, tat + interval - full)       rounded up to a millisecond
 //! ```
 //!
 //! Every store computes exactly this, in SQL or in Lua. `interval` and `full` come from
-//! [`Rate::interval`] and [`Rate::full`], so a store needs no more than sums, one division and
-//! comparisons. No value on the way reaches 2⁵³, so a Lua number (a double) holds each exactly, and
-//! so does the floor of its quotient. For that, time stands still for rates at [`NOW_MAX`], in the
-//! year 2245.
+//! [`Rate::interval`] and [`Rate::full`], so a store needs only sums, one division and comparisons. No
+//! intermediate value reaches 2⁵³, so a Lua number (a double) represents each exactly, and so the floor of
+//! the quotient is exact. For this, `now` is capped at [`NOW_MAX`], in the year 2245.
 //!
-//! The interval is rounded up to a microsecond. So no window of length `w` ever sees more than
-//! `burst + w × count / every` grants, and a rate may come out slower than it says, by less than
-//! one part in `every × 1000 / count`: nothing at 1000/s or 100/1m, 0.2 % at 3000/s, but 17 % at
-//! 600000/s.
+//! The interval is rounded up to a microsecond: no window of length `w` sees more than
+//! `burst + w × count / every` grants, and the effective rate is lower than configured by less than one
+//! part in `every × 1000 / count`: nothing at 1000/s or 100/1m, 0.2 % at 3000/s, but 17 % at 600000/s.
 //!
-//! `base` is held to `now + full` because a bucket may be further ahead than its rate can fill it:
-//! when the limit was made faster, or the clock was set back. It then counts as just used up.
+//! `base` is capped at `now + full` because the stored TAT can be further ahead: when the limit was made
+//! faster, or the clock was set back. The bucket then counts as just used up.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Time};
 
-/// The longest span of a rate: 31 days.
+/// Maximum period of a rate: 31 days.
 pub const MAX_EVERY: Span = Span::from_secs(31 * 86_400);
-/// How long an emptied bucket may take to fill up: 3660 days, in microseconds.
+/// Maximum time to refill an empty bucket: 3660 days, in microseconds.
 const MAX_FULL: i64 = 3660 * 86_400 * 1_000_000;
-/// The last instant that rates tell from later ones, in microseconds: no bucket passes 2⁵³ - 1.
+/// Cap of `now`, in microseconds, so that no bucket exceeds 2⁵³ - 1.
 pub const NOW_MAX: i64 = (1 << 53) - 1 - MAX_FULL;
 
-/// So many jobs in a span of time, and how many of them at once.
+/// A rate: jobs per period, with a burst.
 ///
-/// [`Limit::parse`](super::Limit::parse) makes only rates that are in range: a count and a burst of
-/// at least 1, a span of 1 ms to 31 days, at most one job a microsecond, and a burst that is earned
-/// in 3660 days. One that is not counts as the nearest that is.
+/// [`Limit::parse`](super::Limit::parse) returns only rates in range: a count and a burst of at least 1, a
+/// period of 1 ms to 31 days, at most one job per microsecond, and a burst that refills within 3660 days.
+/// A rate out of range is treated as the nearest one in range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
-    /// How many jobs may start in every span.
+    /// Number of jobs that may start per period.
     pub count: u32,
-    /// The span.
+    /// The period.
     pub every: Span,
-    /// How many jobs may start at once after a quiet time.
+    /// Number of jobs that may start at once from a full bucket.
     pub burst: u32,
 }
 
-/// A bucket's theoretical arrival time in microseconds since the epoch. The default is that of a
-/// bucket which was never used.
+/// The theoretical arrival time of a bucket, in microseconds since the epoch. The default is an unused
+/// bucket.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -62,60 +60,60 @@ pub struct Rate {
 pub struct Tat(i64);
 
 impl Tat {
-    /// A bucket as it was stored.
+    /// A bucket from its stored number.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// The number to store: 0 to 2⁵³ - 1 if it came from [`Rate::take`].
+    /// The number to store: 0 to 2⁵³ - 1 if returned by [`Rate::take`].
     pub const fn as_micros(self) -> i64 {
         self.0
     }
 }
 
-/// What [`Rate::take`] answers.
+/// Result of [`Rate::take`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
-    /// How many were granted.
+pub struct RateGrant {
+    /// Number of permits granted.
     pub granted: u32,
-    /// The bucket to keep.
+    /// The bucket to store.
     pub tat: Tat,
 }
 
-/// The part of a rate that is at fault.
+/// The part of a rate that is out of range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum RatePart {
     Count,
     Every,
     Burst,
 }
 
 impl Rate {
-    /// Microseconds from one job to the next at full pace: 1 µs to 31 days.
+    /// Microseconds between two jobs at the full rate: 1 µs to 31 days.
     pub fn interval(&self) -> i64 {
         let every = self.every.min(MAX_EVERY).as_millis() * 1000;
         let interval = every.div_ceil(u64::from(self.count.max(1))).max(1);
         i64::try_from(interval).expect("at most 31 days")
     }
 
-    /// Microseconds in which an emptied bucket fills up again: the burst's intervals.
+    /// Microseconds to refill an empty bucket: burst × interval.
     pub fn full(&self) -> i64 {
         let most = MAX_FULL / self.interval();
         i64::from(self.burst.max(1)).min(most) * self.interval()
     }
 
-    /// Takes as many grants as there are, up to `n`. The bucket in the answer is to be kept in any
-    /// case. To look without taking, leave it.
-    pub fn take(&self, tat: Tat, now: Time, n: u32) -> Taken {
+    /// Takes up to `n` permits. The caller stores the returned bucket even if nothing was granted; to only
+    /// look, it discards the bucket.
+    pub fn take(&self, tat: Tat, now: Time, n: u32) -> RateGrant {
         let now = micros(now);
         let base = self.base(tat, now);
         let room = (now + self.full() - base) / self.interval();
         let granted = u32::try_from(room).unwrap_or(u32::MAX).min(n);
-        Taken { granted, tat: Tat(base + i64::from(granted) * self.interval()) }
+        RateGrant { granted, tat: Tat(base + i64::from(granted) * self.interval()) }
     }
 
-    /// When the next grant can be had, if nobody else takes it: `now` if there is one already. The
-    /// bucket is one that [`Rate::take`] returned.
+    /// When the next permit is available, at the earliest `now`. The bucket is one returned by
+    /// [`Rate::take`].
     pub fn next_at(&self, tat: Tat, now: Time) -> Time {
         let next = self.base(tat, micros(now)) + self.interval() - self.full();
         Time::from_millis(next.max(0).unsigned_abs().div_ceil(1000).cast_signed()).max(now)
@@ -126,20 +124,26 @@ impl Rate {
     }
 
     /// The first part that is out of range, and why.
-    pub(super) fn fault(&self) -> Option<(Part, String)> {
+    pub(super) fn fault(&self) -> Option<(RatePart, String)> {
         let every = self.every.as_millis();
         if self.count == 0 {
-            Some((Part::Count, "a rate of `0` lets nothing run; say `concurrency 0`".to_owned()))
+            Some((RatePart::Count, "a rate of `0` stops all jobs; use `concurrency 0`".to_owned()))
         } else if self.every.is_zero() || self.every > MAX_EVERY {
-            Some((Part::Every, format!("`{every}ms` is not between 1ms and 31d")))
+            Some((RatePart::Every, format!("`{every}ms` is not between 1ms and 31d")))
         } else if u64::from(self.count) > every * 1000 {
             let most = every * 1000;
-            Some((Part::Count, format!("`{}` is above {most}, one a microsecond", self.count)))
+            Some((
+                RatePart::Count,
+                format!("`{}` is above {most}, one per microsecond", self.count),
+            ))
         } else if self.burst == 0 {
-            Some((Part::Burst, "a burst of `0` lets nothing run".to_owned()))
+            Some((RatePart::Burst, "a burst of `0` stops all jobs".to_owned()))
         } else if i64::from(self.burst) > MAX_FULL / self.interval() {
             let most = MAX_FULL / self.interval();
-            Some((Part::Burst, format!("`{}` is above {most}, 3660 days of it", self.burst)))
+            Some((
+                RatePart::Burst,
+                format!("`{}` is above {most}, 3660 days to refill", self.burst),
+            ))
         } else {
             None
         }
@@ -186,7 +190,7 @@ mod tests {
             assert_eq!(taken.granted, 1);
             one_by_one = taken.tat;
         }
-        assert_eq!(rate.take(Tat::default(), now, 50), Taken { granted: 40, tat: one_by_one });
+        assert_eq!(rate.take(Tat::default(), now, 50), RateGrant { granted: 40, tat: one_by_one });
     }
 
     #[test]
@@ -205,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_faster_limit_does_not_wait_for_what_a_slower_one_used() {
+    fn a_faster_rate_does_not_wait_for_the_usage_of_a_slower_one() {
         let now = at(1_800_000_000_000);
         let used = rate(1, MAX_EVERY.as_millis(), 100).take(Tat::default(), now, 100);
         let fast = rate(1000, 1000, 10);
@@ -216,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reaches_what_a_double_cannot_count() {
+    fn every_value_is_exact_in_a_double() {
         let slow = rate(1, MAX_EVERY.as_millis(), u32::MAX);
         for tat in [Tat::default(), Tat::from_micros(i64::MAX), Tat::from_micros(i64::MIN)] {
             let taken = slow.take(tat, Time::MAX, u32::MAX);
@@ -234,14 +238,14 @@ mod tests {
         assert_eq!(rate(u32::MAX, 1, 1).interval(), 1);
         assert_eq!(rate(1, u64::MAX, 1).interval(), 31 * 86_400 * 1_000_000);
         let part = |rate: Rate| rate.fault().map(|(part, _)| part);
-        assert_eq!(part(zero), Some(Part::Count));
-        assert_eq!(part(rate(1001, 1, 1)), Some(Part::Count));
+        assert_eq!(part(zero), Some(RatePart::Count));
+        assert_eq!(part(rate(1001, 1, 1)), Some(RatePart::Count));
         assert_eq!(part(rate(1000, 1, 1)), None);
-        assert_eq!(part(rate(1, 0, 1)), Some(Part::Every));
-        assert_eq!(part(rate(1, MAX_EVERY.as_millis() + 1, 1)), Some(Part::Every));
-        assert_eq!(part(rate(1, 1, 0)), Some(Part::Burst));
+        assert_eq!(part(rate(1, 0, 1)), Some(RatePart::Every));
+        assert_eq!(part(rate(1, MAX_EVERY.as_millis() + 1, 1)), Some(RatePart::Every));
+        assert_eq!(part(rate(1, 1, 0)), Some(RatePart::Burst));
         assert_eq!(part(rate(1, 86_400_000, 3660)), None);
-        assert_eq!(part(rate(1, 86_400_000, 3661)), Some(Part::Burst));
+        assert_eq!(part(rate(1, 86_400_000, 3661)), Some(RatePart::Burst));
     }
 
     prop_compose! {
@@ -254,13 +258,13 @@ mod tests {
         }
     }
 
-    /// A pause in units that a test chooses, and how many are asked for after it.
+    /// Pauses in units chosen by the test, and the number of permits requested after each.
     fn arrivals() -> impl Strategy<Value = Vec<(i64, u32)>> {
         let n = prop_oneof![0..12_u32, Just(u32::MAX)];
         prop::collection::vec((prop_oneof![Just(0), 0..1000_i64], n), 1..60)
     }
 
-    /// The formula at the top of this file as a script computes it, in doubles.
+    /// The formula of the module documentation, computed in doubles as in a script.
     fn take_in_doubles(rate: &Rate, tat: i64, now: i64, n: u32) -> (f64, f64) {
         let (interval, full) = (rate.interval() as f64, rate.full() as f64);
         let now = (now as f64 * 1000.0).min(NOW_MAX as f64);
@@ -271,7 +275,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn doubles_say_the_same(
+        fn doubles_give_the_same_result(
             rate in rates(), burst in prop_oneof![1..50_u32, any::<u32>()],
             now in prop_oneof![0..=Time::MAX.as_millis(), 1_700_000_000_000..2_000_000_000_000_i64],
             ahead in prop_oneof![-100..100_i64, any::<i64>()], n: u32,
@@ -290,7 +294,7 @@ mod tests {
             let mut tat = Tat::default();
             let mut grants: Vec<(i64, u128)> = Vec::new();
             for (pause, n) in arrivals {
-                // Up to ten intervals, and a little.
+                // Up to ten intervals, plus 0 to 2 ms.
                 now += pause * (rate.interval() / 100) / 1000 + pause % 3;
                 let taken = rate.take(tat, at(now), n);
                 prop_assert!(taken.granted <= n && taken.tat >= tat);
@@ -309,7 +313,7 @@ mod tests {
         }
 
         #[test]
-        fn who_waits_until_next_is_served_and_no_earlier(
+        fn a_permit_is_granted_at_next_at_and_no_earlier(
             rate in rates(), arrivals in arrivals(), stored: i64,
         ) {
             let mut now = 1_800_000_000_000_i64;

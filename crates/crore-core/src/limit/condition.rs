@@ -1,8 +1,8 @@
-//! From text to condition.
+//! Parser of conditions.
 
 use super::MAX_NESTING;
-use super::field::Field;
-use super::lex::Token;
+use super::field::JobField;
+use super::lex::LimitToken;
 use super::matcher::{Comparison, Condition, Test};
 use super::parse::Parser;
 use super::scalar::{Literal, Number, Scalar};
@@ -26,7 +26,7 @@ impl Parser<'_> {
     }
 
     fn one(&mut self) -> Result<Condition, Invalid> {
-        let opens = matches!(self.token, Token::Word("not") | Token::Symbol("("));
+        let opens = matches!(self.token, LimitToken::Word("not") | LimitToken::Symbol("("));
         if !opens {
             return self.test();
         }
@@ -50,34 +50,34 @@ impl Parser<'_> {
     fn test(&mut self) -> Result<Condition, Invalid> {
         let field = self.field("a field (`kind`, `queue` or `payload`), `not` or `(`")?;
         let test = match self.token {
-            Token::Symbol("=") => Test::Equal(self.operand(&field)?),
-            Token::Symbol("!=") => Test::Unequal(self.operand(&field)?),
-            Token::Word("in") => Test::In(self.set(&field)?),
-            Token::Word("prefix") => Test::Prefix(self.prefix()?),
-            Token::Symbol(symbol) => {
-                let how = comparison(symbol).ok_or_else(|| self.unexpected(OPERATOR))?;
-                self.compare(&field, how)?
+            LimitToken::Symbol("=") => Test::Equal(self.operand(&field)?),
+            LimitToken::Symbol("!=") => Test::Unequal(self.operand(&field)?),
+            LimitToken::Word("in") => Test::In(self.set(&field)?),
+            LimitToken::Word("prefix") => Test::Prefix(self.prefix()?),
+            LimitToken::Symbol(symbol) => {
+                let comparison = comparison(symbol).ok_or_else(|| self.unexpected(OPERATOR))?;
+                self.compare(&field, comparison)?
             }
             _ => return Err(self.unexpected(OPERATOR)),
         };
         Ok(Condition::Test(field, test))
     }
 
-    fn operand(&mut self, field: &Field) -> Result<Literal, Invalid> {
+    fn operand(&mut self, field: &JobField) -> Result<Literal, Invalid> {
         self.advance()?;
         self.literal(field)
     }
 
-    fn compare(&mut self, field: &Field, how: Comparison) -> Result<Test, Invalid> {
-        if !matches!(field, Field::Payload(_)) {
+    fn compare(&mut self, field: &JobField, comparison: Comparison) -> Result<Test, Invalid> {
+        if !matches!(field, JobField::Payload(_)) {
             return Err(self.unexpected("`=`, `!=`, `in` or `prefix`, since this field is text"));
         }
         self.advance()?;
         match self.token {
-            Token::Number(source) => {
+            LimitToken::Number(source) => {
                 let number = self.number(source)?;
                 self.advance()?;
-                Ok(Test::Compare(how, number))
+                Ok(Test::Compare(comparison, number))
             }
             _ => Err(self.unexpected("a number")),
         }
@@ -88,7 +88,7 @@ impl Parser<'_> {
         self.text()
     }
 
-    fn set(&mut self, field: &Field) -> Result<Vec<Literal>, Invalid> {
+    fn set(&mut self, field: &JobField) -> Result<Vec<Literal>, Invalid> {
         self.advance()?;
         self.expect_symbol("(", "`(`")?;
         let mut set = vec![self.literal(field)?];
@@ -101,16 +101,16 @@ impl Parser<'_> {
         Ok(set)
     }
 
-    /// A literal that `field` can equal: kinds and queues are always text.
-    fn literal(&mut self, field: &Field) -> Result<Literal, Invalid> {
-        if !matches!(field, Field::Payload(_)) || matches!(self.token, Token::Text(_)) {
+    /// A literal that can equal `field`: kinds and queues are always text.
+    fn literal(&mut self, field: &JobField) -> Result<Literal, Invalid> {
+        if !matches!(field, JobField::Payload(_)) || matches!(self.token, LimitToken::Text(_)) {
             return self.text().map(Scalar::Text);
         }
         let literal = match self.token {
-            Token::Number(source) => Scalar::Number(self.number(source)?),
-            Token::Word("true") => Scalar::Bool(true),
-            Token::Word("false") => Scalar::Bool(false),
-            Token::Word("null") => Scalar::Null,
+            LimitToken::Number(source) => Scalar::Number(self.number(source)?),
+            LimitToken::Word("true") => Scalar::Bool(true),
+            LimitToken::Word("false") => Scalar::Bool(false),
+            LimitToken::Word("null") => Scalar::Null,
             _ => {
                 let expected = "a text in quotes, a number, `true`, `false` or `null`";
                 return Err(self.unexpected(expected));
@@ -121,7 +121,7 @@ impl Parser<'_> {
     }
 
     fn text(&mut self) -> Result<Box<str>, Invalid> {
-        let Token::Text(text) = &mut self.token else {
+        let LimitToken::Text(text) = &mut self.token else {
             return Err(self.unexpected("a text in quotes"));
         };
         let text = std::mem::take(text);

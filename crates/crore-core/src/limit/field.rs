@@ -1,53 +1,52 @@
-//! What a condition may ask about a job.
+//! The fields of a job that a limit can refer to.
 
-/// A field of a job: its kind, its queue, or a place inside its payload.
+/// A field of a job: its kind, its queue, or a value in its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Field {
+pub enum JobField {
     /// The job's kind.
     Kind,
     /// The job's queue.
     Queue,
-    /// A place in the payload.
+    /// A value in the payload.
     Payload(Path),
 }
 
-/// The way from the top of a payload to one of its values: 1 to 64 steps. Only the parser makes
-/// one.
+/// The path of a value in a payload: 1 to 64 steps. Created by the parser only.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Path(pub(super) Vec<Step>);
+pub struct Path(pub(super) Vec<PathStep>);
 
-/// One step down into a payload.
+/// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
-    /// The entry of an object.
+pub(super) enum PathStep {
+    /// An entry of an object.
     Name(Box<str>),
-    /// The element of an array, from 0.
+    /// An element of an array, from 0.
     Index(u32),
 }
 
-/// A step that borrows its name, so that a key can be looked up as it is read.
+/// A step that borrows its name, to look up a key without allocating.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place<'a> {
+pub(super) enum PathStepRef<'a> {
     Name(&'a str),
     Index(u32),
 }
 
-impl Step {
-    pub(super) fn place(&self) -> Place<'_> {
+impl PathStep {
+    pub(super) fn as_ref_step(&self) -> PathStepRef<'_> {
         match self {
-            Self::Name(name) => Place::Name(name),
-            Self::Index(index) => Place::Index(*index),
+            Self::Name(name) => PathStepRef::Name(name),
+            Self::Index(index) => PathStepRef::Index(*index),
         }
     }
 }
 
-/// Whether `name` may stand in a path without quotes.
+/// Whether `name` can be written in a path without quotes.
 pub(super) fn is_bare(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_') && bytes.all(is_word_byte)
 }
 
-/// Whether a byte may stand inside a word of a limit's text.
+/// Whether a byte can be part of a word.
 pub(super) fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }

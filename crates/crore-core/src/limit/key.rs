@@ -1,18 +1,18 @@
-//! Keys: which of a limit's buckets a job counts against.
+//! Limit keys: the bucket of a limit that a job counts against.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::scalar::{Scalar, Seen};
+use super::scalar::{Scalar, ScalarRef};
 use crate::name::Name;
 
-/// The longest value of a key, in bytes.
+/// Maximum length of a key's value, in bytes.
 pub const MAX_VALUE: usize = 256;
 
-/// A limit's name and, if the limit has a `per`, the job's value of that field.
+/// The name of a limit and, if the limit has a `per`, the job's value of that field.
 ///
-/// Keys are stored and compared for ever, so the text of a value never changes:
+/// Keys are stored, so the text form of a value never changes:
 ///
 /// | the field holds | value |
 /// |---|---|
@@ -23,10 +23,10 @@ pub const MAX_VALUE: usize = 256;
 /// | a text over 256 bytes, or with control characters | `#h`, 32 hex digits, `:`, its beginning |
 /// | nothing, null, an object, an array, NaN | none |
 ///
-/// No text but the first kind begins without `#`, and what follows the `#` tells the others apart;
-/// so the text `1` and the number 1 have different values. The hex digits are the 128-bit FNV-1a
-/// hash of the whole text. It is made for spreading, not against forgery: who chooses a job's
-/// payload can choose another's bucket anyway, by writing the other's value.
+/// Only plain texts begin without `#`, and the character after the `#` distinguishes the others, so the
+/// text `1` and the number 1 have different values. The hex digits are the 128-bit FNV-1a hash of the
+/// whole text. The hash is not cryptographic: a caller that chooses the payload can choose any bucket
+/// anyway, by writing its value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LimitKey {
     /// The limit's name.
@@ -35,9 +35,9 @@ pub struct LimitKey {
     pub value: Option<Arc<str>>,
 }
 
-/// The value of a key for what a field holds.
-pub(super) fn value_text(seen: Seen<'_>) -> Option<Arc<str>> {
-    match seen {
+/// The key value for the value of a field.
+pub(super) fn value_text(scalar: ScalarRef<'_>) -> Option<Arc<str>> {
+    match scalar {
         Scalar::Null => None,
         Scalar::Bool(flag) => Some(format!("#{flag}").into()),
         Scalar::Number(number) => Some(format!("#{}", number.canonical()).into()),

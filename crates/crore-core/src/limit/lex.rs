@@ -1,17 +1,17 @@
-//! A limit's text as words, numbers, texts and symbols.
+//! Lexer of limits: words, numbers, quoted texts and symbols.
 
 use super::MAX_TEXT;
 use super::field::is_word_byte;
 use crate::code::{Code, Invalid, excerpt};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub(super) enum LimitToken<'a> {
     Word(&'a str),
-    /// Begins like a number; whoever expects one finds out whether it is one.
+    /// Begins like a number; the parser validates it.
     Number(&'a str),
     /// A quoted text, with its escapes resolved.
     Text(Box<str>),
-    /// An operator, a bracket, or a character that means nothing.
+    /// An operator, a bracket, or an unknown character.
     Symbol(&'a str),
     End,
 }
@@ -19,7 +19,7 @@ pub(super) enum Token<'a> {
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     text: &'a str,
-    /// Where the next token is looked for, in bytes.
+    /// Byte offset at which the next token is searched.
     next: usize,
 }
 
@@ -34,12 +34,12 @@ impl<'a> Lexer<'a> {
         Ok(lexer)
     }
 
-    /// An error that points at the character which begins at byte `at`.
+    /// An error at byte offset `at`, converted to characters.
     pub(super) fn fault(&self, code: Code, at: usize, message: impl Into<String>) -> Invalid {
         Invalid::new(code, "limit", message).at(self.text[..at].chars().count())
     }
 
-    /// How to name the token that begins at byte `start` and was read last.
+    /// Describes the last token, which begins at byte `start`, for an error message.
     pub(super) fn found(&self, start: usize) -> String {
         match &self.text[start..self.next] {
             "" => "the end".to_owned(),
@@ -50,31 +50,36 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next token and the byte at which it begins.
-    pub(super) fn token(&mut self) -> Result<(usize, Token<'a>), Invalid> {
+    /// The next token and its byte offset.
+    pub(super) fn token(&mut self) -> Result<(usize, LimitToken<'a>), Invalid> {
         let rest = self.text[self.next..].trim_start();
         let start = self.text.len() - rest.len();
         let token = match rest.bytes().next() {
-            None => self.cut(start, 0, |_| Token::End),
+            None => self.cut(start, 0, |_| LimitToken::End),
             Some(b'"') => self.quoted(start)?,
             Some(b) if b.is_ascii_digit() || b == b'-' => {
-                self.cut(start, number_len(rest), Token::Number)
+                self.cut(start, number_len(rest), LimitToken::Number)
             }
             Some(b) if is_word_byte(b) => {
                 let len = rest.bytes().take_while(|b| is_word_byte(*b)).count();
-                self.cut(start, len, Token::Word)
+                self.cut(start, len, LimitToken::Word)
             }
-            Some(_) => self.cut(start, symbol_len(rest), Token::Symbol),
+            Some(_) => self.cut(start, symbol_len(rest), LimitToken::Symbol),
         };
         Ok((start, token))
     }
 
-    fn cut(&mut self, start: usize, len: usize, make: fn(&'a str) -> Token<'a>) -> Token<'a> {
+    fn cut(
+        &mut self,
+        start: usize,
+        len: usize,
+        make: fn(&'a str) -> LimitToken<'a>,
+    ) -> LimitToken<'a> {
         self.next = start + len;
         make(&self.text[start..self.next])
     }
 
-    fn quoted(&mut self, start: usize) -> Result<Token<'a>, Invalid> {
+    fn quoted(&mut self, start: usize) -> Result<LimitToken<'a>, Invalid> {
         let mut text = String::new();
         let mut at = start + 1;
         while let Some(c) = self.text[at..].chars().next() {
@@ -82,7 +87,7 @@ impl<'a> Lexer<'a> {
             match c {
                 '"' => {
                     self.next = at;
-                    return Ok(Token::Text(text.into()));
+                    return Ok(LimitToken::Text(text.into()));
                 }
                 '\\' => {
                     let (c, len) = unescape(&self.text[at..]).ok_or_else(|| {
@@ -96,12 +101,12 @@ impl<'a> Lexer<'a> {
                 c => text.push(c),
             }
         }
-        Err(self.fault(Code::LimitSyntax, start, "expected a `\"` that closes this text"))
+        Err(self.fault(Code::LimitSyntax, start, "expected a closing `\"`"))
     }
 }
 
-/// How long the run is that begins like a number: digits, letters and points, and a sign after the
-/// `e` of an exponent.
+/// Length of the run that begins like a number: digits, letters and points, and a sign after the `e` of an
+/// exponent.
 fn number_len(rest: &str) -> usize {
     let mut last = b'-';
     let run = rest.bytes().enumerate().take_while(|&(at, byte)| {
@@ -119,7 +124,7 @@ fn symbol_len(rest: &str) -> usize {
     rest.chars().next().map_or(0, char::len_utf8)
 }
 
-/// The character that an escape stands for, and the length of the escape after its backslash.
+/// The character of an escape sequence, and the length of the sequence after its backslash.
 fn unescape(rest: &str) -> Option<(char, usize)> {
     let c = match rest.bytes().next()? {
         b'"' => '"',

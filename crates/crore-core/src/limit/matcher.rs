@@ -1,22 +1,22 @@
-//! Conditions, and whether a job meets them.
+//! Conditions and their evaluation against a job.
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 
-use super::field::{Field, Step};
-use super::scalar::{Literal, Number, Scalar, Seen};
-use super::walk::Found;
+use super::field::{JobField, PathStep};
+use super::scalar::{Literal, Number, Scalar, ScalarRef};
+use super::walk::PayloadFields;
 use crate::payload::Payload;
 
-/// Which jobs a limit is about. The default matches every job; any other comes from a limit's
-/// text, so it is never nested deeper than the parser allows.
+/// Selects the jobs that a limit applies to. The default matches every job; any other matcher is parsed, so
+/// its nesting is bounded.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Matcher(pub(super) Option<Condition>);
 
-/// `All` and `Any` have at least two parts.
+/// `All` and `Any` have at least two operands.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Condition {
-    Test(Field, Test),
+    Test(JobField, Test),
     All(Vec<Self>),
     Any(Vec<Self>),
     Not(Box<Self>),
@@ -27,7 +27,7 @@ pub(super) enum Test {
     Equal(Literal),
     Unequal(Literal),
     Compare(Comparison, Number),
-    /// Sorted, without doubles, and not empty.
+    /// Sorted, without duplicates, not empty.
     In(Vec<Literal>),
     Prefix(Box<str>),
 }
@@ -43,20 +43,20 @@ pub(super) enum Comparison {
 impl Matcher {
     /// Whether a job is selected.
     ///
-    /// A comparison with a field that the job does not have is false, and so is one with a value of
-    /// another type, an object, an array or NaN. `!=` is the negation of `=`, hence true for all of
-    /// these. A field that is there with the value null equals `null`; an absent one does not.
+    /// A comparison with an absent field, a value of another type, an object, an array or NaN is false.
+    /// `!=` is the negation of `=`, hence true for all of these. A field with the value null equals `null`;
+    /// an absent field does not.
     pub fn matches(&self, queue: &str, kind: &str, payload: &Payload) -> bool {
         let mut paths = Vec::new();
         self.collect_paths(&mut paths);
-        self.holds(&Facts::new(queue, kind, payload, paths))
+        self.holds(&MatchContext::new(queue, kind, payload, paths))
     }
 
-    pub(super) fn holds(&self, facts: &Facts<'_>) -> bool {
+    pub(super) fn holds(&self, facts: &MatchContext<'_>) -> bool {
         self.0.as_ref().is_none_or(|condition| condition.holds(facts))
     }
 
-    pub(super) fn collect_paths<'m>(&'m self, paths: &mut Vec<&'m [Step]>) {
+    pub(super) fn collect_paths<'m>(&'m self, paths: &mut Vec<&'m [PathStep]>) {
         if let Some(condition) = &self.0 {
             condition.collect_paths(paths);
         }
@@ -64,7 +64,7 @@ impl Matcher {
 }
 
 impl Condition {
-    fn holds(&self, facts: &Facts<'_>) -> bool {
+    fn holds(&self, facts: &MatchContext<'_>) -> bool {
         match self {
             Self::Test(field, test) => test.holds(facts.value(field)),
             Self::All(parts) => parts.iter().all(|part| part.holds(facts)),
@@ -73,7 +73,7 @@ impl Condition {
         }
     }
 
-    fn collect_paths<'m>(&'m self, paths: &mut Vec<&'m [Step]>) {
+    fn collect_paths<'m>(&'m self, paths: &mut Vec<&'m [PathStep]>) {
         match self {
             Self::Test(field, _) => field.collect_path(paths),
             Self::All(parts) | Self::Any(parts) => {
@@ -85,16 +85,16 @@ impl Condition {
 }
 
 impl Test {
-    fn holds(&self, value: Option<Seen<'_>>) -> bool {
-        let equals = |literal: &Literal| value == Some(literal.seen());
+    fn holds(&self, value: Option<ScalarRef<'_>>) -> bool {
+        let equals = |literal: &Literal| value == Some(literal.borrowed());
         match (self, value) {
             (Self::Equal(literal), _) => equals(literal),
             (Self::Unequal(literal), _) => !equals(literal),
             (Self::In(set), Some(value)) => {
-                set.binary_search_by(|literal| literal.seen().cmp(&value)).is_ok()
+                set.binary_search_by(|literal| literal.borrowed().cmp(&value)).is_ok()
             }
-            (Self::Compare(how, number), Some(Scalar::Number(value))) => {
-                how.accepts(value.cmp(number))
+            (Self::Compare(comparison, number), Some(Scalar::Number(value))) => {
+                comparison.accepts(value.cmp(number))
             }
             (Self::Prefix(prefix), Some(Scalar::Text(value))) => value.starts_with(&**prefix),
             (Self::In(_) | Self::Compare(..) | Self::Prefix(_), _) => false,
@@ -113,48 +113,49 @@ impl Comparison {
     }
 }
 
-impl Field {
-    pub(super) fn collect_path<'f>(&'f self, paths: &mut Vec<&'f [Step]>) {
+impl JobField {
+    pub(super) fn collect_path<'f>(&'f self, paths: &mut Vec<&'f [PathStep]>) {
         if let Self::Payload(path) = self {
             paths.push(&path.0);
         }
     }
 }
 
-/// What is known of one job. The payload is read when a payload field is first asked for, once for
-/// all `paths`.
+/// The fields of one job. The payload is parsed on the first access to a payload field, once for all
+/// `paths`.
 #[derive(Debug)]
-pub(super) struct Facts<'a> {
+pub(super) struct MatchContext<'a> {
     queue: &'a str,
     kind: &'a str,
     payload: &'a Payload,
-    paths: Vec<&'a [Step]>,
-    found: OnceCell<Found<'a>>,
+    paths: Vec<&'a [PathStep]>,
+    found: OnceCell<PayloadFields<'a>>,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> MatchContext<'a> {
     pub(super) fn new(
         queue: &'a str,
         kind: &'a str,
         payload: &'a Payload,
-        paths: Vec<&'a [Step]>,
+        paths: Vec<&'a [PathStep]>,
     ) -> Self {
         Self { queue, kind, payload, paths, found: OnceCell::new() }
     }
 
-    pub(super) fn value(&self, field: &Field) -> Option<Seen<'_>> {
+    pub(super) fn value(&self, field: &JobField) -> Option<ScalarRef<'_>> {
         match field {
-            Field::Kind => Some(Scalar::Text(self.kind)),
-            Field::Queue => Some(Scalar::Text(self.queue)),
-            Field::Payload(path) => {
-                let found =
-                    self.found.get_or_init(|| Found::read(self.payload, self.paths.clone()));
-                found.value(&path.0).map(Literal::seen)
+            JobField::Kind => Some(Scalar::Text(self.kind)),
+            JobField::Queue => Some(Scalar::Text(self.queue)),
+            JobField::Payload(path) => {
+                let found = self
+                    .found
+                    .get_or_init(|| PayloadFields::read(self.payload, self.paths.clone()));
+                found.value(&path.0).map(Literal::borrowed)
             }
         }
     }
 
-    /// Whether the payload was read.
+    /// Whether the payload was parsed.
     #[cfg(test)]
     pub(super) fn has_read(&self) -> bool {
         self.found.get().is_some()

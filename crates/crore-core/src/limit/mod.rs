@@ -1,4 +1,4 @@
-//! Limits: constraints on the jobs that a matcher selects, and the text in which they are written.
+//! Limits: rate and concurrency constraints on the jobs that a matcher selects, and their text form.
 //!
 //! ```text
 //! where kind = "mail" and payload.tenant in ("a", "b") and not (queue prefix "low" or
@@ -20,14 +20,13 @@
 //! word      = ( letter | "_" ) { letter | digit | "_" | "-" }
 //! ```
 //!
-//! Each clause stands at most once, in any order; there is a rate or a concurrency, and a burst
-//! only with a rate. Kinds and queues are compared with texts only. A number without point and
-//! exponent fits into 64 bits; any other is a finite double. The text has at most 16 KiB, as it is
-//! written and as it is printed, and a condition nests at most 64 levels, where each `not` and each
-//! pair of parentheses is one.
+//! Each clause occurs at most once, in any order. A rate or a concurrency is required, and a burst needs a
+//! rate. Kinds and queues are compared with texts only. A number without point and exponent fits into 64
+//! bits; any other is a finite double. The text has at most 16 KiB, as written and as printed. A condition
+//! nests at most 64 levels; each `not` and each pair of parentheses is one.
 //!
-//! What the comparisons mean is said at [`Matcher::matches`], what `per` makes at [`LimitKey`], and
-//! how a rate is kept in [`bucket`].
+//! [`Matcher::matches`] defines the comparisons, [`LimitKey`] the values of `per`, and [`bucket`] the rate
+//! algorithm.
 
 pub mod bucket;
 mod condition;
@@ -47,8 +46,8 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use bucket::{Rate, Taken, Tat};
-pub use field::{Field, Path};
+pub use bucket::{Rate, RateGrant, Tat};
+pub use field::{JobField, Path};
 pub use key::{LimitKey, MAX_VALUE};
 pub use matcher::Matcher;
 pub use point::point_at;
@@ -56,36 +55,36 @@ pub use point::point_at;
 use crate::code::{Code, Invalid};
 use crate::name::Name;
 use crate::payload::Payload;
-use matcher::Facts;
+use matcher::MatchContext;
 
-/// The longest text of a limit, in bytes.
+/// Maximum length of a limit, in bytes.
 pub const MAX_TEXT: usize = 16 * 1024;
-/// How deep a condition may be nested.
+/// Maximum nesting depth of a condition.
 pub const MAX_NESTING: usize = 64;
 
-/// A constraint on the jobs that a matcher selects: how many may start in a span of time, how many
-/// may run at once, or both; over all of them, or for each value of a field on its own.
+/// A rate limit, a concurrency limit, or both, on the jobs that a matcher selects; over all of them, or
+/// separately for each value of a field.
 ///
-/// It is stored and sent as its text.
+/// Stored and sent as text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
-    /// Which jobs the limit is about.
+    /// The jobs that the limit applies to.
     pub matcher: Matcher,
-    /// How many may start in a span of time.
+    /// Maximum rate of starts.
     pub rate: Option<Rate>,
-    /// How many may run at once; with 0 nothing runs.
+    /// Maximum number of running jobs; 0 stops all.
     pub concurrency: Option<u32>,
-    /// The field whose values are limited each on its own.
-    pub per: Option<Field>,
+    /// The field whose values are limited separately.
+    pub per: Option<JobField>,
 }
 
 impl Limit {
-    /// Reads a limit from its text. An error points at the character that is wrong.
+    /// Parses a limit. An error has the offset of the offending character.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         parse::parse(text)
     }
 
-    /// Whether the limit is one that its text can say. Every limit that was parsed is.
+    /// Validates that the limit can be written as text. Every parsed limit can.
     pub fn check(&self) -> Result<(), Invalid> {
         let invalid = |code, message: String| Err(Invalid::new(code, "limit", message));
         if self.rate.is_none() && self.concurrency.is_none() {
@@ -104,15 +103,15 @@ impl Limit {
         }
     }
 
-    /// The bucket that a job counts against, if the limit is about it. A job in which the `per`
-    /// field is absent or has no plain value counts against the bucket without a value.
+    /// The bucket that a job counts against, if the limit applies to it. A job whose `per` field is absent
+    /// or not a scalar counts against the bucket without a value.
     pub fn key(&self, name: &Name, queue: &str, kind: &str, payload: &Payload) -> Option<LimitKey> {
         keys_for([(name, self)].into_iter(), queue, kind, payload).pop()
     }
 }
 
-/// The buckets that a job counts against, sorted by the limits' names. The payload is read at most
-/// once, and only if a limit needs one of its fields to decide.
+/// The buckets that a job counts against, sorted by limit name. The payload is parsed at most once, and
+/// only if a limit needs one of its fields.
 pub fn keys_for<'a>(
     limits: impl Iterator<Item = (&'a Name, &'a Limit)>,
     queue: &str,
@@ -125,14 +124,14 @@ pub fn keys_for<'a>(
         limit.matcher.collect_paths(&mut paths);
         limit.per.iter().for_each(|field| field.collect_path(&mut paths));
     }
-    keys(&limits, &Facts::new(queue, kind, payload, paths))
+    keys(&limits, &MatchContext::new(queue, kind, payload, paths))
 }
 
-fn keys(limits: &[(&Name, &Limit)], facts: &Facts<'_>) -> Vec<LimitKey> {
-    let matching = limits.iter().filter(|(_, limit)| limit.matcher.holds(facts));
+fn keys(limits: &[(&Name, &Limit)], context: &MatchContext<'_>) -> Vec<LimitKey> {
+    let matching = limits.iter().filter(|(_, limit)| limit.matcher.holds(context));
     let mut keys: Vec<_> = matching
         .map(|(name, limit)| {
-            let value = limit.per.as_ref().and_then(|field| facts.value(field));
+            let value = limit.per.as_ref().and_then(|field| context.value(field));
             LimitKey { limit: (*name).clone(), value: value.and_then(key::value_text) }
         })
         .collect();
@@ -141,7 +140,7 @@ fn keys(limits: &[(&Name, &Limit)], facts: &Facts<'_>) -> Vec<LimitKey> {
 }
 
 impl Serialize for Limit {
-    /// Refuses a limit that [`Limit::check`] refuses, since it could not be read again.
+    /// Fails for a limit that [`Limit::check`] refuses, since it could not be parsed again.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.check().map_err(S::Error::custom)?;
         serializer.collect_str(self)

@@ -1,15 +1,15 @@
-//! From text to limit: fields and clauses. The grammar stands at the top of [`super`].
+//! Parser of limits: fields and clauses. The grammar is in the documentation of [`super`].
 
 use super::Limit;
-use super::bucket::{Part, Rate};
-use super::field::{Field, Path, Step};
-use super::lex::{Lexer, Token};
+use super::bucket::{Rate, RatePart};
+use super::field::{JobField, Path, PathStep};
+use super::lex::{Lexer, LimitToken};
 use super::matcher::Matcher;
 use super::walk::MAX_LEVELS;
 use crate::code::{Code, Invalid};
 use crate::time::Span;
 
-/// Reads a whole limit.
+/// Parses a whole limit.
 pub(super) fn parse(text: &str) -> Result<Limit, Invalid> {
     let mut parser = Parser::new(text)?;
     let matcher =
@@ -19,26 +19,26 @@ pub(super) fn parse(text: &str) -> Result<Limit, Invalid> {
 
 pub(super) struct Parser<'a> {
     pub(super) lexer: Lexer<'a>,
-    /// The token that is looked at, and the byte at which it begins.
-    pub(super) token: Token<'a>,
+    /// The current token, and its byte offset.
+    pub(super) token: LimitToken<'a>,
     pub(super) start: usize,
-    /// How many levels of the condition are open.
+    /// Current nesting depth of the condition.
     pub(super) nesting: usize,
 }
 
-/// Something that was read, and the byte at which it began.
-struct Placed<T> {
+/// A parsed value and its byte offset.
+struct Positioned<T> {
     value: T,
     at: usize,
 }
 
-/// The clauses that were read so far.
+/// The clauses parsed so far.
 #[derive(Default)]
 struct Clauses {
-    rate: Option<(Placed<u32>, Placed<Span>)>,
-    burst: Option<Placed<u32>>,
+    rate: Option<(Positioned<u32>, Positioned<Span>)>,
+    burst: Option<Positioned<u32>>,
     concurrency: Option<u32>,
-    per: Option<Field>,
+    per: Option<JobField>,
 }
 
 impl<'a> Parser<'a> {
@@ -54,26 +54,26 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn take_word(&mut self, word: &str) -> Result<bool, Invalid> {
-        let there = self.token == Token::Word(word);
-        if there {
+        let matches = self.token == LimitToken::Word(word);
+        if matches {
             self.advance()?;
         }
-        Ok(there)
+        Ok(matches)
     }
 
     pub(super) fn take_symbol(&mut self, symbol: &str) -> Result<bool, Invalid> {
-        let there = self.token == Token::Symbol(symbol);
-        if there {
+        let matches = self.token == LimitToken::Symbol(symbol);
+        if matches {
             self.advance()?;
         }
-        Ok(there)
+        Ok(matches)
     }
 
     pub(super) fn expect_symbol(&mut self, symbol: &str, expected: &str) -> Result<(), Invalid> {
         if self.take_symbol(symbol)? { Ok(()) } else { Err(self.unexpected(expected)) }
     }
 
-    /// The error that something else should stand where the current token is.
+    /// A syntax error at the current token.
     pub(super) fn unexpected(&self, expected: &str) -> Invalid {
         let message = format!("expected {expected}, found {}", self.lexer.found(self.start));
         self.lexer.fault(Code::LimitSyntax, self.start, message)
@@ -86,11 +86,11 @@ impl<'a> Parser<'a> {
 
 /// Fields.
 impl Parser<'_> {
-    pub(super) fn field(&mut self, expected: &str) -> Result<Field, Invalid> {
+    pub(super) fn field(&mut self, expected: &str) -> Result<JobField, Invalid> {
         let field = match self.token {
-            Token::Word("kind") => Field::Kind,
-            Token::Word("queue") => Field::Queue,
-            Token::Word("payload") => {
+            LimitToken::Word("kind") => JobField::Kind,
+            LimitToken::Word("queue") => JobField::Queue,
+            LimitToken::Word("payload") => {
                 self.advance()?;
                 return self.path();
             }
@@ -100,20 +100,20 @@ impl Parser<'_> {
         Ok(field)
     }
 
-    fn path(&mut self) -> Result<Field, Invalid> {
+    fn path(&mut self) -> Result<JobField, Invalid> {
         let mut steps = Vec::new();
         loop {
             let at = self.start;
             if self.take_symbol(".")? {
-                steps.push(Step::Name(self.name()?));
+                steps.push(PathStep::Name(self.name()?));
             } else if self.take_symbol("[")? {
                 let index = self.count("an index")?.value;
                 self.expect_symbol("]", "`]`")?;
-                steps.push(Step::Index(index));
+                steps.push(PathStep::Index(index));
             } else if steps.is_empty() {
                 return Err(self.unexpected("`.` and a name, or `[` and an index"));
             } else {
-                return Ok(Field::Payload(Path(steps)));
+                return Ok(JobField::Payload(Path(steps)));
             }
             if steps.len() > MAX_LEVELS {
                 let message = format!("a payload field has at most {MAX_LEVELS} steps");
@@ -124,8 +124,8 @@ impl Parser<'_> {
 
     fn name(&mut self) -> Result<Box<str>, Invalid> {
         let name = match &mut self.token {
-            Token::Word(word) => (*word).into(),
-            Token::Text(text) => std::mem::take(text),
+            LimitToken::Word(word) => (*word).into(),
+            LimitToken::Text(text) => std::mem::take(text),
             _ => return Err(self.unexpected("a name, in quotes unless it is a plain word")),
         };
         self.advance()?;
@@ -137,7 +137,7 @@ impl Parser<'_> {
 impl Parser<'_> {
     fn clauses(mut self, matcher: Matcher) -> Result<Limit, Invalid> {
         let mut clauses = Clauses::default();
-        while self.token != Token::End {
+        while self.token != LimitToken::End {
             self.clause(&mut clauses, &matcher)?;
         }
         if clauses.rate.is_none() && clauses.concurrency.is_none() {
@@ -149,21 +149,23 @@ impl Parser<'_> {
     }
 
     fn clause(&mut self, clauses: &mut Clauses, matcher: &Matcher) -> Result<(), Invalid> {
-        let Token::Word(word) = self.token else { return Err(self.no_clause(clauses, matcher)) };
-        let twice = match word {
+        let LimitToken::Word(word) = self.token else {
+            return Err(self.no_clause(clauses, matcher));
+        };
+        let is_repeated = match word {
             "rate" => clauses.rate.is_some(),
             "burst" => clauses.burst.is_some(),
             "concurrency" => clauses.concurrency.is_some(),
             "per" => clauses.per.is_some(),
             _ => return Err(self.no_clause(clauses, matcher)),
         };
-        if twice {
+        if is_repeated {
             let message = format!("expected `{word}` once, found it again");
             return Err(self.lexer.fault(Code::LimitSyntax, self.start, message));
         }
         self.advance()?;
         match word {
-            "rate" => clauses.rate = Some(self.pace()?),
+            "rate" => clauses.rate = Some(self.rate_clause()?),
             "burst" => clauses.burst = Some(self.count("a whole number")?),
             "concurrency" => clauses.concurrency = Some(self.count("a whole number")?.value),
             _ => clauses.per = Some(self.field("a field (`kind`, `queue` or `payload`)")?),
@@ -171,7 +173,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The error that no clause begins here; it names what else might have stood here.
+    /// A syntax error where a clause was expected; the message lists what is allowed here.
     fn no_clause(&self, clauses: &Clauses, matcher: &Matcher) -> Invalid {
         let first = clauses.rate.is_none()
             && clauses.burst.is_none()
@@ -185,7 +187,7 @@ impl Parser<'_> {
         self.unexpected(&format!("{before}`rate`, `burst`, `concurrency` or `per`"))
     }
 
-    fn pace(&mut self) -> Result<(Placed<u32>, Placed<Span>), Invalid> {
+    fn rate_clause(&mut self) -> Result<(Positioned<u32>, Positioned<Span>), Invalid> {
         let count = self.count("a whole number")?;
         self.expect_symbol("/", "`/` and a duration")?;
         Ok((count, self.span()?))
@@ -206,19 +208,19 @@ impl Parser<'_> {
             None => Ok(Some(rate)),
             Some((part, message)) => {
                 let at = match part {
-                    Part::Count => count.at,
-                    Part::Every => every.at,
-                    Part::Burst => burst.at,
+                    RatePart::Count => count.at,
+                    RatePart::Every => every.at,
+                    RatePart::Burst => burst.at,
                 };
                 Err(self.lexer.fault(Code::LimitRange, at, message))
             }
         }
     }
 
-    fn count(&mut self, expected: &str) -> Result<Placed<u32>, Invalid> {
+    fn count(&mut self, expected: &str) -> Result<Positioned<u32>, Invalid> {
         let at = self.start;
         let value = match self.token {
-            Token::Number(source) if source.bytes().all(|b| b.is_ascii_digit()) => {
+            LimitToken::Number(source) if source.bytes().all(|b| b.is_ascii_digit()) => {
                 source.parse::<u32>().map_err(|_| {
                     let found = self.lexer.found(self.start);
                     self.out_of_range(format!("{found} is above {}", u32::MAX))
@@ -227,16 +229,16 @@ impl Parser<'_> {
             _ => return Err(self.unexpected(expected)),
         };
         self.advance()?;
-        Ok(Placed { value, at })
+        Ok(Positioned { value, at })
     }
 
-    /// A duration: a whole number and a unit, or a unit alone for one of it.
-    fn span(&mut self) -> Result<Placed<Span>, Invalid> {
+    /// A duration: a whole number and a unit; a unit alone counts as one.
+    fn span(&mut self) -> Result<Positioned<Span>, Invalid> {
         let at = self.start;
         let expected = "a duration such as `500ms`, `1s`, `1m`, `1h` or `1d`";
         let (digits, unit) = match self.token {
-            Token::Word(unit) => ("1", unit),
-            Token::Number(source) => {
+            LimitToken::Word(unit) => ("1", unit),
+            LimitToken::Number(source) => {
                 source.split_at(source.bytes().take_while(u8::is_ascii_digit).count())
             }
             _ => return Err(self.unexpected(expected)),
@@ -247,12 +249,12 @@ impl Parser<'_> {
             _ => return Err(self.unexpected(expected)),
         };
         let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(millis));
-        let value = value.ok_or_else(|| self.out_of_range("this duration is too long"))?;
+        let value = value.ok_or_else(|| self.out_of_range("the duration is too long"))?;
         self.advance()?;
-        Ok(Placed { value: Span::from_millis(value), at })
+        Ok(Positioned { value: Span::from_millis(value), at })
     }
 }
 
-/// The units of durations, the longest first, in milliseconds.
+/// Units of durations, longest first, in milliseconds.
 pub(super) const UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];

@@ -1,28 +1,27 @@
-//! Showing people where a text is wrong.
+//! Renders the position of an error in a text with a caret.
 
 use crate::code::Invalid;
 
-/// How many characters of a line are shown on each side of the place.
-const AROUND: usize = 36;
+/// Number of characters shown on each side of the position.
+const CONTEXT_CHARS: usize = 36;
 
-/// Draws the line of `text` that `error` points into, with a caret under the place and the message
-/// after it. Of a long line only the surroundings are shown. An error that points nowhere is its
-/// message alone.
+/// Renders the line of `text` that contains the error, with a caret under the position and the message after
+/// it. A long line is shortened around the position. An error without a position is rendered as its
+/// message.
 ///
-/// The caret stands right wherever a character is one column wide; control characters are drawn as
-/// spaces.
+/// The caret is aligned if every character is one column wide; control characters are shown as spaces.
 pub fn point_at(text: &str, error: &Invalid) -> String {
     let Some(at) = error.at else { return error.message.clone() };
     let split = text.char_indices().nth(at).map_or(text.len(), |(byte, _)| byte);
     let (before, after) = text.split_at(split);
     let before = &before[before.rfind('\n').map_or(0, |newline| newline + 1)..];
     let after = after.split('\n').next().unwrap_or_default();
-    let hidden = before.chars().count().saturating_sub(AROUND);
+    let hidden = before.chars().count().saturating_sub(CONTEXT_CHARS);
     let mut line: String = if hidden > 0 { "…".to_owned() } else { String::new() };
     line.extend(before.chars().skip(hidden));
     let column = line.chars().count();
-    line.extend(after.chars().take(AROUND));
-    if after.chars().nth(AROUND).is_some() {
+    line.extend(after.chars().take(CONTEXT_CHARS));
+    if after.chars().nth(CONTEXT_CHARS).is_some() {
         line.push('…');
     }
     let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -1,11 +1,11 @@
-//! From limit to text. What is printed parses to the same limit, with no more parentheses than it
-//! needs and so no deeper than the text that it came from.
+//! Prints limits. The output parses to the same limit and has no redundant parentheses, so it never nests
+//! deeper than the text it was parsed from.
 
 use std::fmt::{self, Display, Formatter, Write};
 
 use super::Limit;
 use super::bucket::Rate;
-use super::field::{Field, Step, is_bare};
+use super::field::{JobField, PathStep, is_bare};
 use super::matcher::{Comparison, Condition, Matcher, Test};
 use super::parse::UNITS;
 use super::scalar::Literal;
@@ -34,7 +34,7 @@ impl Display for Limit {
 }
 
 impl Display for Matcher {
-    /// The condition alone; nothing if every job matches.
+    /// The condition; empty if every job matches.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.0.as_ref().map_or(Ok(()), |condition| write!(f, "{condition}"))
     }
@@ -42,7 +42,7 @@ impl Display for Matcher {
 
 impl Display for Rate {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "rate {}/{}", self.count, Words(self.every))?;
+        write!(f, "rate {}/{}", self.count, RatePeriodText(self.every))?;
         if self.burst != self.count {
             write!(f, " burst {}", self.burst)?;
         }
@@ -50,10 +50,10 @@ impl Display for Rate {
     }
 }
 
-/// A span in the longest unit that measures it exactly.
-struct Words(Span);
+/// Writes a span in the longest unit that divides it.
+struct RatePeriodText(Span);
 
-impl Display for Words {
+impl Display for RatePeriodText {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let millis = self.0.as_millis();
         let (unit, length) = UNITS
@@ -80,7 +80,7 @@ impl Display for Condition {
     }
 }
 
-/// Prints `parts` with `word` between them, those that bind no tighter in parentheses.
+/// Prints `parts` separated by `word`, with parentheses around the parts that bind loosely.
 fn join(
     f: &mut Formatter<'_>,
     parts: &[Condition],
@@ -105,7 +105,7 @@ impl Display for Test {
         match self {
             Self::Equal(literal) => write!(f, "= {literal}"),
             Self::Unequal(literal) => write!(f, "!= {literal}"),
-            Self::Compare(how, number) => write!(f, "{how} {}", number.literal()),
+            Self::Compare(comparison, number) => write!(f, "{comparison} {}", number.literal()),
             Self::Prefix(prefix) => write!(f, "prefix {}", Quoted(prefix)),
             Self::In(set) => {
                 f.write_str("in (")?;
@@ -140,7 +140,7 @@ impl Display for Literal {
     }
 }
 
-impl Display for Field {
+impl Display for JobField {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let path = match self {
             Self::Kind => return f.write_str("kind"),
@@ -149,9 +149,9 @@ impl Display for Field {
         };
         f.write_str("payload")?;
         path.0.iter().try_for_each(|step| match step {
-            Step::Name(name) if is_bare(name) => write!(f, ".{name}"),
-            Step::Name(name) => write!(f, ".{}", Quoted(name)),
-            Step::Index(index) => write!(f, "[{index}]"),
+            PathStep::Name(name) if is_bare(name) => write!(f, ".{name}"),
+            PathStep::Name(name) => write!(f, ".{}", Quoted(name)),
+            PathStep::Index(index) => write!(f, "[{index}]"),
         })
     }
 }

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 
 use super::bucket::MAX_EVERY;
-use super::field::{Path, Step};
+use super::field::{Path, PathStep};
 use super::matcher::{Comparison, Condition, Test};
 use super::scalar::{Literal, Number, Scalar};
-use super::{Field, Limit, Matcher, Rate};
+use super::{JobField, Limit, Matcher, Rate};
 use crate::time::Span;
 
 fn text() -> impl Strategy<Value = Box<str>> {
@@ -35,9 +35,9 @@ fn set(of: impl Strategy<Value = Literal>) -> impl Strategy<Value = Test> {
     prop::collection::btree_set(of, 1..4).prop_map(|set| Test::In(set.into_iter().collect()))
 }
 
-fn path() -> impl Strategy<Value = Field> {
-    let step = prop_oneof![text().prop_map(Step::Name), any::<u32>().prop_map(Step::Index)];
-    prop::collection::vec(step, 1..4).prop_map(|steps| Field::Payload(Path(steps)))
+fn path() -> impl Strategy<Value = JobField> {
+    let step = prop_oneof![text().prop_map(PathStep::Name), any::<u32>().prop_map(PathStep::Index)];
+    prop::collection::vec(step, 1..4).prop_map(|steps| JobField::Payload(Path(steps)))
 }
 
 fn test(literal: impl Strategy<Value = Literal> + Clone) -> impl Strategy<Value = Test> {
@@ -60,7 +60,7 @@ fn compare() -> impl Strategy<Value = Test> {
 }
 
 fn leaf() -> impl Strategy<Value = Condition> {
-    let name = prop_oneof![Just(Field::Kind), Just(Field::Queue)];
+    let name = prop_oneof![Just(JobField::Kind), Just(JobField::Queue)];
     let name_test = test(text().prop_map(Scalar::Text).boxed());
     prop_oneof![
         (name, name_test).prop_map(|(field, test)| Condition::Test(field, test)),
@@ -90,7 +90,7 @@ fn rate() -> impl Strategy<Value = Rate> {
 }
 
 pub(super) fn limits() -> impl Strategy<Value = Limit> {
-    let field = prop_oneof![Just(Field::Kind), Just(Field::Queue), path()];
+    let field = prop_oneof![Just(JobField::Kind), Just(JobField::Queue), path()];
     let condition = prop::option::weighted(0.8, condition());
     let numbers = prop_oneof![
         (rate().prop_map(Some), any::<Option<u32>>()),

@@ -1,10 +1,10 @@
-//! The values that a condition compares: what a literal says and what a payload holds.
+//! Scalar values of conditions and payloads, and their comparison.
 
 use std::cmp::Ordering;
 
-/// A value without parts. Literals own their text, values seen in a payload borrow it.
+/// A scalar value. Literals own their text, values in a payload borrow it.
 ///
-/// The derived order keeps the values of an `in` set in one canonical sequence.
+/// The derived order gives the members of an `in` set a canonical order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scalar<T> {
     Null,
@@ -16,11 +16,11 @@ pub(super) enum Scalar<T> {
 /// A value that owns its text.
 pub(super) type Literal = Scalar<Box<str>>;
 
-/// A value somewhere else.
-pub(super) type Seen<'a> = Scalar<&'a str>;
+/// A value that borrows its text.
+pub(super) type ScalarRef<'a> = Scalar<&'a str>;
 
 impl Literal {
-    pub(super) fn seen(&self) -> Seen<'_> {
+    pub(super) fn borrowed(&self) -> ScalarRef<'_> {
         match self {
             Self::Null => Scalar::Null,
             Self::Bool(flag) => Scalar::Bool(*flag),
@@ -30,15 +30,15 @@ impl Literal {
     }
 }
 
-/// A number by its mathematical value: `1`, `1.0` and `1e0` are one number, and a large integer is
-/// never rounded in order to be compared.
+/// A number by its mathematical value: `1`, `1.0` and `1e0` are equal, and large integers are compared
+/// without rounding.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Number(Form);
+pub(super) struct Number(NumberForm);
 
-/// One form for each value: every integer below 2¹²⁷ is `Whole`, so `Real` is a fraction, a float
-/// of 2¹²⁷ and more, or an infinity. NaN has no form.
+/// The canonical form of a number: every integer below 2¹²⁷ is `Whole`, so `Real` is a fraction, a float
+/// of at least 2¹²⁷, or an infinity. NaN has none.
 #[derive(Debug, Clone, Copy)]
-enum Form {
+enum NumberForm {
     Whole(i128),
     Real(f64),
 }
@@ -47,62 +47,61 @@ enum Form {
 const WHOLE_END: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
 
 impl Number {
-    /// The number that a float is; none for NaN.
+    /// The number of a float; `None` for NaN.
     pub(super) fn from_f64(float: f64) -> Option<Self> {
         if float.is_nan() {
             None
         } else if float.trunc() == float && float.abs() < WHOLE_END {
-            Some(Self(Form::Whole(float as i128)))
+            Some(Self(NumberForm::Whole(float as i128)))
         } else {
-            Some(Self(Form::Real(float)))
+            Some(Self(NumberForm::Real(float)))
         }
     }
 
-    /// Text that the parser reads back as the same number.
+    /// The literal, which parses back to the same number.
     pub(super) fn literal(self) -> String {
         match self.0 {
-            Form::Whole(whole) if i64::try_from(whole).is_ok() => whole.to_string(),
-            Form::Whole(whole) => format!("{:e}", whole as f64),
-            Form::Real(real) => format!("{real:?}"),
+            NumberForm::Whole(whole) if i64::try_from(whole).is_ok() => whole.to_string(),
+            NumberForm::Whole(whole) => format!("{:e}", whole as f64),
+            NumberForm::Real(real) => format!("{real:?}"),
         }
     }
 
-    /// Text that is the same for equal numbers and different for others. It is stored in keys, so
-    /// it must never change: all digits of an integer, and the shortest digits with an exponent
-    /// that name a float (`2.5e-1`, `inf`).
+    /// Canonical text, equal for equal numbers only. Stored in keys, so it must never change: all digits of
+    /// an integer, and the shortest round-trip digits with exponent of a float (`2.5e-1`, `inf`).
     pub(super) fn canonical(self) -> String {
         match self.0 {
-            Form::Whole(whole) => whole.to_string(),
-            Form::Real(real) => format!("{real:e}"),
+            NumberForm::Whole(whole) => whole.to_string(),
+            NumberForm::Real(real) => format!("{real:e}"),
         }
     }
 }
 
 impl From<i64> for Number {
     fn from(whole: i64) -> Self {
-        Self(Form::Whole(whole.into()))
+        Self(NumberForm::Whole(whole.into()))
     }
 }
 
 impl From<u64> for Number {
     fn from(whole: u64) -> Self {
-        Self(Form::Whole(whole.into()))
+        Self(NumberForm::Whole(whole.into()))
     }
 }
 
 impl Ord for Number {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self.0, other.0) {
-            (Form::Whole(a), Form::Whole(b)) => a.cmp(&b),
-            (Form::Real(a), Form::Real(b)) => a.total_cmp(&b),
-            (Form::Whole(a), Form::Real(b)) => whole_to_real(a, b),
-            (Form::Real(a), Form::Whole(b)) => whole_to_real(b, a).reverse(),
+            (NumberForm::Whole(a), NumberForm::Whole(b)) => a.cmp(&b),
+            (NumberForm::Real(a), NumberForm::Real(b)) => a.total_cmp(&b),
+            (NumberForm::Whole(a), NumberForm::Real(b)) => whole_to_real(a, b),
+            (NumberForm::Real(a), NumberForm::Whole(b)) => whole_to_real(b, a).reverse(),
         }
     }
 }
 
-/// Exact: a `Real` is never an integer inside the range of `i128`, so the two are never equal, and
-/// rounding it down cannot carry it past an integer.
+/// Exact comparison: a `Real` is never an integer in the range of `i128`, so the two are never equal, and
+/// rounding it down does not change the order.
 fn whole_to_real(whole: i128, real: f64) -> Ordering {
     if real >= WHOLE_END {
         Ordering::Less

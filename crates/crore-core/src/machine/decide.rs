@@ -1,58 +1,67 @@
-//! The decision itself.
+//! The transition function of the state machine.
 
 use std::sync::Arc;
 
-use super::event::{Again, Change, Edit, Effect, Event, Next, NextLive, NextState, Outcome};
+use super::event::{
+    Change, Effect, JobEdit, JobEvent, NextLive, NextRecord, NextState, Outcome, RetryDirective,
+};
 use super::event::{Refusal, Report, ResultChange, Settled};
-use crate::group::Tally;
+use crate::group::GroupTally;
 use crate::id::Delivery;
-use crate::job::{Ended, Job, Keep, Lapse, Reports, Retain, State, When, Why};
+use crate::job::{
+    DeliveryEnd, DueTime, EndReason, Job, JobRetention, Lapse, ReportFencing, ResultRetention,
+    State,
+};
 use crate::payload::Payload;
 use crate::push::NewJob;
 use crate::time::Span;
-use crate::unique::Hold;
+use crate::unique::UniqueHold;
 
-/// Decides what an event does to a job: pure, and total over every state and event.
+/// Decides how an event changes a job: pure, and total over every state and event.
 ///
-/// `dice` is the only randomness there is (the jitter of a retry); the same arguments always give
-/// the same decision. The report that counts is the first one; any later one is [`Refusal::Stale`].
-pub fn decide(job: &Job, event: &Event, dice: u64) -> Result<Change, Refusal> {
+/// `random` are 64 random bits for the jitter of a retry; the same arguments always give the same decision.
+/// The first report of a delivery counts; any later one is [`Refusal::Stale`].
+pub fn decide(job: &Job, event: &JobEvent, random: u64) -> Result<Change, Refusal> {
     match event {
-        Event::Finished { delivery, report } => finished(job, *delivery, report, dice),
-        Event::Lapsed(delivery) => {
-            current(job, *delivery)?;
-            let mut change = lapsed(job, dice);
+        JobEvent::Finished { delivery, report } => finished(job, *delivery, report, random),
+        JobEvent::Lapsed(delivery) => {
+            check_fence(job, *delivery)?;
+            let mut change = lapsed(job, random);
             change.seen.lease_until = Some(job.live.lease_until);
             Ok(change)
         }
-        Event::Vanished(delivery) => {
-            current(job, *delivery)?;
-            Ok(vanished(job, dice))
+        JobEvent::WorkerLost(delivery) => {
+            check_fence(job, *delivery)?;
+            Ok(worker_lost(job, random))
         }
-        Event::TimedOut(delivery) => {
-            current(job, *delivery)?;
-            let error = Failure { ended: Ended::TimedOut, error: "timed out".into(), detail: None };
-            Ok(failed(job, error, Again::ByPolicy, &[], dice))
+        JobEvent::TimedOut(delivery) => {
+            check_fence(job, *delivery)?;
+            let error = DeliveryFailure {
+                ended: DeliveryEnd::TimedOut,
+                error: "timed out".into(),
+                detail: None,
+            };
+            Ok(failed(job, error, RetryDirective::ByPolicy, &[], random))
         }
-        Event::HandedOver(delivery) => {
-            current(job, *delivery)?;
+        JobEvent::Delivered(delivery) => {
+            check_fence(job, *delivery)?;
             if job.spec.lease.is_some() { Err(Refusal::NotNow) } else { Ok(done(job, None, &[])) }
         }
-        Event::Cancel => cancel(job),
-        Event::Retry => retry(job),
-        Event::Delete => delete(job),
-        Event::Prune => prune(job),
-        Event::Edit(edit) => self::edit(job, edit),
-        Event::TakeResult => take_result(job),
-        Event::Broken if job.live.state == State::Waiting && job.live.broken => {
-            Ok(cancelled(job, None, Why::DependencyBroken))
+        JobEvent::Cancel => cancel(job),
+        JobEvent::Retry => retry(job),
+        JobEvent::Delete => delete(job),
+        JobEvent::Prune => prune(job),
+        JobEvent::Edit(edit) => self::edit(job, edit),
+        JobEvent::TakeResult => take_result(job),
+        JobEvent::Broken if job.live.state == State::Waiting && job.live.broken => {
+            Ok(cancelled(job, None, EndReason::DependencyBroken))
         }
-        Event::Broken => Err(Refusal::NotNow),
+        JobEvent::Broken => Err(Refusal::NotNow),
     }
 }
 
-/// The fence: only the delivery that holds the lease may go on.
-fn current(job: &Job, delivery: Delivery) -> Result<(), Refusal> {
+/// Fencing: only the delivery that holds the lease is accepted.
+fn check_fence(job: &Job, delivery: Delivery) -> Result<(), Refusal> {
     let holds = job.live.state == State::Running && job.live.delivery == delivery;
     if holds { Ok(()) } else { Err(Refusal::Stale) }
 }
@@ -61,32 +70,35 @@ fn finished(
     job: &Job,
     delivery: Option<Delivery>,
     report: &Report,
-    dice: u64,
+    random: u64,
 ) -> Result<Change, Refusal> {
     match (job.spec.reports, delivery) {
-        (Reports::Fenced, None) => return Err(Refusal::Stale),
-        (Reports::Fenced, Some(delivery)) => current(job, delivery)?,
-        (Reports::Any, delivery) => counts(job, delivery, &report.outcome)?,
+        (ReportFencing::Fenced, None) => return Err(Refusal::Stale),
+        (ReportFencing::Fenced, Some(delivery)) => check_fence(job, delivery)?,
+        (ReportFencing::Any, delivery) => check_unfenced(job, delivery, &report.outcome)?,
     }
     Ok(match &report.outcome {
         Outcome::Done { result } => done(job, result.as_ref(), &report.on_done),
         Outcome::Failed { error, detail, again } => {
-            let failure =
-                Failure { ended: Ended::Failed, error: Arc::clone(error), detail: detail.as_ref() };
-            failed(job, failure, *again, &report.on_dead, dice)
+            let failure = DeliveryFailure {
+                ended: DeliveryEnd::Failed,
+                error: Arc::clone(error),
+                detail: detail.as_ref(),
+            };
+            failed(job, failure, *again, &report.on_dead, random)
         }
-        Outcome::Snooze(span) => handed_back(job, Ended::Snoozed, When::After(*span)),
-        Outcome::Interrupted => handed_back(job, Ended::Interrupted, When::Keep),
+        Outcome::Snooze(span) => requeue(job, DeliveryEnd::Snoozed, DueTime::After(*span)),
+        Outcome::Interrupted => requeue(job, DeliveryEnd::Interrupted, DueTime::Keep),
         Outcome::Cancel => {
-            let why = if job.live.stop { Why::Asked } else { Why::GivenUp };
-            cancelled(job, Some((Ended::Cancelled, None)), why)
+            let why = if job.live.stop { EndReason::Asked } else { EndReason::GivenUp };
+            cancelled(job, Some((DeliveryEnd::Cancelled, None)), why)
         }
     })
 }
 
-/// Whether a report counts where any delivery's does: while the job runs the first report wins, and
-/// a success also ends a job that waits to be retried.
-fn counts(job: &Job, delivery: Option<Delivery>, outcome: &Outcome) -> Result<(), Refusal> {
+/// Accepts a report under [`ReportFencing::Any`]: while the job runs the first report wins, and a success also
+/// ends a job that waits to be retried.
+fn check_unfenced(job: &Job, delivery: Option<Delivery>, outcome: &Outcome) -> Result<(), Refusal> {
     let was_granted = match delivery {
         None => job.live.delivery != Delivery::NONE,
         Some(d) => d != Delivery::NONE && d <= job.live.delivery,
@@ -99,109 +111,116 @@ fn counts(job: &Job, delivery: Option<Delivery>, outcome: &Outcome) -> Result<()
     if was_granted && in_time { Ok(()) } else { Err(Refusal::Stale) }
 }
 
-/// A failure, however it came about.
-struct Failure<'a> {
-    ended: Ended,
+/// A failed delivery: reported, lapsed or timed out.
+struct DeliveryFailure<'a> {
+    ended: DeliveryEnd,
     error: Arc<str>,
     detail: Option<&'a Payload>,
 }
 
-fn done(job: &Job, result: Option<&Payload>, then: &[NewJob]) -> Change {
-    let mut next = NextLive { state: NextState::Done, ..ending(job, Ended::Done, None) };
-    next.result = kept(job, result);
+fn done(job: &Job, result: Option<&Payload>, follow_ups: &[NewJob]) -> Change {
+    let mut next =
+        NextLive { state: NextState::Done, ..after_delivery(job, DeliveryEnd::Done, None) };
+    next.result = result_change(job, result);
     next.counted = true;
-    let mut effects = leaving(job);
-    if job.spec.unique.as_ref().is_some_and(|u| u.hold != Hold::Window) {
+    let mut effects = delivery_end_effects(job);
+    if job.spec.unique.as_ref().is_some_and(|u| u.hold != UniqueHold::Window) {
         effects.push(Effect::ReleaseKey);
     }
     let ran = i8::from(!job.live.counted);
-    let tally = Tally { ran, succeeded: 1, ..Tally::default() };
-    follow(then, &mut effects);
+    let tally = GroupTally { ran, succeeded: 1, ..GroupTally::default() };
+    push_follow_ups(follow_ups, &mut effects);
     settle(job, tally, Settled::Succeeded, &mut effects);
-    let gone = job.spec.retain == Retain::Nothing && next.result == ResultChange::Leave;
-    change(job, if gone { Next::Gone } else { Next::Live(Box::new(next)) }, effects)
+    let gone = job.spec.retain == JobRetention::Nothing && next.result == ResultChange::Leave;
+    change(job, if gone { NextRecord::Gone } else { NextRecord::Live(Box::new(next)) }, effects)
 }
 
-fn failed(job: &Job, failure: Failure<'_>, again: Again, then: &[NewJob], dice: u64) -> Change {
+fn failed(
+    job: &Job,
+    failure: DeliveryFailure<'_>,
+    again: RetryDirective,
+    follow_ups: &[NewJob],
+    random: u64,
+) -> Change {
     if job.live.stop {
-        return cancelled(job, Some((failure.ended, Some(failure.error))), Why::Asked);
+        return cancelled(job, Some((failure.ended, Some(failure.error))), EndReason::Asked);
     }
     let attempt = job.live.attempt;
     let last = job.spec.retry.is_last(attempt);
     let due = match again {
-        Again::Never => {
-            return dead(job, failure, Why::NotRetried, then);
+        RetryDirective::Never => {
+            return dead(job, failure, EndReason::NotRetried, follow_ups);
         }
-        _ if last => return dead(job, failure, Why::Exhausted, then),
-        Again::After(span) => When::After(span),
-        Again::ByPolicy => When::After(job.spec.retry.delay(attempt, dice)),
+        _ if last => return dead(job, failure, EndReason::Exhausted, follow_ups),
+        RetryDirective::After(span) => DueTime::After(span),
+        RetryDirective::ByPolicy => DueTime::After(job.spec.retry.delay(attempt, random)),
     };
-    let next = NextLive { due, ..ending(job, failure.ended, Some(failure.error)) };
-    change(job, Next::Live(Box::new(next)), leaving(job))
+    let next = NextLive { due, ..after_delivery(job, failure.ended, Some(failure.error)) };
+    change(job, NextRecord::Live(Box::new(next)), delivery_end_effects(job))
 }
 
-fn dead(job: &Job, failure: Failure<'_>, why: Why, then: &[NewJob]) -> Change {
+fn dead(job: &Job, failure: DeliveryFailure<'_>, why: EndReason, follow_ups: &[NewJob]) -> Change {
     let detail = failure.detail;
-    let ending = ending(job, failure.ended, Some(failure.error));
+    let ending = after_delivery(job, failure.ended, Some(failure.error));
     let mut next = NextLive { state: NextState::Dead, ..ending };
     next.why = Some(why);
-    next.result = kept(job, detail);
+    next.result = result_change(job, detail);
     next.counted = true;
-    let mut effects = leaving(job);
-    if job.spec.unique.as_ref().is_some_and(|u| u.hold == Hold::UntilEnd) {
+    let mut effects = delivery_end_effects(job);
+    if job.spec.unique.as_ref().is_some_and(|u| u.hold == UniqueHold::UntilEnd) {
         effects.push(Effect::ReleaseKey);
     }
-    let tally = Tally { ran: i8::from(!job.live.counted), ..Tally::default() };
-    follow(then, &mut effects);
+    let tally = GroupTally { ran: i8::from(!job.live.counted), ..GroupTally::default() };
+    push_follow_ups(follow_ups, &mut effects);
     settle(job, tally, Settled::Failed, &mut effects);
-    change(job, Next::Live(Box::new(next)), effects)
+    change(job, NextRecord::Live(Box::new(next)), effects)
 }
 
-/// Back to the queue at no cost in attempts.
-fn handed_back(job: &Job, ended: Ended, due: When) -> Change {
+/// Requeues the job without using an attempt.
+fn requeue(job: &Job, ended: DeliveryEnd, due: DueTime) -> Change {
     if job.live.stop {
-        return cancelled(job, Some((ended, None)), Why::Asked);
+        return cancelled(job, Some((ended, None)), EndReason::Asked);
     }
-    let mut next = NextLive { due, ..ending(job, ended, None) };
+    let mut next = NextLive { due, ..after_delivery(job, ended, None) };
     next.attempt = job.live.attempt.saturating_sub(1);
-    change(job, Next::Live(Box::new(next)), leaving(job))
+    change(job, NextRecord::Live(Box::new(next)), delivery_end_effects(job))
 }
 
-fn lapsed(job: &Job, dice: u64) -> Change {
-    let error = "the worker fell silent".into();
-    let failure = Failure { ended: Ended::Lapsed, error, detail: None };
+fn lapsed(job: &Job, random: u64) -> Change {
+    let error = "lease expired".into();
+    let failure = DeliveryFailure { ended: DeliveryEnd::Lapsed, error, detail: None };
     match job.spec.lapse {
         _ if job.live.stop => {
-            cancelled(job, Some((Ended::Lapsed, Some(failure.error))), Why::Asked)
+            cancelled(job, Some((DeliveryEnd::Lapsed, Some(failure.error))), EndReason::Asked)
         }
         Lapse::Crash { quarantine } => crashed(job, failure, quarantine),
-        Lapse::Failure => failed(job, failure, Again::ByPolicy, &[], dice),
-        Lapse::Again => failed(job, failure, Again::After(Span::ZERO), &[], dice),
+        Lapse::Failure => failed(job, failure, RetryDirective::ByPolicy, &[], random),
+        Lapse::Again => failed(job, failure, RetryDirective::After(Span::ZERO), &[], random),
     }
 }
 
-/// A worker that is gone is like one that fell silent, but for a job whose silence costs an attempt: that its
-/// worker went away says nothing about the job.
-fn vanished(job: &Job, dice: u64) -> Change {
+/// A disconnected worker is treated like a lapsed lease, except under [`Lapse::Again`], where a
+/// disconnect costs no attempt.
+fn worker_lost(job: &Job, random: u64) -> Change {
     match job.spec.lapse {
         Lapse::Again if !job.live.stop => {
-            let error = "the worker went away".into();
-            crashed(job, Failure { ended: Ended::Lapsed, error, detail: None }, None)
+            let error = "worker disconnected".into();
+            crashed(job, DeliveryFailure { ended: DeliveryEnd::Lapsed, error, detail: None }, None)
         }
-        _ => lapsed(job, dice),
+        _ => lapsed(job, random),
     }
 }
 
-/// A crash of the worker costs no attempt, but a job that crashes them all is set aside.
-fn crashed(job: &Job, failure: Failure<'_>, quarantine: Option<u32>) -> Change {
+/// A crash of the worker costs no attempt, but after `quarantine` crashes the job is dead.
+fn crashed(job: &Job, failure: DeliveryFailure<'_>, quarantine: Option<u32>) -> Change {
     let crashes = job.live.crashes.saturating_add(1);
     let mut change = if quarantine.is_some_and(|most| crashes >= most) {
-        dead(job, failure, Why::Quarantined, &[])
+        dead(job, failure, EndReason::Quarantined, &[])
     } else {
-        let next = ending(job, failure.ended, Some(failure.error));
-        change(job, Next::Live(Box::new(next)), leaving(job))
+        let next = after_delivery(job, failure.ended, Some(failure.error));
+        change(job, NextRecord::Live(Box::new(next)), delivery_end_effects(job))
     };
-    if let Next::Live(next) = &mut change.next {
+    if let NextRecord::Live(next) = &mut change.next {
         next.crashes = crashes;
         next.attempt = job.live.attempt.saturating_sub(1);
     }
@@ -210,37 +229,39 @@ fn crashed(job: &Job, failure: Failure<'_>, quarantine: Option<u32>) -> Change {
 
 fn cancel(job: &Job) -> Result<Change, Refusal> {
     match job.live.state {
-        State::Waiting | State::Scheduled | State::Ready => Ok(cancelled(job, None, Why::Asked)),
+        State::Waiting | State::Scheduled | State::Ready => {
+            Ok(cancelled(job, None, EndReason::Asked))
+        }
         State::Running if job.live.stop => Err(Refusal::Nothing),
         State::Running => {
-            let next = NextLive { state: NextState::Running, stop: true, ..same(job) };
-            Ok(change(job, Next::Live(Box::new(next)), Vec::new()))
+            let next = NextLive { state: NextState::Running, stop: true, ..unchanged(job) };
+            Ok(change(job, NextRecord::Live(Box::new(next)), Vec::new()))
         }
         State::Done | State::Dead | State::Cancelled => Err(Refusal::Ended),
     }
 }
 
-fn cancelled(job: &Job, ended: Option<(Ended, Option<Arc<str>>)>, why: Why) -> Change {
+fn cancelled(job: &Job, ended: Option<(DeliveryEnd, Option<Arc<str>>)>, why: EndReason) -> Change {
     let mut next = match ended {
-        Some((ended, error)) => ending(job, ended, error),
-        None => same(job),
+        Some((ended, error)) => after_delivery(job, ended, error),
+        None => unchanged(job),
     };
     next.state = NextState::Cancelled;
     next.why = Some(why);
     next.stop = false;
     next.counted = true;
-    let mut effects = leaving(job);
-    if job.spec.unique.as_ref().is_some_and(|u| u.hold != Hold::Window) {
+    let mut effects = delivery_end_effects(job);
+    if job.spec.unique.as_ref().is_some_and(|u| u.hold != UniqueHold::Window) {
         effects.push(Effect::ReleaseKey);
     }
-    let tally = Tally { ran: i8::from(!job.live.counted), ..Tally::default() };
+    let tally = GroupTally { ran: i8::from(!job.live.counted), ..GroupTally::default() };
     settle(job, tally, Settled::Gone, &mut effects);
-    change(job, Next::Live(Box::new(next)), effects)
+    change(job, NextRecord::Live(Box::new(next)), effects)
 }
 
-/// By hand: an ended job starts afresh, and one that is due later is due now.
+/// Retry by hand: resets a dead or cancelled job, and makes a scheduled job due now.
 fn retry(job: &Job) -> Result<Change, Refusal> {
-    let mut next = NextLive { due: When::Now, state: NextState::Pending, ..same(job) };
+    let mut next = NextLive { due: DueTime::Now, state: NextState::Pending, ..unchanged(job) };
     match job.live.state {
         State::Dead | State::Cancelled => {
             (next.attempt, next.crashes) = (0, 0);
@@ -252,50 +273,52 @@ fn retry(job: &Job) -> Result<Change, Refusal> {
         State::Done => return Err(Refusal::Ended),
         State::Waiting | State::Ready => return Err(Refusal::NotNow),
     }
-    Ok(change(job, Next::Live(Box::new(next)), Vec::new()))
+    Ok(change(job, NextRecord::Live(Box::new(next)), Vec::new()))
 }
 
 fn delete(job: &Job) -> Result<Change, Refusal> {
-    // A member that never succeeded leaves its group, so that the others can succeed.
-    let leaves = Tally { size: -1, ran: -i8::from(job.live.counted), ..Tally::default() };
+    // A member that never succeeded leaves its group, so that the group can still succeed.
+    let leaves = GroupTally { size: -1, ran: -i8::from(job.live.counted), ..GroupTally::default() };
     match job.live.state {
         State::Running => Err(Refusal::Running),
-        State::Done => Ok(change(job, Next::Gone, Vec::new())),
+        State::Done => Ok(change(job, NextRecord::Gone, Vec::new())),
         State::Waiting | State::Scheduled | State::Ready | State::Dead | State::Cancelled => {
-            Ok(gone(job, leaves))
+            Ok(remove_unsuccessful(job, leaves))
         }
     }
 }
 
 fn prune(job: &Job) -> Result<Change, Refusal> {
     match job.live.state {
-        State::Done => Ok(change(job, Next::Gone, Vec::new())),
-        State::Dead | State::Cancelled => Ok(gone(job, Tally { lost: true, ..Tally::default() })),
+        State::Done => Ok(change(job, NextRecord::Gone, Vec::new())),
+        State::Dead | State::Cancelled => {
+            Ok(remove_unsuccessful(job, GroupTally { lost: true, ..GroupTally::default() }))
+        }
         State::Running => Err(Refusal::Running),
         State::Waiting | State::Scheduled | State::Ready => Err(Refusal::NotNow),
     }
 }
 
-/// A job that did not succeed is removed.
-fn gone(job: &Job, tally: Tally) -> Change {
+/// Removes a job that did not succeed.
+fn remove_unsuccessful(job: &Job, tally: GroupTally) -> Change {
     let mut effects = Vec::new();
-    if job.spec.unique.as_ref().is_some_and(|u| u.hold != Hold::Window) {
+    if job.spec.unique.as_ref().is_some_and(|u| u.hold != UniqueHold::Window) {
         effects.push(Effect::ReleaseKey);
     }
     settle(job, tally, Settled::Gone, &mut effects);
-    change(job, Next::Gone, effects)
+    change(job, NextRecord::Gone, effects)
 }
 
-fn edit(job: &Job, edit: &Edit) -> Result<Change, Refusal> {
+fn edit(job: &Job, edit: &JobEdit) -> Result<Change, Refusal> {
     match job.live.state {
         State::Waiting | State::Scheduled | State::Ready => {
             let next = NextLive {
                 state: NextState::Pending,
-                due: edit.due.unwrap_or(When::Keep),
+                due: edit.due.unwrap_or(DueTime::Keep),
                 spec: edit.spec.clone(),
-                ..same(job)
+                ..unchanged(job)
             };
-            Ok(change(job, Next::Live(Box::new(next)), Vec::new()))
+            Ok(change(job, NextRecord::Live(Box::new(next)), Vec::new()))
         }
         State::Running => Err(Refusal::Running),
         State::Done | State::Dead | State::Cancelled => Err(Refusal::Ended),
@@ -314,22 +337,22 @@ fn take_result(job: &Job) -> Result<Change, Refusal> {
     if job.live.result.is_none() {
         return Err(Refusal::Nothing);
     }
-    if job.spec.retain == Retain::Nothing && state == NextState::Done {
-        return Ok(change(job, Next::Gone, Vec::new()));
+    if job.spec.retain == JobRetention::Nothing && state == NextState::Done {
+        return Ok(change(job, NextRecord::Gone, Vec::new()));
     }
-    let next = NextLive { state, result: ResultChange::Drop, ..same(job) };
-    Ok(change(job, Next::Live(Box::new(next)), Vec::new()))
+    let next = NextLive { state, result: ResultChange::Drop, ..unchanged(job) };
+    Ok(change(job, NextRecord::Live(Box::new(next)), Vec::new()))
 }
 
-fn change(job: &Job, next: Next, effects: Vec<Effect>) -> Change {
+fn change(job: &Job, next: NextRecord, effects: Vec<Effect>) -> Change {
     Change { id: job.id, seen: job.seen(), next, effects }
 }
 
-/// The record as it is.
-fn same(job: &Job) -> NextLive {
+/// The record, unchanged.
+fn unchanged(job: &Job) -> NextLive {
     NextLive {
         state: NextState::Pending,
-        due: When::Keep,
+        due: DueTime::Keep,
         attempt: job.live.attempt,
         crashes: job.live.crashes,
         stop: job.live.stop,
@@ -342,37 +365,37 @@ fn same(job: &Job) -> NextLive {
     }
 }
 
-/// The record after the current delivery has ended. Where any delivery may report, the job may not
-/// be running any more; then there is no delivery left to end.
-fn ending(job: &Job, ended: Ended, error: Option<Arc<str>>) -> NextLive {
+/// The record after the current delivery has ended. Under [`ReportFencing::Any`] the job may not be running;
+/// then no delivery ends.
+fn after_delivery(job: &Job, ended: DeliveryEnd, error: Option<Arc<str>>) -> NextLive {
     let running = job.live.state == State::Running;
-    NextLive { ended: running.then_some((ended, error)), stop: false, ..same(job) }
+    NextLive { ended: running.then_some((ended, error)), stop: false, ..unchanged(job) }
 }
 
-/// What goes with the end of a delivery.
-fn leaving(job: &Job) -> Vec<Effect> {
+/// The effects of the end of a delivery.
+fn delivery_end_effects(job: &Job) -> Vec<Effect> {
     let holds_permits = job.live.state == State::Running && !job.spec.limits.is_empty();
     if holds_permits { vec![Effect::ReturnPermits] } else { Vec::new() }
 }
 
-fn settle(job: &Job, tally: Tally, settled: Settled, effects: &mut Vec<Effect>) {
-    if job.spec.group.is_some() && tally != Tally::default() {
+fn settle(job: &Job, tally: GroupTally, settled: Settled, effects: &mut Vec<Effect>) {
+    if job.spec.group.is_some() && tally != GroupTally::default() {
         effects.push(Effect::Tally(tally));
     }
     effects.push(Effect::Settle(settled));
 }
 
-/// Follow-ups come before the group counts the job, so that one which joins the group holds it, and
-/// after the job's unique key is released, so that one may take it.
-fn follow(then: &[NewJob], effects: &mut Vec<Effect>) {
-    if !then.is_empty() {
-        effects.push(Effect::Push(then.to_vec()));
+/// Follow-ups are pushed before the group counts the job, so that a follow-up in the same group keeps the
+/// group open, and after the job's unique key is released, so that a follow-up can take it.
+fn push_follow_ups(follow_ups: &[NewJob], effects: &mut Vec<Effect>) {
+    if !follow_ups.is_empty() {
+        effects.push(Effect::Push(follow_ups.to_vec()));
     }
 }
 
-fn kept(job: &Job, result: Option<&Payload>) -> ResultChange {
+fn result_change(job: &Job, result: Option<&Payload>) -> ResultChange {
     match (result, job.spec.keep) {
-        (None, _) | (_, Keep::Discard) => ResultChange::Leave,
+        (None, _) | (_, ResultRetention::Discard) => ResultChange::Leave,
         (Some(payload), keep) => ResultChange::Set(payload.clone(), keep),
     }
 }

@@ -1,58 +1,58 @@
-//! What can happen to a job, and what a decision about it says.
+//! Input and output of the state machine: events, changes, effects and refusals.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::group::Tally;
+use crate::group::GroupTally;
 use crate::id::{Delivery, JobId};
-use crate::job::{Ended, Keep, Seen, Spec, When, Why};
+use crate::job::{DeliveryEnd, DueTime, EndReason, ResultRetention, Seen, Spec};
 use crate::payload::Payload;
 use crate::push::NewJob;
 use crate::time::Span;
 
-/// Something that happened to a job, or that somebody asks for.
+/// Something that happened to a job, or that a caller requests.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// A worker or runner reports how a delivery went.
+pub enum JobEvent {
+    /// A worker or runner reported the outcome of a delivery.
     Finished {
-        /// Which delivery; `None` where the wire has no word for it.
+        /// The delivery; `None` where the protocol does not carry it.
         delivery: Option<Delivery>,
-        /// What it says.
+        /// The report.
         report: Report,
     },
-    /// A delivery's lease ended without a report.
+    /// The lease of a delivery expired without a report.
     Lapsed(Delivery),
-    /// A delivery's worker is gone, and was so before its lease ended: its stream closed.
-    Vanished(Delivery),
+    /// The worker disconnected before the lease expired.
+    WorkerLost(Delivery),
     /// A delivery took longer than the job's timeout.
     TimedOut(Delivery),
-    /// A job that is fire and forget was handed over.
-    HandedOver(Delivery),
-    /// Somebody wants the job not to run, or to stop.
+    /// A fire-and-forget job was delivered.
+    Delivered(Delivery),
+    /// A caller cancels the job; a running job is asked to stop.
     Cancel,
-    /// Somebody wants the job to run again, or now.
+    /// A caller retries an ended job, or runs a scheduled one now.
     Retry,
-    /// Somebody wants the job gone. Its group goes on without it.
+    /// A caller deletes the job. Its group continues without it.
     Delete,
-    /// An ended job was kept long enough. If it never succeeded, its group never can.
+    /// The retention of an ended job is over. If it never succeeded, its group never can.
     Prune,
-    /// Somebody changes where or when the job runs.
-    Edit(Edit),
-    /// A reader takes the result.
+    /// A caller changes where or when the job runs.
+    Edit(JobEdit),
+    /// A caller reads and removes the result.
     TakeResult,
-    /// Something that the job waits for can no longer succeed.
+    /// A dependency of the job can no longer succeed.
     Broken,
 }
 
-/// How a delivery went, and what is to follow.
+/// The report that ends a delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Jobs to push if this makes the job done.
+    /// Jobs to push if the job becomes done.
     pub on_done: Vec<NewJob>,
-    /// Jobs to push if this makes the job dead.
+    /// Jobs to push if the job becomes dead.
     pub on_dead: Vec<NewJob>,
 }
 
@@ -62,122 +62,121 @@ impl From<Outcome> for Report {
     }
 }
 
-/// How a delivery went.
+/// The outcome of a delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// Well.
+    /// Success.
     Done {
-        /// What it gave.
+        /// The result.
         result: Option<Payload>,
     },
-    /// Badly.
+    /// Failure.
     Failed {
-        /// What went wrong, in words.
+        /// Error message.
         error: Arc<str>,
-        /// What went wrong, for programs; kept like a result if the job dies of it.
+        /// Machine-readable detail; stored like a result if the job becomes dead.
         detail: Option<Payload>,
-        /// Whether and when to try again.
-        again: Again,
+        /// Whether and when to retry.
+        again: RetryDirective,
     },
-    /// Not yet: run it again after this long, at no cost in attempts.
+    /// Run again after this long, without using an attempt.
     Snooze(Span),
-    /// It was given up for good, or stopped because it was asked to.
+    /// The worker cancelled the job, or stopped it on request.
     Cancel,
-    /// It was handed back unfinished, at no cost in attempts.
+    /// The worker returned the job unfinished, without using an attempt.
     Interrupted,
 }
 
-/// What a failure report says about trying again.
+/// Retry instruction of a failure report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
-    /// As the job's policy says.
+pub enum RetryDirective {
+    /// By the job's retry policy.
     ByPolicy,
-    /// After this long, as far as the policy allows another attempt at all.
+    /// After this long, if the policy allows another attempt.
     After(Span),
-    /// Not at all.
+    /// No retry.
     Never,
 }
 
-/// A change of where or when a job runs. What is `None` stays.
+/// A change of where or when a job runs. `None` leaves a value unchanged.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Edit {
-    /// What it is from now on: the spec with another queue, priority or other limit keys.
+pub struct JobEdit {
+    /// The new spec, with another queue, priority or limit keys.
     pub spec: Option<Arc<Spec>>,
-    /// When it is due.
-    pub due: Option<When>,
+    /// The new due time.
+    pub due: Option<DueTime>,
 }
 
-/// Why an event changes nothing. An answer, not an error.
+/// Why an event changes nothing. An expected result, not an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Refusal {
-    /// The report is of a delivery that does not count any more.
+    /// The report belongs to a delivery that no longer holds the lease.
     Stale,
     /// The job has ended.
     Ended,
     /// The job is running.
     Running,
-    /// The job is not in a state for which this means anything.
+    /// The event does not apply to the job's state.
     NotNow,
-    /// There is nothing to take, or it was asked for before.
+    /// There is no result to take, or the job has already been asked to stop.
     Nothing,
 }
 
-/// A decision: what a job's record becomes and what else happens, in one atomic write.
+/// A decision: the new record of a job and the effects on other records, for one atomic write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// The job.
     pub id: JobId,
-    /// What the decision was based on; the write applies only while this is still so.
+    /// The version that the decision was based on; the write applies only if it is still current.
     pub seen: Seen,
-    /// What the record becomes.
-    pub next: Next,
-    /// What happens to other records.
+    /// The new record.
+    pub next: NextRecord,
+    /// Effects on other records.
     pub effects: Vec<Effect>,
 }
 
-/// What a job's record becomes.
+/// The new record of a job.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Next {
-    /// It is removed.
+pub enum NextRecord {
+    /// Removed.
     Gone,
-    /// It is kept, like this.
+    /// Updated.
     Live(Box<NextLive>),
 }
 
-/// The part of a record that a change sets. Times are the store's to fill in.
+/// The fields of a record that a change sets. The store fills in the times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NextLive {
     /// The state.
     pub state: NextState,
-    /// When it is due.
-    pub due: When,
+    /// The due time.
+    pub due: DueTime,
     /// Attempts so far.
     pub attempt: u32,
     /// Crashes so far.
     pub crashes: u32,
-    /// Whether it is asked to stop.
+    /// Whether the job has been asked to stop.
     pub stop: bool,
-    /// Whether it was counted as run in its group.
+    /// Whether it has been counted as run in its group.
     pub counted: bool,
-    /// Whether something that it waits for can no longer succeed.
+    /// Whether a dependency can no longer succeed.
     pub broken: bool,
     /// Why it is dead or cancelled.
-    pub why: Option<Why>,
-    /// Whether the current delivery ends with this, how, and what it said.
-    pub ended: Option<(Ended, Option<Arc<str>>)>,
-    /// What becomes of the result.
+    pub why: Option<EndReason>,
+    /// How the current delivery ends and its error message; `None` if it does not end.
+    pub ended: Option<(DeliveryEnd, Option<Arc<str>>)>,
+    /// Change of the stored result.
     pub result: ResultChange,
-    /// The spec, if it changes.
+    /// The new spec, if it changes.
     pub spec: Option<Arc<Spec>>,
 }
 
 /// The state that a change leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextState {
-    /// Waiting, scheduled or ready: the store knows which, by what the job still waits for and by
-    /// when it is due.
+    /// Waiting, scheduled or ready: the store decides by the open dependencies and the due time.
     Pending,
-    /// Running still.
+    /// Still running.
     Running,
     /// Done.
     Done,
@@ -187,41 +186,41 @@ pub enum NextState {
     Cancelled,
 }
 
-/// What becomes of a job's result.
+/// Change of a job's stored result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResultChange {
-    /// It stays as it is.
+    /// Unchanged.
     Leave,
-    /// It is removed.
+    /// Removed.
     Drop,
-    /// It is set, and kept as the job's spec says, from the moment of the write.
-    Set(Payload, Keep),
+    /// Set, with its retention counted from the time of the write.
+    Set(Payload, ResultRetention),
 }
 
-/// What a change of one job does to other records. Each is applied exactly once, and in the order of
-/// the change: follow-ups may join the group that is counted next.
+/// An effect of a change on other records. Each is applied exactly once, in order: a follow-up may join
+/// the group whose counters change next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// The permits that the ended delivery held go back.
+    /// Returns the permits held by the ended delivery.
     ReturnPermits,
-    /// The job's unique key is free again, if this job still holds it.
+    /// Releases the job's unique key, if the job still holds it.
     ReleaseKey,
-    /// The job's group counts.
-    Tally(Tally),
-    /// Jobs that wait for this one are told what became of it.
+    /// Updates the counters of the job's group.
+    Tally(GroupTally),
+    /// Settles the dependencies of jobs that wait for this one.
     Settle(Settled),
-    /// Follow-ups are pushed; the n-th knows this job and n as its parent.
+    /// Pushes follow-ups; the parent of the n-th is this job and n.
     Push(Vec<NewJob>),
 }
 
-/// What became of a job, for those that wait for it.
+/// The end of a job, as seen by the jobs that wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Settled {
-    /// It succeeded: all that waited for it are released.
+    /// Succeeded: all dependents are released.
     Succeeded,
-    /// It failed, but may be retried: those that need its end are released, others held.
+    /// Failed, but may be retried: dependents on its end are released, others held.
     Failed,
-    /// It will not succeed: those that need its end are released, others are broken.
+    /// Will never succeed: dependents on its end are released, others broken.
     Gone,
 }

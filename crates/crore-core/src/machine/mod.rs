@@ -1,17 +1,18 @@
-//! The state machine of a job: the one place where it is decided what becomes of it.
+//! The state machine of a job.
 //!
-//! [`decide`] is pure and total: for every job and every event it gives either a [`Change`] or the
-//! reason why there is none. A change says what the job's record becomes **and** its effects on
-//! other records; a store writes all of that at once, guarded by what the decision was based on, or
-//! nothing. The few moves that only a store can make atomically (claim, promote, release) are in
-//! [`moves`], so that every store makes the same ones.
+//! [`decide`] is pure and total: for every job and event it returns a [`Change`] or a [`Refusal`]. A
+//! change contains the new record of the job **and** the effects on other records; a store writes all of
+//! it atomically, guarded by [`Change::seen`], or nothing. The transitions that only a store can make
+//! atomically (claim, promote, release) are in [`transitions`], so that every store makes the same ones.
 
 mod decide;
 pub mod event;
-pub mod moves;
+pub mod transitions;
 
 pub use decide::decide;
-pub use event::{Again, Change, Edit, Effect, Event, Next, NextLive, NextState, Outcome};
+pub use event::{
+    Change, Effect, JobEdit, JobEvent, NextLive, NextRecord, NextState, Outcome, RetryDirective,
+};
 pub use event::{Refusal, Report, ResultChange, Settled};
 
 #[cfg(test)]

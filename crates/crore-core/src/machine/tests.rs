@@ -1,18 +1,20 @@
-//! The promises of the state machine, over random lives of a job.
+//! Invariants of the state machine, checked over random life cycles of a job.
 
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::group::{Group, Tally};
+use crate::group::{Group, GroupTally};
 use crate::id::{Delivery, GroupId, JobId};
-use crate::job::{Job, Keep, Lapse, Live, Reports, Retain, Spec, State, When, Why};
+use crate::job::{
+    DueTime, EndReason, Job, JobRetention, Lapse, Live, ReportFencing, ResultRetention, Spec, State,
+};
 use crate::limit::LimitKey;
 use crate::name::Name;
 use crate::payload::Payload;
 use crate::time::{Span, Time};
-use crate::unique::{Hold, Unique};
+use crate::unique::{Unique, UniqueHold};
 
 fn name(text: &str) -> Name {
     Name::new("name", text).expect("a good name")
@@ -22,12 +24,12 @@ fn spec() -> Spec {
     let mut spec = Spec::new(name("q"), name("k"), Payload::json("1"));
     spec.group = Some(GroupId(1));
     spec.limits = vec![LimitKey { limit: name("l"), value: None }];
-    spec.unique = Some(Unique { key: "u".into(), hold: Hold::UntilEnd, window: None });
+    spec.unique = Some(Unique { key: "u".into(), hold: UniqueHold::UntilEnd, window: None });
     spec.retry.max_attempts = Some(3);
     spec
 }
 
-/// Jobs that wait are told exactly when a job comes to an end, and told what its state says.
+/// A change settles dependents exactly when the job ends, according to its final state.
 fn settles_as_its_state(change: &Change, was: State, after: Option<State>) {
     let told = change.effects.iter().find_map(|effect| match effect {
         Effect::Settle(settled) => Some(*settled),
@@ -36,14 +38,14 @@ fn settles_as_its_state(change: &Change, was: State, after: Option<State>) {
     match after {
         Some(after) if after == was => assert_eq!(told, None, "{change:?}"),
         Some(after) => assert_eq!(told, Settled::of(after), "{change:?}"),
-        // Its dependants know already that a done job has succeeded.
+        // A done job has settled its dependents already.
         None if was == State::Done => assert_eq!(told, None, "{change:?}"),
         None => assert!(matches!(told, Some(Settled::Succeeded | Settled::Gone)), "{change:?}"),
     }
 }
 
-/// The one job of a tiny world, with the records that its effects touch.
-struct World {
+/// A model of one job and the records that its effects change.
+struct JobModel {
     now: Time,
     job: Option<Job>,
     deliveries: u64,
@@ -55,16 +57,16 @@ struct World {
     reached: BTreeSet<State>,
 }
 
-/// A step of the world: something that a store does, or an event to decide on.
+/// A step of the model: an action of the store, or an event.
 #[derive(Debug, Clone)]
-enum Step {
+enum ModelStep {
     Claim,
     Wait(u64),
-    Snap,
-    Event(Event),
+    BreakDependency,
+    Event(JobEvent),
 }
 
-impl World {
+impl JobModel {
     fn new(spec: Spec, waits: u32) -> Self {
         let now = Time::from_millis(1_000_000);
         let live = Live::pushed(now, now, waits);
@@ -81,24 +83,24 @@ impl World {
         }
     }
 
-    fn run(&mut self, step: &Step) -> Option<Result<(), Refusal>> {
+    fn run(&mut self, step: &ModelStep) -> Option<Result<(), Refusal>> {
         let job = self.job.as_mut()?;
         let before = job.clone();
         let answer = match step {
-            Step::Wait(millis) => {
+            ModelStep::Wait(millis) => {
                 self.now = self.now.after(Span::from_millis(*millis));
                 if job.live.state == State::Scheduled && job.live.due <= self.now {
                     job.live.promote();
                 }
                 Ok(())
             }
-            Step::Snap => {
+            ModelStep::BreakDependency => {
                 if job.live.state == State::Waiting && job.live.waits > 0 {
-                    job.live.snap();
+                    job.live.break_dependency();
                 }
                 Ok(())
             }
-            Step::Claim => {
+            ModelStep::Claim => {
                 if job.live.state == State::Ready {
                     self.deliveries += 1;
                     let delivery = Delivery(self.deliveries);
@@ -107,26 +109,29 @@ impl World {
                 }
                 Ok(())
             }
-            Step::Event(event) => self.decide(event),
+            ModelStep::Event(event) => self.decide(event),
         };
         self.check(&before, step);
         Some(answer)
     }
 
-    fn decide(&mut self, event: &Event) -> Result<(), Refusal> {
+    fn decide(&mut self, event: &JobEvent) -> Result<(), Refusal> {
         let job = self.job.as_mut().expect("checked by the caller");
         let change = decide(job, event, 7)?;
-        assert!(job.live.is(&change.seen), "a change is guarded by what it was based on");
+        assert!(
+            job.live.matches(&change.seen),
+            "a change is guarded by the version it was based on"
+        );
         let (was, after) = (job.live.state, change.state_after(job, self.now));
         let was_final = was.has_ended();
         match &change.next {
-            Next::Gone => self.job = None,
-            Next::Live(next) => job.take(next, self.now),
+            NextRecord::Gone => self.job = None,
+            NextRecord::Live(next) => job.apply(next, self.now),
         }
-        assert_eq!(self.job.as_ref().map(|job| job.live.state), after, "the state was foretold");
+        assert_eq!(self.job.as_ref().map(|job| job.live.state), after, "as `state_after` says");
         settles_as_its_state(&change, was, after);
         let ended = self.job.as_ref().is_none_or(|job| job.live.state.has_ended());
-        if ended && !was_final && matches!(event, Event::Finished { .. }) {
+        if ended && !was_final && matches!(event, JobEvent::Finished { .. }) {
             self.finals += 1;
         }
         for effect in &change.effects {
@@ -141,10 +146,10 @@ impl World {
         Ok(())
     }
 
-    /// What must hold after every step.
-    fn check(&mut self, before: &Job, step: &Step) {
+    /// Invariants that hold after every step.
+    fn check(&mut self, before: &Job, step: &ModelStep) {
         let running = self.job.as_ref().is_some_and(|j| j.live.state == State::Running);
-        assert_eq!(self.permits, i64::from(running), "permits are held exactly while it runs");
+        assert_eq!(self.permits, i64::from(running), "permits are held exactly while the job runs");
         assert!(self.group.ran <= self.group.size && self.group.succeeded <= 1, "{:?}", self.group);
         let Some(job) = &self.job else { return };
         self.reached.insert(job.live.state);
@@ -153,11 +158,14 @@ impl World {
         assert_eq!(job.live.ended_at.is_some(), job.live.state.has_ended());
         assert!(!job.live.stop || running, "only a running job is asked to stop");
         if before.live.state.has_ended() && !job.live.state.has_ended() {
-            assert!(matches!(step, Step::Event(Event::Retry)), "only a person revives a job");
+            assert!(
+                matches!(step, ModelStep::Event(JobEvent::Retry)),
+                "only a retry revives a job"
+            );
             self.finals = 0;
         }
-        if *before != *job && !matches!(step, Step::Wait(_)) {
-            assert!(job.live.revision > before.live.revision, "every change shows");
+        if *before != *job && !matches!(step, ModelStep::Wait(_)) {
+            assert!(job.live.revision > before.live.revision, "a change has a new revision");
         }
         if job.live.state.has_ended() && self.group.ran == 0 {
             panic!("an ended member counts as run");
@@ -172,9 +180,9 @@ fn report(outcome: Outcome) -> Report {
 
 fn outcomes() -> impl Strategy<Value = Outcome> {
     let again = prop_oneof![
-        Just(Again::ByPolicy),
-        Just(Again::Never),
-        Just(Again::After(Span::from_millis(5)))
+        Just(RetryDirective::ByPolicy),
+        Just(RetryDirective::Never),
+        Just(RetryDirective::After(Span::from_millis(5)))
     ];
     prop_oneof![
         Just(Outcome::Done { result: None }),
@@ -190,33 +198,33 @@ fn deliveries() -> impl Strategy<Value = Delivery> {
     (0u64..6).prop_map(Delivery)
 }
 
-fn events() -> impl Strategy<Value = Event> {
+fn events() -> impl Strategy<Value = JobEvent> {
     prop_oneof![
         6 => (proptest::option::of(deliveries()), outcomes())
-            .prop_map(|(delivery, outcome)| Event::Finished { delivery, report: report(outcome) }),
-        2 => deliveries().prop_map(Event::Lapsed),
-        1 => deliveries().prop_map(Event::Vanished),
-        1 => deliveries().prop_map(Event::TimedOut),
-        1 => deliveries().prop_map(Event::HandedOver),
-        1 => Just(Event::Cancel),
-        1 => Just(Event::Retry),
-        1 => Just(Event::Delete),
-        1 => Just(Event::Prune),
-        1 => Just(Event::TakeResult),
-        1 => Just(Event::Broken),
-        1 => (0u64..20).prop_map(|ms| Event::Edit(Edit {
+            .prop_map(|(delivery, outcome)| JobEvent::Finished { delivery, report: report(outcome) }),
+        2 => deliveries().prop_map(JobEvent::Lapsed),
+        1 => deliveries().prop_map(JobEvent::WorkerLost),
+        1 => deliveries().prop_map(JobEvent::TimedOut),
+        1 => deliveries().prop_map(JobEvent::Delivered),
+        1 => Just(JobEvent::Cancel),
+        1 => Just(JobEvent::Retry),
+        1 => Just(JobEvent::Delete),
+        1 => Just(JobEvent::Prune),
+        1 => Just(JobEvent::TakeResult),
+        1 => Just(JobEvent::Broken),
+        1 => (0u64..20).prop_map(|ms| JobEvent::Edit(JobEdit {
             spec: None,
-            due: Some(When::After(Span::from_millis(ms))),
+            due: Some(DueTime::After(Span::from_millis(ms))),
         })),
     ]
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<ModelStep>> {
     let step = prop_oneof![
-        4 => Just(Step::Claim),
-        2 => prop_oneof![Just(1), Just(50), Just(100_000_000)].prop_map(Step::Wait),
-        1 => Just(Step::Snap),
-        6 => events().prop_map(Step::Event),
+        4 => Just(ModelStep::Claim),
+        2 => prop_oneof![Just(1), Just(50), Just(100_000_000)].prop_map(ModelStep::Wait),
+        1 => Just(ModelStep::BreakDependency),
+        6 => events().prop_map(ModelStep::Event),
     ];
     proptest::collection::vec(step, 1..60)
 }
@@ -228,9 +236,12 @@ fn specs() -> impl Strategy<Value = Spec> {
         Just(Lapse::Failure),
         Just(Lapse::Again),
     ];
-    let reports = prop_oneof![Just(Reports::Fenced), Just(Reports::Any)];
-    let keep = prop_oneof![Just(Keep::Discard), Just(Keep::Once(Span::from_secs(9)))];
-    let retain = prop_oneof![3 => Just(Retain::AsQueue), 1 => Just(Retain::Nothing)];
+    let reports = prop_oneof![Just(ReportFencing::Fenced), Just(ReportFencing::Any)];
+    let keep = prop_oneof![
+        Just(ResultRetention::Discard),
+        Just(ResultRetention::Once(Span::from_secs(9)))
+    ];
+    let retain = prop_oneof![3 => Just(JobRetention::AsQueue), 1 => Just(JobRetention::Nothing)];
     (lapse, reports, keep, retain, any::<bool>()).prop_map(
         |(lapse, reports, keep, retain, lease)| {
             let lease = lease.then_some(Span::from_secs(30));
@@ -244,7 +255,7 @@ proptest! {
 
     #[test]
     fn promises_hold_over_random_lives(spec in specs(), waits in 0u32..2, steps in steps()) {
-        let mut world = World::new(spec, waits);
+        let mut world = JobModel::new(spec, waits);
         for step in &steps {
             if world.run(step).is_none() {
                 break;
@@ -254,9 +265,9 @@ proptest! {
     }
 }
 
-/// Runs steps that must all be accepted, and gives the world they lead to.
-fn life(spec: Spec, steps: &[Step]) -> World {
-    let mut world = World::new(spec, 0);
+/// Runs steps that must all be accepted, and returns the model.
+fn run_steps(spec: Spec, steps: &[ModelStep]) -> JobModel {
+    let mut world = JobModel::new(spec, 0);
     for step in steps {
         let answer = world.run(step);
         assert_eq!(answer, Some(Ok(())), "{step:?}");
@@ -264,48 +275,60 @@ fn life(spec: Spec, steps: &[Step]) -> World {
     world
 }
 
-fn finish(delivery: u64, outcome: Outcome) -> Step {
-    Step::Event(Event::Finished { delivery: Some(Delivery(delivery)), report: report(outcome) })
+fn finish(delivery: u64, outcome: Outcome) -> ModelStep {
+    ModelStep::Event(JobEvent::Finished {
+        delivery: Some(Delivery(delivery)),
+        report: report(outcome),
+    })
 }
 
 fn fail() -> Outcome {
-    Outcome::Failed { error: "no".into(), detail: None, again: Again::ByPolicy }
+    Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::ByPolicy }
 }
 
 const DONE: Outcome = Outcome::Done { result: None };
-const LATER: Step = Step::Wait(1_000_000_000);
+const LATER: ModelStep = ModelStep::Wait(1_000_000_000);
 
 #[test]
 fn every_state_is_reachable() {
-    let mut reached = World::new(spec(), 1).reached;
+    let mut reached = JobModel::new(spec(), 1).reached;
     let lives = [
-        vec![Step::Claim, finish(1, DONE)],
-        vec![Step::Claim, finish(1, fail())],
-        vec![Step::Claim, finish(1, fail()), LATER, Step::Claim, finish(2, fail()), LATER]
-            .into_iter()
-            .chain([Step::Claim, finish(3, fail())])
-            .collect(),
-        vec![Step::Event(Event::Cancel)],
+        vec![ModelStep::Claim, finish(1, DONE)],
+        vec![ModelStep::Claim, finish(1, fail())],
+        vec![
+            ModelStep::Claim,
+            finish(1, fail()),
+            LATER,
+            ModelStep::Claim,
+            finish(2, fail()),
+            LATER,
+        ]
+        .into_iter()
+        .chain([ModelStep::Claim, finish(3, fail())])
+        .collect(),
+        vec![ModelStep::Event(JobEvent::Cancel)],
     ];
     for steps in lives {
-        reached.extend(life(spec(), &steps).reached);
+        reached.extend(run_steps(spec(), &steps).reached);
     }
     assert_eq!(reached, BTreeSet::from(State::ALL));
 }
 
 #[test]
 fn an_old_delivery_is_stale_and_changes_nothing() {
-    let mut world =
-        life(spec(), &[Step::Claim, Step::Event(Event::Lapsed(Delivery(1))), Step::Claim]);
+    let mut world = run_steps(
+        spec(),
+        &[ModelStep::Claim, ModelStep::Event(JobEvent::Lapsed(Delivery(1))), ModelStep::Claim],
+    );
     for event in [
-        Event::Finished { delivery: Some(Delivery(1)), report: report(DONE) },
-        Event::Finished { delivery: None, report: report(DONE) },
-        Event::Lapsed(Delivery(1)),
-        Event::Vanished(Delivery(1)),
-        Event::TimedOut(Delivery(1)),
-        Event::HandedOver(Delivery(1)),
+        JobEvent::Finished { delivery: Some(Delivery(1)), report: report(DONE) },
+        JobEvent::Finished { delivery: None, report: report(DONE) },
+        JobEvent::Lapsed(Delivery(1)),
+        JobEvent::WorkerLost(Delivery(1)),
+        JobEvent::TimedOut(Delivery(1)),
+        JobEvent::Delivered(Delivery(1)),
     ] {
-        assert_eq!(world.run(&Step::Event(event)), Some(Err(Refusal::Stale)));
+        assert_eq!(world.run(&ModelStep::Event(event)), Some(Err(Refusal::Stale)));
     }
 }
 
@@ -314,105 +337,113 @@ fn hand_backs_snoozes_and_crashes_cost_no_attempt() {
     for end in [
         finish(1, Outcome::Interrupted),
         finish(1, Outcome::Snooze(Span::from_secs(1))),
-        Step::Event(Event::Lapsed(Delivery(1))),
+        ModelStep::Event(JobEvent::Lapsed(Delivery(1))),
     ] {
-        let world = life(spec(), &[Step::Claim, end]);
+        let world = run_steps(spec(), &[ModelStep::Claim, end]);
         assert_eq!(world.job.expect("kept").live.attempt, 0);
     }
 }
 
 #[test]
 fn a_reservation_that_ends_costs_an_attempt_and_a_worker_that_is_gone_none() {
-    let spec = Spec { reports: Reports::Any, lapse: Lapse::Again, ..spec() };
-    let lapse = Step::Event(Event::Lapsed(Delivery(1)));
-    let job = life(spec.clone(), &[Step::Claim, lapse]).job.expect("kept");
+    let spec = Spec { reports: ReportFencing::Any, lapse: Lapse::Again, ..spec() };
+    let lapse = ModelStep::Event(JobEvent::Lapsed(Delivery(1)));
+    let job = run_steps(spec.clone(), &[ModelStep::Claim, lapse]).job.expect("kept");
     assert_eq!((job.live.state, job.live.attempt, job.live.crashes), (State::Ready, 1, 0));
-    let gone = |d| [Step::Claim, Step::Event(Event::Vanished(Delivery(d)))];
+    let gone = |d| [ModelStep::Claim, ModelStep::Event(JobEvent::WorkerLost(Delivery(d)))];
     let steps: Vec<_> = (1..=9).flat_map(gone).collect();
-    let job = life(spec, &steps).job.expect("kept");
+    let job = run_steps(spec, &steps).job.expect("kept");
     assert_eq!((job.live.state, job.live.attempt, job.live.crashes), (State::Ready, 0, 9));
 }
 
 #[test]
 fn a_job_whose_workers_crash_is_quarantined() {
-    let lapse = |d| Step::Event(Event::Lapsed(Delivery(d)));
-    let steps = [Step::Claim, lapse(1), Step::Claim, lapse(2), Step::Claim, lapse(3)];
-    let job = life(spec(), &steps).job.expect("kept");
-    assert_eq!((job.live.state, job.live.why), (State::Dead, Some(Why::Quarantined)));
+    let lapse = |d| ModelStep::Event(JobEvent::Lapsed(Delivery(d)));
+    let steps =
+        [ModelStep::Claim, lapse(1), ModelStep::Claim, lapse(2), ModelStep::Claim, lapse(3)];
+    let job = run_steps(spec(), &steps).job.expect("kept");
+    assert_eq!((job.live.state, job.live.why), (State::Dead, Some(EndReason::Quarantined)));
     assert_eq!((job.live.crashes, job.live.attempt), (3, 0));
 }
 
 #[test]
 fn a_failure_after_a_cancel_is_not_retried() {
-    let cancel = Step::Event(Event::Cancel);
+    let cancel = ModelStep::Event(JobEvent::Cancel);
     for end in [finish(1, fail()), finish(1, Outcome::Interrupted), finish(1, Outcome::Cancel)] {
-        let job = life(spec(), &[Step::Claim, cancel.clone(), end]).job.expect("kept");
-        assert_eq!((job.live.state, job.live.why), (State::Cancelled, Some(Why::Asked)));
+        let job = run_steps(spec(), &[ModelStep::Claim, cancel.clone(), end]).job.expect("kept");
+        assert_eq!((job.live.state, job.live.why), (State::Cancelled, Some(EndReason::Asked)));
     }
-    let job = life(spec(), &[Step::Claim, cancel, finish(1, DONE)]).job.expect("kept");
+    let job = run_steps(spec(), &[ModelStep::Claim, cancel, finish(1, DONE)]).job.expect("kept");
     assert_eq!(job.live.state, State::Done);
 }
 
 #[test]
 fn a_job_that_was_asked_to_stop_keeps_what_it_failed_with() {
-    let steps = [Step::Claim, Step::Event(Event::Cancel), finish(1, fail())];
-    let job = life(spec(), &steps).job.expect("kept");
+    let steps = [ModelStep::Claim, ModelStep::Event(JobEvent::Cancel), finish(1, fail())];
+    let job = run_steps(spec(), &steps).job.expect("kept");
     assert_eq!(job.live.history[0].error.as_deref(), Some("no"));
-    let lapse = Step::Event(Event::Lapsed(Delivery(1)));
-    let job = life(spec(), &[Step::Claim, Step::Event(Event::Cancel), lapse]).job.expect("kept");
+    let lapse = ModelStep::Event(JobEvent::Lapsed(Delivery(1)));
+    let job = run_steps(spec(), &[ModelStep::Claim, ModelStep::Event(JobEvent::Cancel), lapse])
+        .job
+        .expect("kept");
     assert!(job.live.history[0].error.is_some());
 }
 
 #[test]
 fn where_any_delivery_may_report_a_late_success_ends_the_retrying() {
-    let spec = Spec { reports: Reports::Any, lapse: Lapse::Again, ..spec() };
-    let lapse = Step::Event(Event::Lapsed(Delivery(1)));
-    let world = life(spec.clone(), &[Step::Claim, lapse.clone(), finish(1, DONE)]);
+    let spec = Spec { reports: ReportFencing::Any, lapse: Lapse::Again, ..spec() };
+    let lapse = ModelStep::Event(JobEvent::Lapsed(Delivery(1)));
+    let world = run_steps(spec.clone(), &[ModelStep::Claim, lapse.clone(), finish(1, DONE)]);
     assert_eq!(world.job.expect("kept").live.state, State::Done);
-    let mut world = life(spec, &[Step::Claim, lapse]);
+    let mut world = run_steps(spec, &[ModelStep::Claim, lapse]);
     assert_eq!(world.run(&finish(1, fail())), Some(Err(Refusal::Stale)));
 }
 
 #[test]
 fn follow_ups_come_with_the_end_and_only_then() {
-    assert_eq!(life(spec(), &[Step::Claim, finish(1, DONE)]).follow_ups, 1);
-    assert_eq!(life(spec(), &[Step::Claim, finish(1, fail())]).follow_ups, 0);
-    let never = Outcome::Failed { error: "no".into(), detail: None, again: Again::Never };
-    assert_eq!(life(spec(), &[Step::Claim, finish(1, never)]).follow_ups, 1);
+    assert_eq!(run_steps(spec(), &[ModelStep::Claim, finish(1, DONE)]).follow_ups, 1);
+    assert_eq!(run_steps(spec(), &[ModelStep::Claim, finish(1, fail())]).follow_ups, 0);
+    let never = Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::Never };
+    assert_eq!(run_steps(spec(), &[ModelStep::Claim, finish(1, never)]).follow_ups, 1);
 }
 
 #[test]
 fn a_result_can_be_taken_once() {
-    let spec = Spec { keep: Keep::Once(Span::from_secs(60)), ..spec() };
+    let spec = Spec { keep: ResultRetention::Once(Span::from_secs(60)), ..spec() };
     let result = Outcome::Done { result: Some(Payload::json("42")) };
-    let mut world = life(spec, &[Step::Claim, finish(1, result), Step::Event(Event::TakeResult)]);
-    assert_eq!(world.run(&Step::Event(Event::TakeResult)), Some(Err(Refusal::Nothing)));
+    let mut world = run_steps(
+        spec,
+        &[ModelStep::Claim, finish(1, result), ModelStep::Event(JobEvent::TakeResult)],
+    );
+    assert_eq!(world.run(&ModelStep::Event(JobEvent::TakeResult)), Some(Err(Refusal::Nothing)));
 }
 
 #[test]
 fn a_removed_member_leaves_its_group() {
     let job =
         Job { id: JobId(1), spec: spec().into(), live: Live::pushed(Time::ZERO, Time::ZERO, 0) };
-    let change = decide(&job, &Event::Delete, 0).expect("a ready job can be deleted");
-    let leave = Tally { size: -1, ..Tally::default() };
+    let change = decide(&job, &JobEvent::Delete, 0).expect("a ready job can be deleted");
+    let leave = GroupTally { size: -1, ..GroupTally::default() };
     assert!(change.effects.contains(&Effect::Tally(leave)));
 }
 
 #[test]
 fn a_dead_member_whose_time_is_over_is_lost_to_its_group() {
-    let never = Outcome::Failed { error: "no".into(), detail: None, again: Again::Never };
-    let world = life(spec(), &[Step::Claim, finish(1, never), Step::Event(Event::Prune)]);
+    let never = Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::Never };
+    let world =
+        run_steps(spec(), &[ModelStep::Claim, finish(1, never), ModelStep::Event(JobEvent::Prune)]);
     assert!(world.job.is_none() && world.group.lost);
     assert_eq!((world.group.size, world.group.ran), (2, 1));
-    let done = life(spec(), &[Step::Claim, finish(1, DONE), Step::Event(Event::Prune)]);
+    let done =
+        run_steps(spec(), &[ModelStep::Claim, finish(1, DONE), ModelStep::Event(JobEvent::Prune)]);
     assert!(!done.group.lost);
 }
 
 #[test]
 fn a_revived_job_starts_afresh() {
-    let never = Outcome::Failed { error: "no".into(), detail: None, again: Again::Never };
-    let steps = [Step::Claim, finish(1, never), Step::Event(Event::Retry)];
-    let world = life(spec(), &steps);
+    let never = Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::Never };
+    let steps = [ModelStep::Claim, finish(1, never), ModelStep::Event(JobEvent::Retry)];
+    let world = run_steps(spec(), &steps);
     let job = world.job.as_ref().expect("kept");
     assert_eq!((job.live.state, job.live.attempt, job.live.why), (State::Ready, 0, None));
     assert!(!world.key_held);

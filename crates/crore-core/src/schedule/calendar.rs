@@ -1,6 +1,6 @@
-//! The seconds of the calendar that a cron text names, on a clock that knows no zone.
+//! The local times that match a cron expression, without a time zone.
 //!
-//! A *civil second* counts from 1970-01-01 00:00:00 on that clock.
+//! A *civil second* counts from 1970-01-01 00:00:00 local time.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use jiff::SignedDuration;
 use jiff::civil::Date;
 
 const DAY: i64 = 86_400;
-/// The last civil second of the year 9999, where dates end.
+/// The last civil second of the year 9999, the end of the range of dates.
 const LAST: i64 = 253_402_300_799;
 
-/// Which days, and which seconds of a day.
+/// The matching days, and the matching seconds of a day.
 pub(super) struct Calendar {
-    /// Asked about days only: it knows `L`, `W` and `#`, and that a day has to match the day of
-    /// month *or* the day of week when neither is `*`.
+    /// Used for days only: it implements `L`, `W` and `#`, and matches the day of month *or* the day of week
+    /// when neither is `*`.
     days: CronPattern,
     hours: Bits,
     minutes: Bits,
@@ -24,7 +24,7 @@ pub(super) struct Calendar {
 }
 
 impl Calendar {
-    /// A calendar of six fields in numbers, or why there is none.
+    /// Parses six numeric fields.
     pub(super) fn new(numbers: &str) -> Result<Self, String> {
         let parser =
             CronParser::builder().seconds(Seconds::Required).year(Year::Disallowed).build();
@@ -34,8 +34,8 @@ impl Calendar {
         Ok(Self { days, hours, minutes, seconds })
     }
 
-    /// Whether any day matches. Years differ only in their length and in the weekday that they
-    /// begin with, and the 28 years from 2000 have every such pair.
+    /// Whether no day matches. Years differ only in length and first weekday, and the 28 years from 2000
+    /// contain every such pair.
     pub(super) fn is_empty(&self) -> bool {
         let start = 10_957 * DAY;
         self.first_in(start..start + (28 * 365 + 7) * DAY).is_none()
@@ -92,7 +92,7 @@ impl Calendar {
         self.has_month(date) && self.days.day_match(year, month, day, weekday).unwrap_or(false)
     }
 
-    /// The first matching second of a day that is not before `second`.
+    /// The first matching second of a day at or after `second`.
     fn first_from(&self, second: i64) -> Option<i64> {
         let (hour, minute, second) = split(second);
         let same_minute = || Some((hour, minute, self.seconds.from(second)?));
@@ -106,7 +106,7 @@ impl Calendar {
         now.or_else(|| here.then(same_hour).flatten()).or_else(later).map(join)
     }
 
-    /// The last matching second of a day that is not after `second`.
+    /// The last matching second of a day at or before `second`.
     fn last_until(&self, second: i64) -> Option<i64> {
         let (hour, minute, second) = split(second);
         let same_minute = || Some((hour, minute, self.seconds.below(second + 1)?));
@@ -150,13 +150,13 @@ impl Bits {
         self.0 >> value & 1 == 1
     }
 
-    /// The least member that is not less than `least`, which is at most 60.
+    /// The smallest member at or above `least`, which is at most 60.
     fn from(self, least: u32) -> Option<u32> {
         let rest = self.0 >> least;
         (rest != 0).then(|| least + rest.trailing_zeros())
     }
 
-    /// The greatest member below `end`, which is at most 60.
+    /// The largest member below `end`, which is at most 60.
     fn below(self, end: u32) -> Option<u32> {
         (self.0 & ((1 << end) - 1)).checked_ilog2()
     }

@@ -1,4 +1,4 @@
-//! The fields of a cron text, held to one grammar and put into plain numbers.
+//! Parses the fields of a cron expression and converts them to numbers.
 //!
 //! | field | values | besides `*`, lists, ranges and steps |
 //! |---|---|---|
@@ -9,37 +9,35 @@
 //! | month | 1-12, JAN-DEC | |
 //! | day of week | 0-7, SUN-SAT | `?`, `FRI#2` second Friday, `FRI#L` or `FRIL` last Friday |
 //!
-//! Sunday is 0 and 7. A `+` in front of the day of week asks for both days to match. Steps
-//! follow `*` or a range (`*/15`, `10-50/20`), and a step that would never be taken (`*/90`
-//! minutes) is refused. So is a seventh field, the year: a schedule has no end of its own.
-//! `@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight` and `@hourly` stand for
-//! five fields.
+//! Sunday is 0 and 7. A `+` in front of the day of week requires both days to match. Steps follow
+//! `*` or a range (`*/15`, `10-50/20`); a step larger than the range (`*/90` minutes) is refused, and so
+//! is a seventh field, the year. `@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`
+//! and `@hourly` stand for five fields.
 
-use super::text::{Line, Word};
+use super::text::{ScheduleText, ScheduleWord};
 use crate::code::{Invalid, excerpt};
 
-/// Six fields in numbers, seconds first.
-pub(super) struct Fields {
+/// Six numeric fields, seconds first.
+pub(super) struct CronFields {
     pub(super) numbers: String,
-    /// Whether second, minute or hour has a `*`: such a schedule means "again and again" and not
-    /// "at this time of day".
+    /// Whether second, minute or hour has a `*`: the schedule is periodic, not a time of day.
     pub(super) repeats: bool,
 }
 
-struct Spec {
+struct CronFieldSpec {
     name: &'static str,
     min: u16,
     max: u16,
     names: &'static [&'static str],
 }
 
-const SPECS: [Spec; 6] = [
-    Spec { name: "second", min: 0, max: 59, names: &[] },
-    Spec { name: "minute", min: 0, max: 59, names: &[] },
-    Spec { name: "hour", min: 0, max: 23, names: &[] },
-    Spec { name: "day of month", min: 1, max: 31, names: &[] },
-    Spec { name: "month", min: 1, max: 12, names: &MONTHS },
-    Spec { name: "day of week", min: 0, max: 7, names: &DAYS },
+const SPECS: [CronFieldSpec; 6] = [
+    CronFieldSpec { name: "second", min: 0, max: 59, names: &[] },
+    CronFieldSpec { name: "minute", min: 0, max: 59, names: &[] },
+    CronFieldSpec { name: "hour", min: 0, max: 23, names: &[] },
+    CronFieldSpec { name: "day of month", min: 1, max: 31, names: &[] },
+    CronFieldSpec { name: "month", min: 1, max: 12, names: &MONTHS },
+    CronFieldSpec { name: "day of week", min: 0, max: 7, names: &DAYS },
 ];
 
 const MONTHS: [&str; 12] =
@@ -47,9 +45,12 @@ const MONTHS: [&str; 12] =
 
 const DAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-impl Fields {
-    pub(super) fn read(line: &Line<'_>, words: &[Word<'_>]) -> Result<Self, Invalid> {
-        if let [Word { at, text }] = words
+impl CronFields {
+    pub(super) fn read(
+        line: &ScheduleText<'_>,
+        words: &[ScheduleWord<'_>],
+    ) -> Result<Self, Invalid> {
+        if let [ScheduleWord { at, text }] = words
             && text.starts_with('@')
         {
             return nickname(text).ok_or_else(|| {
@@ -75,19 +76,19 @@ impl Fields {
     }
 }
 
-fn nickname(text: &str) -> Option<Fields> {
+fn nickname(text: &str) -> Option<CronFields> {
     let numbers = match text.to_ascii_lowercase().as_str() {
         "@yearly" | "@annually" => "0 0 0 1 1 *",
         "@monthly" => "0 0 0 1 * *",
         "@weekly" => "0 0 0 * * 0",
         "@daily" | "@midnight" => "0 0 0 * * *",
-        "@hourly" => return Some(Fields { numbers: "0 0 * * * *".to_owned(), repeats: true }),
+        "@hourly" => return Some(CronFields { numbers: "0 0 * * * *".to_owned(), repeats: true }),
         _ => return None,
     };
-    Some(Fields { numbers: numbers.to_owned(), repeats: false })
+    Some(CronFields { numbers: numbers.to_owned(), repeats: false })
 }
 
-fn wrong_count(line: &Line<'_>, words: &[Word<'_>], n: usize) -> Invalid {
+fn wrong_count(line: &ScheduleText<'_>, words: &[ScheduleWord<'_>], n: usize) -> Invalid {
     match words.get(6) {
         Some(extra) if n == 7 => line.syntax(extra.at, "a year is not supported"),
         Some(extra) => line.syntax(extra.at, format!("{n} fields, 5 or 6 are expected")),
@@ -95,8 +96,8 @@ fn wrong_count(line: &Line<'_>, words: &[Word<'_>], n: usize) -> Invalid {
     }
 }
 
-impl Spec {
-    /// One field in numbers, or what is wrong and at which character of it.
+impl CronFieldSpec {
+    /// Converts one field to numbers; an error has its offset in the field.
     fn field(&self, text: &str) -> Result<String, (usize, String)> {
         if text == "*" || (text == "?" && self.is_day()) {
             return Ok("*".to_owned());
@@ -110,9 +111,9 @@ impl Spec {
             out.push(self.item(item).map_err(|message| (at, message))?);
             at += item.chars().count() + 1;
         }
-        // The matcher has one flag for both, so that the list would quietly lose the plain `L`.
+        // croner has one flag for both, so the list would silently lose the plain `L`.
         if ["L", "LW"].iter().all(|last| out.iter().any(|item| item == last)) {
-            return Err((0, "`L` and `LW` do not go together".to_owned()));
+            return Err((0, "`L` and `LW` cannot be combined".to_owned()));
         }
         Ok(plus.to_owned() + &out.join(","))
     }
@@ -148,7 +149,7 @@ impl Spec {
         Ok(format!("{first}-{last}"))
     }
 
-    /// What only a day can be: `L`, `LW`, `15W`, `FRI#2`, `FRI#L`, `FRIL`.
+    /// Items of day fields only: `L`, `LW`, `15W`, `FRI#2`, `FRI#L`, `FRIL`.
     fn special(&self, item: &str) -> Option<Result<String, String>> {
         let upper = item.to_ascii_uppercase();
         if self.is_weekday() {
@@ -189,7 +190,7 @@ impl Spec {
     }
 }
 
-/// At most three digits and nothing else: no sign, no space.
+/// One to three digits, without sign or space.
 fn number(text: &str) -> Option<u16> {
     let plain = (1..=3).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| text.parse().ok()).flatten()
@@ -200,8 +201,8 @@ mod tests {
     use super::*;
 
     fn numbers(text: &str) -> Result<String, (Option<usize>, String)> {
-        let line = Line::new("schedule", text).expect("short");
-        let fields = Fields::read(&line, &line.words);
+        let line = ScheduleText::new("schedule", text).expect("short");
+        let fields = CronFields::read(&line, &line.words);
         fields.map(|fields| fields.numbers).map_err(|e| (e.at, e.message))
     }
 
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_grammar_is_refused() {
+    fn text_outside_the_grammar_is_refused() {
         for bad in [
             "1,,2", ",", "1,", "-", "1-", "-1", "5-1", "1-2-3", "1/2", "*/0", "*/60", "/5", "*/",
             "1-5/2/2", "*-5", "1,*", "**", "?", "+1", "0x1", "1.5", "0001", "MON", "JAN", "1MON",

@@ -1,53 +1,52 @@
-//! Which ticks to push jobs for, when some may have been missed.
+//! Due ticks of a schedule, and the policy for missed ones.
 
 use serde::{Deserialize, Serialize};
 
 use super::Timing;
 use crate::time::{Span, Time};
 
-/// How late a tick may be and still count as on time under [`Missed::Skip`]. A minute is the grain
-/// of cron, and long enough for a restart or for another node to take over, neither of which is
-/// what people mean by a missed run.
+/// Maximum delay of a tick that still counts as on time under [`Missed::Skip`]. One minute is the
+/// resolution of cron, and long enough for a restart or a leader change, which should not skip a run.
 pub const GRACE: Span = Span::from_secs(60);
 
-/// What becomes of ticks that nobody was there for.
+/// Policy for ticks that were missed because no server was running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Missed {
-    /// They are skipped: the newest due tick fires if it is at most [`GRACE`] old, and no other.
+    /// Skip them: only the latest due tick fires, and only if it is at most [`GRACE`] old.
     Skip,
-    /// They are made up for by one: the newest due tick fires, however old, and no other.
+    /// Fire once: only the latest due tick fires, however old.
     Once,
-    /// They are made up for one by one: every due tick fires, oldest first.
+    /// Fire all of them, oldest first.
     All,
 }
 
-/// What is due.
+/// The due ticks of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
-    /// The ticks to push a job for, oldest first.
+pub struct DueTicks {
+    /// The ticks that fire, oldest first.
     pub fire: Vec<Time>,
-    /// The newest tick that is now accounted for, fired or skipped; to be passed in next time. It
-    /// is never earlier than the one that was passed in, and no tick up to it fires again.
+    /// The latest tick that has fired or been skipped, to be passed to the next call. Never earlier than
+    /// the cursor passed in; no tick up to it fires again.
     pub cursor: Time,
-    /// The first tick after the cursor. It is already due when `max` left some for the next call.
+    /// The first tick after the cursor. Already due if `max` was reached.
     pub next: Option<Time>,
 }
 
-/// The ticks that are due at `now`, given that all ticks up to `cursor` are accounted for. A new
-/// schedule's cursor is the instant of its creation.
+/// The ticks that are due at `now` and later than `cursor`. The initial cursor of a schedule is its
+/// creation time.
 ///
-/// At most `max` ticks fire; with [`Missed::All`] the rest is left for the next call, and if `max`
-/// is zero nothing fires and nothing is skipped. A clock that went back fires nothing. The cost
-/// grows with the ticks that fire and not with those that were missed.
-pub fn due(timing: &Timing, missed: Missed, cursor: Time, now: Time, max: usize) -> Due {
+/// At most `max` ticks fire; with [`Missed::All`] the rest is left for the next call, and with `max` zero
+/// nothing fires and nothing is skipped. A clock that was set back fires nothing. The cost depends on the
+/// number of ticks that fire, not on the number missed.
+pub fn due(timing: &Timing, missed: Missed, cursor: Time, now: Time, max: usize) -> DueTicks {
     let (fire, cursor) = match missed {
         _ if max == 0 => (Vec::new(), cursor),
         Missed::All => all(timing, cursor, now, max),
         Missed::Once => newest(timing, cursor, now, Span::MAX),
         Missed::Skip => newest(timing, cursor, now, GRACE),
     };
-    Due { fire, cursor, next: timing.next_after(cursor) }
+    DueTicks { fire, cursor, next: timing.next_after(cursor) }
 }
 
 fn all(timing: &Timing, cursor: Time, now: Time, max: usize) -> (Vec<Time>, Time) {

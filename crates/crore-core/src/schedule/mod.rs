@@ -1,6 +1,6 @@
-//! Schedules: when a job is to be pushed again and again.
+//! Schedules: cron expressions and intervals that push recurring jobs.
 //!
-//! A schedule is written as one line of text, and that text is also how it is stored:
+//! A schedule is written, and stored, as one line of text:
 //!
 //! ```text
 //! cron 0 3 * * * in Europe/Berlin
@@ -8,9 +8,9 @@
 //! every 15m from 2026-01-01T00:00:00Z
 //! ```
 //!
-//! The instants at which a schedule fires are its *ticks*. They follow from the text alone, so that
-//! every node finds the same ones, and a tick is the same whether it is found from before
-//! ([`Timing::next_after`]) or from behind ([`Timing::last_between`]).
+//! The instants at which a schedule fires are its *ticks*. They depend on the text alone, so that every
+//! node computes the same ones. Searching forwards ([`Timing::next_after`]) and backwards
+//! ([`Timing::last_between`]) gives the same ticks.
 
 mod calendar;
 mod cron;
@@ -28,28 +28,27 @@ use serde::{Deserialize, Serialize};
 
 pub use cron::Cron;
 pub use interval::{Interval, MAX_EVERY, MIN_EVERY};
-pub use missed::{Due, GRACE, Missed, due};
+pub use missed::{DueTicks, GRACE, Missed, due};
 pub use text::MAX_TEXT;
 
 use crate::code::Invalid;
 use crate::time::Time;
-use text::Line;
+use text::ScheduleText;
 
 /// When a schedule fires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Timing {
-    /// At the times of a calendar and a clock on the wall.
+    /// At local times of a calendar.
     Cron(Cron),
-    /// At even distances.
+    /// At a fixed interval.
     Every(Interval),
 }
 
 impl Timing {
-    /// Reads the text form; `field` is what an error is about. Whatever this accepts, `Display`
-    /// writes in a form that reads back as the same timing.
+    /// Parses the text form; errors name `field`. `Display` of the result parses back to the same timing.
     pub fn parse(field: &str, text: &str) -> Result<Self, Invalid> {
-        let line = Line::new(field, text)?;
+        let line = ScheduleText::new(field, text)?;
         match line.words.split_first() {
             Some((first, rest)) if first.text == "cron" => Cron::read(&line, rest).map(Self::Cron),
             Some((first, rest)) if first.text == "every" => {
@@ -62,8 +61,8 @@ impl Timing {
         }
     }
 
-    /// The first tick after `after`, or `None` if there is none before [`Time::MAX`], or none for a
-    /// hundred years.
+    /// The first tick after `after`; `None` if there is none before [`Time::MAX`] or within a hundred
+    /// years.
     pub fn next_after(&self, after: Time) -> Option<Time> {
         match self {
             Self::Cron(cron) => cron.next_after(after),
@@ -71,8 +70,8 @@ impl Timing {
         }
     }
 
-    /// The newest tick that is later than `after` and not later than `until`. The cost does not
-    /// depend on how many ticks lie between the two.
+    /// The latest tick after `after` and up to `until`. The cost does not depend on the number of ticks
+    /// in between.
     pub fn last_between(&self, after: Time, until: Time) -> Option<Time> {
         match self {
             Self::Cron(cron) => cron.last_between(after, until),

@@ -1,26 +1,26 @@
-//! The words of a schedule's text, with where each stands.
+//! Splits the text of a schedule into words with their offsets.
 
 use crate::code::{Code, Invalid};
 
-/// The longest text of a schedule, in characters.
+/// Maximum length of a schedule, in characters.
 pub const MAX_TEXT: usize = 128;
 
-/// A word of a line and its offset in characters.
+/// A word and its offset in characters.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Word<'a> {
+pub(super) struct ScheduleWord<'a> {
     pub(super) at: usize,
     pub(super) text: &'a str,
 }
 
-/// A text that was cut into words at white space.
-pub(super) struct Line<'a> {
+/// The text of a schedule, split at white space.
+pub(super) struct ScheduleText<'a> {
     field: &'a str,
-    pub(super) words: Vec<Word<'a>>,
-    /// The offset just behind the last character, where a missing word would stand.
+    pub(super) words: Vec<ScheduleWord<'a>>,
+    /// The offset after the last character, where a missing word is reported.
     pub(super) end: usize,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ScheduleText<'a> {
     pub(super) fn new(field: &'a str, text: &'a str) -> Result<Self, Invalid> {
         let mut line = Self { field, words: Vec::new(), end: 0 };
         if text.chars().nth(MAX_TEXT).is_some() {
@@ -29,7 +29,7 @@ impl<'a> Line<'a> {
         let mut at = 0;
         for piece in text.split(char::is_whitespace) {
             if !piece.is_empty() {
-                line.words.push(Word { at, text: piece });
+                line.words.push(ScheduleWord { at, text: piece });
             }
             at += piece.chars().count() + 1;
         }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn words_know_where_they_stand_in_characters() {
-        let line = Line::new("schedule", " é\t\u{a0}bc  d ").expect("short");
+        let line = ScheduleText::new("schedule", " é\t\u{a0}bc  d ").expect("short");
         let words: Vec<_> = line.words.iter().map(|word| (word.at, word.text)).collect();
         assert_eq!(words, [(1, "é"), (4, "bc"), (8, "d")]);
         assert_eq!(line.end, 10);
@@ -65,8 +65,9 @@ mod tests {
 
     #[test]
     fn a_text_over_the_cap_is_refused() {
-        assert!(Line::new("schedule", &"é".repeat(MAX_TEXT)).is_ok());
-        let error = Line::new("schedule", &"é".repeat(MAX_TEXT + 1)).map(|_| ()).expect_err("long");
+        assert!(ScheduleText::new("schedule", &"é".repeat(MAX_TEXT)).is_ok());
+        let error =
+            ScheduleText::new("schedule", &"é".repeat(MAX_TEXT + 1)).map(|_| ()).expect_err("long");
         assert_eq!((error.code, error.at), (Code::ScheduleSyntax, Some(MAX_TEXT)));
     }
 }

@@ -1,36 +1,36 @@
-//! Time zones, as stretches of time with one offset each.
+//! Time zones, as periods with one UTC offset each.
 
 use std::fmt;
 
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
-/// After everything that a zone or a calendar knows, with room to add an offset.
-const ALWAYS: i64 = 1 << 50;
-/// How far back the start of a stretch is looked for. To cut a longer one changes nothing, as
-/// nothing happens at the cut.
+/// A second after the end of every zone and calendar, with room to add an offset.
+const FAR_FUTURE: i64 = 1 << 50;
+/// How far back the start of a period is searched, in seconds. A longer period is cut there, without
+/// effect: the offset does not change at the cut.
 const LOOK_BACK: i64 = 400 * 86_400;
 
-/// A zone of the compiled-in table.
+/// A zone of the bundled time zone database.
 #[derive(Clone)]
 pub(super) struct Zone(TimeZone);
 
-/// A stretch of time, in seconds since the epoch, in which clocks on the wall run evenly.
+/// A period with a constant UTC offset, in seconds since the epoch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stretch {
-    /// Its first second.
+pub(super) struct OffsetPeriod {
+    /// First second.
     pub(super) start: i64,
-    /// The first second behind it.
+    /// First second after the period.
     pub(super) end: i64,
-    /// What its clocks are ahead of UTC, in seconds.
+    /// UTC offset in seconds.
     pub(super) offset: i64,
-    /// What clocks were ahead of UTC until it began.
-    pub(super) before: i64,
+    /// UTC offset before the period began.
+    pub(super) previous_offset: i64,
 }
 
 impl Zone {
-    /// The zone of that name, in any case. Asks the compiled-in table and nothing else: a name is
-    /// never a path, and the machine's own zones do not matter.
+    /// Looks up a zone, ignoring case, in the bundled database only: a name is never a path, and the zones
+    /// of the host are not used.
     pub(super) fn find(name: &str) -> Option<Self> {
         let zone = TimeZoneDatabase::bundled().get(name).ok()?;
         zone.iana_name().is_some().then_some(Self(zone))
@@ -40,18 +40,18 @@ impl Zone {
         Self(TimeZone::UTC)
     }
 
-    /// The name as the table spells it.
+    /// The canonical name.
     pub(super) fn name(&self) -> &str {
         self.0.iana_name().unwrap_or("UTC")
     }
 
-    /// The stretch that `second` is in, at least as much of it as lies behind [`LOOK_BACK`].
+    /// The period that contains `second`, starting at most [`LOOK_BACK`] earlier.
     ///
-    /// Only asks what follows an instant: asked what precedes one, the table makes up changes for
-    /// zones that have just settled on a new rule (Ciudad Juárez in December 2022).
-    pub(super) fn stretch_at(&self, second: i64) -> Stretch {
+    /// Uses forward iteration only: iterating backwards, jiff reports transitions that did not happen for
+    /// zones that have just changed their rule (Ciudad Juárez in December 2022).
+    pub(super) fn period_at(&self, second: i64) -> OffsetPeriod {
         let mut start = second.saturating_sub(LOOK_BACK);
-        let mut end = ALWAYS;
+        let mut end = FAR_FUTURE;
         for change in self.0.following(stamp(start)) {
             let at = change.timestamp().as_second();
             if at > second {
@@ -61,7 +61,7 @@ impl Zone {
             start = at;
         }
         let (offset, before) = (self.offset_at(start), self.offset_at(start.saturating_sub(1)));
-        Stretch { start, end, offset, before }
+        OffsetPeriod { start, end, offset, previous_offset: before }
     }
 
     fn offset_at(&self, second: i64) -> i64 {
@@ -69,8 +69,8 @@ impl Zone {
     }
 }
 
-/// The nearest instant that the zone table can be asked about; it ends a day before crore does, and
-/// no zone has plans for that day.
+/// The nearest `Timestamp`. jiff's range ends a day before [`Time::MAX`](crate::time::Time::MAX), and no
+/// zone has a transition on that day.
 fn stamp(second: i64) -> Timestamp {
     let nearest = second.clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
     Timestamp::from_second(nearest).unwrap_or(Timestamp::MAX)
@@ -109,26 +109,30 @@ mod tests {
     }
 
     #[test]
-    fn stretches_of_every_zone_join_without_a_hole() {
+    fn periods_of_every_zone_join_without_a_hole() {
         for name in TimeZoneDatabase::bundled().available() {
             let zone = Zone::find(name.as_str()).expect("listed");
-            let mut stretch = zone.stretch_at(0);
-            while stretch.end < 4_000_000_000 {
-                let next = zone.stretch_at(stretch.end);
-                assert_eq!((next.start, next.before), (stretch.end, stretch.offset), "{name}");
-                assert_eq!(zone.stretch_at(next.start - 1).end, next.start, "{name}");
-                stretch = next;
+            let mut period = zone.period_at(0);
+            while period.end < 4_000_000_000 {
+                let next = zone.period_at(period.end);
+                assert_eq!(
+                    (next.start, next.previous_offset),
+                    (period.end, period.offset),
+                    "{name}"
+                );
+                assert_eq!(zone.period_at(next.start - 1).end, next.start, "{name}");
+                period = next;
             }
         }
     }
 
     #[test]
-    fn the_ends_of_time_have_a_stretch() {
+    fn the_ends_of_time_have_a_period() {
         let zone = Zone::find("Europe/Berlin").expect("listed");
         for second in [-1, 0, 253_402_300_799] {
-            let stretch = zone.stretch_at(second);
-            assert!((stretch.start..stretch.end).contains(&second), "{stretch:?}");
+            let period = zone.period_at(second);
+            assert!((period.start..period.end).contains(&second), "{period:?}");
         }
-        assert_eq!(Zone::utc().stretch_at(0).end, ALWAYS);
+        assert_eq!(Zone::utc().period_at(0).end, FAR_FUTURE);
     }
 }

@@ -1,39 +1,39 @@
-//! The macros that declare options and their values.
+//! The macros that declare sections and enumerated values.
 
-use super::{Key, Shape};
+use super::{SettingKey, Shape};
 
-/// Declares options that are a section of the configuration, or a part of one.
+/// Declares a section of the configuration, or a part of one.
 ///
-/// The documentation of the struct and of its keys is shown to operators; lines with `//!` are for Rust programs
-/// alone. A field is one of four things:
+/// The documentation of the struct and of its keys is shown to operators; lines with `//!` appear in rustdoc
+/// only. There are four kinds of fields:
 ///
 /// ```
 /// use crore_core::settings::section;
-/// use crore_core::words::Size;
+/// use crore_core::units::Size;
 /// use crore_core::Span;
 ///
 /// section! {
-///     /// How files are kept.
+///     /// File storage.
 ///     pub struct Options: Eq = "files" {
 ///         //! Passed to every call that opens a file.
 ///
-///         /// A key: its type is a [`Setting`](crore_core::settings::Setting), its default is a text as in a file.
+///         /// A key: its type is a [`Setting`](crore_core::settings::Setting), its default is written as in a file.
 ///         keep_for: Span = "24h",
-///         /// A key by another name, `max-size`, or of another type than its field: read as one, and converted.
+///         /// A key with another name (`max-size`) or type than its field: read as that type, then converted.
 ///         bytes: u64 as max_size: Size = "64MiB",
-///         /// A key without a default says `none`.
+///         /// A key without a default.
 ///         title: Option<String> = none,
-///         /// No key: a program sets it. The default is an expression.
+///         /// Not a key: set by code only. The default is an expression.
 ///         seed: u64 => 7,
-///         /// A part, whose keys belong to the same section.
+///         /// A part: its keys belong to the same section.
 ///         ..rotation: Rotation,
 ///     }
 /// }
 ///
 /// section! {
-///     /// When a new file is begun.
+///     /// File rotation.
 ///     pub struct Rotation: Eq = "files" {
-///         /// How often.
+///         /// Rotation interval.
 ///         every: Span = "1d",
 ///     }
 /// }
@@ -42,10 +42,10 @@ use super::{Key, Shape};
 /// assert_eq!((options.bytes, options.rotation.every), (64 << 20, Span::from_secs(86_400)));
 /// ```
 ///
-/// Keys are shown in the order of their declaration, with those of a part in its place; another order is said behind
-/// the struct: `shown every, keep_for, max_size, title;`.
+/// Keys are displayed in the order of their declaration, those of a part at its position. To change the order, list
+/// all keys after the struct: `shown every, keep_for, max_size, title;`.
 ///
-/// `Debug`, `Clone` and `PartialEq` are derived, and what is named behind the name of the struct.
+/// `Debug`, `Clone` and `PartialEq` are derived, and the traits listed after the name of the struct.
 #[macro_export]
 macro_rules! section {
     (
@@ -124,15 +124,15 @@ macro_rules! section {
         }
 
         impl $crate::settings::Section for $name {
-            const INFO: $crate::settings::Info = {
-                const GROUPS: &[&[$crate::settings::Key]] =
+            const INFO: $crate::settings::SectionSchema = {
+                const GROUPS: &[&[$crate::settings::SettingKey]] =
                     &[$($crate::section!(@keys $section [$($doc)+] $($how)+)),+];
-                const KEYS: [$crate::settings::Key; $crate::settings::count(GROUPS)] =
-                    $crate::settings::joined($section, GROUPS, &[$(stringify!($shown)),*]);
-                $crate::settings::Info { name: $section, about: &[$($about),+], keys: &KEYS }
+                const KEYS: [$crate::settings::SettingKey; $crate::settings::count(GROUPS)] =
+                    $crate::settings::join_keys($section, GROUPS, &[$(stringify!($shown)),*]);
+                $crate::settings::SectionSchema { name: $section, about: &[$($about),+], keys: &KEYS }
             };
 
-            fn read(values: &mut dyn $crate::settings::Values) -> Self {
+            fn read(values: &mut dyn $crate::settings::ValueSource) -> Self {
                 Self {
                     $($field: $crate::section!(@read values $section [$($doc)+] $($how)+),)+
                 }
@@ -173,7 +173,7 @@ macro_rules! section {
     };
 
     (@key $section:literal [$($doc:literal)+] $key:ident ($read:ty) $default:tt) => {
-        $crate::settings::Key {
+        $crate::settings::SettingKey {
             section: $section,
             ident: stringify!($key),
             about: &[$($doc),+],
@@ -189,7 +189,7 @@ macro_rules! section {
     };
 }
 
-/// Declares a setting that is one of some words.
+/// Declares a setting that accepts one of a fixed set of words.
 #[macro_export]
 macro_rules! one_of {
     (
@@ -208,19 +208,19 @@ macro_rules! one_of {
             const SHAPE: $crate::settings::Shape =
                 $crate::settings::Shape::OneOf(&[$($word),+]);
 
-            fn read(given: &$crate::settings::Given) -> Result<Self, String> {
+            fn read(given: &$crate::settings::SettingValue) -> Result<Self, String> {
                 match given.shown().as_str() {
                     $($word => Ok(Self::$variant),)+
-                    _ => Err(format!("say one of: {}", [$($word),+].join(", "))),
+                    _ => Err(format!("expected one of: {}", [$($word),+].join(", "))),
                 }
             }
         }
     };
 }
 
-/// How many keys some groups have together.
+/// Total number of keys in the groups.
 #[doc(hidden)]
-pub const fn count(groups: &[&[Key]]) -> usize {
+pub const fn count(groups: &[&[SettingKey]]) -> usize {
     let (mut n, mut i) = (0, 0);
     while i < groups.len() {
         n += groups[i].len();
@@ -229,32 +229,36 @@ pub const fn count(groups: &[&[Key]]) -> usize {
     n
 }
 
-/// The keys of some groups of one section, in the order of `shown` if it names any. What does not fit together
-/// does not compile.
+/// Joins the keys of the groups of one section, in the order of `shown` unless it is empty. An inconsistency is a
+/// compile error.
 #[doc(hidden)]
-pub const fn joined<const N: usize>(section: &str, groups: &[&[Key]], shown: &[&str]) -> [Key; N] {
-    let none = Key { section: "", ident: "", about: &[], shape: Shape::Text, default: None };
+pub const fn join_keys<const N: usize>(
+    section: &str,
+    groups: &[&[SettingKey]],
+    shown: &[&str],
+) -> [SettingKey; N] {
+    let none = SettingKey { section: "", ident: "", about: &[], shape: Shape::Text, default: None };
     let (mut keys, mut n, mut i) = ([none; N], 0, 0);
-    assert!(shown.is_empty() || shown.len() == N, "`shown` names every key once");
+    assert!(shown.is_empty() || shown.len() == N, "`shown` must list every key once");
     while i < groups.len() {
         let mut j = 0;
         while j < groups[i].len() {
             let key = groups[i][j];
-            assert!(is_same(key.section, section), "a part has another section");
-            keys[if shown.is_empty() { n } else { place(shown, key.ident) }] = key;
+            assert!(is_same(key.section, section), "a part must have the section of its parent");
+            keys[if shown.is_empty() { n } else { shown_index(shown, key.ident) }] = key;
             (n, j) = (n + 1, j + 1);
         }
         i += 1;
     }
     let mut i = 0;
     while i < N {
-        assert!(!is_same(keys[i].section, ""), "`shown` names a key twice");
+        assert!(!is_same(keys[i].section, ""), "`shown` lists a key twice");
         i += 1;
     }
     keys
 }
 
-const fn place(shown: &[&str], ident: &str) -> usize {
+const fn shown_index(shown: &[&str], ident: &str) -> usize {
     let mut i = 0;
     while i < shown.len() {
         if is_same(shown[i], ident) {

@@ -1,108 +1,104 @@
-//! Options of a component that are also keys of the configuration: declared once, in the crate that uses them.
+//! Configuration sections: options declared once, in the crate that uses them.
 //!
-//! [`section!`] declares a struct of options. It yields the struct with its documentation, its `Default`, and
-//! what the configuration needs to read, show and describe it: the name of the section, and each key with its
-//! documentation, shape and default. The server joins the sections of all crates and reads them from
-//! [`Values`]; this module opens no file and reads no environment.
-//!
-//! ```text
-//! setting   what a value may be, and how it is read     declare   the macros
-//! ```
+//! [`section!`] declares a struct of options with its documentation and `Default`, and a description for the
+//! configuration: the section name, and each key with its documentation, value type and default. The server
+//! joins the sections of all crates and reads them from [`ValueSource`]; this module reads no file and no
+//! environment variable.
 
 mod declare;
 mod setting;
 
 pub use crate::{one_of, section};
 #[doc(hidden)]
-pub use declare::{count, joined};
-pub use setting::{Given, Reference, Setting, Shape, Unlimited};
+pub use declare::{count, join_keys};
+pub use setting::{Reference, Setting, SettingValue, Shape, Unlimited};
 
-/// Options that are a section of the configuration, or a part of one. Declared by [`section!`].
+/// A section of the configuration, or a part of one. Declared by [`section!`].
 pub trait Section: Sized {
-    /// What there is to know about the section.
-    const INFO: Info;
+    /// Description of the section.
+    const INFO: SectionSchema;
 
-    /// The options from what was given. A value that cannot be read is refused, and its key has its default.
-    fn read(values: &mut dyn Values) -> Self;
+    /// Reads the options. An invalid value is reported to `values` and replaced by its default.
+    fn read(values: &mut dyn ValueSource) -> Self;
 }
 
-/// What there is to know about a section.
+/// Description of a section.
 #[derive(Debug, Clone, Copy)]
-pub struct Info {
-    /// Its name: `listen`.
+pub struct SectionSchema {
+    /// The name: `listen`.
     pub name: &'static str,
-    /// Its documentation, line by line.
+    /// Documentation, line by line.
     pub about: &'static [&'static str],
-    /// Its keys, in the order in which they are shown.
-    pub keys: &'static [Key],
+    /// The keys, in display order.
+    pub keys: &'static [SettingKey],
 }
 
 /// A key of a section.
 #[derive(Debug, Clone, Copy)]
-pub struct Key {
+pub struct SettingKey {
     /// The name of its section.
     pub section: &'static str,
-    /// As an identifier, with underscores.
+    /// The key as an identifier, with underscores.
     pub ident: &'static str,
-    /// Its documentation, line by line.
+    /// Documentation, line by line.
     pub about: &'static [&'static str],
-    /// How its value is described.
+    /// Type of the value.
     pub shape: Shape,
-    /// As it would stand in a file; `None`: nothing is chosen.
+    /// The default as written in a file; `None`: no default.
     pub default: Option<&'static str>,
 }
 
-impl Key {
-    /// As it stands in a file, below its section: `drain-for`.
+impl SettingKey {
+    /// The key as written in a file, below its section: `drain-for`.
     pub fn name(&self) -> String {
         self.ident.replace('_', "-")
     }
 
-    /// Its whole name: `listen.drain-for`.
+    /// The full name: `listen.drain-for`.
     pub fn path(&self) -> String {
         format!("{}.{}", self.section, self.name())
     }
 
-    /// As it stands in the environment: `CRORE_LISTEN__DRAIN_FOR`.
+    /// The environment variable: `CRORE_LISTEN__DRAIN_FOR`.
     pub fn variable(&self) -> String {
         format!("CRORE_{}__{}", self.section, self.ident).to_uppercase()
     }
 }
 
-/// Lines of a documentation comment as one text.
-pub fn text(about: &[&str]) -> String {
+/// Joins the lines of a documentation comment.
+pub fn doc_text(about: &[&str]) -> String {
     about.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
 }
 
-/// Where the values of keys come from.
-pub trait Values {
-    /// The value of a key; `None`: its default applies. For a key of [`Shape::Secret`] this is the secret itself.
-    fn given(&mut self, key: &Key) -> Option<Given>;
+/// A source of configuration values.
+pub trait ValueSource {
+    /// The value of a key; `None` if its default applies. For a key of [`Shape::Secret`], the secret itself.
+    fn given(&mut self, key: &SettingKey) -> Option<SettingValue>;
 
-    /// The given value of a key cannot be read.
-    fn refuse(&mut self, key: &Key, message: String);
+    /// Reports that the value of a key is invalid.
+    fn refuse(&mut self, key: &SettingKey, message: String);
 }
 
-/// The values of `Default`: nothing is given.
+/// A source without values, for `Default`.
 #[derive(Debug)]
 pub struct Defaults;
 
-impl Values for Defaults {
-    fn given(&mut self, _: &Key) -> Option<Given> {
+impl ValueSource for Defaults {
+    fn given(&mut self, _: &SettingKey) -> Option<SettingValue> {
         None
     }
 
-    fn refuse(&mut self, key: &Key, message: String) {
+    fn refuse(&mut self, key: &SettingKey, message: String) {
         panic!("{}: {message}", key.path());
     }
 }
 
-/// Reads the value of a key. One that cannot be read is refused and replaced by the default, so that all faults of a
-/// configuration are found in one go.
+/// Reads the value of a key. An invalid value is reported and replaced by the default, so that all errors of a
+/// configuration are found at once.
 ///
 /// # Panics
-/// If the default of the key cannot be read, which is a mistake of its declaration.
-pub fn read<T: Setting>(values: &mut dyn Values, key: &Key) -> T {
+/// If the default of the key is invalid, which is a bug in its declaration.
+pub fn read<T: Setting>(values: &mut dyn ValueSource, key: &SettingKey) -> T {
     match values.given(key).as_ref().map(T::read) {
         Some(Ok(value)) => value,
         Some(Err(message)) => {
@@ -113,12 +109,12 @@ pub fn read<T: Setting>(values: &mut dyn Values, key: &Key) -> T {
     }
 }
 
-fn default<T: Setting>(key: &Key) -> T {
+fn default<T: Setting>(key: &SettingKey) -> T {
     let read = match key.default {
-        Some(text) => T::read(&Given::One(text.to_owned())),
-        None => T::absent().ok_or_else(|| "a default is needed".to_owned()),
+        Some(text) => T::read(&SettingValue::One(text.to_owned())),
+        None => T::absent().ok_or_else(|| "the type needs a default".to_owned()),
     };
-    read.unwrap_or_else(|why| panic!("the default of `{}` cannot be read: {why}", key.path()))
+    read.unwrap_or_else(|why| panic!("invalid default of `{}`: {why}", key.path()))
 }
 
 #[cfg(test)]

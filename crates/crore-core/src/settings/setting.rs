@@ -1,24 +1,24 @@
-//! What a value of the configuration may be, and how it is read.
+//! Types of configuration values, and how they are read.
 
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::time::Span;
-use crate::words::Size;
+use crate::units::Size;
 
-/// A value as it was given: one text, or a list of them. Numbers and `true` are texts too, so that a
-/// file, the environment and a flag say the same thing in the same way.
+/// A raw configuration value: one string, or a list. Numbers and booleans are strings too, so that a file,
+/// the environment and a flag have the same syntax.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Given {
-    /// One text.
+pub enum SettingValue {
+    /// One string.
     One(String),
     /// A list.
     Many(Vec<String>),
 }
 
-impl Given {
-    /// As it is shown to people.
+impl SettingValue {
+    /// The value for display.
     pub fn shown(&self) -> String {
         match self {
             Self::One(text) => text.clone(),
@@ -26,15 +26,15 @@ impl Given {
         }
     }
 
-    /// The one text, or why there is none.
+    /// The single string, or an error for a list.
     pub fn one(&self) -> Result<&str, String> {
         match self {
             Self::One(text) => Ok(text),
-            Self::Many(_) => Err("one value is wanted here, and not a list".to_owned()),
+            Self::Many(_) => Err("expected one value, found a list".to_owned()),
         }
     }
 
-    /// The texts of a list; in one text they are separated by commas.
+    /// The items of a list; a single string is split at commas.
     pub fn texts(&self) -> Vec<&str> {
         match self {
             Self::One(text) => text.split(',').map(str::trim).collect(),
@@ -42,54 +42,54 @@ impl Given {
         }
     }
 
-    /// The texts of a list, of which none may be empty.
+    /// The items of a list; an empty item is an error.
     pub fn words(&self) -> Result<Vec<&str>, String> {
         match self.texts() {
-            texts if texts.contains(&"") => Err("an empty text means nothing".to_owned()),
+            texts if texts.contains(&"") => Err("an item of a list must not be empty".to_owned()),
             texts => Ok(texts),
         }
     }
 }
 
-/// How a value is described in the schema of the configuration.
+/// Type of a value, for the configuration schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// `true` or `false`.
     Flag,
-    /// A whole number from 0 on.
+    /// A non-negative integer.
     Number,
     /// A number from 0 to 1.
     Share,
-    /// A number that may have a part behind the point.
+    /// A decimal number.
     Decimal,
-    /// Any text.
+    /// A string.
     Text,
-    /// A number and a unit: `30s`.
+    /// A duration: `30s`.
     Span,
-    /// A number and a unit: `64MiB`.
+    /// A size: `64MiB`.
     Size,
     /// A port, or an address with one.
     Port,
     /// One of these words.
     OneOf(&'static [&'static str]),
-    /// One text, or a list of them.
+    /// A string, or a list of strings.
     Texts,
-    /// A secret. The configuration names where it is kept, and [`Values`](super::Values)
-    /// resolve that: the secret itself is read.
+    /// A secret. The configuration contains a reference, which [`ValueSource`](super::ValueSource) resolves; the
+    /// key reads the secret itself.
     Secret,
-    /// Where a secret is kept, to be resolved when it is needed: the reference is read.
+    /// A reference to a secret, resolved on use; the key reads the reference.
     Reference,
 }
 
-/// A type that a key may have.
+/// A type that a configuration key can have.
 pub trait Setting: Sized {
-    /// How it is described.
+    /// The type in the configuration schema.
     const SHAPE: Shape;
 
-    /// The value, or what is wrong with it.
-    fn read(given: &Given) -> Result<Self, String>;
+    /// Parses the value; the error is a message for the operator.
+    fn read(given: &SettingValue) -> Result<Self, String>;
 
-    /// The value of a key that is not given and has no default; `None`: such a key needs a default.
+    /// The value of a key that is not set and has no default; `None` if the type needs a default.
     fn absent() -> Option<Self> {
         None
     }
@@ -98,11 +98,11 @@ pub trait Setting: Sized {
 impl Setting for bool {
     const SHAPE: Shape = Shape::Flag;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         match given.one()? {
             "true" => Ok(true),
             "false" => Ok(false),
-            _ => Err("say `true` or `false`".to_owned()),
+            _ => Err("expected `true` or `false`".to_owned()),
         }
     }
 }
@@ -110,35 +110,35 @@ impl Setting for bool {
 impl Setting for u64 {
     const SHAPE: Shape = Shape::Number;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         let digits = given.one()?.replace('_', "");
-        digits.parse().map_err(|_| "this is no whole number from 0 on".to_owned())
+        digits.parse().map_err(|_| "expected a whole number".to_owned())
     }
 }
 
-/// A number that does not fit is as large as any can be.
-macro_rules! smaller {
+/// Integers that saturate at their maximum.
+macro_rules! saturating_integers {
     ($($number:ty)+) => {$(
         impl Setting for $number {
             const SHAPE: Shape = Shape::Number;
 
-            fn read(given: &Given) -> Result<Self, String> {
+            fn read(given: &SettingValue) -> Result<Self, String> {
                 u64::read(given).map(|n| Self::try_from(n).unwrap_or(Self::MAX))
             }
         }
     )+};
 }
 
-smaller!(u32 usize);
+saturating_integers!(u32 usize);
 
-/// A number that means "any number" unless it is given.
+/// A number that is unlimited (`u64::MAX`) unless set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unlimited(pub u64);
 
 impl Setting for Unlimited {
     const SHAPE: Shape = Shape::Number;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         u64::read(given).map(Self)
     }
 
@@ -156,9 +156,9 @@ impl From<Unlimited> for u64 {
 impl Setting for Span {
     const SHAPE: Shape = Shape::Span;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         given.one()?.parse().map_err(|_| {
-            "write numbers with units (d, h, m, s, ms), as in `30s` or `1h30m`".to_owned()
+            "expected a duration such as `30s` or `1h30m` (units: d, h, m, s, ms)".to_owned()
         })
     }
 }
@@ -166,18 +166,18 @@ impl Setting for Span {
 impl Setting for Size {
     const SHAPE: Shape = Shape::Size;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         given
             .one()?
             .parse()
-            .map_err(|_| "write a number and a unit (B, KiB, MiB, GiB), as in `64MiB`".to_owned())
+            .map_err(|_| "expected a size such as `64MiB` (units: B, KiB, MiB, GiB)".to_owned())
     }
 }
 
 impl Setting for PathBuf {
     const SHAPE: Shape = Shape::Text;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         match given.one()? {
             "" => Err("a path cannot be empty".to_owned()),
             path => Ok(path.into()),
@@ -188,7 +188,7 @@ impl Setting for PathBuf {
 impl Setting for String {
     const SHAPE: Shape = Shape::Text;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         given.one().map(str::to_owned)
     }
 }
@@ -196,7 +196,7 @@ impl Setting for String {
 impl<T: Setting> Setting for Option<T> {
     const SHAPE: Shape = T::SHAPE;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         T::read(given).map(Some)
     }
 
@@ -205,12 +205,12 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
-/// Where a secret is kept: `env:NAME` or `file:/path`. It is resolved when the secret is needed.
+/// A reference to a secret: `env:NAME` or `file:/path`. Resolved on use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference(String);
 
 impl Reference {
-    /// As it was given.
+    /// The reference as configured.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -224,7 +224,7 @@ impl FromStr for Reference {
             text if text.starts_with("env:") || text.starts_with("file:") => {
                 Ok(Self(text.to_owned()))
             }
-            _ => Err("say where it is: `env:NAME` or `file:/path`".to_owned()),
+            _ => Err("expected a reference to a secret: `env:NAME` or `file:/path`".to_owned()),
         }
     }
 }
@@ -232,16 +232,16 @@ impl FromStr for Reference {
 impl Setting for Reference {
     const SHAPE: Shape = Shape::Reference;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         given.one()?.parse()
     }
 }
 
-/// A list; without a default it is empty unless it is given.
+/// A list; empty if it is not set and has no default.
 impl<T: FromStr<Err: Display>> Setting for Vec<T> {
     const SHAPE: Shape = Shape::Texts;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         let parse = |text: &str| text.parse::<T>().map_err(|why| why.to_string());
         given.texts().into_iter().map(parse).collect()
     }

@@ -3,14 +3,14 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::time::Span;
-use crate::words::Size;
+use crate::units::Size;
 
 one_of! {
-    /// How much is said.
+    /// Verbosity.
     enum Level {
-        /// Little.
+        /// Errors only.
         Low = "low",
-        /// Much.
+        /// Everything.
         High = "high",
     }
 }
@@ -21,53 +21,53 @@ section! {
     struct Options = "files" {
         //! For programs.
 
-        /// How long.
+        /// Retention.
         keep_for: Span = "1h30m",
-        /// How large.
+        /// Maximum size.
         bytes: usize as max_size: Size = "64KiB",
-        /// Of which sort.
+        /// Verbosity.
         level: Level = "low",
-        /// Where.
+        /// Directory.
         dir: Option<PathBuf> = none,
-        /// For whom.
+        /// Names.
         names: Vec<u32> = none,
-        /// How many.
+        /// Maximum number.
         most: u64 as most: Unlimited = none,
-        /// Where chance begins.
+        /// Random seed.
         seed: u64 => 7,
-        /// When.
+        /// Rotation.
         ..rotation: Rotation,
     }
     shown every, keep_for, max_size, level, names, dir, most;
 }
 
 section! {
-    /// When a new file is begun.
+    /// File rotation.
     struct Rotation = "files" {
-        /// How often.
+        /// Rotation interval.
         every: Span = "1d",
     }
 }
 
 #[derive(Default)]
-struct Said {
-    values: BTreeMap<&'static str, Given>,
+struct TestValues {
+    values: BTreeMap<&'static str, SettingValue>,
     refused: Vec<(String, String)>,
 }
 
-impl Values for Said {
-    fn given(&mut self, key: &Key) -> Option<Given> {
+impl ValueSource for TestValues {
+    fn given(&mut self, key: &SettingKey) -> Option<SettingValue> {
         self.values.get(key.ident).cloned()
     }
 
-    fn refuse(&mut self, key: &Key, message: String) {
+    fn refuse(&mut self, key: &SettingKey, message: String) {
         self.refused.push((key.path(), message));
     }
 }
 
-fn said(values: &[(&'static str, &str)]) -> Said {
-    let one = |(key, value): &(&'static str, &str)| (*key, Given::One((*value).to_owned()));
-    Said { values: values.iter().map(one).collect(), refused: Vec::new() }
+fn test_values(values: &[(&'static str, &str)]) -> TestValues {
+    let one = |(key, value): &(&'static str, &str)| (*key, SettingValue::One((*value).to_owned()));
+    TestValues { values: values.iter().map(one).collect(), refused: Vec::new() }
 }
 
 #[test]
@@ -77,14 +77,17 @@ fn defaults_are_what_the_declaration_says() {
     assert_eq!((usual.level, usual.dir.clone(), usual.names.len()), (Level::Low, None, 0));
     assert_eq!((usual.most, usual.seed), (u64::MAX, 7));
     assert_eq!(usual.rotation.every, Span::from_secs(86_400));
-    assert_eq!(Options::read(&mut Said::default()), usual);
+    assert_eq!(Options::read(&mut TestValues::default()), usual);
 }
 
 #[test]
 fn keys_are_shown_in_the_order_that_was_asked_for_with_those_of_parts() {
     let info = Options::INFO;
-    assert_eq!((info.name, text(info.about)), ("files", "How files are kept, and where.".into()));
-    let names: Vec<String> = info.keys.iter().map(Key::name).collect();
+    assert_eq!(
+        (info.name, doc_text(info.about)),
+        ("files", "How files are kept, and where.".into())
+    );
+    let names: Vec<String> = info.keys.iter().map(SettingKey::name).collect();
     assert_eq!(names, ["every", "keep-for", "max-size", "level", "names", "dir", "most"]);
     let size = info.keys[2];
     assert_eq!(
@@ -96,8 +99,8 @@ fn keys_are_shown_in_the_order_that_was_asked_for_with_those_of_parts() {
 }
 
 #[test]
-fn what_is_given_wins_and_what_cannot_be_read_is_told_and_has_its_default() {
-    let mut given = said(&[
+fn given_values_win_and_invalid_ones_are_reported_and_defaulted() {
+    let mut given = test_values(&[
         ("keep_for", "2s"),
         ("max_size", "much"),
         ("level", "high"),
@@ -109,21 +112,21 @@ fn what_is_given_wins_and_what_cannot_be_read_is_told_and_has_its_default() {
     assert_eq!((read.keep_for, read.level), (Span::from_secs(2), Level::High));
     assert_eq!((read.bytes, read.most), (64 << 10, 1000));
     assert!(read.names.is_empty(), "one of them is too large");
-    let told: Vec<&str> = given.refused.iter().map(|(key, _)| key.as_str()).collect();
-    assert_eq!(told, ["files.max-size", "files.names", "files.every"]);
+    let refused: Vec<&str> = given.refused.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(refused, ["files.max-size", "files.names", "files.every"]);
 }
 
 #[test]
 fn a_list_is_one_text_with_commas_or_several() {
-    let many = Given::Many(vec!["3".to_owned(), "4".to_owned()]);
+    let many = SettingValue::Many(vec!["3".to_owned(), "4".to_owned()]);
     assert_eq!(Vec::<u32>::read(&many), Ok(vec![3, 4]));
-    assert_eq!(Vec::<u32>::read(&Given::One("3 ,4".to_owned())), Ok(vec![3, 4]));
-    assert!(Given::One("a,,b".to_owned()).words().is_err());
-    assert!(u64::read(&many).is_err(), "one value is wanted");
+    assert_eq!(Vec::<u32>::read(&SettingValue::One("3 ,4".to_owned())), Ok(vec![3, 4]));
+    assert!(SettingValue::One("a,,b".to_owned()).words().is_err());
+    assert!(u64::read(&many).is_err(), "a list is not one value");
 }
 
 #[test]
 fn a_number_that_does_not_fit_is_as_large_as_can_be() {
-    assert_eq!(u32::read(&Given::One("4_294_967_296".to_owned())), Ok(u32::MAX));
-    assert!(u32::read(&Given::One("-1".to_owned())).is_err());
+    assert_eq!(u32::read(&SettingValue::One("4_294_967_296".to_owned())), Ok(u32::MAX));
+    assert!(u32::read(&SettingValue::One("-1".to_owned())).is_err());
 }

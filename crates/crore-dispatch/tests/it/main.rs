@@ -10,10 +10,12 @@ use crore::Engine;
 use crore::finish::Finish;
 use crore_core::machine::Outcome;
 use crore_core::{Encoding, Job, JobId, Name, Payload, Span, State};
-use crore_dispatch::{Handle, JobRequest, Options, Protocol, Registration, Round, Service};
-use crore_outbound::{Addresses, Outbound, Resolve, Target};
+use crore_dispatch::{
+    DispatchRound, DispatchService, Handle, JobRequest, Options, Protocol, Registration,
+};
+use crore_outbound::{Outbound, Resolve, ResolveFuture, Target};
 use crore_testkit::eventually_async;
-use crore_testkit::http_peer::{Peer, Reply, pause};
+use crore_testkit::http_peer::{Peer, PeerReply, pause};
 use http::HeaderMap;
 
 /// A protocol that sends payloads as they are and keeps response bodies as results.
@@ -39,14 +41,14 @@ impl Protocol for Plain {
     }
 }
 
-fn dispatcher(engine: &Engine, protocol: &'static str) -> (Handle, Service) {
+fn dispatcher(engine: &Engine, protocol: &'static str) -> (Handle, DispatchService) {
     let outbound = crore_outbound::Options {
         listens: vec![([127, 0, 0, 1], 1).into()],
         ..crore_outbound::Options::default()
     };
     let outbound = Outbound::new(outbound);
     let handle = Handle::new(engine.clone(), outbound, Plain(protocol), Options::default());
-    let service = Service::new(&handle);
+    let service = DispatchService::new(&handle);
     (handle, service)
 }
 
@@ -72,18 +74,20 @@ async fn each_protocol_gives_its_own_jobs_to_its_own_workers() {
     let engine = Engine::memory();
     let ((a, mut a_service), (b, mut b_service)) =
         (dispatcher(&engine, "a"), dispatcher(&engine, "b"));
-    let (a_peer, b_peer) =
-        (Peer::start(Reply::body(200, "from a")).await, Peer::start(Reply::status(200)).await);
+    let (a_peer, b_peer) = (
+        Peer::start(PeerReply::body(200, "from a")).await,
+        Peer::start(PeerReply::status(200)).await,
+    );
     join(&a, "worker-of-a", &a_peer.url()).await;
     join(&b, "worker-of-b", &b_peer.url()).await;
     let (of_b, of_a) = (push(&engine, "b").await, push(&engine, "a").await);
-    assert_eq!(a_service.run_once().await.expect("a round"), Round::Gave(1));
+    assert_eq!(a_service.run_once().await.expect("a round"), DispatchRound::Gave(1));
     assert!(is_done(&engine, of_a).await);
     assert_eq!((a_peer.calls(), b_peer.calls()), (1, 0));
     let call = a_peer.call(0);
     assert_eq!((call.uri.path(), &*call.body), ("/a", &b"hello"[..]));
     assert!(call.headers.contains_key("crore-delivery"));
-    assert_eq!(b_service.run_once().await.expect("a round"), Round::Gave(1));
+    assert_eq!(b_service.run_once().await.expect("a round"), DispatchRound::Gave(1));
     assert!(is_done(&engine, of_b).await);
     assert_eq!((a_peer.calls(), b_peer.calls()), (1, 1));
     let id = Name::new("worker", "worker-of-b").expect("a name");
@@ -96,19 +100,19 @@ async fn each_protocol_gives_its_own_jobs_to_its_own_workers() {
 async fn a_worker_with_a_job_from_before_a_restart_is_given_no_more_than_it_takes() {
     let engine = Engine::memory();
     let (handle, mut service) = dispatcher(&engine, "a");
-    let peer = Peer::start(Reply::status(202)).await;
+    let peer = Peer::start(PeerReply::status(202)).await;
     join(&handle, "worker", &peer.url()).await;
     let first = push(&engine, "a").await;
-    assert_eq!(service.run_once().await.expect("a round"), Round::Gave(1));
+    assert_eq!(service.run_once().await.expect("a round"), DispatchRound::Gave(1));
     peer.until_called(1).await;
     let second = push(&engine, "a").await;
     let (handle, mut service) = dispatcher(&engine, "a");
-    assert_eq!(service.run_once().await.expect("a round"), Round::NoneFree);
+    assert_eq!(service.run_once().await.expect("a round"), DispatchRound::NoneFree);
     let job = engine.get(first).await.expect("read").expect("there");
     let done = Outcome::Done { result: None };
     engine.finish(Finish::of(&job, done)).await.expect("finished");
     handle.reported(first, job.live.delivery);
-    assert_eq!(service.run_once().await.expect("a round"), Round::Gave(1));
+    assert_eq!(service.run_once().await.expect("a round"), DispatchRound::Gave(1));
     peer.until_called(2).await;
     let job = engine.get(second).await.expect("read").expect("there");
     assert_eq!(job.live.state, State::Running);
@@ -119,7 +123,7 @@ async fn a_worker_with_a_job_from_before_a_restart_is_given_no_more_than_it_take
 struct Rebinding(AtomicUsize);
 
 impl Resolve for Rebinding {
-    fn resolve(&self, _: &str, port: u16) -> Addresses {
+    fn resolve(&self, _: &str, port: u16) -> ResolveFuture {
         let is_first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
         let ip = if is_first { [127, 0, 0, 1] } else { [169, 254, 169, 254] };
         Box::pin(async move { Ok(vec![(ip, port).into()]) })
@@ -129,7 +133,7 @@ impl Resolve for Rebinding {
 #[tokio::test]
 async fn a_worker_whose_name_resolves_to_a_denied_address_is_not_called_and_the_job_is_kept() {
     let engine = Engine::memory();
-    let peer = Peer::start(Reply::status(202)).await;
+    let peer = Peer::start(PeerReply::status(202)).await;
     let allow = vec!["127.0.0.0/8".parse().expect("good")];
     let options = crore_outbound::Options { allow, ..crore_outbound::Options::default() };
     let outbound = Outbound::with_resolver(options, Arc::new(Rebinding::default()));
@@ -139,7 +143,7 @@ async fn a_worker_whose_name_resolves_to_a_denied_address_is_not_called_and_the_
     join(&handle, "worker", &format!("http://rebinding.example:{}", peer.port())).await;
     let (first, second) = (push(&engine, "a").await, push(&engine, "a").await);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let running = tokio::spawn(Service::new(&handle).run(async { drop(stopped.await) }));
+    let running = tokio::spawn(DispatchService::new(&handle).run(async { drop(stopped.await) }));
     peer.until_called(1).await;
     let job = engine.get(first).await.expect("read").expect("there");
     engine.finish(Finish::of(&job, Outcome::Done { result: None })).await.expect("finished");

@@ -1,49 +1,48 @@
-//! For those who look after a server.
+//! `crore.v1.Admin`: administration.
 
 use std::pin::Pin;
 
-use crore::events::Heard;
+use crore::events::ListenerItem;
 use crore::store::views;
 use crore_api::Fault;
-use crore_api::audit::About;
-use crore_api::calls::{self, BulkAct, BulkStep, HandlerList, HandlerView, ScheduleView};
+use crore_api::audit::AuditDetails;
+use crore_api::calls::{self, BulkAction, BulkStep, HandlerList, HandlerView, ScheduleView};
 use crore_core::schedule::Timing;
 use crore_core::{Code, Invalid, Name, State, Time};
 use crore_wire::Format;
-use crore_wire::api::events::WhichEvents;
+use crore_wire::api::enums::Missed;
+use crore_wire::api::events::EventsQuery;
 use crore_wire::api::handlers::SetHandler;
-use crore_wire::api::words::Missed;
 use crore_wire::api::{Labels, act as api};
 use crore_wire::grpc::v1::{self, act_request, admin_server};
-use crore_wire::grpc::{read_word, word};
-use crore_wire::words::Moment;
+use crore_wire::grpc::{enum_text, parse_enum_text};
+use crore_wire::units::Moment;
 use futures_util::stream::{Stream, StreamExt, unfold};
 use tonic::{Request, Response, Status};
 
 use super::fault::{invalid, missing};
 use crate::Doors;
 
-/// The service.
 #[derive(Debug, Clone)]
-pub(super) struct Service(pub(super) Doors);
+pub(super) struct AdminService(pub(super) Doors);
 
-type Answer<T> = Result<Response<T>, Status>;
-/// Answers, one after the other.
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+type AdminReply<T> = Result<Response<T>, Status>;
+/// A response stream.
+type AdminStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 #[tonic::async_trait]
-impl admin_server::Admin for Service {
-    async fn info(&self, _: Request<v1::InfoRequest>) -> Answer<v1::InfoResponse> {
+impl admin_server::Admin for AdminService {
+    async fn info(&self, _: Request<v1::InfoRequest>) -> AdminReply<v1::InfoResponse> {
         let info = self.0.api().info();
         let now_ms = self.0.engine().status().now().as_millis();
         let (version, durability) = (info.version, info.durability);
         Ok(Response::new(v1::InfoResponse { version, durability, now_ms }))
     }
 
-    async fn counts(&self, request: Request<v1::QueueRef>) -> Answer<v1::CountsResponse> {
-        let queue = some(request.into_inner().queue);
+    async fn counts(&self, request: Request<v1::QueueRef>) -> AdminReply<v1::CountsResponse> {
+        let queue = non_empty(request.into_inner().queue);
         let counts = self.0.api().counts(queue.as_deref()).await?;
-        let shown = |count: &views::Count| v1::Count {
+        let shown = |count: &views::JobCount| v1::Count {
             queue: count.queue.to_string(),
             kind: count.kind.to_string(),
             state: v1::State::from(count.state).into(),
@@ -52,82 +51,83 @@ impl admin_server::Admin for Service {
         Ok(Response::new(v1::CountsResponse { counts: counts.iter().map(shown).collect() }))
     }
 
-    async fn pause_queue(&self, request: Request<v1::QueueRef>) -> Answer<v1::Nothing> {
+    async fn pause_queue(&self, request: Request<v1::QueueRef>) -> AdminReply<v1::Nothing> {
         let queue = name("queue", &request.into_inner().queue)?;
-        done(format!("queue {queue}"), self.0.api().pause_queue(&queue).await)
+        empty_response(format!("queue {queue}"), self.0.api().pause_queue(&queue).await)
     }
 
-    async fn resume_queue(&self, request: Request<v1::QueueRef>) -> Answer<v1::Nothing> {
+    async fn resume_queue(&self, request: Request<v1::QueueRef>) -> AdminReply<v1::Nothing> {
         let queue = name("queue", &request.into_inner().queue)?;
-        done(format!("queue {queue}"), self.0.api().resume_queue(&queue).await)
+        empty_response(format!("queue {queue}"), self.0.api().resume_queue(&queue).await)
     }
 
-    async fn list_schedules(&self, _: Request<v1::Nothing>) -> Answer<v1::Schedules> {
+    async fn list_schedules(&self, _: Request<v1::Nothing>) -> AdminReply<v1::Schedules> {
         let schedules = self.0.api().list_schedules().await?;
         let schedules = schedules.iter().map(schedule).collect();
         Ok(Response::new(v1::Schedules { schedules }))
     }
 
-    async fn set_schedule(&self, request: Request<v1::Schedule>) -> Answer<v1::Nothing> {
-        let ask = request.into_inner();
-        let name = name("name", &ask.name)?;
-        let timing = Timing::parse("timing", &ask.timing).map_err(invalid)?;
-        let missed = match ask.missed.as_str() {
+    async fn set_schedule(&self, request: Request<v1::Schedule>) -> AdminReply<v1::Nothing> {
+        let request = request.into_inner();
+        let name = name("name", &request.name)?;
+        let timing = Timing::parse("timing", &request.timing).map_err(invalid)?;
+        let missed = match request.missed.as_str() {
             "" => Missed::Skip,
-            text => read_word("missed", text).map_err(invalid)?,
+            text => parse_enum_text("missed", text).map_err(invalid)?,
         };
-        let job = ask.job.ok_or_else(|| missing("job"))?;
+        let job = request.job.ok_or_else(|| missing("job"))?;
         let job = job.read().map_err(|bad| invalid(bad.inside("job")))?;
         let about = format!("schedule {name}: {timing}");
-        done(about, self.0.api().set_schedule(name, timing, missed, job).await)
+        empty_response(about, self.0.api().set_schedule(name, timing, missed, job).await)
     }
 
-    async fn delete_schedule(&self, request: Request<v1::Named>) -> Answer<v1::Nothing> {
+    async fn delete_schedule(&self, request: Request<v1::Named>) -> AdminReply<v1::Nothing> {
         let name = name("name", &request.into_inner().name)?;
-        done(format!("schedule {name}"), self.0.api().delete_schedule(name).await)
+        empty_response(format!("schedule {name}"), self.0.api().delete_schedule(name).await)
     }
 
-    async fn list_limits(&self, _: Request<v1::Nothing>) -> Answer<v1::Limits> {
+    async fn list_limits(&self, _: Request<v1::Nothing>) -> AdminReply<v1::Limits> {
         let limits = self.0.api().list_limits().await?.limits.into_iter();
         let limits = limits.map(|shown| v1::Limit { name: shown.name, limit: shown.limit });
         Ok(Response::new(v1::Limits { limits: limits.collect() }))
     }
 
-    async fn set_limit(&self, request: Request<v1::Limit>) -> Answer<v1::Nothing> {
-        let ask = request.into_inner();
-        let name = name("name", &ask.name)?;
-        let set = self.0.api().set_limit(name, &ask.limit).await;
+    async fn set_limit(&self, request: Request<v1::Limit>) -> AdminReply<v1::Nothing> {
+        let request = request.into_inner();
+        let name = name("name", &request.name)?;
+        let set = self.0.api().set_limit(name, &request.limit).await;
         let about = set.as_ref().map(|set| format!("limit {}: {}", set.name, set.limit));
-        done(about.unwrap_or_default(), set)
+        empty_response(about.unwrap_or_default(), set)
     }
 
-    async fn delete_limit(&self, request: Request<v1::Named>) -> Answer<v1::Nothing> {
+    async fn delete_limit(&self, request: Request<v1::Named>) -> AdminReply<v1::Nothing> {
         let name = name("name", &request.into_inner().name)?;
-        done(format!("limit {name}"), self.0.api().delete_limit(name).await)
+        empty_response(format!("limit {name}"), self.0.api().delete_limit(name).await)
     }
 
-    async fn list_handlers(&self, _: Request<v1::Nothing>) -> Answer<v1::Handlers> {
+    async fn list_handlers(&self, _: Request<v1::Nothing>) -> AdminReply<v1::Handlers> {
         let HandlerList { handlers, unreadable } = self.0.api().list_handlers().await?;
         let handlers = handlers.iter().map(handler).collect();
         Ok(Response::new(v1::Handlers { handlers, unreadable }))
     }
 
-    async fn set_handler(&self, request: Request<v1::Handler>) -> Answer<v1::Handler> {
-        let ask = request.into_inner();
-        let kind = name("kind", &ask.kind)?;
-        let says: SetHandler = Format::Json.decode(ask.handler.as_bytes()).map_err(invalid)?;
-        let set = self.0.api().set_handler(kind.clone(), says).await?;
+    async fn set_handler(&self, request: Request<v1::Handler>) -> AdminReply<v1::Handler> {
+        let request = request.into_inner();
+        let kind = name("kind", &request.kind)?;
+        let definition: SetHandler =
+            Format::Json.decode(request.handler.as_bytes()).map_err(invalid)?;
+        let set = self.0.api().set_handler(kind.clone(), definition).await?;
         let mut response = Response::new(handler(&set));
-        response.extensions_mut().insert(About(format!("handler {kind}")));
+        response.extensions_mut().insert(AuditDetails(format!("handler {kind}")));
         Ok(response)
     }
 
-    async fn delete_handler(&self, request: Request<v1::Named>) -> Answer<v1::Nothing> {
+    async fn delete_handler(&self, request: Request<v1::Named>) -> AdminReply<v1::Nothing> {
         let kind = name("name", &request.into_inner().name)?;
-        done(format!("handler {kind}"), self.0.api().delete_handler(kind).await)
+        empty_response(format!("handler {kind}"), self.0.api().delete_handler(kind).await)
     }
 
-    async fn list_workers(&self, _: Request<v1::Nothing>) -> Answer<v1::Workers> {
+    async fn list_workers(&self, _: Request<v1::Nothing>) -> AdminReply<v1::Workers> {
         let workers = self.0.api().list_workers(Format::Json).await?;
         let workers = workers.into_iter().map(|shown| v1::Worker {
             name: shown.name,
@@ -147,14 +147,15 @@ impl admin_server::Admin for Service {
         Ok(Response::new(v1::Workers { workers: workers.collect() }))
     }
 
-    type ActOnAllStream = Answers<v1::ActProgress>;
+    type ActOnAllStream = AdminStream<v1::ActProgress>;
 
     async fn act_on_all(
         &self,
         request: Request<v1::ActRequest>,
-    ) -> Answer<Answers<v1::ActProgress>> {
-        let ask = act(request.into_inner()).map_err(invalid)?;
-        let bulk = BulkAct::try_from(&ask).map_err(|bad| invalid(outside("filter", bad)))?;
+    ) -> AdminReply<AdminStream<v1::ActProgress>> {
+        let request = act_on_all_request(request.into_inner()).map_err(invalid)?;
+        let bulk =
+            BulkAction::try_from(&request).map_err(|bad| invalid(without_prefix("filter", bad)))?;
         let steps = self.0.api().act_on_all_in_steps(bulk).map(|step| match step {
             BulkStep::Progress(progress) | BulkStep::Done(progress) => {
                 let api::Progress { seen, matched, done } = progress;
@@ -162,16 +163,19 @@ impl admin_server::Admin for Service {
             }
             BulkStep::Failed(fault) => Err(fault.into()),
         });
-        let mut response = Response::new(Box::pin(steps) as Answers<_>);
-        response.extensions_mut().insert(About::many(&ask));
+        let mut response = Response::new(Box::pin(steps) as AdminStream<_>);
+        response.extensions_mut().insert(AuditDetails::bulk_action(&request));
         Ok(response)
     }
 
-    type ListenStream = Answers<v1::Event>;
+    type ListenStream = AdminStream<v1::Event>;
 
-    async fn listen(&self, request: Request<v1::ListenRequest>) -> Answer<Answers<v1::Event>> {
-        let ask = request.into_inner();
-        let which = WhichEvents { queue: some(ask.queue), kind: some(ask.kind) };
+    async fn listen(
+        &self,
+        request: Request<v1::ListenRequest>,
+    ) -> AdminReply<AdminStream<v1::Event>> {
+        let request = request.into_inner();
+        let which = EventsQuery { queue: non_empty(request.queue), kind: non_empty(request.kind) };
         let subscription = self.0.api().subscribe(&which)?;
         let events = unfold(subscription, |mut subscription| async {
             let event = event(&subscription.next().await?);
@@ -181,16 +185,16 @@ impl admin_server::Admin for Service {
     }
 }
 
-/// It is done, and there is nothing to say about it but in the audit log, where the path alone says too little.
-fn done<T>(about: String, result: Result<T, Fault>) -> Answer<v1::Nothing> {
+/// An empty response, with an entry for the audit log: the path alone does not name the resource.
+fn empty_response<T>(about: String, result: Result<T, Fault>) -> AdminReply<v1::Nothing> {
     result?;
     let mut response = Response::new(v1::Nothing {});
-    response.extensions_mut().insert(About(about));
+    response.extensions_mut().insert(AuditDetails(about));
     Ok(response)
 }
 
-/// What a text says, if it says anything.
-fn some(text: String) -> Option<String> {
+/// `None` for an empty string.
+fn non_empty(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
@@ -198,8 +202,8 @@ fn name(field: &str, text: &str) -> Result<Name, Status> {
     Name::new(field, text).map_err(invalid)
 }
 
-/// The same error, where the fields of `outer` stand by themselves.
-fn outside(outer: &str, mut invalid: Invalid) -> Invalid {
+/// Removes `outer` from the front of the error's field: these requests have its fields at the top level.
+fn without_prefix(outer: &str, mut invalid: Invalid) -> Invalid {
     let field = invalid.field.strip_prefix(outer).unwrap_or(&invalid.field);
     invalid.field = field.strip_prefix('.').unwrap_or(field).to_owned();
     invalid
@@ -216,57 +220,57 @@ fn schedule(view: &ScheduleView) -> v1::Schedule {
     v1::Schedule {
         name: name.to_string(),
         timing: schedule.timing.to_string(),
-        missed: word(&Missed::from(schedule.missed)),
+        missed: enum_text(&Missed::from(schedule.missed)),
         job: Some(v1::NewJob::of(&schedule.job)),
         next_at_ms: next_at.map(Time::as_millis),
         paused: schedule.paused,
     }
 }
 
-/// What is asked for, as the native API says it.
-fn act(ask: v1::ActRequest) -> Result<api::ActOnAll, Invalid> {
-    let act = match act_request::Act::try_from(ask.act) {
+/// The request in the types of the native API.
+fn act_on_all_request(request: v1::ActRequest) -> Result<api::ActOnAll, Invalid> {
+    let act = match act_request::Act::try_from(request.act) {
         Ok(act_request::Act::Cancel) => api::Verb::Cancel,
         Ok(act_request::Act::Retry) => api::Verb::Retry,
         Ok(act_request::Act::Delete) => api::Verb::Delete,
         Ok(act_request::Act::Unspecified) => {
-            return Err(Invalid::new(Code::Malformed, "act", "has to be said"));
+            return Err(Invalid::new(Code::Malformed, "act", "is required"));
         }
         Err(_) => {
-            let why = format!("`{}` stands for nothing", ask.act);
+            let why = format!("`{}` is not a known value", request.act);
             return Err(Invalid::new(Code::Malformed, "act", why));
         }
     };
-    let mut states = Vec::with_capacity(ask.states.len());
-    for (n, state) in ask.states.into_iter().enumerate() {
+    let mut states = Vec::with_capacity(request.states.len());
+    for (n, state) in request.states.into_iter().enumerate() {
         let wrong = |why: &str| Invalid::new(Code::Malformed, format!("states[{n}]"), why);
         let state = v1::State::read(state).map_err(|bad| wrong(&bad.message))?;
-        states.push(state.ok_or_else(|| wrong("has to be said"))?.into());
+        states.push(state.ok_or_else(|| wrong("is required"))?.into());
     }
     let filter = api::Filter {
         states,
-        queue: some(ask.queue),
-        kind: some(ask.kind),
-        labels: Labels(ask.labels),
-        pushed_before: ask.pushed_before_ms.map(|at| Moment(Time::from_millis(at))),
-        all: ask.all,
+        queue: non_empty(request.queue),
+        kind: non_empty(request.kind),
+        labels: Labels(request.labels),
+        pushed_before: request.pushed_before_ms.map(|at| Moment(Time::from_millis(at))),
+        all: request.all,
     };
-    Ok(api::ActOnAll { act, filter, change: None, dry_run: ask.dry_run })
+    Ok(api::ActOnAll { act, filter, change: None, dry_run: request.dry_run })
 }
 
-fn event(heard: &Heard) -> v1::Event {
-    match heard {
-        Heard::Missed(missed) => v1::Event { missed: *missed, ..v1::Event::default() },
-        Heard::Event(event) => {
-            let told = calls::event(event);
+fn event(item: &ListenerItem) -> v1::Event {
+    match item {
+        ListenerItem::Missed(missed) => v1::Event { missed: *missed, ..v1::Event::default() },
+        ListenerItem::Event(event) => {
+            let wire = calls::event(event);
             v1::Event {
                 id: event.id.0,
-                queue: told.queue,
-                kind: told.kind,
-                what: word(&told.what),
+                queue: wire.queue,
+                kind: wire.kind,
+                what: enum_text(&wire.what),
                 at_ms: event.at.as_millis(),
                 missed: 0,
-                state: told.state.map_or(0, |state| v1::State::from(State::from(state)).into()),
+                state: wire.state.map_or(0, |state| v1::State::from(State::from(state)).into()),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! How calls end: most say so behind their last message.
+//! Counts calls by their final status, which is mostly in the trailers.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,47 +11,47 @@ use tonic::{Code, Status};
 
 use crore_api::metrics::Metrics;
 
-/// Counts a call when it has ended.
-pub(super) fn counted(metrics: Metrics, call: &'static str, response: Response) -> Response {
-    let mut call = Call { metrics, name: call, has_ended: false };
+/// Counts a call when it ends.
+pub(super) fn count_call(metrics: Metrics, call: &'static str, response: Response) -> Response {
+    let mut call = CountedCall { metrics, name: call, has_ended: false };
     match response.extensions().get::<Status>() {
         Some(status) => {
             call.ended(status.code());
             response
         }
-        None => response.map(|body| Body::new(Counted { body, call })),
+        None => response.map(|body| Body::new(CountedBody { body, call })),
     }
 }
 
-/// A call that is under way. If nobody says how it ended, its caller has left.
-struct Call {
+/// A call in flight. If it is dropped without a status, the client has disconnected.
+struct CountedCall {
     metrics: Metrics,
     name: &'static str,
     has_ended: bool,
 }
 
-impl Call {
+impl CountedCall {
     fn ended(&mut self, code: Code) {
         if !self.has_ended {
             self.has_ended = true;
-            self.metrics.called(self.name, word(code));
+            self.metrics.called(self.name, status_name(code));
         }
     }
 }
 
-impl Drop for Call {
+impl Drop for CountedCall {
     fn drop(&mut self) {
         self.ended(Code::Cancelled);
     }
 }
 
-/// The messages of an answer, and what stands behind them.
-struct Counted {
+/// A response body that watches for the status in the trailers.
+struct CountedBody {
     body: Body,
-    call: Call,
+    call: CountedCall,
 }
 
-impl http_body::Body for Counted {
+impl http_body::Body for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -61,7 +61,8 @@ impl http_body::Body for Counted {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
         if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(status) = frame.trailers_ref().and_then(|said| said.get("grpc-status"))
+            && let Some(status) =
+                frame.trailers_ref().and_then(|trailers| trailers.get("grpc-status"))
         {
             self.call.ended(Code::from_bytes(status.as_bytes()));
         }
@@ -77,8 +78,8 @@ impl http_body::Body for Counted {
     }
 }
 
-/// The word for a status, as the protocol's own documents write it.
-const fn word(code: Code) -> &'static str {
+/// The name of a status code, as in the gRPC specification.
+const fn status_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
         Code::Cancelled => "CANCELLED",

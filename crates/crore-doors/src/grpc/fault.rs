@@ -1,4 +1,4 @@
-//! What went wrong, as a status with our code in its details.
+//! Errors as gRPC statuses, with crore's error code in the details.
 
 use crore_api::{Fault, grpc};
 use crore_core::{Code, Invalid};
@@ -7,28 +7,28 @@ use prost::Message;
 use tonic::Status;
 use tonic::body::Body;
 
-/// Something that may be there once is there already.
-pub(crate) fn taken(field: &str, message: String) -> Status {
+/// `ALREADY_EXISTS` for a name or key that is in use.
+pub(crate) fn already_exists(field: &str, message: String) -> Status {
     let fault = Fault::from(Invalid::new(Code::Refused, field, message));
     grpc::status_of(tonic::Code::AlreadyExists, &fault, str::to_owned)
 }
 
-/// Somebody else was faster, and to try again may help.
+/// `ABORTED`: a concurrent change won; the caller may retry.
 pub(crate) fn aborted(error: crore::Error) -> Status {
     grpc::status_of(tonic::Code::Aborted, &Fault::from(error), str::to_owned)
 }
 
-/// A rule that a call of another's wire breaks: its field is named there as it is here.
-pub(crate) fn as_named(invalid: Invalid) -> Status {
+/// An invalid argument whose field names are already those of the door's messages.
+pub(crate) fn invalid_unmapped(invalid: Invalid) -> Status {
     let fault = Fault::from(invalid);
     grpc::status_of(grpc::code(fault.code()), &fault, str::to_owned)
 }
 
-/// What a call is answered that was refused before it had a message, and the fault that a status was made from, by
-/// which it is counted and written down.
-pub(super) fn noted(mut response: http::Response<Body>) -> http::Response<Body> {
+/// Adds the fault behind a status to the response, for metrics and the request log. Replaces tonic's error for an
+/// unreadable frame with an error of crore.
+pub(super) fn with_fault(mut response: http::Response<Body>) -> http::Response<Body> {
     let status = response.extensions().get::<Status>();
-    // Ours say what is wrong in their details. One without is tonic's, about bytes that are no frame, or none at all.
+    // Our statuses have details. One without them is tonic's: the bytes are not a frame, or there are none.
     let is_frameless =
         |status: &&Status| status.code() == tonic::Code::Internal && status.details().is_empty();
     if let Some(status) = status.filter(is_frameless) {
@@ -48,7 +48,7 @@ pub(super) fn noted(mut response: http::Response<Body>) -> http::Response<Body> 
     response
 }
 
-/// A rule that a call breaks.
+/// An invalid argument.
 pub(crate) fn invalid(invalid: Invalid) -> Status {
     Fault::from(invalid).into()
 }
@@ -58,7 +58,7 @@ pub(crate) fn failed(error: crore::Error) -> Status {
     Fault::from(error).into()
 }
 
-/// Something that has to be said and is not.
+/// A required field that is missing.
 pub(super) fn missing(field: &str) -> Status {
-    invalid(Invalid::new(Code::Malformed, field, "has to be said"))
+    invalid(Invalid::new(Code::Malformed, field, "is required"))
 }

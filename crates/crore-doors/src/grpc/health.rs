@@ -1,10 +1,10 @@
-//! Whether the server can be used, as `/readyz` says it, in the words of `grpc.health.v1`.
+//! `grpc.health.v1`: readiness, as `/readyz` reports it.
 
 use std::pin::Pin;
 use std::time::Duration;
 
 use crore_api::Fault;
-use crore_api::calls::Seat;
+use crore_api::calls::ListenerPermit;
 use futures_util::stream::{Stream, unfold};
 use tokio::time::{Instant, sleep_until};
 use tonic::{Request, Response, Status};
@@ -14,16 +14,16 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server};
 use super::services;
 use crate::Doors;
 
-/// How often somebody who watches is told anew, if there is anything new.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Interval at which watchers are checked for a change.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The service.
+/// The health service.
 #[derive(Debug, Clone)]
-pub(super) struct Service(pub(super) Doors);
+pub(super) struct HealthService(pub(super) Doors);
 
-impl Service {
-    /// How a service is; `None`: there is none of this name. The empty one is the whole server.
-    fn of(&self, service: &str) -> Option<ServingStatus> {
+impl HealthService {
+    /// Status of a service; `None`: unknown name. The empty name is the whole server.
+    fn status_of(&self, service: &str) -> Option<ServingStatus> {
         let is_known = service.is_empty() || services().any(|known| known == service);
         is_known.then(|| match self.0.api().health().ok {
             true => ServingStatus::Serving,
@@ -32,19 +32,19 @@ impl Service {
     }
 }
 
-fn said(status: ServingStatus) -> HealthCheckResponse {
+fn response(status: ServingStatus) -> HealthCheckResponse {
     HealthCheckResponse { status: status.into() }
 }
 
 #[tonic::async_trait]
-impl health_server::Health for Service {
+impl health_server::Health for HealthService {
     async fn check(
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
-        let status = self.of(&request.into_inner().service);
+        let status = self.status_of(&request.into_inner().service);
         let status = status.ok_or_else(|| Fault::missing("this service"))?;
-        Ok(Response::new(said(status)))
+        Ok(Response::new(response(status)))
     }
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
@@ -53,37 +53,37 @@ impl health_server::Health for Service {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let watch = Watch {
+        let watch = HealthWatcher {
             health: self.clone(),
             service: request.into_inner().service,
-            told: None,
-            _seat: self.0.api().take_seat()?,
+            last_sent: None,
+            _seat: self.0.api().acquire_listener()?,
         };
         Ok(Response::new(Box::pin(unfold(watch, |mut watch| async {
             let status = watch.next().await;
-            Some((Ok(said(status)), watch))
+            Some((Ok(response(status)), watch))
         }))))
     }
 }
 
-/// Somebody who watches a service.
-struct Watch {
-    health: Service,
+/// A client that watches a service.
+struct HealthWatcher {
+    health: HealthService,
     service: String,
-    told: Option<ServingStatus>,
-    _seat: Seat,
+    last_sent: Option<ServingStatus>,
+    _seat: ListenerPermit,
 }
 
-impl Watch {
-    /// How the service is, when that is something new.
+impl HealthWatcher {
+    /// The status, as soon as it differs from the last one sent.
     async fn next(&mut self) -> ServingStatus {
         loop {
-            let now = self.health.of(&self.service).unwrap_or(ServingStatus::ServiceUnknown);
-            if self.told != Some(now) {
-                self.told = Some(now);
+            let now = self.health.status_of(&self.service).unwrap_or(ServingStatus::ServiceUnknown);
+            if self.last_sent != Some(now) {
+                self.last_sent = Some(now);
                 return now;
             }
-            let later = sleep_until(Instant::now() + LOOK_EVERY);
+            let later = sleep_until(Instant::now() + POLL_INTERVAL);
             match self.health.0.is_closing() {
                 true => later.await,
                 false => tokio::select! {

@@ -1,20 +1,20 @@
-//! Pushing jobs, and asking what became of them.
+//! `crore.v1.Jobs`: pushing jobs, reading them, acting on them, and waiting for results.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as Waking, Poll};
 
 use crore::IdempotencyKey;
-use crore::act::{Act, Other};
-use crore::push::{Pushes, Taken};
-use crore_api::audit::About;
+use crore::actions::{JobAction, JobChanges};
+use crore::push::{BatchResult, PushResult};
+use crore_api::audit::AuditDetails;
 use crore_api::calls::{self, JobPage, unreadable_job};
-use crore_api::telemetry::{Context, inherit};
-use crore_core::job::{ClientId, When};
+use crore_api::telemetry::{TraceContext, inherit};
+use crore_core::job::{ClientId, DueTime};
 use crore_core::push::NewGroup;
 use crore_core::{Batch, Invalid, Job, JobId, Name, Span, Time};
-use crore_wire::api::job::{Show, Which};
-use crore_wire::api::push::{DOOR, Took};
+use crore_wire::api::job::{JobView, JobsQuery};
+use crore_wire::api::push::{CLIENT_ID_DOOR, PushStatus};
 use crore_wire::grpc::v1::{self, change_request, job_ref, jobs_server};
 use futures_util::stream::{Stream, StreamExt};
 use prost::Message;
@@ -24,83 +24,85 @@ use super::fault::{failed, invalid, missing};
 use crate::Doors;
 use crate::worker_session::InFlight;
 
-/// The service.
 #[derive(Debug, Clone)]
-pub(super) struct Service(pub(super) Doors);
+pub(super) struct JobsService(pub(super) Doors);
 
-type Answer<T> = Result<Response<T>, Status>;
+type JobsReply<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
-impl jobs_server::Jobs for Service {
-    async fn push(&self, request: Request<v1::PushRequest>) -> Answer<v1::PushResponse> {
+impl jobs_server::Jobs for JobsService {
+    async fn push(&self, request: Request<v1::PushRequest>) -> JobsReply<v1::PushResponse> {
         let context = context(&request);
         push(self.0.clone(), request.into_inner(), context).await.map(Response::new)
     }
 
-    type PushStreamStream = Pushing;
+    type PushStreamStream = PushStream;
 
-    async fn push_stream(&self, request: Request<Streaming<v1::PushRequest>>) -> Answer<Pushing> {
+    async fn push_stream(
+        &self,
+        request: Request<Streaming<v1::PushRequest>>,
+    ) -> JobsReply<PushStream> {
         let context = context(&request);
-        Ok(Response::new(Pushing {
+        Ok(Response::new(PushStream {
             doors: self.0.clone(),
             context,
-            comes: Some(request.into_inner()),
+            requests: Some(request.into_inner()),
             in_flight: InFlight::new(),
         }))
     }
 
-    async fn get(&self, request: Request<v1::JobRef>) -> Answer<v1::Job> {
+    async fn get(&self, request: Request<v1::JobRef>) -> JobsReply<v1::Job> {
         let job = get(&self.0, request.into_inner()).await?;
-        Ok(Response::new(v1::Job::of(&job, Show::Whole)))
+        Ok(Response::new(v1::Job::of(&job, JobView::Full)))
     }
 
-    async fn list(&self, request: Request<v1::ListRequest>) -> Answer<v1::ListResponse> {
-        let ask = request.into_inner();
+    async fn list(&self, request: Request<v1::ListRequest>) -> JobsReply<v1::ListResponse> {
+        let request = request.into_inner();
         let some = |text: String| (!text.is_empty()).then_some(text);
-        let which = Which {
-            state: v1::State::read(ask.state).map_err(invalid)?.map(Into::into),
-            queue: some(ask.queue),
-            kind: some(ask.kind),
+        let which = JobsQuery {
+            state: v1::State::read(request.state).map_err(invalid)?.map(Into::into),
+            queue: some(request.queue),
+            kind: some(request.kind),
             client_id: None,
-            cursor: some(ask.cursor),
-            limit: (ask.limit > 0).then_some(ask.limit as usize),
+            cursor: some(request.cursor),
+            limit: (request.limit > 0).then_some(request.limit as usize),
         };
         let JobPage { jobs, next } = self.0.api().list_jobs(which).await?;
-        let jobs = jobs.iter().map(|job| v1::Job::of(job, Show::Brief)).collect();
+        let jobs = jobs.iter().map(|job| v1::Job::of(job, JobView::Summary)).collect();
         Ok(Response::new(v1::ListResponse { jobs, next: next.unwrap_or_default() }))
     }
 
-    async fn cancel(&self, request: Request<v1::JobRef>) -> Answer<v1::Acted> {
-        act(&self.0, request.into_inner(), &Act::Cancel).await
+    async fn cancel(&self, request: Request<v1::JobRef>) -> JobsReply<v1::Acted> {
+        act(&self.0, request.into_inner(), &JobAction::Cancel).await
     }
 
-    async fn retry(&self, request: Request<v1::JobRef>) -> Answer<v1::Acted> {
-        act(&self.0, request.into_inner(), &Act::Retry).await
+    async fn retry(&self, request: Request<v1::JobRef>) -> JobsReply<v1::Acted> {
+        act(&self.0, request.into_inner(), &JobAction::Retry).await
     }
 
-    async fn delete(&self, request: Request<v1::JobRef>) -> Answer<v1::Acted> {
-        act(&self.0, request.into_inner(), &Act::Delete).await
+    async fn delete(&self, request: Request<v1::JobRef>) -> JobsReply<v1::Acted> {
+        act(&self.0, request.into_inner(), &JobAction::Delete).await
     }
 
-    async fn change(&self, request: Request<v1::ChangeRequest>) -> Answer<v1::Acted> {
-        let ask = request.into_inner();
-        let queue = ask.queue.as_deref().map(|queue| Name::new("queue", queue));
-        let due = ask.when.map(|when| match when {
-            change_request::When::DueMs(due) => When::At(Time::from_millis(due)),
-            change_request::When::DelayMs(delay) => When::After(Span::from_millis(delay)),
+    async fn change(&self, request: Request<v1::ChangeRequest>) -> JobsReply<v1::Acted> {
+        let request = request.into_inner();
+        let queue = request.queue.as_deref().map(|queue| Name::new("queue", queue));
+        let due = request.when.map(|when| match when {
+            change_request::When::DueMs(due) => DueTime::At(Time::from_millis(due)),
+            change_request::When::DelayMs(delay) => DueTime::After(Span::from_millis(delay)),
         });
         let queue = queue.transpose().map_err(invalid)?;
-        let change = Act::Change(Other { queue, priority: ask.priority, due });
-        act(&self.0, ask.job.ok_or_else(|| missing("job"))?, &change).await
+        let change = JobAction::Change(JobChanges { queue, priority: request.priority, due });
+        act(&self.0, request.job.ok_or_else(|| missing("job"))?, &change).await
     }
 
-    async fn wait(&self, request: Request<v1::WaitRequest>) -> Answer<v1::Ended> {
-        let ask = request.into_inner();
-        let id = JobId(ask.id);
-        let wait = Span::from_millis(ask.wait_ms).min(self.0.api().options().max_wait);
-        let said = match self.0.api().wait_for_job(id, wait).await? {
+    async fn wait(&self, request: Request<v1::WaitRequest>) -> JobsReply<v1::Ended> {
+        let request = request.into_inner();
+        let id = JobId(request.id);
+        let wait = Span::from_millis(request.wait_ms).min(self.0.api().options().max_wait);
+        let response = match self.0.api().wait_for_job(id, wait).await? {
             Some(ended) => v1::Ended {
-                id: ask.id,
+                id: request.id,
                 ended: true,
                 state: state(ended.state),
                 encoding: ended
@@ -113,14 +115,14 @@ impl jobs_server::Jobs for Service {
             None => {
                 let job = self.0.api().get_job(id).await?;
                 v1::Ended {
-                    id: ask.id,
+                    id: request.id,
                     ended: job.live.state.has_ended(),
                     state: state(Some(job.live.state)),
                     ..v1::Ended::default()
                 }
             }
         };
-        Ok(Response::new(said))
+        Ok(Response::new(response))
     }
 }
 
@@ -128,63 +130,66 @@ fn state(state: Option<crore_core::State>) -> i32 {
     state.map_or(0, |state| v1::State::from(state).into())
 }
 
-/// The job that is meant, if it is named by the id of its pusher.
-fn which(job: v1::JobRef) -> Result<crore::store::jobs::Which, Status> {
+/// The job that a reference names, by its id or the client's id.
+fn job_selector(job: v1::JobRef) -> Result<crore::store::jobs::JobSelector, Status> {
     match job.which {
         Some(job_ref::Which::Id(id)) => Ok(JobId(id).into()),
         Some(job_ref::Which::ClientId(id)) => {
-            let door = Name::new("door", DOOR).map_err(invalid)?;
-            Ok(crore::store::jobs::Which::Client(ClientId { door, id: id.into() }))
+            let door = Name::new("door", CLIENT_ID_DOOR).map_err(invalid)?;
+            Ok(crore::store::jobs::JobSelector::Client(ClientId { door, id: id.into() }))
         }
         None => Err(missing("which")),
     }
 }
 
 async fn get(doors: &Doors, job: v1::JobRef) -> Result<Job, Status> {
-    Ok(doors.api().get_job(which(job)?).await?)
+    Ok(doors.api().get_job(job_selector(job)?).await?)
 }
 
-async fn act(doors: &Doors, job: v1::JobRef, act: &Act) -> Answer<v1::Acted> {
+async fn act(doors: &Doors, job: v1::JobRef, act: &JobAction) -> JobsReply<v1::Acted> {
     let id = match job.which {
         Some(job_ref::Which::Id(id)) => JobId(id),
         _ => get(doors, job).await?.id,
     };
     let state = state(doors.api().act_on_job(id, act).await?);
     let mut response = Response::new(v1::Acted { id: id.0, state });
-    // The path does not say which.
-    response.extensions_mut().insert(About(format!("job {id}")));
+    // For the audit log: the path does not name the job.
+    response.extensions_mut().insert(AuditDetails(format!("job {id}")));
     Ok(response)
 }
 
 /// The trace context of a call.
 fn context<T>(request: &Request<T>) -> Option<Arc<str>> {
-    request.extensions().get::<Context>().map(|context| context.to_string().into())
+    request.extensions().get::<TraceContext>().map(|context| context.to_string().into())
 }
 
 async fn push(
     doors: Doors,
-    mut ask: v1::PushRequest,
+    mut request: v1::PushRequest,
     context: Option<Arc<str>>,
 ) -> Result<v1::PushResponse, Status> {
-    let tag = std::mem::take(&mut ask.tag);
-    let key = match ask.idempotency_key.as_str() {
+    let tag = std::mem::take(&mut request.tag);
+    let key = match request.idempotency_key.as_str() {
         "" => None,
         key => Some(IdempotencyKey::new("idempotency_key", key).map_err(invalid)?),
     };
-    let (batch, faults) = read(ask, context.as_ref()).map_err(invalid)?;
+    let (batch, faults) = read(request, context.as_ref()).map_err(invalid)?;
     let pushes = doors.api().push(batch, key.as_ref()).await?;
-    Ok(v1::PushResponse { tag, ..answer(pushes, faults) })
+    Ok(v1::PushResponse { tag, ..push_response(pushes, faults) })
 }
 
-/// Jobs that could not be read, by their place.
-type Faults = Vec<(usize, Invalid)>;
+/// Jobs that could not be read, with their positions.
+type UnreadableJobs = Vec<(usize, Invalid)>;
 
-/// Reads the jobs of a batch one by one. One that cannot be read stands in the batch as one that no check
-/// lets through, so that each keeps its place and whoever refers to it is told.
-fn read(ask: v1::PushRequest, context: Option<&Arc<str>>) -> Result<(Batch, Faults), Invalid> {
-    let groups = ask.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
-    let (mut jobs, mut faults) = (Vec::with_capacity(ask.jobs.len()), Faults::new());
-    for (n, job) in ask.jobs.into_iter().enumerate() {
+/// Reads the jobs of a batch one by one. An unreadable job is replaced by one that fails every check, so that the
+/// others keep their positions and references to it are refused.
+fn read(
+    request: v1::PushRequest,
+    context: Option<&Arc<str>>,
+) -> Result<(Batch, UnreadableJobs), Invalid> {
+    let groups = request.groups.into_iter().map(|group| NewGroup { open: group.open }).collect();
+    let (mut jobs, mut faults) = (Vec::with_capacity(request.jobs.len()), UnreadableJobs::new());
+    for (n, job) in request.jobs.into_iter().enumerate() {
         let read = job.read().map(|mut job| {
             inherit(&mut job.spec, context);
             job
@@ -200,9 +205,9 @@ fn read(ask: v1::PushRequest, context: Option<&Arc<str>>) -> Result<(Batch, Faul
     Ok((Batch { groups, jobs }, faults))
 }
 
-fn answer(pushes: Pushes, faults: Faults) -> v1::PushResponse {
+fn push_response(pushes: BatchResult, faults: UnreadableJobs) -> v1::PushResponse {
     let mut jobs: Vec<v1::Pushed> =
-        pushes.jobs.into_iter().enumerate().map(|(n, taken)| pushed(n, taken)).collect();
+        pushes.jobs.into_iter().enumerate().map(|(n, result)| pushed(n, result)).collect();
     for (n, invalid) in faults {
         if let Some(job) = jobs.get_mut(n) {
             job.problem = Some((&invalid).into());
@@ -213,54 +218,54 @@ fn answer(pushes: Pushes, faults: Faults) -> v1::PushResponse {
     v1::PushResponse { jobs, groups, refused, tag: 0 }
 }
 
-/// What became of a job, for its pusher.
-pub(super) fn pushed(place: usize, taken: Taken) -> v1::Pushed {
-    match calls::pushed(place, taken) {
-        Ok((id, took)) => {
-            v1::Pushed { id: id.0, duplicate: took == Took::Duplicate, problem: None }
+/// The result of one pushed job.
+pub(super) fn pushed(index: usize, result: PushResult) -> v1::Pushed {
+    match calls::pushed(index, result) {
+        Ok((id, status)) => {
+            v1::Pushed { id: id.0, duplicate: status == PushStatus::Duplicate, problem: None }
         }
         Err(invalid) => v1::Pushed { problem: Some((&invalid).into()), ..v1::Pushed::default() },
     }
 }
 
-/// A stream of batches: each is pushed as soon as it is here, and answered when it is on the disk.
-pub(super) struct Pushing {
+/// A stream of batches. Each is pushed when it arrives; its response is sent when it is durable.
+pub(super) struct PushStream {
     doors: Doors,
     context: Option<Arc<str>>,
-    /// `None`: there will be nothing more.
-    comes: Option<Streaming<v1::PushRequest>>,
+    /// `None`: the client has closed the stream.
+    requests: Option<Streaming<v1::PushRequest>>,
     in_flight: InFlight<Result<v1::PushResponse, Status>>,
 }
 
-impl Stream for Pushing {
+impl Stream for PushStream {
     type Item = Result<v1::PushResponse, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, waking: &mut Waking<'_>) -> Poll<Option<Self::Item>> {
         while self.in_flight.has_room()
-            && let Some(comes) = &mut self.comes
-            && let Poll::Ready(came) = comes.poll_next_unpin(waking)
+            && let Some(requests) = &mut self.requests
+            && let Poll::Ready(received) = requests.poll_next_unpin(waking)
         {
-            match came {
-                Some(Ok(ask)) if self.doors.engine().lifecycle().is_stopping() => {
-                    drop(ask);
-                    self.comes = None;
+            match received {
+                Some(Ok(request)) if self.doors.engine().lifecycle().is_stopping() => {
+                    drop(request);
+                    self.requests = None;
                     self.in_flight.push(0, async { Err(failed(crore::Error::Stopping)) });
                 }
-                Some(Ok(ask)) => {
-                    let bytes = ask.encoded_len();
-                    let pushed = push(self.doors.clone(), ask, self.context.clone());
+                Some(Ok(request)) => {
+                    let bytes = request.encoded_len();
+                    let pushed = push(self.doors.clone(), request, self.context.clone());
                     self.in_flight.push(bytes, pushed);
                 }
-                // What came before is answered all the same.
+                // Batches received before the error still get their responses.
                 Some(Err(status)) => {
-                    self.comes = None;
+                    self.requests = None;
                     self.in_flight.push(0, async { Err(status) });
                 }
-                None => self.comes = None,
+                None => self.requests = None,
             }
         }
         match self.in_flight.poll_next(waking) {
-            Poll::Ready(None) if self.comes.is_some() => Poll::Pending,
+            Poll::Ready(None) if self.requests.is_some() => Poll::Pending,
             polled => polled,
         }
     }

@@ -1,18 +1,17 @@
-//! gRPC on the same port: our own services, and those by which tools find out about them.
+//! gRPC on the same port: the native services, those of Lakh and jobworkerp, health and reflection.
 //!
-//! Behind the guard of all doors a call passes `web` (is it gRPC at all, gRPC-Web, pages that may call), then `gate`
-//! (who may call), which also sees to it that one message comes in time (`hurry`), and that how the call ends is
-//! counted (`count`).
+//! A call passes the guard of all doors, then `web` (content type, gRPC-Web, CORS), then `admission`: authorization,
+//! the deadline for the request message (`deadline`), and a count of how the call ends (`count`).
 //!
 //! The services are `crore.v1.Jobs`, `Work` and `Admin`, `lakh.Lakh`, the five of `jobworkerp.service`,
-//! `grpc.health.v1.Health`, which anybody may ask, and `grpc.reflection`, in both versions that tools speak.
+//! `grpc.health.v1.Health`, which needs no token, and `grpc.reflection` in `v1` and `v1alpha`.
 
 mod admin;
+mod admission;
 mod count;
+mod deadline;
 mod fault;
-mod gate;
 mod health;
-mod hurry;
 mod jobs;
 mod stream;
 mod web;
@@ -31,43 +30,42 @@ use crore_wire::grpc::v1::work_server::WorkServer;
 use tonic_health::pb::health_server::HealthServer;
 use tower::{Service, ServiceExt};
 
-use crate::{Doors, Origin, jobworkerp, lakh};
+use crate::{AllowedOrigin, Doors, jobworkerp, lakh};
 
-pub(crate) use fault::{aborted, as_named, failed, invalid, taken};
-pub(crate) use gate::{is_grpc, refused, unimplemented};
+pub(crate) use admission::{is_grpc, refused, unimplemented};
+pub(crate) use fault::{aborted, already_exists, failed, invalid, invalid_unmapped};
 
 section! {
     /// gRPC, on the same port.
     pub struct Options: Eq = "grpc" {
-        /// Let tools ask which calls there are. It tells nothing that the documentation does not, and where
-        /// there are tokens it needs one.
+        /// Serve gRPC reflection. Where tokens exist, it needs one.
         reflection: bool = "true",
-        /// Pages of other sites that may call by gRPC-Web, and only so, as their browsers name them:
-        /// `https://app.example.com`. Several make a list; without it, no page of another site may call.
-        allow_origins: Vec<Origin> = none,
+        /// Origins of other sites that may call by gRPC-Web, as browsers send them: `https://app.example.com`. A list
+        /// is allowed. Without it, pages of other sites may not call.
+        allow_origins: Vec<AllowedOrigin> = none,
     }
 }
 
-/// What a caller has to have.
+/// What a call requires of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Needs {
-    /// Nothing: anybody may call.
-    Nothing,
-    /// Any scope at all.
-    Any,
-    /// This one.
-    One(Scope),
+enum RequiredAccess {
+    /// No token.
+    Public,
+    /// A token with any scope.
+    AnyScope,
+    /// A token with this scope.
+    Scope(Scope),
 }
 
-const PUSH: Needs = Needs::One(Scope::Push);
-const WORK: Needs = Needs::One(Scope::Work);
-const READ: Needs = Needs::One(Scope::Read);
-const OPERATE: Needs = Needs::One(Scope::Operate);
-const DEFINE: Needs = Needs::One(Scope::Define);
+const PUSH: RequiredAccess = RequiredAccess::Scope(Scope::Push);
+const WORK: RequiredAccess = RequiredAccess::Scope(Scope::Work);
+const READ: RequiredAccess = RequiredAccess::Scope(Scope::Read);
+const OPERATE: RequiredAccess = RequiredAccess::Scope(Scope::Operate);
+const DEFINE: RequiredAccess = RequiredAccess::Scope(Scope::Define);
 
-/// Every call, with what it needs. There is no other way in.
+/// Every call with its required access. No other call is routed.
 #[rustfmt::skip]
-const CALLS: &[(&str, Needs)] = &[
+const CALLS: &[(&str, RequiredAccess)] = &[
     ("/crore.v1.Jobs/Push",            PUSH),
     ("/crore.v1.Jobs/PushStream",      PUSH),
     ("/crore.v1.Jobs/Get",             READ),
@@ -124,13 +122,13 @@ const CALLS: &[(&str, Needs)] = &[
     ("/jobworkerp.service.JobResultService/FindListByWorkerId", READ),
     ("/jobworkerp.service.JobResultService/Listen",             PUSH),
     ("/jobworkerp.service.JobResultService/Count",              READ),
-    ("/grpc.health.v1.Health/Check",   Needs::Nothing),
-    ("/grpc.health.v1.Health/Watch",   Needs::Nothing),
-    ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",      Needs::Any),
-    ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Needs::Any),
+    ("/grpc.health.v1.Health/Check",   RequiredAccess::Public),
+    ("/grpc.health.v1.Health/Watch",   RequiredAccess::Public),
+    ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",      RequiredAccess::AnyScope),
+    ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", RequiredAccess::AnyScope),
 ];
 
-/// The services that there are.
+/// Names of all services.
 fn services() -> impl Iterator<Item = &'static str> {
     CALLS.iter().filter_map(|(path, _)| service_of(path))
 }
@@ -139,47 +137,49 @@ fn service_of(path: &str) -> Option<&str> {
     path.split('/').nth(1)
 }
 
-/// All that is served by gRPC.
+/// The router of all gRPC services.
 pub(crate) fn router(doors: &Doors) -> Router {
-    let most = doors.api().options().max_body.bytes();
-    let jobs = JobsServer::new(jobs::Service(doors.clone())).max_decoding_message_size(most);
-    let admin = AdminServer::new(admin::Service(doors.clone())).max_decoding_message_size(most);
-    let health = HealthServer::new(health::Service(doors.clone()));
-    let theirs = jobworkerp::Services::new(doors, most);
-    let mut router = calls(doors, "crore.v1.Jobs", &jobs)
-        .merge(calls(doors, "crore.v1.Work", &work(doors)))
-        .merge(calls(doors, "crore.v1.Admin", &admin))
-        .merge(calls(doors, "lakh.Lakh", &lakh::service(doors, most)))
-        .merge(calls(doors, "jobworkerp.service.WorkerService", &theirs.worker))
-        .merge(calls(doors, "jobworkerp.service.JobService", &theirs.job))
-        .merge(calls(doors, "jobworkerp.service.JobStatusService", &theirs.status))
-        .merge(calls(doors, "jobworkerp.service.JobRestoreService", &theirs.restore))
-        .merge(calls(doors, "jobworkerp.service.JobResultService", &theirs.result))
-        .merge(calls(doors, "grpc.health.v1.Health", &health));
+    let max_bytes = doors.api().options().max_body.bytes();
+    let jobs =
+        JobsServer::new(jobs::JobsService(doors.clone())).max_decoding_message_size(max_bytes);
+    let admin =
+        AdminServer::new(admin::AdminService(doors.clone())).max_decoding_message_size(max_bytes);
+    let health = HealthServer::new(health::HealthService(doors.clone()));
+    let jobworkerp = jobworkerp::Services::new(doors, max_bytes);
+    let mut router = routes(doors, "crore.v1.Jobs", &jobs)
+        .merge(routes(doors, "crore.v1.Work", &work(doors)))
+        .merge(routes(doors, "crore.v1.Admin", &admin))
+        .merge(routes(doors, "lakh.Lakh", &lakh::service(doors, max_bytes)))
+        .merge(routes(doors, "jobworkerp.service.WorkerService", &jobworkerp.worker))
+        .merge(routes(doors, "jobworkerp.service.JobService", &jobworkerp.job))
+        .merge(routes(doors, "jobworkerp.service.JobStatusService", &jobworkerp.status))
+        .merge(routes(doors, "jobworkerp.service.JobRestoreService", &jobworkerp.restore))
+        .merge(routes(doors, "jobworkerp.service.JobResultService", &jobworkerp.result))
+        .merge(routes(doors, "grpc.health.v1.Health", &health));
     if doors.options().grpc.reflection {
-        let told = || {
+        let reflection = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(DESCRIPTORS)
                 .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         };
-        // Descriptors that cannot be told are a fault of ours, which a test would find.
-        if let (Ok(new), Ok(old)) = (told().build_v1(), told().build_v1alpha()) {
+        // Building fails only for invalid descriptors, which a test would find.
+        if let (Ok(new), Ok(old)) = (reflection().build_v1(), reflection().build_v1alpha()) {
             router = router
-                .merge(calls(doors, "grpc.reflection.v1.ServerReflection", &new))
-                .merge(calls(doors, "grpc.reflection.v1alpha.ServerReflection", &old));
+                .merge(routes(doors, "grpc.reflection.v1.ServerReflection", &new))
+                .merge(routes(doors, "grpc.reflection.v1alpha.ServerReflection", &old));
         }
     }
-    router.route_layer(from_fn(doors.clone(), web::meet))
+    router.route_layer(from_fn(doors.clone(), web::handle_cors))
 }
 
-/// What workers call.
-fn work(doors: &Doors) -> WorkServer<work::Service> {
-    let most = doors.api().options().max_body.bytes();
-    WorkServer::new(work::Service(doors.clone())).max_decoding_message_size(most)
+/// The service for workers.
+fn work(doors: &Doors) -> WorkServer<work::WorkService> {
+    let max_bytes = doors.api().options().max_body.bytes();
+    WorkServer::new(work::WorkService(doors.clone())).max_decoding_message_size(max_bytes)
 }
 
-/// The calls of a service, each with what it needs.
-fn calls<S>(doors: &Doors, name: &str, service: &S) -> Router
+/// Routes for the calls of a service, each with its required access.
+fn routes<S>(doors: &Doors, name: &str, service: &S) -> Router
 where
     S: Service<
             http::Request<axum::body::Body>,
@@ -191,12 +191,12 @@ where
         + 'static,
     S::Future: Send,
 {
-    let ours = CALLS.iter().filter(|(path, _)| service_of(path) == Some(name));
-    ours.fold(Router::new(), |router, (path, needs)| {
-        let entry = gate::Entry { doors: doors.clone(), call: path, needs: *needs };
-        let service = service.clone().map_response(fault::noted);
+    let calls = CALLS.iter().filter(|(path, _)| service_of(path) == Some(name));
+    calls.fold(Router::new(), |router, (path, needs)| {
+        let entry = admission::RoutedCall { doors: doors.clone(), call: path, needs: *needs };
+        let service = service.clone().map_response(fault::with_fault);
         let route = Router::new().route_service(path, service);
-        router.merge(route.route_layer(from_fn(entry, gate::admit)))
+        router.merge(route.route_layer(from_fn(entry, admission::admit)))
     })
 }
 

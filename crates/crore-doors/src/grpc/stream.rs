@@ -1,4 +1,4 @@
-//! `crore.v1.Work/Stream`: the messages of a worker's session, translated.
+//! `crore.v1.Work/Stream`: translates the messages of a worker's session.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,35 +10,35 @@ use tonic::Status;
 use crate::Doors;
 use crate::worker_session::{SessionError, WorkerSession};
 
-/// A message of a worker, or why it could not be read.
-type Said = Result<v1::WorkerSays, Status>;
+/// A message from a worker, or why it could not be read.
+type IncomingMessage = Result<v1::WorkerSays, Status>;
 
-/// The session of a worker as the answers of its stream.
-pub(crate) struct WorkerStream<S> {
-    /// `None`: the worker will say nothing more.
-    says: Option<S>,
+/// A worker's session as a response stream.
+pub(crate) struct WorkerResponseStream<S> {
+    /// `None`: the worker has closed its stream.
+    messages: Option<S>,
     session: WorkerSession,
-    /// Why nothing more that the worker says can be read; told when its reports are answered.
-    broken: Option<Status>,
+    /// Why the worker's stream broke; sent after the responses to its reports.
+    input_error: Option<Status>,
 }
 
-impl<S: Stream<Item = Said> + Unpin> WorkerStream<S> {
-    pub(crate) fn new(doors: Doors, says: S) -> Self {
-        Self { says: Some(says), session: WorkerSession::new(doors), broken: None }
+impl<S: Stream<Item = IncomingMessage> + Unpin> WorkerResponseStream<S> {
+    pub(crate) fn new(doors: Doors, messages: S) -> Self {
+        Self { messages: Some(messages), session: WorkerSession::new(doors), input_error: None }
     }
 
-    /// Passes on all that the worker has said, as long as there is room for it.
+    /// Reads messages while the session has room.
     fn read(&mut self, context: &mut Context<'_>) -> Result<(), Status> {
         while self.session.has_room()
-            && let Some(says) = &mut self.says
-            && let Poll::Ready(said) = says.poll_next_unpin(context)
+            && let Some(messages) = &mut self.messages
+            && let Poll::Ready(message) = messages.poll_next_unpin(context)
         {
-            match said {
-                Some(Ok(said)) => self.session.receive(said.into())?,
+            match message {
+                Some(Ok(message)) => self.session.receive(message.into())?,
                 Some(Err(status)) if self.session.awaits_hello() => return Err(status),
                 ended => {
-                    self.says = None;
-                    self.broken = ended.and_then(Result::err);
+                    self.messages = None;
+                    self.input_error = ended.and_then(Result::err);
                     self.session.close_input();
                 }
             }
@@ -47,7 +47,7 @@ impl<S: Stream<Item = Said> + Unpin> WorkerStream<S> {
     }
 }
 
-impl<S: Stream<Item = Said> + Unpin> Stream for WorkerStream<S> {
+impl<S: Stream<Item = IncomingMessage> + Unpin> Stream for WorkerResponseStream<S> {
     type Item = Result<v1::ServerSays, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -58,7 +58,7 @@ impl<S: Stream<Item = Said> + Unpin> Stream for WorkerStream<S> {
         Poll::Ready(match ready!(self.session.poll_message(context)) {
             Some(Ok(message)) => Some(Ok(message.into())),
             Some(Err(error)) => Some(Err(error.into())),
-            None => self.broken.take().map(Err),
+            None => self.input_error.take().map(Err),
         })
     }
 }

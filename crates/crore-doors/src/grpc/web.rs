@@ -1,5 +1,5 @@
-//! What comes first: whether this is gRPC at all, gRPC-Web for browsers, which see no trailers, and CORS for pages of
-//! other sites that may call.
+//! The outermost layer: checks the content type, translates gRPC-Web for browsers, which cannot read trailers, and
+//! answers CORS for allowed origins.
 
 use std::convert::Infallible;
 
@@ -20,43 +20,43 @@ use tower::{Layer, ServiceExt, service_fn};
 
 use crate::Doors;
 
-/// What a page may read of an answer, besides its body.
-const SEEN: &str = "grpc-status, grpc-message, grpc-status-details-bin, x-request-id";
-/// For how many seconds a browser need not ask again whether a page may call.
-const REMEMBERED: &str = "7200";
+/// Response headers that a page may read.
+const EXPOSED_HEADERS: &str = "grpc-status, grpc-message, grpc-status-details-bin, x-request-id";
+/// Seconds for which a browser may cache a preflight response.
+const PREFLIGHT_MAX_AGE: &str = "7200";
 
-/// Whether a request speaks gRPC-Web.
+/// Whether a request is gRPC-Web.
 pub(super) fn is_web(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     kind.is_some_and(|kind| kind.starts_with(b"application/grpc-web"))
 }
 
-/// Lets calls in, and tells browsers of pages that may call. Pages that may not are turned away before they come here.
-pub(super) async fn meet(doors: Doors, request: Request, next: Next) -> Response {
+/// Adds CORS headers for allowed origins. The guard has already refused the others.
+pub(super) async fn handle_cors(doors: Doors, request: Request, next: Next) -> Response {
     let Some(origin) = request.headers().get(ORIGIN).cloned() else {
         return translate(request, next).await;
     };
-    if !doors.options().grpc.allow_origins.iter().any(|allowed| allowed.is(&origin)) {
+    if !doors.options().grpc.allow_origins.iter().any(|allowed| allowed.matches(&origin)) {
         return translate(request, next).await;
     }
-    let asks = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-    let mut response = if asks && request.method() == Method::OPTIONS {
-        allowed(request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS))
+    let has_request_method = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = if has_request_method && request.method() == Method::OPTIONS {
+        preflight_response(request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS))
     } else {
         translate(request, next).await
     };
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(SEEN));
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED_HEADERS));
     headers.append(VARY, HeaderValue::from_static("origin"));
     response
 }
 
-/// Translates what speaks gRPC-Web into gRPC and back.
+/// Translates between gRPC-Web and gRPC.
 async fn translate(request: Request, next: Next) -> Response {
-    match Speaks::of(&request) {
-        Some(Speaks::Grpc) => next.run(request).await,
-        Some(Speaks::Web) => {
+    match CallProtocol::of(&request) {
+        Some(CallProtocol::Grpc) => next.run(request).await,
+        Some(CallProtocol::Web) => {
             let inner = service_fn(move |request: http::Request<tonic::body::Body>| {
                 let next = next.clone();
                 async move { Ok::<_, Infallible>(next.run(request.map(Body::new)).await) }
@@ -67,21 +67,21 @@ async fn translate(request: Request, next: Next) -> Response {
             }
         }
         None => {
-            let why = "this is a call of gRPC: POST, with `application/grpc` over HTTP/2, or with \
+            let why = "gRPC calls are POST requests with `application/grpc` over HTTP/2, or with \
                        `application/grpc-web` or `application/grpc-web-text`";
             Fault::new(Code::MediaType, why).into_response()
         }
     }
 }
 
-/// How a call is made.
-enum Speaks {
+/// The protocol of a call.
+enum CallProtocol {
     Grpc,
     Web,
 }
 
-impl Speaks {
-    /// `None`: in a way that means nothing here. Messages are protobuf, which may be said.
+impl CallProtocol {
+    /// `None`: not a gRPC request. The suffix `+proto` is optional.
     fn of(request: &Request) -> Option<Self> {
         let kind = request.headers().get(CONTENT_TYPE)?.to_str().ok()?;
         let is_grpc = matches!(kind, "application/grpc" | "application/grpc+proto");
@@ -94,15 +94,15 @@ impl Speaks {
     }
 }
 
-/// The answer to a browser that asks before it calls. A page that may call may say what it likes.
-fn allowed(asked: Option<&HeaderValue>) -> Response {
+/// The response to a preflight request. An allowed page may send any header.
+fn preflight_response(requested_headers: Option<&HeaderValue>) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST"));
-    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(REMEMBERED));
-    if let Some(asked) = asked {
-        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(PREFLIGHT_MAX_AGE));
+    if let Some(requested_headers) = requested_headers {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, requested_headers.clone());
     }
     response
 }

@@ -1,62 +1,61 @@
-//! Taking jobs and reporting how they went.
+//! `crore.v1.Work`: fetching jobs, renewing leases, and reporting.
 
 use crore::fetch::Fetch;
 use crore::store::jobs::{Renew, Renewed};
 use crore_core::{Delivery, JobId, Span};
 use crore_wire::grpc::v1::{self, work_server};
-use crore_wire::worker::Delivered;
+use crore_wire::worker::JobDelivery;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::fault::{failed, invalid};
-use super::stream::WorkerStream;
+use super::stream::WorkerResponseStream;
 use crate::Doors;
 use crate::worker_session::{fetch_for, finish};
 
-/// The service.
 #[derive(Debug, Clone)]
-pub(super) struct Service(pub(super) Doors);
+pub(super) struct WorkService(pub(super) Doors);
 
 /// Name of a worker that gives none.
-const NOBODY: &str = "anonymous";
+const ANONYMOUS: &str = "anonymous";
 
-type Answer<T> = Result<Response<T>, Status>;
+type WorkReply<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
-impl work_server::Work for Service {
-    type StreamStream = WorkerStream<Streaming<v1::WorkerSays>>;
+impl work_server::Work for WorkService {
+    type StreamStream = WorkerResponseStream<Streaming<v1::WorkerSays>>;
 
     async fn stream(
         &self,
         request: Request<Streaming<v1::WorkerSays>>,
-    ) -> Answer<Self::StreamStream> {
-        Ok(Response::new(WorkerStream::new(self.0.clone(), request.into_inner())))
+    ) -> WorkReply<Self::StreamStream> {
+        Ok(Response::new(WorkerResponseStream::new(self.0.clone(), request.into_inner())))
     }
 
-    async fn fetch(&self, request: Request<v1::FetchRequest>) -> Answer<v1::FetchResponse> {
-        let ask = request.into_inner();
-        let worker = if ask.worker.is_empty() { NOBODY } else { &ask.worker };
-        let wait = Span::from_millis(ask.wait_ms).min(self.0.api().options().max_wait);
+    async fn fetch(&self, request: Request<v1::FetchRequest>) -> WorkReply<v1::FetchResponse> {
+        let request = request.into_inner();
+        let worker = if request.worker.is_empty() { ANONYMOUS } else { &request.worker };
+        let wait = Span::from_millis(request.wait_ms).min(self.0.api().options().max_wait);
         let fetch = Fetch {
-            n: ask.n.max(1) as usize,
+            n: request.n.max(1) as usize,
             wait,
-            ..fetch_for(&ask.queues, &ask.kinds, ask.strict, worker).map_err(invalid)?
+            ..fetch_for(&request.queues, &request.kinds, request.strict, worker).map_err(invalid)?
         };
         let jobs = self.0.engine().fetch(fetch).await.map_err(failed)?;
         let jobs = self.0.engine().deliveries().hand_over(jobs).await.map_err(failed)?;
         let delivered =
-            jobs.iter().map(|job| Delivered::of(job, self.0.api().trace_of(job)).into());
+            jobs.iter().map(|job| JobDelivery::of(job, self.0.api().trace_of(job)).into());
         Ok(Response::new(v1::FetchResponse { jobs: delivered.collect() }))
     }
 
-    async fn renew(&self, request: Request<v1::RenewRequest>) -> Answer<v1::RenewResponse> {
-        let ask = request.into_inner();
-        self.0.api().check_count(ask.jobs.len()).map_err(invalid)?;
-        let span = ask.lease_ms.map(Span::from_millis);
+    async fn renew(&self, request: Request<v1::RenewRequest>) -> WorkReply<v1::RenewResponse> {
+        let request = request.into_inner();
+        self.0.api().check_count(request.jobs.len()).map_err(invalid)?;
+        let span = request.lease_ms.map(Span::from_millis);
         let renew = |held: &v1::Held| {
             let (id, delivery) = (JobId(held.id), Delivery(held.delivery));
             Renew { id, delivery, span }
         };
-        let renewed = self.0.engine().renew(ask.jobs.iter().map(renew).collect()).await;
+        let renewed = self.0.engine().renew(request.jobs.iter().map(renew).collect()).await;
         let jobs = renewed.map_err(failed)?.into_iter().map(|renewed| match renewed {
             Renewed::Until { until, stop } => v1::Lease { until_ms: until.as_millis(), stop },
             Renewed::Stale => v1::Lease::default(),
@@ -64,7 +63,7 @@ impl work_server::Work for Service {
         Ok(Response::new(v1::RenewResponse { jobs: jobs.collect() }))
     }
 
-    async fn finish(&self, request: Request<v1::FinishRequest>) -> Answer<v1::FinishResponse> {
+    async fn finish(&self, request: Request<v1::FinishRequest>) -> WorkReply<v1::FinishResponse> {
         let reports = request.into_inner().jobs;
         self.0.api().check_count(reports.len()).map_err(invalid)?;
         let reports = reports.into_iter().map(Into::into).collect();

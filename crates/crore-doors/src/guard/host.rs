@@ -1,4 +1,4 @@
-//! The names of a server.
+//! Host names of a server.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,23 +6,23 @@ use std::str::FromStr;
 
 use crore_core::code::excerpt;
 
-/// A name by which a server may be addressed: `jobs.example.com` with any port, `jobs.example.com:8443`
-/// with this one, or `*` for all names, which switches the protection against DNS rebinding off.
+/// A name by which a server may be addressed: `jobs.example.com` with any port, `jobs.example.com:8443` with that
+/// port only, or `*` for every name, which turns off the protection against DNS rebinding.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host(Pattern);
+pub struct AllowedHost(HostPattern);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Pattern {
+enum HostPattern {
     Any,
-    One(Authority),
+    One(HostAuthority),
 }
 
-impl Host {
-    /// Whether this is a name of that one.
-    pub(super) fn names(&self, authority: &Authority) -> bool {
+impl AllowedHost {
+    /// Whether the pattern matches this authority.
+    pub(super) fn matches(&self, authority: &HostAuthority) -> bool {
         match &self.0 {
-            Pattern::Any => true,
-            Pattern::One(one) => {
+            HostPattern::Any => true,
+            HostPattern::One(one) => {
                 let has_port = one.port.is_none() || one.port == authority.port;
                 has_port && one.name == authority.name
             }
@@ -30,33 +30,35 @@ impl Host {
     }
 }
 
-impl FromStr for Host {
+impl FromStr for AllowedHost {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "*" {
-            return Ok(Self(Pattern::Any));
+            return Ok(Self(HostPattern::Any));
         }
         let wrong = || {
             let text = excerpt(text);
-            format!("`{text}` is no host such as `jobs.example.com`, with or without a port")
+            format!(
+                "`{text}` is not a host; expected one such as `jobs.example.com` or `jobs.example.com:8443`"
+            )
         };
-        Authority::parse(text).map(Pattern::One).map(Self).ok_or_else(wrong)
+        HostAuthority::parse(text).map(HostPattern::One).map(Self).ok_or_else(wrong)
     }
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for AllowedHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Pattern::Any => f.write_str("*"),
-            Pattern::One(authority) => authority.fmt(f),
+            HostPattern::Any => f.write_str("*"),
+            HostPattern::One(authority) => authority.fmt(f),
         }
     }
 }
 
-/// A host and perhaps a port, as they stand in a request.
+/// A host and an optional port, as in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Authority {
+pub(super) struct HostAuthority {
     pub(super) name: HostName,
     pub(super) port: Option<u16>,
 }
@@ -64,12 +66,12 @@ pub(super) struct Authority {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HostName {
     Address(IpAddr),
-    /// In small letters, without a dot at the end.
+    /// Lower case, without a trailing dot.
     Name(String),
 }
 
-impl Authority {
-    /// `None`: this is none. Names with anything but letters, digits, `-`, `_` and `.` are none.
+impl HostAuthority {
+    /// `None`: not a valid authority. Names consist of letters, digits, `-`, `_` and `.`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix('[') {
             let (address, rest) = rest.split_once(']')?;
@@ -93,8 +95,8 @@ impl Authority {
         is_name.then_some(Self { name: HostName::Name(name), port })
     }
 
-    /// Whether this means the machine that a connection to `local` has reached.
-    pub(super) fn is_of(&self, local: IpAddr) -> bool {
+    /// Whether this names the machine that a connection to `local` has reached.
+    pub(super) fn is_this_machine(&self, local: IpAddr) -> bool {
         match &self.name {
             HostName::Name(name) => name == "localhost",
             HostName::Address(address) => {
@@ -104,8 +106,8 @@ impl Authority {
         }
     }
 
-    /// Whether both mean the same port of the same host. The port that belongs to a scheme may be left
-    /// out, and whatever stands between a browser and us may have changed the scheme.
+    /// Whether both mean the same port of the same host. Ports 80 and 443 count as absent: a client may leave out the
+    /// default port, and a reverse proxy may have changed the scheme.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let plain = |port: Option<u16>| port.filter(|port| *port != 80 && *port != 443);
         self.name == other.name && plain(self.port) == plain(other.port)
@@ -117,7 +119,7 @@ fn port(digits: &str) -> Option<u16> {
     digits.parse().ok().filter(|_| is_number)
 }
 
-impl fmt::Display for Authority {
+impl fmt::Display for HostAuthority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             HostName::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
@@ -136,10 +138,10 @@ mod tests {
     #[test]
     fn hosts_are_read_and_written_alike() {
         for text in ["*", "jobs.example.com", "jobs.example.com:8443", "10.0.0.1", "[::1]:9000"] {
-            assert_eq!(text.parse::<Host>().expect("a host").to_string(), text);
+            assert_eq!(text.parse::<AllowedHost>().expect("a host").to_string(), text);
         }
         assert_eq!(
-            "Jobs.Example.COM.".parse::<Host>().expect("a host").to_string(),
+            "Jobs.Example.COM.".parse::<AllowedHost>().expect("a host").to_string(),
             "jobs.example.com"
         );
         for text in [
@@ -156,15 +158,15 @@ mod tests {
             "ä",
             "*.a",
         ] {
-            assert!(text.parse::<Host>().is_err(), "{text}");
+            assert!(text.parse::<AllowedHost>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_name_without_a_port_means_any_port() {
         let names = |host: &str, text: &str| {
-            let authority = Authority::parse(text).expect("an authority");
-            host.parse::<Host>().expect("a host").names(&authority)
+            let authority = HostAuthority::parse(text).expect("an authority");
+            host.parse::<AllowedHost>().expect("a host").matches(&authority)
         };
         assert!(names("a.b", "A.b:1") && names("a.b", "a.b") && names("*", "x:1"));
         assert!(names("a.b:1", "a.b:1") && !names("a.b:1", "a.b:2") && !names("a.b:1", "a.b"));
@@ -174,7 +176,8 @@ mod tests {
     #[test]
     fn only_names_that_cannot_lead_elsewhere_are_those_of_this_machine() {
         let local: IpAddr = "192.0.2.7".parse().expect("an address");
-        let is_ours = |text: &str| Authority::parse(text).is_some_and(|one| one.is_of(local));
+        let is_ours =
+            |text: &str| HostAuthority::parse(text).is_some_and(|one| one.is_this_machine(local));
         for text in [
             "localhost",
             "LOCALHOST.",

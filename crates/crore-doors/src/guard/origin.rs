@@ -1,4 +1,4 @@
-//! Pages of other sites that may call.
+//! Origins of other sites that may call.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,44 +6,41 @@ use std::str::FromStr;
 use crore_core::code::excerpt;
 use http::HeaderValue;
 
-use super::host::Authority;
+use super::host::HostAuthority;
 
-/// Where a page comes from, as its browser says it: `https://app.example.com`, or
-/// `http://localhost:5173`.
+/// An origin as a browser sends it: `https://app.example.com`, or `http://localhost:5173`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin(String);
+pub struct AllowedOrigin(String);
 
-impl Origin {
-    /// Whether this is what a browser says.
-    pub(crate) fn is(&self, said: &HeaderValue) -> bool {
-        said.as_bytes() == self.0.as_bytes()
+impl AllowedOrigin {
+    /// Whether the header has exactly this origin.
+    pub(crate) fn matches(&self, header: &HeaderValue) -> bool {
+        header.as_bytes() == self.0.as_bytes()
     }
 }
 
-impl FromStr for Origin {
+impl FromStr for AllowedOrigin {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             let text = excerpt(text);
-            format!(
-                "`{text}` is no origin such as `https://app.example.com`, with or without a port"
-            )
+            format!("`{text}` is not an origin; expected one such as `https://app.example.com`")
         };
         let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
-        let usual = match scheme {
+        let default_port = match scheme {
             "http" => 80,
             "https" => 443,
             _ => return Err(wrong()),
         };
-        let mut authority = Authority::parse(rest).ok_or_else(wrong)?;
-        // A browser leaves out the port that belongs to the scheme.
-        authority.port = authority.port.filter(|port| *port != usual);
+        let mut authority = HostAuthority::parse(rest).ok_or_else(wrong)?;
+        // Browsers leave out the default port of the scheme.
+        authority.port = authority.port.filter(|port| *port != default_port);
         Ok(Self(format!("{scheme}://{authority}")))
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for AllowedOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -54,19 +51,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_read_as_a_browser_says_it() {
-        for (text, said) in [
+    fn an_origin_matches_the_header_of_a_browser() {
+        for (text, header) in [
             ("https://App.Example.com", "https://app.example.com"),
             ("https://app.example.com:443", "https://app.example.com"),
             ("http://localhost:5173", "http://localhost:5173"),
             ("http://[::1]:80", "http://[::1]"),
         ] {
-            let origin: Origin = text.parse().expect("an origin");
-            assert!(origin.is(&HeaderValue::from_static(said)), "{origin}");
-            assert!(!origin.is(&HeaderValue::from_static("https://app.example.com.evil")));
+            let origin: AllowedOrigin = text.parse().expect("an origin");
+            assert!(origin.matches(&HeaderValue::from_static(header)), "{origin}");
+            assert!(!origin.matches(&HeaderValue::from_static("https://app.example.com.evil")));
         }
         for text in ["", "*", "null", "app.example.com", "ftp://a", "https://", "https://a/b"] {
-            assert!(text.parse::<Origin>().is_err(), "{text}");
+            assert!(text.parse::<AllowedOrigin>().is_err(), "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a browser says about the page that made a request.
+//! Checks the headers in which a browser describes the page that made a request.
 
 use crore_api::Fault;
 use crore_core::Code;
@@ -6,15 +6,15 @@ use crore_core::code::excerpt;
 use http::header::ORIGIN;
 use http::{HeaderMap, Method, Request};
 
-use super::host::Authority;
+use super::host::HostAuthority;
 
-/// Pages that a link on another site may open: looking at them changes nothing and gives nothing away.
+/// Pages that a link on another site may open; opening them changes and reveals nothing.
 const PAGES: [&str; 3] = ["/", "/docs", "/ui"];
 
-/// Refuses what a page of another site has made. Programs say nothing about pages, and pass.
+/// Refuses cross-site requests. Programs do not send these headers and pass.
 pub(super) fn check<B>(
     request: &Request<B>,
-    is_ours: impl Fn(&Authority) -> bool,
+    is_ours: impl Fn(&HostAuthority) -> bool,
 ) -> Result<(), Fault> {
     for origin in request.headers().get_all(ORIGIN) {
         let text = origin.to_str().unwrap_or_default();
@@ -22,35 +22,34 @@ pub(super) fn check<B>(
             return Err(refused(&format!("from `{}`", excerpt(text))));
         }
     }
-    match said(request.headers(), "sec-fetch-site") {
+    match header_text(request.headers(), "sec-fetch-site") {
         None | Some("none" | "same-origin") => Ok(()),
-        Some(_) if opens_a_page(request) => Ok(()),
-        Some(site) => Err(refused(&format!("that the browser calls `{}`", excerpt(site)))),
+        Some(_) if is_navigation(request) => Ok(()),
+        Some(site) => Err(refused(&format!("with `sec-fetch-site: {}`", excerpt(site)))),
     }
 }
 
 fn refused(what: &str) -> Fault {
-    let detail =
-        format!("a request {what} is refused: no page of another site may use this server");
+    let detail = format!("request {what} refused: pages of other sites may not use this server");
     Fault::new(Code::CrossSite, detail)
 }
 
-/// Whether somebody followed a link to a page.
-fn opens_a_page<B>(request: &Request<B>) -> bool {
+/// Whether the request is a navigation to a page.
+fn is_navigation<B>(request: &Request<B>) -> bool {
     let (headers, path) = (request.headers(), request.uri().path());
     let is_page = PAGES.contains(&path) || path.starts_with("/ui/");
-    let is_link = said(headers, "sec-fetch-mode") == Some("navigate")
-        && said(headers, "sec-fetch-dest") == Some("document");
+    let is_link = header_text(headers, "sec-fetch-mode") == Some("navigate")
+        && header_text(headers, "sec-fetch-dest") == Some("document");
     is_page && is_link && *request.method() == Method::GET && !headers.contains_key(ORIGIN)
 }
 
-/// What a header says; what is no text is not what we know.
-fn said<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+/// A header as text; a value that is not text becomes `?`, which no check accepts.
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }
 
 /// The host and port of an origin such as `https://jobs.example.com`.
-fn authority(origin: &str) -> Option<Authority> {
+fn authority(origin: &str) -> Option<HostAuthority> {
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))?;
-    Authority::parse(rest)
+    HostAuthority::parse(rest)
 }

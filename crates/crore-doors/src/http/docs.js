@@ -4,17 +4,17 @@ const make = (tag, text, parent) => {
   if (parent) parent.append(node);
   return node;
 };
-// A text in which words between backticks are code.
+// Text in which words between backticks are code.
 const prose = (text, parent) => text.split('`').forEach((part, n) => {
   if (n % 2) make('code', part, parent); else parent.append(part);
 });
-// What a newcomer looks for comes first.
+// Order of the tags; unknown tags come last.
 const order = ['jobs', 'work', 'queues', 'schedules', 'limits', 'groups', 'server', 'tokens', 'lightjq'];
 const place = tag => (order.indexOf(tag) + order.length + 1) % (order.length + 1);
 let schemas = {};
 const resolve = schema => schema && schema.$ref ? resolve(schemas[schema.$ref.split('/').pop()]) : schema;
 
-// A small body to begin with: what is required, and nothing else.
+// A minimal sample body: required fields only.
 const sample = (schema, depth = 0) => {
   schema = resolve(schema);
   if (!schema || depth > 6) return null;

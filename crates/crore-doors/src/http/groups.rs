@@ -1,13 +1,13 @@
-//! Groups: jobs that belong together. They are made by a push.
+//! Groups of jobs. A push creates them.
 
 use axum::extract::State;
 use axum::response::Response;
-use crore_api::negotiation::Reply;
+use crore_api::negotiation::Responder;
 use crore_api::params::PathParam;
 use crore_api::{Api, Fault};
 use crore_wire::api::groups::Group;
 
-/// A group's counts.
+/// Gets a group with its counts.
 #[utoipa::path(
     get, path = "/v1/groups/{id}", operation_id = "getGroup", tag = "groups",
     params(("id" = crore_wire::api::Id, Path, description = "The group.")),
@@ -15,21 +15,21 @@ use crore_wire::api::groups::Group;
 )]
 pub(super) async fn get(
     State(api): State<Api>,
-    reply: Reply,
+    reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
     Ok(reply.ok(&api.get_group(id.group()?).await?))
 }
 
-/// Seals a group: from now on it ends when its members have. To seal it twice does nothing.
+/// Seals a group: it then ends when all its members have ended. Sealing twice has no effect.
 #[utoipa::path(
     post, path = "/v1/groups/{id}/seal", operation_id = "sealGroup", tag = "groups",
     params(("id" = crore_wire::api::Id, Path, description = "The group.")),
-    responses((status = 200, description = "The group as it is now.", body = Group)),
+    responses((status = 200, description = "The updated group.", body = Group)),
 )]
 pub(super) async fn seal(
     State(api): State<Api>,
-    reply: Reply,
+    reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
     Ok(reply.ok(&api.seal_group(id.group()?).await?))

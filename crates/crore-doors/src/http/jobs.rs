@@ -1,30 +1,30 @@
-//! Looking at jobs.
+//! Reading jobs.
 
 use axum::extract::State;
 use axum::response::Response;
 use crore_api::calls::JobPage;
-use crore_api::negotiation::Reply;
-use crore_api::params::{PathParam, Query};
+use crore_api::negotiation::Responder;
+use crore_api::params::{PathParam, QueryParams};
 use crore_api::{Api, Fault};
-use crore_wire::api::job::{Explanation, Job, Jobs, Show, Which};
+use crore_wire::api::job::{Explanation, Job, JobView, Jobs, JobsQuery};
 
 /// Lists jobs, without their payloads.
 #[utoipa::path(
     get, path = "/v1/jobs", operation_id = "listJobs", tag = "jobs",
-    params(Which),
+    params(JobsQuery),
     responses((status = 200, description = "A page of jobs.", body = Jobs)),
 )]
 pub(super) async fn list(
     State(api): State<Api>,
-    reply: Reply,
-    Query(which): Query<Which>,
+    reply: Responder,
+    QueryParams(which): QueryParams<JobsQuery>,
 ) -> Result<Response, Fault> {
     let JobPage { jobs, next } = api.list_jobs(which).await?;
-    let jobs = jobs.iter().map(|job| Job::of(job, reply.0, Show::Brief)).collect();
+    let jobs = jobs.iter().map(|job| Job::of(job, reply.0, JobView::Summary)).collect();
     Ok(reply.ok(&Jobs { jobs, next }))
 }
 
-/// A job.
+/// Gets a job.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}", operation_id = "getJob", tag = "jobs",
     params(("id" = crore_wire::api::Id, Path, description = "The job.")),
@@ -32,21 +32,21 @@ pub(super) async fn list(
 )]
 pub(super) async fn get(
     State(api): State<Api>,
-    reply: Reply,
+    reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&Job::of(&api.get_job(id.job()?).await?, reply.0, Show::Whole)))
+    Ok(reply.ok(&Job::of(&api.get_job(id.job()?).await?, reply.0, JobView::Full)))
 }
 
-/// Why a job is not running.
+/// Explains why a job is not running.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/explain", operation_id = "explainJob", tag = "jobs",
     params(("id" = crore_wire::api::Id, Path, description = "The job.")),
-    responses((status = 200, description = "What holds it.", body = Explanation)),
+    responses((status = 200, description = "What the job is waiting for.", body = Explanation)),
 )]
 pub(super) async fn explain(
     State(api): State<Api>,
-    reply: Reply,
+    reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
     Ok(reply.ok(&api.explain_job(id.job()?).await?))

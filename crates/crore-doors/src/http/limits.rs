@@ -1,23 +1,23 @@
-//! Limits: how many jobs may start or run, and which ones.
+//! Rate and concurrency limits.
 
 use axum::extract::State;
 use axum::response::Response;
 use crore_api::body::Decoded;
-use crore_api::negotiation::Reply;
+use crore_api::negotiation::Responder;
 use crore_api::params::PathParam;
 use crore_api::{Api, Fault};
 use crore_wire::api::limits::{Limit, Limits, SetLimit};
 
-/// All limits.
+/// Lists all limits.
 #[utoipa::path(
     get, path = "/v1/limits", operation_id = "listLimits", tag = "limits",
     responses((status = 200, description = "The limits, by name.", body = Limits)),
 )]
-pub(super) async fn list(State(api): State<Api>, reply: Reply) -> Result<Response, Fault> {
+pub(super) async fn list(State(api): State<Api>, reply: Responder) -> Result<Response, Fault> {
     Ok(reply.ok(&api.list_limits().await?))
 }
 
-/// A limit.
+/// Gets a limit.
 #[utoipa::path(
     get, path = "/v1/limits/{name}", operation_id = "getLimit", tag = "limits",
     params(("name" = crore_wire::api::Name, Path, description = "The limit.")),
@@ -25,35 +25,35 @@ pub(super) async fn list(State(api): State<Api>, reply: Reply) -> Result<Respons
 )]
 pub(super) async fn get(
     State(api): State<Api>,
-    reply: Reply,
+    reply: Responder,
     name: PathParam,
 ) -> Result<Response, Fault> {
     Ok(reply.ok(&api.get_limit(&name.name("limit")?).await?))
 }
 
-/// Sets a limit. It holds from the next fetch on, also for jobs that wait already.
+/// Sets a limit. It applies from the next fetch on, also to jobs that are already waiting.
 #[utoipa::path(
     put, path = "/v1/limits/{name}", operation_id = "setLimit", tag = "limits",
     params(("name" = crore_wire::api::Name, Path, description = "The limit.")),
     request_body = SetLimit,
-    responses((status = 200, description = "The limit as it is now.", body = Limit)),
+    responses((status = 200, description = "The updated limit.", body = Limit)),
 )]
 pub(super) async fn set(
     State(api): State<Api>,
-    reply: Reply,
+    reply: Responder,
     name: PathParam,
     Decoded { value, .. }: Decoded<SetLimit>,
 ) -> Result<Response, Fault> {
     Ok(reply.ok(&api.set_limit(name.name("limit")?, &value.limit).await?))
 }
 
-/// Removes a limit, if it is there.
+/// Deletes a limit, if it exists.
 #[utoipa::path(
     delete, path = "/v1/limits/{name}", operation_id = "deleteLimit", tag = "limits",
     params(("name" = crore_wire::api::Name, Path, description = "The limit.")),
-    responses((status = 204, description = "It is not there any more.")),
+    responses((status = 204, description = "The limit does not exist.")),
 )]
 pub(super) async fn delete(State(api): State<Api>, name: PathParam) -> Result<Response, Fault> {
     api.delete_limit(name.name("limit")?).await?;
-    Ok(Reply::nothing())
+    Ok(Responder::no_content())
 }

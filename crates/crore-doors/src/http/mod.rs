@@ -1,4 +1,4 @@
-//! The native API: `/v1`, in JSON and MessagePack, with its description at `/openapi.json`.
+//! The native API: `/v1` in JSON and MessagePack, described at `/openapi.json`.
 
 mod act;
 mod backups;
@@ -34,14 +34,14 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
-use crate::openapi::{self, needs};
+use crate::openapi::{self, require_scope};
 
-/// Every call of the API, with the scope that it needs. There is no other way in.
+/// Every call of the API with its required scope. No other call is routed.
 #[rustfmt::skip]
 fn table(api: &Api) -> OpenApiRouter<Api> {
     use Scope::{Admin, Define, Operate, Push, Read, Work};
     let row = |scope, (schemas, mut paths, methods): UtoipaMethodRouter<Api>| -> UtoipaMethodRouter<Api> {
-        needs(&mut paths, scope);
+        require_scope(&mut paths, scope);
         let gate = Gate { api: api.clone(), scope };
         (schemas, paths, methods.route_layer(from_fn(gate, admit)))
     };
@@ -98,17 +98,17 @@ fn table(api: &Api) -> OpenApiRouter<Api> {
         .routes(row(Read,    routes!(metrics::metrics)))
 }
 
-/// The calls that anybody may make: whether the server lives, and what it can be asked.
-fn open() -> OpenApiRouter<Api> {
+/// Calls that need no token.
+fn public_routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(health::livez)).routes(routes!(health::readyz))
 }
 
 /// The native API. `describe` adds the calls of other doors to its description.
 pub(crate) fn router(api: &Api, describe: impl FnOnce(&mut OpenApi)) -> Router {
-    let (router, mut document) = table(api).merge(open()).split_for_parts();
+    let (router, mut document) = table(api).merge(public_routes()).split_for_parts();
     describe(&mut document);
-    let document = openapi::finished(document);
-    let description = get(move || std::future::ready(openapi::answer(document.clone())));
+    let document = openapi::to_bytes(document);
+    let description = get(move || std::future::ready(openapi::response(document.clone())));
     router
         .with_state(api.clone())
         .route("/openapi.json", description.route_layer(from_fn(api.clone(), admit_any)))
@@ -117,23 +117,23 @@ pub(crate) fn router(api: &Api, describe: impl FnOnce(&mut OpenApi)) -> Router {
         .route("/docs/page.css", get(docs::style))
 }
 
-/// The description of the API, as it is served.
+/// The OpenAPI description, as served.
 pub(crate) fn description(api: &Api, describe: impl FnOnce(&mut OpenApi)) -> String {
-    let mut document = table(api).merge(open()).into_openapi();
+    let mut document = table(api).merge(public_routes()).into_openapi();
     describe(&mut document);
-    openapi::text(document)
+    openapi::to_json_text(document)
 }
 
-/// Answers for what is not there, for all doors together.
+/// Adds the responses to unknown paths and methods, for all doors.
 pub(crate) fn with_fallbacks(router: Router) -> Router {
     let missing = async |headers: HeaderMap| {
         if crate::grpc::is_grpc(&headers) {
             return crate::grpc::unimplemented(&headers);
         }
-        refuse(&headers, Fault::new(Code::NotFound, "there is nothing at this address"))
+        refuse(&headers, Fault::new(Code::NotFound, "no such path"))
     };
     let method = async |headers: HeaderMap| {
-        let detail = "the header `allow` says which methods there are";
+        let detail = "the `allow` header lists the allowed methods";
         refuse(&headers, Fault::new(Code::MethodNotAllowed, detail))
     };
     router.fallback(missing).method_not_allowed_fallback(method)

@@ -1,36 +1,36 @@
-//! What deliveries say while they run.
+//! Progress and log lines of running deliveries.
 
 use axum::extract::State;
 use axum::response::Response;
 use crore_api::body::Decoded;
-use crore_api::negotiation::Reply;
+use crore_api::negotiation::Responder;
 use crore_api::params::PathParam;
 use crore_api::{Api, Fault};
 use crore_wire::api::notes::{NewNotes, Noted, Notes};
 
-/// Keeps notes of running deliveries: how far they are, and log lines.
+/// Stores notes of running deliveries: progress, and log lines.
 #[utoipa::path(
     post, path = "/v1/notes", operation_id = "addNotes", tag = "work",
     request_body = NewNotes,
-    responses((status = 200, description = "How many were kept.", body = Noted)),
+    responses((status = 200, description = "Number of notes stored.", body = Noted)),
 )]
 pub(super) async fn add(
     State(api): State<Api>,
-    reply: Reply,
-    Decoded { value: ask, .. }: Decoded<NewNotes>,
+    reply: Responder,
+    Decoded { value: request, .. }: Decoded<NewNotes>,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.add_notes(ask).await?))
+    Ok(reply.ok(&api.add_notes(request).await?))
 }
 
-/// What the deliveries of a job have said.
+/// Gets the notes of a job.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/notes", operation_id = "getNotes", tag = "jobs",
     params(("id" = crore_wire::api::Id, Path, description = "The job.")),
-    responses((status = 200, description = "The newest progress, and the newest log lines.", body = Notes)),
+    responses((status = 200, description = "The latest progress, and the latest log lines.", body = Notes)),
 )]
 pub(super) async fn get(
     State(api): State<Api>,
-    reply: Reply,
+    reply: Responder,
     id: PathParam,
 ) -> Result<Response, Fault> {
     Ok(reply.ok(&api.get_notes(id.job()?).await?))

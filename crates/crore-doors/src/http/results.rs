@@ -2,43 +2,43 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use crore_api::negotiation::Reply;
-use crore_api::params::{PathParam, Query};
+use crore_api::negotiation::Responder;
+use crore_api::params::{PathParam, QueryParams};
 use crore_api::{Api, Fault};
 use crore_core::JobId;
-use crore_wire::api::job::{Ended, Wait};
-use crore_wire::api::payload::Said;
+use crore_wire::api::job::{Ended, WaitQuery};
+use crore_wire::api::payload::WirePayload;
 use http::{Method, StatusCode};
 
-/// How a job ended, as soon as it has.
+/// Gets the result of a job, waiting up to `wait` for the job to end.
 ///
-/// It waits for that as long as asked. A result that can be read once is taken away by the first who
-/// hears it.
+/// A result stored for a single read is removed by the first call that returns it.
 #[utoipa::path(
     get, path = "/v1/jobs/{id}/result", operation_id = "getResult", tag = "jobs",
-    params(("id" = crore_wire::api::Id, Path, description = "The job."), Wait),
+    params(("id" = crore_wire::api::Id, Path, description = "The job."), WaitQuery),
     responses(
-        (status = 200, description = "It has ended.", body = Ended),
-        (status = 202, description = "It has not ended yet.", body = Ended),
+        (status = 200, description = "The job has ended.", body = Ended),
+        (status = 202, description = "The job has not ended yet.", body = Ended),
     ),
 )]
 pub(super) async fn result(
     State(api): State<Api>,
-    reply: Reply,
+    reply: Responder,
     id: PathParam,
-    Query(ask): Query<Wait>,
+    QueryParams(query): QueryParams<WaitQuery>,
     method: Method,
 ) -> Result<Response, Fault> {
     let id = id.job()?;
     if method == Method::HEAD {
-        // A HEAD request takes no result.
-        return look(&api, reply, id).await;
+        // A HEAD request must not consume the result.
+        return current_state(&api, reply, id).await;
     }
-    let wait = api.granted(ask.wait);
+    let wait = api.bounded_wait(query.wait);
     let Some(ended) = api.wait_for_job(id, wait).await? else {
-        return look(&api, reply, id).await;
+        return current_state(&api, reply, id).await;
     };
-    let result = ended.result.as_ref().map(|result| Said::of(result, reply.0)).unwrap_or_default();
+    let result =
+        ended.result.as_ref().map(|result| WirePayload::of(result, reply.0)).unwrap_or_default();
     Ok(reply.ok(&Ended {
         id: id.into(),
         ended: true,
@@ -50,8 +50,8 @@ pub(super) async fn result(
     }))
 }
 
-/// Where a job stands, without its result.
-async fn look(api: &Api, reply: Reply, id: JobId) -> Result<Response, Fault> {
+/// The state of a job, without its result.
+async fn current_state(api: &Api, reply: Responder, id: JobId) -> Result<Response, Fault> {
     let state = api.get_job(id).await?.live.state;
     let (result, result_base64, encoding, error) = (None, None, None, None);
     let (id, ended, state) = (id.into(), state.has_ended(), Some(state.into()));

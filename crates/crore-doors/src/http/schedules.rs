@@ -1,27 +1,27 @@
-//! Schedules: jobs that the clock pushes.
+//! Schedules: recurring jobs.
 
 use axum::extract::State;
 use axum::response::Response;
 use crore_api::body::Decoded;
-use crore_api::negotiation::Reply;
-use crore_api::params::{PathParam, Query};
+use crore_api::negotiation::Responder;
+use crore_api::params::{PathParam, QueryParams};
 use crore_api::{Api, Fault};
 use crore_core::schedule::Timing;
-use crore_wire::api::schedules::{Ahead, Schedule, Schedules, SetSchedule, Ticks};
-use crore_wire::api::words::Missed;
+use crore_wire::api::enums::Missed;
+use crore_wire::api::schedules::{PreviewQuery, Schedule, Schedules, SetSchedule, Ticks};
 
-/// All schedules.
+/// Lists all schedules.
 #[utoipa::path(
     get, path = "/v1/schedules", operation_id = "listSchedules", tag = "schedules",
     responses((status = 200, description = "The schedules, by name.", body = Schedules)),
 )]
-pub(super) async fn list(State(api): State<Api>, reply: Reply) -> Result<Response, Fault> {
+pub(super) async fn list(State(api): State<Api>, reply: Responder) -> Result<Response, Fault> {
     let schedules = api.list_schedules().await?;
     let schedules = schedules.iter().map(|schedule| schedule.to_wire(reply.0)).collect();
     Ok(reply.ok(&Schedules { schedules }))
 }
 
-/// A schedule.
+/// Gets a schedule.
 #[utoipa::path(
     get, path = "/v1/schedules/{name}", operation_id = "getSchedule", tag = "schedules",
     params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
@@ -29,22 +29,22 @@ pub(super) async fn list(State(api): State<Api>, reply: Reply) -> Result<Respons
 )]
 pub(super) async fn get(
     State(api): State<Api>,
-    reply: Reply,
+    reply: Responder,
     name: PathParam,
 ) -> Result<Response, Fault> {
     Ok(reply.ok(&api.get_schedule(&name.name("schedule")?).await?.to_wire(reply.0)))
 }
 
-/// Sets a schedule. One with the same timing keeps its place, so it may be set whenever a program starts.
+/// Sets a schedule. With an unchanged timing it keeps its next tick, so a program may set it at every start.
 #[utoipa::path(
     put, path = "/v1/schedules/{name}", operation_id = "setSchedule", tag = "schedules",
     params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
     request_body = SetSchedule,
-    responses((status = 200, description = "The schedule as it is now.", body = Schedule)),
+    responses((status = 200, description = "The updated schedule.", body = Schedule)),
 )]
 pub(super) async fn set(
     State(api): State<Api>,
-    reply: Reply,
+    reply: Responder,
     name: PathParam,
     Decoded { format, value }: Decoded<SetSchedule>,
 ) -> Result<Response, Fault> {
@@ -56,55 +56,55 @@ pub(super) async fn set(
     Ok(reply.ok(&api.get_schedule(&name).await?.to_wire(reply.0)))
 }
 
-/// Removes a schedule, if it is there. What it has pushed stays.
+/// Deletes a schedule, if it exists. Jobs it has pushed stay.
 #[utoipa::path(
     delete, path = "/v1/schedules/{name}", operation_id = "deleteSchedule", tag = "schedules",
     params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
-    responses((status = 204, description = "It is not there any more.")),
+    responses((status = 204, description = "The schedule does not exist.")),
 )]
 pub(super) async fn delete(State(api): State<Api>, name: PathParam) -> Result<Response, Fault> {
     api.delete_schedule(name.name("schedule")?).await?;
-    Ok(Reply::nothing())
+    Ok(Responder::no_content())
 }
 
-/// Lets a schedule not fire.
+/// Pauses a schedule.
 #[utoipa::path(
     post, path = "/v1/schedules/{name}/pause", operation_id = "pauseSchedule", tag = "schedules",
     params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
-    responses((status = 200, description = "The schedule as it is now.", body = Schedule)),
+    responses((status = 200, description = "The updated schedule.", body = Schedule)),
 )]
 pub(super) async fn pause(
     State(api): State<Api>,
-    reply: Reply,
+    reply: Responder,
     name: PathParam,
 ) -> Result<Response, Fault> {
     Ok(reply.ok(&api.pause_schedule(&name.name("schedule")?).await?.to_wire(reply.0)))
 }
 
-/// Lets a schedule fire again, from now on.
+/// Resumes a schedule, from now on.
 #[utoipa::path(
     post, path = "/v1/schedules/{name}/resume", operation_id = "resumeSchedule", tag = "schedules",
     params(("name" = crore_wire::api::Name, Path, description = "The schedule.")),
-    responses((status = 200, description = "The schedule as it is now.", body = Schedule)),
+    responses((status = 200, description = "The updated schedule.", body = Schedule)),
 )]
 pub(super) async fn resume(
     State(api): State<Api>,
-    reply: Reply,
+    reply: Responder,
     name: PathParam,
 ) -> Result<Response, Fault> {
     Ok(reply.ok(&api.resume_schedule(&name.name("schedule")?).await?.to_wire(reply.0)))
 }
 
-/// The next instants at which a timing would fire.
+/// Previews the next ticks of a timing.
 #[utoipa::path(
     get, path = "/v1/preview", operation_id = "previewTiming", tag = "schedules",
-    params(Ahead),
-    responses((status = 200, description = "The instants.", body = Ticks)),
+    params(PreviewQuery),
+    responses((status = 200, description = "The ticks.", body = Ticks)),
 )]
 pub(super) async fn preview(
     State(api): State<Api>,
-    reply: Reply,
-    Query(ask): Query<Ahead>,
+    reply: Responder,
+    QueryParams(query): QueryParams<PreviewQuery>,
 ) -> Result<Response, Fault> {
-    Ok(reply.ok(&api.preview_timing(&ask)?))
+    Ok(reply.ok(&api.preview_timing(&query)?))
 }

@@ -3,25 +3,25 @@
 use axum::extract::State;
 use axum::response::Response;
 use crore::store::views;
-use crore_api::negotiation::Reply;
-use crore_api::params::Query;
+use crore_api::negotiation::Responder;
+use crore_api::params::QueryParams;
 use crore_api::{Api, Fault};
-use crore_wire::api::queues::{Count, Counts, InQueue};
-use crore_wire::api::stats::{Stats, WhichStats};
+use crore_wire::api::queues::{Count, Counts, CountsQuery};
+use crore_wire::api::stats::{Stats, StatsQuery};
 
-/// How many jobs there are, by queue, kind and state.
+/// Counts jobs by queue, kind and state.
 #[utoipa::path(
     get, path = "/v1/counts", operation_id = "counts", tag = "server",
-    params(InQueue),
-    responses((status = 200, description = "The counts; zeros are left out.", body = Counts)),
+    params(CountsQuery),
+    responses((status = 200, description = "The counts; zeros are omitted.", body = Counts)),
 )]
 pub(super) async fn counts(
     State(api): State<Api>,
-    reply: Reply,
-    Query(which): Query<InQueue>,
+    reply: Responder,
+    QueryParams(which): QueryParams<CountsQuery>,
 ) -> Result<Response, Fault> {
     let counts = api.counts(which.queue.as_deref()).await?;
-    let shown = |count: &views::Count| Count {
+    let shown = |count: &views::JobCount| Count {
         queue: count.queue.to_string(),
         kind: count.kind.to_string(),
         state: count.state.into(),
@@ -30,16 +30,16 @@ pub(super) async fn counts(
     Ok(reply.ok(&Counts { counts: counts.iter().map(shown).collect() }))
 }
 
-/// How often something happened, over time.
+/// Gets statistics over time.
 #[utoipa::path(
     get, path = "/v1/stats", operation_id = "stats", tag = "server",
-    params(WhichStats),
-    responses((status = 200, description = "The statistic, oldest first.", body = Stats)),
+    params(StatsQuery),
+    responses((status = 200, description = "The statistics, oldest first.", body = Stats)),
 )]
 pub(super) async fn stats(
     State(api): State<Api>,
-    reply: Reply,
-    Query(which): Query<WhichStats>,
+    reply: Responder,
+    QueryParams(which): QueryParams<StatsQuery>,
 ) -> Result<Response, Fault> {
     Ok(reply.ok(&api.stats(which).await?))
 }

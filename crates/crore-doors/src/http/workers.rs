@@ -1,28 +1,28 @@
-//! Workers: who is there.
+//! Workers.
 
 use axum::extract::State;
 use axum::response::Response;
 use crore_api::body::Decoded;
-use crore_api::negotiation::Reply;
+use crore_api::negotiation::Responder;
 use crore_api::params::PathParam;
 use crore_api::{Api, Fault};
 use crore_wire::api::workers::{SetWorker, Workers};
 
-/// All workers that are there.
+/// Lists all workers.
 #[utoipa::path(
     get, path = "/v1/workers", operation_id = "listWorkers", tag = "work",
     responses((status = 200, description = "The workers, by name.", body = Workers)),
 )]
-pub(super) async fn list(State(api): State<Api>, reply: Reply) -> Result<Response, Fault> {
+pub(super) async fn list(State(api): State<Api>, reply: Responder) -> Result<Response, Fault> {
     Ok(reply.ok(&Workers { workers: api.list_workers(reply.0).await? }))
 }
 
-/// A worker says that it is there, and will say so again in time.
+/// Registers a worker, until its registration expires.
 #[utoipa::path(
     put, path = "/v1/workers/{name}", operation_id = "setWorker", tag = "work",
     params(("name" = crore_wire::api::Name, Path, description = "The worker.")),
     request_body = SetWorker,
-    responses((status = 204, description = "It is noted.")),
+    responses((status = 204, description = "The worker is registered.")),
 )]
 pub(super) async fn set(
     State(api): State<Api>,
@@ -30,16 +30,16 @@ pub(super) async fn set(
     Decoded { format, value }: Decoded<SetWorker>,
 ) -> Result<Response, Fault> {
     api.set_worker(name.name("worker")?, value, format).await?;
-    Ok(Reply::nothing())
+    Ok(Responder::no_content())
 }
 
-/// A worker has left.
+/// Removes a worker.
 #[utoipa::path(
     delete, path = "/v1/workers/{name}", operation_id = "deleteWorker", tag = "work",
     params(("name" = crore_wire::api::Name, Path, description = "The worker.")),
-    responses((status = 204, description = "It is not there any more.")),
+    responses((status = 204, description = "The worker is not registered.")),
 )]
 pub(super) async fn delete(State(api): State<Api>, name: PathParam) -> Result<Response, Fault> {
     api.delete_worker(name.name("worker")?).await?;
-    Ok(Reply::nothing())
+    Ok(Responder::no_content())
 }

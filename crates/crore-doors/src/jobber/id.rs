@@ -1,8 +1,7 @@
-//! The UUID of a job: made from its number, so that nothing has to be kept to find the job again.
+//! The UUID of a job, computed from its number, so that no mapping is stored.
 //!
-//! A UUID of version 8 (RFC 9562, "custom"). The number has 63 bits and stands in front, so that UUIDs
-//! sort as jobs were pushed; the last 58 bits are a checksum of it, so that a UUID with a slip in it is
-//! nobody's:
+//! It is a UUID of version 8 (RFC 9562, "custom"). The 63-bit number comes first, so that UUIDs sort in push order.
+//! The last 58 bits are a checksum of it, so that a mistyped UUID names no job:
 //!
 //! ```text
 //! bits   0..48   the number >> 16          bits  64..66   10
@@ -24,18 +23,18 @@ pub(super) fn uuid(id: JobId) -> String {
     format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
 }
 
-/// The job that a UUID names; `None`: it is not one of ours.
+/// The job that a UUID names; `None`: not a UUID of crore.
 pub fn job_id(uuid: &str) -> Option<JobId> {
     let digits: String = uuid.chars().filter(|char| *char != '-').collect();
     let bits = u128::from_str_radix(&digits, 16).ok()?;
     let (high, low) = ((bits >> 64) as u64, bits as u64);
     let number = (high >> 16) << 16 | (high & 0xfff) << 4 | (low >> 58 & 0xf);
     let id = JobId::new(number)?;
-    // Whatever else the text may say, only the one that we would write is ours.
+    // Only the canonical form is accepted.
     (self::uuid(id) == uuid.to_ascii_lowercase()).then_some(id)
 }
 
-/// SplitMix64's last step: every bit of the number decides every bit of it.
+/// The last step of SplitMix64: every bit of the number affects every bit of the checksum.
 const fn checksum(number: u64) -> u64 {
     let mut bits = number ^ 0x6a6f_6262_6572_2d31;
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -60,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_nobodys() {
+    fn foreign_uuids_name_no_job() {
         let good = uuid(JobId(7));
         assert_eq!(job_id(&good.to_uppercase()), Some(JobId(7)));
         for bad in ["", "7", "g", &good[1..], &good.replace('-', ""), &format!("{good}0")] {
@@ -71,18 +70,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_job_is_found_again_and_no_slip_is_taken_for_one(
+        fn uuids_round_trip_and_a_flipped_bit_is_detected(
             number in 1..=i64::MAX as u64,
-            place in 0..128_u32,
+            bit in 0..128_u32,
         ) {
             let text = uuid(JobId(number));
             prop_assert_eq!(job_id(&text), Some(JobId(number)));
-            let bits = u128::from_str_radix(&text.replace('-', ""), 16).expect("hex") ^ 1 << place;
-            let mut slip = format!("{bits:032x}");
+            let bits = u128::from_str_radix(&text.replace('-', ""), 16).expect("hex") ^ 1 << bit;
+            let mut flipped = format!("{bits:032x}");
             for at in [8, 13, 18, 23] {
-                slip.insert(at, '-');
+                flipped.insert(at, '-');
             }
-            prop_assert_eq!(job_id(&slip), None, "{} {}", text, slip);
+            prop_assert_eq!(job_id(&flipped), None, "{} {}", text, flipped);
         }
 
         #[test]

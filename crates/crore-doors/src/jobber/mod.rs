@@ -1,17 +1,15 @@
-//! Jobber: a job is a type and a payload, and is worked on until somebody has finished it.
+//! Jobber: a job is a type and a payload, and is redelivered until a worker finishes it.
 //!
-//! | call | body | answer |
+//! | call | body | response |
 //! |---|---|---|
 //! | `POST /jobber/queue` | `{"type": "sample", "payload": …}` | 201, `{"job-id": uuid}` |
 //! | `POST /jobs` | `{"jobType": "sample", "payload": …}` | 201, `{"jobId": uuid}` |
 //!
-//! Both take either key. What is wrong is said as plain text, as Jobber says it. [`id`] says how the UUID
-//! is made.
+//! Both calls accept either key. Errors are plain text with Jobber's wording. [`id`] defines the UUID.
 //!
-//! A job waits in the queue that is named after its type. Jobber's own workers were a library over Redis;
-//! here they fetch and finish by the native API (`POST /v1/fetch` with the type as the queue). The lease
-//! of a job is the visibility timeout of its type: if it ends, the job is handed out again, however often
-//! that happens, and it is never set aside.
+//! A job waits in the queue named after its type. Jobber's own workers were a library over Redis; here workers use
+//! the native API (`POST /v1/fetch` with the type as the queue). The lease of a job is the visibility timeout of its
+//! type. When it expires, the job is delivered again, without a limit and without quarantine.
 
 pub mod id;
 mod options;
@@ -23,12 +21,12 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use crore::push::Taken;
+use crore::push::PushResult;
 use crore_api::Scope;
 use crore_api::admission::Gate;
 use crore_api::body::collect;
 use crore_api::middleware::{Next, from_fn};
-use crore_api::telemetry::Context;
+use crore_api::telemetry::TraceContext;
 use crore_core::job::Lapse;
 use crore_core::retry::Retry;
 use crore_core::{Invalid, JobId, Name, NewJob, Spec};
@@ -41,7 +39,7 @@ pub use options::Options;
 
 use crate::Doors;
 
-/// The calls of Jobber.
+/// The routes of Jobber.
 pub fn router(doors: &Doors) -> Router {
     let gate = Gate { api: doors.api().clone(), scope: Scope::Push };
     Router::new()
@@ -52,12 +50,12 @@ pub fn router(doors: &Doors) -> Router {
 }
 
 async fn admit(gate: Gate, request: Request, next: Next) -> Response {
-    // That the server stops is said by the queue itself, in the words of this door.
-    gate.pass_on(request, next).await
+    // While the server stops, the push itself fails, with this door's wording.
+    gate.pass_while_stopping(request, next).await
 }
 
 #[derive(Debug, Deserialize)]
-struct Posted {
+struct JobberJob {
     #[serde(rename = "type")]
     kind: Option<String>,
     #[serde(rename = "jobType")]
@@ -66,20 +64,20 @@ struct Posted {
 }
 
 async fn queue(State(doors): State<Doors>, headers: HeaderMap, body: Body) -> Response {
-    let read = |posted: &Posted| posted.kind.clone().or_else(|| posted.job_type.clone());
-    answer("job-id", post_job(&doors, &headers, body, read).await)
+    let read = |posted: &JobberJob| posted.kind.clone().or_else(|| posted.job_type.clone());
+    response("job-id", post_job(&doors, &headers, body, read).await)
 }
 
 async fn jobs(State(doors): State<Doors>, headers: HeaderMap, body: Body) -> Response {
-    let read = |posted: &Posted| posted.job_type.clone().or_else(|| posted.kind.clone());
-    answer("jobId", post_job(&doors, &headers, body, read).await)
+    let read = |posted: &JobberJob| posted.job_type.clone().or_else(|| posted.kind.clone());
+    response("jobId", post_job(&doors, &headers, body, read).await)
 }
 
-/// Why a job was not taken.
-enum Refused {
-    /// The request is not one; the words say more, where Jobber had no words for it.
+/// Why a job was not accepted.
+enum PostError {
+    /// The body is invalid; the detail is added where Jobber's wording has none.
     Format(Option<Invalid>),
-    /// It is a good one, but the job cannot be kept.
+    /// The job is valid, but cannot be stored.
     Queue(crore::Error),
     /// The body did not arrive.
     Body(crore_api::Fault),
@@ -89,30 +87,30 @@ async fn post_job(
     doors: &Doors,
     headers: &HeaderMap,
     body: Body,
-    kind: impl Fn(&Posted) -> Option<String>,
-) -> Result<JobId, Refused> {
-    let bytes = collect(body, doors.api()).await.map_err(Refused::Body)?;
-    let posted: Posted = Format::Json.decode(&bytes).map_err(|_| Refused::Format(None))?;
+    kind: impl Fn(&JobberJob) -> Option<String>,
+) -> Result<JobId, PostError> {
+    let bytes = collect(body, doors.api()).await.map_err(PostError::Body)?;
+    let posted: JobberJob = Format::Json.decode(&bytes).map_err(|_| PostError::Format(None))?;
     let kind = kind(&posted).map(|kind| kind.trim().to_owned()).filter(|kind| !kind.is_empty());
-    let kind = kind.ok_or(Refused::Format(None))?;
-    let wrong = |invalid| Refused::Format(Some(invalid));
+    let kind = kind.ok_or(PostError::Format(None))?;
+    let wrong = |invalid| PostError::Format(Some(invalid));
     let mut spec = spec(&kind, posted.payload, &doors.options().jobber).map_err(wrong)?;
-    spec.trace = Context::carried(headers);
+    spec.trace = TraceContext::text_from_headers(headers);
     let pushed = doors.engine().push_all(NewJob::from(spec).into()).await;
-    match pushed.map_err(Refused::Queue)?.jobs.pop() {
-        Some(Taken::New(id)) => Ok(id),
-        Some(Taken::Invalid(mut invalid)) => {
+    match pushed.map_err(PostError::Queue)?.jobs.pop() {
+        Some(PushResult::New(id)) => Ok(id),
+        Some(PushResult::Invalid(mut invalid)) => {
             if let Some(field) = invalid.field.strip_prefix("jobs[0].") {
                 invalid.field = field.to_owned();
             }
             Err(wrong(invalid))
         }
-        // It has no key that another one could have, and waits for nothing.
-        _ => Err(Refused::Queue(crore::Error::Stopping)),
+        // A job without a unique key and without dependencies has no other outcome.
+        _ => Err(PostError::Queue(crore::Error::Stopping)),
     }
 }
 
-/// A job in our words. A failure that its worker reports is tried again without end, and so is a silence.
+/// Builds the job. Reported failures and expired leases are retried without a limit.
 fn spec(kind: &str, payload: Option<Raw>, options: &Options) -> Result<Spec, Invalid> {
     let name = Name::new("type", kind)?;
     let payload = payload.unwrap_or_else(|| Raw::null(Format::Json)).into_payload("payload")?;
@@ -123,7 +121,7 @@ fn spec(kind: &str, payload: Option<Raw>, options: &Options) -> Result<Spec, Inv
     Ok(spec)
 }
 
-fn answer(key: &str, posted: Result<JobId, Refused>) -> Response {
+fn response(key: &str, posted: Result<JobId, PostError>) -> Response {
     const WRONG: &str = "Request body is not in the right format";
     match posted {
         Ok(id) => {
@@ -131,16 +129,16 @@ fn answer(key: &str, posted: Result<JobId, Refused>) -> Response {
             let kind = HeaderValue::from_static("application/json");
             (StatusCode::CREATED, [(CONTENT_TYPE, kind)], body).into_response()
         }
-        Err(Refused::Format(None)) => text(StatusCode::BAD_REQUEST, format!("{WRONG}\n")),
-        Err(Refused::Format(Some(invalid))) => {
+        Err(PostError::Format(None)) => text(StatusCode::BAD_REQUEST, format!("{WRONG}\n")),
+        Err(PostError::Format(Some(invalid))) => {
             text(StatusCode::BAD_REQUEST, format!("{WRONG}: {invalid}\n"))
         }
-        Err(Refused::Queue(error)) => {
+        Err(PostError::Queue(error)) => {
             let code = error.code();
             let message = format!("Unable to post job, Error: {code}: {}\n", code.explain().trim());
             text(StatusCode::INTERNAL_SERVER_ERROR, message)
         }
-        Err(Refused::Body(fault)) => fault.into_response(),
+        Err(PostError::Body(fault)) => fault.into_response(),
     }
 }
 

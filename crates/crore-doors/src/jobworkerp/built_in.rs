@@ -1,19 +1,18 @@
-//! Worker −1, which tells Slack what became of jobs. It is found by its number, but is in no list.
+//! The built-in worker −1, which notifies Slack of results. It is found by its number, but not listed.
 
 use crore_api::Fault;
-use crore_core::handler::{BUILT_IN, Gives, Linked};
+use crore_core::handler::{BUILT_IN_ID, FollowUpPayload, LinkPolicy};
 use crore_core::{Handler, Name};
 use crore_wire::grpc::jobworkerp::data::{
     QueueType, ResponseType, RetryPolicy, RetryType, RunnerType, Worker, WorkerData,
 };
 
 use super::policy;
-use super::workers::{BUILT_IN_ID, worker_id};
+use super::workers::{BUILT_IN_WORKER, worker_id};
 use crate::Doors;
 
-/// Its name.
 pub(super) const NAME: &str = "__SLACK_NOTIFICATION_WORKER__";
-/// What it does, in the words of jobworkerp.
+/// Its `operation` in jobworkerp.
 const OPERATION: &str = "SlackResultNotificationRunner";
 
 const POLICY: RetryPolicy = RetryPolicy {
@@ -24,7 +23,7 @@ const POLICY: RetryPolicy = RetryPolicy {
     basis: 2.0,
 };
 
-/// The worker, as it is said.
+/// The worker as a message.
 pub(super) fn worker() -> Worker {
     let data = WorkerData {
         name: NAME.to_owned(),
@@ -35,11 +34,11 @@ pub(super) fn worker() -> Worker {
         response_type: ResponseType::NoResult.into(),
         ..WorkerData::default()
     };
-    Worker { id: worker_id(BUILT_IN_ID), data: Some(data) }
+    Worker { id: worker_id(BUILT_IN_WORKER), data: Some(data) }
 }
 
-/// Sees to it that what the server brings along is as its options say: to be called when it starts, once it knows the
-/// runners. What cannot be had is refused, and says why.
+/// Creates or removes the handler of the built-in worker, according to the options. Call it at start-up, once the
+/// runners are known. It fails if the settings are invalid.
 pub async fn prepare(doors: &Doors) -> Result<(), Fault> {
     let name = Name::new("name", NAME)?;
     let engine = doors.engine();
@@ -49,12 +48,12 @@ pub async fn prepare(doors: &Doors) -> Result<(), Fault> {
             let runner = Name::new("runner", "slack")?;
             let retry = policy::read(Some(&POLICY))?;
             let new = Handler::new(runner, settings);
-            let linked = Linked {
+            let linked = LinkPolicy {
                 on_success: options.slack_on_success,
                 on_failure: options.slack_on_failure,
-                gives: Gives::Summary,
+                gives: FollowUpPayload::Summary,
             };
-            let handler = Handler { id: BUILT_IN, retry, linked, ..new };
+            let handler = Handler { id: BUILT_IN_ID, retry, linked, ..new };
             doors.api().check_handler(&handler)?;
             engine.handlers().set(name, handler).await?;
         }

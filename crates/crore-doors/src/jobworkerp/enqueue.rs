@@ -1,71 +1,71 @@
-//! `Enqueue`: a new job, and its result where the worker answers directly.
+//! `Enqueue`: pushes a job, and waits for its result if the worker's response type is `DIRECT`.
 
 use std::sync::Arc;
 
-use crore::push::Taken;
-use crore_api::telemetry::Context;
+use crore::push::PushResult;
+use crore_api::telemetry::TraceContext;
 use crore_api::telemetry::inherit;
-use crore_core::handler::Answer as Waits;
-use crore_core::job::When;
+use crore_core::handler::ResultWaiter as Waits;
+use crore_core::job::DueTime;
 use crore_core::payload::Encoding;
-use crore_core::unique::{Hold, Unique};
+use crore_core::unique::{Unique, UniqueHold};
 use crore_core::{Batch, Caps, Code, Handler, Invalid, JobId, Name, NewJob, Payload, Span, Time};
 use crore_wire::grpc::jobworkerp::data::{Priority, WorkerId};
 use crore_wire::grpc::jobworkerp::service::{CreateJobResponse, JobRequest, job_request};
 use tonic::{Request, Response, Status};
 
-use super::job::{KEYS, said_id};
-use super::translate::known;
-use super::wait::Patience;
-use super::workers::Workers;
-use super::{Answer, rows};
+use super::job::{KEY_PREFIX, to_job_id};
+use super::translate::read_enum;
+use super::wait::CallDeadline;
+use super::workers::WorkerDirectory;
+use super::{JobworkerpReply, result_rows};
 use crate::Doors;
-use crate::grpc::{as_named as invalid, failed, taken};
+use crate::grpc::{already_exists, failed, invalid_unmapped as invalid};
 
-/// How long a job may take, and somebody waits for it, unless it is said: 365 days.
+/// Default timeout of a job, and of a wait for it: 365 days.
 pub(super) const TIMEOUT: Span = Span::from_secs(365 * 24 * 60 * 60);
 
 pub(super) async fn enqueue(
     doors: &Doors,
     request: Request<JobRequest>,
-) -> Answer<CreateJobResponse> {
-    let context = request.extensions().get::<Context>();
+) -> JobworkerpReply<CreateJobResponse> {
+    let context = request.extensions().get::<TraceContext>();
     let context = context.map(|context| Arc::<str>::from(context.to_string()));
-    let patience = Patience::of(request.metadata());
-    let ask = request.into_inner();
-    let workers = Workers::now(doors).await?;
-    let worker = match &ask.worker {
-        Some(job_request::Worker::WorkerId(id)) => Named::Id(id),
-        Some(job_request::Worker::WorkerName(name)) => Named::Name(name),
+    let deadline = CallDeadline::of(request.metadata());
+    let request = request.into_inner();
+    let workers = WorkerDirectory::load(doors).await?;
+    let worker = match &request.worker {
+        Some(job_request::Worker::WorkerId(id)) => WorkerRef::Id(id),
+        Some(job_request::Worker::WorkerName(name)) => WorkerRef::Name(name),
         None => return Err(missing("worker_id")),
     };
     let (kind, handler) = worker.find(&workers).map_err(invalid)?;
     let waits = handler.results.answer == Waits::Push;
-    let mut job = read(&ask, kind, handler, doors.engine().status().caps()).map_err(invalid)?;
+    let mut job = read(&request, kind, handler, doors.engine().status().caps()).map_err(invalid)?;
     inherit(&mut job.spec, context.as_ref());
     let id = push(doors, job).await?;
     let result = match waits {
         true => {
-            let ended = patience.wait(doors, id, ask.timeout).await?;
-            rows::last(&ended, &workers, doors.engine().status().now())
+            let ended = deadline.wait(doors, id, request.timeout).await?;
+            result_rows::last(&ended, &workers, doors.engine().status().now())
         }
         false => None,
     };
-    Ok(Response::new(CreateJobResponse { id: said_id(id), result }))
+    Ok(Response::new(CreateJobResponse { id: to_job_id(id), result }))
 }
 
-/// How a caller names a worker.
+/// How a request names a worker.
 #[derive(Debug)]
-pub(super) enum Named<'a> {
+pub(super) enum WorkerRef<'a> {
     Id(&'a WorkerId),
     Name(&'a str),
 }
 
-impl Named<'_> {
-    /// The worker. That there is none is a wrong argument, and not something that is not found.
+impl WorkerRef<'_> {
+    /// Finds the worker. A missing worker is an invalid argument in jobworkerp, not `NOT_FOUND`.
     pub(super) fn find<'a>(
         &self,
-        workers: &'a Workers,
+        workers: &'a WorkerDirectory,
     ) -> Result<(&'a Name, &'a Handler), Invalid> {
         let (field, found, shown) = match self {
             Self::Name("") => {
@@ -80,41 +80,47 @@ impl Named<'_> {
                 ("worker_name", workers.by_name(name), crore_core::code::excerpt(name))
             }
         };
-        let none = || Invalid::new(Code::Malformed, field, format!("there is no worker `{shown}`"));
-        found.map(|(kind, known)| (kind, &*known.handler)).ok_or_else(none)
+        let none = || Invalid::new(Code::Malformed, field, format!("worker `{shown}` not found"));
+        found.map(|(kind, stored)| (kind, &*stored.handler)).ok_or_else(none)
     }
 }
 
-/// A job in our words.
-fn read(ask: &JobRequest, kind: &Name, handler: &Handler, caps: &Caps) -> Result<NewJob, Invalid> {
-    let payload = Payload::new(Encoding::Bytes, ask.arg.clone());
+/// The request as a job.
+fn read(
+    request: &JobRequest,
+    kind: &Name,
+    handler: &Handler,
+    caps: &Caps,
+) -> Result<NewJob, Invalid> {
+    let payload = Payload::new(Encoding::Bytes, request.arg.clone());
     let mut spec = handler.job(kind.clone(), payload);
-    spec.timeout = timeout(ask.timeout, caps);
-    spec.priority = match known(ask.priority.unwrap_or_default(), "priority", Priority::try_from)? {
-        Priority::High => -1,
-        Priority::Medium => 0,
-        Priority::Low => 1,
-    };
-    spec.unique = ask.uniq_key.as_deref().filter(|key| !key.is_empty()).map(|key| Unique {
-        key: format!("{KEYS}{key}").into(),
-        hold: Hold::UntilEnd,
+    spec.timeout = timeout(request.timeout, caps);
+    spec.priority =
+        match read_enum(request.priority.unwrap_or_default(), "priority", Priority::try_from)? {
+            Priority::High => -1,
+            Priority::Medium => 0,
+            Priority::Low => 1,
+        };
+    spec.unique = request.uniq_key.as_deref().filter(|key| !key.is_empty()).map(|key| Unique {
+        key: format!("{KEY_PREFIX}{key}").into(),
+        hold: UniqueHold::UntilEnd,
         window: None,
     });
     let wrong = |message: String| Err(Invalid::new(Code::TimeRange, "run_after_time", message));
-    let due = match ask.run_after_time.unwrap_or_default() {
-        at @ ..0 => return wrong(format!("`{at}` is below zero")),
-        0 => When::Now,
+    let due = match request.run_after_time.unwrap_or_default() {
+        at @ ..0 => return wrong(format!("`{at}` is negative")),
+        0 => DueTime::Now,
         _ if handler.results.answer == Waits::Push => {
-            return wrong("a job that is answered `DIRECT` cannot start later".to_owned());
+            return wrong("a job of a `DIRECT` worker cannot be delayed".to_owned());
         }
-        at => When::At(Time::from_millis(at)),
+        at => DueTime::At(Time::from_millis(at)),
     };
     Ok(NewJob { due, ..spec.into() })
 }
 
-/// How long a run may take: 0 is without end, and what is longer than the cap is the cap.
-fn timeout(said: Option<u64>, caps: &Caps) -> Option<Span> {
-    match said {
+/// Timeout of a run: 0 is unlimited; longer timeouts are reduced to the cap.
+fn timeout(requested: Option<u64>, caps: &Caps) -> Option<Span> {
+    match requested {
         None => Some(TIMEOUT.min(caps.max_timeout)),
         Some(0) => None,
         Some(millis) => Some(Span::from_millis(millis).min(caps.max_timeout)),
@@ -125,19 +131,21 @@ async fn push(doors: &Doors, job: NewJob) -> Result<JobId, Status> {
     let key = super::job::key(job.spec.unique.as_ref()).unwrap_or_default();
     let mut pushed = doors.engine().push_all(Batch::from(job)).await.map_err(failed)?.jobs;
     match pushed.pop() {
-        Some(Taken::New(id)) => Ok(id),
-        Some(Taken::Duplicate(id)) => {
+        Some(PushResult::New(id)) => Ok(id),
+        Some(PushResult::Duplicate(id)) => {
             let key = crore_core::code::excerpt(&key);
-            Err(taken("uniq_key", format!("job {id} has the key `{key}`, and has not ended")))
+            Err(already_exists("uniq_key", format!("key `{key}` is in use by job {id}")))
         }
-        Some(Taken::Invalid(bad)) => Err(invalid(in_its_words(bad))),
-        // It waits for nothing.
-        Some(Taken::Broken(_) | Taken::BrokenBy(_)) | None => Err(failed(crore::Error::Stopping)),
+        Some(PushResult::Invalid(bad)) => Err(invalid(with_job_request_fields(bad))),
+        // Jobs of this door have no dependencies.
+        Some(PushResult::Broken(_) | PushResult::BrokenBy(_)) | None => {
+            Err(failed(crore::Error::Stopping))
+        }
     }
 }
 
-/// The same fault about a job, in the words of jobworkerp.
-fn in_its_words(mut bad: Invalid) -> Invalid {
+/// Replaces core field names in an error about a job with jobworkerp's.
+fn with_job_request_fields(mut bad: Invalid) -> Invalid {
     let field = bad.field.strip_prefix("jobs[0].").unwrap_or(&bad.field);
     let field = match field {
         "payload" => "arg",
@@ -149,7 +157,7 @@ fn in_its_words(mut bad: Invalid) -> Invalid {
     bad
 }
 
-/// Something that has to be said and is not.
+/// A required field that is missing.
 pub(super) fn missing(field: &str) -> Status {
-    invalid(Invalid::new(Code::Malformed, field, "has to be said"))
+    invalid(Invalid::new(Code::Malformed, field, "is required"))
 }

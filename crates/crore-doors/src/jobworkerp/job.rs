@@ -1,6 +1,6 @@
 //! `JobService`.
 
-use crore::act::{Act, Acted};
+use crore::actions::{ActionResult, JobAction};
 use crore_core::machine::Refusal;
 use crore_core::unique::Unique;
 use crore_core::{Job as Stored, JobId as Id, Name, Span, State};
@@ -12,85 +12,91 @@ use crore_wire::grpc::jobworkerp::service::{
 };
 use tonic::{Request, Response};
 
-use super::list::{self, Among, Looking, Part};
-use super::workers::{Workers, worker_id};
-use super::{Answer, Answers, Service, about, enqueue};
-use crate::grpc::{as_named as invalid, failed};
+use super::list::{self, JobCursor, ListedJobs, OffsetPage};
+use super::workers::{WorkerDirectory, worker_id};
+use super::{JobworkerpReply, JobworkerpService, JobworkerpStream, enqueue, with_audit_entry};
+use crate::grpc::{failed, invalid_unmapped as invalid};
 
-/// What stands before the keys of this door.
-pub(super) const KEYS: &str = "jobworkerp:";
+/// Prefix of unique keys of this door.
+pub(super) const KEY_PREFIX: &str = "jobworkerp:";
 
 #[tonic::async_trait]
-impl JobService for Service {
-    async fn enqueue(&self, request: Request<JobRequest>) -> Answer<CreateJobResponse> {
+impl JobService for JobworkerpService {
+    async fn enqueue(&self, request: Request<JobRequest>) -> JobworkerpReply<CreateJobResponse> {
         enqueue::enqueue(&self.0, request).await
     }
 
-    async fn delete(&self, request: Request<JobId>) -> Answer<SuccessResponse> {
+    async fn delete(&self, request: Request<JobId>) -> JobworkerpReply<SuccessResponse> {
         let id = request.into_inner().value;
-        let is_success = match self.live(id).await? {
+        let is_success = match self.find_live(id).await? {
             Some((job, _)) => {
                 let which = job.id.into();
                 let acted =
-                    self.0.engine().jobs().act(which, &Act::Cancel).await.map_err(failed)?;
-                // Whoever runs it may have been asked before.
-                matches!(acted, Acted::Yes(_) | Acted::No(Refusal::Nothing))
+                    self.0.engine().jobs().act(which, &JobAction::Cancel).await.map_err(failed)?;
+                // A running job may already have been asked to stop.
+                matches!(acted, ActionResult::Applied(_) | ActionResult::Refused(Refusal::Nothing))
             }
             None => false,
         };
-        Ok(about(format!("job {id}"), SuccessResponse { is_success }))
+        Ok(with_audit_entry(format!("job {id}"), SuccessResponse { is_success }))
     }
 
-    async fn find(&self, request: Request<JobId>) -> Answer<OptionalJobResponse> {
-        let found = self.live(request.into_inner().value).await?;
-        let data = found.and_then(|(job, workers)| said(&job, &workers));
+    async fn find(&self, request: Request<JobId>) -> JobworkerpReply<OptionalJobResponse> {
+        let found = self.find_live(request.into_inner().value).await?;
+        let data = found.and_then(|(job, workers)| to_message(&job, &workers));
         Ok(Response::new(OptionalJobResponse { data }))
     }
 
-    type FindListStream = Answers<Job>;
+    type FindListStream = JobworkerpStream<Job>;
 
-    async fn find_list(&self, request: Request<FindListRequest>) -> Answer<Answers<Job>> {
+    async fn find_list(
+        &self,
+        request: Request<FindListRequest>,
+    ) -> JobworkerpReply<JobworkerpStream<Job>> {
         let FindListRequest { limit, offset } = request.into_inner();
-        let part = Part::read(limit, offset).map_err(invalid)?;
-        let workers = Workers::now(&self.0).await?;
+        let page = OffsetPage::read(limit, offset).map_err(invalid)?;
+        let workers = WorkerDirectory::load(&self.0).await?;
         let is_wanted = |kind: &Name| workers.of_kind(kind).is_some();
-        let looking = Looking::begin(&self.0, Among::Live, is_wanted).await?;
-        let tell = move |job: &Stored| said_live(job, &workers);
-        Ok(Response::new(list::told(looking, part, tell)))
+        let cursor = JobCursor::open(&self.0, ListedJobs::Live, is_wanted).await?;
+        let items_of = move |job: &Stored| live_message(job, &workers);
+        Ok(Response::new(list::stream_items(cursor, page, items_of)))
     }
 
-    type FindListByWorkerIdStream = Answers<Job>;
+    type FindListByWorkerIdStream = JobworkerpStream<Job>;
 
     async fn find_list_by_worker_id(
         &self,
         request: Request<FindListByWorkerIdRequest>,
-    ) -> Answer<Answers<Job>> {
-        let (worker, part) = of_worker(request.into_inner())?;
-        let workers = Workers::now(&self.0).await?;
+    ) -> JobworkerpReply<JobworkerpStream<Job>> {
+        let (worker, page) = read_worker_list(request.into_inner())?;
+        let workers = WorkerDirectory::load(&self.0).await?;
         let is_wanted =
-            |kind: &Name| workers.of_kind(kind).is_some() && workers.may_be(worker, kind);
-        let looking = Looking::begin(&self.0, Among::Live, is_wanted).await?;
-        let tell = move |job: &Stored| {
-            let is_its = workers.whose(job).is_some_and(|whose| whose.id == worker);
-            if is_its { said_live(job, &workers) } else { Vec::new() }
+            |kind: &Name| workers.of_kind(kind).is_some() && workers.may_own_kind(worker, kind);
+        let cursor = JobCursor::open(&self.0, ListedJobs::Live, is_wanted).await?;
+        let items_of = move |job: &Stored| {
+            let is_its = workers.worker_of(job).is_some_and(|owner| owner.id == worker);
+            if is_its { live_message(job, &workers) } else { Vec::new() }
         };
-        Ok(Response::new(list::told(looking, part, tell)))
+        Ok(Response::new(list::stream_items(cursor, page, items_of)))
     }
 
-    async fn count(&self, _: Request<CountCondition>) -> Answer<CountResponse> {
-        let workers = Workers::now(&self.0).await?;
+    async fn count(&self, _: Request<CountCondition>) -> JobworkerpReply<CountResponse> {
+        let workers = WorkerDirectory::load(&self.0).await?;
         let mut counts = self.0.engine().jobs().counts(None).await.map_err(failed)?;
         counts.retain(|count| workers.of_kind(&count.kind).is_some());
-        let total = list::meant(&counts, Among::Live);
+        let total = list::count_listed(&counts, ListedJobs::Live);
         Ok(Response::new(CountResponse { total: i64::try_from(total).unwrap_or(i64::MAX) }))
     }
 }
 
-impl Service {
+impl JobworkerpService {
     /// A job of a worker that has not ended.
-    pub(super) async fn live(&self, id: i64) -> Result<Option<(Stored, Workers)>, tonic::Status> {
+    pub(super) async fn find_live(
+        &self,
+        id: i64,
+    ) -> Result<Option<(Stored, WorkerDirectory)>, tonic::Status> {
         let Some(id) = job_id(id) else { return Ok(None) };
-        let workers = Workers::now(&self.0).await?;
+        let workers = WorkerDirectory::load(&self.0).await?;
         let job = self.0.engine().get(id).await.map_err(failed)?;
         let is_live =
             |job: &Stored| !job.live.state.has_ended() && workers.of_kind(&job.spec.kind).is_some();
@@ -98,29 +104,31 @@ impl Service {
     }
 }
 
-/// What a list of a worker's jobs, or results, asks for.
-pub(super) fn of_worker(ask: FindListByWorkerIdRequest) -> Result<(i64, Part), tonic::Status> {
+/// Reads a request for the jobs or results of one worker.
+pub(super) fn read_worker_list(
+    request: FindListByWorkerIdRequest,
+) -> Result<(i64, OffsetPage), tonic::Status> {
     let missing = || enqueue::missing("worker_id");
-    let worker = ask.worker_id.ok_or_else(missing)?.value;
-    Ok((worker, Part::read(ask.limit, ask.offset).map_err(invalid)?))
+    let worker = request.worker_id.ok_or_else(missing)?.value;
+    Ok((worker, OffsetPage::read(request.limit, request.offset).map_err(invalid)?))
 }
 
-/// The number of a job, if it can be one.
+/// A job number, if it is in range.
 pub(super) fn job_id(value: i64) -> Option<Id> {
     u64::try_from(value).ok().and_then(Id::new)
 }
 
-fn said_live(job: &Stored, workers: &Workers) -> Vec<Job> {
+fn live_message(job: &Stored, workers: &WorkerDirectory) -> Vec<Job> {
     let is_live = !job.live.state.has_ended() && workers.of_kind(&job.spec.kind).is_some();
-    is_live.then(|| said(job, workers)).flatten().into_iter().collect()
+    is_live.then(|| to_message(job, workers)).flatten().into_iter().collect()
 }
 
-/// A job in the words of jobworkerp.
-fn said(job: &Stored, workers: &Workers) -> Option<Job> {
-    let whose = workers.whose(job)?;
+/// A job as a jobworkerp message.
+fn to_message(job: &Stored, workers: &WorkerDirectory) -> Option<Job> {
+    let owner = workers.worker_of(job)?;
     let is_running = job.live.state == State::Running;
     let data = JobData {
-        worker_id: worker_id(whose.id),
+        worker_id: worker_id(owner.id),
         arg: job.spec.payload.bytes.to_vec(),
         uniq_key: key(job.spec.unique.as_ref()),
         enqueue_time: job.live.pushed_at.as_millis(),
@@ -130,20 +138,20 @@ fn said(job: &Stored, workers: &Workers) -> Option<Job> {
         priority: priority(job.spec.priority).into(),
         timeout: timeout(job.spec.timeout),
     };
-    Some(Job { id: said_id(job.id), data: Some(data) })
+    Some(Job { id: to_job_id(job.id), data: Some(data) })
 }
 
-pub(super) fn said_id(id: Id) -> Option<JobId> {
+pub(super) fn to_job_id(id: Id) -> Option<JobId> {
     Some(JobId { value: i64::try_from(id.0).unwrap_or(i64::MAX) })
 }
 
-/// A key, without what this door puts before its own.
+/// The unique key without this door's prefix.
 pub(super) fn key(unique: Option<&Unique>) -> Option<String> {
     let key = &*unique?.key;
-    Some(key.strip_prefix(KEYS).unwrap_or(key).to_owned())
+    Some(key.strip_prefix(KEY_PREFIX).unwrap_or(key).to_owned())
 }
 
-/// Larger first there, smaller first here.
+/// jobworkerp: larger first. crore: smaller first.
 pub(super) const fn priority(ours: i32) -> Priority {
     match ours {
         ..0 => Priority::High,

@@ -1,46 +1,46 @@
-//! Lists: newest first, in parts, and with no more work than what they give and a bounded rest.
+//! Lists: newest first, paged, with a bounded amount of work.
 //!
-//! A store lists the jobs of one state in an order of its own. Where few jobs can be meant, their numbers are gathered
-//! and sorted first. Where there are many, that would cost as much as there are jobs, whatever is asked for; so they
-//! come as the store has them: those that have ended by when, newest first, and the others as they will be run. In
-//! both cases jobs are read a few at a time, as the caller takes them.
+//! A store lists the jobs of one state in its own order. If few jobs match, their numbers are collected and sorted
+//! first. If many match, sorting would cost as much as there are jobs, so they come in the store's order: ended jobs
+//! by their end, newest first, and the others in the order in which they will run. Either way jobs are read in small
+//! pages, as the caller consumes them.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use crore::Engine;
-use crore::store::jobs::Which;
-use crore::store::views::{Count, Query};
+use crore::store::jobs::JobSelector;
+use crore::store::views::{JobCount, ListQuery};
 use crore_core::{Code, Invalid, Job, JobId, Name, State};
 use futures_util::stream::{self, StreamExt};
 use tonic::Status;
 
-use super::Answers;
+use super::JobworkerpStream;
 use crate::Doors;
-use crate::grpc::{as_named as invalid, failed};
+use crate::grpc::{failed, invalid_unmapped as invalid};
 
-/// How many jobs are read at once.
-const AT_ONCE: usize = 100;
-/// So many jobs, and no more, are listed in the order of their numbers.
-pub(super) const SORTED: u64 = 10_000;
-/// So many jobs are passed over in one list: those that give nothing, and those before its `offset`.
-const IN_VAIN: usize = 100_000;
-/// With more kinds than these, all jobs are looked at, and those of others passed over.
-const FEW: usize = 20;
+/// Page size of reads from the store.
+const PAGE_JOBS: usize = 100;
+/// Up to this many jobs are listed in the order of their numbers.
+pub(super) const MAX_SORTED: u64 = 10_000;
+/// Maximum number of jobs skipped in one list: those that yield nothing, and those before its `offset`.
+const MAX_SKIPPED: usize = 100_000;
+/// Above this number of kinds, all jobs are read and those of other kinds skipped.
+const MAX_KIND_LISTS: usize = 20;
 
-/// The states of jobs that have not ended, in the order in which many are listed.
+/// States of jobs that have not ended, in the order in which long lists show them.
 pub(super) const LIVE: [State; 4] =
     [State::Running, State::Ready, State::Scheduled, State::Waiting];
-/// The states of jobs that have.
+/// States of jobs that have ended.
 const ENDED: [State; 3] = [State::Done, State::Dead, State::Cancelled];
 
-/// A part of a list.
+/// A page of a list: offset and limit.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct OffsetPage {
     skip: usize,
     take: usize,
 }
 
-impl Part {
+impl OffsetPage {
     pub(super) const ALL: Self = Self { skip: 0, take: usize::MAX };
 
     pub(super) fn read(limit: Option<i32>, offset: Option<i64>) -> Result<Self, Invalid> {
@@ -59,47 +59,47 @@ impl Part {
     }
 }
 
-/// Which jobs a list is made from.
+/// Which jobs a list reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Among {
-    /// Those that have not ended.
+pub(super) enum ListedJobs {
+    /// Jobs that have not ended.
     Live,
-    /// All; of very many, those that have ended.
+    /// All jobs; if there are many, those that have ended.
     Any,
 }
 
-/// Jobs, a few at a time, until there are no more.
+/// A cursor over jobs, a page at a time.
 #[derive(Debug)]
-pub(super) struct Looking {
+pub(super) struct JobCursor {
     engine: Engine,
-    at: At,
+    position: CursorPosition,
 }
 
 #[derive(Debug)]
-enum At {
-    /// The rest of the numbers, newest first.
+enum CursorPosition {
+    /// Remaining numbers, newest first.
     Sorted(std::vec::IntoIter<JobId>),
-    /// The rest of these lists, one after the other.
-    InTurn(VecDeque<Source>),
-    /// The rest of these lists, each by when its jobs ended, newest first; and so all together.
-    ByEnd(Vec<Source>),
+    /// Remaining lists, one after the other.
+    Sequential(VecDeque<StoreList>),
+    /// Remaining lists of ended jobs, merged by their end, newest first.
+    MergedByEnd(Vec<StoreList>),
 }
 
 /// A list of the store, read a page at a time.
 #[derive(Debug)]
-struct Source {
-    query: Query,
+struct StoreList {
+    query: ListQuery,
     page: VecDeque<Job>,
     is_over: bool,
 }
 
-impl Source {
+impl StoreList {
     fn new(state: State, kind: Option<Name>) -> Self {
-        let query = Query { state, queue: None, kind, after: None, n: AT_ONCE };
+        let query = ListQuery { state, queue: None, kind, after: None, n: PAGE_JOBS };
         Self { query, page: VecDeque::new(), is_over: false }
     }
 
-    /// Reads on, if there is nothing left of what was read.
+    /// Reads the next page if the current one is used up.
     async fn fill(&mut self, engine: &Engine) -> Result<(), crore::Error> {
         while self.page.is_empty() && !self.is_over {
             let page = engine.list(self.query.clone()).await?;
@@ -111,37 +111,37 @@ impl Source {
     }
 }
 
-impl Looking {
-    /// Begins to look at jobs of the kinds that are wanted.
-    pub(super) async fn begin(
+impl JobCursor {
+    /// Opens a cursor over jobs of the wanted kinds.
+    pub(super) async fn open(
         doors: &Doors,
-        among: Among,
+        among: ListedJobs,
         is_wanted: impl Fn(&Name) -> bool,
     ) -> Result<Self, Status> {
         let engine = doors.engine().clone();
         let mut counts = engine.jobs().counts(None).await.map_err(failed)?;
         counts.retain(|count| is_wanted(&count.kind));
         let at = match among {
-            _ if meant(&counts, among) <= SORTED => {
-                At::Sorted(sorted(doors, among, counts).await.map_err(failed)?.into_iter())
-            }
-            Among::Live => At::InTurn(sources(&LIVE, &counts).into()),
-            Among::Any => At::ByEnd(sources(&ENDED, &counts)),
+            _ if count_listed(&counts, among) <= MAX_SORTED => CursorPosition::Sorted(
+                sorted_ids(doors, among, counts).await.map_err(failed)?.into_iter(),
+            ),
+            ListedJobs::Live => CursorPosition::Sequential(sources(&LIVE, &counts).into()),
+            ListedJobs::Any => CursorPosition::MergedByEnd(sources(&ENDED, &counts)),
         };
-        Ok(Self { engine, at })
+        Ok(Self { engine, position: at })
     }
 
-    /// The next few; `None`: that was all.
-    async fn some(&mut self) -> Result<Option<Vec<Job>>, crore::Error> {
-        match &mut self.at {
-            At::Sorted(ids) => {
-                let which: Vec<_> = ids.take(AT_ONCE).map(Which::Id).collect();
+    /// The next jobs; `None`: the end.
+    async fn next_jobs(&mut self) -> Result<Option<Vec<Job>>, crore::Error> {
+        match &mut self.position {
+            CursorPosition::Sorted(ids) => {
+                let which: Vec<_> = ids.take(PAGE_JOBS).map(JobSelector::Id).collect();
                 if which.is_empty() {
                     return Ok(None);
                 }
                 Ok(Some(self.engine.jobs().get_all(which).await?.into_iter().flatten().collect()))
             }
-            At::InTurn(sources) => {
+            CursorPosition::Sequential(sources) => {
                 while let Some(source) = sources.front_mut() {
                     source.fill(&self.engine).await?;
                     if !source.page.is_empty() {
@@ -151,13 +151,13 @@ impl Looking {
                 }
                 Ok(None)
             }
-            At::ByEnd(sources) => {
+            CursorPosition::MergedByEnd(sources) => {
                 let mut jobs = Vec::new();
-                while jobs.len() < AT_ONCE {
+                while jobs.len() < PAGE_JOBS {
                     for source in sources.iter_mut() {
                         source.fill(&self.engine).await?;
                     }
-                    let end = |source: &&mut Source| {
+                    let end = |source: &&mut StoreList| {
                         source.page.front().map(|job| (job.live.ended_at, job.id))
                     };
                     let Some(newest) = sources.iter_mut().max_by_key(end) else { break };
@@ -170,40 +170,40 @@ impl Looking {
     }
 }
 
-/// How many jobs there are to look at.
-pub(super) fn meant(counts: &[Count], among: Among) -> u64 {
-    let is_meant = |count: &&Count| among == Among::Any || LIVE.contains(&count.state);
+/// Number of jobs to read.
+pub(super) fn count_listed(counts: &[JobCount], among: ListedJobs) -> u64 {
+    let is_meant = |count: &&JobCount| among == ListedJobs::Any || LIVE.contains(&count.state);
     counts.iter().filter(is_meant).map(|count| count.n).sum()
 }
 
-fn sources(states: &[State], counts: &[Count]) -> Vec<Source> {
+fn sources(states: &[State], counts: &[JobCount]) -> Vec<StoreList> {
     let kinds: BTreeSet<&Name> = counts.iter().map(|count| &count.kind).collect();
     let kinds: Vec<Option<Name>> = match kinds.len() {
-        0..=FEW => kinds.into_iter().cloned().map(Some).collect(),
+        0..=MAX_KIND_LISTS => kinds.into_iter().cloned().map(Some).collect(),
         _ => vec![None],
     };
     let mut sources = Vec::with_capacity(states.len() * kinds.len());
     for state in states {
-        sources.extend(kinds.iter().map(|kind| Source::new(*state, kind.clone())));
+        sources.extend(kinds.iter().map(|kind| StoreList::new(*state, kind.clone())));
     }
     sources
 }
 
-/// The numbers of the jobs that are counted, newest first.
-async fn sorted(
+/// Numbers of the counted jobs, newest first.
+async fn sorted_ids(
     doors: &Doors,
-    among: Among,
-    counts: Vec<Count>,
+    among: ListedJobs,
+    counts: Vec<JobCount>,
 ) -> Result<Vec<JobId>, crore::Error> {
-    let states: &[State] = if among == Among::Live { &LIVE } else { &State::ALL };
-    // A job may go from one state to another meanwhile, so all of them are looked at.
+    let states: &[State] = if among == ListedJobs::Live { &LIVE } else { &State::ALL };
+    // Read in every state: a job may change its state meanwhile.
     let mut places: Vec<_> =
-        counts.into_iter().map(|Count { queue, kind, .. }| (queue, kind)).collect();
+        counts.into_iter().map(|JobCount { queue, kind, .. }| (queue, kind)).collect();
     places.dedup();
     let mut ids = Vec::new();
     for (queue, kind) in places {
         for state in states {
-            ids.extend(numbers(doors, *state, &queue, &kind).await?);
+            ids.extend(job_ids(doors, *state, &queue, &kind).await?);
         }
     }
     ids.sort_unstable_by(|one, other| other.cmp(one));
@@ -211,7 +211,7 @@ async fn sorted(
     Ok(ids)
 }
 
-async fn numbers(
+async fn job_ids(
     doors: &Doors,
     state: State,
     queue: &Name,
@@ -220,7 +220,7 @@ async fn numbers(
     let (mut ids, mut after) = (Vec::new(), None);
     loop {
         let (queue, kind) = (Some(queue.clone()), Some(kind.clone()));
-        let query = Query { state, queue, kind, after, n: AT_ONCE };
+        let query = ListQuery { state, queue, kind, after, n: PAGE_JOBS };
         let page = doors.engine().list(query).await?;
         ids.extend(page.jobs.iter().map(|job| job.id));
         after = page.next;
@@ -230,61 +230,61 @@ async fn numbers(
     }
 }
 
-/// What there is to say about jobs, in their order.
-pub(super) fn told<T: Send + 'static>(
-    looking: Looking,
-    part: Part,
-    tell: impl Fn(&Job) -> Vec<T> + Send + 'static,
-) -> Answers<T> {
-    let begun = Telling { looking, part, vain: IN_VAIN, tell };
-    let all = stream::unfold(Some(begun), |telling| async {
-        let mut telling = telling.filter(|telling| telling.part.take > 0)?;
-        match telling.some().await {
-            Ok(some) => Some((some?.into_iter().map(Ok).collect(), Some(telling))),
+/// Streams the items that `items_of` makes from each job, in order.
+pub(super) fn stream_items<T: Send + 'static>(
+    jobs: JobCursor,
+    page: OffsetPage,
+    items_of: impl Fn(&Job) -> Vec<T> + Send + 'static,
+) -> JobworkerpStream<T> {
+    let cursor = ItemCursor { jobs, page, skips_left: MAX_SKIPPED, items_of };
+    let all = stream::unfold(Some(cursor), |cursor| async {
+        let mut cursor = cursor.filter(|cursor| cursor.page.take > 0)?;
+        match cursor.next_items().await {
+            Ok(some) => Some((some?.into_iter().map(Ok).collect(), Some(cursor))),
             Err(status) => Some((vec![Err(status)], None)),
         }
     });
     Box::pin(all.flat_map(stream::iter))
 }
 
-/// A list that is being told.
-struct Telling<F> {
-    looking: Looking,
-    /// What is still to be passed over, and to be given.
-    part: Part,
-    /// How many more may be passed over.
-    vain: usize,
-    tell: F,
+/// A list in progress.
+struct ItemCursor<F> {
+    jobs: JobCursor,
+    /// Items still to skip and to return.
+    page: OffsetPage,
+    /// Number of jobs that may still be skipped.
+    skips_left: usize,
+    items_of: F,
 }
 
-impl<F> Telling<F> {
-    /// The next few; `None`: that was all.
-    async fn some<T>(&mut self) -> Result<Option<Vec<T>>, Status>
+impl<F> ItemCursor<F> {
+    /// The next items; `None`: the end.
+    async fn next_items<T>(&mut self) -> Result<Option<Vec<T>>, Status>
     where
         F: Fn(&Job) -> Vec<T>,
     {
-        if self.vain == 0 {
-            let why = format!("a list goes past {IN_VAIN} jobs and no more: ask for less");
+        if self.skips_left == 0 {
+            let why = format!("a list skips at most {MAX_SKIPPED} jobs; use a smaller offset");
             return Err(invalid(Invalid::new(Code::CountRange, "offset", why)));
         }
-        let Some(jobs) = self.looking.some().await.map_err(failed)? else { return Ok(None) };
-        let mut given = Vec::new();
+        let Some(jobs) = self.jobs.next_jobs().await.map_err(failed)? else { return Ok(None) };
+        let mut page = Vec::new();
         for job in jobs {
-            if self.part.take == 0 {
+            if self.page.take == 0 {
                 break;
             }
-            let mut said = (self.tell)(&job);
-            let passed = self.part.skip.min(said.len());
-            self.part.skip -= passed;
-            said.drain(..passed);
-            if said.is_empty() {
-                self.vain = self.vain.saturating_sub(1);
+            let mut items = (self.items_of)(&job);
+            let passed = self.page.skip.min(items.len());
+            self.page.skip -= passed;
+            items.drain(..passed);
+            if items.is_empty() {
+                self.skips_left = self.skips_left.saturating_sub(1);
             }
-            said.truncate(self.part.take);
-            self.part.take -= said.len();
-            given.append(&mut said);
+            items.truncate(self.page.take);
+            self.page.take -= items.len();
+            page.append(&mut items);
         }
-        Ok(Some(given))
+        Ok(Some(page))
     }
 }
 

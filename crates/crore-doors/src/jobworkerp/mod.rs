@@ -1,29 +1,29 @@
-//! jobworkerp: workers say how jobs are run, and jobs are enqueued for a worker.
+//! jobworkerp: a worker defines how jobs are run, and jobs are enqueued for a worker.
 //!
 //! | service (`jobworkerp.service`) | |
 //! |---|---|
-//! | `WorkerService` | workers, which are handlers: the name is the kind, the channel the queue |
-//! | `JobService` | jobs that have not ended; `Enqueue` waits for the result if the worker says so |
-//! | `JobStatusService` | where they stand |
-//! | `JobRestoreService` | nothing is ever forgotten, so there is nothing to restore |
-//! | `JobResultService` | what came out, also of attempts that failed; `Listen` waits for it |
+//! | `WorkerService` | workers, stored as handlers: the name is the kind, the channel the queue |
+//! | `JobService` | jobs that have not ended; `Enqueue` waits for the result of a `DIRECT` worker |
+//! | `JobStatusService` | their status |
+//! | `JobRestoreService` | always empty: no job is lost, so there is nothing to restore |
+//! | `JobResultService` | results, also of failed attempts; `Listen` waits for one |
 //!
-//! A result is no record of its own: it is read from its job, as long as that is kept. Its number is the number of the
-//! job, shifted by 20 bits, with 20 bits that are made from the number of the delivery (`rows`).
+//! A result is not a record of its own: it is read from its job while the job is retained. Its number is the job's
+//! number shifted by 20 bits, plus 20 bits derived from the delivery (`result_rows`).
 
 mod built_in;
 mod enqueue;
 pub mod env;
 mod job;
-mod kept;
 mod links;
 mod list;
 mod operation;
 mod options;
 mod policy;
 mod result;
-mod rows;
+mod result_rows;
 mod status;
+mod stored_fields;
 mod translate;
 mod wait;
 mod worker;
@@ -31,7 +31,7 @@ mod workers;
 
 use std::pin::Pin;
 
-use crore_api::audit::About;
+use crore_api::audit::AuditDetails;
 use crore_wire::grpc::jobworkerp::service::job_restore_service_server::JobRestoreServiceServer;
 use crore_wire::grpc::jobworkerp::service::job_result_service_server::JobResultServiceServer;
 use crore_wire::grpc::jobworkerp::service::job_service_server::JobServiceServer;
@@ -45,39 +45,40 @@ use crate::Doors;
 pub use built_in::prepare;
 pub use options::Options;
 
-/// All services.
+/// Implements all five services.
 #[derive(Debug, Clone)]
-pub(crate) struct Service(Doors);
+pub(crate) struct JobworkerpService(Doors);
 
-type Answer<T> = Result<Response<T>, Status>;
-/// Answers, one after the other.
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+type JobworkerpReply<T> = Result<Response<T>, Status>;
+/// A response stream.
+type JobworkerpStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// An answer whose path alone says too little for the audit log.
-fn about<T>(what: String, answer: T) -> Response<T> {
+/// A response with an entry for the audit log: the path alone does not name the resource.
+fn with_audit_entry<T>(what: String, answer: T) -> Response<T> {
     let mut response = Response::new(answer);
-    response.extensions_mut().insert(About(what));
+    response.extensions_mut().insert(AuditDetails(what));
     response
 }
 
-/// The calls of jobworkerp, which take messages of at most so many bytes.
+/// The services of jobworkerp.
 pub(crate) struct Services {
-    pub(crate) worker: WorkerServiceServer<Service>,
-    pub(crate) job: JobServiceServer<Service>,
-    pub(crate) status: JobStatusServiceServer<Service>,
-    pub(crate) restore: JobRestoreServiceServer<Service>,
-    pub(crate) result: JobResultServiceServer<Service>,
+    pub(crate) worker: WorkerServiceServer<JobworkerpService>,
+    pub(crate) job: JobServiceServer<JobworkerpService>,
+    pub(crate) status: JobStatusServiceServer<JobworkerpService>,
+    pub(crate) restore: JobRestoreServiceServer<JobworkerpService>,
+    pub(crate) result: JobResultServiceServer<JobworkerpService>,
 }
 
 impl Services {
-    pub(crate) fn new(doors: &Doors, most: usize) -> Self {
-        let service = || Service(doors.clone());
+    /// `max_bytes` is the maximum message size.
+    pub(crate) fn new(doors: &Doors, max_bytes: usize) -> Self {
+        let service = || JobworkerpService(doors.clone());
         Self {
-            worker: WorkerServiceServer::new(service()).max_decoding_message_size(most),
-            job: JobServiceServer::new(service()).max_decoding_message_size(most),
-            status: JobStatusServiceServer::new(service()).max_decoding_message_size(most),
-            restore: JobRestoreServiceServer::new(service()).max_decoding_message_size(most),
-            result: JobResultServiceServer::new(service()).max_decoding_message_size(most),
+            worker: WorkerServiceServer::new(service()).max_decoding_message_size(max_bytes),
+            job: JobServiceServer::new(service()).max_decoding_message_size(max_bytes),
+            status: JobStatusServiceServer::new(service()).max_decoding_message_size(max_bytes),
+            restore: JobRestoreServiceServer::new(service()).max_decoding_message_size(max_bytes),
+            result: JobResultServiceServer::new(service()).max_decoding_message_size(max_bytes),
         }
     }
 }

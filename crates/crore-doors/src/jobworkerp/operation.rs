@@ -1,4 +1,4 @@
-//! What a runner is told: `operation` there, a runner and its settings here.
+//! Translates jobworkerp's `operation` to a runner and its settings, and back.
 
 use crore_core::{Code, Invalid, code::excerpt};
 use crore_wire::grpc::jobworkerp::data::RunnerType;
@@ -6,18 +6,21 @@ use http::Uri;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-type Settings = Map<String, Value>;
+type SettingsMap = Map<String, Value>;
 
-/// The runner of a type, and what it is told.
-pub(super) fn settings(sort: RunnerType, text: &str) -> Result<(&'static str, Settings), Invalid> {
+/// The runner of a type, and its settings.
+pub(super) fn settings(
+    runner_type: RunnerType,
+    text: &str,
+) -> Result<(&'static str, SettingsMap), Invalid> {
     if text.is_empty() {
-        return Err(wrong("has to be said"));
+        return Err(wrong("is required"));
     }
-    let (runner, settings) = match sort {
+    let (runner, settings) = match runner_type {
         RunnerType::Command => ("command", json!({"program": text, "payload": "lines"})),
         RunnerType::Request => ("http", json!({"url": url(text)?, "payload": "request"})),
         RunnerType::GrpcUnary => {
-            let Call { url: to, path } = read(text)?;
+            let GrpcOperation { url: to, path } = read(text)?;
             let method = path.trim_start_matches('/');
             if !method.contains('/') {
                 let path = excerpt(&path);
@@ -25,22 +28,22 @@ pub(super) fn settings(sort: RunnerType, text: &str) -> Result<(&'static str, Se
             }
             ("grpc", json!({"url": url(&to)?, "method": method, "payload": "bytes"}))
         }
-        RunnerType::Docker => ("docker", read::<Pull>(text)?.settings()?),
+        RunnerType::Docker => ("docker", read::<DockerOperation>(text)?.settings()?),
         RunnerType::Plugin => ("plugin", json!({"plugin": text})),
         RunnerType::Builtin => {
-            let why = "`BUILTIN` is only for what the server brings along: worker -1";
+            let why = "`BUILTIN` is reserved for the built-in worker -1";
             return Err(Invalid::new(Code::Malformed, "type", why));
         }
     };
     match settings {
         Value::Object(settings) => Ok((runner, settings)),
-        _ => Err(wrong("is no object")),
+        _ => Err(wrong("is not an object")),
     }
 }
 
-/// The type of a runner, and what it is told in the words of jobworkerp. A runner that it does not know is one that
-/// the server brings along, by its name.
-pub(super) fn said(runner: &str, settings: &Settings) -> (RunnerType, String) {
+/// The type of a runner, and its settings as an `operation`. A runner that jobworkerp does not know is shown as
+/// `BUILTIN`, by its name.
+pub(super) fn to_operation(runner: &str, settings: &SettingsMap) -> (RunnerType, String) {
     let text = |name: &str| settings.get(name).and_then(Value::as_str).unwrap_or_default();
     match runner {
         "command" => (RunnerType::Command, text("program").to_owned()),
@@ -70,27 +73,27 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Invalid> {
     serde_json::from_str(text).map_err(why)
 }
 
-/// A URL that can be called.
+/// Checks that a URL is http or https, with a host.
 fn url(text: &str) -> Result<&str, Invalid> {
     let is_good =
         |url: &Uri| matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some();
     match text.parse().is_ok_and(|url| is_good(&url)) {
         true => Ok(text),
-        false => Err(wrong(format!("`{}` is no URL of http or https", excerpt(text)))),
+        false => Err(wrong(format!("`{}` is not an http or https URL", excerpt(text)))),
     }
 }
 
-/// What is called by gRPC.
+/// Operation of a gRPC call.
 #[derive(Debug, Deserialize)]
-struct Call {
+struct GrpcOperation {
     url: String,
     path: String,
 }
 
-/// Which image is run. Empty texts say nothing.
+/// Operation of a Docker worker: the image. Empty strings count as absent.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
-struct Pull {
+struct DockerOperation {
     from_image: Option<String>,
     from_src: Option<String>,
     repo: Option<String>,
@@ -98,34 +101,38 @@ struct Pull {
     platform: Option<String>,
 }
 
-impl Pull {
+impl DockerOperation {
     fn settings(self) -> Result<Value, Invalid> {
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
         if some(self.from_src).is_some() || some(self.repo).is_some() {
-            let why = "`FromSrc` and `Repo` import an image from elsewhere, which is not done here: \
-                       import it once, and name it in `FromImage`";
+            let why = "`FromSrc` and `Repo` import an image, which is not supported: \
+                       import it beforehand and name it in `FromImage`";
             return Err(wrong(why));
         }
         if some(self.platform).is_some() {
-            return Err(wrong("`Platform` cannot be chosen: the engine pulls for its own"));
+            return Err(wrong(
+                "`Platform` is not supported; the engine pulls for its own platform",
+            ));
         }
         let mut settings = Map::new();
         settings.insert("payload".to_owned(), "config".into());
-        // What comes out there is both.
+        // jobworkerp returns stdout and stderr together.
         settings.insert("stderr".to_owned(), "result".into());
         match (some(self.from_image), some(self.tag)) {
             (Some(image), None) => drop(settings.insert("image".to_owned(), image.into())),
             (Some(image), Some(tag)) => {
                 let name = image.rsplit('/').next().unwrap_or_default();
                 if name.contains([':', '@']) {
-                    let why =
-                        format!("`FromImage` `{}` has a tag, and `Tag` another", excerpt(&image));
+                    let why = format!(
+                        "`FromImage` `{}` already has a tag; remove `Tag`",
+                        excerpt(&image)
+                    );
                     return Err(wrong(why));
                 }
                 let between = if tag.contains(':') { '@' } else { ':' };
                 settings.insert("image".to_owned(), format!("{image}{between}{tag}").into());
             }
-            (None, Some(_)) => return Err(wrong("there is a `Tag`, but no `FromImage`")),
+            (None, Some(_)) => return Err(wrong("`Tag` requires `FromImage`")),
             (None, None) => {}
         }
         Ok(Value::Object(settings))
@@ -137,8 +144,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_type_has_its_runner_and_says_what_it_was_told() {
-        for (sort, text, runner, told) in [
+    fn each_type_maps_to_its_runner_and_back() {
+        for (runner_type, text, runner, expected) in [
             (
                 RunnerType::Command,
                 "/bin/ls",
@@ -166,9 +173,9 @@ mod tests {
             (RunnerType::Docker, "{}", "docker", json!({"payload": "config", "stderr": "result"})),
             (RunnerType::Plugin, "HelloPlugin", "plugin", json!({"plugin": "HelloPlugin"})),
         ] {
-            let (named, settings) = settings(sort, text).expect(text);
-            assert_eq!((named, Value::from(settings.clone())), (runner, told));
-            assert_eq!(said(named, &settings), (sort, text.to_owned()));
+            let (named, settings) = settings(runner_type, text).expect(text);
+            assert_eq!((named, Value::from(settings.clone())), (runner, expected));
+            assert_eq!(to_operation(named, &settings), (runner_type, text.to_owned()));
         }
         let (_, tagged) = settings(
             RunnerType::Docker,
@@ -176,15 +183,15 @@ mod tests {
         )
         .expect("good");
         assert_eq!(tagged["image"], "a:5000/b:3");
-        assert_eq!(said("slack", &Map::new()), (RunnerType::Builtin, "slack".to_owned()));
+        assert_eq!(to_operation("slack", &Map::new()), (RunnerType::Builtin, "slack".to_owned()));
     }
 
     #[test]
-    fn what_cannot_be_run_is_refused_by_name() {
-        for (sort, text, why) in [
-            (RunnerType::Command, "", "has to be said"),
-            (RunnerType::Request, "example.com", "no URL"),
-            (RunnerType::Request, "ftp://example.com", "no URL"),
+    fn invalid_operations_are_refused() {
+        for (runner_type, text, why) in [
+            (RunnerType::Command, "", "is required"),
+            (RunnerType::Request, "example.com", "not an http"),
+            (RunnerType::Request, "ftp://example.com", "not an http"),
             (RunnerType::GrpcUnary, "http://localhost", "expected"),
             (RunnerType::GrpcUnary, r#"{"url":"http://a"}"#, "missing field `path`"),
             (RunnerType::GrpcUnary, r#"{"url":"http://a","path":"b"}"#, "no service"),
@@ -192,10 +199,10 @@ mod tests {
             (RunnerType::Docker, r#"{"FromImage":1}"#, "invalid type"),
             (RunnerType::Docker, r#"{"FromSrc":"-"}"#, "FromSrc"),
             (RunnerType::Docker, r#"{"FromImage":"a","Platform":"linux/arm64"}"#, "Platform"),
-            (RunnerType::Docker, r#"{"Tag":"1"}"#, "no `FromImage`"),
-            (RunnerType::Docker, r#"{"FromImage":"a:1","Tag":"2"}"#, "another"),
+            (RunnerType::Docker, r#"{"Tag":"1"}"#, "requires `FromImage`"),
+            (RunnerType::Docker, r#"{"FromImage":"a:1","Tag":"2"}"#, "already has a tag"),
         ] {
-            let refused = settings(sort, text).expect_err(text);
+            let refused = settings(runner_type, text).expect_err(text);
             assert_eq!(refused.field, "operation", "{text}");
             assert!(refused.message.contains(why), "{text}: {}", refused.message);
         }

@@ -3,28 +3,28 @@ use crore_core::settings::{Reference, section};
 use serde_json::{Map, Value};
 
 section! {
-    /// jobworkerp. Its own environment is read with `crore serve --jobworkerp-env`.
+    /// jobworkerp. `crore serve --jobworkerp-env` reads its environment variables.
     pub struct Options: Eq = "jobworkerp" {
         /// How long results are kept.
         keep_results: Span = "24h",
-        /// What the built-in worker −1 shows to Slack: where its token is to be found.
+        /// Reference to the Slack token of the built-in worker −1.
         slack_token: Option<Reference> = none,
-        /// Where it writes.
+        /// Slack channel of the built-in worker −1.
         slack_channel: Option<String> = none,
-        /// What stands above its messages.
+        /// Title of its messages.
         slack_title: Option<String> = none,
-        /// The address that it calls; that of Slack, unless told otherwise.
+        /// Slack API address; default: Slack's own.
         slack_api: Option<String> = none,
-        /// Whether it is told of jobs that went well.
+        /// Notify about jobs that succeeded.
         slack_on_success: bool = "false",
-        /// Whether it is told of jobs that failed for good.
+        /// Notify about jobs that failed for good.
         slack_on_failure: bool = "false",
     }
 }
 
 impl Options {
-    /// The settings of the runner `slack` for the built-in worker −1; `None` without a token and a channel: jobs that
-    /// name the worker are then not reported. The token stands in them as its reference.
+    /// Settings of the runner `slack` for the built-in worker −1, with the token as its reference. `None` without a
+    /// token and a channel: jobs that name the worker are then not reported.
     pub(super) fn slack(&self) -> Option<Map<String, Value>> {
         let (token, channel) = (self.slack_token.as_ref()?, self.slack_channel.as_ref()?);
         let fields = [
@@ -33,8 +33,8 @@ impl Options {
             ("title", self.slack_title.as_deref()),
             ("api", self.slack_api.as_deref()),
         ];
-        let said = |(name, text): (&str, Option<&str>)| Some((name.to_owned(), text?.into()));
-        Some(fields.into_iter().filter_map(said).collect())
+        let field = |(name, text): (&str, Option<&str>)| Some((name.to_owned(), text?.into()));
+        Some(fields.into_iter().filter_map(field).collect())
     }
 }
 
@@ -44,6 +44,6 @@ mod tests {
 
     #[test]
     fn results_are_kept_as_long_as_those_of_any_handler() {
-        assert_eq!(Options::default().keep_results, crore_core::handler::KEEP_RESULT);
+        assert_eq!(Options::default().keep_results, crore_core::handler::DEFAULT_RESULT_RETENTION);
     }
 }

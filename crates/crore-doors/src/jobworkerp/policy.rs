@@ -1,10 +1,10 @@
-//! How failures are retried: its policy and ours.
+//! Translates retry policies.
 
 use crore_core::retry::{Backoff, MAX_ATTEMPTS, Retry};
 use crore_core::{Code, Invalid, Span};
 use crore_wire::grpc::jobworkerp::data::{RetryPolicy, RetryType};
 
-/// A policy that was never said.
+/// The policy of a worker without retries.
 const NONE: RetryPolicy = RetryPolicy {
     r#type: RetryType::None as i32,
     interval: 0,
@@ -13,7 +13,7 @@ const NONE: RetryPolicy = RetryPolicy {
     basis: 2.0,
 };
 
-/// A policy in our words; without one there is a single attempt. The delays are exact.
+/// Converts a policy to the core type; without one there is a single attempt. Delays have no jitter.
 pub(super) fn read(policy: Option<&RetryPolicy>) -> Result<Retry, Invalid> {
     let single =
         Retry { backoff: Backoff::None, max_attempts: Some(1), max_interval: None, jitter: 0 };
@@ -21,20 +21,20 @@ pub(super) fn read(policy: Option<&RetryPolicy>) -> Result<Retry, Invalid> {
     let wrong = |field: &str, message: String| {
         Err(Invalid::new(Code::RetryRange, format!("retry_policy.{field}"), message))
     };
-    let Ok(sort) = RetryType::try_from(policy.r#type) else {
-        return wrong("type", format!("`{}` stands for nothing", policy.r#type));
+    let Ok(retry_type) = RetryType::try_from(policy.r#type) else {
+        return wrong("type", format!("`{}` is not a known value", policy.r#type));
     };
-    // Not a number is not at least 1 either.
+    // NaN is refused too.
     if policy.basis.is_nan() || policy.basis < 1.0 {
         return wrong("basis", format!("`{}` is less than 1", policy.basis));
     }
     if policy.max_retry >= MAX_ATTEMPTS {
-        let most = MAX_ATTEMPTS - 1;
-        return wrong("max_retry", format!("`{}`, at most {most} are allowed", policy.max_retry));
+        let max = MAX_ATTEMPTS - 1;
+        return wrong("max_retry", format!("`{}`, at most {max} are allowed", policy.max_retry));
     }
     let span = |millis: u32| Span::from_millis(millis.into());
     let interval = span(policy.interval);
-    let backoff = match sort {
+    let backoff = match retry_type {
         RetryType::None => return Ok(single),
         RetryType::Exponential => {
             Backoff::Exponential { base: interval, factor: factor(policy.basis) }
@@ -46,21 +46,21 @@ pub(super) fn read(policy: Option<&RetryPolicy>) -> Result<Retry, Invalid> {
     Ok(Retry { backoff, max_attempts: Some(policy.max_retry + 1), max_interval, jitter: 0 })
 }
 
-/// Thousandths of a factor.
+/// The factor in thousandths.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "it is at least 1, and what is too large ends at the largest number, which is refused"
+    reason = "it is at least 1, and the cast saturates at a value that is refused"
 )]
 fn factor(basis: f32) -> u32 {
     (f64::from(basis) * 1000.0).round() as u32
 }
 
-/// A policy in the words of jobworkerp, as near as they come.
-pub(super) fn said(retry: &Retry) -> RetryPolicy {
-    let max_retry = retries(retry);
+/// The jobworkerp policy that is nearest to a core policy.
+pub(super) fn to_policy(retry: &Retry) -> RetryPolicy {
+    let max_retry = max_retries(retry);
     let millis = |span: Span| u32::try_from(span.as_millis()).unwrap_or(u32::MAX);
-    let (sort, interval, basis) = match retry.backoff {
+    let (retry_type, interval, basis) = match retry.backoff {
         _ if max_retry == 0 => return NONE,
         Backoff::Exponential { base, factor } => {
             (RetryType::Exponential, millis(base), factor as f32 / 1000.0)
@@ -68,15 +68,15 @@ pub(super) fn said(retry: &Retry) -> RetryPolicy {
         Backoff::Linear { step } => (RetryType::Linear, millis(step), NONE.basis),
         Backoff::Constant { every } => (RetryType::Constant, millis(every), NONE.basis),
         Backoff::None => (RetryType::Constant, 0, NONE.basis),
-        // It begins with about half a minute, and grows faster.
+        // It starts at about half a minute and grows faster.
         Backoff::Polynomial => (RetryType::Exponential, 30_000, NONE.basis),
     };
     let max_interval = retry.max_interval.map_or(0, millis);
-    RetryPolicy { r#type: sort.into(), interval, max_interval, max_retry, basis }
+    RetryPolicy { r#type: retry_type.into(), interval, max_interval, max_retry, basis }
 }
 
-/// How often a job may be retried.
-pub(super) fn retries(retry: &Retry) -> u32 {
+/// Maximum number of retries.
+pub(super) fn max_retries(retry: &Retry) -> u32 {
     retry.max_attempts.map_or(u32::MAX, |max| max.saturating_sub(1))
 }
 
@@ -84,8 +84,8 @@ pub(super) fn retries(retry: &Retry) -> u32 {
 mod tests {
     use super::*;
 
-    fn policy(sort: RetryType, interval: u32, max_interval: u32) -> RetryPolicy {
-        RetryPolicy { r#type: sort.into(), interval, max_interval, max_retry: 3, basis: 2.0 }
+    fn policy(retry_type: RetryType, interval: u32, max_interval: u32) -> RetryPolicy {
+        RetryPolicy { r#type: retry_type.into(), interval, max_interval, max_retry: 3, basis: 2.0 }
     }
 
     fn delays(policy: RetryPolicy) -> Vec<u64> {
@@ -110,26 +110,26 @@ mod tests {
         for policy in [None, Some(&none)] {
             let retry = read(policy).expect("good");
             assert!(retry.is_last(1));
-            assert_eq!(said(&retry), NONE);
+            assert_eq!(to_policy(&retry), NONE);
         }
         let zero = RetryPolicy { max_retry: 0, ..policy(RetryType::Linear, 1000, 0) };
         assert!(read(Some(&zero)).expect("good").is_last(1));
     }
 
     #[test]
-    fn policies_read_back_as_they_were_said() {
-        for sort in [RetryType::Exponential, RetryType::Linear, RetryType::Constant] {
-            let policy = policy(sort, 1000, 20_000);
-            assert_eq!(said(&read(Some(&policy)).expect("good")), policy);
+    fn policies_round_trip() {
+        for retry_type in [RetryType::Exponential, RetryType::Linear, RetryType::Constant] {
+            let policy = policy(retry_type, 1000, 20_000);
+            assert_eq!(to_policy(&read(Some(&policy)).expect("good")), policy);
         }
-        assert_eq!(said(&Retry::default()).max_retry, 19);
+        assert_eq!(to_policy(&Retry::default()).max_retry, 19);
     }
 
     #[test]
-    fn a_basis_below_one_is_refused_also_if_it_is_just_not_said() {
+    fn a_basis_below_one_is_refused_even_if_absent() {
         for basis in [0.0, 0.999, -1.0, f32::NAN, f32::NEG_INFINITY] {
-            for sort in [RetryType::None, RetryType::Exponential, RetryType::Constant] {
-                let refused = read(Some(&RetryPolicy { basis, ..policy(sort, 1000, 0) }));
+            for retry_type in [RetryType::None, RetryType::Exponential, RetryType::Constant] {
+                let refused = read(Some(&RetryPolicy { basis, ..policy(retry_type, 1000, 0) }));
                 assert_eq!(refused.expect_err("too small").field, "retry_policy.basis");
             }
         }

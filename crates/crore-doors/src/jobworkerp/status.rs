@@ -10,35 +10,38 @@ use crore_wire::grpc::jobworkerp::service::{
 use futures_util::stream;
 use tonic::{Request, Response};
 
-use super::job::said_id;
-use super::list::{self, Among, Looking, Part};
-use super::workers::Workers;
-use super::{Answer, Answers, Service};
+use super::job::to_job_id;
+use super::list::{self, JobCursor, ListedJobs, OffsetPage};
+use super::workers::WorkerDirectory;
+use super::{JobworkerpReply, JobworkerpService, JobworkerpStream};
 
 #[tonic::async_trait]
-impl JobStatusService for Service {
-    async fn find(&self, request: Request<JobId>) -> Answer<OptionalJobStatusResponse> {
-        let found = self.live(request.into_inner().value).await?;
+impl JobStatusService for JobworkerpService {
+    async fn find(&self, request: Request<JobId>) -> JobworkerpReply<OptionalJobStatusResponse> {
+        let found = self.find_live(request.into_inner().value).await?;
         let status = found.map(|(job, _)| status(&job).into());
         Ok(Response::new(OptionalJobStatusResponse { status }))
     }
 
-    type FindAllStream = Answers<JobStatusResponse>;
+    type FindAllStream = JobworkerpStream<JobStatusResponse>;
 
-    async fn find_all(&self, _: Request<Empty>) -> Answer<Answers<JobStatusResponse>> {
-        let workers = Workers::now(&self.0).await?;
+    async fn find_all(
+        &self,
+        _: Request<Empty>,
+    ) -> JobworkerpReply<JobworkerpStream<JobStatusResponse>> {
+        let workers = WorkerDirectory::load(&self.0).await?;
         let is_wanted = |kind: &Name| workers.of_kind(kind).is_some();
-        let looking = Looking::begin(&self.0, Among::Live, is_wanted).await?;
-        let tell = move |job: &Stored| {
-            let said = || JobStatusResponse { id: said_id(job.id), status: status(job).into() };
+        let cursor = JobCursor::open(&self.0, ListedJobs::Live, is_wanted).await?;
+        let items_of = move |job: &Stored| {
+            let item = || JobStatusResponse { id: to_job_id(job.id), status: status(job).into() };
             let is_live = !job.live.state.has_ended() && workers.of_kind(&job.spec.kind).is_some();
-            is_live.then(said).into_iter().collect()
+            is_live.then(item).into_iter().collect()
         };
-        Ok(Response::new(list::told(looking, Part::ALL, tell)))
+        Ok(Response::new(list::stream_items(cursor, OffsetPage::ALL, items_of)))
     }
 }
 
-/// Where a job stands that has not ended. Its result is kept in the write that ends it, so it never waits for that.
+/// Status of a job that has not ended. The result is written together with the end, so `WAIT_RESULT` never occurs.
 const fn status(job: &Stored) -> JobStatus {
     match job.live.state {
         State::Running => JobStatus::Running,
@@ -47,14 +50,17 @@ const fn status(job: &Stored) -> JobStatus {
 }
 
 #[tonic::async_trait]
-impl JobRestoreService for Service {
-    async fn restore(&self, _: Request<JobRestoreRequest>) -> Answer<SuccessResponse> {
+impl JobRestoreService for JobworkerpService {
+    async fn restore(&self, _: Request<JobRestoreRequest>) -> JobworkerpReply<SuccessResponse> {
         Ok(Response::new(SuccessResponse { is_success: true }))
     }
 
-    type FindAllStream = Answers<Job>;
+    type FindAllStream = JobworkerpStream<Job>;
 
-    async fn find_all(&self, _: Request<JobRestoreRequest>) -> Answer<Answers<Job>> {
+    async fn find_all(
+        &self,
+        _: Request<JobRestoreRequest>,
+    ) -> JobworkerpReply<JobworkerpStream<Job>> {
         Ok(Response::new(Box::pin(stream::empty())))
     }
 }

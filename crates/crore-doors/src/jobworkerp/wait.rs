@@ -1,4 +1,4 @@
-//! Waiting for a job to end: for `Enqueue` where it is answered directly, and for `Listen`.
+//! Waits for a job to end: for `Enqueue` on a `DIRECT` worker, and for `Listen`.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use tonic::metadata::MetadataMap;
 
 use super::enqueue::TIMEOUT;
 use crate::Doors;
-use crate::grpc::{as_named as invalid, failed};
+use crate::grpc::{failed, invalid_unmapped as invalid};
 
-/// How long the caller himself waits, as he says in `grpc-timeout`.
+/// The deadline of the call, from `grpc-timeout`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience(Option<Instant>);
+pub(super) struct CallDeadline(Option<Instant>);
 
-impl Patience {
-    /// What cannot be understood says nothing.
+impl CallDeadline {
+    /// An invalid value is ignored.
     pub(super) fn of(metadata: &MetadataMap) -> Self {
-        let said = metadata.get("grpc-timeout").and_then(|said| said.to_str().ok());
-        Self(said.and_then(span).and_then(|span| Instant::now().checked_add(span)))
+        let value = metadata.get("grpc-timeout").and_then(|value| value.to_str().ok());
+        Self(value.and_then(parse_timeout).and_then(|span| Instant::now().checked_add(span)))
     }
 
-    /// A job that has ended, at the latest so many milliseconds from now: 0 is without end, and nothing is 365 days.
-    /// Nothing is missed between looking and waiting: the engine looks when it is already waiting.
+    /// Waits for a job to end, at most `timeout` milliseconds: 0 is unlimited, absent is 365 days. No end is missed
+    /// between checking and waiting: the engine checks after it has started to wait.
     pub(super) async fn wait(
         self,
         doors: &Doors,
@@ -41,22 +41,22 @@ impl Patience {
             let why = format!("job {id} has not ended within {}ms", span.as_millis());
             invalid(Invalid::new(Code::NotYet, "timeout", why))
         };
-        let begun = engine.status().now();
-        let ends_at = begun.after(at_most);
-        // What is there is given even if the caller has no time, or the doors are closing.
+        let started = engine.status().now();
+        let ends_at = started.after(at_most);
+        // A job that has already ended is returned even if the deadline has passed or the doors are closing.
         let mut left = Span::ZERO;
         loop {
             let ended = tokio::select! {
-                ended = engine.results().ended(id, left) => ended.map_err(failed)?,
+                ended = engine.results().wait_for_end(id, left) => ended.map_err(failed)?,
                 () = doors.closing(), if !left.is_zero() => return Err(failed(crore::Error::Stopping)),
-                () = self.ends(), if !left.is_zero() => {
-                    return Err(late(engine.status().now().since(begun)));
+                () = self.elapsed(), if !left.is_zero() => {
+                    return Err(late(engine.status().now().since(started)));
                 }
             };
             if ended.is_some() {
                 let job = engine.get(id).await.map_err(failed)?;
                 let job = job.ok_or_else(|| Fault::missing(format!("job {id}")))?;
-                // Unless somebody has just had it run again.
+                // Unless it was just retried.
                 if job.live.state.has_ended() {
                     return Ok(job);
                 }
@@ -67,7 +67,7 @@ impl Patience {
         }
     }
 
-    async fn ends(self) {
+    async fn elapsed(self) {
         match self.0 {
             Some(at) => sleep_until(at).await,
             None => std::future::pending().await,
@@ -75,13 +75,13 @@ impl Patience {
     }
 }
 
-/// What is left of a wait that has not ended: at least a little, so that its end is found by waiting for it.
+/// Remaining time of a wait, at least 1 ms, so that the timeout is detected by waiting.
 fn remaining(ends_at: Time, now: Time) -> Span {
     ends_at.since(now).max(Span::from_millis(1))
 }
 
-/// A span as gRPC writes it: at most eight digits and a unit.
-fn span(text: &str) -> Option<Duration> {
+/// Parses a gRPC timeout: at most eight digits and a unit.
+fn parse_timeout(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if number.is_empty() || number.len() > 8 || !number.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -103,15 +103,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_of_callers_are_read_and_nonsense_is_not() {
+    fn timeouts_are_parsed_and_invalid_ones_ignored() {
         for (text, millis) in [("1S", 1000), ("2M", 120_000), ("1H", 3_600_000), ("250m", 250)] {
-            assert_eq!(span(text), Some(Duration::from_millis(millis)), "{text}");
+            assert_eq!(parse_timeout(text), Some(Duration::from_millis(millis)), "{text}");
         }
-        assert_eq!(span("7u"), Some(Duration::from_micros(7)));
-        assert_eq!(span("0n"), Some(Duration::ZERO));
-        assert_eq!(span("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
+        assert_eq!(parse_timeout("7u"), Some(Duration::from_micros(7)));
+        assert_eq!(parse_timeout("0n"), Some(Duration::ZERO));
+        assert_eq!(parse_timeout("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
         for text in ["", "S", "1", "-1S", "+1S", "123456789S", "1x", "1ü", "٣S"] {
-            assert_eq!(span(text), None, "{text}");
+            assert_eq!(parse_timeout(text), None, "{text}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Workers as they are now: never what they were a while ago, and "there is none" is not remembered.
+//! The current workers, read for each call; nothing is cached.
 
-use crore::handlers::{All, Known};
-use crore_core::handler::{BUILT_IN, HANDLER};
+use crore::handlers::{HandlersByKind, StoredHandler};
+use crore_core::handler::{self, HANDLER_LABEL};
 use crore_core::{Handler, Job, Name};
 use crore_wire::grpc::jobworkerp::data::WorkerId;
 use tonic::Status;
@@ -11,48 +11,49 @@ use crate::Doors;
 use crate::grpc::failed;
 
 /// The number of the built-in worker.
-pub(super) const BUILT_IN_ID: i64 = -1;
+pub(super) const BUILT_IN_WORKER: i64 = -1;
 
-/// How often workers are looked at anew before whoever is faster is left alone.
-pub(super) const TRIES: usize = 8;
-/// What is said then.
-pub(super) const BUSY: &str = "somebody else changes the same again and again: try again";
+/// Maximum number of attempts when a worker changes concurrently.
+pub(super) const MAX_TRIES: usize = 8;
+/// The error after that.
+pub(super) const BUSY: &str = "too many concurrent changes: try again";
 
 /// All workers.
 #[derive(Debug, Clone)]
-pub(super) struct Workers(All);
+pub(super) struct WorkerDirectory(HandlersByKind);
 
-/// Whose job one is, also if its worker is gone.
+/// The worker of a job, which may have been deleted.
 #[derive(Debug, Clone)]
-pub(super) struct Whose<'a> {
+pub(super) struct JobWorker<'a> {
     pub(super) id: i64,
     pub(super) name: &'a Name,
     pub(super) handler: Option<&'a Handler>,
 }
 
-impl Workers {
-    pub(super) async fn now(doors: &Doors) -> Result<Self, Status> {
+impl WorkerDirectory {
+    pub(super) async fn load(doors: &Doors) -> Result<Self, Status> {
         Ok(Self(doors.engine().handlers().list().await.map_err(failed)?))
     }
 
-    /// All of them, the built-in one included.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&Name, &Known)> {
+    /// All workers, with the built-in one.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Name, &StoredHandler)> {
         self.0.iter()
     }
 
-    /// Those that somebody has created, newest first.
-    pub(super) fn created(&self) -> Vec<(&Name, &Known)> {
-        let is_created = |(_, known): &(&Name, &Known)| known.handler.id != BUILT_IN;
+    /// Created workers, newest first.
+    pub(super) fn created(&self) -> Vec<(&Name, &StoredHandler)> {
+        let is_created =
+            |(_, stored): &(&Name, &StoredHandler)| stored.handler.id != handler::BUILT_IN_ID;
         let mut created: Vec<_> = self.all().filter(is_created).collect();
-        created.sort_by_key(|(_, known)| std::cmp::Reverse(known.handler.id));
+        created.sort_by_key(|(_, stored)| std::cmp::Reverse(stored.handler.id));
         created
     }
 
-    pub(super) fn by_id(&self, id: i64) -> Option<(&Name, &Known)> {
-        self.all().find(|(_, known)| self::id(&known.handler) == id)
+    pub(super) fn by_id(&self, id: i64) -> Option<(&Name, &StoredHandler)> {
+        self.all().find(|(_, stored)| self::id(&stored.handler) == id)
     }
 
-    pub(super) fn by_name(&self, name: &str) -> Option<(&Name, &Known)> {
+    pub(super) fn by_name(&self, name: &str) -> Option<(&Name, &StoredHandler)> {
         self.all().find(|(kind, _)| kind.as_str() == name)
     }
 
@@ -60,56 +61,55 @@ impl Workers {
         self.0.contains_key(kind)
     }
 
-    /// The worker of a kind, or the one that was called so before.
-    pub(super) fn of_kind(&self, kind: &Name) -> Option<(&Name, &Known)> {
-        let former = || self.all().find(|(_, known)| known.handler.formerly.contains(kind));
+    /// The worker of a kind, or the one that formerly had this name.
+    pub(super) fn of_kind(&self, kind: &Name) -> Option<(&Name, &StoredHandler)> {
+        let former = || self.all().find(|(_, stored)| stored.handler.formerly.contains(kind));
         self.0.get_key_value(kind).or_else(former)
     }
 
-    /// Whether jobs of a kind may be those of the worker of this number, whose own would be of these kinds; one that
-    /// is gone had a kind that no other has now, or one that another has.
-    pub(super) fn may_be(&self, id: i64, kind: &Name) -> bool {
+    /// Whether jobs of this kind may belong to the worker with this number. A deleted worker may have had any kind.
+    pub(super) fn may_own_kind(&self, id: i64, kind: &Name) -> bool {
         match self.by_id(id) {
-            Some((name, known)) => name == kind || known.handler.formerly.contains(kind),
+            Some((name, stored)) => name == kind || stored.handler.formerly.contains(kind),
             None => true,
         }
     }
 
-    /// Whose job this is; `None`: no worker's, and never was.
-    pub(super) fn whose<'a>(&'a self, job: &'a Job) -> Option<Whose<'a>> {
-        let label = job.spec.labels.get(HANDLER).and_then(|text| text.parse().ok());
+    /// The worker of a job; `None`: it never had one.
+    pub(super) fn worker_of<'a>(&'a self, job: &'a Job) -> Option<JobWorker<'a>> {
+        let label = job.spec.labels.get(HANDLER_LABEL).and_then(|text| text.parse().ok());
         let found = match label {
-            // By its number, for it may have another name now.
-            Some(number) => self.all().find(|(_, known)| known.handler.id == number),
+            // By number: the worker may have been renamed.
+            Some(number) => self.all().find(|(_, stored)| stored.handler.id == number),
             None => self.of_kind(&job.spec.kind),
         };
         match (found, label) {
-            (Some((name, known)), _) => {
-                let handler = Some(&*known.handler);
-                Some(Whose { id: id(&known.handler), name, handler })
+            (Some((name, stored)), _) => {
+                let handler = Some(&*stored.handler);
+                Some(JobWorker { id: id(&stored.handler), name, handler })
             }
             (None, Some(number)) => {
-                Some(Whose { id: said(number), name: &job.spec.kind, handler: None })
+                Some(JobWorker { id: signed_id(number), name: &job.spec.kind, handler: None })
             }
             (None, None) => None,
         }
     }
 }
 
-/// The number of a worker, as it is said.
+/// The number of a worker.
 pub(super) fn id(handler: &Handler) -> i64 {
-    said(handler.id)
+    signed_id(handler.id)
 }
 
 pub(super) fn worker_id(value: i64) -> Option<WorkerId> {
     Some(WorkerId { value })
 }
 
-fn said(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(BUILT_IN_ID)
+fn signed_id(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(BUILT_IN_WORKER)
 }
 
-/// Whether a worker may not be called so.
+/// Whether the name is reserved for the built-in worker.
 pub(super) fn is_reserved(name: &str) -> bool {
     name == built_in::NAME
 }

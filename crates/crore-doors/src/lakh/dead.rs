@@ -1,39 +1,39 @@
 //! `GetDeadJobs`.
 
-use crore::store::views::Query;
+use crore::store::views::ListQuery;
 use crore_core::State;
 use crore_wire::grpc::lakh::DeadJobs;
 use prost::Message;
 use tonic::Response;
 use tonic::metadata::MetadataValue;
 
-use super::Answer;
-use super::translate::{came_here, say};
+use super::LakhReply;
+use super::translate::{is_from_lakh, to_lakh};
 use crate::Doors;
 use crate::grpc::failed;
 
-/// What fits into one answer: clients take 4 MiB unless they are told otherwise.
-const MOST_BYTES: usize = 4_000_000;
-/// What a job takes in an answer besides itself: its tag and its length.
-const FRAME: usize = 6;
+/// Maximum size of a response: clients accept 4 MiB by default.
+const MAX_RESPONSE_BYTES: usize = 4_000_000;
+/// Bytes per job besides the job itself: tag and length.
+const FIELD_HEADER_BYTES: usize = 6;
 
-/// The jobs that are dead, name by name, and those of a name in the order of their deaths. If they are too many
-/// for one answer it has the newest, and `crore-more` in its metadata.
-pub(super) async fn all(doors: &Doors) -> Answer<DeadJobs> {
+/// The dead jobs, ordered by name and then by the time at which they became dead. If they do not fit into one
+/// response, it contains the newest ones, and the metadata `crore-more`.
+pub(super) async fn dead_jobs(doors: &Doors) -> LakhReply<DeadJobs> {
     let mut dead = Vec::new();
     let (mut bytes, mut after, mut more) = (0, None, false);
     'pages: loop {
         let n = doors.engine().status().caps().page;
-        let query = Query { state: State::Dead, queue: None, kind: None, after, n };
+        let query = ListQuery { state: State::Dead, queue: None, kind: None, after, n };
         let page = doors.engine().list(query).await.map_err(failed)?;
-        for job in page.jobs.iter().filter(|job| came_here(job)) {
-            let said = say(job);
-            bytes += said.encoded_len() + FRAME;
-            if bytes > MOST_BYTES {
+        for job in page.jobs.iter().filter(|job| is_from_lakh(job)) {
+            let message = to_lakh(job);
+            bytes += message.encoded_len() + FIELD_HEADER_BYTES;
+            if bytes > MAX_RESPONSE_BYTES {
                 more = true;
                 break 'pages;
             }
-            dead.push(said);
+            dead.push(message);
         }
         after = page.next;
         if after.is_none() {

@@ -1,8 +1,7 @@
-//! `Join`: the stream of a worker, jobs one way and reports the other.
+//! `Join`: the bidirectional stream of a worker, which receives jobs and sends reports.
 //!
-//! It is polled by the connection that it belongs to, which asks for the next job when there is room for one:
-//! what a worker does not read is not taken for it, but for a few. Leases are not renewed: a reservation lasts as
-//! long as its producer said.
+//! The connection polls the stream for the next job when it has room for one, so few jobs are fetched for a worker
+//! that does not read. Leases are not renewed: the producer sets the duration of a reservation.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,11 +11,11 @@ use std::time::Duration;
 use crore::Error;
 use crore::fetch::Fetch;
 use crore::finish::Finish;
-use crore::store::jobs::Order;
+use crore::store::jobs::QueueOrder;
 use crore_core::machine::Outcome;
 use crore_core::{Code, Invalid, Job, Name, Span};
 use crore_wire::grpc::lakh::{self, JobResult};
-use crore_wire::worker::Held;
+use crore_wire::worker::DeliveryRef;
 use futures_util::future::{FutureExt, OptionFuture};
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use prost::Message;
@@ -25,103 +24,103 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tonic::{Status, Streaming};
 
-use super::names::Names;
-use super::reports::{Hand, Reports};
-use super::reservations::{Key, key};
-use super::translate::say;
+use super::names::JobNames;
+use super::reports::{ReportReader, SharedReservations};
+use super::reservations::{JobKey, key};
+use super::translate::to_lakh;
 use crate::Doors;
 use crate::grpc::failed;
 use crate::worker_session::PendingFetch;
 
-/// The most jobs that are taken for a worker before it reads them.
+/// Maximum number of unread jobs fetched for a worker.
 const BUFFER: usize = 10;
-/// How long a look for jobs lasts: it is begun anew then.
-const LOOK: Span = Span::from_secs(3600);
-/// How long an ended stream waits for what may be on its way.
-const LAST_LOOK: Duration = Duration::from_millis(50);
-/// Jobs are handed to the connection in pieces of at least so many bytes, if there are so many.
-const PIECE: usize = 32 << 10;
-/// What stands before each message.
-const FRAME: usize = 5;
+/// Maximum duration of one fetch; the stream then fetches again.
+const FETCH_WAIT: Span = Span::from_secs(3600);
+/// Time for which an ended stream waits for reports that may be on their way.
+const REPORT_GRACE: Duration = Duration::from_millis(50);
+/// The connection writes jobs out in pieces of at least this many bytes, if there are that many.
+const FLUSH_BYTES: usize = 32 << 10;
+/// Bytes before each gRPC message.
+const MESSAGE_HEADER_BYTES: usize = 5;
 
-type Doing<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type JoinFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The stream of a worker, as it is answered.
-pub(crate) struct Joined(Option<Box<Join>>);
+/// The response stream of a worker.
+pub(crate) struct JoinedStream(Option<Box<JoinedWorker>>);
 
 /// A worker that has joined.
-struct Join {
+struct JoinedWorker {
     doors: Doors,
-    ask: Fetch,
-    hand: Arc<Hand>,
-    /// Who hears its reports; `None`: there will be none.
+    fetch_template: Fetch,
+    leases: Arc<SharedReservations>,
+    /// The task that reads its reports; `None`: it has ended.
     reports: Option<JoinHandle<Result<(), Status>>>,
-    /// To be dropped when they are not to be heard any more.
-    over: oneshot::Sender<()>,
+    /// Dropped to stop that task.
+    stop_reports: oneshot::Sender<()>,
     fetch: Option<PendingFetch>,
-    /// Jobs that have yet to be sent.
+    /// Fetched jobs that are not sent yet.
     to_send: std::vec::IntoIter<Job>,
-    given: Given,
-    handing: FuturesUnordered<Doing<(Key, Held)>>,
-    /// Comes when the server gives nothing more.
-    closing: Option<Doing<()>>,
+    unflushed: UnflushedJobs,
+    handing_over: FuturesUnordered<JoinFuture<(JobKey, DeliveryRef)>>,
+    /// Completes when the server stops delivering jobs.
+    closing: Option<JoinFuture<()>>,
 }
 
-/// What was given to the connection since it last passed something on.
+/// Jobs given to the connection since it last wrote them out.
 #[derive(Debug, Default)]
-struct Given {
-    /// The jobs that are done with that.
-    jobs: Vec<Key>,
+struct UnflushedJobs {
+    /// Jobs without a reservation: they are done once written out.
+    jobs: Vec<JobKey>,
     bytes: usize,
-    /// Whether there was no more to give.
-    is_whole: bool,
+    /// Whether the stream was pending, so that the connection wrote out what it had.
+    was_pending: bool,
 }
 
-impl Given {
-    /// What the connection has passed on for certain, now that it asks again.
-    fn passed_on(&mut self) -> Vec<Key> {
-        if !std::mem::take(&mut self.is_whole) && self.bytes < PIECE {
+impl UnflushedJobs {
+    /// Takes the jobs that the connection has certainly written out, now that it polls again.
+    fn take_flushed(&mut self) -> Vec<JobKey> {
+        if !std::mem::take(&mut self.was_pending) && self.bytes < FLUSH_BYTES {
             return Vec::new();
         }
         std::mem::take(self).jobs
     }
 }
 
-impl Joined {
+impl JoinedStream {
     pub(super) fn new(
         doors: Doors,
-        names: Names,
+        names: JobNames,
         worker: Name,
         reports: Streaming<JobResult>,
     ) -> Result<Self, Invalid> {
-        let (queues, most) = (names.queues(), doors.engine().status().caps().fetch);
-        if queues.len() > most {
-            let why = format!("{} names, at most {most} are allowed", queues.len());
+        let (queues, max) = (names.queues(), doors.engine().status().caps().fetch);
+        if queues.len() > max {
+            let why = format!("{} names, at most {max} are allowed", queues.len());
             return Err(Invalid::new(Code::CountRange, "job_names", why));
         }
-        let (hand, engine) = (Arc::<Hand>::default(), doors.engine().clone());
-        let (over, is_over) = oneshot::channel();
-        let hears = Reports { engine, names, hand: Arc::clone(&hand) };
-        let reports = tokio::spawn(hears.hear(reports, is_over));
+        let (leases, engine) = (Arc::<SharedReservations>::default(), doors.engine().clone());
+        let (stop_reports, stopped) = oneshot::channel();
+        let reader = ReportReader { engine, names, leases: Arc::clone(&leases) };
+        let reports = tokio::spawn(reader.run(reports, stopped));
         let until = doors.clone();
-        Ok(Self(Some(Box::new(Join {
+        Ok(Self(Some(Box::new(JoinedWorker {
             doors,
-            ask: Fetch {
+            fetch_template: Fetch {
                 queues,
                 kinds: None,
                 handled: None,
                 n: 1,
-                order: Order::Merged,
+                order: QueueOrder::Merged,
                 worker,
-                wait: LOOK,
+                wait: FETCH_WAIT,
             },
-            hand,
+            leases,
             reports: Some(reports),
-            over,
+            stop_reports,
             fetch: None,
             to_send: Vec::new().into_iter(),
-            given: Given::default(),
-            handing: FuturesUnordered::new(),
+            unflushed: UnflushedJobs::default(),
+            handing_over: FuturesUnordered::new(),
             closing: Some(Box::pin(async move { until.closing().await })),
         }))))
     }
@@ -129,18 +128,18 @@ impl Joined {
     fn end(&mut self) {
         let Some(join) = self.0.take() else { return };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(join.leave());
+            runtime.spawn(join.close());
         }
     }
 }
 
-impl Drop for Joined {
+impl Drop for JoinedStream {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl Stream for Joined {
+impl Stream for JoinedStream {
     type Item = Result<lakh::Job, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -153,20 +152,20 @@ impl Stream for Joined {
     }
 }
 
-impl Join {
-    /// The next job; `None`: there will be none, and no report is waited for.
+impl JoinedWorker {
+    /// The next job; `None`: the server is closing and no report is expected.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<lakh::Job, Status>>> {
-        for key in self.given.passed_on() {
+        for key in self.unflushed.take_flushed() {
             self.hand_over(key);
         }
-        while let Poll::Ready(Some((key, held))) = self.handing.poll_next_unpin(context) {
-            self.hand.reservations().release(&key, held);
+        while let Poll::Ready(Some((key, held))) = self.handing_over.poll_next_unpin(context) {
+            self.leases.reservations().release(&key, held);
         }
         if let Some(reports) = &mut self.reports
-            && let Poll::Ready(heard) = reports.poll_unpin(context)
+            && let Poll::Ready(result) = reports.poll_unpin(context)
         {
             self.reports = None;
-            if let Ok(Err(status)) = heard {
+            if let Ok(Err(status)) = result {
                 return Poll::Ready(Some(Err(status)));
             }
         }
@@ -180,106 +179,106 @@ impl Join {
                 Poll::Pending => break,
             }
         }
-        self.given.is_whole = true;
+        self.unflushed.was_pending = true;
         if let Some(closing) = &mut self.closing
             && closing.as_mut().poll(context).is_ready()
         {
             self.closing = None;
         }
-        self.hand.register(context.waker());
-        let is_settled = self.reports.is_none() || self.hand.reservations().is_settled();
+        self.leases.register(context.waker());
+        let is_settled = self.reports.is_none() || self.leases.reservations().is_settled();
         let is_over = self.closing.is_none() && is_settled;
         if is_over { Poll::Ready(None) } else { Poll::Pending }
     }
 
-    /// The next job that was taken for it and is still its.
+    /// The next fetched job that the worker still holds.
     fn next(&mut self) -> Option<lakh::Job> {
         loop {
             let job = self.to_send.next()?;
-            let Some(terms) = self.hand.reservations().send(&job, Instant::now()) else {
+            let Some(terms) = self.leases.reservations().mark_sent(&job, Instant::now()) else {
                 continue;
             };
-            let said = say(&job);
-            self.given.bytes += said.encoded_len() + FRAME;
+            let message = to_lakh(&job);
+            self.unflushed.bytes += message.encoded_len() + MESSAGE_HEADER_BYTES;
             if !terms.is_reserved() {
-                self.given.jobs.push(key(&job));
+                self.unflushed.jobs.push(key(&job));
             }
-            return Some(said);
+            return Some(message);
         }
     }
 
-    /// A job of which no report is expected is with its worker, and done.
-    fn hand_over(&mut self, key: Key) {
-        let Some((held, _)) = self.hand.reservations().get(&key) else { return };
+    /// Marks a job without a reservation as done: the worker has it.
+    fn hand_over(&mut self, key: JobKey) {
+        let Some((held, _)) = self.leases.reservations().get(&key) else { return };
         let engine = self.doors.engine().clone();
-        self.handing.push(Box::pin(async move {
+        self.handing_over.push(Box::pin(async move {
             if let Err(error) = engine.deliveries().handed_over(held.id, held.delivery).await {
-                tracing::warn!(job = %held.id, %error, "a job that was handed over is not known to be done");
+                tracing::warn!(job = %held.id, %error, "cannot mark a handed-over job as done");
             }
             (key, held)
         }));
     }
 
-    /// Looks for jobs: waits for one, and takes twice as many each time there are more, so that a few jobs are
-    /// shared by those who wait, and many are handed out fast.
+    /// Fetches jobs: first one, and twice as many each time a fetch is full. Few jobs are thus shared among waiting
+    /// workers, and many are delivered fast.
     fn poll_fetch(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let engine = self.doors.engine();
         let fetch = match &mut self.fetch {
             Some(fetch) => fetch,
-            None if self.ask.queues.is_empty() => return Poll::Pending,
+            None if self.fetch_template.queues.is_empty() => return Poll::Pending,
             None if self.doors.is_closing() || engine.lifecycle().is_stopping() => {
                 return Poll::Pending;
             }
             None => {
-                let wait = if self.ask.n == 1 { LOOK } else { Span::ZERO };
-                let ask = Fetch { wait, ..self.ask.clone() };
-                self.fetch.insert(PendingFetch::new(engine, ask))
+                let wait = if self.fetch_template.n == 1 { FETCH_WAIT } else { Span::ZERO };
+                let request = Fetch { wait, ..self.fetch_template.clone() };
+                self.fetch.insert(PendingFetch::new(engine, request))
             }
         };
         let jobs = ready!(fetch.poll_unpin(context));
         self.fetch = None;
         let jobs = jobs?;
-        self.ask.n = match jobs.len() == self.ask.n {
+        self.fetch_template.n = match jobs.len() == self.fetch_template.n {
             true => (jobs.len() * 2).min(BUFFER).min(engine.status().caps().fetch),
             false => 1,
         };
         let now = Instant::now();
-        jobs.iter().for_each(|job| self.hand.reservations().take(job, now));
+        jobs.iter().for_each(|job| self.leases.reservations().add(job, now));
         self.to_send = jobs.into_iter();
         Poll::Ready(Ok(()))
     }
 
-    /// The stream is over. What its worker said before is heard, and its jobs are given to others at once: all of
-    /// them, unless the server ends. Then those that it has stay its own, and it may report them to the next.
-    async fn leave(self: Box<Self>) {
-        let Self { doors, hand, reports, over, fetch, mut handing, .. } = *self;
+    /// Closes the stream. Received reports are applied, and the worker's jobs go to others at once. If the server is
+    /// closing, jobs that were sent stay reserved instead, so that the worker can report them after the restart.
+    async fn close(self: Box<Self>) {
+        let Self { doors, leases, reports, stop_reports, fetch, mut handing_over, .. } = *self;
         let engine = doors.engine();
-        let heard = async {
+        let drain_reports = async {
             if let Some(mut reports) = reports
-                && timeout(LAST_LOOK, &mut reports).await.is_err()
+                && timeout(REPORT_GRACE, &mut reports).await.is_err()
             {
-                drop(over);
-                // Whom could it still be told?
+                drop(stop_reports);
+                // The stream has ended, so an error cannot be reported.
                 let _ = reports.await;
             }
         };
-        // The fetch under way ends before anything is handed back, or it might claim that.
+        // The pending fetch ends before jobs are returned; it could claim them otherwise.
         let fetch = fetch.map(PendingFetch::end);
-        let ((), fetched) = tokio::join!(heard, OptionFuture::from(fetch));
-        while let Some((key, held)) = handing.next().await {
-            hand.reservations().release(&key, held);
+        let ((), fetched) = tokio::join!(drain_reports, OptionFuture::from(fetch));
+        while let Some((key, held)) = handing_over.next().await {
+            leases.reservations().release(&key, held);
         }
         let now = Instant::now();
         if let Some(Ok(jobs)) = fetched {
-            jobs.iter().for_each(|job| hand.reservations().take(job, now));
+            jobs.iter().for_each(|job| leases.reservations().add(job, now));
         }
         let (sent, unsent): (Vec<_>, Vec<_>) =
-            hand.reservations().clear().into_iter().partition(|(_, terms)| terms.is_sent());
+            leases.reservations().clear().into_iter().partition(|(_, terms)| terms.is_sent());
         let ends = doors.is_closing();
         let lost = sent.iter().filter(|(_, terms)| !(ends && terms.is_reserved()));
         let lost =
             engine.deliveries().lapse(lost.map(|(held, _)| (held.id, held.delivery)).collect());
-        let unsent = unsent.iter().filter(|(_, terms)| !terms.is_over(now));
+        let unsent = unsent.iter().filter(|(_, terms)| !terms.has_expired(now));
         let unsent = unsent.map(|(held, _)| Finish {
             job: held.id.into(),
             delivery: Some(held.delivery),
@@ -287,7 +286,7 @@ impl Join {
         });
         let unsent = engine.deliveries().finish_all(unsent.collect());
         if let (Err(error), _) | (_, Err(error)) = tokio::join!(lost, unsent) {
-            tracing::warn!(%error, "jobs of a worker that went away wait for the end of their leases");
+            tracing::warn!(%error, "cannot return jobs of a disconnected worker; they wait for lease expiry");
         }
     }
 }

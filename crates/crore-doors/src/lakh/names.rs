@@ -1,4 +1,4 @@
-//! The metadata `job_names`: which jobs a call is about.
+//! The metadata `job_names`: the jobs that a call is about.
 
 use std::collections::BTreeSet;
 
@@ -8,27 +8,27 @@ use tonic::metadata::MetadataMap;
 
 const KEY: &str = "job_names";
 
-/// The names that a call is about, as they were said: separated by `;`, and not trimmed.
+/// Job names as sent: separated by `;`, not trimmed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Names(BTreeSet<String>);
+pub(super) struct JobNames(BTreeSet<String>);
 
-impl Names {
+impl JobNames {
     pub(super) fn of(metadata: &MetadataMap) -> Result<Self, Status> {
-        let said = metadata.get(KEY).ok_or_else(|| {
+        let value = metadata.get(KEY).ok_or_else(|| {
             Status::invalid_argument(format!("missing `{KEY}` field in metadata map"))
         })?;
-        let said = said
+        let value = value
             .to_str()
             .map_err(|_| Status::invalid_argument(format!("invalid ASCII in `{KEY}` field")))?;
-        Ok(Self(said.split(';').map(ToOwned::to_owned).collect()))
+        Ok(Self(value.split(';').map(ToOwned::to_owned).collect()))
     }
 
-    /// Whether a call is about jobs of this name.
-    pub(super) fn have(&self, name: &str) -> bool {
+    /// Whether the name is in the list.
+    pub(super) fn contains(&self, name: &str) -> bool {
         self.0.contains(name)
     }
 
-    /// The queues of these jobs. What cannot be the name of a job has none.
+    /// The queues of these jobs. A string that is not a valid job name has no queue.
     pub(super) fn queues(&self) -> Vec<Name> {
         self.0.iter().filter_map(|name| Name::new("job_names", name).ok()).collect()
     }
@@ -40,29 +40,29 @@ mod tests {
 
     use super::*;
 
-    fn names(said: &[u8]) -> Result<Names, Status> {
+    fn names(value: &[u8]) -> Result<JobNames, Status> {
         let mut metadata = MetadataMap::new().into_headers();
-        metadata.insert(KEY, http::HeaderValue::from_bytes(said).expect("a header"));
-        Names::of(&MetadataMap::from_headers(metadata))
+        metadata.insert(KEY, http::HeaderValue::from_bytes(value).expect("a header"));
+        JobNames::of(&MetadataMap::from_headers(metadata))
     }
 
-    fn have(said: &str) -> Vec<String> {
-        names(said.as_bytes()).expect("good names").0.into_iter().collect()
+    fn parsed(value: &str) -> Vec<String> {
+        names(value.as_bytes()).expect("good names").0.into_iter().collect()
     }
 
     #[test]
-    fn names_are_parted_by_semicolons_and_kept_as_they_are() {
-        assert_eq!(have("mail"), ["mail"]);
-        assert_eq!(have("mail;sms; a b "), [" a b ", "mail", "sms"]);
-        assert_eq!(have(""), [""]);
-        assert_eq!(have("mail;"), ["", "mail"]);
+    fn names_are_split_at_semicolons_and_not_trimmed() {
+        assert_eq!(parsed("mail"), ["mail"]);
+        assert_eq!(parsed("mail;sms; a b "), [" a b ", "mail", "sms"]);
+        assert_eq!(parsed(""), [""]);
+        assert_eq!(parsed("mail;"), ["", "mail"]);
         let queues = names(b"mail;;mail").expect("good names").queues();
         assert_eq!(queues, [Name::new("queue", "mail").expect("a good name")]);
     }
 
     #[test]
-    fn what_is_missing_or_not_ascii_is_said_in_the_words_of_lakh() {
-        let missing = Names::of(&MetadataMap::new()).expect_err("missing");
+    fn missing_or_non_ascii_names_give_the_errors_of_lakh() {
+        let missing = JobNames::of(&MetadataMap::new()).expect_err("missing");
         assert_eq!(missing.code(), tonic::Code::InvalidArgument);
         assert_eq!(missing.message(), "missing `job_names` field in metadata map");
         let strange = names("grüße".as_bytes()).expect_err("not ASCII");
@@ -70,6 +70,6 @@ mod tests {
         assert_eq!(strange.message(), "invalid ASCII in `job_names` field");
         let mut metadata = MetadataMap::new();
         metadata.insert(KEY, MetadataValue::from_static("mail"));
-        assert!(Names::of(&metadata).expect("good names").have("mail"));
+        assert!(JobNames::of(&metadata).expect("good names").contains("mail"));
     }
 }

@@ -1,79 +1,79 @@
-//! The reports of a worker. They are read in a task of their own: a worker that has no time to read jobs has
-//! something to report.
+//! Reports of a worker. They are read in a task of their own, so that a worker that is not reading jobs can still
+//! report.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use crore::Engine;
-use crore::finish::{Finish, Finished};
-use crore::store::jobs::Which;
-use crore_core::machine::{Again, Outcome};
+use crore::finish::{Finish, FinishResult};
+use crore::store::jobs::JobSelector;
+use crore_core::machine::{Outcome, RetryDirective};
 use crore_wire::grpc::lakh::{JobResult, JobStatus};
 use futures_util::StreamExt;
 use futures_util::task::AtomicWaker;
 use tokio::sync::oneshot;
 use tonic::{Status, Streaming};
 
-use super::names::Names;
-use super::reservations::{Key, Reservations};
+use super::names::JobNames;
+use super::reservations::{JobKey, Reservations};
 use super::translate::client_id;
 use crate::grpc::failed;
 
-/// How many reports are written at once.
-const AT_ONCE: usize = 1000;
+/// Maximum number of reports in one write.
+const MAX_REPORTS: usize = 1000;
 
-/// The leases of a worker, shared by the stream of its jobs and the task that reads its reports.
+/// The leases of a worker, shared by its job stream and the task that reads its reports.
 #[derive(Debug, Default)]
-pub(super) struct Hand {
+pub(super) struct SharedReservations {
     reservations: Mutex<Reservations>,
     waker: AtomicWaker,
 }
 
-impl Hand {
+impl SharedReservations {
     pub(super) fn reservations(&self) -> MutexGuard<'_, Reservations> {
         self.reservations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `waker` is woken when reports are written.
+    /// `waker` is woken after each write of reports.
     pub(super) fn register(&self, waker: &Waker) {
         self.waker.register(waker);
     }
 }
 
-/// Who hears the reports of one worker.
-pub(super) struct Reports {
+/// Reads the reports of one worker.
+pub(super) struct ReportReader {
     pub(super) engine: Engine,
-    pub(super) names: Names,
-    pub(super) hand: Arc<Hand>,
+    pub(super) names: JobNames,
+    pub(super) leases: Arc<SharedReservations>,
 }
 
-impl Reports {
-    /// Hears them until the worker has no more or `over` comes; whatever was heard is written. They are written one
-    /// lot after the other: the first about a job counts.
-    pub(super) async fn hear(
+impl ReportReader {
+    /// Reads until the worker has no more reports or `stop` completes, and writes what it has read. Writes are
+    /// sequential: the first report about a job counts.
+    pub(super) async fn run(
         self,
-        comes: Streaming<JobResult>,
-        mut over: oneshot::Receiver<()>,
+        reports: Streaming<JobResult>,
+        mut stop: oneshot::Receiver<()>,
     ) -> Result<(), Status> {
-        let mut comes = comes.ready_chunks(AT_ONCE);
+        let mut reports = reports.ready_chunks(MAX_REPORTS);
         loop {
-            let came = tokio::select! {
+            let received = tokio::select! {
                 biased;
-                came = comes.next() => came,
-                _ = &mut over => None,
+                received = reports.next() => received,
+                _ = &mut stop => None,
             };
-            let Some(came) = came else { return Ok(()) };
-            let (mut finishes, mut ends) = (Vec::with_capacity(came.len()), Ok(()));
-            for said in came {
-                match said {
-                    Ok(said) => finishes.extend(self.finish(&said)),
-                    Err(status) => ends = Err(status),
+            let Some(received) = received else { return Ok(()) };
+            let (mut finishes, mut result) = (Vec::with_capacity(received.len()), Ok(()));
+            for report in received {
+                match report {
+                    Ok(report) => finishes.extend(self.finish(&report)),
+                    Err(status) => result = Err(status),
                 }
             }
             let written = self.write(finishes).await;
-            self.hand.reservations().set_reporting(false);
-            self.hand.waker.wake();
-            written.and(ends)?;
+            self.leases.reservations().set_reporting(false);
+            self.leases.waker.wake();
+            written.and(result)?;
         }
     }
 
@@ -82,44 +82,45 @@ impl Reports {
             return Ok(());
         }
         let finished = self.engine.deliveries().finish_all(finishes).await.map_err(failed)?;
-        let old = finished.iter().filter(|one| !matches!(one, Finished::Yes { .. })).count();
+        let old =
+            finished.iter().filter(|one| !matches!(one, FinishResult::Accepted { .. })).count();
         if old > 0 {
-            tracing::info!(reports = old, "reports are ignored: their jobs were reported before");
+            tracing::info!(reports = old, "reports ignored: jobs already reported");
         }
         Ok(())
     }
 
-    /// A report in our words; `None`: it is none.
-    fn finish(&self, said: &JobResult) -> Option<Finish> {
+    /// A report as a finish; `None`: it is ignored.
+    fn finish(&self, report: &JobResult) -> Option<Finish> {
         let ignored = |why: &str| {
-            tracing::warn!(id = ?said.job_id, name = ?said.job_name, status = said.status, "a report is ignored: {why}");
+            tracing::warn!(id = ?report.job_id, name = ?report.job_name, status = report.status, why, "report ignored");
             None
         };
-        if !self.names.have(&said.job_name) {
-            return ignored("its name is not among its call's");
+        if !self.names.contains(&report.job_name) {
+            return ignored("job name not in `job_names`");
         }
-        let outcome = match JobStatus::try_from(said.status) {
+        let outcome = match JobStatus::try_from(report.status) {
             Ok(JobStatus::Succeeded) => Outcome::Done { result: None },
             Ok(JobStatus::Failed) => {
-                let error = "its worker reported a failure".into();
-                Outcome::Failed { error, detail: None, again: Again::ByPolicy }
+                let error = "the worker reported a failure".into();
+                Outcome::Failed { error, detail: None, again: RetryDirective::ByPolicy }
             }
-            Err(_) => return ignored("there is no such status"),
+            Err(_) => return ignored("unknown status"),
         };
-        let key: Key = (said.job_name.as_str().into(), said.job_id.as_str().into());
-        let mut reservations = self.hand.reservations();
+        let key: JobKey = (report.job_name.as_str().into(), report.job_id.as_str().into());
+        let mut reservations = self.leases.reservations();
         let (job, delivery) = match reservations.get(&key) {
             Some((_, terms)) if !terms.is_reserved() => {
-                return ignored("the job has no reservation");
+                return ignored("job has no reservation");
             }
             Some((held, _)) => {
                 reservations.release(&key, held);
-                (Which::Id(held.id), Some(held.delivery))
+                (JobSelector::Id(held.id), Some(held.delivery))
             }
-            // It was handed to another, or in another life of the server.
-            None => match client_id(&said.job_name, &said.job_id) {
-                Ok(id) => (Which::Client(id), None),
-                Err(_) => return ignored("there is no such job"),
+            // The job was delivered to another worker, or before the server restarted.
+            None => match client_id(&report.job_name, &report.job_id) {
+                Ok(id) => (JobSelector::Client(id), None),
+                Err(_) => return ignored("invalid job id"),
             },
         };
         reservations.set_reporting(true);

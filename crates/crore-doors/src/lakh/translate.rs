@@ -1,10 +1,10 @@
-//! Its words and ours.
+//! Translation between Lakh's messages and crore's types.
 
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use crore_core::job::{ClientId, Lapse, Reports, When};
+use crore_core::job::{ClientId, DueTime, Lapse, ReportFencing};
 use crore_core::payload::Encoding;
 use crore_core::retry::{Backoff, Retry};
 use crore_core::{Caps, Code, Invalid, Job, Name, NewJob, Payload, Span, Spec, Time};
@@ -12,25 +12,25 @@ use crore_wire::grpc::lakh::{self, job::ExecutionTime};
 use prost_types::{Duration, Timestamp};
 use serde_json::Value;
 
-/// A job is tried again so often before it is dead.
+/// Retries before a job is dead.
 const RETRIES: u32 = 30;
-/// What stands before the name of a job in the door of its client id.
-const DOOR: &str = "lakh:";
+/// Prefix of the job name in the door part of a client id.
+const DOOR_PREFIX: &str = "lakh:";
 
-/// The id that a producer gave to a job of this name.
+/// The client id of a job of this name.
 pub(super) fn client_id(name: &str, id: &str) -> Result<ClientId, Invalid> {
-    let door = Name::new("name", &format!("{DOOR}{name}"))?;
+    let door = Name::new("name", &format!("{DOOR_PREFIX}{name}"))?;
     Ok(ClientId { door, id: id.into() })
 }
 
-/// A job in our words.
-pub(super) fn read(job: lakh::Job, caps: &Caps) -> Result<NewJob, Invalid> {
+/// Converts a Lakh job to the core type.
+pub(super) fn from_lakh(job: lakh::Job, caps: &Caps) -> Result<NewJob, Invalid> {
     let name = Name::new("name", &job.name)?;
     let lease = job.reservation_time.map(|time| reservation(time, caps)).transpose()?;
     let due = match job.execution_time {
-        None | Some(ExecutionTime::Immediate(())) => When::Now,
-        Some(ExecutionTime::Delayed(delay)) => When::After(span(delay)),
-        Some(ExecutionTime::Scheduled(at)) => When::At(time(at)),
+        None | Some(ExecutionTime::Immediate(())) => DueTime::Now,
+        Some(ExecutionTime::Delayed(delay)) => DueTime::After(span(delay)),
+        Some(ExecutionTime::Scheduled(at)) => DueTime::At(time(at)),
     };
     let id = if job.id.is_empty() { fresh_id()? } else { job.id };
     let args = Value::from(job.args).to_string();
@@ -44,10 +44,10 @@ pub(super) fn read(job: lakh::Job, caps: &Caps) -> Result<NewJob, Invalid> {
         lease,
         retry,
         client_id: Some(client_id(&job.name, &id)?),
-        reports: Reports::Any,
+        reports: ReportFencing::Any,
         lapse: match lease {
             Some(_) => Lapse::Again,
-            // What was not handed over was not tried.
+            // A job that was not handed over was not tried.
             None => Lapse::Crash { quarantine: None },
         },
         ..Spec::new(name.clone(), name, Payload::json(&args))
@@ -55,34 +55,40 @@ pub(super) fn read(job: lakh::Job, caps: &Caps) -> Result<NewJob, Invalid> {
     Ok(NewJob { due, ..spec.into() })
 }
 
-/// An id for a job whose producer gave it none, so that its worker can name it.
+/// An id for a job that has none, so that its worker can name it.
 fn fresh_id() -> Result<String, Invalid> {
     let mut bytes = [0; 16];
-    let none = |_| Invalid::new(Code::KeyEmpty, "id", "it is empty, and there is no randomness");
+    let none = |_| {
+        Invalid::new(
+            Code::KeyEmpty,
+            "id",
+            "is empty, and the system has no randomness to create one",
+        )
+    };
     getrandom::fill(&mut bytes).map_err(none)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A reservation. One that is shorter than any lease lasts as long as the shortest.
+/// A reservation as a lease, at least as long as the shortest lease.
 fn reservation(time: Duration, caps: &Caps) -> Result<Span, Invalid> {
     if nanos(time.seconds, time.nanos) < 0 {
-        let message = format!("`{}s` is less than nothing", time.seconds);
+        let message = format!("`{}s` is negative", time.seconds);
         return Err(Invalid::new(Code::LeaseRange, "reservation_time", message));
     }
     Ok(span(time).max(caps.min_lease))
 }
 
-/// In numbers that no sum of two fields can leave.
+/// In i128, so that no sum of two fields overflows.
 fn nanos(seconds: i64, nanos: i32) -> i128 {
     i128::from(seconds) * 1_000_000_000 + i128::from(nanos)
 }
 
-/// Milliseconds, and the rest of one as a whole one: nothing is early.
+/// Milliseconds, rounded up: no job starts early.
 fn millis(nanos: i128) -> i128 {
     nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) > 0)
 }
 
-/// What is less than nothing is nothing.
+/// Negative durations count as zero.
 fn span(duration: Duration) -> Span {
     let millis = millis(nanos(duration.seconds, duration.nanos)).max(0);
     u64::try_from(millis).map_or(Span::MAX, Span::from_millis)
@@ -93,8 +99,8 @@ fn time(at: Timestamp) -> Time {
     i64::try_from(millis).map_or(Time::MAX, Time::from_millis)
 }
 
-/// What a job breaks, by the names that its producer knows.
-pub(super) fn in_its_words(mut invalid: Invalid) -> Invalid {
+/// Replaces core field names in an error with Lakh's.
+pub(super) fn with_lakh_fields(mut invalid: Invalid) -> Invalid {
     let field = invalid.field.split_once("].").map_or(&*invalid.field, |(_, field)| field);
     let field = match field {
         "payload" => "args",
@@ -107,26 +113,26 @@ pub(super) fn in_its_words(mut invalid: Invalid) -> Invalid {
     invalid
 }
 
-/// The id by which a worker names a job: its producer's, or our own number if it came through another door.
+/// The id by which a worker names a job: its producer's, or the job's id in crore for a job from another door.
 pub(super) fn id(job: &Job) -> Arc<str> {
     match &job.spec.client_id {
-        Some(client) if is_of_lakh(client) => Arc::clone(&client.id),
+        Some(client) if is_lakh_client(client) => Arc::clone(&client.id),
         _ => format!("crore:{}", job.id).into(),
     }
 }
 
-fn is_of_lakh(client: &ClientId) -> bool {
-    client.door.as_str().starts_with(DOOR)
+fn is_lakh_client(client: &ClientId) -> bool {
+    client.door.as_str().starts_with(DOOR_PREFIX)
 }
 
-/// Whether a job came through this door.
-pub(super) fn came_here(job: &Job) -> bool {
-    job.spec.client_id.as_ref().is_some_and(is_of_lakh)
+/// Whether a job was pushed through this door.
+pub(super) fn is_from_lakh(job: &Job) -> bool {
+    job.spec.client_id.as_ref().is_some_and(is_lakh_client)
 }
 
-/// A job in its words. Its name is that of its queue, which is what its worker asked for. When it may start
-/// is said as it is now: a job that waited stands at the instant at which it was due.
-pub(super) fn say(job: &Job) -> lakh::Job {
+/// A job as a Lakh message. Its name is its queue, which is what the worker asked for. The execution time is the
+/// current due time: a retried job has the instant at which it was due.
+pub(super) fn to_lakh(job: &Job) -> lakh::Job {
     let due = job.live.due;
     let execution_time = match due > job.live.pushed_at {
         true => ExecutionTime::Scheduled(Timestamp {
@@ -148,7 +154,7 @@ pub(super) fn say(job: &Job) -> lakh::Job {
     }
 }
 
-/// Arguments. What came through another door is one argument, unless it is a list.
+/// Arguments. The payload of another door is one argument, unless it is a JSON list.
 fn args(payload: &Payload) -> Vec<String> {
     let text = || String::from_utf8_lossy(&payload.bytes).into_owned();
     match payload.encoding {

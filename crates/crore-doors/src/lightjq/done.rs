@@ -1,79 +1,81 @@
-//! `/done`: a worker reports.
+//! `/done`: reports of push workers.
 
 use axum::extract::State;
 use axum::response::Response;
-use crore::finish::{Finish, Finished};
+use crore::finish::{Finish, FinishResult};
 use crore_api::Fault;
-use crore_api::negotiation::Reply;
-use crore_core::job::Ended;
+use crore_api::negotiation::Responder;
+use crore_core::job::DeliveryEnd;
 use crore_core::{Code, Delivery, Invalid, Job, Name, State as Standing};
 use crore_wire::api::Id;
 
-use super::body::Read;
+use super::body::DecodedBody;
 use super::job::missing;
+use super::messages::LightJqReport;
 use super::translate::{self, QUEUE};
-use super::words::Report;
 use super::worker;
 use crate::Doors;
 
-/// A worker reports how a job went. The report is about the delivery that the worker has now, unless it
-/// repeats the number that came with the job.
+/// Reports the outcome of a job. The report is about the worker's current delivery of the job, unless it repeats the
+/// delivery number that came with the job.
 #[utoipa::path(
     post, path = "/done", operation_id = "lightjqDone", tag = "lightjq",
     params(("worker-id" = String, Header, description = "The worker.")),
-    request_body = Report,
-    responses((status = 204, description = "It is kept.")),
+    request_body = LightJqReport,
+    responses((status = 204, description = "The report was stored.")),
 )]
 pub(super) async fn done(
     State(doors): State<Doors>,
-    body: Read<Report>,
+    body: DecodedBody<LightJqReport>,
 ) -> Result<Response, Fault> {
     let worker = worker::id(&body.parts.headers)?;
     let report = body.value;
     let needed = || Invalid::new(Code::Malformed, "job_id", "missing field `job_id`");
     let text = report.job_id.clone().ok_or_else(needed)?;
-    let unknown = || Fault::new(Code::NotFound, "this job is not there");
+    let unknown = || Fault::new(Code::NotFound, "job not found");
     let id = text.parse::<Id>().map_err(|_| unknown())?.into();
     let delivery = report.delivery.map(Delivery::from);
     let outcome = translate::outcome(report)?;
     let job = doors.engine().get(id).await?.filter(|job| job.spec.queue.as_str() == QUEUE);
     let job = job.ok_or_else(|| missing(id))?;
-    if !has(&job, &worker, delivery) {
-        return if has_told(&job, &worker, delivery) {
-            Ok(Reply::nothing())
+    if !holds_job(&job, &worker, delivery) {
+        return if has_reported(&job, &worker, delivery) {
+            Ok(Responder::no_content())
         } else {
-            Err(Fault::new(Code::NotFound, format!("job {id} is not with this worker")))
+            Err(Fault::new(Code::NotFound, format!("job {id} is not held by this worker")))
         };
     }
-    let finished = doors.engine().finish(Finish::of(&job, outcome)).await.map_err(shorter)?;
+    let finished = doors.engine().finish(Finish::of(&job, outcome)).await.map_err(without_index)?;
     match finished {
-        Finished::Yes { .. } => {
-            doors.workers().reported(id, job.live.delivery);
-            Ok(Reply::nothing())
+        FinishResult::Accepted { .. } => {
+            doors.push_worker_handle().reported(id, job.live.delivery);
+            Ok(Responder::no_content())
         }
-        Finished::Stale => Err(Fault::new(Code::NotFound, format!("job {id} is over"))),
-        Finished::NotFound => Err(missing(id)),
+        FinishResult::Stale => {
+            Err(Fault::new(Code::NotFound, format!("job {id} has already ended")))
+        }
+        FinishResult::NotFound => Err(missing(id)),
     }
 }
 
-/// Whether a worker has a job now, under this delivery if it says one.
-fn has(job: &Job, worker: &Name, delivery: Option<Delivery>) -> bool {
+/// Whether the worker holds the job now, under this delivery if it names one.
+fn holds_job(job: &Job, worker: &Name, delivery: Option<Delivery>) -> bool {
     job.live.state == Standing::Running
         && job.live.worker.as_ref() == Some(worker)
         && delivery.is_none_or(|delivery| delivery == job.live.delivery)
 }
 
-/// Whether a worker has reported on a job before: who did not hear the answer says it again.
-fn has_told(job: &Job, worker: &Name, delivery: Option<Delivery>) -> bool {
+/// Whether the worker has already reported this job; a worker that missed the response repeats its report.
+fn has_reported(job: &Job, worker: &Name, delivery: Option<Delivery>) -> bool {
     job.live.history.iter().any(|attempt| {
         attempt.worker.as_ref() == Some(worker)
-            && matches!(attempt.ended, Ended::Done | Ended::Failed)
+            && matches!(attempt.ended, DeliveryEnd::Done | DeliveryEnd::Failed)
             && delivery.is_none_or(|delivery| delivery == attempt.delivery)
     })
 }
 
-/// There is only one report, and the caller has not numbered it.
-fn shorter(error: crore::Error) -> crore::Error {
+/// A single report has no index: removes it from the field name.
+fn without_index(error: crore::Error) -> crore::Error {
     match error {
         crore::Error::Invalid(mut invalid) => {
             if let Some(field) = invalid.field.strip_prefix("finishes[0].") {

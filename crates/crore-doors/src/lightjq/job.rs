@@ -1,137 +1,149 @@
-//! `/job`: pushing, looking, waiting, taking back.
+//! `/job`: pushing, status, waiting, and cancelling.
 
 use ::http::{HeaderMap, Method, StatusCode};
 use axum::extract::State;
 use axum::response::Response;
-use crore::act::{Act, Acted};
-use crore::push::Taken;
+use crore::actions::{ActionResult, JobAction};
+use crore::push::PushResult;
 use crore_api::Fault;
-use crore_api::negotiation::Reply;
-use crore_api::params::{PathParam, Query};
-use crore_api::telemetry::Context;
+use crore_api::negotiation::Responder;
+use crore_api::params::{PathParam, QueryParams};
+use crore_api::telemetry::TraceContext;
 use crore_core::machine::Refusal;
 use crore_core::{Code, Delivery, Job, JobId, NewJob, Payload, Span, Spec};
 use crore_wire::Format;
 
-use super::body::{Answers, Read};
+use super::body::{DecodedBody, ResponseFormat};
+use super::messages::{self, LightJqPushed};
 use super::translate::{self, QUEUE};
-use super::words::{self, Pushed};
 use crate::Doors;
 
-/// How long a caller waits who does not say how long, in seconds.
-const POLLING: u32 = 5;
+/// Default wait of a polling request, in seconds.
+const DEFAULT_POLLING_SECS: u32 = 5;
 
 /// Pushes a job.
 #[utoipa::path(
     post, path = "/job", operation_id = "lightjqPush", tag = "lightjq",
-    request_body = words::NewJob,
-    responses((status = 201, description = "It is kept.", body = Pushed)),
+    request_body = messages::LightJqNewJob,
+    responses((status = 201, description = "The job was stored.", body = LightJqPushed)),
 )]
 pub(super) async fn push(
     State(doors): State<Doors>,
     headers: HeaderMap,
-    body: Read<words::NewJob>,
+    body: DecodedBody<messages::LightJqNewJob>,
 ) -> Result<Response, Fault> {
     let reply = body.reply();
     let spec = translate::spec(&body.value, doors.options().lightjq.keep_results)?;
-    let job = NewJob::from(Spec { trace: Context::carried(&headers), ..spec });
+    let job = NewJob::from(Spec { trace: TraceContext::text_from_headers(&headers), ..spec });
     match doors.engine().push_all(job.into()).await?.jobs.pop() {
-        Some(Taken::New(id)) => {
-            Ok(reply.with(StatusCode::CREATED, &Pushed { job_id: id.to_string() }))
+        Some(PushResult::New(id)) => {
+            Ok(reply.with(StatusCode::CREATED, &LightJqPushed { job_id: id.to_string() }))
         }
-        Some(Taken::Invalid(mut invalid)) => {
-            // There is only one job, and the caller calls its payload `argument`.
+        Some(PushResult::Invalid(mut invalid)) => {
+            // A single job has no index, and LightJQ calls the payload `argument`.
             invalid.field = match invalid.field.strip_prefix("jobs[0].").unwrap_or(&invalid.field) {
                 "payload" => "argument".to_owned(),
                 field => field.to_owned(),
             };
             Err(invalid.into())
         }
-        // It has no key that another one could have, and waits for nothing.
-        _ => Err(Fault::new(Code::Refused, "the job was not taken")),
+        // A job without a unique key and without dependencies has no other outcome.
+        _ => Err(Fault::new(Code::Refused, "the job was not accepted")),
     }
 }
 
-/// How a job stands. A result that is kept is read once: the next one who asks is told `null`.
+/// Gets the status of a job. A stored result can be read once; later calls return `null`.
 #[utoipa::path(
     get, path = "/job/{job_id}", operation_id = "lightjqStatus", tag = "lightjq",
     params(("job_id" = String, Path, description = "The job.")),
-    responses((status = 200, description = "How it stands.", body = words::Status)),
+    responses((status = 200, description = "The status of the job.", body = messages::LightJqStatus)),
 )]
 pub(super) async fn status(
     State(doors): State<Doors>,
     method: Method,
-    answers: Answers,
+    answers: ResponseFormat,
     id: PathParam,
 ) -> Result<Response, Fault> {
     let job = find(&doors, &id).await?;
-    // Whoever asks for the head alone would take a result that he does not see.
+    // A HEAD request must not consume the result.
     if !job.live.state.has_ended() || method == Method::HEAD {
-        return Ok(said(answers, &job, None));
+        return Ok(status_response(answers, &job, None));
     }
-    ended(&doors, answers, job.id, Span::ZERO).await
+    wait_for_end(&doors, answers, job.id, Span::ZERO).await
 }
 
 /// Waits until a job has ended; 408 if it has not by then.
 #[utoipa::path(
     get, path = "/job/{job_id}/polling", operation_id = "lightjqPolling", tag = "lightjq",
-    params(("job_id" = String, Path, description = "The job."), words::Polling),
-    responses((status = 200, description = "It has ended: `done` or `error`.", body = words::Status)),
+    params(("job_id" = String, Path, description = "The job."), messages::PollingQuery),
+    responses((status = 200, description = "The job has ended: `done` or `error`.", body = messages::LightJqStatus)),
 )]
 pub(super) async fn polling(
     State(doors): State<Doors>,
     method: Method,
-    answers: Answers,
+    answers: ResponseFormat,
     id: PathParam,
-    Query(query): Query<words::Polling>,
+    QueryParams(query): QueryParams<messages::PollingQuery>,
 ) -> Result<Response, Fault> {
     let job = find(&doors, &id).await?;
     if method == Method::HEAD {
-        return Ok(said(answers, &job, None));
+        return Ok(status_response(answers, &job, None));
     }
-    let wait = Span::from_secs(query.timeout.unwrap_or(POLLING).into());
+    let wait = Span::from_secs(query.timeout.unwrap_or(DEFAULT_POLLING_SECS).into());
     let wait = wait.min(doors.api().options().max_wait);
-    ended(&doors, answers, job.id, wait).await
+    wait_for_end(&doors, answers, job.id, wait).await
 }
 
-/// Waits until a job has ended, and gives how; its result is taken with that.
-async fn ended(doors: &Doors, answers: Answers, id: JobId, wait: Span) -> Result<Response, Fault> {
+/// Waits until a job has ended, and returns its status with the result, which is thereby consumed.
+async fn wait_for_end(
+    doors: &Doors,
+    answers: ResponseFormat,
+    id: JobId,
+    wait: Span,
+) -> Result<Response, Fault> {
     let late = || Fault::new(Code::NotYet, format!("job {id} has not ended yet"));
     let ended = doors.api().wait_for_job(id, wait).await?.ok_or_else(late)?;
     let job = doors.engine().get(id).await?.ok_or_else(|| missing(id))?;
-    Ok(said(answers, &job, ended.result.as_ref()))
+    Ok(status_response(answers, &job, ended.result.as_ref()))
 }
 
-/// How a job stands. What cannot be said in JSON is said in MessagePack: it may be read only once.
-fn said(Answers(format): Answers, job: &Job, kept: Option<&Payload>) -> Response {
-    let status = translate::status(job, kept);
+/// The status as a response. A value that JSON cannot represent is sent as MessagePack: it may be readable only once.
+fn status_response(
+    ResponseFormat(format): ResponseFormat,
+    job: &Job,
+    stored: Option<&Payload>,
+) -> Response {
+    let status = translate::status(job, stored);
     let values = [&status.result, &status.error];
-    let can_be_said = values.into_iter().flatten().all(|value| value.convert(format).is_some());
-    let format = if can_be_said { format } else { Format::Msgpack };
-    Reply(format).ok(&status)
+    let is_representable =
+        values.into_iter().flatten().all(|value| value.convert(format).is_some());
+    let format = if is_representable { format } else { Format::Msgpack };
+    Responder(format).ok(&status)
 }
 
-/// Takes a job back that never began; 409 if it has.
+/// Deletes a job that was never started; 409 if it was.
 #[utoipa::path(
     delete, path = "/job/{job_id}", operation_id = "lightjqCancel", tag = "lightjq",
     params(("job_id" = String, Path, description = "The job.")),
-    responses((status = 204, description = "It is gone.")),
+    responses((status = 204, description = "The job was deleted.")),
 )]
 pub(super) async fn cancel(State(doors): State<Doors>, id: PathParam) -> Result<Response, Fault> {
     let job = find(&doors, &id).await?;
-    let began = || Fault::new(Code::Refused, format!("job {} has begun", job.id));
+    let began = || Fault::new(Code::Refused, format!("job {} has already started", job.id));
     if job.live.delivery != Delivery::NONE && job.live.attempt > 0 {
         return Err(began());
     }
-    match doors.engine().jobs().act(job.id.into(), &Act::Delete).await? {
-        Acted::Yes(_) => Ok(Reply::nothing()),
-        Acted::No(Refusal::Running | Refusal::Stale) => Err(began()),
-        Acted::No(_) => Err(Fault::new(Code::Refused, format!("job {} has ended", job.id))),
-        Acted::NotFound => Err(missing(job.id)),
+    match doors.engine().jobs().act(job.id.into(), &JobAction::Delete).await? {
+        ActionResult::Applied(_) => Ok(Responder::no_content()),
+        ActionResult::Refused(Refusal::Running | Refusal::Stale) => Err(began()),
+        ActionResult::Refused(_) => {
+            Err(Fault::new(Code::Refused, format!("job {} has ended", job.id)))
+        }
+        ActionResult::NotFound => Err(missing(job.id)),
     }
 }
 
-/// A job of this door. Another door's is as good as none.
+/// A job of this door; jobs of other doors are not found.
 async fn find(doors: &Doors, id: &PathParam) -> Result<Job, Fault> {
     let id = id.job()?;
     let job = doors.engine().get(id).await?;
@@ -139,5 +151,5 @@ async fn find(doors: &Doors, id: &PathParam) -> Result<Job, Fault> {
 }
 
 pub(super) fn missing(id: JobId) -> Fault {
-    Fault::new(Code::NotFound, format!("job {id} is not there"))
+    Fault::new(Code::NotFound, format!("job {id} not found"))
 }

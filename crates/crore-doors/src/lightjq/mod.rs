@@ -1,25 +1,25 @@
-//! LightJQ: a job queue over HTTP whose workers are called by the server.
+//! LightJQ: a job queue over HTTP whose workers are called by the server (push workers).
 //!
-//! | call | does | scope |
+//! | call | effect | scope |
 //! |---|---|---|
 //! | `POST /job` | pushes | push |
-//! | `GET /job/{id}` | how a job stands; a result that is kept is read once | push |
-//! | `GET /job/{id}/polling?timeout=5` | the same when it has ended, or 408 | push |
-//! | `DELETE /job/{id}` | removes a job that never began, else 409 | operate |
+//! | `GET /job/{id}` | status of a job; a stored result is read once | push |
+//! | `GET /job/{id}/polling?timeout=5` | waits for its end, then the same; 408 if it does not end in time | push |
+//! | `DELETE /job/{id}` | deletes a job that was never started, else 409 | operate |
 //! | `POST /worker` | registers a [push worker](crore_dispatch) | work |
-//! | `DELETE /worker` | says that it leaves | work |
-//! | `POST /done` | reports how a job went | work |
+//! | `DELETE /worker` | unregisters it | work |
+//! | `POST /done` | reports the outcome of a job | work |
 //!
-//! Bodies are MessagePack, or JSON if `Content-Type` or `Accept` says so. Jobs can be fetched by the native
-//! API too, from the queue `lightjq`; and limits, which LightJQ calls constraints, are defined there:
-//! `where kind = "mail" and payload.to = "ada" rate 10/1m`.
+//! Bodies are MessagePack, or JSON as set by `Content-Type` and `Accept`. The native API can also fetch these jobs,
+//! from the queue `lightjq`. Limits, which LightJQ calls constraints, are defined by the native API: `where kind =
+//! "mail" and payload.to = "ada" rate 10/1m`.
 
 mod body;
 mod done;
 mod job;
+mod messages;
 mod protocol;
 mod translate;
-mod words;
 mod worker;
 
 use axum::Router;
@@ -30,7 +30,7 @@ use crore_api::admission::Gate;
 use crore_api::in_format;
 use crore_api::middleware::{Next, from_fn};
 use crore_core::Span;
-use crore_core::settings::{Given, Setting, Shape, section};
+use crore_core::settings::{Setting, SettingValue, Shape, section};
 use crore_dispatch as dispatch;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::path::{HttpMethod, PathItem, PathsBuilder};
@@ -39,50 +39,50 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use crate::Doors;
-use crate::openapi::needs;
+use crate::openapi::require_scope;
 pub(crate) use protocol::LightJq;
 
 section! {
-    /// LightJQ, and the push workers that crore calls.
+    /// LightJQ and its push workers.
     pub struct Options: Eq = "lightjq" {
-        /// How long a result waits for somebody to read it. It should be less than `retention.done`.
+        /// How long a result is kept until it is read. Should be less than `retention.done-for`.
         keep_results: Span = "12h",
-        /// The port of a push worker that registers without one.
-        worker_port: u16 as worker_port: Port = "8080",
+        /// Default port of a push worker.
+        worker_port: u16 as worker_port: WorkerPort = "8080",
         /// Push workers.
         ..workers: dispatch::Options,
     }
 }
 
-/// A port that can be called.
-struct Port(u16);
+/// A port other than 0.
+struct WorkerPort(u16);
 
-impl Setting for Port {
+impl Setting for WorkerPort {
     const SHAPE: Shape = Shape::Number;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         let port = u16::try_from(u64::read(given)?).ok().filter(|port| *port > 0);
-        port.map(Self).ok_or_else(|| "a port is 1 to 65535".to_owned())
+        port.map(Self).ok_or_else(|| "expected a port from 1 to 65535".to_owned())
     }
 }
 
-impl From<Port> for u16 {
-    fn from(port: Port) -> Self {
+impl From<WorkerPort> for u16 {
+    fn from(port: WorkerPort) -> Self {
         port.0
     }
 }
 
-/// The calls of LightJQ. Its push workers are given jobs by [`Doors::push_workers`].
+/// The routes of LightJQ. [`Doors::push_workers`] dispatches jobs to its workers.
 pub fn router(doors: &Doors) -> Router {
     table(doors).split_for_parts().0.with_state(doors.clone())
 }
 
-/// Every call, with the scope that it needs.
+/// Every call with its required scope.
 #[rustfmt::skip]
 fn table(doors: &Doors) -> OpenApiRouter<Doors> {
     use Scope::{Operate, Push, Work};
     let row = |scope, (schemas, mut paths, methods): UtoipaMethodRouter<Doors>| -> UtoipaMethodRouter<Doors> {
-        needs(&mut paths, scope);
+        require_scope(&mut paths, scope);
         let gate = Gate { api: doors.api().clone(), scope };
         (schemas, paths, methods.route_layer(from_fn(gate, admit)))
     };
@@ -96,20 +96,22 @@ fn table(doors: &Doors) -> OpenApiRouter<Doors> {
         .routes(row(Work,    routes!(done::done)))
 }
 
-/// Adds to the description of the API what there is to say of this door: its calls, and as a webhook the
-/// call that a push worker serves.
+/// Adds this door to the API description: its calls, and the call that a push worker serves, as a webhook.
 pub(crate) fn describe(doors: &Doors, api: &mut OpenApi) {
     api.merge(table(doors).into_openapi());
     let operation = <protocol::WorkerJobCall as utoipa::Path>::operation();
     let call = PathItem::new(HttpMethod::Post, operation);
     api.webhooks = Some(PathsBuilder::new().path("worker-job", call).build());
-    let mut schemas = vec![(words::WorkerJob::name().into_owned(), words::WorkerJob::schema())];
-    words::WorkerJob::schemas(&mut schemas);
+    let mut schemas = vec![(
+        messages::LightJqWorkerJob::name().into_owned(),
+        messages::LightJqWorkerJob::schema(),
+    )];
+    messages::LightJqWorkerJob::schemas(&mut schemas);
     api.components.get_or_insert_default().schemas.extend(schemas);
 }
 
-/// Admits a call, or says why not; whatever goes wrong behind it is said in the caller's encoding.
+/// Admits a call or refuses it. Errors are sent in the caller's encoding.
 async fn admit(gate: Gate, request: Request, next: Next) -> Response {
-    let format = body::of_answer(request.headers());
+    let format = body::response_format(request.headers());
     in_format(format, gate.pass(request, next).await)
 }

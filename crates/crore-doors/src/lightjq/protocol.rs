@@ -1,4 +1,4 @@
-//! The protocol of LightJQ's push workers: the request that carries a job, and the report in a response.
+//! The protocol of push workers: the request that carries a job, and the report in its response.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crore_core::machine::Outcome;
 use crore_dispatch::{JobRequest, Protocol};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 
-use super::words::{Report, WorkerJob};
+use super::messages::{LightJqReport, LightJqWorkerJob};
 use super::{body, translate};
 
-/// The name under which workers of this door are registered.
+/// Protocol name of this door's registrations.
 const NAME: &str = "lightjq";
-/// The path below a worker's URL to which jobs are posted.
+/// Path below a worker's URL to which jobs are posted.
 const PATH: &str = "worker-job";
 
 /// LightJQ's push workers.
 #[derive(Debug)]
 pub(crate) struct LightJq {
-    /// Knows the trace context of a run.
+    /// Has the trace context of each run.
     observer: Arc<Observer>,
 }
 
@@ -48,37 +48,38 @@ impl Protocol for LightJq {
     }
 
     fn outcome(&self, headers: &HeaderMap, body: &Bytes) -> Result<Outcome, String> {
-        outcome(headers, body).map_err(|why| format!("the worker's answer is no report: {why}"))
+        outcome(headers, body)
+            .map_err(|why| format!("the worker's response is not a valid report: {why}"))
     }
 }
 
 fn outcome(headers: &HeaderMap, body: &Bytes) -> Result<Outcome, String> {
-    let format = body::of_body(headers).map_err(|fault| fault.problem().detail.clone())?;
+    let format = body::request_format(headers).map_err(|fault| fault.problem().detail.clone())?;
     let report = format.decode(body).and_then(translate::outcome);
     report.map_err(|invalid| invalid.to_string())
 }
 
-/// Describes the call that a push worker serves, for the description of the API.
+/// Describes the call that a push worker serves.
 #[utoipa::path(
     post, path = "/worker-job", operation_id = "lightjqWorkerJob", tag = "lightjq",
-    description = "A job for a push worker, posted to `worker-job` below its url. With a secret it is signed \
-        as Standard Webhooks are.",
+    description = "A job for a push worker, posted to `worker-job` below its URL. With a secret it is signed \
+        as in Standard Webhooks.",
     params(
         ("crore-delivery" = String, Header, description = "The delivery, as in the body."),
-        ("traceparent" = Option<String>, Header, description = "The trace that the job belongs to, as W3C says it; `b3` says it as Zipkin does."),
-        ("webhook-id" = Option<String>, Header, description = "What is signed: the message."),
-        ("webhook-timestamp" = Option<String>, Header, description = "What is signed: when, in seconds."),
-        ("webhook-signature" = Option<String>, Header, description = "`v1,` and HMAC-SHA256 in base64."),
+        ("traceparent" = Option<String>, Header, description = "W3C trace context of the job; `b3` has it in Zipkin's format."),
+        ("webhook-id" = Option<String>, Header, description = "Signed: id of the message."),
+        ("webhook-timestamp" = Option<String>, Header, description = "Signed: time in seconds since 1970."),
+        ("webhook-signature" = Option<String>, Header, description = "`v1,` and the HMAC-SHA256 in base64."),
     ),
-    request_body(content = WorkerJob, content_type = "application/msgpack"),
+    request_body(content = LightJqWorkerJob, content_type = "application/msgpack"),
     responses(
         (
-            status = 200, description = "It is over: with a report, or done without a result.",
-            content((Report = "application/msgpack"), (Report = "application/json")),
+            status = 200, description = "The job has ended: as the report says, or done without a result.",
+            content((LightJqReport = "application/msgpack"), (LightJqReport = "application/json")),
         ),
-        (status = 202, description = "It is accepted; the report comes by `/done`."),
-        (status = 404, description = "The worker does not know jobs of this name; another one may."),
-        (status = 503, description = "The worker is busy; another one is asked."),
+        (status = 202, description = "The worker has accepted the job and will report it by `/done`."),
+        (status = 404, description = "The worker does not know jobs of this name; another worker is tried."),
+        (status = 503, description = "The worker is busy; another worker is tried."),
     ),
 )]
 #[expect(dead_code, reason = "the worker serves this call; only its description is used")]
@@ -89,7 +90,7 @@ pub(super) use __path_worker_job as WorkerJobCall;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crore_core::machine::Again;
+    use crore_core::machine::RetryDirective;
     use http::header::CONTENT_ENCODING;
 
     fn read(media_type: &'static str, body: &'static [u8]) -> Result<Outcome, String> {
@@ -109,7 +110,7 @@ mod tests {
         );
         assert!(matches!(
             fatal,
-            Ok(Outcome::Failed { again: Again::Never, ref error, .. }) if &**error == "no"
+            Ok(Outcome::Failed { again: RetryDirective::Never, ref error, .. }) if &**error == "no"
         ));
         for (media_type, body) in [
             (json, &b"OK"[..]),
@@ -121,7 +122,7 @@ mod tests {
         }
     }
 
-    /// A compressed body is refused, so that nothing small becomes large.
+    /// A compressed body is refused: a small one could expand to a huge one.
     #[test]
     fn a_compressed_report_is_refused() {
         let headers = HeaderMap::from_iter([(CONTENT_ENCODING, HeaderValue::from_static("gzip"))]);

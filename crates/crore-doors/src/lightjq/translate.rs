@@ -1,46 +1,48 @@
-//! Between the words of LightJQ and ours.
+//! Translates between LightJQ and crore.
 //!
 //! | LightJQ | crore |
 //! |---|---|
-//! | `name` | the kind; all jobs are in one queue, `lightjq`, so that the least priority of all is next |
+//! | `name` | the kind; all jobs are in one queue, `lightjq`, so that priorities order all of them |
 //! | `argument` | the payload, as MessagePack |
-//! | `max_retry` n | n + 1 attempts, exponential delays |
-//! | `keep_result` | the result can be read once within the retention time; or it is discarded |
-//! | `timeout` | the timeout of a run; the lease is a little longer, since these workers do not renew it |
-//! | `queued`, `retrying` | waiting, scheduled or ready, without or with an attempt behind it |
+//! | `max_retry` n | n + 1 attempts, exponential back-off |
+//! | `keep_result` | the result can be read once within `lightjq.keep-results`; otherwise it is discarded |
+//! | `timeout` | the timeout of a run; the lease is 10 s longer, since push workers do not renew it |
+//! | `queued`, `retrying` | waiting, scheduled or ready, before or after the first attempt |
 //! | `error` | dead or cancelled |
 
-use crore_core::job::{Keep, Lapse};
-use crore_core::machine::{Again, Outcome};
+use crore_core::job::{Lapse, ResultRetention};
+use crore_core::machine::{Outcome, RetryDirective};
 use crore_core::retry::Retry;
 use crore_core::{Code, Encoding, Invalid, Job, Name, Payload, Span, Spec, State};
-use crore_wire::words::Moment;
+use crore_wire::units::Moment;
 use crore_wire::{Format, Raw};
 
-use super::words::{Ended, NewJob, Report, Standing, Status, WorkerJob};
+use super::messages::{
+    LightJqNewJob, LightJqReport, LightJqState, LightJqStatus, LightJqWorkerJob, ReportType,
+};
 
-/// The one queue of all LightJQ jobs.
+/// The queue of all LightJQ jobs.
 pub(super) const QUEUE: &str = "lightjq";
 
-/// How much longer than its timeout a job's lease is, so that it is the timeout that ends it.
+/// Difference between the lease and the timeout, so that the timeout comes first.
 const GRACE: Span = Span::from_secs(10);
-/// The longest timeout: the lease of a worker that never says that it is alive has to end.
-const LONGEST: u64 = 24 * 60 * 60 - 10;
+/// Maximum timeout, in seconds: with the grace it must not exceed the longest lease.
+const MAX_TIMEOUT_SECS: u64 = 24 * 60 * 60 - 10;
 const DEFAULT_TIMEOUT: u64 = 30;
 const DEFAULT_RETRIES: u32 = 10;
 
-/// A job to push, in our words.
-pub(super) fn spec(job: &NewJob, keep_results: Span) -> Result<Spec, Invalid> {
+/// Converts a new job to the core type.
+pub(super) fn spec(job: &LightJqNewJob, keep_results: Span) -> Result<Spec, Invalid> {
     let kind = Name::new("name", &job.name)?;
     let timeout = job.timeout.unwrap_or(DEFAULT_TIMEOUT);
-    if !(1..=LONGEST).contains(&timeout) {
-        let message = format!("`{timeout}` seconds lie outside 1 to {LONGEST}");
+    if !(1..=MAX_TIMEOUT_SECS).contains(&timeout) {
+        let message = format!("`{timeout}` seconds is out of range: 1 to {MAX_TIMEOUT_SECS}");
         return Err(Invalid::new(Code::TimeoutRange, "timeout", message));
     }
     let retries = job.max_retry.unwrap_or(DEFAULT_RETRIES);
-    let most = crore_core::retry::MAX_ATTEMPTS - 1;
-    if retries > most {
-        let message = format!("`{retries}` lies outside 0 to {most}");
+    let max = crore_core::retry::MAX_ATTEMPTS - 1;
+    if retries > max {
+        let message = format!("`{retries}` is out of range: 0 to {max}");
         return Err(Invalid::new(Code::RetryRange, "max_retry", message));
     }
     let mut spec = Spec::new(Name::new("queue", QUEUE)?, kind, argument(&job.argument)?);
@@ -49,14 +51,17 @@ pub(super) fn spec(job: &NewJob, keep_results: Span) -> Result<Spec, Invalid> {
     spec.timeout = Some(Span::from_secs(timeout));
     spec.lease = Some(Span::from_secs(timeout).plus(GRACE));
     spec.lapse = Lapse::Failure;
-    spec.keep =
-        if job.keep_result == Some(true) { Keep::Once(keep_results) } else { Keep::Discard };
+    spec.keep = if job.keep_result == Some(true) {
+        ResultRetention::Once(keep_results)
+    } else {
+        ResultRetention::Discard
+    };
     Ok(spec)
 }
 
-/// The argument as MessagePack, whatever it came as. It is a map.
+/// The argument as MessagePack; it must be a map.
 fn argument(argument: &Raw) -> Result<Payload, Invalid> {
-    let payload = packed("argument", argument)?;
+    let payload = to_msgpack("argument", argument)?;
     match payload.bytes.first() {
         Some(0x80..=0x8f | 0xde | 0xdf) => Ok(payload),
         _ => Err(Invalid::new(Code::PayloadMalformed, "argument", "is not a map")),
@@ -64,16 +69,17 @@ fn argument(argument: &Raw) -> Result<Payload, Invalid> {
 }
 
 /// A value as a MessagePack payload.
-fn packed(field: &str, value: &Raw) -> Result<Payload, Invalid> {
+fn to_msgpack(field: &str, value: &Raw) -> Result<Payload, Invalid> {
     let payload = value.clone().into_payload(field)?;
     if payload.encoding == Encoding::Msgpack {
         return Ok(payload);
     }
-    let unsaid = || Invalid::new(Code::PayloadMalformed, field, "cannot be said in MessagePack");
-    value.convert(Format::Msgpack).ok_or_else(unsaid)?.into_payload(field)
+    let unrepresentable =
+        || Invalid::new(Code::PayloadMalformed, field, "cannot be represented in MessagePack");
+    value.convert(Format::Msgpack).ok_or_else(unrepresentable)?.into_payload(field)
 }
 
-/// A payload as a value, whoever pushed it: what is neither JSON nor MessagePack is a text or bytes.
+/// A payload of any encoding as a value; text and bytes become a MessagePack string or binary.
 fn value(payload: &Payload) -> Raw {
     match payload.encoding {
         Encoding::Json => Raw::new(Format::Json, payload.bytes.clone()),
@@ -83,97 +89,98 @@ fn value(payload: &Payload) -> Raw {
             Raw::new(Format::Msgpack, Format::Msgpack.encode(&text))
         }
         Encoding::Protobuf | Encoding::Bytes => {
-            Raw::new(Format::Msgpack, Format::Msgpack.encode(&Bin(&payload.bytes)))
+            Raw::new(Format::Msgpack, Format::Msgpack.encode(&MsgpackBytes(&payload.bytes)))
         }
     }
 }
 
-/// Bytes that are written as bytes, and not as a list of numbers.
-struct Bin<'a>(&'a [u8]);
+/// Serializes as bytes, not as a list of numbers.
+struct MsgpackBytes<'a>(&'a [u8]);
 
-impl serde::Serialize for Bin<'_> {
+impl serde::Serialize for MsgpackBytes<'_> {
     fn serialize<S: serde::Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
         writer.serialize_bytes(self.0)
     }
 }
 
-/// How a job stands; `kept` is its result, or the details of its failure.
-pub(super) fn status(job: &Job, kept: Option<&Payload>) -> Status {
+/// The status of a job; `stored` is its result, or the details of its failure.
+pub(super) fn status(job: &Job, stored: Option<&Payload>) -> LightJqStatus {
     let live = &job.live;
     let was_run = live.attempt > 0;
     let status = match live.state {
-        State::Waiting | State::Scheduled | State::Ready if was_run => Standing::Retrying,
-        State::Waiting | State::Scheduled | State::Ready => Standing::Queued,
-        State::Running => Standing::Running,
-        State::Done => Standing::Done,
-        State::Dead | State::Cancelled => Standing::Error,
+        State::Waiting | State::Scheduled | State::Ready if was_run => LightJqState::Retrying,
+        State::Waiting | State::Scheduled | State::Ready => LightJqState::Queued,
+        State::Running => LightJqState::Running,
+        State::Done => LightJqState::Done,
+        State::Dead | State::Cancelled => LightJqState::Error,
     };
-    let said = live.history.iter().find_map(|attempt| attempt.error.as_deref());
-    let (message, said) = match live.state {
+    let last_error = live.history.iter().find_map(|attempt| attempt.error.as_deref());
+    let (message, last_error) = match live.state {
         State::Done => ("", None),
-        State::Cancelled => told(said.unwrap_or("cancelled")),
-        _ => told(said.unwrap_or_default()),
+        State::Cancelled => split_error_text(last_error.unwrap_or("cancelled")),
+        _ => split_error_text(last_error.unwrap_or_default()),
     };
-    let kept = kept.map(value);
-    let (result, error) = if status == Standing::Error { (None, kept) } else { (kept, None) };
-    let error = error.or(said);
-    let worker = live.worker.as_ref().filter(|_| status != Standing::Queued);
-    Status {
+    let stored = stored.map(value);
+    let (result, error) =
+        if status == LightJqState::Error { (None, stored) } else { (stored, None) };
+    let error = error.or(last_error);
+    let worker = live.worker.as_ref().filter(|_| status != LightJqState::Queued);
+    LightJqStatus {
         status,
         worker_id: worker.map(ToString::to_string),
         result,
         error,
         message: message.to_owned(),
-        // A job that waits to be retried is at the retry that it waits for.
-        retry_count: live.attempt.saturating_sub(u32::from(status != Standing::Retrying)),
+        // A job that waits for a retry counts that retry.
+        retry_count: live.attempt.saturating_sub(u32::from(status != LightJqState::Retrying)),
         finished_at: live.ended_at.map(Moment),
     }
 }
 
-/// A report, in our words.
-pub(super) fn outcome(report: Report) -> Result<Outcome, Invalid> {
+/// A report as an outcome.
+pub(super) fn outcome(report: LightJqReport) -> Result<Outcome, Invalid> {
     let missing =
         |field: &str| Invalid::new(Code::Malformed, field, format!("missing field `{field}`"));
-    if report.ended == Ended::Success {
-        let result = report.result.map(|result| packed("result", &result)).transpose()?;
+    if report.ended == ReportType::Success {
+        let result = report.result.map(|result| to_msgpack("result", &result)).transpose()?;
         return Ok(Outcome::Done { result });
     }
     report.reason.ok_or_else(|| missing("reason"))?;
     let should_retry = report.should_retry.ok_or_else(|| missing("should_retry"))?;
     let message = report.message.ok_or_else(|| missing("message"))?;
-    let error = telling(message, report.error.as_ref()).into();
-    let detail = report.error.map(|error| packed("error", &error)).transpose()?;
-    let again = if should_retry { Again::ByPolicy } else { Again::Never };
+    let error = error_text(message, report.error.as_ref()).into();
+    let detail = report.error.map(|error| to_msgpack("error", &error)).transpose()?;
+    let again = if should_retry { RetryDirective::ByPolicy } else { RetryDirective::Never };
     Ok(Outcome::Failed { error, detail, again })
 }
 
-/// Between the message and the error of a failure, where both stand in one text.
-const ERROR: &str = "\nerror: ";
+/// Separates message and error of a failure in the stored error text.
+const ERROR_SEPARATOR: &str = "\nerror: ";
 
-/// What a failure says, for people and for whoever asks while the job is tried again: its details are
-/// kept like a result, and thus neither always nor from the start.
-fn telling(message: String, error: Option<&Raw>) -> String {
+/// The stored error text of a failure: its message and its error. The details are stored like a result, so they are
+/// not always retained, and not before the job has ended.
+fn error_text(message: String, error: Option<&Raw>) -> String {
     let error = error.and_then(|error| error.convert(Format::Json));
     match error.as_ref().and_then(|error| std::str::from_utf8(error.bytes()).ok()) {
-        Some(error) => message + ERROR + error,
+        Some(error) => message + ERROR_SEPARATOR + error,
         None => message,
     }
 }
 
-/// What a failure said: its message, and its error if it is there whole.
-fn told(text: &str) -> (&str, Option<Raw>) {
-    let parts = text.rsplit_once(ERROR).and_then(|(message, error)| {
+/// The message of a stored error text, and the error if it is complete.
+fn split_error_text(text: &str) -> (&str, Option<Raw>) {
+    let parts = text.rsplit_once(ERROR_SEPARATOR).and_then(|(message, error)| {
         let error = Raw::new(Format::Json, error.as_bytes()).convert(Format::Json)?;
         Some((message, Some(error)))
     });
     parts.unwrap_or((text, None))
 }
 
-/// A job as a worker is given it.
+/// A job as a push worker receives it.
 pub(super) fn worker_job(job: &Job) -> Vec<u8> {
     let id = job.id.to_string();
     let timeout = job.spec.timeout.map_or(0, |timeout| timeout.as_millis().div_ceil(1000));
-    Format::Msgpack.encode(&WorkerJob {
+    Format::Msgpack.encode(&LightJqWorkerJob {
         id: &id,
         job_id: &id,
         name: job.spec.kind.as_str(),

@@ -1,50 +1,50 @@
-//! `/worker`: a push worker comes and goes.
+//! `/worker`: registration of push workers.
 
 use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, State};
 use axum::response::Response;
 use crore_api::Fault;
-use crore_api::negotiation::Reply;
+use crore_api::negotiation::Responder;
 use crore_core::code::excerpt;
 use crore_core::{Code, Invalid, Name};
 use crore_dispatch::Registration;
-use crore_outbound::{Failed, Target};
+use crore_outbound::{CallError, Target};
 use http::{HeaderMap, StatusCode};
 
-use super::body::Read;
-use super::words;
+use super::body::DecodedBody;
+use super::messages;
 use crate::Doors;
 
-/// How a worker says who it is.
+/// Header with the id of the calling worker.
 const HEADER: &str = "worker-id";
-/// The most jobs that one worker may take at once.
-const MOST: u32 = 10_000;
+/// Maximum number of concurrent jobs of one worker.
+const MAX_JOBS: u32 = 10_000;
 
-/// A push worker registers: from now on jobs are posted to it.
+/// Registers a push worker: jobs are posted to it from now on.
 #[utoipa::path(
     post, path = "/worker", operation_id = "lightjqJoin", tag = "lightjq",
-    request_body = words::NewWorker,
-    responses((status = 201, description = "It is known.", body = words::Registered)),
+    request_body = messages::LightJqNewWorker,
+    responses((status = 201, description = "The worker is registered.", body = messages::LightJqRegistered)),
 )]
 pub(super) async fn join(
     State(doors): State<Doors>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    body: Read<words::NewWorker>,
+    body: DecodedBody<messages::LightJqNewWorker>,
 ) -> Result<Response, Fault> {
     let reply = body.reply();
-    let said = body.value;
-    let name = Name::new("name", &said.name)?.to_string();
-    let max_jobs = said.max_jobs;
-    if !(1..=MOST).contains(&max_jobs) {
-        let message = format!("`{max_jobs}` lies outside 1 to {MOST}");
+    let request = body.value;
+    let name = Name::new("name", &request.name)?.to_string();
+    let max_jobs = request.max_jobs;
+    if !(1..=MAX_JOBS).contains(&max_jobs) {
+        let message = format!("`{max_jobs}` is out of range: 1 to {MAX_JOBS}");
         return Err(Invalid::new(Code::CountRange, "max_jobs", message).into());
     }
-    let target = place(said, peer, doors.options().lightjq.worker_port)?;
-    if let Err(failed) = doors.workers().outbound().addresses(&target).await {
+    let target = target_of(request, peer, doors.options().lightjq.worker_port)?;
+    if let Err(failed) = doors.push_worker_handle().outbound().addresses(&target).await {
         let invalid = match failed {
-            Failed::Denied(denied) => denied.into_invalid("url"),
-            Failed::Unreachable(why) | Failed::Broken(why) => {
+            CallError::Denied(denied) => denied.into_invalid("url"),
+            CallError::Unreachable(why) | CallError::Broken(why) => {
                 Invalid::new(Code::OutboundDenied, "url", why)
             }
         };
@@ -52,62 +52,66 @@ pub(super) async fn join(
     }
     let id = new_id()?;
     let worker = Registration { name, target, max_jobs };
-    if !doors.workers().join(id.clone(), worker).await? {
-        return Err(Fault::new(Code::TooMany, "there are too many workers"));
+    if !doors.push_worker_handle().join(id.clone(), worker).await? {
+        return Err(Fault::new(Code::TooMany, "too many workers are registered"));
     }
-    Ok(reply.with(StatusCode::CREATED, &words::Registered { worker_id: id.to_string() }))
+    Ok(reply.with(StatusCode::CREATED, &messages::LightJqRegistered { worker_id: id.to_string() }))
 }
 
-/// Where a worker is called: at its `url`; else at its `host`, or at the address that it calls from, and
-/// at its `port`, or the usual one.
-fn place(said: words::NewWorker, peer: SocketAddr, usual: u16) -> Result<Target, Invalid> {
-    if let Some(url) = said.url {
+/// The URL of a worker: its `url`; else `host` or the address it calls from, and `port` or the default port.
+fn target_of(
+    request: messages::LightJqNewWorker,
+    peer: SocketAddr,
+    default_port: u16,
+) -> Result<Target, Invalid> {
+    if let Some(url) = request.url {
         return Target::parse("url", &url);
     }
-    let host = said.host.unwrap_or_else(|| peer.ip().to_canonical().to_string());
-    let bare = host.contains(':') && !host.starts_with('[');
-    let host = if bare { format!("[{host}]") } else { host };
-    let target = Target::parse("url", &format!("http://{host}:{}", said.port.unwrap_or(usual)))?;
+    let host = request.host.unwrap_or_else(|| peer.ip().to_canonical().to_string());
+    let is_bare_ipv6 = host.contains(':') && !host.starts_with('[');
+    let host = if is_bare_ipv6 { format!("[{host}]") } else { host };
+    let target =
+        Target::parse("url", &format!("http://{host}:{}", request.port.unwrap_or(default_port)))?;
     if target.has_path() {
-        let message = format!("host `{}` is no host", excerpt(&host));
+        let message = format!("`{}` is not a valid host", excerpt(&host));
         return Err(Invalid::new(Code::OutboundDenied, "url", message));
     }
     Ok(target)
 }
 
-/// An id that nobody can guess: whoever knows it may report on the worker's jobs.
+/// A random id. A caller that knows it can report the worker's jobs.
 fn new_id() -> Result<Name, Fault> {
     let mut bits = [0; 16];
-    let fault = |_| Fault::new(Code::Unavailable, "the system has no randomness to give");
+    let fault = |_| Fault::new(Code::Unavailable, "the system has no randomness");
     getrandom::fill(&mut bits).map_err(fault)?;
     Ok(Name::new("worker", &format!("lightjq-{:032x}", u128::from_be_bytes(bits)))?)
 }
 
-/// A push worker leaves: it is given no more jobs, and may still report on those that it has.
+/// Unregisters a push worker: it receives no more jobs, and may still report those it has.
 #[utoipa::path(
     delete, path = "/worker", operation_id = "lightjqLeave", tag = "lightjq",
     params(("worker-id" = String, Header, description = "The worker.")),
-    responses((status = 204, description = "It is not known any more.")),
+    responses((status = 204, description = "The worker is not registered.")),
 )]
 pub(super) async fn leave(
     State(doors): State<Doors>,
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
     let id = id(&headers)?;
-    if doors.workers().leave(&id).await? {
-        Ok(Reply::nothing())
+    if doors.push_worker_handle().leave(&id).await? {
+        Ok(Responder::no_content())
     } else {
-        Err(Fault::new(Code::NotFound, "this worker is not there"))
+        Err(Fault::new(Code::NotFound, "worker not found"))
     }
 }
 
-/// The worker that a request says to be from. What cannot be an id is the id of no worker.
+/// The worker that sent a request. A header that cannot be an id names no worker.
 pub(super) fn id(headers: &HeaderMap) -> Result<Name, Fault> {
     let missing =
         || Invalid::new(Code::Malformed, HEADER, format!("the header `{HEADER}` is missing"));
     let value = headers.get(HEADER).ok_or_else(missing)?;
     let name = value.to_str().ok().and_then(|text| Name::new(HEADER, text).ok());
-    name.ok_or_else(|| Fault::new(Code::NotFound, "this worker is not there"))
+    name.ok_or_else(|| Fault::new(Code::NotFound, "worker not found"))
 }
 
 #[cfg(test)]
@@ -116,9 +120,10 @@ mod tests {
 
     fn called(url: Option<&str>, host: Option<&str>, port: Option<u16>, peer: &str) -> String {
         let (url, host) = (url.map(str::to_owned), host.map(str::to_owned));
-        let said = words::NewWorker { name: "w".to_owned(), max_jobs: 1, url, host, port };
-        let place = place(said, peer.parse().expect("an address"), 8080);
-        place.map_or_else(|invalid| invalid.field, |target| target.to_string())
+        let request =
+            messages::LightJqNewWorker { name: "w".to_owned(), max_jobs: 1, url, host, port };
+        let target = target_of(request, peer.parse().expect("an address"), 8080);
+        target.map_or_else(|invalid| invalid.field, |target| target.to_string())
     }
 
     #[test]

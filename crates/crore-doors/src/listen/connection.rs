@@ -22,100 +22,105 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tower::{BoxError, Service};
 
-use super::life::{Life, Turn};
-use super::patient::{Patient, Protocol};
-use super::{House, Phase, http1};
+use super::lifetime::{ConnectionLifetime, EndSignal};
+use super::timed_stream::{HttpProtocol, TimedStream};
+use super::{ListenerShared, Phase, http1};
 use crate::grpc;
 
-/// A connection, as its requests see it.
+/// Connection data that every request needs.
 #[derive(Clone)]
-pub(super) struct Front {
-    house: Arc<House>,
+pub(super) struct ConnectionContext {
+    shared: Arc<ListenerShared>,
     peer: SocketAddr,
     local: SocketAddr,
     certificate: Option<Certificate>,
 }
 
-/// Serves a connection, in TLS if that is spoken here.
+/// Serves a connection, over TLS if the listener has it.
 pub(super) async fn serve(
-    house: Arc<House>,
+    shared: Arc<ListenerShared>,
     stream: TcpStream,
     peer: SocketAddr,
     phase: watch::Receiver<Phase>,
 ) {
-    // One that has no address any more is gone.
+    // A socket without a local address is already closed.
     let Ok(local) = stream.local_addr() else { return };
-    let life = Life::new(phase, house.options.max_age.into());
-    let mut front = Front { house, peer, local, certificate: None };
-    let Some(tls) = front.house.tls.clone() else { return speak(front, stream, life).await };
-    // In a box, so that those who speak without do not need as much room.
+    let lifetime = ConnectionLifetime::new(phase, shared.options.max_age.into());
+    let mut context = ConnectionContext { shared, peer, local, certificate: None };
+    let Some(tls) = context.shared.tls.clone() else {
+        return serve_stream(context, stream, lifetime).await;
+    };
+    // Boxed, so that tasks of plain connections stay small.
     Box::pin(async move {
-        // Whoever does not speak TLS, or shows a certificate that does not hold, is not heard.
+        // A failed handshake closes the connection without a response.
         if let Ok((stream, certificate)) = tls.accept(stream).await {
-            front.certificate = certificate;
-            speak(front, Box::new(stream), life).await;
+            context.certificate = certificate;
+            serve_stream(context, Box::new(stream), lifetime).await;
         }
     })
     .await;
 }
 
-/// Serves a connection until it ends, is too slow or too old, or the server stops.
-async fn speak<S>(front: Front, stream: S, mut life: Life)
+/// Serves a connection until it ends, times out, reaches its maximum age, or the server stops.
+async fn serve_stream<S>(context: ConnectionContext, stream: S, mut lifetime: ConnectionLifetime)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let options = &front.house.options;
-    let mut io = Patient::new(stream, options.write_time.into());
+    let options = &context.shared.options;
+    let mut io = TimedStream::new(stream, options.write_time.into());
     let protocol = tokio::select! {
-        protocol = timeout(options.first_bytes_time.into(), io.protocol()) => protocol,
-        _ = life.turn() => return,
+        protocol = timeout(options.first_bytes_time.into(), io.detect_protocol()) => protocol,
+        _ = lifetime.next_signal() => return,
     };
     match protocol {
-        Ok(Ok(Protocol::Http1)) => http1::serve(front, io, life).await,
-        Ok(Ok(Protocol::Http2)) => Box::pin(speak_http2(front, io, life)).await,
+        Ok(Ok(HttpProtocol::Http1)) => http1::serve(context, io, lifetime).await,
+        Ok(Ok(HttpProtocol::Http2)) => Box::pin(serve_http2(context, io, lifetime)).await,
         Ok(Err(_)) | Err(_) => {}
     }
 }
 
-async fn speak_http2<S>(front: Front, io: Patient<S>, mut life: Life)
-where
+async fn serve_http2<S>(
+    context: ConnectionContext,
+    io: TimedStream<S>,
+    mut lifetime: ConnectionLifetime,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let house = Arc::clone(&front.house);
-    let service = service_fn(move |request: Request<Incoming>| front.answer(request));
-    let mut connection = house.http2.serve_connection(TokioIo::new(io), service);
+    let shared = Arc::clone(&context.shared);
+    let service = service_fn(move |request: Request<Incoming>| context.handle(request));
+    let mut connection = shared.http2.serve_connection(TokioIo::new(io), service);
     loop {
         tokio::select! {
             biased;
-            // One that ends with an error has nobody left to tell.
+            // The error of a broken connection cannot be reported to anyone.
             _ = &mut connection => return,
-            turn = life.turn() => match turn {
-                Turn::End => Pin::new(&mut connection).graceful_shutdown(),
-                // The streams that were there live on: not every worker comes back when its own is cut. One whose
-                // other end is gone does not answer pings.
-                Turn::Late => {}
-                Turn::Leave => return,
+            signal = lifetime.next_signal() => match signal {
+                EndSignal::Graceful => Pin::new(&mut connection).graceful_shutdown(),
+                // Open streams continue: not every worker reconnects when its stream is closed. Pings detect a dead
+                // peer.
+                EndSignal::Overdue => {}
+                EndSignal::Immediate => return,
             },
         }
     }
 }
 
-impl Front {
-    pub(super) fn house(&self) -> &Arc<House> {
-        &self.house
+impl ConnectionContext {
+    pub(super) fn shared(&self) -> &Arc<ListenerShared> {
+        &self.shared
     }
 
-    /// The answer to a request, unless it is meant for another server, or a page of another site has made it.
-    pub(super) fn answer<B>(
+    /// Handles a request, or refuses it if it is cross-site or addressed to another server.
+    pub(super) fn handle<B>(
         &self,
         mut request: Request<B>,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send + use<B>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
-        let house = &self.house;
-        if let Err(fault) = house.guard.check(&request, self.local) {
-            house.metrics.turned_away("guard");
+        let shared = &self.shared;
+        if let Err(fault) = shared.guard.check(&request, self.local) {
+            shared.metrics.rejected("guard");
             let refused = match grpc::is_grpc(request.headers()) {
                 true => grpc::refused(request.headers(), fault),
                 false => fault.into_response(),
@@ -127,6 +132,6 @@ impl Front {
         if let Some(certificate) = &self.certificate {
             request.extensions_mut().insert(certificate.clone());
         }
-        Either::Left(house.router.clone().call(request))
+        Either::Left(shared.router.clone().call(request))
     }
 }

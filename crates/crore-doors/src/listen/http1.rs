@@ -1,10 +1,9 @@
-//! A connection that speaks HTTP/1.1.
+//! An HTTP/1.1 connection.
 //!
-//! Workers that poll for a job mostly wait, and there may be many thousands of them. The library that reads
-//! requests and writes answers keeps two buffers of 8 KiB for each connection all the while. So when an
-//! answer takes long, what the library has of the connection is given up, and only the stream and the
-//! answer to come are kept. When that is there, the library is given another request to read in place of the
-//! one that it has forgotten, and writes the answer to that.
+//! Many thousands of workers may be long-polling, and hyper keeps two buffers of 8 KiB for each connection meanwhile.
+//! If a response is slow, this module drops hyper's connection state and keeps only the stream and the pending
+//! response. When the response is ready, a new hyper connection reads a stand-in request and writes the response to
+//! it.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,95 +16,101 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::connection::Front;
-use super::life::{Life, Turn};
-use super::patient::Patient;
-use super::under_way::{Coming, UnderWay};
+use super::connection::ConnectionContext;
+use super::in_flight_request::{InFlightRequest, PendingResponse};
+use super::lifetime::{ConnectionLifetime, EndSignal};
+use super::timed_stream::TimedStream;
 
-/// After this long an answer takes long.
-const LONG: Duration = Duration::from_millis(10);
+/// A response that takes longer than this is slow: hyper's state is dropped while it is pending.
+const SLOW_AFTER: Duration = Duration::from_millis(10);
 
-/// What the library reads in place of a request that it has forgotten.
+/// The request that hyper reads in place of the one whose state was dropped.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
-/// The same, for the last one of a connection.
+/// The stand-in for the last request of a connection.
 const LAST_STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n";
 
 /// Serves a connection until it ends.
-pub(super) async fn serve<S>(front: Front, mut io: Patient<S>, mut life: Life)
-where
+pub(super) async fn serve<S>(
+    context: ConnectionContext,
+    mut io: TimedStream<S>,
+    mut lifetime: ConnectionLifetime,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let under_way = UnderWay::new(front);
-    // In a box, which is given back when the answer takes long.
-    while let Some((stream, mut answer)) = Box::pin(attend(&under_way, io, &mut life)).await {
+    let in_flight = InFlightRequest::new(context);
+    // Boxed, so that its memory is freed while a slow response is pending.
+    while let Some((stream, mut response)) =
+        Box::pin(serve_until_slow(&in_flight, io, &mut lifetime)).await
+    {
         io = stream;
-        let answer = loop {
+        let response = loop {
             tokio::select! {
                 biased;
-                answer = answer.as_mut() => break answer,
-                () = io.gone() => return,
-                turn = life.turn() => match turn {
-                    Turn::End => {}
-                    Turn::Late | Turn::Leave => return,
+                response = response.as_mut() => break response,
+                () = io.closed_by_peer() => return,
+                signal = lifetime.next_signal() => match signal {
+                    EndSignal::Graceful => {}
+                    EndSignal::Overdue | EndSignal::Immediate => return,
                 },
             }
         };
-        under_way.give(answer);
-        io.unread(if life.is_ending() { LAST_STAND_IN } else { STAND_IN });
+        in_flight.set_stand_in_response(response);
+        io.unread(if lifetime.is_ending() { LAST_STAND_IN } else { STAND_IN });
     }
 }
 
-/// Reads requests and writes answers, until the connection ends, or an answer takes long.
-async fn attend<S>(
-    under_way: &UnderWay,
-    io: Patient<S>,
-    life: &mut Life,
-) -> Option<(Patient<S>, Coming)>
+/// Reads requests and writes responses until the connection ends, or a response is slow.
+async fn serve_until_slow<S>(
+    in_flight: &InFlightRequest,
+    io: TimedStream<S>,
+    lifetime: &mut ConnectionLifetime,
+) -> Option<(TimedStream<S>, PendingResponse)>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let behind = io.behind();
-    let house = Arc::clone(under_way.front().house());
-    let mut connection = house.http1.serve_connection(TokioIo::new(io), under_way.clone());
-    let mut long = Long { over: Box::pin(sleep_until(Instant::now() + LONG)), number: 0 };
+    let write_blocked = io.write_blocked();
+    let shared = Arc::clone(in_flight.context().shared());
+    let mut connection = shared.http1.serve_connection(TokioIo::new(io), in_flight.clone());
+    let mut slow_timer =
+        SlowTimer { sleep: Box::pin(sleep_until(Instant::now() + SLOW_AFTER)), number: 0 };
     loop {
         tokio::select! {
             biased;
-            // One that ends with an error has nobody left to tell.
+            // The error of a broken connection cannot be reported to anyone.
             _ = &mut connection => return None,
-            () = poll_fn(|context| match under_way.can_be_forgotten() {
-                Some(number) if !behind.is_so() => long.poll(number, context),
+            () = poll_fn(|context| match in_flight.detachable() {
+                Some(number) if !write_blocked.is_set() => slow_timer.poll(number, context),
                 _ => Poll::Pending,
             }) => break,
-            turn = life.turn() => match turn {
-                Turn::End => Pin::new(&mut connection).graceful_shutdown(),
-                Turn::Late | Turn::Leave => return None,
+            signal = lifetime.next_signal() => match signal {
+                EndSignal::Graceful => Pin::new(&mut connection).graceful_shutdown(),
+                EndSignal::Overdue | EndSignal::Immediate => return None,
             },
         }
     }
     let Parts { io, read_buf, .. } = connection.into_parts();
     let mut io = io.into_inner();
     io.unread(&read_buf);
-    Some((io, under_way.take()?))
+    Some((io, in_flight.take_response()?))
 }
 
-/// Knows when an answer takes long. Its timer runs on when the answer is there, so that the next request
-/// finds it running, and short ones cost nothing.
-struct Long {
-    over: Pin<Box<Sleep>>,
-    /// The request that was under way when the timer was set.
+/// Detects a slow response. The timer keeps running when a response is ready, and is reset only when it fires: short
+/// requests do not touch it.
+struct SlowTimer {
+    sleep: Pin<Box<Sleep>>,
+    /// The request that was in flight when the timer was set.
     number: u64,
 }
 
-impl Long {
+impl SlowTimer {
     fn poll(&mut self, number: u64, context: &mut Context<'_>) -> Poll<()> {
         loop {
-            ready!(self.over.as_mut().poll(context));
+            ready!(self.sleep.as_mut().poll(context));
             if self.number == number {
                 return Poll::Ready(());
             }
             self.number = number;
-            self.over.as_mut().reset(Instant::now() + LONG);
+            self.sleep.as_mut().reset(Instant::now() + SLOW_AFTER);
         }
     }
 }

@@ -1,38 +1,36 @@
 use crore_core::settings::section;
 use crore_core::{Size, Span};
 
-use crate::guard::Host;
+use crate::guard::AllowedHost;
 
 section! {
-    /// How connections are treated.
+    /// Connection limits and timeouts of the listeners.
     pub struct Options: Eq = "listen" {
-        /// Names by which callers address the server, besides `localhost` and the addresses of this machine
-        /// with the port that it listens on: `jobs.example.com`, or `jobs.example.com:8443` for this port
-        /// alone. Several make a list; `*` allows every name, and lets pages of other sites in whose names
-        /// lead here.
-        hosts: Vec<Host> = none,
-        /// How many connections there may be in all; more are closed at once.
+        /// Host names by which clients address the server, besides `localhost` and this machine's addresses with the
+        /// listening port: `jobs.example.com` for any port, or `jobs.example.com:8443` for that port. A list is
+        /// allowed. `*` allows every name and turns off the protection against DNS rebinding.
+        hosts: Vec<AllowedHost> = none,
+        /// Maximum number of connections; further ones are closed at once.
         max_connections: usize = "20_000",
-        /// How many there may be from one address.
+        /// Maximum number of connections from one address.
         max_connections_per_address: usize = "12_000",
-        /// How long a new connection may take to say which protocol it speaks.
+        /// Timeout for the first bytes of a connection, which tell HTTP/1.1 from HTTP/2.
         first_bytes_time: Span = "10s",
-        /// How long a connection may take until the head of its next request is whole, also when it is idle
-        /// between two.
+        /// Timeout for a complete request head; also the idle timeout between two requests.
         head_time: Span = "30s",
-        /// The largest head of a request.
+        /// Maximum size of a request head.
         max_head: Size = "16KiB",
-        /// How long a peer may not take what is written to it.
+        /// Write timeout: a connection whose peer reads nothing for this long is closed.
         write_time: Span = "30s",
-        /// How often a silent HTTP/2 peer is asked whether it is there.
+        /// Interval of keep-alive pings on an idle HTTP/2 connection.
         ping_every: Span = "20s",
-        /// How long it may take to answer that.
+        /// Timeout for the answer to a ping.
         ping_time: Span = "10s",
-        /// How many requests one HTTP/2 connection may have under way.
+        /// Maximum number of concurrent requests on one HTTP/2 connection.
         max_streams: u32 = "256",
-        /// After this long a connection is told to come back anew.
+        /// Maximum age of a connection; it is then closed gracefully.
         max_age: Span = "1h",
-        /// How long connections may take to end when the server stops.
+        /// Time that connections have to finish when the server stops.
         drain_time: Span => Span::from_secs(30),
     }
 }

@@ -1,4 +1,4 @@
-//! Certificates of clients: who they name, and that they name somebody.
+//! Client certificates: the name in them, and a verifier that requires one.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, SignatureScheme};
 use rustls_pki_types::{CertificateDer, UnixTime};
 
-/// The name that a certificate was given to: the first host or URI in it.
+/// The name of a certificate: its first DNS name or URI.
 pub(super) fn name(certificate: &CertificateDer<'_>) -> Option<Arc<str>> {
     let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
     let mut names = certificate.valid_dns_names().chain(certificate.valid_uri_names());
     names.next().map(|name| excerpt(name).into())
 }
 
-/// The same verifier, for certificates that name somebody: others could not be told apart in a log.
-pub(super) fn named(verifier: Arc<dyn ClientCertVerifier>) -> Arc<dyn ClientCertVerifier> {
-    Arc::new(Named(verifier))
+/// Wraps a verifier so that it refuses certificates without a name, which the logs could not tell apart.
+pub(super) fn require_name(verifier: Arc<dyn ClientCertVerifier>) -> Arc<dyn ClientCertVerifier> {
+    Arc::new(NameRequiringVerifier(verifier))
 }
 
 #[derive(Debug)]
-struct Named(Arc<dyn ClientCertVerifier>);
+struct NameRequiringVerifier(Arc<dyn ClientCertVerifier>);
 
-impl ClientCertVerifier for Named {
+impl ClientCertVerifier for NameRequiringVerifier {
     fn verify_client_cert(
         &self,
         certificate: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
-//! The files of certificates and keys.
+//! Certificate and key files.
 
 use std::path::{Path, PathBuf};
 
@@ -7,29 +7,29 @@ use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use sha2::Digest as _;
 
-use super::{Error, Options};
+use super::{Options, TlsError};
 
-/// What stood in all files, in short.
+/// Digest of the contents of all files.
 pub(super) type Digest = [u8; 32];
 
-/// What stands in the files.
+/// Contents of the files.
 pub(super) struct Files {
-    certificate: File,
-    key: File,
-    client_ca: Option<File>,
-    client_revoked: Option<File>,
+    certificate: TlsFile,
+    key: TlsFile,
+    client_ca: Option<TlsFile>,
+    client_revoked: Option<TlsFile>,
 }
 
-struct File {
+struct TlsFile {
     setting: &'static str,
     path: PathBuf,
     bytes: Vec<u8>,
 }
 
 impl Files {
-    /// Reads them; `None`: none are named.
-    pub(super) fn read(options: &Options) -> Result<Option<Self>, Error> {
-        let alone = |setting, needs| Err(Error::Alone { setting, needs });
+    /// Reads the files; `None`: the options name none.
+    pub(super) fn read(options: &Options) -> Result<Option<Self>, TlsError> {
+        let alone = |setting, needs| Err(TlsError::MissingSetting { setting, needs });
         let (certificate, key) = match (&options.certificate, &options.key) {
             (Some(certificate), Some(key)) => (certificate, key),
             (Some(_), None) => return alone("certificate", "key"),
@@ -46,11 +46,11 @@ impl Files {
             return alone("client-required", "client-ca");
         }
         let file = |setting, path: &Option<PathBuf>| {
-            path.as_deref().map(|path| File::read(setting, path)).transpose()
+            path.as_deref().map(|path| TlsFile::read(setting, path)).transpose()
         };
         Ok(Some(Self {
-            certificate: File::read("certificate", certificate)?,
-            key: File::read("key", key)?,
+            certificate: TlsFile::read("certificate", certificate)?,
+            key: TlsFile::read("key", key)?,
             client_ca: file("client-ca", &options.client_ca)?,
             client_revoked: file("client-revoked", &options.client_revoked)?,
         }))
@@ -68,21 +68,19 @@ impl Files {
         sum.finalize().into()
     }
 
-    /// The server's certificate, and those between it and its authority.
-    pub(super) fn chain(&self) -> Result<Vec<CertificateDer<'static>>, Error> {
+    /// The server's certificate chain.
+    pub(super) fn chain(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         self.certificate.items("no certificate")
     }
 
-    /// Its key. What is wrong with it is not said in detail: the file is a secret.
-    pub(super) fn key(&self) -> Result<PrivateKeyDer<'static>, Error> {
+    /// The private key. The error gives no detail: the file is a secret.
+    pub(super) fn key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
         let key = PrivateKeyDer::from_pem_slice(&self.key.bytes);
-        key.map_err(|_| {
-            self.key.unusable("holds no private key in PEM, without a password".to_owned())
-        })
+        key.map_err(|_| self.key.unusable("holds no unencrypted private key in PEM".to_owned()))
     }
 
-    /// The authorities of clients.
-    pub(super) fn client_roots(&self) -> Result<Option<RootCertStore>, Error> {
+    /// Certificate authorities of clients.
+    pub(super) fn client_roots(&self) -> Result<Option<RootCertStore>, TlsError> {
         let Some(file) = &self.client_ca else { return Ok(None) };
         let mut roots = RootCertStore::empty();
         for certificate in file.items::<CertificateDer<'static>>("no certificate")? {
@@ -91,15 +89,13 @@ impl Files {
         Ok(Some(roots))
     }
 
-    /// What the authorities of clients have revoked.
-    pub(super) fn revoked(&self) -> Result<Vec<CertificateRevocationListDer<'static>>, Error> {
-        self.client_revoked
-            .as_ref()
-            .map_or(Ok(Vec::new()), |file| file.items("no list of revoked ones"))
+    /// Certificate revocation lists.
+    pub(super) fn revoked(&self) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+        self.client_revoked.as_ref().map_or(Ok(Vec::new()), |file| file.items("no revocation list"))
     }
 
-    /// An error about what stands in the file of a setting.
-    pub(super) fn unusable(&self, setting: &'static str, why: String) -> Error {
+    /// An error about the file of a setting.
+    pub(super) fn unusable(&self, setting: &'static str, why: String) -> TlsError {
         let file = match setting {
             "certificate" => &self.certificate,
             "client-ca" => self.client_ca.as_ref().unwrap_or(&self.certificate),
@@ -109,15 +105,15 @@ impl Files {
     }
 }
 
-impl File {
-    fn read(setting: &'static str, path: &Path) -> Result<Self, Error> {
-        let unreadable = |source| Error::Unreadable { setting, path: path.to_owned(), source };
+impl TlsFile {
+    fn read(setting: &'static str, path: &Path) -> Result<Self, TlsError> {
+        let unreadable = |source| TlsError::Unreadable { setting, path: path.to_owned(), source };
         let bytes = std::fs::read(path).map_err(unreadable)?;
         Ok(Self { setting, path: path.to_owned(), bytes })
     }
 
-    /// All items of one sort, of which there has to be one at least.
-    fn items<T: PemObject>(&self, none: &str) -> Result<Vec<T>, Error> {
+    /// All items of one type; an empty file is an error.
+    fn items<T: PemObject>(&self, none: &str) -> Result<Vec<T>, TlsError> {
         let items: Result<Vec<T>, pem::Error> = T::pem_slice_iter(&self.bytes).collect();
         let items = items.map_err(|_| self.unusable("is not PEM".to_owned()))?;
         if items.is_empty() {
@@ -127,7 +123,7 @@ impl File {
         }
     }
 
-    fn unusable(&self, why: String) -> Error {
-        Error::Unusable { setting: self.setting, path: self.path.clone(), why }
+    fn unusable(&self, why: String) -> TlsError {
+        TlsError::Unusable { setting: self.setting, path: self.path.clone(), why }
     }
 }

@@ -1,15 +1,15 @@
-//! The first message of a worker: checked, and answered with the deliveries that it keeps.
+//! The handshake: checks a worker's hello, and responds with the deliveries that the worker keeps.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crore::fetch::Fetch;
-use crore::store::jobs::{Order, Renew, Renewed};
+use crore::store::jobs::{QueueOrder, Renew, Renewed};
 use crore::{Engine, Error};
 use crore_api::params::names;
 use crore_api::planted;
 use crore_core::{Code, Invalid, Name, Span};
-use crore_wire::worker::{Held, Hello, ServerMessage, Welcome};
+use crore_wire::worker::{DeliveryRef, Hello, ServerMessage, Welcome};
 
 use super::incarnation::{Incarnation, Leases};
 use super::registry::GRACE_MS;
@@ -20,9 +20,9 @@ use crate::Doors;
 const MAX_SLOTS: u32 = 10_000;
 /// Maximum length of an incarnation.
 const MAX_INCARNATION_BYTES: usize = 64;
-/// A version is shown up to this length.
+/// Versions are shown up to this length.
 const MAX_VERSION_CHARS: usize = 64;
-/// Maximum number of runners that one worker brings.
+/// Maximum number of runners of one worker.
 const MAX_RUNNERS: usize = 100;
 /// Maximum duration of one fetch; the session then fetches again.
 const FETCH_WAIT: Span = Span::from_secs(3600);
@@ -31,9 +31,9 @@ const FETCH_WAIT: Span = Span::from_secs(3600);
 #[derive(Debug)]
 pub(super) struct Profile {
     incarnation: Arc<str>,
-    ask: Fetch,
+    fetch_template: Fetch,
     slots: usize,
-    held: Vec<Held>,
+    held: Vec<DeliveryRef>,
     version: String,
 }
 
@@ -41,7 +41,7 @@ impl Profile {
     pub(super) fn check(hello: Hello) -> Result<Self, Invalid> {
         let refused = |code, why: String| Err(Invalid::new(code, "incarnation", why));
         match hello.incarnation.len() {
-            0 => return refused(Code::KeyEmpty, "has to be said: a random text".to_owned()),
+            0 => return refused(Code::KeyEmpty, "is required: a random string".to_owned()),
             n if n > MAX_INCARNATION_BYTES => {
                 let why = format!("{n} bytes, at most {MAX_INCARNATION_BYTES} are allowed");
                 return refused(Code::KeyTooLong, why);
@@ -53,18 +53,24 @@ impl Profile {
             let why = format!("{} at once, at most {MAX_SLOTS} are allowed", hello.held.len());
             return Err(Invalid::new(Code::CountRange, "held", why));
         }
-        let ask = asked(&hello)?;
+        let request = fetch_from_hello(&hello)?;
         let version = hello.version.chars().take(MAX_VERSION_CHARS).collect();
-        Ok(Self { incarnation: hello.incarnation.into(), ask, slots, held: hello.held, version })
+        Ok(Self {
+            incarnation: hello.incarnation.into(),
+            fetch_template: request,
+            slots,
+            held: hello.held,
+            version,
+        })
     }
 
     pub(super) const fn incarnation(&self) -> &Arc<str> {
         &self.incarnation
     }
 
-    /// The jobs that it asks for, one at a time.
-    pub(super) const fn ask(&self) -> &Fetch {
-        &self.ask
+    /// A fetch of one of its jobs; the template of all its fetches.
+    pub(super) const fn fetch_template(&self) -> &Fetch {
+        &self.fetch_template
     }
 
     pub(super) const fn slots(&self) -> usize {
@@ -76,10 +82,10 @@ impl Profile {
     }
 }
 
-/// A number of slots, checked.
+/// Checks a number of slots.
 pub(super) fn slots(n: u32) -> Result<usize, Invalid> {
     if n == 0 || n > MAX_SLOTS {
-        let why = format!("`{n}` lies outside 1 to {MAX_SLOTS}");
+        let why = format!("`{n}` is out of range: 1 to {MAX_SLOTS}");
         return Err(Invalid::new(Code::CountRange, "slots", why));
     }
     Ok(n as usize)
@@ -97,23 +103,23 @@ pub(crate) fn fetch_for(
         kinds: (!kinds.is_empty()).then(|| names("kinds", kinds)).transpose()?,
         handled: None,
         n: 1,
-        order: if strict { Order::Strict } else { Order::Merged },
+        order: if strict { QueueOrder::Strict } else { QueueOrder::Merged },
         worker: Name::new("worker", worker)?,
         wait: Span::ZERO,
     })
 }
 
-fn asked(hello: &Hello) -> Result<Fetch, Invalid> {
+fn fetch_from_hello(hello: &Hello) -> Result<Fetch, Invalid> {
     let Hello { queues, kinds, runners, .. } = hello;
     let worker = if hello.name.is_empty() { &hello.incarnation } else { &hello.name };
-    let ask = fetch_for(queues, kinds, hello.strict, worker).map_err(|mut invalid| {
+    let request = fetch_for(queues, kinds, hello.strict, worker).map_err(|mut invalid| {
         if invalid.field == "worker" {
             invalid.field = "name".to_owned();
         }
         invalid
     })?;
     if hello.runs_handlers && !kinds.is_empty() {
-        let why = "has to be empty where `runs_handlers` is said";
+        let why = "must be empty if `runs_handlers` is set";
         return Err(Invalid::new(Code::Malformed, "kinds", why));
     }
     if runners.len() > MAX_RUNNERS {
@@ -121,40 +127,43 @@ fn asked(hello: &Hello) -> Result<Fetch, Invalid> {
         return Err(Invalid::new(Code::CountRange, "runners", why));
     }
     let handled = hello.runs_handlers.then(|| names("runners", runners)).transpose()?;
-    Ok(Fetch { wait: FETCH_WAIT, handled, ..ask })
+    Ok(Fetch { wait: FETCH_WAIT, handled, ..request })
 }
 
-/// A worker that is registered, and the answer to its hello.
-pub(super) struct Entered {
+/// A registered worker, and the response to its hello.
+pub(super) struct CompletedHandshake {
     pub(super) profile: Profile,
     pub(super) incarnation: Arc<Incarnation>,
-    pub(super) answer: ServerMessage,
+    pub(super) response: ServerMessage,
 }
 
-/// Registers a worker with the deliveries that it keeps.
-pub(super) async fn enter(doors: Doors, profile: Profile) -> Result<Entered, Error> {
+/// Registers a worker with the deliveries it keeps.
+pub(super) async fn register_worker(
+    doors: Doors,
+    profile: Profile,
+) -> Result<CompletedHandshake, Error> {
     let engine = doors.engine();
     let incarnation = Arc::new(Incarnation::new(&profile, engine.status().now()));
-    doors.sessions().enter(&incarnation);
-    let answer = keep(engine, &incarnation, &profile.held).await;
-    if answer.is_err() {
-        doors.sessions().leave(engine.clone(), Arc::clone(&incarnation));
+    doors.sessions().register(&incarnation);
+    let response = reconcile_leases(engine, &incarnation, &profile.held).await;
+    if response.is_err() {
+        doors.sessions().disconnect(engine.clone(), Arc::clone(&incarnation));
     }
-    Ok(Entered { profile, incarnation, answer: answer? })
+    Ok(CompletedHandshake { profile, incarnation, response: response? })
 }
 
-/// Decides which deliveries a worker keeps, and which it has lost. Those that it had before and does not name are handed
-/// to others.
-async fn keep(
+/// Decides which deliveries a worker keeps, and which it has lost. Deliveries that it held before and does not name
+/// go to other workers.
+async fn reconcile_leases(
     engine: &Engine,
     incarnation: &Incarnation,
-    held: &[Held],
+    held: &[DeliveryRef],
 ) -> Result<ServerMessage, Error> {
-    let lease = |held: &Held| Renew { id: held.id, delivery: held.delivery, span: None };
+    let lease = |held: &DeliveryRef| Renew { id: held.id, delivery: held.delivery, span: None };
     let (mut kept, mut lost) = (Vec::new(), Vec::new());
     let mut leases = Leases::default();
     for (lease, renewed) in renew(engine.clone(), held.iter().map(lease).collect()).await? {
-        let held = Held { id: lease.id, delivery: lease.delivery };
+        let held = DeliveryRef { id: lease.id, delivery: lease.delivery };
         match renewed {
             Renewed::Until { until, .. } => {
                 leases.insert(held, until.since(engine.status().now()));

@@ -1,4 +1,4 @@
-//! Messages of one stream that are being processed, answered in order and within bounds.
+//! Messages of one stream that are being processed, with bounds on their number and size. Responses are in order.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -7,9 +7,9 @@ use futures_util::stream::{FuturesOrdered, StreamExt};
 
 use super::BoxFuture;
 
-/// Maximum number of messages; reading pauses above it.
+/// Maximum number of messages; above it, reading pauses.
 const MAX_MESSAGES: usize = 64;
-/// Maximum of their bytes; reading pauses above it.
+/// Maximum of their total bytes; above it, reading pauses.
 const MAX_BYTES: usize = 16 << 20;
 
 /// Messages that are being processed.
@@ -32,13 +32,13 @@ impl<T: 'static> InFlight<T> {
         self.tasks.is_empty()
     }
 
-    /// Adds a message that holds about so many bytes until it is processed.
+    /// Adds a message that holds about `bytes` bytes until it is processed.
     pub(crate) fn push(&mut self, bytes: usize, work: impl Future<Output = T> + Send + 'static) {
         self.bytes += bytes;
         self.tasks.push_back(Box::pin(async move { (bytes, work.await) }));
     }
 
-    /// The answer to the oldest message, once there is one; `None`: nothing is in flight.
+    /// The response to the oldest message when it is ready; `None`: nothing is in flight.
     pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<T>> {
         let next = ready!(self.tasks.poll_next_unpin(context));
         Poll::Ready(next.map(|(bytes, done)| {
@@ -47,7 +47,7 @@ impl<T: 'static> InFlight<T> {
         }))
     }
 
-    /// The same, for a caller that waits.
+    /// Async version of [`poll_next`](Self::poll_next).
     pub(crate) async fn next(&mut self) -> Option<T> {
         poll_fn(|context| self.poll_next(context)).await
     }
@@ -62,15 +62,15 @@ mod tests {
     #[test]
     fn there_is_room_for_a_few_large_messages_and_for_many_small_ones() {
         let mut context = Context::from_waker(Waker::noop());
-        for (bytes, most) in [(MAX_BYTES / 2, 2), (MAX_BYTES * 2, 1), (0, MAX_MESSAGES)] {
+        for (bytes, max) in [(MAX_BYTES / 2, 2), (MAX_BYTES * 2, 1), (0, MAX_MESSAGES)] {
             let mut in_flight = InFlight::new();
             let mut n = 0;
             while in_flight.has_room() {
                 in_flight.push(bytes, std::future::ready(n));
                 n += 1;
             }
-            assert_eq!(n, most, "of {bytes} bytes");
-            for n in 0..most {
+            assert_eq!(n, max, "of {bytes} bytes");
+            for n in 0..max {
                 assert_eq!(in_flight.poll_next(&mut context), Poll::Ready(Some(n)));
                 assert!(in_flight.has_room());
             }

@@ -1,4 +1,4 @@
-//! The part of a connected worker that outlives a broken connection.
+//! The state of a connected worker that outlives a broken connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use std::task::Waker;
 use crore::store::jobs::Renew;
 use crore_core::{Job, Name, Span, Time};
 use crore_wire::api::workers::WorkerStream;
-use crore_wire::worker::{Held, Report};
+use crore_wire::worker::{DeliveryRef, WorkerReport};
 use futures_util::task::AtomicWaker;
 
 use super::handshake::Profile;
@@ -15,26 +15,26 @@ use super::lease_table::LeaseTable;
 use super::lock;
 use super::presence::Presence;
 
-/// Something about one of its deliveries that a worker has to know.
+/// A change to one of its deliveries of which a worker must be notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Notice {
+pub(super) enum DeliveryNotice {
     /// The job is asked to stop.
-    Stop(Held),
-    /// The delivery has ended, or the job is another worker's.
-    Lost(Held),
+    Stop(DeliveryRef),
+    /// The delivery has ended, or another worker has the job.
+    Lost(DeliveryRef),
 }
 
-/// Leases that the server renews, each with its length.
+/// Leases that the server renews, with their durations.
 pub(super) type Leases = LeaseTable<Span>;
 
-/// One incarnation of a worker: its leases, and the notices that it has yet to be sent.
+/// One incarnation of a worker: its leases, and its unsent notices.
 #[derive(Debug)]
 pub(super) struct Incarnation {
     id: Arc<str>,
-    /// Display name; stored with its deliveries.
+    /// Display name, stored with its deliveries.
     worker: Name,
     leases: Mutex<Leases>,
-    notices: Mutex<Vec<Notice>>,
+    notices: Mutex<Vec<DeliveryNotice>>,
     is_replaced: AtomicBool,
     waker: AtomicWaker,
     presence: Presence,
@@ -44,7 +44,7 @@ impl Incarnation {
     pub(super) fn new(profile: &Profile, now: Time) -> Self {
         Self {
             id: Arc::clone(profile.incarnation()),
-            worker: profile.ask().worker.clone(),
+            worker: profile.fetch_template().worker.clone(),
             leases: Mutex::default(),
             notices: Mutex::default(),
             is_replaced: AtomicBool::new(false),
@@ -74,13 +74,13 @@ impl Incarnation {
         lock(&self.leases).len()
     }
 
-    /// Adds fetched jobs; those without a lease end when they are handed over and are not held. Returns the deliveries
-    /// that were replaced.
-    pub(super) fn take(&self, jobs: &[Job]) -> Vec<Held> {
+    /// Adds fetched jobs. Jobs without a lease are not held: they end when they are handed over. Returns the
+    /// deliveries that were replaced.
+    pub(super) fn add_jobs(&self, jobs: &[Job]) -> Vec<DeliveryRef> {
         let mut leases = lock(&self.leases);
         let leased = jobs.iter().filter_map(|job| Some((job, job.spec.lease?)));
         let replaced = leased.filter_map(|(job, lease)| {
-            let held = Held { id: job.id, delivery: job.live.delivery };
+            let held = DeliveryRef { id: job.id, delivery: job.live.delivery };
             let (former, _) = leases.insert(held, lease)?;
             (former != held).then_some(former)
         });
@@ -97,54 +97,57 @@ impl Incarnation {
         self.replace_leases(Leases::default())
     }
 
-    /// Removes the deliveries that are reported, which frees their slots, and keeps their reports. Reports about others
-    /// are taken out and returned with their places.
-    pub(super) fn release_reported(&self, reports: &mut Vec<Report>) -> Vec<(usize, Held)> {
+    /// Removes the reported deliveries, which frees their slots. Reports about deliveries that are not held are taken
+    /// out and returned with their positions.
+    pub(super) fn release_reported(
+        &self,
+        reports: &mut Vec<WorkerReport>,
+    ) -> Vec<(usize, DeliveryRef)> {
         let mut leases = lock(&self.leases);
-        let (mut foreign, mut places) = (Vec::new(), 0..);
+        let (mut foreign, mut indices) = (Vec::new(), 0..);
         reports.retain(|report| {
-            let place = places.next().unwrap_or(usize::MAX);
+            let index = indices.next().unwrap_or(usize::MAX);
             let is_held = leases.release(report.held).is_some();
             if !is_held {
-                foreign.push((place, report.held));
+                foreign.push((index, report.held));
             }
             is_held
         });
         foreign
     }
 
-    /// Removes one delivery; whether it was held.
-    pub(super) fn release(&self, held: Held) -> bool {
+    /// Removes one delivery, and returns whether it was held.
+    pub(super) fn release(&self, held: DeliveryRef) -> bool {
         lock(&self.leases).release(held).is_some()
     }
 
     /// The leases to renew.
     pub(super) fn renewals(&self) -> Vec<Renew> {
-        let renew = |(Held { id, delivery }, _)| Renew { id, delivery, span: None };
+        let renew = |(DeliveryRef { id, delivery }, _)| Renew { id, delivery, span: None };
         lock(&self.leases).iter().map(renew).collect()
     }
 
-    /// Length of the shortest lease.
+    /// Duration of the shortest lease.
     pub(super) fn shortest_lease(&self) -> Option<Span> {
         lock(&self.leases).iter().map(|(_, span)| *span).min()
     }
 
-    /// Adds a notice, if it is about one of its deliveries.
-    pub(super) fn notify(&self, notice: Notice) {
-        let (Notice::Stop(held) | Notice::Lost(held)) = notice;
+    /// Adds a notice if it is about a delivery that is held.
+    pub(super) fn notify(&self, notice: DeliveryNotice) {
+        let (DeliveryNotice::Stop(held) | DeliveryNotice::Lost(held)) = notice;
         if lock(&self.leases).holds(held) {
             lock(&self.notices).push(notice);
             self.waker.wake();
         }
     }
 
-    /// Takes the notices; `waker` is woken by the next one.
-    pub(super) fn take_notices(&self, waker: &Waker) -> Vec<Notice> {
+    /// Takes the notices; the next one wakes `waker`.
+    pub(super) fn take_notices(&self, waker: &Waker) -> Vec<DeliveryNotice> {
         self.waker.register(waker);
         std::mem::take(&mut *lock(&self.notices))
     }
 
-    /// Another connection has taken over.
+    /// Marks it as replaced by another connection.
     pub(super) fn replace(&self) {
         self.is_replaced.store(true, Ordering::Release);
         self.waker.wake();

@@ -1,23 +1,22 @@
 //! The deliveries that a worker holds.
 
-use crore_core::id::ById;
+use crore_core::id::JobMap;
 use crore_core::{Delivery, JobId};
-use crore_wire::worker::Held;
+use crore_wire::worker::DeliveryRef;
 
-/// The deliveries that a worker holds, at most one of each job, each with the terms of its lease: whatever a door has to
-/// know of it.
+/// The deliveries that a worker holds, at most one per job, each with the terms of its lease: data of the door.
 #[derive(Debug)]
-pub(crate) struct LeaseTable<T>(ById<Lease<T>>);
+pub(crate) struct LeaseTable<T>(JobMap<LeaseEntry<T>>);
 
 #[derive(Debug)]
-struct Lease<T> {
+struct LeaseEntry<T> {
     delivery: Delivery,
     terms: T,
 }
 
 impl<T> Default for LeaseTable<T> {
     fn default() -> Self {
-        Self(ById::default())
+        Self(JobMap::default())
     }
 }
 
@@ -30,48 +29,50 @@ impl<T> LeaseTable<T> {
         self.0.is_empty()
     }
 
-    /// Adds a delivery. An earlier one of the same job is returned: a job that was taken from a worker may come to it
-    /// again before it is told.
-    pub(crate) fn insert(&mut self, held: Held, terms: T) -> Option<(Held, T)> {
-        let Held { id, delivery } = held;
-        let Lease { delivery, terms } = self.0.insert(id, Lease { delivery, terms })?;
-        Some((Held { id, delivery }, terms))
+    /// Adds a delivery, and returns an earlier one of the same job: a worker may be given a job again before it is
+    /// notified that it lost the earlier delivery.
+    pub(crate) fn insert(&mut self, held: DeliveryRef, terms: T) -> Option<(DeliveryRef, T)> {
+        let DeliveryRef { id, delivery } = held;
+        let LeaseEntry { delivery, terms } = self.0.insert(id, LeaseEntry { delivery, terms })?;
+        Some((DeliveryRef { id, delivery }, terms))
     }
 
     /// Whether the worker holds exactly this delivery.
-    pub(crate) fn holds(&self, held: Held) -> bool {
+    pub(crate) fn holds(&self, held: DeliveryRef) -> bool {
         self.0.get(&held.id).is_some_and(|lease| lease.delivery == held.delivery)
     }
 
     /// The delivery of a job, with its terms.
-    pub(crate) fn get_mut(&mut self, id: JobId) -> Option<(Held, &mut T)> {
-        let Lease { delivery, terms } = self.0.get_mut(&id)?;
-        Some((Held { id, delivery: *delivery }, terms))
+    pub(crate) fn get_mut(&mut self, id: JobId) -> Option<(DeliveryRef, &mut T)> {
+        let LeaseEntry { delivery, terms } = self.0.get_mut(&id)?;
+        Some((DeliveryRef { id, delivery: *delivery }, terms))
     }
 
     /// Removes a delivery. `None`: the worker does not hold it, and nothing changes.
-    pub(crate) fn release(&mut self, held: Held) -> Option<T> {
+    pub(crate) fn release(&mut self, held: DeliveryRef) -> Option<T> {
         if !self.holds(held) {
             return None;
         }
         self.0.remove(&held.id).map(|lease| lease.terms)
     }
 
-    /// Removes whatever delivery of a job there is.
+    /// Removes any delivery of a job.
     pub(crate) fn release_job(&mut self, id: JobId) -> Option<T> {
         self.0.remove(&id).map(|lease| lease.terms)
     }
 
     /// All deliveries, with their terms.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Held, &T)> {
-        self.0
-            .iter()
-            .map(|(id, Lease { delivery, terms })| (Held { id: *id, delivery: *delivery }, terms))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (DeliveryRef, &T)> {
+        self.0.iter().map(|(id, LeaseEntry { delivery, terms })| {
+            (DeliveryRef { id: *id, delivery: *delivery }, terms)
+        })
     }
 
     /// Takes all deliveries out, with their terms.
-    pub(crate) fn into_leases(self) -> impl Iterator<Item = (Held, T)> {
-        self.0.into_iter().map(|(id, Lease { delivery, terms })| (Held { id, delivery }, terms))
+    pub(crate) fn into_leases(self) -> impl Iterator<Item = (DeliveryRef, T)> {
+        self.0
+            .into_iter()
+            .map(|(id, LeaseEntry { delivery, terms })| (DeliveryRef { id, delivery }, terms))
     }
 }
 
@@ -79,8 +80,8 @@ impl<T> LeaseTable<T> {
 mod tests {
     use super::*;
 
-    const fn held(id: u64, delivery: u64) -> Held {
-        Held { id: JobId(id), delivery: Delivery(delivery) }
+    const fn held(id: u64, delivery: u64) -> DeliveryRef {
+        DeliveryRef { id: JobId(id), delivery: Delivery(delivery) }
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! A connected worker: its leases, its slots, and what it has yet to be told.
+//! A connected worker: its leases, its slots, and the messages to send to it.
 //!
-//! [`WorkerSession`] is one connection of one worker, in the plain types of [`crore_wire::worker`]; doors translate. Its
-//! [`Incarnation`](incarnation::Incarnation) outlives a broken connection for a grace period, and the [`Registry`] knows
-//! all of those. [`LeaseTable`], [`PendingFetch`] and [`InFlight`] are for doors whose workers connect in other ways.
+//! [`WorkerSession`] is one connection of one worker, in the plain types of [`crore_wire::worker`]; doors translate.
+//! Its [`Incarnation`](incarnation::Incarnation) outlives a broken connection for a grace period, and the
+//! [`SessionRegistry`] holds all incarnations. [`LeaseTable`], [`PendingFetch`] and [`InFlight`] also serve doors whose
+//! workers connect in other ways.
 
 mod handshake;
 mod in_flight;
@@ -23,7 +24,7 @@ pub(crate) use handshake::fetch_for;
 pub(crate) use in_flight::InFlight;
 pub(crate) use lease_table::LeaseTable;
 pub(crate) use pending_fetch::PendingFetch;
-pub(crate) use registry::Registry;
+pub(crate) use registry::SessionRegistry;
 pub(crate) use reports::finish;
 pub(crate) use session::{SessionError, WorkerSession};
 

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use crore_core::{Name, Time};
 use crore_wire::api::workers::WorkerStream;
-use crore_wire::words::Moment;
+use crore_wire::units::Moment;
 
 use super::handshake::Profile;
 
-/// Details of a connected worker, for people.
+/// Details of a connected worker, for the list of workers.
 #[derive(Debug)]
 pub(super) struct Presence {
     queues: Vec<Name>,
@@ -16,7 +16,7 @@ pub(super) struct Presence {
     version: String,
     slots: AtomicUsize,
     since: Time,
-    heard_ms: AtomicI64,
+    last_message_ms: AtomicI64,
     /// End of the grace period; 0: the worker is connected.
     until_ms: AtomicI64,
 }
@@ -24,24 +24,24 @@ pub(super) struct Presence {
 impl Presence {
     pub(super) fn new(profile: &Profile, now: Time) -> Self {
         Self {
-            queues: profile.ask().queues.clone(),
-            kinds: profile.ask().kinds.clone().unwrap_or_default(),
+            queues: profile.fetch_template().queues.clone(),
+            kinds: profile.fetch_template().kinds.clone().unwrap_or_default(),
             version: profile.version().to_owned(),
             slots: AtomicUsize::new(profile.slots()),
             since: now,
-            heard_ms: AtomicI64::new(now.as_millis()),
+            last_message_ms: AtomicI64::new(now.as_millis()),
             until_ms: AtomicI64::new(0),
         }
     }
 
-    /// A message came.
-    pub(super) fn heard(&self, slots: usize, now: Time) {
+    /// Records that a message was received.
+    pub(super) fn record_message(&self, slots: usize, now: Time) {
         self.slots.store(slots, Ordering::Relaxed);
-        self.heard_ms.store(now.as_millis(), Ordering::Relaxed);
+        self.last_message_ms.store(now.as_millis(), Ordering::Relaxed);
     }
 
-    /// The connection is closed, and the grace period ends then.
-    pub(super) fn left(&self, until: Time) {
+    /// Records that the connection is closed; the grace period ends at `until`.
+    pub(super) fn record_disconnect(&self, until: Time) {
         self.until_ms.store(until.as_millis(), Ordering::Relaxed);
     }
 
@@ -52,8 +52,8 @@ impl Presence {
     }
 
     pub(super) fn shown(&self, incarnation: &str, running: usize) -> WorkerStream {
-        let Self { queues, kinds, version, slots, since, heard_ms, .. } = self;
-        let heard = Time::from_millis(heard_ms.load(Ordering::Relaxed));
+        let Self { queues, kinds, version, slots, since, last_message_ms, .. } = self;
+        let last_message = Time::from_millis(last_message_ms.load(Ordering::Relaxed));
         WorkerStream {
             incarnation: incarnation.to_owned(),
             version: (!version.is_empty()).then(|| version.clone()),
@@ -62,7 +62,7 @@ impl Presence {
             slots: slots.load(Ordering::Relaxed),
             running,
             since: Moment(*since),
-            heard: Moment(heard),
+            heard: Moment(last_message),
         }
     }
 }

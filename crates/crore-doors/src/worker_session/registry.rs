@@ -5,64 +5,68 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crore::Engine;
-use crore::watch::Changed;
+use crore::observer::ObservedChange;
 use crore_api::{ConnectedWorker, ConnectedWorkers};
-use crore_core::job::Ended;
+use crore_core::job::DeliveryEnd;
 use crore_core::{Span, State};
-use crore_wire::worker::Held;
+use crore_wire::worker::DeliveryRef;
 use tokio::time::{Instant, sleep_until};
 
-use super::incarnation::{Incarnation, Notice};
+use super::incarnation::{DeliveryNotice, Incarnation};
 use super::lock;
 
-/// Time to reconnect after a broken connection, before the jobs of a worker are handed to others.
+/// Time to reconnect after a broken connection, before the worker's jobs go to others.
 pub(super) const GRACE_MS: u64 = 500;
 const GRACE: Duration = Duration::from_millis(GRACE_MS);
 
 /// All connected workers, by incarnation, and those within their grace period. Clones share the registry.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Registry(Arc<Mutex<HashMap<Arc<str>, Arc<Incarnation>>>>);
+pub(crate) struct SessionRegistry(Arc<Mutex<HashMap<Arc<str>, Arc<Incarnation>>>>);
 
-impl Registry {
-    /// Adds a worker. If its incarnation was known, the leases move to the new entry, and the old one is replaced.
-    pub(super) fn enter(&self, entered: &Arc<Incarnation>) {
-        let before = lock(&self.0).insert(Arc::clone(entered.id()), Arc::clone(entered));
-        if let Some(before) = before {
-            entered.replace_leases(before.clear());
-            // Nobody would take what comes to the old one from now on.
-            before.replace();
+impl SessionRegistry {
+    /// Adds a worker. If its incarnation is known, the leases move to the new entry, and the old one is marked as
+    /// replaced.
+    pub(super) fn register(&self, incarnation: &Arc<Incarnation>) {
+        let replaced = lock(&self.0).insert(Arc::clone(incarnation.id()), Arc::clone(incarnation));
+        if let Some(replaced) = replaced {
+            incarnation.replace_leases(replaced.clear());
+            // After the move, so that its session ends without its leases.
+            replaced.replace();
         }
     }
 
-    /// The connection of a worker is closed. Unless it reconnects within the grace period, its jobs go to others.
-    pub(super) fn leave(&self, engine: Engine, left: Arc<Incarnation>) {
-        if left.len() == 0 {
-            return self.forget(&left);
+    /// Records that the connection of a worker is closed. Unless it reconnects within the grace period, its jobs go to
+    /// others.
+    pub(super) fn disconnect(&self, engine: Engine, incarnation: Arc<Incarnation>) {
+        if incarnation.len() == 0 {
+            return self.remove(&incarnation);
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let registry = self.clone();
-        let grace = if left.is_replaced() { Duration::ZERO } else { GRACE };
-        left.presence().left(engine.status().now().after(Span::from_millis(GRACE_MS)));
+        let grace = if incarnation.is_replaced() { Duration::ZERO } else { GRACE };
+        incarnation
+            .presence()
+            .record_disconnect(engine.status().now().after(Span::from_millis(GRACE_MS)));
         let until = Instant::now() + grace;
         runtime.spawn(async move {
             sleep_until(until).await;
-            registry.forget(&left);
-            let held = left.clear().into_leases().map(|(held, _)| (held.id, held.delivery));
-            // A delivery that cannot be written now lapses when its lease ends.
+            registry.remove(&incarnation);
+            let held = incarnation.clear().into_leases().map(|(held, _)| (held.id, held.delivery));
+            // A delivery that cannot be written now lapses when its lease expires.
             let _ = engine.deliveries().lapse(held.collect()).await;
         });
     }
 
     /// Removes a worker, unless another connection has replaced it.
-    fn forget(&self, left: &Arc<Incarnation>) {
+    fn remove(&self, incarnation: &Arc<Incarnation>) {
         let mut all = lock(&self.0);
-        if all.get(left.id()).is_some_and(|now| Arc::ptr_eq(now, left)) {
-            all.remove(left.id());
+        if all.get(incarnation.id()).is_some_and(|now| Arc::ptr_eq(now, incarnation)) {
+            all.remove(incarnation.id());
         }
     }
 }
 
-impl ConnectedWorkers for Registry {
+impl ConnectedWorkers for SessionRegistry {
     fn list(&self) -> Vec<ConnectedWorker> {
         let all = lock(&self.0);
         let connected = all.values().map(|one| ConnectedWorker {
@@ -73,12 +77,12 @@ impl ConnectedWorkers for Registry {
         connected.collect()
     }
 
-    /// Passes a change of a job on to the worker that runs it, if that has to know.
-    fn changed(&self, change: &Changed<'_>) {
-        let held = Held { id: change.job.id, delivery: change.job.live.delivery };
+    /// Notifies the worker of a job that its delivery was lost or that the job is asked to stop.
+    fn changed(&self, change: &ObservedChange<'_>) {
+        let held = DeliveryRef { id: change.job.id, delivery: change.job.live.delivery };
         let notice = match (change.ended, change.state) {
-            (Some(Ended::Lapsed | Ended::TimedOut), _) => Notice::Lost(held),
-            (None, Some(State::Running)) => Notice::Stop(held),
+            (Some(DeliveryEnd::Lapsed | DeliveryEnd::TimedOut), _) => DeliveryNotice::Lost(held),
+            (None, Some(State::Running)) => DeliveryNotice::Stop(held),
             _ => return,
         };
         let worker = change.job.live.worker.as_ref();

@@ -7,22 +7,22 @@ use crore::resources::Deliveries;
 use crore::store::jobs::{Renew, Renewed};
 use crore::{Engine, Error};
 use crore_core::Span;
-use crore_wire::worker::{Held, ServerMessage};
+use crore_wire::worker::{DeliveryRef, ServerMessage};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::BoxFuture;
 use super::incarnation::Incarnation;
 
-type Answers = Result<Vec<(Renew, Renewed)>, Error>;
+type RenewalResults = Result<Vec<(Renew, Renewed)>, Error>;
 
 /// Renews the leases of an incarnation.
-pub(super) enum Renewal {
+pub(super) enum LeaseRenewal {
     Idle,
     Scheduled(Pin<Box<Sleep>>),
-    Running(BoxFuture<Answers>),
+    Running(BoxFuture<RenewalResults>),
 }
 
-impl Renewal {
+impl LeaseRenewal {
     /// Schedules a renewal; `shortest` is the shortest of the leases.
     pub(super) fn schedule(&mut self, shortest: Option<Span>) {
         let Some(lease) = shortest else { return };
@@ -34,8 +34,8 @@ impl Renewal {
         }
     }
 
-    /// Renews leases that are due, and adds to `message` which deliveries are lost or asked to stop. Returns whether
-    /// leases were renewed.
+    /// Renews leases that are due, and adds lost deliveries and stop requests to `message`. Returns whether leases
+    /// were renewed.
     pub(super) fn poll(
         &mut self,
         engine: &Engine,
@@ -63,7 +63,7 @@ impl Renewal {
                     };
                     *self = Self::Idle;
                     has_renewed = true;
-                    // A failed renewal is tried again; otherwise the lease ends.
+                    // A failed renewal is retried; if it keeps failing, the lease expires.
                     apply(renewed.unwrap_or_default(), incarnation, message);
                     self.schedule(incarnation.shortest_lease());
                 }
@@ -74,7 +74,7 @@ impl Renewal {
 
 fn apply(renewed: Vec<(Renew, Renewed)>, incarnation: &Incarnation, message: &mut ServerMessage) {
     for (lease, renewed) in renewed {
-        let held = Held { id: lease.id, delivery: lease.delivery };
+        let held = DeliveryRef { id: lease.id, delivery: lease.delivery };
         match renewed {
             Renewed::Until { stop: true, .. } => message.stop.push(held),
             Renewed::Until { stop: false, .. } => {}
@@ -87,8 +87,8 @@ fn apply(renewed: Vec<(Renew, Renewed)>, incarnation: &Incarnation, message: &mu
     }
 }
 
-/// Renews leases, at most as many at a time as one call may have.
-pub(super) async fn renew(engine: Engine, leases: Vec<Renew>) -> Answers {
+/// Renews leases in batches of the maximum size.
+pub(super) async fn renew(engine: Engine, leases: Vec<Renew>) -> RenewalResults {
     let mut all = Vec::with_capacity(leases.len());
     for some in leases.chunks(engine.status().caps().fetch) {
         let renewed = engine.renew(some.to_vec()).await?;

@@ -1,7 +1,7 @@
 //! One connection of a worker, from its hello to its end.
 //!
-//! The session is polled by its connection, or by the worker itself in the same process: everything that is ready goes
-//! into one message, so that a busy session wakes once for many jobs.
+//! The session is polled by its connection, or by the worker itself in the same process. Everything that is ready
+//! goes into one message, so that a busy session wakes once for many jobs.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::BoxFuture;
-use super::handshake::{Entered, Profile, enter};
+use super::handshake::{CompletedHandshake, Profile, register_worker};
 use super::working::Working;
 use crate::Doors;
 
@@ -27,7 +27,7 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) enum SessionError {
     /// The worker broke a rule, or the engine failed.
     Fault(Fault),
-    /// Another connection of the same incarnation has taken over.
+    /// Another connection of the same incarnation has replaced it.
     Replaced,
 }
 
@@ -51,28 +51,28 @@ impl From<Invalid> for SessionError {
 
 /// How a session is polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Polled {
-    /// By a connection, and not while its peer does not read.
+pub(super) enum PollingMode {
+    /// A connection, which does not poll while its peer does not read.
     ByConnection,
-    /// By a worker in this process, whenever there is something to do.
+    /// A worker in this process, whenever there is something to do.
     Always,
 }
 
-/// One connection of a worker. Its owner passes messages in while there is [room](Self::has_room), and [polls](
-/// Self::poll_message) for those that go out. Dropping it is the end of the connection: jobs that the worker holds go to
-/// others, unless it reconnects within the grace period.
+/// One connection of a worker. Its owner passes messages in while there is [room](Self::has_room), and calls
+/// [`Self::poll_message`] for outgoing ones. Dropping it closes the connection: jobs that the worker holds go to other
+/// workers, unless it reconnects within the grace period.
 pub(crate) struct WorkerSession {
     doors: Doors,
-    polled: Polled,
-    stage: Stage,
-    /// The worker will say nothing more.
+    polling_mode: PollingMode,
+    stage: SessionStage,
+    /// The worker sends no more messages.
     is_input_closed: bool,
 }
 
-enum Stage {
+enum SessionStage {
     /// Until the hello, or its timeout.
     AwaitingHello(Pin<Box<Sleep>>),
-    Entering(BoxFuture<Result<Entered, Error>>),
+    Registering(BoxFuture<Result<CompletedHandshake, Error>>),
     Working(Box<Working>),
     Ended,
 }
@@ -80,39 +80,44 @@ enum Stage {
 impl WorkerSession {
     /// A session that is polled by its connection.
     pub(crate) fn new(doors: Doors) -> Self {
-        Self::polled(doors, Polled::ByConnection)
+        Self::with_mode(doors, PollingMode::ByConnection)
     }
 
     /// A session of a worker in this process, which polls it whenever there is something to do.
     pub(crate) fn local(doors: Doors) -> Self {
-        Self::polled(doors, Polled::Always)
+        Self::with_mode(doors, PollingMode::Always)
     }
 
-    fn polled(doors: Doors, polled: Polled) -> Self {
+    fn with_mode(doors: Doors, mode: PollingMode) -> Self {
         let timeout = Box::pin(sleep_until(Instant::now() + HELLO_TIMEOUT));
-        Self { doors, polled, stage: Stage::AwaitingHello(timeout), is_input_closed: false }
-    }
-
-    /// Whether a message may be passed in. When there is room again, the task that polls is woken.
-    pub(crate) fn has_room(&self) -> bool {
-        match &self.stage {
-            Stage::AwaitingHello(_) => true,
-            Stage::Working(working) => working.has_room(),
-            Stage::Entering(_) | Stage::Ended => false,
+        Self {
+            doors,
+            polling_mode: mode,
+            stage: SessionStage::AwaitingHello(timeout),
+            is_input_closed: false,
         }
     }
 
-    /// Whether the worker has yet to say hello.
-    pub(crate) const fn awaits_hello(&self) -> bool {
-        matches!(self.stage, Stage::AwaitingHello(_))
+    /// Whether a message may be passed in. The polling task is woken when there is room again.
+    pub(crate) fn has_room(&self) -> bool {
+        match &self.stage {
+            SessionStage::AwaitingHello(_) => true,
+            SessionStage::Working(working) => working.has_room(),
+            SessionStage::Registering(_) | SessionStage::Ended => false,
+        }
     }
 
-    /// Takes a message of the worker. An error ends the session.
+    /// Whether the worker's hello is still to come.
+    pub(crate) const fn awaits_hello(&self) -> bool {
+        matches!(self.stage, SessionStage::AwaitingHello(_))
+    }
+
+    /// Processes a message from the worker. An error ends the session.
     pub(crate) fn receive(&mut self, message: WorkerMessage) -> Result<(), SessionError> {
         let received = match &mut self.stage {
-            Stage::AwaitingHello(_) => self.greet(message),
-            Stage::Working(working) => working.receive(message).map_err(Into::into),
-            Stage::Entering(_) | Stage::Ended => Ok(()),
+            SessionStage::AwaitingHello(_) => self.receive_hello(message),
+            SessionStage::Working(working) => working.receive(message).map_err(Into::into),
+            SessionStage::Registering(_) | SessionStage::Ended => Ok(()),
         };
         if received.is_err() {
             self.end();
@@ -120,14 +125,15 @@ impl WorkerSession {
         received
     }
 
-    fn greet(&mut self, message: WorkerMessage) -> Result<(), SessionError> {
+    fn receive_hello(&mut self, message: WorkerMessage) -> Result<(), SessionError> {
         let hello = message.hello.ok_or_else(no_hello)?;
         let profile = Profile::check(hello).map_err(|invalid| invalid.inside("hello"))?;
-        self.stage = Stage::Entering(Box::pin(enter(self.doors.clone(), profile)));
+        self.stage =
+            SessionStage::Registering(Box::pin(register_worker(self.doors.clone(), profile)));
         Ok(())
     }
 
-    /// The worker will say nothing more. The session ends when its reports are answered.
+    /// Closes the input: the worker sends no more messages. The session ends after the responses to its reports.
     pub(crate) fn close_input(&mut self) {
         self.is_input_closed = true;
     }
@@ -138,17 +144,19 @@ impl WorkerSession {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<ServerMessage, SessionError>>> {
         let polled = match &mut self.stage {
-            Stage::Ended => return Poll::Ready(None),
-            Stage::AwaitingHello(timeout) => match timeout.as_mut().poll(context) {
-                Poll::Ready(()) => Err(Fault::new(Code::TooSlow, "no hello came").into()),
+            SessionStage::Ended => return Poll::Ready(None),
+            SessionStage::AwaitingHello(timeout) => match timeout.as_mut().poll(context) {
+                Poll::Ready(()) => Err(Fault::new(Code::TooSlow, "no hello received").into()),
                 Poll::Pending if self.is_input_closed => Err(no_hello().into()),
                 Poll::Pending => return Poll::Pending,
             },
-            Stage::Entering(entering) => match ready!(entering.as_mut().poll(context)) {
-                Ok(entered) => Ok(self.begin(entered)),
-                Err(error) => Err(error.into()),
-            },
-            Stage::Working(working) => match working.poll_message(context) {
+            SessionStage::Registering(handshake) => {
+                match ready!(handshake.as_mut().poll(context)) {
+                    Ok(completed) => Ok(self.begin(completed)),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            SessionStage::Working(working) => match working.poll_message(context) {
                 Poll::Ready(polled) => polled,
                 Poll::Pending if self.is_input_closed && working.is_settled() => {
                     self.end();
@@ -163,28 +171,28 @@ impl WorkerSession {
         Poll::Ready(Some(polled))
     }
 
-    fn begin(&mut self, entered: Entered) -> ServerMessage {
-        let Entered { profile, incarnation, answer } = entered;
-        let working = Working::new(self.doors.clone(), self.polled, &profile, incarnation);
-        self.stage = Stage::Working(Box::new(working));
-        answer
+    fn begin(&mut self, completed: CompletedHandshake) -> ServerMessage {
+        let CompletedHandshake { profile, incarnation, response } = completed;
+        let working = Working::new(self.doors.clone(), self.polling_mode, &profile, incarnation);
+        self.stage = SessionStage::Working(Box::new(working));
+        response
     }
 
-    /// Ends the session at once, as to drop it does.
+    /// Ends the session at once, as dropping it does.
     pub(crate) fn end(&mut self) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Ended);
+        let stage = std::mem::replace(&mut self.stage, SessionStage::Ended);
         let Ok(runtime) = Handle::try_current() else { return };
         match stage {
-            Stage::AwaitingHello(_) | Stage::Ended => {}
-            Stage::Entering(entering) => {
+            SessionStage::AwaitingHello(_) | SessionStage::Ended => {}
+            SessionStage::Registering(handshake) => {
                 let doors = self.doors.clone();
                 drop(runtime.spawn(async move {
-                    if let Ok(Entered { incarnation, .. }) = entering.await {
-                        doors.sessions().leave(doors.engine().clone(), incarnation);
+                    if let Ok(CompletedHandshake { incarnation, .. }) = handshake.await {
+                        doors.sessions().disconnect(doors.engine().clone(), incarnation);
                     }
                 }));
             }
-            Stage::Working(working) => drop(runtime.spawn(working.leave())),
+            SessionStage::Working(working) => drop(runtime.spawn(working.close())),
         }
     }
 }
@@ -196,5 +204,5 @@ impl Drop for WorkerSession {
 }
 
 fn no_hello() -> Invalid {
-    Invalid::new(Code::Malformed, "hello", "has to be said")
+    Invalid::new(Code::Malformed, "hello", "is required")
 }

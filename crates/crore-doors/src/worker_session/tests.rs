@@ -1,6 +1,5 @@
-//! Deliveries whose leases end before their worker was told of them: after a server was stopped for a while, or while a
-//! worker does not read. The test polls the session itself, so that nothing happens between two polls but what the test
-//! does.
+//! Deliveries whose leases expire before their worker has received them: after the server was paused, or while a
+//! worker does not read. The test polls the session itself, so that nothing else runs between two polls.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use crore::Engine;
 use crore::store::Memory;
 use crore_core::{JobId, Span, State};
 use crore_testkit::FakeClock;
-use crore_wire::worker::{Delivered, Held, Hello, ServerMessage, WorkerMessage};
+use crore_wire::worker::{DeliveryRef, Hello, JobDelivery, ServerMessage, WorkerMessage};
 use futures_util::FutureExt;
 
 use super::WorkerSession;
@@ -18,16 +17,16 @@ use crate::{Doors, Options};
 
 const A_MINUTE: Span = Span::from_secs(60);
 
-/// An engine on a clock of the test, and one session of one worker.
-struct Scene {
+/// An engine on a fake clock, and one session of one worker.
+struct SessionScene {
     clock: Arc<FakeClock>,
     engine: Engine,
     session: WorkerSession,
-    /// The jobs of the worker, as the server told it.
-    own: Vec<Held>,
+    /// The jobs that the worker has, according to the server's messages.
+    own: Vec<DeliveryRef>,
 }
 
-impl Scene {
+impl SessionScene {
     async fn new(slots: u32) -> Self {
         let clock = Arc::new(FakeClock::default());
         let store = Arc::new(Memory::new(clock.clone()));
@@ -53,42 +52,42 @@ impl Scene {
         self.engine.push("mail", "x".repeat(bytes)).await.expect("pushed")
     }
 
-    /// The next message of the server, if there is one; the worker applies it as workers do.
-    fn hear(&mut self) -> Option<ServerMessage> {
+    /// The next message of the server, if there is one; applied as a worker would.
+    fn next_message(&mut self) -> Option<ServerMessage> {
         let said = poll_fn(|context| self.session.poll_message(context)).now_or_never()?;
         let said = said.expect("it goes on").expect("no error");
         self.own.retain(|own| !said.lost.contains(own));
-        self.own.extend(said.jobs.iter().map(Delivered::held));
+        self.own.extend(said.jobs.iter().map(JobDelivery::held));
         Some(said)
     }
 
-    /// The server was stopped for longer than leases last.
-    async fn stopped(&self) {
+    /// The server was paused for longer than leases last.
+    async fn pause_server(&self) {
         self.clock.advance(A_MINUTE);
         self.engine.upkeep().run_once().await.expect("taken back");
         tokio::time::advance(Duration::from_secs(60)).await;
     }
 
-    /// Everything that the server says until it has nothing more to say.
+    /// Processes messages until the server has nothing more to send.
     async fn until_quiet(&mut self, mut each: impl FnMut(&Self, &ServerMessage)) {
         for _ in 0..100 {
             tokio::task::yield_now().await;
-            if let Some(said) = self.hear() {
+            if let Some(said) = self.next_message() {
                 each(self, &said);
             }
         }
     }
 }
 
-fn both(said: &ServerMessage) -> bool {
-    said.jobs.iter().map(Delivered::held).any(|job| said.lost.contains(&job))
+fn delivers_a_lost_job(said: &ServerMessage) -> bool {
+    said.jobs.iter().map(JobDelivery::held).any(|job| said.lost.contains(&job))
 }
 
-/// The smallest history of a worker with more jobs than slots: the server takes B for a worker which has A, is stopped
-/// for longer than both leases last, and finds the end of both when it is about to send B.
+/// Minimal case of a worker with more jobs than slots: the server fetches B for a worker that has A, is paused for
+/// longer than both leases, and finds both expired when it is about to send B.
 #[tokio::test(start_paused = true)]
 async fn a_job_that_is_lost_before_it_is_sent_takes_no_slot_of_its_worker() {
-    let mut scene = Scene::new(2).await;
+    let mut scene = SessionScene::new(2).await;
     scene.push(10).await;
     scene.until_quiet(|_, _| {}).await;
     assert_eq!(scene.own.len(), 1, "A is with the worker");
@@ -96,31 +95,31 @@ async fn a_job_that_is_lost_before_it_is_sent_takes_no_slot_of_its_worker() {
     while scene.engine.get(b).await.expect("seen").expect("there").live.state != State::Running {
         tokio::task::yield_now().await;
     }
-    scene.stopped().await;
+    scene.pause_server().await;
     scene
         .until_quiet(|scene, said| {
-            assert!(!both(said), "given and lost in one message: {said:?}");
+            assert!(!delivers_a_lost_job(said), "given and lost in one message: {said:?}");
             assert!(scene.own.len() <= 2, "2 slots, and {:?}", scene.own);
         })
         .await;
     assert_eq!(scene.own.len(), 2, "both are given to it again");
 }
 
-/// Three jobs are more than one message holds: the third is not sent when the lease of all three ends.
+/// Three jobs exceed one message: the third is unsent when the leases of all three expire.
 #[tokio::test(start_paused = true)]
 async fn a_job_that_is_lost_between_two_messages_is_not_sent() {
-    let mut scene = Scene::new(3).await;
+    let mut scene = SessionScene::new(3).await;
     for _ in 0..3 {
         scene.push(600 << 10).await;
     }
     while scene.own.is_empty() {
         tokio::task::yield_now().await;
-        scene.hear();
+        scene.next_message();
     }
-    scene.stopped().await;
+    scene.pause_server().await;
     scene
         .until_quiet(|scene, said| {
-            assert!(!both(said), "given and lost in one message");
+            assert!(!delivers_a_lost_job(said), "given and lost in one message");
             assert!(scene.own.len() <= 3, "3 slots, and {:?}", scene.own);
         })
         .await;

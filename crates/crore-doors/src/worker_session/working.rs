@@ -1,4 +1,4 @@
-//! A session after its handshake: messages are taken, jobs are fetched, leases are renewed.
+//! A session after its handshake: receives messages, fetches jobs, renews leases.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use crore::store::views::Note;
 use crore_api::Fault;
 use crore_api::planted;
 use crore_core::{Code, Job};
-use crore_wire::worker::{self, Finished, Held, ServerMessage, WorkerMessage};
+use crore_wire::worker::{self, DeliveryRef, ReportResponse, ServerMessage, WorkerMessage};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::BoxFuture;
 use super::handshake::{Profile, slots};
 use super::in_flight::InFlight;
-use super::incarnation::{Incarnation, Notice};
-use super::outbox::{Outbox, hand_back};
+use super::incarnation::{DeliveryNotice, Incarnation};
+use super::outbox::{Outbox, return_jobs};
 use super::pending_fetch::PendingFetch;
-use super::renewal::Renewal;
+use super::renewal::LeaseRenewal;
 use super::reports::report;
-use super::session::{Polled, SessionError};
+use super::session::{PollingMode, SessionError};
 use crate::Doors;
 
 /// Maximum number of background tasks per session; reading pauses above it.
@@ -30,41 +30,41 @@ const MAX_BACKGROUND: usize = 64;
 /// A session after its handshake.
 pub(super) struct Working {
     doors: Doors,
-    polled: Polled,
+    polling_mode: PollingMode,
     incarnation: Arc<Incarnation>,
-    ask: Fetch,
+    fetch_template: Fetch,
     slots: usize,
     /// The worker takes no more jobs.
     is_draining: bool,
-    /// Completes when the server hands out no more jobs, which is told once.
+    /// Completes when the server stops delivering jobs; the worker is notified once.
     closing: Option<BoxFuture<()>>,
     fetch: Option<PendingFetch>,
     outbox: Outbox,
-    reports: InFlight<Result<Vec<Finished>, Error>>,
-    /// Tasks that are not answered: notes, and the ends of jobs without a lease.
+    reports: InFlight<Result<Vec<ReportResponse>, Error>>,
+    /// Tasks without a response: notes, and the ends of jobs without a lease.
     background: FuturesUnordered<BoxFuture<()>>,
-    renewal: Renewal,
+    renewal: LeaseRenewal,
 }
 
 impl Working {
     pub(super) fn new(
         doors: Doors,
-        polled: Polled,
+        mode: PollingMode,
         profile: &Profile,
         incarnation: Arc<Incarnation>,
     ) -> Self {
         let until = doors.clone();
-        let mut renewal = Renewal::Idle;
+        let mut renewal = LeaseRenewal::Idle;
         renewal.schedule(incarnation.shortest_lease());
         Self {
-            polled,
+            polling_mode: mode,
             incarnation,
-            ask: profile.ask().clone(),
+            fetch_template: profile.fetch_template().clone(),
             slots: profile.slots(),
             is_draining: false,
             closing: Some(Box::pin(async move { until.closing().await })),
             fetch: None,
-            outbox: Outbox::new(profile.ask().handled.is_some()),
+            outbox: Outbox::new(profile.fetch_template().handled.is_some()),
             reports: InFlight::new(),
             background: FuturesUnordered::new(),
             renewal,
@@ -77,24 +77,24 @@ impl Working {
         self.reports.has_room() && self.background.len() < MAX_BACKGROUND
     }
 
-    /// Whether every report is answered.
+    /// Whether the responses to all reports are ready.
     pub(super) fn is_settled(&self) -> bool {
         self.reports.is_empty()
     }
 
     pub(super) fn receive(&mut self, message: WorkerMessage) -> Result<(), Fault> {
         if message.hello.is_some() {
-            return Err(Fault::new(Code::Refused, "hello was said before"));
+            return Err(Fault::new(Code::Refused, "hello was already sent"));
         }
         if let Some(n) = message.slots {
             self.slots = slots(n)?;
         }
         let engine = self.doors.engine().clone();
-        self.incarnation.presence().heard(self.slots, engine.status().now());
+        self.incarnation.presence().record_message(self.slots, engine.status().now());
         self.is_draining |= message.drain;
         let bytes = message.size();
-        // Notes are for people, and one that is not kept is not missed; but those of a job that is over count as
-        // long as its report does not.
+        // Losing a note is acceptable. But the notes of a message are written before its reports, because notes about
+        // a job that has ended are dropped.
         let noted = (!message.notes.is_empty()).then(|| {
             let (engine, notes) = (engine.clone(), message.notes.into_iter().map(note).collect());
             Box::pin(async move { drop(engine.deliveries().note(notes).await) })
@@ -114,7 +114,7 @@ impl Working {
         Ok(())
     }
 
-    /// Everything that is ready, in one message. Pending: nothing is.
+    /// Everything that is ready, in one message. Pending: nothing is ready.
     pub(super) fn poll_message(
         &mut self,
         context: &mut Context<'_>,
@@ -125,7 +125,7 @@ impl Working {
         }
         self.poll_reports(&mut message, context)?;
         self.poll_fetch(&mut message.lost, context)?;
-        // The ends of leases before jobs, so that a message never gives a delivery that is over.
+        // Lost leases before jobs, so that no message delivers a job that is already lost.
         let engine = self.doors.engine();
         let has_renewed = self.renewal.poll(engine, &self.incarnation, &mut message, context);
         self.take_notices(&mut message, context);
@@ -145,8 +145,8 @@ impl Working {
             // The rest goes with the next message.
             context.waker().wake_by_ref();
         }
-        // A renewal is told, even in an empty message: while a worker does not read, the next message cannot go out,
-        // the session is not polled any more, and its leases end.
+        // A renewal is sent even as an empty message: when a worker does not read, that message cannot go out, the
+        // session is not polled any more, and its leases expire.
         if has_renewed || !message.is_empty() {
             return Poll::Ready(Ok(message));
         }
@@ -159,20 +159,24 @@ impl Working {
         context: &mut Context<'_>,
     ) -> Result<(), Error> {
         let had_room = self.has_room();
-        // Notes before reports: those about a job that is over do not count.
+        // Notes before reports: notes about a job that has ended are dropped.
         while let Poll::Ready(Some(())) = self.background.poll_next_unpin(context) {}
         while let Poll::Ready(Some(finished)) = self.reports.poll_next(context) {
             message.finished.extend(finished?);
         }
         if !had_room && self.has_room() {
-            // A message that was not read for want of room wakes nobody any more.
+            // Input that was left unread for lack of room does not wake the task.
             context.waker().wake_by_ref();
         }
         Ok(())
     }
 
     /// Fetches jobs while there are slots for them.
-    fn poll_fetch(&mut self, lost: &mut Vec<Held>, context: &mut Context<'_>) -> Result<(), Error> {
+    fn poll_fetch(
+        &mut self,
+        lost: &mut Vec<DeliveryRef>,
+        context: &mut Context<'_>,
+    ) -> Result<(), Error> {
         while self.outbox.is_empty() {
             if self.fetch.is_none() {
                 self.fetch = self.begin_fetch();
@@ -182,10 +186,10 @@ impl Working {
             self.fetch = None;
             let jobs = jobs?;
             if jobs.is_empty() {
-                // The server ends, or the fetch took as long as it may.
+                // The server is stopping, or the fetch reached its maximum duration.
                 continue;
             }
-            lost.extend(self.incarnation.take(&jobs));
+            lost.extend(self.incarnation.add_jobs(&jobs));
             self.renewal.schedule(jobs.iter().filter_map(|job| job.spec.lease).min());
             self.outbox.fill(jobs);
         }
@@ -194,37 +198,37 @@ impl Working {
 
     fn begin_fetch(&self) -> Option<PendingFetch> {
         let engine = self.doors.engine();
-        let twice = usize::from(planted!("bug-31") && !self.reports.is_empty());
-        let free = (self.slots + twice).saturating_sub(self.incarnation.len());
+        let extra = usize::from(planted!("bug-31") && !self.reports.is_empty());
+        let free = (self.slots + extra).saturating_sub(self.incarnation.len());
         let may_fetch =
             !self.is_draining && !self.doors.is_closing() && !engine.lifecycle().is_stopping();
         (free > 0 && may_fetch).then(|| {
             let n = free.min(engine.status().caps().fetch);
-            let ask = Fetch { n, ..self.ask.clone() };
-            match self.polled {
-                Polled::ByConnection => PendingFetch::new(engine, ask),
-                Polled::Always => PendingFetch::inline(engine, ask),
+            let request = Fetch { n, ..self.fetch_template.clone() };
+            match self.polling_mode {
+                PollingMode::ByConnection => PendingFetch::new(engine, request),
+                PollingMode::Always => PendingFetch::inline(engine, request),
             }
         })
     }
 
-    /// Ends jobs without a lease: they are handed over with this message.
+    /// Ends jobs without a lease: this message hands them over.
     fn end_unleased(&mut self, jobs: Vec<Job>, context: &mut Context<'_>) {
         if !jobs.is_empty() {
             let engine = self.doors.engine().clone();
             self.background
                 .push(Box::pin(async move { drop(engine.deliveries().hand_over(jobs).await) }));
-            // It begins now: the session is not polled again before its worker reads.
+            // Starts it now: the session is not polled again until its worker reads.
             while let Poll::Ready(Some(())) = self.background.poll_next_unpin(context) {}
         }
     }
 
-    /// Passes on what became of its jobs elsewhere.
+    /// Passes on changes to its jobs that others made.
     fn take_notices(&self, message: &mut ServerMessage, context: &mut Context<'_>) {
         for notice in self.incarnation.take_notices(context.waker()) {
             match notice {
-                Notice::Stop(held) => message.stop.push(held),
-                Notice::Lost(held) => {
+                DeliveryNotice::Stop(held) => message.stop.push(held),
+                DeliveryNotice::Lost(held) => {
                     if self.incarnation.release(held) {
                         message.lost.push(held);
                         // Its slot is free.
@@ -235,28 +239,30 @@ impl Working {
         }
     }
 
-    /// The connection is closed. Jobs that were not sent go to others, reports that were received are applied, and the
-    /// rest waits for the grace period.
-    pub(super) fn leave(self) -> impl Future<Output = ()> {
+    /// Closes the connection. Unsent jobs go to other workers, received reports are applied, and held deliveries stay
+    /// held for the grace period.
+    pub(super) fn close(self) -> impl Future<Output = ()> {
         let Self { doors, incarnation, fetch, outbox, mut reports, mut background, .. } = self;
         let mut unsent = outbox.into_jobs();
         for job in &unsent {
-            incarnation.release(Held { id: job.id, delivery: job.live.delivery });
+            incarnation.release(DeliveryRef { id: job.id, delivery: job.live.delivery });
         }
         async move {
             let engine = doors.engine();
             if let Some(fetch) = fetch {
                 unsent.extend(fetch.end().await.unwrap_or_default());
             }
-            hand_back(engine, &unsent).await;
+            return_jobs(engine, &unsent).await;
             while background.next().await.is_some() {}
             while reports.next().await.is_some() {}
-            doors.sessions().leave(engine.clone(), incarnation);
+            doors.sessions().disconnect(engine.clone(), incarnation);
         }
     }
 }
 
-fn note(worker::Note { held: Held { id, delivery }, percent, text }: worker::Note) -> Note {
+fn note(
+    worker::WorkerNote { held: DeliveryRef { id, delivery }, percent, text }: worker::WorkerNote,
+) -> Note {
     let text = text.into();
     match percent {
         Some(percent) => Note::Progress { id, delivery, percent: percent.min(100) as u8, text },

@@ -1,4 +1,4 @@
-//! Who may call, and what.
+//! Authentication and authorization: tokens and scopes.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,28 +11,28 @@ use crore::{Engine, block_on};
 use crore_api::{Scope, access};
 use crore_doors::{Doors, Options, listen};
 use crore_testkit::{FakeClock, eventually_async};
-use crore_wire::Secret;
+use crore_wire::TokenSecret;
 use crore_wire::api::tokens::{NewToken, Preset};
-use crore_wire::words::Period;
+use crore_wire::units::Period;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
-use crate::raw::{Heard, request, send};
-use crate::server::{Server, Speaks};
+use crate::raw::{RawReply, request, send};
+use crate::server::{BodyEncoding, Server};
 
-/// A token for this, made without the server.
-pub(crate) async fn token(engine: &Engine, name: &str, scopes: &[Scope]) -> Secret {
+/// Creates a token with these scopes directly in the engine.
+pub(crate) async fn token(engine: &Engine, name: &str, scopes: &[Scope]) -> TokenSecret {
     let new =
         NewToken { name: name.to_owned(), preset: None, scopes: scopes.to_vec(), expires_in: None };
     access::create(engine, &new).await.expect("made").1
 }
 
-/// A header that shows a token.
-pub(crate) fn bearer(token: &Secret) -> String {
+/// An authorization header with a token.
+pub(crate) fn bearer(token: &TokenSecret) -> String {
     format!("authorization: Bearer {}", token.reveal())
 }
 
-/// What each call needs. A call that is not here has no scope yet: think about which.
+/// The required scope of each call. A new call must be added here.
 const NEEDS: &[(&str, Scope)] = &[
     ("push", Scope::Push),
     ("listJobs", Scope::Read),
@@ -93,18 +93,18 @@ const NEEDS: &[(&str, Scope)] = &[
     ("lightjqDone", Scope::Work),
 ];
 
-/// A call that the description lists.
+/// A call in the API description.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct DescribedCall {
     id: String,
     method: String,
     path: String,
     pub(crate) needs: Option<Scope>,
 }
 
-impl Call {
-    /// Makes the call, with something at hand in each place of the path.
-    pub(crate) async fn make(&self, to: SocketAddr, n: u8, lines: &[&str]) -> Heard {
+impl DescribedCall {
+    /// Makes the call, with sample values in the path.
+    pub(crate) async fn make(&self, to: SocketAddr, n: u8, lines: &[&str]) -> RawReply {
         let path = self
             .path
             .replace("{id}", "1")
@@ -117,14 +117,14 @@ impl Call {
     }
 }
 
-/// All calls of the description.
-pub(crate) fn calls(doors: &Doors) -> Vec<Call> {
+/// All calls in the API description.
+pub(crate) fn calls(doors: &Doors) -> Vec<DescribedCall> {
     let document: Value = serde_json::from_str(&doors.description()).expect("a description");
     let mut calls = Vec::new();
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for (method, call) in methods.as_object().expect("methods") {
             let needs = &call["security"][0]["token"][0];
-            calls.push(Call {
+            calls.push(DescribedCall {
                 id: call["operationId"].as_str().expect("an id").to_owned(),
                 method: method.to_uppercase(),
                 path: path.clone(),
@@ -166,7 +166,7 @@ async fn every_call_lets_those_presets_in_that_have_its_scope_and_no_others() {
                 assert!(![401, 403, 429].contains(&heard.status), "{preset} {call:?} {heard:?}");
             } else {
                 assert_eq!(heard.status, 403, "{call:?}");
-                // In MessagePack too, where a door speaks that, texts stand as they are.
+                // Also in MessagePack responses, where strings are stored as plain bytes.
                 assert!(heard.body.contains("scope-missing"), "{call:?} {heard:?}");
                 let named = heard.body.contains(&format!("`{scope}`"));
                 assert!(named, "it names the scope: {heard:?}");
@@ -176,7 +176,7 @@ async fn every_call_lets_those_presets_in_that_have_its_scope_and_no_others() {
 }
 
 #[tokio::test]
-async fn with_the_first_token_nobody_without_one_has_any_scope() {
+async fn once_a_token_exists_every_call_needs_one() {
     let server = Server::start().await;
     let calls = calls(&server.doors);
     for call in &calls {
@@ -184,8 +184,8 @@ async fn with_the_first_token_nobody_without_one_has_any_scope() {
         assert!(![401, 403].contains(&heard.status), "{call:?} {heard:?}");
     }
     let any = token(&server.engine, "first", &[Scope::Push]).await;
-    closed(&server).await;
-    // Each from another address, so that none has failed too often.
+    until_token_required(&server).await;
+    // Each from another address, so that none reaches the limit of failures.
     for (n, call) in (2..).zip(&calls) {
         let heard = call.make(server.address, n, &[]).await;
         match call.needs {
@@ -209,13 +209,13 @@ async fn with_the_first_token_nobody_without_one_has_any_scope() {
     assert_eq!(send(server.address, 200, &document(&[&bearer(&any)])).await.status, 200);
 }
 
-/// Waits a little.
+/// Sleeps.
 async fn pause(span: Duration) {
     sleep_until(Instant::now() + span).await;
 }
 
-/// Waits until the server has noticed that there is a token.
-async fn closed(server: &Server) {
+/// Waits until the server requires a token.
+async fn until_token_required(server: &Server) {
     let info = request("GET", "/v1/info", server.address, &[]);
     eventually_async(Duration::from_secs(3), pause, async || {
         send(server.address, 254, &info).await.status != 200
@@ -226,7 +226,7 @@ async fn closed(server: &Server) {
 #[tokio::test]
 async fn a_token_is_shown_once_and_good_until_it_is_removed() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let new = json!({"name": "ada", "preset": "admin", "expires_in": "1h"});
         let made = server.post(speaks, "/v1/tokens", &new).await;
         assert_eq!(made.status, 201, "{made:?}");
@@ -234,7 +234,7 @@ async fn a_token_is_shown_once_and_good_until_it_is_removed() {
         let secret = made.body["token"].as_str().expect("a text").to_owned();
         let id = made.body["about"]["id"].as_str().expect("a text").to_owned();
         assert!(secret.starts_with(&format!("crore_{id}_")), "{secret}");
-        // At once, and not after a while.
+        // At once, without a delay.
         let nobody = server.get(speaks, "/v1/tokens").await;
         assert_eq!(nobody.problem(), (401, "token-needed", None));
         let show = [("authorization", format!("Bearer {secret}"))];
@@ -251,14 +251,14 @@ async fn a_token_is_shown_once_and_good_until_it_is_removed() {
         let (delete, path) = (::http::Method::DELETE, format!("/v1/tokens/{id}"));
         let gone = server.send(speaks, (delete.clone(), path.as_str()), &show, vec![]).await;
         assert_eq!(gone.status, 204, "{gone:?}");
-        // It was the last one: on this machine nobody needs one any more, and there is none to remove.
+        // The last token is revoked: local callers need none any more, and there is none left to revoke.
         let missing = server.send(speaks, (delete, path.as_str()), &[], vec![]).await;
         assert_eq!(missing.problem(), (404, "not-found", None));
     }
 }
 
 #[tokio::test]
-async fn tokens_that_are_asked_for_wrongly_are_not_made() {
+async fn invalid_token_requests_are_refused() {
     let server = Server::start().await;
     let rows = [
         (json!({"preset": "admin"}), "malformed", "name"),
@@ -271,14 +271,14 @@ async fn tokens_that_are_asked_for_wrongly_are_not_made() {
         (json!({"name": "x", "preset": "admin", "hash": "y"}), "field-unknown", "hash"),
     ];
     for (new, code, field) in rows {
-        let answer = server.post(Speaks::Json, "/v1/tokens", &new).await;
+        let answer = server.post(BodyEncoding::Json, "/v1/tokens", &new).await;
         assert_eq!(answer.problem(), (400, code, Some(field)), "{new}");
     }
-    assert!(!access::exist(&server.engine).await.expect("read"));
+    assert!(!access::any_exist(&server.engine).await.expect("read"));
 }
 
 #[tokio::test]
-async fn whatever_is_wrong_with_a_token_looks_alike() {
+async fn all_invalid_tokens_get_the_same_answer() {
     let clock = FakeClock::default();
     let memory = Arc::new(Memory::new(Arc::new(clock.clone())));
     let engine =
@@ -333,7 +333,7 @@ async fn whatever_is_wrong_with_a_token_looks_alike() {
             send(server.address, n, &request("GET", "/v1/info", server.address, &[&line])).await;
         assert_eq!(heard.status, status, "{scheme}");
     }
-    // The last good one expires too, and the server does not open.
+    // When the last valid token expires, the server still requires one.
     clock.advance(Span::from_secs(1000));
     let heard = send(server.address, 99, &request("GET", "/v1/info", server.address, &[])).await;
     assert_eq!(heard.status, 401);
@@ -358,7 +358,7 @@ async fn a_token_in_an_address_is_refused() {
 }
 
 #[tokio::test]
-async fn who_fails_too_often_has_to_wait_and_who_does_not_does_not() {
+async fn only_addresses_that_fail_too_often_are_throttled() {
     let server = Server::start().await;
     let secret = token(&server.engine, "ada", Scope::ALL).await;
     let ask = |lines: &[&str]| request("GET", "/v1/info", server.address, lines);
@@ -381,7 +381,7 @@ async fn who_fails_too_often_has_to_wait_and_who_does_not_does_not() {
 }
 
 #[tokio::test]
-async fn a_caller_for_whom_a_proxy_speaks_is_not_on_this_machine() {
+async fn a_caller_behind_a_proxy_is_not_local() {
     let server = Server::start().await;
     let ask = |lines: &[&str]| request("GET", "/v1/info", server.address, lines);
     assert_eq!(send(server.address, 1, &ask(&[])).await.status, 200);
@@ -394,7 +394,7 @@ async fn a_caller_for_whom_a_proxy_speaks_is_not_on_this_machine() {
     let far = request("GET", "/v1/info", open.address, &["x-forwarded-for: 10.0.0.1"]);
     assert_eq!(send(open.address, 1, &far).await.status, 200, "the operator said so");
     token(&open.engine, "ada", Scope::ALL).await;
-    closed(&open).await;
+    until_token_required(&open).await;
     assert_eq!(send(open.address, 1, &far).await.status, 401, "and it ends with the first token");
 }
 

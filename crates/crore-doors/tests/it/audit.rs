@@ -1,4 +1,4 @@
-//! Who changed what is written down, once.
+//! The audit log: each change is logged once, with its caller.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crore_api::Scope;
 use crore_api::audit::{self, Audit};
 use crore_doors::{Doors, Options, listen};
 use crore_testkit::eventually;
-use crore_wire::words::Size;
+use crore_wire::units::Size;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -77,11 +77,11 @@ async fn what_an_entry_says_is_enough_to_know_what_was_done_and_holds_no_secret(
     let made: Value = serde_json::from_str(&made.body).expect("JSON");
     let secret = made["token"].as_str().expect("a text");
     let show = format!("authorization: Bearer {secret}");
-    // Somebody who confuses a token with its id.
+    // A caller that uses a token in place of its id.
     let path = format!("/v1/tokens/{secret}?force=yes");
     let wrong = request("DELETE", &path, server.address, &[&show]);
     assert_eq!(send(server.address, 1, &wrong).await.status, 404);
-    // Somebody without a token, and somebody who may not.
+    // A caller without a token, and one without the scope.
     let nobody = request("GET", "/v1/info", server.address, &[]);
     assert_eq!(send(server.address, 1, &nobody).await.status, 401);
     let may_not = request("GET", "/v1/info", server.address, &[&show]);
@@ -124,7 +124,7 @@ async fn a_change_whose_caller_leaves_is_written_down_too() {
     let ask = crore::fetch::Fetch::new(queue.clone(), worker);
     let held = server.engine.fetch(ask).await.expect("fetched");
     assert_eq!(held.len(), 1);
-    // It waits for the job that runs.
+    // The drain waits for the running job.
     let mut stream = connect(server.address, 1).await;
     let drain = request("POST", "/v1/queues/mail/drain?wait=30s", server.address, &[]);
     stream.write_all(drain.as_bytes()).await.expect("written");
@@ -152,7 +152,7 @@ async fn a_change_whose_caller_leaves_is_written_down_too() {
 }
 
 #[tokio::test]
-async fn a_log_that_cannot_be_written_is_counted_and_stops_nobody() {
+async fn a_failed_log_write_is_counted_and_blocks_no_call() {
     let server = server(Path::new("/dev/full")).await;
     for n in 1..=2 {
         let pause = request("POST", "/v1/queues/x/pause", server.address, &[]);
@@ -162,7 +162,7 @@ async fn a_log_that_cannot_be_written_is_counted_and_stops_nobody() {
 }
 
 #[tokio::test]
-async fn a_log_that_is_full_gives_way_to_a_new_one() {
+async fn a_full_log_is_rotated() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("audit.jsonl");
     let options = audit::Options { file: Some(file.clone()), max_size: Size(500), keep: 2 };

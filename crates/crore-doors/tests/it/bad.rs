@@ -1,11 +1,11 @@
-//! Bad input: each gets its answer, names the field, and stores nothing.
+//! Invalid requests: each is refused with the offending field, and stores nothing.
 
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::server::{Server, Speaks};
+use crate::server::{BodyEncoding, Server};
 
-/// Fields of a job that are refused, and how: what is sent, the status, the code, and the field.
+/// Invalid fields of a job: the value, the status, the code, and the field.
 fn bad_fields() -> Vec<(Value, u16, &'static str, &'static str)> {
     let long = |n: usize| "x".repeat(n);
     let labels = |n: usize| -> Value {
@@ -100,17 +100,17 @@ fn bad_fields() -> Vec<(Value, u16, &'static str, &'static str)> {
 #[tokio::test]
 async fn every_bad_field_of_a_job_is_refused_by_name_and_nothing_is_stored() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         for (fields, status, code, field) in bad_fields() {
             let mut job = json!({"kind": "k"});
             let said = fields.as_object().expect("fields").clone();
             job.as_object_mut().expect("an object").extend(said);
             let answer = server.post(speaks, "/v1/jobs", &job).await;
-            // `delay` is checked as what it makes of `due`.
+            // `delay` is checked as the `due` that it leads to.
             let field = if (code, field) == ("time-range", "delay") { "due" } else { field };
             assert_eq!(answer.problem(), (status, code, Some(field)), "{speaks:?} {answer:?}");
             assert!(answer.body["detail"].as_str().is_some_and(|detail| detail.len() < 500));
-            // The same inside of a batch, where it is answered singly.
+            // In a batch, where it is refused alone.
             let batch = json!({"jobs": [job]});
             let answer = server.post(speaks, "/v1/jobs", &batch).await;
             let problem = &answer.body["jobs"][0]["problem"];
@@ -118,13 +118,13 @@ async fn every_bad_field_of_a_job_is_refused_by_name_and_nothing_is_stored() {
             assert_eq!(problem["field"], format!("jobs[0].{field}"), "{speaks:?} {answer:?}");
         }
     }
-    assert_eq!(server.get(Speaks::Json, "/v1/counts").await.body, json!({"counts": []}));
+    assert_eq!(server.get(BodyEncoding::Json, "/v1/counts").await.body, json!({"counts": []}));
 }
 
 #[tokio::test]
 async fn odd_but_honest_input_is_taken() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         for fields in [
             json!({"due": "1990-01-01T00:00:00Z"}),
             json!({"due": "2016-12-31T23:59:60Z"}),
@@ -187,8 +187,9 @@ async fn bad_bodies_are_refused_before_anything_is_done() {
     ];
     for (body, code) in json {
         let headers = [("content-type", "application/json")];
-        let answer =
-            server.send(Speaks::Json, (Method::POST, "/v1/jobs"), &headers, body.to_vec()).await;
+        let answer = server
+            .send(BodyEncoding::Json, (Method::POST, "/v1/jobs"), &headers, body.to_vec())
+            .await;
         assert_eq!((answer.problem().0, answer.problem().1), (400, *code), "{body:?} {answer:?}");
     }
     let kind = |rest: &[u8]| [b"\x82\xa4kind\xa1a\xa7payload", rest].concat();
@@ -216,11 +217,12 @@ async fn bad_bodies_are_refused_before_anything_is_done() {
     ];
     for (body, code) in msgpack {
         let headers = [("content-type", "application/msgpack")];
-        let answer =
-            server.send(Speaks::Msgpack, (Method::POST, "/v1/jobs"), &headers, body.clone()).await;
+        let answer = server
+            .send(BodyEncoding::Msgpack, (Method::POST, "/v1/jobs"), &headers, body.clone())
+            .await;
         assert_eq!((answer.problem().0, answer.problem().1), (400, *code), "{body:?} {answer:?}");
     }
-    assert_eq!(server.get(Speaks::Json, "/v1/counts").await.body, json!({"counts": []}));
+    assert_eq!(server.get(BodyEncoding::Json, "/v1/counts").await.body, json!({"counts": []}));
 }
 
 #[tokio::test]
@@ -228,7 +230,12 @@ async fn content_types_are_told_apart() {
     let server = Server::start().await;
     let send = async |headers: &[(&str, &str)]| {
         server
-            .send(Speaks::Json, (Method::POST, "/v1/jobs"), headers, br#"{"kind":"a"}"#.to_vec())
+            .send(
+                BodyEncoding::Json,
+                (Method::POST, "/v1/jobs"),
+                headers,
+                br#"{"kind":"a"}"#.to_vec(),
+            )
             .await
     };
     for kind in [
@@ -254,7 +261,7 @@ async fn content_types_are_told_apart() {
     }
     let accept = async |accept: &str| {
         let headers = [("accept", accept)];
-        server.send(Speaks::Json, (Method::GET, "/v1/counts"), &headers, Vec::new()).await
+        server.send(BodyEncoding::Json, (Method::GET, "/v1/counts"), &headers, Vec::new()).await
     };
     for kind in ["text/html", "image/*", "application/json;q=0", "text/event-stream", ""] {
         assert_eq!(accept(kind).await.problem(), (406, "not-acceptable", None), "{kind}");
@@ -267,7 +274,12 @@ async fn content_types_are_told_apart() {
         ("accept", "text/html, application/msgpack;q=0.9, application/json;q=0.1"),
     ];
     let answer = server
-        .send(Speaks::Msgpack, (Method::POST, "/v1/jobs"), &headers, br#"{"kind":"a"}"#.to_vec())
+        .send(
+            BodyEncoding::Msgpack,
+            (Method::POST, "/v1/jobs"),
+            &headers,
+            br#"{"kind":"a"}"#.to_vec(),
+        )
         .await;
     assert_eq!(
         (answer.status.as_u16(), &answer.headers["content-type"]),
@@ -314,7 +326,7 @@ async fn bad_parameters_and_addresses_are_refused() {
             Some("timing"),
         ),
     ] {
-        let answer = server.get(Speaks::Json, path).await;
+        let answer = server.get(BodyEncoding::Json, path).await;
         let (got, _, named) = answer.problem();
         assert_eq!((got, named), (status, field), "{path} {answer:?}");
     }
@@ -323,7 +335,7 @@ async fn bad_parameters_and_addresses_are_refused() {
 #[tokio::test]
 async fn bad_reports_change_nothing() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let pushed =
             server.post(speaks, "/v1/jobs", &json!({"kind": "r", "retry": {"base": "1h"}})).await;
         let id = pushed.body["id"].as_str().expect("an id").to_owned();
@@ -366,7 +378,7 @@ async fn bad_reports_change_nothing() {
         let still = server.get(speaks, &format!("/v1/jobs/{id}")).await.body;
         assert_eq!(still["state"], "running");
 
-        // A long complaint is cut, and kept as it is otherwise.
+        // A long error is truncated, and otherwise stored unchanged.
         let error = format!("\u{1b}[31m<b>{}", "x".repeat(10_000_000));
         let failed = report(with("failed", "error", json!(error))).await;
         assert_eq!(failed.body["jobs"][0]["state"], "scheduled", "{failed:?}");
@@ -376,7 +388,7 @@ async fn bad_reports_change_nothing() {
     }
     let many = json!({"jobs": vec![json!({"id": "1", "delivery": "1", "outcome": "done"}); 1001]});
     assert_eq!(
-        server.post(Speaks::Json, "/v1/finish", &many).await.problem(),
+        server.post(BodyEncoding::Json, "/v1/finish", &many).await.problem(),
         (400, "count-range", Some("jobs"))
     );
 }
@@ -384,7 +396,7 @@ async fn bad_reports_change_nothing() {
 #[tokio::test]
 async fn other_bad_bodies_name_their_fields() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let put = async |path: &str, body: Value| {
             server.call(speaks, Method::PUT, path, Some(&body)).await
         };

@@ -1,11 +1,11 @@
-//! Bad input at the doors of the ancestors: each gets its answer, and stores nothing.
+//! Invalid requests to LightJQ and Jobber: each is refused, and stores nothing.
 
 use crore_wire::Format;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::local_server::LocalServer;
 
 const BOTH: [Format; 2] = [Format::Msgpack, Format::Json];
 
@@ -13,7 +13,7 @@ fn headers<const N: usize>(pairs: [(HeaderName, &str); N]) -> HeaderMap {
     pairs.into_iter().map(|(name, value)| (name, value.parse().expect("a value"))).collect()
 }
 
-/// A job, but for this.
+/// A valid job with this change.
 fn job(change: &Value) -> Value {
     let mut job = json!({"name": "a", "argument": {}});
     let change = change.as_object().expect("an object").clone();
@@ -23,7 +23,7 @@ fn job(change: &Value) -> Value {
 
 #[tokio::test]
 async fn every_bad_field_of_a_lightjq_job_is_refused_by_name_and_nothing_is_stored() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     for (change, code, field) in [
         (json!({"priority": 1_u64 << 31}), "malformed", "priority"),
         (json!({"priority": -(1_i64 << 31) - 1}), "malformed", "priority"),
@@ -65,7 +65,7 @@ async fn every_bad_field_of_a_lightjq_job_is_refused_by_name_and_nothing_is_stor
 
 #[tokio::test]
 async fn odd_names_and_unknown_fields_of_a_lightjq_job_are_taken() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let names =
         ["../x", "a/b", "{tag}", "%2e%2e", "__proto__", ";rm -rf", "' OR 1=1--", "${jndi:x}"];
     for change in names.map(|name| json!({"name": name})).into_iter().chain([json!({"stars": 5})]) {
@@ -78,7 +78,7 @@ async fn odd_names_and_unknown_fields_of_a_lightjq_job_are_taken() {
 
 #[tokio::test]
 async fn a_bad_wait_for_a_lightjq_job_is_refused_by_name() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let id = place.push(json!({"name": "a", "argument": {}})).await;
     for query in ["abc", "", "-1", "1.5", "18446744073709551616", "1&timeout=2", "%00"] {
         let refused = place.get(&format!("/job/{id}/polling?timeout={query}")).await;
@@ -94,7 +94,7 @@ async fn a_bad_wait_for_a_lightjq_job_is_refused_by_name() {
 
 #[tokio::test]
 async fn bad_reports_of_lightjq_workers_change_nothing() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let id = place.push(json!({"name": "a", "argument": {}})).await;
     let worker = [("worker-id", "somebody")];
     let failure = |change: Value| {
@@ -122,7 +122,7 @@ async fn bad_reports_of_lightjq_workers_change_nothing() {
             400,
             json!("delivery"),
         ),
-        // Good in form, and of nobody who has the job.
+        // Valid, but the worker does not hold the job.
         (&worker, json!({"job_id": id, "type": "success"}), 404, Value::Null),
         (&worker, json!({"job_id": id, "type": "success", "delivery": "4711"}), 404, Value::Null),
         (&worker, json!({"job_id": "abc", "type": "success"}), 404, Value::Null),
@@ -141,7 +141,7 @@ async fn bad_reports_of_lightjq_workers_change_nothing() {
 
 #[tokio::test]
 async fn what_is_compressed_is_not_unpacked_at_any_door() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     for (path, kind) in [
         ("/job", "application/json"),
         ("/job", "application/msgpack"),
@@ -163,7 +163,7 @@ async fn what_is_compressed_is_not_unpacked_at_any_door() {
 
 #[tokio::test]
 async fn every_bad_body_at_jobbers_paths_is_refused_and_nothing_is_stored() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let deep = format!(r#"{{"type":"a","payload":{}{}}}"#, "[".repeat(70), "]".repeat(70));
     let large = format!(r#"{{"type":"a","payload":"{}"}}"#, "x".repeat(1 << 20));
     let bodies: [&[u8]; 12] = [

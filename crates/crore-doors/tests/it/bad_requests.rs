@@ -1,4 +1,4 @@
-//! Odd requests that are about no field: methods, ranges, lengths, sizes, and many keys.
+//! Invalid requests apart from single fields: methods, ranges, lengths, sizes, and many keys.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,9 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::server::{Server, Speaks};
+use crate::server::{BodyEncoding, Server};
 
-/// The general rule of bad input: whatever it is, its answer takes no longer.
+/// Every invalid request is answered within this time.
 const SOON: Duration = Duration::from_secs(1);
 
 #[expect(clippy::disallowed_methods, reason = "how long an answer takes is real time")]
@@ -16,9 +16,9 @@ fn now() -> Instant {
     Instant::now()
 }
 
-async fn heard(server: &Server, bytes: &[u8]) -> String {
+async fn response_to(server: &Server, bytes: &[u8]) -> String {
     let mut stream = server.connect().await;
-    // Whoever is told to stop may hear so before all is said.
+    // The server may close the connection before everything is written.
     let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
     let _ = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await;
@@ -28,18 +28,18 @@ async fn heard(server: &Server, bytes: &[u8]) -> String {
 #[tokio::test]
 async fn methods_that_are_not_for_an_address_are_refused_and_head_is_get_without_a_body() {
     let server = Server::start().await;
-    server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "k"})).await;
+    server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": "k"})).await;
     for path in ["/v1/jobs", "/v1/jobs/1", "/livez", "/docs", "/metrics", "/openapi.json"] {
-        assert_eq!(server.look(path).await, StatusCode::OK, "{path}");
+        assert_eq!(server.head_status(path).await, StatusCode::OK, "{path}");
     }
     for method in ["OPTIONS", "TRACE", "BREW", "PUT"] {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
-        let answer = server.call(Speaks::Json, method, "/v1/jobs", None).await;
+        let answer = server.call(BodyEncoding::Json, method, "/v1/jobs", None).await;
         assert_eq!(answer.problem(), (405, "method-not-allowed", None));
         assert_eq!(answer.headers.get("access-control-allow-origin"), None);
     }
     for request in ["OPTIONS * HTTP/1.1", "CONNECT 127.0.0.1:80 HTTP/1.1"] {
-        let said = heard(
+        let said = response_to(
             &server,
             format!("{request}\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes(),
         )
@@ -54,25 +54,26 @@ async fn a_range_of_a_page_is_the_whole_page() {
     let range = [("range", "bytes=0-10")];
     let said =
         "GET /docs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nrange: bytes=0-10\r\n\r\n";
-    let page = heard(&server, said.as_bytes()).await;
+    let page = response_to(&server, said.as_bytes()).await;
     assert!(page.starts_with("HTTP/1.1 200") && page.ends_with("</html>\n"), "{page}");
-    let answer = server.send(Speaks::Json, (Method::GET, "/v1/counts"), &range, Vec::new()).await;
+    let answer =
+        server.send(BodyEncoding::Json, (Method::GET, "/v1/counts"), &range, Vec::new()).await;
     assert_eq!(answer.status, 200);
 }
 
 #[tokio::test]
-async fn what_comes_after_a_body_is_a_bad_request_of_its_own() {
+async fn bytes_after_a_body_are_a_separate_bad_request() {
     let server = Server::start().await;
     let post = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     let said = format!("{post}content-length: 12\r\n\r\n{{\"kind\":\"k\"}}EXTRA GARBAGE\r\n\r\n");
-    let answer = heard(&server, said.as_bytes()).await;
+    let answer = response_to(&server, said.as_bytes()).await;
     assert_eq!(
         (answer.matches("HTTP/1.1 201").count(), answer.matches("HTTP/1.1 400").count()),
         (1, 1)
     );
     let long =
         format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(1 << 20));
-    let answer = heard(&server, long.as_bytes()).await;
+    let answer = response_to(&server, long.as_bytes()).await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
 }
 
@@ -82,7 +83,7 @@ async fn many_keys_take_no_longer_than_many_bytes() {
     let keys = |n: usize| -> Value {
         Value::Object((0..n).map(|n| (n.to_string(), json!("1"))).collect())
     };
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let start = now();
         let job = json!({"kind": "k", "payload": keys(60_000)});
         assert_eq!(server.post(speaks, "/v1/jobs", &job).await.status, 201);
@@ -100,7 +101,7 @@ async fn numbers_that_fit_no_machine_word_are_refused_where_they_count_and_kept_
     let post = async |body: &str| {
         let headers = [("content-type", "application/json")];
         let body = body.as_bytes().to_vec();
-        server.send(Speaks::Json, (Method::POST, "/v1/jobs"), &headers, body).await
+        server.send(BodyEncoding::Json, (Method::POST, "/v1/jobs"), &headers, body).await
     };
     for (body, field) in [
         (r#"{"kind":"k","priority":-9223372036854775809}"#, "priority"),
@@ -117,7 +118,7 @@ async fn numbers_that_fit_no_machine_word_are_refused_where_they_count_and_kept_
         let id = pushed.body["id"].as_str().expect("an id");
         let request =
             format!("GET /v1/jobs/{id} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-        let shown = heard(&server, request.as_bytes()).await;
+        let shown = response_to(&server, request.as_bytes()).await;
         assert!(shown.contains(&format!(r#""payload":{number}"#)), "{shown}");
     }
 }
@@ -126,9 +127,9 @@ async fn numbers_that_fit_no_machine_word_are_refused_where_they_count_and_kept_
 async fn names_are_told_apart_by_their_bytes() {
     let server = Server::start().await;
     for kind in ["e\u{301}", "\u{e9}"] {
-        server.post(Speaks::Json, "/v1/jobs", &json!({"kind": kind, "queue": "q"})).await;
+        server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": kind, "queue": "q"})).await;
     }
-    let counts = server.get(Speaks::Json, "/v1/counts?queue=q").await.body;
+    let counts = server.get(BodyEncoding::Json, "/v1/counts?queue=q").await.body;
     assert_eq!(counts["counts"].as_array().map(Vec::len), Some(2), "{counts}");
 }
 
@@ -136,23 +137,23 @@ async fn names_are_told_apart_by_their_bytes() {
 async fn a_cursor_that_was_changed_is_none() {
     let server = Server::start().await;
     for _ in 0..3 {
-        server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "k"})).await;
+        server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": "k"})).await;
     }
-    let page = server.get(Speaks::Json, "/v1/jobs?limit=1").await.body;
+    let page = server.get(BodyEncoding::Json, "/v1/jobs?limit=1").await.body;
     let cursor = page["next"].as_str().expect("more").to_owned();
     assert_eq!(
-        server.get(Speaks::Json, &format!("/v1/jobs?limit=1&cursor={cursor}")).await.status,
+        server.get(BodyEncoding::Json, &format!("/v1/jobs?limit=1&cursor={cursor}")).await.status,
         200
     );
     for at in 0..cursor.len() {
         let other = if cursor.as_bytes()[at] == b'A' { "B" } else { "A" };
         let mut changed = cursor.clone();
         changed.replace_range(at..=at, other);
-        let answer = server.get(Speaks::Json, &format!("/v1/jobs?cursor={changed}")).await;
+        let answer = server.get(BodyEncoding::Json, &format!("/v1/jobs?cursor={changed}")).await;
         assert_eq!(answer.problem(), (400, "cursor-invalid", Some("cursor")), "{changed}");
     }
-    // Nor is it one of another list.
-    let answer = server.get(Speaks::Json, &format!("/v1/jobs?kind=k&cursor={cursor}")).await;
+    // A cursor of another list is refused too.
+    let answer = server.get(BodyEncoding::Json, &format!("/v1/jobs?kind=k&cursor={cursor}")).await;
     assert_eq!(answer.problem(), (400, "cursor-invalid", Some("cursor")));
 }
 
@@ -160,7 +161,7 @@ async fn a_cursor_that_was_changed_is_none() {
 async fn long_timings_and_heavy_batches_are_refused_and_store_nothing() {
     let server = Server::start().await;
     let long = format!("cron {}0 0 * * *", "0,".repeat(80));
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let set = json!({"timing": long, "job": {"kind": "k"}});
         let answer = server.call(speaks, Method::PUT, "/v1/schedules/s", Some(&set)).await;
         assert_eq!(answer.problem(), (400, "schedule-syntax", Some("timing")));
@@ -168,6 +169,9 @@ async fn long_timings_and_heavy_batches_are_refused_and_store_nothing() {
         let answer = server.post(speaks, "/v1/jobs", &json!({"jobs": vec![heavy; 9]})).await;
         assert_eq!(answer.problem(), (413, "batch-too-large", Some("jobs")));
     }
-    assert_eq!(server.get(Speaks::Json, "/v1/counts").await.body, json!({"counts": []}));
-    assert_eq!(server.get(Speaks::Json, "/v1/schedules").await.body, json!({"schedules": []}));
+    assert_eq!(server.get(BodyEncoding::Json, "/v1/counts").await.body, json!({"counts": []}));
+    assert_eq!(
+        server.get(BodyEncoding::Json, "/v1/schedules").await.body,
+        json!({"schedules": []})
+    );
 }

@@ -1,14 +1,14 @@
-//! Batches, groups, and pushes that are said twice.
+//! Batches, groups, and repeated pushes.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Server, Speaks};
+use crate::server::{BodyEncoding, Server, ServerResponse};
 
 #[tokio::test]
 async fn a_bad_job_of_a_batch_is_answered_singly() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let batch = json!({"jobs": [
             {"kind": "good", "payload": 1},
             {"kind": "bad", "priority": 1.5},
@@ -71,16 +71,16 @@ async fn a_batch_that_is_wrong_as_a_whole_stores_nothing() {
         (json!({"jobs": {"kind": "x"}}), 400, "malformed", Some("jobs")),
         (json!({"groups": []}), 400, "malformed", Some("jobs")),
     ] {
-        let answer = server.post(Speaks::Json, "/v1/jobs", &batch).await;
+        let answer = server.post(BodyEncoding::Json, "/v1/jobs", &batch).await;
         assert_eq!(answer.problem(), (status, code, field));
     }
-    assert_eq!(server.get(Speaks::Json, "/v1/counts").await.body, json!({"counts": []}));
+    assert_eq!(server.get(BodyEncoding::Json, "/v1/counts").await.body, json!({"counts": []}));
 }
 
 #[tokio::test]
 async fn a_group_is_made_by_a_push_and_sealed() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let batch = json!({"groups": [{"open": true}], "jobs": [
             {"kind": "member", "group": {"new": 0}},
             {"kind": "follow-up", "after": [{"new_group": 0, "needs": "end"}]},
@@ -106,15 +106,15 @@ async fn a_group_is_made_by_a_push_and_sealed() {
     }
 }
 
-async fn push_as(server: &Server, speaks: Speaks, key: &str, body: &Value) -> Answer {
+async fn push_as(server: &Server, speaks: BodyEncoding, key: &str, body: &Value) -> ServerResponse {
     let headers = [("content-type", speaks.media_type()), ("idempotency-key", key)];
     server.send(speaks, (Method::POST, "/v1/jobs"), &headers, speaks.encode(body)).await
 }
 
 #[tokio::test]
-async fn what_is_said_twice_under_one_key_is_one_push() {
+async fn a_repeated_push_with_one_key_is_one_push() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let (one, other) =
             (json!({"kind": "once", "payload": 1}), json!({"kind": "once", "payload": 2}));
         let key = format!("single-{speaks:?}");
@@ -139,7 +139,7 @@ async fn what_is_said_twice_under_one_key_is_one_push() {
         let longer = json!({"jobs": [{"kind": "once"}, {"kind": "once"}, {"kind": "once"}, {"kind": "once"}]});
         assert_eq!(push_as(&server, speaks, &key, &longer).await.problem().1, "key-reused");
     }
-    let counts = server.get(Speaks::Json, "/v1/counts").await.body;
+    let counts = server.get(BodyEncoding::Json, "/v1/counts").await.body;
     assert_eq!(
         counts["counts"],
         json!([{"queue": "once", "kind": "once", "state": "ready", "n": 6}])
@@ -156,10 +156,10 @@ async fn a_key_holds_across_a_restart() {
         let engine = crore::Engine::open(dir.path()).expect("a store");
         let mut server = Server::start_on(engine, Default::default(), Default::default()).await;
         if round == 1 {
-            let refused = push_as(&server, Speaks::Json, "k", &other).await;
+            let refused = push_as(&server, BodyEncoding::Json, "k", &other).await;
             assert_eq!((refused.problem().1, &refused.body["id"]), ("key-reused", &first["id"]));
         }
-        let pushed = push_as(&server, Speaks::Json, "k", &one).await;
+        let pushed = push_as(&server, BodyEncoding::Json, "k", &one).await;
         assert_eq!(pushed.status, StatusCode::CREATED);
         assert!(round == 0 || pushed.body == first);
         first = pushed.body;
@@ -172,32 +172,34 @@ async fn a_key_holds_across_a_restart() {
 async fn under_a_key_that_was_used_before_a_restart_another_batch_stores_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let jobs = |n: usize| json!({"jobs": vec![json!({"kind": "once", "payload": 1}); n]});
-    // It is not whole: what was refused is refused again, and the rest is answered as it was.
+    // A partly refused batch: refused jobs are refused again, and the others get the same answer.
     let partly = json!({"jobs": [
         {"kind": "once"}, {"kind": "", "payload": 2}, {"kind": "once", "group": {"id": "4711"}},
     ]});
     let mut first = None;
-    // Each is said to a server that has just been started, and knows nothing but what is stored.
+    // Each push goes to a newly started server, which has only what is stored.
     for others in [None, Some(3), Some(4), Some(1000), Some(2), Some(1)] {
         let engine = crore::Engine::open(dir.path()).expect("a store");
         let mut server = Server::start_on(engine, Default::default(), Default::default()).await;
         match others {
             Some(n @ 3..) => {
-                let refused = push_as(&server, Speaks::Json, "k", &jobs(n)).await;
+                let refused = push_as(&server, BodyEncoding::Json, "k", &jobs(n)).await;
                 assert_eq!(refused.problem().1, "key-reused", "{n}");
             }
-            // The beginning of what was said says nothing else.
-            Some(1) => assert_eq!(push_as(&server, Speaks::Json, "k", &jobs(1)).await.status, 200),
+            // A prefix of the batch is answered with the stored jobs.
+            Some(1) => {
+                assert_eq!(push_as(&server, BodyEncoding::Json, "k", &jobs(1)).await.status, 200);
+            }
             _ => {
                 let both = (
-                    push_as(&server, Speaks::Json, "k", &jobs(2)).await.body,
-                    push_as(&server, Speaks::Json, "partly", &partly).await.body,
+                    push_as(&server, BodyEncoding::Json, "k", &jobs(2)).await.body,
+                    push_as(&server, BodyEncoding::Json, "partly", &partly).await.body,
                 );
                 assert_eq!(both.1["refused"], 2, "{both:?}");
                 assert_eq!(&both, first.get_or_insert_with(|| both.clone()));
             }
         }
-        let counts = server.get(Speaks::Json, "/v1/counts").await.body;
+        let counts = server.get(BodyEncoding::Json, "/v1/counts").await.body;
         assert_eq!(
             counts["counts"],
             json!([{"queue": "once", "kind": "once", "state": "ready", "n": 3}]),
@@ -211,7 +213,7 @@ async fn under_a_key_that_was_used_before_a_restart_another_batch_stores_nothing
 #[tokio::test]
 async fn a_job_under_a_key_has_no_unique_key_of_its_own() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let key = format!("{speaks:?}");
         let one = json!({"kind": "u", "unique": {"key": "mine"}});
         let refused = push_as(&server, speaks, &key, &one).await;
@@ -221,7 +223,7 @@ async fn a_job_under_a_key_has_no_unique_key_of_its_own() {
         assert_eq!(refused.status, StatusCode::MULTI_STATUS, "{refused:?}");
         assert_eq!(refused.body["jobs"][1]["problem"]["field"], "jobs[1].unique");
     }
-    let counts = server.get(Speaks::Json, "/v1/counts").await.body;
+    let counts = server.get(BodyEncoding::Json, "/v1/counts").await.body;
     assert_eq!(
         counts["counts"],
         json!([{"queue": "good", "kind": "good", "state": "ready", "n": 2}])
@@ -233,13 +235,13 @@ async fn pushes_under_one_key_at_the_same_time_are_one_push() {
     let server = Server::start().await;
     let push = async |n: usize| {
         let batch = json!({"jobs": vec![json!({"kind": "once"}); n]});
-        push_as(&server, Speaks::Json, "k", &batch).await.status.as_u16()
+        push_as(&server, BodyEncoding::Json, "k", &batch).await.status.as_u16()
     };
     let (a, b, c, d) = tokio::join!(push(2), push(3), push(4), push(5));
     let mut answers = [a, b, c, d];
     answers.sort_unstable();
     assert_eq!(answers, [200, 409, 409, 409]);
-    let counts = server.get(Speaks::Json, "/v1/counts").await.body;
+    let counts = server.get(BodyEncoding::Json, "/v1/counts").await.body;
     let n = [a, b, c, d].iter().position(|status| *status == 200).expect("one") + 2;
     assert_eq!(counts["counts"][0]["n"], json!(n));
 }
@@ -247,7 +249,7 @@ async fn pushes_under_one_key_at_the_same_time_are_one_push() {
 #[tokio::test]
 async fn unique_keys_and_client_ids_are_answered_with_the_first_job() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let key = format!("{speaks:?}");
         for job in
             [json!({"kind": "u", "unique": {"key": key}}), json!({"kind": "c", "client_id": key})]
@@ -270,33 +272,34 @@ async fn payloads_are_kept_as_they_came_and_shown_as_they_can_be() {
     let show = async |id: &Value, speaks| {
         server.get(speaks, &format!("/v1/jobs/{}", id.as_str().expect("an id"))).await.body
     };
-    // JSON is kept to the byte, also where its reader would not.
+    // JSON is stored byte for byte, also where parsing would change it.
     let body =
         br#"{"kind":"p","payload":{"b" : 1.0, "a":123456789012345678901234567890}}"#.to_vec();
     let headers = [("content-type", "application/json")];
-    let pushed = server.send(Speaks::Json, (Method::POST, "/v1/jobs"), &headers, body).await;
+    let pushed = server.send(BodyEncoding::Json, (Method::POST, "/v1/jobs"), &headers, body).await;
     let id = pushed.body["id"].as_str().expect("an id").parse().expect("a number");
     let stored = server.engine.get(crore_core::JobId(id)).await.expect("an answer").expect("a job");
     assert_eq!(&*stored.spec.payload.bytes, br#"{"b" : 1.0, "a":123456789012345678901234567890}"#);
 
     let bytes = json!({"kind": "p", "payload_base64": "AAEC/w==", "encoding": "bytes"});
-    let pushed = server.post(Speaks::Msgpack, "/v1/jobs", &bytes).await;
-    for speaks in Speaks::BOTH {
+    let pushed = server.post(BodyEncoding::Msgpack, "/v1/jobs", &bytes).await;
+    for speaks in BodyEncoding::BOTH {
         let shown = show(&pushed.body["id"], speaks).await;
         assert_eq!(
             (&shown["payload_base64"], &shown["encoding"]),
             (&json!("AAEC/w=="), &json!("bytes"))
         );
     }
-    // Bytes inside of MessagePack cannot be said in JSON.
+    // Bytes in MessagePack cannot be represented in JSON.
     let packed = [&b"\x82\xa4kind\xa1p\xa7payload"[..], &[0x91, 0xc4, 1, 7]].concat();
     let headers = [("content-type", "application/msgpack")];
-    let pushed = server.send(Speaks::Json, (Method::POST, "/v1/jobs"), &headers, packed).await;
-    let shown = show(&pushed.body["id"], Speaks::Json).await;
+    let pushed =
+        server.send(BodyEncoding::Json, (Method::POST, "/v1/jobs"), &headers, packed).await;
+    let shown = show(&pushed.body["id"], BodyEncoding::Json).await;
     assert_eq!(
         (&shown["payload_base64"], &shown["encoding"]),
         (&json!("kcQBBw=="), &json!("msgpack"))
     );
-    let nothing = server.post(Speaks::Msgpack, "/v1/jobs", &json!({"kind": "p"})).await;
-    assert_eq!(show(&nothing.body["id"], Speaks::Json).await["payload"], Value::Null);
+    let nothing = server.post(BodyEncoding::Msgpack, "/v1/jobs", &json!({"kind": "p"})).await;
+    assert_eq!(show(&nothing.body["id"], BodyEncoding::Json).await["payload"], Value::Null);
 }

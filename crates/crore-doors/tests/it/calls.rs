@@ -4,17 +4,17 @@ use crore_core::{Name, NewJob, Payload, Spec};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::server::{Server, Speaks};
+use crate::server::{BodyEncoding, Server};
 
-/// Pushes a job and gives its id.
-async fn push(server: &Server, speaks: Speaks, job: Value) -> String {
+/// Pushes a job and returns its id.
+async fn push(server: &Server, speaks: BodyEncoding, job: Value) -> String {
     let answer = server.post(speaks, "/v1/jobs", &job).await;
     assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
     answer.body["id"].as_str().expect("ids are texts").to_owned()
 }
 
 /// Fetches one job of a queue.
-async fn fetch(server: &Server, speaks: Speaks, queue: &str) -> Value {
+async fn fetch(server: &Server, speaks: BodyEncoding, queue: &str) -> Value {
     let ask = json!({"queues": [queue], "worker": "w1"});
     let answer = server.post(speaks, "/v1/fetch", &ask).await;
     assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
@@ -24,7 +24,7 @@ async fn fetch(server: &Server, speaks: Speaks, queue: &str) -> Value {
 #[tokio::test]
 async fn a_job_is_pushed_fetched_renewed_and_finished() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let payload = json!({"to": "ada", "n": [1, 2.5, null, true]});
         let job =
             json!({"kind": "mail", "payload": payload, "keep_result": "1h", "labels": {"a": "b"}});
@@ -64,17 +64,17 @@ async fn a_job_without_a_lease_is_done_when_it_is_fetched() {
     let batch: Vec<NewJob> = [free.clone(), leased, free].map(NewJob::from).into();
     server.engine.push_all(batch.into()).await.expect("pushed");
     let ask = json!({"queues": ["free"], "n": 10});
-    let fetched = server.post(Speaks::Json, "/v1/fetch", &ask).await;
+    let fetched = server.post(BodyEncoding::Json, "/v1/fetch", &ask).await;
     let ids: Vec<_> = fetched.body["jobs"].as_array().expect("jobs").iter().collect();
     assert_eq!(ids.len(), 3);
-    let queue = server.get(Speaks::Json, "/v1/queues/free").await;
+    let queue = server.get(BodyEncoding::Json, "/v1/queues/free").await;
     assert_eq!(queue.body["counts"], json!({"done": 2, "running": 1}));
 }
 
 #[tokio::test]
 async fn unknown_addresses_and_methods_are_problems() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let nowhere = server.get(speaks, "/v1/nowhere").await;
         assert_eq!(nowhere.problem(), (404, "not-found", None));
         let put = server.call(speaks, Method::PUT, "/v1/jobs", None).await;
@@ -91,10 +91,11 @@ async fn unknown_addresses_and_methods_are_problems() {
 async fn jobs_are_listed_page_by_page_without_their_payloads() {
     let server = Server::start().await;
     for n in 0..5 {
-        push(&server, Speaks::Json, json!({"kind": "list", "payload": n, "queue": "q"})).await;
+        push(&server, BodyEncoding::Json, json!({"kind": "list", "payload": n, "queue": "q"}))
+            .await;
     }
-    push(&server, Speaks::Json, json!({"kind": "later", "delay": "1h"})).await;
-    for speaks in Speaks::BOTH {
+    push(&server, BodyEncoding::Json, json!({"kind": "later", "delay": "1h"})).await;
+    for speaks in BodyEncoding::BOTH {
         let mut ids = Vec::new();
         let mut next = String::new();
         loop {
@@ -121,7 +122,7 @@ async fn jobs_are_listed_page_by_page_without_their_payloads() {
 #[tokio::test]
 async fn a_job_is_changed_cancelled_retried_and_deleted() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let id = push(&server, speaks, json!({"kind": "edit", "delay": "1h"})).await;
         let at = format!("/v1/jobs/{id}");
         let change = json!({"queue": "other", "priority": -3, "delay": "2h"});
@@ -145,7 +146,7 @@ async fn a_job_is_changed_cancelled_retried_and_deleted() {
 #[tokio::test]
 async fn a_running_job_is_asked_to_stop_and_cannot_be_deleted() {
     let server = Server::start().await;
-    let speaks = Speaks::Json;
+    let speaks = BodyEncoding::Json;
     let id = push(&server, speaks, json!({"kind": "long"})).await;
     let job = fetch(&server, speaks, "long").await;
     let deleted = server.call(speaks, Method::DELETE, &format!("/v1/jobs/{id}"), None).await;
@@ -165,7 +166,7 @@ async fn a_running_job_is_asked_to_stop_and_cannot_be_deleted() {
 #[tokio::test]
 async fn every_outcome_means_what_it_says() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         for (report, state, attempts) in [
             (json!({"outcome": "failed", "error": "no", "after": "1h"}), json!("scheduled"), 1),
             (json!({"outcome": "failed", "retry": false}), json!("dead"), 1),
@@ -192,7 +193,7 @@ async fn every_outcome_means_what_it_says() {
 #[tokio::test]
 async fn follow_ups_are_pushed_with_the_report() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let id = push(&server, speaks, json!({"kind": "first"})).await;
         let job = fetch(&server, speaks, "first").await;
         let next = json!([{"kind": "second", "payload": [1]}]);
@@ -208,7 +209,7 @@ async fn follow_ups_are_pushed_with_the_report() {
 #[tokio::test]
 async fn notes_are_kept_while_a_delivery_runs() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let id = push(&server, speaks, json!({"kind": "noted"})).await;
         let job = fetch(&server, speaks, "noted").await;
         let delivery = &job["delivery"];
@@ -223,13 +224,13 @@ async fn notes_are_kept_while_a_delivery_runs() {
         assert_eq!(kept["progress"]["percent"], 40);
         assert_eq!(kept["lines"][0]["text"], "a line");
     }
-    assert_eq!(server.get(Speaks::Json, "/v1/jobs/4711/notes").await.problem().0, 404);
+    assert_eq!(server.get(BodyEncoding::Json, "/v1/jobs/4711/notes").await.problem().0, 404);
 }
 
 #[tokio::test]
 async fn an_act_on_all_is_counted_before_it_is_done() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         for n in 0..3 {
             let job = json!({"kind": "many", "delay": "1h", "labels": {"n": n.to_string()}});
             push(&server, speaks, job).await;
@@ -252,7 +253,7 @@ async fn an_act_on_all_is_counted_before_it_is_done() {
 #[tokio::test]
 async fn queues_are_paused_resumed_drained_and_set() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         push(&server, speaks, json!({"kind": "k", "queue": "a/b c"})).await;
         let at = "/v1/queues/a%2Fb%20c";
         let act = async |verb: &str| {
@@ -288,9 +289,9 @@ async fn a_queue_that_is_drained_while_the_server_drains_is_paused() {
     server.doors.close();
     for n in 0..20 {
         let path = format!("/v1/queues/q{n}/drain?wait=1s");
-        let drained = server.call(Speaks::Json, Method::POST, &path, None).await;
+        let drained = server.call(BodyEncoding::Json, Method::POST, &path, None).await;
         assert_eq!(drained.status, StatusCode::OK);
-        let queue = server.get(Speaks::Json, &format!("/v1/queues/q{n}")).await;
+        let queue = server.get(BodyEncoding::Json, &format!("/v1/queues/q{n}")).await;
         assert_eq!(queue.body["paused"], true, "q{n}: {drained:?}");
     }
 }
@@ -298,7 +299,7 @@ async fn a_queue_that_is_drained_while_the_server_drains_is_paused() {
 #[tokio::test]
 async fn schedules_are_set_shown_paused_and_removed() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let at = "/v1/schedules/nightly";
         let job = json!({"kind": "report", "payload": {"a": 1}, "labels": {"x": "y"}});
         let set =
@@ -335,7 +336,7 @@ async fn schedules_are_set_shown_paused_and_removed() {
 #[tokio::test]
 async fn limits_are_set_hold_and_are_removed() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let at = "/v1/limits/one";
         let limit = json!({"limit": r#"where kind = "held" concurrency 1"#});
         let set = server.call(speaks, Method::PUT, at, Some(&limit)).await;
@@ -362,7 +363,7 @@ async fn limits_are_set_hold_and_are_removed() {
 #[tokio::test]
 async fn workers_say_that_they_are_there_and_leave() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let about = json!({"host": "a", "queues": ["x"]});
         let said = json!({"about": about, "within": "1m"});
         let set = server.call(speaks, Method::PUT, "/v1/workers/w1", Some(&said)).await;
@@ -381,7 +382,7 @@ async fn workers_say_that_they_are_there_and_leave() {
 #[tokio::test]
 async fn the_server_says_what_and_how_it_is() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let info = server.get(speaks, "/v1/info").await.body;
         assert_eq!((&info["name"], &info["durability"]), (&json!("crore"), &json!("D0")));
         push(&server, speaks, json!({"kind": "counted"})).await;
@@ -392,11 +393,11 @@ async fn the_server_says_what_and_how_it_is() {
         );
     }
     for path in ["/livez", "/readyz"] {
-        assert_eq!(server.get(Speaks::Json, path).await.body, json!({"ok": true}));
+        assert_eq!(server.get(BodyEncoding::Json, path).await.body, json!({"ok": true}));
     }
     server.doors.close();
-    assert_eq!(server.get(Speaks::Json, "/readyz").await.status, 503);
-    assert_eq!(server.get(Speaks::Json, "/livez").await.status, 200);
+    assert_eq!(server.get(BodyEncoding::Json, "/readyz").await.status, 503);
+    assert_eq!(server.get(BodyEncoding::Json, "/livez").await.status, 200);
 }
 
 #[tokio::test]
@@ -404,6 +405,6 @@ async fn an_embedded_store_survives_a_power_cut_and_says_so() {
     let dir = tempfile::tempdir().expect("a directory");
     let engine = crore::Engine::open(dir.path()).expect("a store");
     let server = Server::start_on(engine, Default::default(), Default::default()).await;
-    assert_eq!(server.get(Speaks::Json, "/v1/info").await.body["durability"], "D2");
-    assert_eq!(server.get(Speaks::Json, "/readyz").await.status, 200);
+    assert_eq!(server.get(BodyEncoding::Json, "/v1/info").await.body["durability"], "D2");
+    assert_eq!(server.get(BodyEncoding::Json, "/readyz").await.status, 200);
 }

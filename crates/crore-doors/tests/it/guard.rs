@@ -1,4 +1,4 @@
-//! Pages of other sites are kept out.
+//! Cross-site requests are refused.
 
 use bytes::Bytes;
 use crore_doors::{Options, listen};
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::raw::send;
 use crate::server::Server;
 
-/// A server that is also known as `jobs.example.com`, and by one port as `other.example.com`.
+/// A server that is also called `jobs.example.com`, and `other.example.com` with one port.
 async fn server() -> Server {
     let hosts = ["jobs.example.com", "other.example.com:8443"];
     let hosts = hosts.map(|host| host.parse().expect("a host")).into();
@@ -116,15 +116,15 @@ async fn no_page_of_another_site_can_make_a_request() {
     let address = server.address;
     let port = address.port();
     let near = format!("http://127.0.0.1:{port}");
-    // What a browser says of a page, the method and the path, and whether it passes.
+    // Headers of the browser, method, path, and whether the request passes.
     let rows: &[(&[&str], &str, &str, bool)] = &[
         // A program.
         (&[], "POST", "/v1/jobs", true),
-        // Somebody types the address, and our own page calls.
+        // A typed address, and a call of our own page.
         (&["sec-fetch-site: none", "sec-fetch-mode: navigate"], "GET", "/v1/info", true),
         (&["sec-fetch-site: same-origin"], "GET", "/v1/info", true),
         (&[&format!("origin: {near}"), "sec-fetch-site: same-origin"], "POST", "/v1/jobs", true),
-        // A form, a script and a picture elsewhere.
+        // A form, a script and an image of another site.
         (&["origin: http://evil.example", "sec-fetch-site: cross-site"], "POST", "/v1/jobs", false),
         (&["origin: http://evil.example"], "POST", "/v1/jobs", false),
         (&["origin: http://evil.example"], "GET", "/v1/info", false),
@@ -134,29 +134,29 @@ async fn no_page_of_another_site_can_make_a_request() {
         (&["sec-fetch-site: cross-site", "sec-fetch-mode: no-cors"], "GET", "/v1/info", false),
         (&["sec-fetch-site: same-site"], "POST", "/v1/jobs", false),
         (&["sec-fetch-site: something-new"], "POST", "/v1/jobs", false),
-        // Another program on this machine that serves pages, and names that only look like ours.
+        // Pages of another program on this machine, and names that resemble ours.
         (&["origin: http://127.0.0.1:1"], "POST", "/v1/jobs", false),
         (&[&format!("origin: http://localhost:{port}")], "POST", "/v1/jobs", false),
         (&[&format!("origin: {near}.evil.example")], "POST", "/v1/jobs", false),
         (&[&format!("origin: http://evil.example#{near}")], "POST", "/v1/jobs", false),
         (&[&format!("origin: ftp://127.0.0.1:{port}")], "POST", "/v1/jobs", false),
         (&[&format!("origin: {near}"), "origin: http://evil.example"], "POST", "/v1/jobs", false),
-        // The doors of others.
+        // The other doors.
         (&["origin: http://evil.example"], "POST", "/job", false),
         (&["sec-fetch-site: cross-site"], "GET", "/job/1/polling", false),
         (&["origin: null"], "POST", "/jobs", false),
         (&["sec-fetch-site: same-site"], "POST", "/jobber/queue", false),
-        // What a browser asks before it lets a page ask.
+        // A preflight request.
         (
             &["origin: http://evil.example", "access-control-request-method: POST"],
             "OPTIONS",
             "/v1/jobs",
             false,
         ),
-        // Behind a proxy that speaks TLS, under a name that was configured.
+        // Behind a TLS proxy, under a configured name.
         (&["origin: https://jobs.example.com"], "POST", "/v1/jobs", true),
         (&["origin: https://other.example.com"], "POST", "/v1/jobs", false),
-        // A link elsewhere may open a page, and nothing else.
+        // A link on another site may open a page, and nothing else.
         (
             &["sec-fetch-site: cross-site", "sec-fetch-mode: navigate", "sec-fetch-dest: document"],
             "GET",

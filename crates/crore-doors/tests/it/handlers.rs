@@ -1,11 +1,11 @@
-//! Handlers as they are shown, and labels that nobody but the server may say.
+//! Handlers as the API shows them, and labels that are reserved for the server.
 
 use std::sync::Arc;
 
 use crore::Engine;
-use crore::store::registry::{Define, Value};
+use crore::store::registry::{Define, RegistryValue};
 use crore::store::{Memory, Registry};
-use crore_core::handler::BUILT_IN;
+use crore_core::handler::BUILT_IN_ID;
 use crore_core::{Handler, Name};
 use crore_doors::{Options, listen};
 use crore_testkit::FakeClock;
@@ -16,7 +16,7 @@ use http::{Method, StatusCode};
 use serde_json::{Map, json};
 
 use crate::grpc::connect;
-use crate::server::{Server, Speaks};
+use crate::server::{BodyEncoding, Server};
 
 fn name(text: &str) -> Name {
     Name::new("name", text).expect("a good name")
@@ -25,11 +25,11 @@ fn name(text: &str) -> Name {
 #[tokio::test]
 async fn a_handler_that_the_server_brings_along_has_no_number() {
     let server = Server::start().await;
-    let brought = Handler { id: BUILT_IN, ..Handler::new(name("slack"), Map::new()) };
+    let brought = Handler { id: BUILT_IN_ID, ..Handler::new(name("slack"), Map::new()) };
     server.engine.handlers().set(name("brought"), brought).await.expect("set");
     let other = Handler::new(name("command"), Map::new());
     server.engine.handlers().set(name("other"), other).await.expect("set");
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let all = server.get(speaks, "/v1/handlers").await.body;
         assert_eq!(all["handlers"][0]["kind"], "brought");
         assert_eq!(
@@ -43,15 +43,15 @@ async fn a_handler_that_the_server_brings_along_has_no_number() {
 }
 
 #[tokio::test]
-async fn a_handler_that_cannot_be_read_is_shown_as_such_and_can_be_set_anew() {
+async fn an_unreadable_handler_is_listed_and_can_be_replaced() {
     let clock = Arc::new(FakeClock::default());
     let store = Arc::new(Memory::new(clock.clone()));
-    let newer = |kind: &str| Define::set(name(kind), Value::Handler("by post".into()));
+    let newer = |kind: &str| Define::set(name(kind), RegistryValue::Handler("by post".into()));
     store.define(vec![newer("a"), newer("b")]).await.expect("stored").into_inner();
     let engine = crore::block_on(Engine::without_thread(store, clock, crore::Options::default()))
         .expect("an engine");
     let server = Server::start_on(engine, Options::default(), listen::Options::default()).await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let all = server.get(speaks, "/v1/handlers").await.body;
         assert_eq!((&all["handlers"], &all["unreadable"]), (&json!([]), &json!(["a", "b"])));
         let refused = server.get(speaks, "/v1/handlers/a").await;
@@ -61,19 +61,19 @@ async fn a_handler_that_cannot_be_read_is_shown_as_such_and_can_be_set_anew() {
     let all = admin.list_handlers(v1::Nothing {}).await.expect("asked").into_inner();
     assert_eq!((all.handlers.len(), all.unreadable), (0, vec!["a".to_owned(), "b".to_owned()]));
     let set = json!({"runner": "command", "settings": {"program": "ls"}});
-    let shown = server.call(Speaks::Json, Method::PUT, "/v1/handlers/a", Some(&set)).await;
+    let shown = server.call(BodyEncoding::Json, Method::PUT, "/v1/handlers/a", Some(&set)).await;
     assert_eq!((shown.status, &shown.body["id"]), (StatusCode::OK, &json!(1)));
-    let gone = server.call(Speaks::Json, Method::DELETE, "/v1/handlers/b", None).await;
+    let gone = server.call(BodyEncoding::Json, Method::DELETE, "/v1/handlers/b", None).await;
     assert_eq!(gone.status, StatusCode::NO_CONTENT);
-    let all = server.get(Speaks::Json, "/v1/handlers").await.body;
+    let all = server.get(BodyEncoding::Json, "/v1/handlers").await.body;
     assert_eq!((all["handlers"][0]["kind"].as_str(), all.get("unreadable")), (Some("a"), None));
 }
 
 #[tokio::test]
-async fn labels_of_the_servers_own_are_refused_whoever_says_them() {
+async fn reserved_labels_are_refused() {
     let server = Server::start().await;
     let bad = json!({"kind": "k", "labels": {"crore.phase": "99999999999999"}});
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let refused = server.post(speaks, "/v1/jobs", &bad).await;
         assert_eq!(refused.problem(), (400, "label-range", Some("labels")), "{refused:?}");
         let schedule = json!({"timing": "every 1h", "job": bad});

@@ -1,4 +1,4 @@
-//! Jobber's calls, as a client makes them, and what becomes of its jobs.
+//! Jobber's calls, and the life of its jobs.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use crore::Engine;
 use crore::fetch::Fetch;
 use crore::finish::Finish;
 use crore::store::Memory;
-use crore_core::machine::{Again, Outcome};
+use crore_core::machine::{Outcome, RetryDirective};
 use crore_core::{Encoding, Job, Name, Span, State};
 use crore_doors::jobber;
 use crore_testkit::FakeClock;
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 
-use crate::place::{Answer, Place};
+use crate::local_server::{LocalResponse, LocalServer};
 
-async fn post(place: &Place, path: &str, body: &str) -> Answer {
+async fn post(place: &LocalServer, path: &str, body: &str) -> LocalResponse {
     place.send(Method::POST, path, HeaderMap::new(), body.to_owned().into()).await
 }
 
@@ -26,7 +26,7 @@ async fn fetch(engine: &Engine, queue: &str) -> Option<Job> {
 
 #[tokio::test]
 async fn both_paths_take_either_key_and_answer_with_their_own() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     for (path, key) in [("/jobber/queue", "job-id"), ("/jobs", "jobId")] {
         for body in [
             r#"{"type":"sample","payload":{"ms": 5.50}}"#,
@@ -51,7 +51,7 @@ async fn both_paths_take_either_key_and_answer_with_their_own() {
 
 #[tokio::test]
 async fn any_payload_will_do_and_none_is_null() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     for (body, payload) in [
         (r#"{"type":"a"}"#, "null"),
         (r#"{"type":"a","payload":null}"#, "null"),
@@ -66,8 +66,8 @@ async fn any_payload_will_do_and_none_is_null() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_as_jobber_says_it() {
-    let place = Place::start().await;
+async fn errors_have_the_wording_of_jobber() {
+    let place = LocalServer::start().await;
     let wrong = "Request body is not in the right format\n";
     for path in ["/jobber/queue", "/jobs"] {
         for body in
@@ -95,8 +95,8 @@ async fn what_is_wrong_is_said_as_jobber_says_it() {
 }
 
 #[tokio::test]
-async fn a_job_that_cannot_be_kept_is_said_to_be() {
-    let place = Place::start().await;
+async fn a_job_that_cannot_be_stored_is_refused() {
+    let place = LocalServer::start().await;
     place.engine.stop().expect("stopped");
     let refused = post(&place, "/jobs", r#"{"type":"a"}"#).await;
     let text = String::from_utf8_lossy(&refused.bytes).into_owned();
@@ -107,7 +107,7 @@ async fn a_job_that_cannot_be_kept_is_said_to_be() {
     assert!(text.starts_with("Unable to post job, Error: stopping: "), "{text}");
 }
 
-/// An engine whose time is the test's.
+/// An engine on a fake clock.
 fn engine() -> (Engine, Arc<FakeClock>) {
     let clock = Arc::new(FakeClock::default());
     let store = Arc::new(Memory::new(clock.clone()));
@@ -120,7 +120,7 @@ fn engine() -> (Engine, Arc<FakeClock>) {
 #[tokio::test]
 async fn every_abandoned_job_is_recovered_without_end() {
     let (engine, clock) = engine();
-    let place = Place::on(engine, |_| {}).await;
+    let place = LocalServer::on(engine, |_| {}).await;
     for n in 0..3 {
         let body = json!({"type": "sample", "payload": n}).to_string();
         assert_eq!(post(&place, "/jobs", &body).await.status, 201);
@@ -148,7 +148,7 @@ async fn every_abandoned_job_is_recovered_without_end() {
 #[tokio::test]
 async fn a_type_may_have_a_visibility_timeout_of_its_own() {
     let (engine, clock) = engine();
-    let place = Place::on(engine, |options| {
+    let place = LocalServer::on(engine, |options| {
         let slow = ("slow".to_owned(), Span::from_secs(60));
         options.jobber.types.extend([slow]);
     })
@@ -170,11 +170,12 @@ async fn a_type_may_have_a_visibility_timeout_of_its_own() {
 #[tokio::test]
 async fn a_failure_is_tried_again_and_not_lost() {
     let (engine, clock) = engine();
-    let place = Place::on(engine, |_| {}).await;
+    let place = LocalServer::on(engine, |_| {}).await;
     assert_eq!(post(&place, "/jobs", r#"{"type":"sample"}"#).await.status, 201);
     for _ in 0..30 {
         let job = fetch(&place.engine, "sample").await.expect("it is there again");
-        let failed = Outcome::Failed { error: "no".into(), detail: None, again: Again::ByPolicy };
+        let failed =
+            Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::ByPolicy };
         place.engine.finish(Finish::of(&job, failed)).await.expect("an answer");
         clock.advance(Span::from_secs(2 * 60 * 60));
         place.engine.upkeep().run_once().await.expect("upkeep");

@@ -1,4 +1,4 @@
-//! LightJQ's calls, as a client makes them.
+//! LightJQ's calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use crore::Engine;
 use crore::fetch::Fetch;
 use crore::finish::Finish;
 use crore::store::Memory;
-use crore_core::machine::{Again, Outcome};
+use crore_core::machine::{Outcome, RetryDirective};
 use crore_core::{Encoding, Job, Name, Payload, Span};
 use crore_testkit::FakeClock;
 use crore_wire::Format;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::local_server::LocalServer;
 
-/// Takes the next job as a worker of the native API does.
+/// Fetches the next job, as a worker of the native API.
 async fn fetch(engine: &Engine) -> Option<Job> {
     let name = |text| Name::new("name", text).expect("good");
     engine.fetch(Fetch::new(name("lightjq"), name("w1"))).await.expect("an answer").pop()
@@ -31,13 +31,13 @@ fn gives(value: &Value) -> Outcome {
     Outcome::Done { result: Some(Payload::new(Encoding::Msgpack, bytes)) }
 }
 
-fn fails(error: &str, again: Again) -> Outcome {
+fn fails(error: &str, again: RetryDirective) -> Outcome {
     Outcome::Failed { error: error.into(), detail: None, again }
 }
 
 #[tokio::test]
 async fn a_job_is_pushed_and_seen_in_both_encodings() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let job = json!({"name": "mail", "argument": {"to": "ada"}});
     for format in [Format::Msgpack, Format::Json] {
         let pushed = place.ask(Method::POST, "/job", &[], Some((format, job.clone()))).await;
@@ -66,7 +66,7 @@ async fn a_job_is_pushed_and_seen_in_both_encodings() {
 
 #[tokio::test]
 async fn the_smallest_priority_of_all_jobs_is_next_and_the_oldest_of_equals() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     for (name, priority) in [("a", 5), ("b", -1), ("c", 0), ("d", -1), ("e", i32::MIN)] {
         place.push(json!({"name": name, "argument": {}, "priority": priority})).await;
     }
@@ -79,7 +79,7 @@ async fn the_smallest_priority_of_all_jobs_is_next_and_the_oldest_of_equals() {
 
 #[tokio::test]
 async fn a_kept_result_is_read_once_and_then_it_is_null() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let job = json!({"name": "sum", "argument": {}, "keep_result": true});
     let id = place.push(job.clone()).await;
     let running = fetch(&place.engine).await.expect("it is ready");
@@ -112,7 +112,7 @@ async fn a_result_is_null_after_its_time_or_if_it_was_not_to_be_kept() {
     let engine =
         crore::block_on(Engine::without_thread(store, clock.clone(), crore::Options::default()))
             .expect("an engine");
-    let place = Place::on(engine, |_| {}).await;
+    let place = LocalServer::on(engine, |_| {}).await;
     let mut ids = Vec::new();
     for keep in [true, false] {
         ids.push(place.push(json!({"name": "sum", "argument": {}, "keep_result": keep})).await);
@@ -126,8 +126,8 @@ async fn a_result_is_null_after_its_time_or_if_it_was_not_to_be_kept() {
 }
 
 #[tokio::test]
-async fn a_result_that_json_cannot_say_is_said_in_messagepack_and_not_lost() {
-    let place = Place::start().await;
+async fn a_result_that_json_cannot_represent_is_sent_as_messagepack() {
+    let place = LocalServer::start().await;
     let id = place.push(json!({"name": "sum", "argument": {}, "keep_result": true})).await;
     let running = fetch(&place.engine).await.expect("it is ready");
     let result = Some(Payload::new(Encoding::Msgpack, &b"\xc4\x02\x00\xff"[..]));
@@ -140,20 +140,23 @@ async fn a_result_that_json_cannot_say_is_said_in_messagepack_and_not_lost() {
 
 #[tokio::test]
 async fn polling_answers_when_the_job_ends_or_408() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let id = place.push(json!({"name": "sum", "argument": {}, "keep_result": true})).await;
     let late = place.get(&format!("/job/{id}/polling?timeout=0")).await;
     assert_eq!((late.status, &late.body()["code"]), (408, &json!("not-yet")));
     let running = fetch(&place.engine).await.expect("it is ready");
     let path = format!("/job/{id}/polling?timeout=20");
     let (polled, ()) = tokio::join!(place.get(&path), async {
-        crate::place::eventually(|| async { place.status(&id).await["status"] == "running" }).await;
+        crate::local_server::eventually(|| async {
+            place.status(&id).await["status"] == "running"
+        })
+        .await;
         finish(&place.engine, &running, gives(&json!("yes"))).await;
     });
     assert_eq!((polled.status, &polled.body()["result"]), (200, &json!("yes")));
     let id = place.push(json!({"name": "sum", "argument": {}, "max_retry": 0})).await;
     let running = fetch(&place.engine).await.expect("it is ready");
-    finish(&place.engine, &running, fails("no", Again::ByPolicy)).await;
+    finish(&place.engine, &running, fails("no", RetryDirective::ByPolicy)).await;
     let failed = place.get(&format!("/job/{id}/polling?timeout=20")).await;
     assert_eq!((failed.status, &failed.body()["status"]), (200, &json!("error")));
     assert_eq!(failed.body()["message"], "no");
@@ -169,11 +172,11 @@ async fn failures_are_retried_with_growing_delays_as_often_as_was_said() {
     let engine =
         crore::block_on(Engine::without_thread(store, clock.clone(), crore::Options::default()))
             .expect("an engine");
-    let place = Place::on(engine, |_| {}).await;
+    let place = LocalServer::on(engine, |_| {}).await;
     let id = place.push(json!({"name": "sum", "argument": {}, "max_retry": 2})).await;
     for (n, most) in [(1, 1200), (2, 2400)] {
         let running = fetch(&place.engine).await.expect("it is ready");
-        finish(&place.engine, &running, fails("no luck", Again::ByPolicy)).await;
+        finish(&place.engine, &running, fails("no luck", RetryDirective::ByPolicy)).await;
         let seen = place.status(&id).await;
         assert_eq!((&seen["status"], &seen["retry_count"]), (&json!("retrying"), &json!(n)));
         assert_eq!((&seen["message"], &seen["worker_id"]), (&json!("no luck"), &json!("w1")));
@@ -185,14 +188,14 @@ async fn failures_are_retried_with_growing_delays_as_often_as_was_said() {
     let running = fetch(&place.engine).await.expect("it is ready");
     let seen = place.status(&id).await;
     assert_eq!((&seen["status"], &seen["retry_count"]), (&json!("running"), &json!(2)));
-    finish(&place.engine, &running, fails("no luck", Again::ByPolicy)).await;
+    finish(&place.engine, &running, fails("no luck", RetryDirective::ByPolicy)).await;
     let seen = place.status(&id).await;
     assert_eq!((&seen["status"], &seen["retry_count"]), (&json!("error"), &json!(2)));
 }
 
 #[tokio::test]
 async fn only_a_job_that_never_began_can_be_cancelled() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let job = json!({"name": "sum", "argument": {}, "max_retry": 1});
     let queued = place.push(job.clone()).await;
     assert_eq!(place.delete(&format!("/job/{queued}")).await.status, 204);
@@ -203,10 +206,10 @@ async fn only_a_job_that_never_began_can_be_cancelled() {
     let path = format!("/job/{id}");
     let running = fetch(&place.engine).await.expect("it is ready");
     assert_eq!(place.delete(&path).await.status, 409);
-    finish(&place.engine, &running, fails("no", Again::ByPolicy)).await;
+    finish(&place.engine, &running, fails("no", RetryDirective::ByPolicy)).await;
     assert_eq!(place.delete(&path).await.status, 409, "it waits to be retried");
     place.until(&id, "retrying").await;
-    let running = crate::place::eventually(|| fetch(&place.engine)).await;
+    let running = crate::local_server::eventually(|| fetch(&place.engine)).await;
     finish(&place.engine, &running, gives(&json!(1))).await;
     assert_eq!(place.delete(&path).await.status, 409, "it has ended");
     for absent in ["0", "999", "abc", "%00", "..%2f1", "18446744073709551616"] {
@@ -215,8 +218,8 @@ async fn only_a_job_that_never_began_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn jobs_of_others_are_as_good_as_none() {
-    let place = Place::start().await;
+async fn jobs_of_other_doors_are_not_found() {
+    let place = LocalServer::start().await;
     let id = place.engine.push("mail", "hello").await.expect("pushed");
     for path in [format!("/job/{id}"), format!("/job/{id}/polling")] {
         assert_eq!(place.get(&path).await.status, 404);
@@ -229,7 +232,7 @@ async fn jobs_of_others_are_as_good_as_none() {
 
 #[tokio::test]
 async fn bad_bodies_are_refused_and_the_field_named() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     for (body, field) in [
         (json!({"argument": {}}), "name"),
         (json!({"name": "a\u{0}b", "argument": {}}), "name"),
@@ -276,7 +279,7 @@ async fn bad_bodies_are_refused_and_the_field_named() {
 
 #[tokio::test]
 async fn a_deep_argument_is_refused() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let nested = |n: usize| (0..n).fold(json!(1), |inner, _| json!({"a": inner}));
     for (depth, status) in [(60, 201), (65, 400)] {
         let body = json!({"name": "a", "argument": nested(depth)});
@@ -286,7 +289,7 @@ async fn a_deep_argument_is_refused() {
 
 #[tokio::test]
 async fn a_limit_on_a_name_and_a_parameter_holds() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let limit = r#"where queue = "lightjq" and kind = "mail" and payload.to = "ada" concurrency 1"#;
     let limit = crore_core::limit::Limit::parse(limit).expect("good");
     place.engine.limits().set(Name::new("limit", "ada").expect("good"), limit).await.expect("set");
@@ -307,19 +310,19 @@ async fn a_limit_on_a_name_and_a_parameter_holds() {
 
 #[tokio::test]
 async fn a_run_that_takes_longer_than_its_timeout_has_failed() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let id =
         place.push(json!({"name": "slow", "argument": {}, "timeout": 1, "max_retry": 0})).await;
     let running = fetch(&place.engine).await.expect("it is ready");
     let seen = place.get(&format!("/job/{id}/polling?timeout=20")).await.body();
     assert_eq!((&seen["status"], &seen["message"]), (&json!("error"), &json!("timed out")));
     let stale = place.engine.finish(Finish::of(&running, gives(&json!(1)))).await;
-    assert_eq!(stale.expect("an answer"), crore::finish::Finished::Stale);
+    assert_eq!(stale.expect("an answer"), crore::finish::FinishResult::Stale);
 }
 
 #[tokio::test]
-async fn a_stop_answers_those_who_wait() {
-    let place = Place::start().await;
+async fn shutdown_answers_waiting_calls() {
+    let place = LocalServer::start().await;
     let id = place.push(json!({"name": "sum", "argument": {}})).await;
     let path = format!("/job/{id}/polling?timeout=50");
     let address = place.address();
@@ -334,7 +337,7 @@ async fn a_stop_answers_those_who_wait() {
             answer
         })
     };
-    // Until it waits: a status by another connection comes after it.
+    // A status by another connection, after which the first one is waiting.
     place.status(&id).await;
     tokio::time::timeout(Duration::from_secs(10), place.stop()).await.expect("in time");
     assert_eq!(&waiting.await.expect("no panic"), b"HTTP/1.1 408");
@@ -342,7 +345,7 @@ async fn a_stop_answers_those_who_wait() {
 
 #[tokio::test]
 async fn the_description_knows_every_call_and_the_one_that_a_worker_serves() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let api = place.get("/openapi.json").await.body();
     for (path, method) in [
         ("/job", "post"),

@@ -1,4 +1,4 @@
-//! The doors on real ports, spoken to by a real client and by raw bytes.
+//! The doors on real ports, called by real clients and by raw bytes.
 #![expect(clippy::expect_used, reason = "a test panics, and says why")]
 
 mod access;
@@ -8,20 +8,20 @@ mod bad_ancestors;
 mod bad_requests;
 mod batches;
 mod calls;
-mod described;
-mod floods;
 mod grpc;
 mod guard;
 mod handlers;
+mod http2_floods;
 mod jobber;
 mod jobworkerp;
 mod lakh;
 mod lightjq;
-mod long;
-mod place;
+mod local_server;
+mod openapi;
 mod push_workers;
 mod raw;
 mod server;
 mod slow;
+mod slow_responses;
 mod tls;
 mod waits;

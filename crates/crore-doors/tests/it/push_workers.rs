@@ -1,7 +1,7 @@
-//! Push workers that do what workers do: work, die, hang, lie, say things twice and too late.
+//! Push workers: they work, die, hang, answer wrongly, and report twice or too late.
 
-mod comings;
-mod crowd;
+mod registration;
+mod unreliable;
 
 use std::sync::{Arc, Mutex};
 
@@ -13,10 +13,10 @@ use crore_wire::Format;
 use http::{Method, Response};
 use serde_json::{Value, json};
 
-use crate::place::{Place, eventually};
-use crore_testkit::http_peer::{Call, Peer, Reply, response};
+use crate::local_server::{LocalServer, eventually};
+use crore_testkit::http_peer::{Peer, PeerCall, PeerReply, response};
 
-fn job_of(call: &Call) -> Value {
+fn job_of(call: &PeerCall) -> Value {
     assert_eq!((call.method.as_str(), call.uri.path()), ("POST", "/worker-job"));
     assert_eq!(call.headers["content-type"], "application/msgpack");
     rmp_serde::from_slice(&call.body).expect("MessagePack")
@@ -31,17 +31,17 @@ fn plain(status: u16) -> Option<Response<Bytes>> {
     Some(response(status).body(Bytes::new()).expect("good"))
 }
 
-/// A worker that is done with every job at once.
-fn ready() -> Reply {
-    Reply::by(|_, _| packed(200, &json!({"type": "success", "result": "ok"})))
+/// A worker that finishes every job at once.
+fn ready() -> PeerReply {
+    PeerReply::by(|_, _| packed(200, &json!({"type": "success", "result": "ok"})))
 }
 
 fn job(name: &str) -> Value {
     json!({"name": name, "argument": {"n": 1}})
 }
 
-/// Everything is remembered for so short a time that a test can wait for it.
-fn hasty(options: &mut Options) {
+/// Intervals short enough for a test to wait for.
+fn with_short_intervals(options: &mut Options) {
     let workers = &mut options.lightjq.workers;
     workers.rest = Span::from_millis(20);
     workers.max_rest = Span::from_millis(100);
@@ -49,8 +49,8 @@ fn hasty(options: &mut Options) {
 
 #[tokio::test]
 async fn a_job_is_given_to_a_worker_and_its_report_ends_it() {
-    let place = Place::start().await;
-    let peer = Peer::start(Reply::status(202)).await;
+    let place = LocalServer::start().await;
+    let peer = Peer::start(PeerReply::status(202)).await;
     let worker = place.join(&peer.url(), 4).await;
     let id = place.push(json!({"name": "mail", "argument": {"n": 1}, "keep_result": true})).await;
     peer.until_called(1).await;
@@ -68,8 +68,8 @@ async fn a_job_is_given_to_a_worker_and_its_report_ends_it() {
 
 #[tokio::test]
 async fn the_call_to_a_worker_carries_the_trace_of_its_push() {
-    let place = Place::start().await;
-    let peer = Peer::start(Reply::status(202)).await;
+    let place = LocalServer::start().await;
+    let peer = Peer::start(PeerReply::status(202)).await;
     place.join(&peer.url(), 4).await;
     let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
     let parent = format!("00-{trace}-{span}-01");
@@ -94,8 +94,8 @@ async fn the_call_to_a_worker_carries_the_trace_of_its_push() {
 
 #[tokio::test]
 async fn a_report_may_come_with_the_answer() {
-    let place = Place::start().await;
-    let peer = Peer::start(Reply::by(|n, _| match n {
+    let place = LocalServer::start().await;
+    let peer = Peer::start(PeerReply::by(|n, _| match n {
         0 => packed(200, &json!({"type": "success", "result": {"sum": 3}})),
         1 => {
             let body = br#"{"type":"failure","reason":"other","should_retry":false,"message":"no","error":5}"#;
@@ -118,19 +118,19 @@ async fn a_report_may_come_with_the_answer() {
 
 #[tokio::test]
 async fn nobody_is_given_more_than_it_said_and_the_least_priority_comes_first() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let mut ids = Vec::new();
     for priority in [3, 1, 2] {
         ids.push(place.push(json!({"name": "a", "argument": {}, "priority": priority})).await);
     }
-    let peer = Peer::start(Reply::status(202)).await;
+    let peer = Peer::start(PeerReply::status(202)).await;
     let worker = place.join(&peer.url(), 2).await;
     peer.until_called(2).await;
     let given = |n| job_of(&peer.call(n))["id"].clone();
     let mut first: Vec<Value> = vec![given(0), given(1)];
     first.sort_by_key(ToString::to_string);
     assert_eq!(first, [json!(ids[1]), json!(ids[2])]);
-    // The third is given when there is room for it, and not before.
+    // The third job is given when there is room for it, and not before.
     place.until(&ids[1], "running").await;
     assert_eq!(place.status(&ids[0]).await["status"], "queued");
     assert_eq!(peer.calls(), 2);
@@ -141,9 +141,9 @@ async fn nobody_is_given_more_than_it_said_and_the_least_priority_comes_first() 
 
 #[tokio::test]
 async fn a_name_that_a_worker_does_not_know_is_tried_with_another() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let knows = |name: &'static str| {
-        Reply::by(move |_, call| {
+        PeerReply::by(move |_, call| {
             if job_of(call)["name"] == name {
                 packed(200, &json!({"type": "success"}))
             } else {
@@ -162,7 +162,7 @@ async fn a_name_that_a_worker_does_not_know_is_tried_with_another() {
     for id in &ids {
         assert_eq!(place.until(id, "done").await["retry_count"], 0);
     }
-    // Each is asked about what it does not know once, and nobody fails for that.
+    // Each worker is asked once about a name it does not know, and no job fails for that.
     let asked = |peer: &Peer, name: &str| {
         (0..peer.calls()).filter(|n| job_of(&peer.call(*n))["name"] == name).count()
     };
@@ -170,7 +170,7 @@ async fn a_name_that_a_worker_does_not_know_is_tried_with_another() {
     assert!(asked(&mail, "call") <= 1 && asked(&call, "mail") <= 1);
     let waits = place.status(&unknown).await;
     assert_eq!((&waits["status"], &waits["retry_count"]), (&json!("queued"), &json!(0)));
-    // Whoever comes later and knows it is given it at once.
+    // A worker that registers later and knows the name is given the job at once.
     let dance = Peer::start(knows("dance")).await;
     place.join(&dance.url(), 1).await;
     place.until(&unknown, "done").await;
@@ -178,11 +178,12 @@ async fn a_name_that_a_worker_does_not_know_is_tried_with_another() {
 
 #[tokio::test]
 async fn what_is_not_known_is_asked_again_after_a_while() {
-    let place = Place::on(Engine::memory(), |options| {
+    let place = LocalServer::on(Engine::memory(), |options| {
         options.lightjq.workers.unknown_for = Span::from_millis(300);
     })
     .await;
-    let peer = Peer::start(Reply::by(|n, _| if n == 0 { plain(404) } else { plain(200) })).await;
+    let peer =
+        Peer::start(PeerReply::by(|n, _| if n == 0 { plain(404) } else { plain(200) })).await;
     place.join(&peer.url(), 1).await;
     let id = place.push(job("mail")).await;
     assert_eq!(place.until(&id, "done").await["retry_count"], 0);
@@ -191,7 +192,7 @@ async fn what_is_not_known_is_asked_again_after_a_while() {
 
 #[tokio::test]
 async fn an_unreachable_worker_costs_no_attempt() {
-    let place = Place::on(Engine::memory(), hasty).await;
+    let place = LocalServer::on(Engine::memory(), with_short_intervals).await;
     let gone = Peer::start(ready()).await;
     let (url, port) = (gone.url(), gone.port());
     drop(gone);
@@ -211,8 +212,8 @@ async fn an_unreachable_worker_costs_no_attempt() {
 
 #[tokio::test]
 async fn a_worker_that_stays_away_is_gone_and_others_go_on() {
-    let place = Place::on(Engine::memory(), |options| {
-        hasty(options);
+    let place = LocalServer::on(Engine::memory(), |options| {
+        with_short_intervals(options);
         options.lightjq.workers.gone_after = Span::from_millis(100);
     })
     .await;
@@ -226,7 +227,7 @@ async fn a_worker_that_stays_away_is_gone_and_others_go_on() {
         assert_eq!(place.until(&id, "done").await["retry_count"], 0);
     }
     let is_gone = || async {
-        // It is only noticed while somebody wants something of it.
+        // An absent worker is noticed only when a job is posted to it.
         place.push(job("mail")).await;
         let workers = place.engine.workers().list().await.expect("an answer");
         workers.iter().all(|entry| entry.name.as_str() != absent)
@@ -239,14 +240,14 @@ async fn a_worker_that_stays_away_is_gone_and_others_go_on() {
 #[tokio::test]
 async fn what_a_worker_answers_wrongly_is_a_failure_of_the_job() {
     for (speaks, message) in [
-        (Reply::status(500), "the worker answered 500"),
-        (Reply::status(400), "the worker answered 400"),
-        (Reply::body(200, "<html>"), "is no report"),
-        (Reply::by(|_, _| None), "hung up"),
-        (Reply::raw(b"garbage\r\n\r\n".to_vec()), "hung up"),
-        (Reply::body(200, vec![0; 2 << 20]), "answered more than 1MiB"),
+        (PeerReply::status(500), "the worker answered 500"),
+        (PeerReply::status(400), "the worker answered 400"),
+        (PeerReply::body(200, "<html>"), "is not a valid report"),
+        (PeerReply::by(|_, _| None), "sent no valid response"),
+        (PeerReply::raw(b"garbage\r\n\r\n".to_vec()), "sent no valid response"),
+        (PeerReply::body(200, vec![0; 2 << 20]), "sent a response larger than 1MiB"),
     ] {
-        let place = Place::start().await;
+        let place = LocalServer::start().await;
         let peer = Peer::start(speaks).await;
         place.join(&peer.url(), 1).await;
         let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
@@ -258,8 +259,9 @@ async fn what_a_worker_answers_wrongly_is_a_failure_of_the_job() {
 
 #[tokio::test]
 async fn a_failure_is_retried_and_may_succeed() {
-    let place = Place::start().await;
-    let peer = Peer::start(Reply::by(|n, _| if n == 0 { plain(500) } else { plain(200) })).await;
+    let place = LocalServer::start().await;
+    let peer =
+        Peer::start(PeerReply::by(|n, _| if n == 0 { plain(500) } else { plain(200) })).await;
     place.join(&peer.url(), 1).await;
     let id = place.push(job("mail")).await;
     let retrying = place.until(&id, "retrying").await;
@@ -270,8 +272,8 @@ async fn a_failure_is_retried_and_may_succeed() {
 
 #[tokio::test]
 async fn a_busy_worker_is_left_alone_and_the_job_goes_elsewhere() {
-    let place = Place::start().await;
-    let busy = Peer::start(Reply::status(503)).await;
+    let place = LocalServer::start().await;
+    let busy = Peer::start(PeerReply::status(503)).await;
     place.join(&busy.url(), 10).await;
     let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
     busy.until_called(1).await;
@@ -282,15 +284,15 @@ async fn a_busy_worker_is_left_alone_and_the_job_goes_elsewhere() {
 
 #[tokio::test]
 async fn a_worker_that_hangs_or_never_reports_is_ended_by_the_timeout() {
-    for speaks in [Reply::nothing(), Reply::status(202)] {
-        let place = Place::start().await;
+    for speaks in [PeerReply::nothing(), PeerReply::status(202)] {
+        let place = LocalServer::start().await;
         let peer = Peer::start(speaks).await;
         let worker = place.join(&peer.url(), 1).await;
         let slow = json!({"name": "slow", "argument": {}, "timeout": 1, "max_retry": 0});
         let id = place.push(slow).await;
         let failed = place.until(&id, "error").await;
         assert_eq!(failed["message"], "timed out");
-        // It reports after all, when nobody waits for it any more.
+        // The worker reports too late.
         let late = json!({"job_id": id, "type": "success", "result": 1});
         assert_eq!(place.done(&worker, late).await, 404);
         assert_eq!(place.status(&id).await["status"], "error");
@@ -299,8 +301,9 @@ async fn a_worker_that_hangs_or_never_reports_is_ended_by_the_timeout() {
 
 #[tokio::test]
 async fn the_place_of_a_job_that_timed_out_is_free_again() {
-    let place = Place::start().await;
-    let peer = Peer::start(Reply::by(|n, _| if n == 0 { plain(202) } else { plain(200) })).await;
+    let place = LocalServer::start().await;
+    let peer =
+        Peer::start(PeerReply::by(|n, _| if n == 0 { plain(202) } else { plain(200) })).await;
     place.join(&peer.url(), 1).await;
     let lost = place.push(json!({"name": "a", "argument": {}, "timeout": 1, "max_retry": 0})).await;
     let next = place.push(job("b")).await;
@@ -312,8 +315,8 @@ async fn the_place_of_a_job_that_timed_out_is_free_again() {
 
 #[tokio::test]
 async fn a_worker_that_dies_loses_no_job() {
-    let place = Place::on(Engine::memory(), hasty).await;
-    let mortal = Peer::start(Reply::status(202)).await;
+    let place = LocalServer::on(Engine::memory(), with_short_intervals).await;
+    let mortal = Peer::start(PeerReply::status(202)).await;
     place.join(&mortal.url(), 3).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
@@ -330,8 +333,8 @@ async fn a_worker_that_dies_loses_no_job() {
 
 #[tokio::test]
 async fn a_report_counts_once_and_only_from_whoever_has_the_job() {
-    let place = Place::start().await;
-    let peer = Peer::start(Reply::status(202)).await;
+    let place = LocalServer::start().await;
+    let peer = Peer::start(PeerReply::status(202)).await;
     let worker = place.join(&peer.url(), 1).await;
     let id = place.push(json!({"name": "mail", "argument": {}, "keep_result": true})).await;
     peer.until_called(1).await;
@@ -363,10 +366,10 @@ async fn a_report_counts_once_and_only_from_whoever_has_the_job() {
 
 #[tokio::test]
 async fn a_report_that_is_faster_than_the_answer_counts() {
-    let place = Arc::new(Place::start().await);
+    let place = Arc::new(LocalServer::start().await);
     let worker = Arc::new(Mutex::new(String::new()));
     let (reporter, id) = (Arc::clone(&place), Arc::clone(&worker));
-    let hangs = Peer::start(Reply::by(move |_, call| {
+    let hangs = Peer::start(PeerReply::by(move |_, call| {
         let (place, id) = (Arc::clone(&reporter), id.lock().expect("no panic").clone());
         let report = json!({"job_id": job_of(call)["id"], "type": "success", "result": "early"});
         tokio::spawn(async move { place.done(&id, report).await });
@@ -382,13 +385,13 @@ async fn a_report_that_is_faster_than_the_answer_counts() {
 }
 
 #[tokio::test]
-async fn a_worker_that_sends_us_elsewhere_is_not_followed_and_costs_no_attempt() {
-    let place = Place::on(Engine::memory(), hasty).await;
+async fn redirects_are_not_followed_and_cost_no_attempt() {
+    let place = LocalServer::on(Engine::memory(), with_short_intervals).await;
     let trap = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     trap.set_nonblocking(true).expect("a socket");
     let inner = format!("http://{}/worker-job", trap.local_addr().expect("bound"));
     for location in ["http://169.254.169.254/latest/meta-data", &inner] {
-        let liar = Peer::start(Reply::redirect(307, location)).await;
+        let liar = Peer::start(PeerReply::redirect(307, location)).await;
         let worker = place.join(&liar.url(), 1).await;
         let id = place.push(json!({"name": "mail", "argument": {}, "max_retry": 0})).await;
         liar.until_called(2).await;
@@ -407,7 +410,7 @@ async fn jobs_are_signed_so_that_a_worker_knows_who_sends_them() {
     let key = [7; 32];
     let secret =
         format!("whsec_{}", base64::Engine::encode(&base64::prelude::BASE64_STANDARD, key));
-    let place = Place::on(Engine::memory(), |options| {
+    let place = LocalServer::on(Engine::memory(), |options| {
         options.lightjq.workers.secret = Some(secret.try_into().expect("good"));
     })
     .await;
@@ -431,11 +434,11 @@ async fn jobs_are_signed_so_that_a_worker_knows_who_sends_them() {
 
 #[tokio::test]
 async fn limits_hold_for_what_is_given_to_push_workers() {
-    let place = Place::start().await;
+    let place = LocalServer::start().await;
     let limit =
         crore_core::limit::Limit::parse(r#"where kind = "mail" concurrency 2"#).expect("good");
     place.engine.limits().set(Name::new("limit", "mail").expect("good"), limit).await.expect("set");
-    let peer = Peer::start(Reply::status(202)).await;
+    let peer = Peer::start(PeerReply::status(202)).await;
     let worker = place.join(&peer.url(), 10).await;
     for _ in 0..5 {
         place.push(job("mail")).await;

@@ -1,4 +1,4 @@
-//! Requests as bytes, from any address of this machine, and what comes back.
+//! Requests as raw bytes, from any loopback address.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,16 +6,16 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct RawReply {
     pub(crate) status: u16,
     head: String,
     pub(crate) body: String,
 }
 
-impl Heard {
-    /// What a header says.
+impl RawReply {
+    /// The value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(':'));
         lines.find(|(one, _)| one.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
@@ -33,7 +33,7 @@ impl Heard {
     }
 }
 
-/// Connects from an address of this machine: `n` is the last part of `127.0.0.n`.
+/// Connects from `127.0.0.n`.
 pub(crate) async fn connect(to: SocketAddr, n: u8) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     let from = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, n)), 0);
@@ -41,8 +41,8 @@ pub(crate) async fn connect(to: SocketAddr, n: u8) -> TcpStream {
     socket.connect(to).await.expect("a connection")
 }
 
-/// Sends bytes and reads the answer: its head, and the body if its length is given.
-pub(crate) async fn send(to: SocketAddr, n: u8, bytes: &str) -> Heard {
+/// Sends bytes and reads the response: its head, and the body if its length is given.
+pub(crate) async fn send(to: SocketAddr, n: u8, bytes: &str) -> RawReply {
     let mut stream = connect(to, n).await;
     stream.write_all(bytes.as_bytes()).await.expect("written");
     let mut read = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) async fn send(to: SocketAddr, n: u8, bytes: &str) -> Heard {
             continue;
         };
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let heard = Heard {
+        let heard = RawReply {
             status: status.expect("a status"),
             head: head.to_owned(),
             body: body.to_owned(),
@@ -68,7 +68,7 @@ pub(crate) async fn send(to: SocketAddr, n: u8, bytes: &str) -> Heard {
     }
 }
 
-/// A request with these lines below its first two, and perhaps a body in JSON.
+/// A request with these header lines, and a JSON body if the method has one.
 pub(crate) fn request(method: &str, path: &str, to: SocketAddr, lines: &[&str]) -> String {
     let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
     let body = if method == "GET" || method == "DELETE" { "" } else { "{}" };

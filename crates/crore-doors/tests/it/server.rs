@@ -15,14 +15,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// How a client speaks.
+/// The encoding of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Speaks {
+pub(crate) enum BodyEncoding {
     Json,
     Msgpack,
 }
 
-impl Speaks {
+impl BodyEncoding {
     pub(crate) const BOTH: [Self; 2] = [Self::Json, Self::Msgpack];
 
     pub(crate) const fn media_type(self) -> &'static str {
@@ -48,16 +48,16 @@ impl Speaks {
     }
 }
 
-/// What a server answered.
+/// A response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ServerResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
 }
 
-impl Answer {
-    /// The status, the code and the field of a problem.
+impl ServerResponse {
+    /// Status, code and field of a problem.
     pub(crate) fn problem(&self) -> (u16, &str, Option<&str>) {
         let text = |name: &str| self.body.get(name).and_then(Value::as_str);
         (self.status.as_u16(), text("code").unwrap_or_default(), text("field"))
@@ -71,7 +71,7 @@ pub(crate) struct Server {
     pub(crate) address: std::net::SocketAddr,
     client: Client<HttpConnector, Full<Bytes>>,
     stop: Option<oneshot::Sender<()>>,
-    serving: Option<JoinHandle<Result<(), listen::Error>>>,
+    serving: Option<JoinHandle<Result<(), listen::ListenError>>>,
 }
 
 impl Server {
@@ -91,7 +91,7 @@ impl Server {
         Self::open(Doors::new(engine, options), listening, None).await
     }
 
-    /// A server of these doors, with TLS or without.
+    /// Serves these doors, with or without TLS.
     pub(crate) async fn open(doors: Doors, listening: listen::Options, tls: Option<Tls>) -> Self {
         let engine = doors.engine().clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -113,33 +113,38 @@ impl Server {
     /// A call with a body, in one of the encodings.
     pub(crate) async fn call(
         &self,
-        speaks: Speaks,
+        speaks: BodyEncoding,
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Answer {
+    ) -> ServerResponse {
         let bytes = body.map(|body| speaks.encode(body));
         let kind = bytes.as_ref().map(|_| speaks.media_type());
         let headers: Vec<_> = kind.map(|kind| (CONTENT_TYPE.as_str(), kind)).into_iter().collect();
         self.send(speaks, (method, path), &headers, bytes.unwrap_or_default()).await
     }
 
-    pub(crate) async fn get(&self, speaks: Speaks, path: &str) -> Answer {
+    pub(crate) async fn get(&self, speaks: BodyEncoding, path: &str) -> ServerResponse {
         self.call(speaks, Method::GET, path, None).await
     }
 
-    pub(crate) async fn post(&self, speaks: Speaks, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn post(
+        &self,
+        speaks: BodyEncoding,
+        path: &str,
+        body: &Value,
+    ) -> ServerResponse {
         self.call(speaks, Method::POST, path, Some(body)).await
     }
 
-    /// A call with any bytes and headers, answered in one of the encodings.
+    /// A call with arbitrary bytes and headers, answered in one of the encodings.
     pub(crate) async fn send(
         &self,
-        speaks: Speaks,
+        speaks: BodyEncoding,
         (method, path): (Method, &str),
         headers: &[(&str, &str)],
         body: Vec<u8>,
-    ) -> Answer {
+    ) -> ServerResponse {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("http://{}{path}", self.address))
@@ -153,10 +158,10 @@ impl Server {
         let response = self.client.request(request).await.expect("an answer");
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.expect("a whole answer").to_bytes();
-        Answer { status: parts.status, headers: parts.headers, body: speaks.decode(&bytes) }
+        ServerResponse { status: parts.status, headers: parts.headers, body: speaks.decode(&bytes) }
     }
 
-    /// A page for people.
+    /// An HTML page.
     pub(crate) async fn page(&self, path: &str) -> (HeaderMap, String) {
         let uri = format!("http://{}{path}", self.address).parse().expect("an address");
         let (parts, body) = self.client.get(uri).await.expect("an answer").into_parts();
@@ -165,8 +170,8 @@ impl Server {
         (parts.headers, String::from_utf8(bytes.to_vec()).expect("UTF-8"))
     }
 
-    /// Only the status of an answer.
-    pub(crate) async fn look(&self, path: &str) -> StatusCode {
+    /// The status of a HEAD request.
+    pub(crate) async fn head_status(&self, path: &str) -> StatusCode {
         let request = Request::builder()
             .method(Method::HEAD)
             .uri(format!("http://{}{path}", self.address))
@@ -180,14 +185,14 @@ impl Server {
         TcpStream::connect(self.address).await.expect("a connection")
     }
 
-    /// Tells the server to stop, and gives what it ends with.
-    pub(crate) fn stop(&mut self) -> JoinHandle<Result<(), listen::Error>> {
+    /// Stops the server, and returns its task.
+    pub(crate) fn stop(&mut self) -> JoinHandle<Result<(), listen::ListenError>> {
         let _ = self.stop.take().expect("not stopped yet").send(());
         self.serving.take().expect("not stopped yet")
     }
 }
 
-/// Waits until something is so.
+/// Waits until the check holds.
 pub(crate) async fn eventually<F: Future<Output = bool>>(check: impl FnMut() -> F) {
     let pause = |pause| tokio::time::sleep_until(tokio::time::Instant::now() + pause);
     crore_testkit::eventually_async(std::time::Duration::from_secs(10), pause, check).await;

@@ -1,4 +1,4 @@
-"""Makes calls over TLS with Python's own implementation, and says in JSON what it saw of each."""
+"""Makes calls over TLS with Python's own implementation, and prints the results as JSON."""
 import json, socket, ssl, sys
 
 

@@ -1,4 +1,4 @@
-//! TLS, as another implementation sees it: Python's, which is OpenSSL's.
+//! TLS, tested with Python's implementation, which is OpenSSL.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,8 +24,8 @@ use crate::access::token;
 use crate::raw::{connect, request, send};
 use crate::server::Server;
 
-/// An authority, and a directory for what it signs.
-pub(crate) struct Authority {
+/// A certificate authority, and a directory for what it signs.
+pub(crate) struct CertificateAuthority {
     dir: TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -37,9 +37,9 @@ pub(crate) struct Pair {
     pub(crate) key: PathBuf,
 }
 
-/// For whom a certificate is.
+/// The purpose of a certificate.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum CertificateUse {
     Server,
     Client,
 }
@@ -48,7 +48,7 @@ fn key() -> KeyPair {
     KeyPair::generate().expect("a key")
 }
 
-impl Authority {
+impl CertificateAuthority {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         params.distinguished_name.push(DnType::CommonName, crore_testkit::unique_name("authority"));
@@ -68,19 +68,19 @@ impl Authority {
         path
     }
 
-    /// Signs a certificate for some names, after a change to what it says.
+    /// Signs a certificate for some names; `change` may alter it first.
     pub(crate) fn sign(
         &self,
         name: &str,
         names: &[&str],
-        purpose: Use,
+        purpose: CertificateUse,
         change: impl FnOnce(&mut CertificateParams),
     ) -> Pair {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).expect("names");
         params.extended_key_usages = vec![match purpose {
-            Use::Server => ExtendedKeyUsagePurpose::ServerAuth,
-            Use::Client => ExtendedKeyUsagePurpose::ClientAuth,
+            CertificateUse::Server => ExtendedKeyUsagePurpose::ServerAuth,
+            CertificateUse::Client => ExtendedKeyUsagePurpose::ClientAuth,
         }];
         change(&mut params);
         let own = key();
@@ -92,7 +92,7 @@ impl Authority {
     }
 
     pub(crate) fn server(&self) -> Pair {
-        self.sign("server", &["localhost"], Use::Server, |_| {})
+        self.sign("server", &["localhost"], CertificateUse::Server, |_| {})
     }
 }
 
@@ -110,13 +110,17 @@ pub(crate) async fn serve(options: &tls::Options) -> (Server, Tls) {
     (Server::open(doors, listen::Options::default(), Some(tls.clone())).await, tls)
 }
 
-/// What Python sees when it calls a server.
-async fn see(server: &Server, authority: &Authority, more: Value) -> Value {
-    see_all(server, authority, &[more]).await.swap_remove(0)
+/// The result of one call by Python.
+async fn call_from_python(server: &Server, authority: &CertificateAuthority, more: Value) -> Value {
+    calls_from_python(server, authority, &[more]).await.swap_remove(0)
 }
 
-/// What it sees of each of some calls.
-async fn see_all(server: &Server, authority: &Authority, more: &[Value]) -> Vec<Value> {
+/// The results of several calls.
+async fn calls_from_python(
+    server: &Server,
+    authority: &CertificateAuthority,
+    more: &[Value],
+) -> Vec<Value> {
     let port = server.address.port();
     let ask = |more: &Value| {
         let mut ask =
@@ -135,7 +139,7 @@ async fn see_all(server: &Server, authority: &Authority, more: &[Value]) -> Vec<
     seen
 }
 
-/// A call of some path, with a certificate.
+/// A call of this path, with a certificate.
 fn call(with: &Pair, path: &str) -> Value {
     let mut call = pair(with);
     call["path"] = json!(path);
@@ -148,43 +152,43 @@ fn pair(pair: &Pair) -> Value {
 
 #[tokio::test]
 async fn versions_1_2_and_1_3_are_spoken_and_no_other() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let (server, _) = serve(&options(&authority.server())).await;
     for (version, spoken) in [("TLSv1_3", "TLSv1.3"), ("TLSv1_2", "TLSv1.2")] {
-        let seen = see(&server, &authority, json!({"version": version})).await;
+        let seen = call_from_python(&server, &authority, json!({"version": version})).await;
         assert_eq!((&seen["version"], &seen["status"]), (&json!(spoken), &json!(200)), "{seen}");
     }
-    // With what is too old for Python itself switched on again.
+    // Protocol versions that Python itself disables by default.
     for version in ["TLSv1_1", "TLSv1"] {
         let old = json!({"version": version, "ciphers": "ALL:@SECLEVEL=0"});
-        let seen = see(&server, &authority, old).await;
+        let seen = call_from_python(&server, &authority, old).await;
         let error = seen["error"].as_str().unwrap_or_default();
         assert!(error.to_lowercase().contains("alert"), "the server refuses it: {seen}");
     }
-    // Without forward secrecy, or with ciphers that are broken in this mode.
+    // Without forward secrecy, or in CBC mode.
     for ciphers in ["AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA"] {
         let weak = json!({"version": "TLSv1_2", "ciphers": format!("{ciphers}:@SECLEVEL=0")});
-        let seen = see(&server, &authority, weak).await;
+        let seen = call_from_python(&server, &authority, weak).await;
         assert!(seen["error"].as_str().is_some_and(|error| error.contains("SSL")), "{seen}");
     }
 }
 
 #[tokio::test]
 async fn both_protocols_are_offered() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let (server, _) = serve(&options(&authority.server())).await;
     for (offered, taken) in [(json!(["h2", "http/1.1"]), "h2"), (json!(["http/1.1"]), "http/1.1")] {
-        // The call itself is HTTP/1.1; what was agreed on is known before.
-        let seen = see(&server, &authority, json!({"alpn": offered})).await;
+        // The request is HTTP/1.1; ALPN is negotiated before it.
+        let seen = call_from_python(&server, &authority, json!({"alpn": offered})).await;
         assert_eq!(seen["alpn"], taken, "{seen}");
     }
-    let seen = see(&server, &authority, json!({"alpn": ["smtp"]})).await;
+    let seen = call_from_python(&server, &authority, json!({"alpn": ["smtp"]})).await;
     assert!(seen["error"].is_string() && seen["alpn"].is_null(), "{seen}");
 }
 
 #[tokio::test]
 async fn both_protocols_are_spoken_over_tls_also_when_an_answer_takes_long() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let (server, _) = serve(&options(&authority.server())).await;
     let id = server.engine.push("q", "x").await.expect("it is stored");
     let ca = authority.file("ca.pem", &authority.pem());
@@ -209,16 +213,16 @@ async fn both_protocols_are_spoken_over_tls_also_when_an_answer_takes_long() {
 }
 
 #[tokio::test]
-async fn who_checks_the_server_finds_what_is_wrong_with_it() {
-    let authority = Authority::new();
+async fn clients_detect_invalid_server_certificates() {
+    let authority = CertificateAuthority::new();
     let (server, _) = serve(&options(&authority.server())).await;
-    let other = see(&server, &authority, json!({"host": "other.example"})).await;
+    let other = call_from_python(&server, &authority, json!({"host": "other.example"})).await;
     assert!(
         other["error"].as_str().is_some_and(|error| error.contains("VERIFY_FAILED")),
         "{other}"
     );
-    let stranger = Authority::new();
-    let unknown = see(&server, &stranger, json!({})).await;
+    let stranger = CertificateAuthority::new();
+    let unknown = call_from_python(&server, &stranger, json!({})).await;
     assert!(
         unknown["error"].as_str().is_some_and(|error| error.contains("VERIFY_FAILED")),
         "{unknown}"
@@ -227,22 +231,22 @@ async fn who_checks_the_server_finds_what_is_wrong_with_it() {
 
 #[tokio::test]
 async fn a_client_is_known_by_a_good_certificate_and_by_no_other() {
-    let (authority, stranger) = (Authority::new(), Authority::new());
+    let (authority, stranger) = (CertificateAuthority::new(), CertificateAuthority::new());
     let names = &["worker.example"];
-    let good = authority.sign("good", names, Use::Client, |_| {});
-    let old = authority.sign("old", names, Use::Client, |params| {
+    let good = authority.sign("good", names, CertificateUse::Client, |_| {});
+    let old = authority.sign("old", names, CertificateUse::Client, |params| {
         params.not_before = date_time_ymd(2020, 1, 1);
         params.not_after = date_time_ymd(2021, 1, 1);
     });
-    let early = authority.sign("early", names, Use::Client, |params| {
+    let early = authority.sign("early", names, CertificateUse::Client, |params| {
         params.not_before = date_time_ymd(2100, 1, 1);
         params.not_after = date_time_ymd(2101, 1, 1);
     });
-    let unnamed = authority.sign("unnamed", &[], Use::Client, |_| {});
-    let for_servers = authority.sign("for-servers", names, Use::Server, |_| {});
-    let foreign = stranger.sign("foreign", names, Use::Client, |_| {});
+    let unnamed = authority.sign("unnamed", &[], CertificateUse::Client, |_| {});
+    let for_servers = authority.sign("for-servers", names, CertificateUse::Server, |_| {});
+    let foreign = stranger.sign("foreign", names, CertificateUse::Client, |_| {});
     let serial = SerialNumber::from(4711u64);
-    let revoked = authority.sign("revoked", names, Use::Client, |params| {
+    let revoked = authority.sign("revoked", names, CertificateUse::Client, |params| {
         params.serial_number = Some(serial.clone());
     });
     let list = CertificateRevocationListParams {
@@ -277,12 +281,12 @@ async fn a_client_is_known_by_a_good_certificate_and_by_no_other() {
     let asked = [
         (call(&good, "/v1/info"), 200),
         (call(&good, "/v1/tokens"), 200),
-        // Not one of its scopes.
+        // Outside its scopes.
         (call(&good, "/v1/jobs/1/result"), 403),
-        // Without one there is no scope, but a token could still be shown.
+        // Without a certificate the client has no scope, but it could send a token.
         (json!({}), 401),
     ];
-    let seen = see_all(&server, &authority, &asked.clone().map(|(ask, _)| ask)).await;
+    let seen = calls_from_python(&server, &authority, &asked.clone().map(|(ask, _)| ask)).await;
     for (seen, (ask, status)) in seen.iter().zip(&asked) {
         assert_eq!(seen["status"], *status, "{ask} {seen}");
     }
@@ -302,7 +306,7 @@ async fn a_client_is_known_by_a_good_certificate_and_by_no_other() {
             ask["version"] = json!(version);
             ask
         });
-        let seen = see_all(&server, &authority, &ask).await;
+        let seen = calls_from_python(&server, &authority, &ask).await;
         for (seen, (what, _)) in seen.iter().zip(rows) {
             assert!(seen["error"].is_string() && seen["status"].is_null(), "{what}: {seen}");
         }
@@ -310,31 +314,31 @@ async fn a_client_is_known_by_a_good_certificate_and_by_no_other() {
 
     tls.client_required = true;
     let (strict, _) = serve(&tls).await;
-    assert_eq!(see(&strict, &authority, pair(&good)).await["status"], 200);
-    let none = see(&strict, &authority, json!({})).await;
+    assert_eq!(call_from_python(&strict, &authority, pair(&good)).await["status"], 200);
+    let none = call_from_python(&strict, &authority, json!({})).await;
     assert!(none["error"].is_string() && none["status"].is_null(), "{none}");
 }
 
 #[tokio::test]
 async fn new_files_are_used_for_new_connections_and_bad_ones_are_not() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let first = authority.server();
     let (server, tls) = serve(&options(&first)).await;
-    let before = see(&server, &authority, json!({})).await;
+    let before = call_from_python(&server, &authority, json!({})).await;
     assert!(!tls.reload().expect("good files"), "nothing changed");
 
     std::fs::write(&first.certificate, "not a certificate").expect("written");
     let error = tls.reload().expect_err("of no use").to_string();
     assert!(error.contains("tls.certificate") && error.contains("server.pem"), "{error}");
-    assert_eq!(see(&server, &authority, json!({})).await["serial"], before["serial"]);
+    assert_eq!(call_from_python(&server, &authority, json!({})).await["serial"], before["serial"]);
 
     authority.server();
     assert!(tls.reload().expect("good files"));
-    let after = see(&server, &authority, json!({})).await;
+    let after = call_from_python(&server, &authority, json!({})).await;
     assert_eq!(after["status"], 200);
     assert_ne!(after["serial"], before["serial"]);
-    // A certificate whose key has not arrived yet.
-    let other = authority.sign("other", &["localhost"], Use::Server, |_| {});
+    // A certificate whose key has not been replaced yet.
+    let other = authority.sign("other", &["localhost"], CertificateUse::Server, |_| {});
     std::fs::copy(&other.certificate, &first.certificate).expect("copied");
     let error = tls.reload().expect_err("the key is another's").to_string();
     assert!(error.contains("tls.key"), "{error}");
@@ -344,7 +348,7 @@ async fn new_files_are_used_for_new_connections_and_bad_ones_are_not() {
 
 #[test]
 fn settings_that_do_not_fit_together_are_named() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let server = authority.server();
     let missing = Some(PathBuf::from("/nowhere/at-all.pem"));
     let ca = Some(authority.file("ca.pem", &authority.pem()));
@@ -352,22 +356,28 @@ fn settings_that_do_not_fit_together_are_named() {
     let good = options(&server);
     assert!(Tls::load(&none).expect("nothing is asked for").is_none());
     let rows = [
+        (tls::Options { key: None, ..good.clone() }, "`tls.certificate` requires `tls.key`"),
+        (tls::Options { certificate: None, ..good.clone() }, "`tls.key` requires"),
         (
-            tls::Options { key: None, ..good.clone() },
-            "`tls.certificate` means nothing without `tls.key`",
+            tls::Options { client_ca: ca.clone(), ..none.clone() },
+            "`tls.client-ca` requires `tls.certificate`",
         ),
-        (tls::Options { certificate: None, ..good.clone() }, "`tls.key` means nothing without"),
-        (tls::Options { client_ca: ca.clone(), ..none.clone() }, "`tls.client-ca` means nothing"),
         (
             tls::Options { client_required: true, ..good.clone() },
-            "`tls.client-required` means nothing",
+            "`tls.client-required` requires `tls.client-ca`",
         ),
-        (tls::Options { client_revoked: ca, ..good.clone() }, "`tls.client-revoked` means nothing"),
+        (
+            tls::Options { client_revoked: ca, ..good.clone() },
+            "`tls.client-revoked` requires `tls.client-ca`",
+        ),
         (
             tls::Options { key: missing, ..good.clone() },
             "`tls.key`: cannot read `/nowhere/at-all.pem`",
         ),
-        (tls::Options { key: good.certificate.clone(), ..good.clone() }, "holds no private key"),
+        (
+            tls::Options { key: good.certificate.clone(), ..good.clone() },
+            "holds no unencrypted private key",
+        ),
         (tls::Options { certificate: good.key.clone(), ..good.clone() }, "holds no certificate"),
     ];
     for (options, why) in rows {
@@ -378,13 +388,13 @@ fn settings_that_do_not_fit_together_are_named() {
 
 #[tokio::test]
 async fn plain_text_on_a_tls_port_is_not_answered() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let (server, _) = serve(&options(&authority.server())).await;
     let mut stream = connect(server.address, 1).await;
     let ask = request("GET", "/livez", server.address, &[]);
     stream.write_all(ask.as_bytes()).await.expect("written");
     let mut read = Vec::new();
-    // A reset is an end as well.
+    // A reset closes the connection too.
     let _ = stream.read_to_end(&mut read).await;
     assert!(!read.starts_with(b"HTTP"), "{read:?}");
 }
@@ -395,14 +405,14 @@ async fn tls_on_a_plain_port_is_a_bad_request() {
     let hello =
         "\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\u{0}\u{1}\u{7c}\u{3}\u{3}".to_owned() + &"x".repeat(500);
     assert_eq!(send(server.address, 1, &hello).await.status, 400);
-    let authority = Authority::new();
-    let seen = see(&server, &authority, json!({})).await;
+    let authority = CertificateAuthority::new();
+    let seen = call_from_python(&server, &authority, json!({})).await;
     assert!(seen["error"].is_string(), "{seen}");
 }
 
 #[tokio::test]
-async fn a_client_that_says_nothing_is_left_after_the_time_for_a_handshake() {
-    let authority = Authority::new();
+async fn a_silent_client_is_closed_after_the_handshake_timeout() {
+    let authority = CertificateAuthority::new();
     let mut options = options(&authority.server());
     options.handshake_time = "200ms".parse().expect("a period");
     let (server, _) = serve(&options).await;

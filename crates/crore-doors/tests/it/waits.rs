@@ -1,4 +1,4 @@
-//! Waiting: for a job, a result, events, and for those who leave.
+//! Waiting for jobs, results and events, and clients that disconnect.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-use crate::server::{Server, Speaks, eventually};
+use crate::server::{BodyEncoding, Server, eventually};
 
 #[tokio::test]
 async fn a_long_poll_is_woken_by_a_push() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let ask = json!({"queues": ["woken"], "worker": "w", "wait": "30s"});
         let push = async {
             until_waiting(&server, 1).await;
@@ -37,11 +37,11 @@ async fn until_waiting(server: &Server, n: usize) {
 async fn a_wait_ends_with_nothing_when_its_time_is_over() {
     let server = Server::start().await;
     let ask = json!({"queues": ["empty"], "wait": "20ms"});
-    let fetched = server.post(Speaks::Json, "/v1/fetch", &ask).await;
+    let fetched = server.post(BodyEncoding::Json, "/v1/fetch", &ask).await;
     assert_eq!(fetched.body, json!({"jobs": []}));
-    let pushed = server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "slow"})).await;
+    let pushed = server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": "slow"})).await;
     let id = pushed.body["id"].as_str().expect("an id");
-    let result = server.get(Speaks::Json, &format!("/v1/jobs/{id}/result?wait=20ms")).await;
+    let result = server.get(BodyEncoding::Json, &format!("/v1/jobs/{id}/result?wait=20ms")).await;
     assert_eq!(result.status, StatusCode::ACCEPTED);
     assert_eq!(result.body, json!({"id": id, "ended": false, "state": "ready"}));
 }
@@ -55,8 +55,8 @@ async fn a_client_that_leaves_is_not_waited_for_and_takes_no_job() {
     until_waiting(&server, 1).await;
     drop(stream);
     until_waiting(&server, 0).await;
-    let pushed = server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "left"})).await;
-    let fetched = server.post(Speaks::Json, "/v1/fetch", &json!({"queues": ["left"]})).await;
+    let pushed = server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": "left"})).await;
+    let fetched = server.post(BodyEncoding::Json, "/v1/fetch", &json!({"queues": ["left"]})).await;
     assert_eq!(fetched.body["jobs"][0]["id"], pushed.body["id"]);
 }
 
@@ -68,9 +68,9 @@ fn request(method: &str, path: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_result_comes_to_those_who_wait_for_it_and_once_if_so_said() {
+async fn waiting_calls_get_the_result_and_only_one_gets_a_single_read_result() {
     let server = Server::start().await;
-    for speaks in Speaks::BOTH {
+    for speaks in BodyEncoding::BOTH {
         let job = json!({"kind": "sum", "keep_result": "1h", "read_once": true});
         let id = server.post(speaks, "/v1/jobs", &job).await.body["id"]
             .as_str()
@@ -92,7 +92,7 @@ async fn a_result_comes_to_those_who_wait_for_it_and_once_if_so_said() {
         let again = server.get(speaks, &at).await.body;
         assert_eq!((again.get("result"), &again["state"]), (None, &json!("done")));
     }
-    assert_eq!(server.get(Speaks::Json, "/v1/jobs/4711/result").await.problem().0, 404);
+    assert_eq!(server.get(BodyEncoding::Json, "/v1/jobs/4711/result").await.problem().0, 404);
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn a_result_that_comes_while_the_doors_close_is_heard_or_left_where_it_is(
         let engine = Engine::open(dir.path().join(round.to_string())).expect("opened");
         let server = Server::start_on(engine, <_>::default(), <_>::default()).await;
         let job = json!({"kind": "sum", "keep_result": "1h", "read_once": true});
-        let pushed = server.post(Speaks::Json, "/v1/jobs", &job).await.body;
+        let pushed = server.post(BodyEncoding::Json, "/v1/jobs", &job).await.body;
         let at = format!("/v1/jobs/{}/result", pushed["id"].as_str().expect("an id"));
         let work = async {
             let [queue, worker] = ["sum", "w"].map(|name| Name::new("name", name).expect("a name"));
@@ -111,22 +111,22 @@ async fn a_result_that_comes_while_the_doors_close_is_heard_or_left_where_it_is(
             let result = Some(Payload::new(Encoding::Json, *b"6"));
             let done = Finish::of(&jobs[0], Outcome::Done { result });
             server.engine.finish(done).await.expect("reported");
-            // Whoever waits for it is taking it now.
+            // The waiting client is taking the result now.
             server.doors.close();
         };
         let waiting = format!("{at}?wait=30s");
-        let (heard, ()) = tokio::join!(server.get(Speaks::Json, &waiting), work);
-        let left = server.get(Speaks::Json, &at).await.body;
+        let (heard, ()) = tokio::join!(server.get(BodyEncoding::Json, &waiting), work);
+        let left = server.get(BodyEncoding::Json, &at).await.body;
         let results: Vec<_> =
             [&heard.body, &left].iter().filter_map(|said| said.get("result")).collect();
         assert_eq!(results, [6], "round {round}: {} and then {left}", heard.body);
     }
 }
 
-/// A stream of events, line by line.
-struct Events(BufReader<TcpStream>);
+/// A stream of events.
+struct EventStream(BufReader<TcpStream>);
 
-impl Events {
+impl EventStream {
     async fn open(server: &Server, request: &str) -> Self {
         let mut stream = server.connect().await;
         stream.write_all(request.as_bytes()).await.expect("it takes it");
@@ -139,7 +139,7 @@ impl Events {
         events
     }
 
-    /// The next event: its name, and what it says; `None`: the stream has ended.
+    /// The next event: name and data; `None`: the stream has ended.
     async fn next(&mut self) -> Option<(String, Value)> {
         let mut name = String::new();
         loop {
@@ -166,25 +166,25 @@ fn listening(path: &str) -> String {
 #[tokio::test]
 async fn events_are_heard_as_they_happen_and_the_slow_are_told_what_they_missed() {
     let server = Server::start().await;
-    let mut events = Events::open(&server, &listening("/v1/events?queue=heard")).await;
-    server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "other"})).await;
-    let pushed = server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "heard"})).await;
+    let mut events = EventStream::open(&server, &listening("/v1/events?queue=heard")).await;
+    server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": "other"})).await;
+    let pushed = server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": "heard"})).await;
     let id = pushed.body["id"].as_str().expect("an id");
     let (name, event) = events.next().await.expect("an event");
     assert_eq!(
         (name.as_str(), &event["id"], &event["what"]),
         ("job", &json!(id), &json!("pushed"))
     );
-    server.call(Speaks::Json, Method::POST, &format!("/v1/jobs/{id}/cancel"), None).await;
+    server.call(BodyEncoding::Json, Method::POST, &format!("/v1/jobs/{id}/cancel"), None).await;
     let (_, event) = events.next().await.expect("an event");
     assert_eq!((&event["what"], &event["state"]), (&json!("became"), &json!("cancelled")));
 
-    // Whoever does not read while thousands of things happen is told how many are lost to him.
-    let mut slow = Events::open(&server, &listening("/v1/events?queue=many")).await;
+    // A client that does not read while thousands of events occur receives the number it has missed.
+    let mut slow = EventStream::open(&server, &listening("/v1/events?queue=many")).await;
     let batch =
         json!({"jobs": vec![json!({"kind": "many", "labels": {"x": "y".repeat(200)}}); 1000]});
     for _ in 0..60 {
-        server.post(Speaks::Msgpack, "/v1/jobs", &batch).await;
+        server.post(BodyEncoding::Msgpack, "/v1/jobs", &batch).await;
     }
     let mut heard = 0;
     let missed = loop {
@@ -204,15 +204,15 @@ async fn too_many_listeners_are_refused_and_those_who_leave_make_room() {
         ..Default::default()
     };
     let server = Server::start_with(options, Default::default()).await;
-    let events = Events::open(&server, &listening("/v1/events")).await;
+    let events = EventStream::open(&server, &listening("/v1/events")).await;
     let headers = [("accept", "text/event-stream")];
     let refused =
-        server.send(Speaks::Json, (Method::GET, "/v1/events"), &headers, Vec::new()).await;
+        server.send(BodyEncoding::Json, (Method::GET, "/v1/events"), &headers, Vec::new()).await;
     assert_eq!(refused.problem(), (429, "too-many", None));
     drop(events);
-    // He is missed when the next thing is said to him.
+    // The server notices the disconnect at the next event.
     eventually(async || {
-        server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "x"})).await;
+        server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": "x"})).await;
         let mut stream = server.connect().await;
         stream.write_all(listening("/v1/events").as_bytes()).await.expect("it takes it");
         let mut head = [0; 12];
@@ -227,12 +227,12 @@ async fn an_act_on_many_says_how_far_it_has_come() {
     let server = Server::start().await;
     let batch = json!({"jobs": vec![json!({"kind": "many", "delay": "1h"}); 1000]});
     for _ in 0..3 {
-        server.post(Speaks::Json, "/v1/jobs", &batch).await;
+        server.post(BodyEncoding::Json, "/v1/jobs", &batch).await;
     }
     let body = r#"{"act":"cancel","filter":{"kind":"many","states":["scheduled"]}}"#;
     let request = request("POST", "/v1/jobs/act", body)
         .replace("host: localhost", "host: localhost\r\naccept: text/event-stream");
-    let mut events = Events::open(&server, &request).await;
+    let mut events = EventStream::open(&server, &request).await;
     let mut names = Vec::new();
     let last = loop {
         let (name, event) = events.next().await.expect("an event");
@@ -246,12 +246,12 @@ async fn an_act_on_many_says_how_far_it_has_come() {
 }
 
 #[tokio::test]
-async fn a_server_that_drains_lets_those_who_wait_go_and_reports_come_in() {
+async fn a_draining_server_ends_waits_and_accepts_reports() {
     let mut server = Server::start().await;
-    server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "last"})).await;
-    let fetched = server.post(Speaks::Json, "/v1/fetch", &json!({"queues": ["last"]})).await;
+    server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": "last"})).await;
+    let fetched = server.post(BodyEncoding::Json, "/v1/fetch", &json!({"queues": ["last"]})).await;
     let (id, delivery) = (&fetched.body["jobs"][0]["id"], &fetched.body["jobs"][0]["delivery"]);
-    let mut events = Events::open(&server, &listening("/v1/events")).await;
+    let mut events = EventStream::open(&server, &listening("/v1/events")).await;
     let ask = json!({"queues": ["nothing"], "wait": "60s"});
     let result = format!("/v1/jobs/{}/result?wait=60s", id.as_str().expect("an id"));
     let close = async {
@@ -259,20 +259,20 @@ async fn a_server_that_drains_lets_those_who_wait_go_and_reports_come_in() {
         server.doors.close();
     };
     let (fetch, result, ()) = tokio::join!(
-        server.post(Speaks::Json, "/v1/fetch", &ask),
-        server.get(Speaks::Json, &result),
+        server.post(BodyEncoding::Json, "/v1/fetch", &ask),
+        server.get(BodyEncoding::Json, &result),
         close
     );
     assert_eq!(fetch.body, json!({"jobs": []}));
     assert_eq!(result.status, StatusCode::ACCEPTED);
     while events.next().await.is_some() {}
 
-    // Nothing new is handed out, but what runs can come to its end.
-    server.post(Speaks::Json, "/v1/jobs", &json!({"kind": "more"})).await;
-    let none = server.post(Speaks::Json, "/v1/fetch", &json!({"queues": ["more"]})).await;
+    // No new jobs are handed out, but running jobs can finish.
+    server.post(BodyEncoding::Json, "/v1/jobs", &json!({"kind": "more"})).await;
+    let none = server.post(BodyEncoding::Json, "/v1/fetch", &json!({"queues": ["more"]})).await;
     assert_eq!(none.body, json!({"jobs": []}));
     let report = json!({"jobs": [{"id": id, "delivery": delivery, "outcome": "done"}]});
-    let finished = server.post(Speaks::Json, "/v1/finish", &report).await;
+    let finished = server.post(BodyEncoding::Json, "/v1/finish", &report).await;
     assert_eq!(finished.body["jobs"][0]["state"], "done");
 
     let idle = server.connect().await;
@@ -284,16 +284,16 @@ async fn a_server_that_drains_lets_those_who_wait_go_and_reports_come_in() {
 }
 
 #[tokio::test]
-async fn whoever_only_looks_at_a_result_takes_nothing_away() {
+async fn a_head_request_does_not_consume_the_result() {
     let server = Server::start().await;
     let job = json!({"kind": "sum", "keep_result": "1h", "read_once": true});
-    let pushed = server.post(Speaks::Json, "/v1/jobs", &job).await;
-    let fetched = server.post(Speaks::Json, "/v1/fetch", &json!({"queues": ["sum"]})).await;
+    let pushed = server.post(BodyEncoding::Json, "/v1/jobs", &job).await;
+    let fetched = server.post(BodyEncoding::Json, "/v1/fetch", &json!({"queues": ["sum"]})).await;
     let (id, delivery) = (&pushed.body["id"], &fetched.body["jobs"][0]["delivery"]);
     let at = format!("/v1/jobs/{}/result?wait=30s", id.as_str().expect("an id"));
-    assert_eq!(server.look(&at).await, StatusCode::ACCEPTED);
+    assert_eq!(server.head_status(&at).await, StatusCode::ACCEPTED);
     let report = json!({"id": id, "delivery": delivery, "outcome": "done", "result": 6});
-    server.post(Speaks::Json, "/v1/finish", &json!({"jobs": [report]})).await;
-    assert_eq!(server.look(&at).await, StatusCode::OK);
-    assert_eq!(server.get(Speaks::Json, &at).await.body["result"], 6);
+    server.post(BodyEncoding::Json, "/v1/finish", &json!({"jobs": [report]})).await;
+    assert_eq!(server.head_status(&at).await, StatusCode::OK);
+    assert_eq!(server.get(BodyEncoding::Json, &at).await.body["result"], 6);
 }

@@ -1,5 +1,5 @@
-//! What crore calls, and what it does not: every way in that is known, with listeners that must see
-//! nothing.
+//! Which addresses are called and which are not: known techniques of server-side request forgery, checked with
+//! listeners that must see no connection.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crore_core::{Code, Size, Span};
-use crore_outbound::{Addresses, Failed, Options, Outbound, Resolve, Target};
+use crore_outbound::{CallError, Options, Outbound, Resolve, ResolveFuture, Target};
 use http::{HeaderMap, StatusCode};
 
-use crore_testkit::http_peer::{Peer, Reply};
+use crore_testkit::http_peer::{Peer, PeerReply};
 
-/// Listens, and must not be called.
+/// A listener that must not be called.
 pub(crate) struct Trap(pub(crate) TcpListener);
 
 impl Trap {
@@ -28,15 +28,15 @@ impl Trap {
         self.0.local_addr().expect("it is bound").port()
     }
 
-    /// Whether nobody has come. A connection stands in the backlog as soon as it is made, accepted or
-    /// not, so this needs no time.
+    /// Whether there was no connection. A connection is in the backlog as soon as it is made, so there is no need
+    /// to wait.
     pub(crate) fn saw_nothing(&self) -> bool {
         self.0.accept().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 }
 
-/// A server that anybody can reach, and that may call what `allow` says.
-pub(crate) fn wide(allow: &[&str]) -> Options {
+/// Options of a server that listens on all interfaces and may call `allow`.
+pub(crate) fn open_options(allow: &[&str]) -> Options {
     let allow = allow.iter().map(|text| text.parse().expect("good")).collect();
     Options { allow, listens: vec![([0, 0, 0, 0], 9).into()], ..Options::default() }
 }
@@ -45,20 +45,20 @@ fn target(url: &str) -> Target {
     Target::parse("url", url).expect(url)
 }
 
-pub(crate) async fn post(outbound: &Outbound, url: &str) -> Result<StatusCode, Failed> {
+pub(crate) async fn post(outbound: &Outbound, url: &str) -> Result<StatusCode, CallError> {
     let target = target(url);
     let answer = outbound.post(&target, HeaderMap::new(), Bytes::from_static(b"hello"));
     Ok(answer.await?.status())
 }
 
-fn is_denied(result: &Result<StatusCode, Failed>) -> bool {
-    matches!(result, Err(Failed::Denied(_)))
+fn is_denied(result: &Result<StatusCode, CallError>) -> bool {
+    matches!(result, Err(CallError::Denied(_)))
 }
 
 #[tokio::test]
 async fn no_spelling_of_an_inner_address_is_called() {
     let (v4, v6) = (Trap::at([127, 0, 0, 1]), Trap::at([0, 0, 0, 0, 0, 0, 0, 1]));
-    let outbound = Outbound::new(wide(&[]));
+    let outbound = Outbound::new(open_options(&[]));
     for (host, trap) in [
         ("127.0.0.1", &v4),
         ("127.1", &v4),
@@ -81,8 +81,8 @@ async fn no_spelling_of_an_inner_address_is_called() {
         ("[::]", &v6),
     ] {
         let called = post(&outbound, &format!("http://{host}:{}/", trap.port())).await;
-        // A name that this machine cannot resolve is not called either.
-        assert!(is_denied(&called) || matches!(called, Err(Failed::Unreachable(_))), "{host}");
+        // A name that this machine cannot resolve is not called.
+        assert!(is_denied(&called) || matches!(called, Err(CallError::Unreachable(_))), "{host}");
         assert!(v4.saw_nothing() && v6.saw_nothing(), "{host}");
     }
 }
@@ -102,16 +102,17 @@ async fn addresses_inside_need_to_be_allowed_and_metadata_is_never_called() {
         "224.0.0.1",
         "255.255.255.255",
     ];
-    let (strict, all) = (Outbound::new(wide(&[])), Outbound::new(wide(&["0.0.0.0/0", "::/0"])));
+    let (strict, all) =
+        (Outbound::new(open_options(&[])), Outbound::new(open_options(&["0.0.0.0/0", "::/0"])));
     for host in inside {
         let target = target(&format!("http://{host}/"));
-        assert!(matches!(strict.addresses(&target).await, Err(Failed::Denied(_))), "{host}");
+        assert!(matches!(strict.addresses(&target).await, Err(CallError::Denied(_))), "{host}");
         assert!(all.addresses(&target).await.is_ok(), "{host}");
     }
     for host in never {
         let target = target(&format!("http://{host}/latest/meta-data"));
         for outbound in [&strict, &all] {
-            let Err(Failed::Denied(denied)) = outbound.addresses(&target).await else {
+            let Err(CallError::Denied(denied)) = outbound.addresses(&target).await else {
                 panic!("{host}")
             };
             let invalid = denied.into_invalid("url");
@@ -124,7 +125,7 @@ async fn addresses_inside_need_to_be_allowed_and_metadata_is_never_called() {
 #[tokio::test]
 async fn loopback_is_called_by_a_server_on_loopback_but_never_its_own_ports() {
     let own = Trap::at([127, 0, 0, 1]);
-    let peer = Peer::start(Reply::status(202)).await;
+    let peer = Peer::start(PeerReply::status(202)).await;
     let listens = vec![SocketAddr::from(([127, 0, 0, 1], own.port()))];
     let outbound = Outbound::new(Options { listens, ..Options::default() });
     assert_eq!(post(&outbound, &peer.url()).await, Ok(StatusCode::ACCEPTED));
@@ -133,48 +134,53 @@ async fn loopback_is_called_by_a_server_on_loopback_but_never_its_own_ports() {
         assert!(is_denied(&called), "{host}: {called:?}");
     }
     assert!(own.saw_nothing());
-    // The same for one that listens everywhere, however much it is allowed.
-    let options =
-        Options { listens: vec![([0, 0, 0, 0], own.port()).into()], ..wide(&["127.0.0.0/8"]) };
+    // The same for a server that listens on all interfaces, whatever is allowed.
+    let options = Options {
+        listens: vec![([0, 0, 0, 0], own.port()).into()],
+        ..open_options(&["127.0.0.0/8"])
+    };
     let called = post(&Outbound::new(options), &format!("http://127.0.0.1:{}", own.port())).await;
     assert!(is_denied(&called) && own.saw_nothing());
-    // And one that does not know where it listens is careful.
+    // Without known listeners, loopback is denied.
     let called = post(&Outbound::new(Options::default()), &peer.url()).await;
     assert!(is_denied(&called));
 }
 
 #[tokio::test]
-async fn what_is_allowed_is_called_by_range_address_or_name() {
-    let peer = Peer::start(Reply::status(202)).await;
+async fn allowed_ranges_addresses_and_names_are_called() {
+    let peer = Peer::start(PeerReply::status(202)).await;
     for allow in ["127.0.0.0/8", "127.0.0.1", "127.0.0.1/32"] {
         assert_eq!(
-            post(&Outbound::new(wide(&[allow])), &peer.url()).await,
+            post(&Outbound::new(open_options(&[allow])), &peer.url()).await,
             Ok(StatusCode::ACCEPTED)
         );
     }
     let by_name = format!("http://LocalHost.:{}", peer.port());
-    let named = Outbound::with_resolver(wide(&["localhost"]), Names::new(&[&[[127, 0, 0, 1]]]));
+    let named = Outbound::with_resolver(
+        open_options(&["localhost"]),
+        FakeResolver::new(&[&[[127, 0, 0, 1]]]),
+    );
     assert_eq!(post(&named, &by_name).await, Ok(StatusCode::ACCEPTED));
     assert!(is_denied(&post(&named, &peer.url()).await), "the name is allowed, not the address");
-    assert!(is_denied(&post(&Outbound::new(wide(&["127.0.0.2/31"])), &peer.url()).await));
+    assert!(is_denied(&post(&Outbound::new(open_options(&["127.0.0.2/31"])), &peer.url()).await));
 }
 
-/// Every name stands for the next of these lists of addresses.
+/// A resolver that returns the next of these lists of addresses for every name.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct FakeResolver {
     answers: Vec<Vec<Ipv4Addr>>,
     asked: AtomicUsize,
 }
 
-impl Names {
+impl FakeResolver {
     pub(crate) fn new(answers: &[&[[u8; 4]]]) -> Arc<Self> {
         let answers = answers.iter().map(|all| all.iter().copied().map(Into::into).collect());
         Arc::new(Self { answers: answers.collect(), asked: AtomicUsize::new(0) })
     }
 }
 
-impl Resolve for Names {
-    fn resolve(&self, _: &str, port: u16) -> Addresses {
+impl Resolve for FakeResolver {
+    fn resolve(&self, _: &str, port: u16) -> ResolveFuture {
         let n = self.asked.fetch_add(1, Ordering::SeqCst).min(self.answers.len() - 1);
         let addresses = self.answers[n].iter().map(|ip| (*ip, port).into()).collect();
         Box::pin(async move { Ok(addresses) })
@@ -182,15 +188,15 @@ impl Resolve for Names {
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_mind_gains_nothing() {
-    let peer = Peer::start(Reply::status(202)).await;
+async fn dns_rebinding_has_no_effect() {
+    let peer = Peer::start(PeerReply::status(202)).await;
     let trap = TcpListener::bind(("127.0.0.3", peer.port())).map(|listener| {
         listener.set_nonblocking(true).expect("a socket");
         Trap(listener)
     });
     let trap = trap.expect("the same port of another address");
-    let names = Names::new(&[&[[127, 0, 0, 1]], &[[127, 0, 0, 3]]]);
-    let outbound = Outbound::with_resolver(wide(&["127.0.0.1/32"]), names.clone());
+    let names = FakeResolver::new(&[&[[127, 0, 0, 1]], &[[127, 0, 0, 3]]]);
+    let outbound = Outbound::with_resolver(open_options(&["127.0.0.1/32"]), names.clone());
     let url = format!("http://rebinding.example:{}", peer.port());
     assert_eq!(post(&outbound, &url).await, Ok(StatusCode::ACCEPTED));
     assert_eq!(names.asked.load(Ordering::SeqCst), 1, "what was checked is what is called");
@@ -199,24 +205,24 @@ async fn a_name_that_changes_its_mind_gains_nothing() {
 }
 
 #[tokio::test]
-async fn one_bad_address_among_good_ones_is_enough() {
-    let peer = Peer::start(Reply::status(202)).await;
-    let names = Names::new(&[&[[127, 0, 0, 1], [169, 254, 169, 254]]]);
-    let outbound = Outbound::with_resolver(wide(&["127.0.0.0/8"]), names);
+async fn one_forbidden_address_denies_the_host() {
+    let peer = Peer::start(PeerReply::status(202)).await;
+    let names = FakeResolver::new(&[&[[127, 0, 0, 1], [169, 254, 169, 254]]]);
+    let outbound = Outbound::with_resolver(open_options(&["127.0.0.0/8"]), names);
     assert!(is_denied(&post(&outbound, &format!("http://mixed.example:{}", peer.port())).await));
     assert_eq!(peer.calls(), 0);
-    let nobody = Outbound::with_resolver(wide(&[]), Names::new(&[&[]]));
-    assert!(matches!(post(&nobody, "http://nobody.example").await, Err(Failed::Unreachable(_))));
+    let nobody = Outbound::with_resolver(open_options(&[]), FakeResolver::new(&[&[]]));
+    assert!(matches!(post(&nobody, "http://nobody.example").await, Err(CallError::Unreachable(_))));
 }
 
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let trap = Trap::at([127, 0, 0, 1]);
     let inner = format!("http://127.0.0.1:{}/", trap.port());
-    let outbound = Outbound::new(wide(&["127.0.0.1/32"]));
+    let outbound = Outbound::new(open_options(&["127.0.0.1/32"]));
     for status in [301, 302, 303, 307, 308] {
         for location in ["http://169.254.169.254/latest/meta-data", &inner] {
-            let peer = Peer::start(Reply::redirect(status, location)).await;
+            let peer = Peer::start(PeerReply::redirect(status, location)).await;
             assert_eq!(post(&outbound, &peer.url()).await.map(|s| s.as_u16()), Ok(status));
             assert_eq!(peer.calls(), 1);
         }
@@ -225,20 +231,20 @@ async fn redirects_are_not_followed() {
 }
 
 #[tokio::test]
-async fn an_answer_has_a_size_and_nobody_inflates_it() {
-    let options = Options { max_answer: Size(1000), ..wide(&["127.0.0.1/32"]) };
+async fn responses_are_bounded_and_not_decompressed() {
+    let options = Options { max_answer: Size(1000), ..open_options(&["127.0.0.1/32"]) };
     let outbound = Outbound::new(options);
-    let peer = Peer::start(Reply::body(200, vec![b'x'; 1000])).await;
+    let peer = Peer::start(PeerReply::body(200, vec![b'x'; 1000])).await;
     assert_eq!(post(&outbound, &peer.url()).await, Ok(StatusCode::OK));
-    let peer = Peer::start(Reply::body(200, vec![b'x'; 1001])).await;
-    assert!(matches!(post(&outbound, &peer.url()).await, Err(Failed::Broken(_))));
-    let peer = Peer::start(Reply::raw(endless(b"HTTP/1.1 200 OK\r\n\r\n"))).await;
-    assert!(matches!(post(&outbound, &peer.url()).await, Err(Failed::Broken(_))));
-    let peer = Peer::start(Reply::raw(endless(b"HTTP/1.1 200 OK\r\nx: "))).await;
-    assert!(matches!(post(&outbound, &peer.url()).await, Err(Failed::Broken(_))));
+    let peer = Peer::start(PeerReply::body(200, vec![b'x'; 1001])).await;
+    assert!(matches!(post(&outbound, &peer.url()).await, Err(CallError::Broken(_))));
+    let peer = Peer::start(PeerReply::raw(endless(b"HTTP/1.1 200 OK\r\n\r\n"))).await;
+    assert!(matches!(post(&outbound, &peer.url()).await, Err(CallError::Broken(_))));
+    let peer = Peer::start(PeerReply::raw(endless(b"HTTP/1.1 200 OK\r\nx: "))).await;
+    assert!(matches!(post(&outbound, &peer.url()).await, Err(CallError::Broken(_))));
     let gzip =
         b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n\x1f\x8b".to_vec();
-    let peer = Peer::start(Reply::raw(gzip)).await;
+    let peer = Peer::start(PeerReply::raw(gzip)).await;
     let answer = outbound.post(&target(&peer.url()), HeaderMap::new(), Bytes::new()).await;
     assert_eq!(answer.expect("an answer").body(), &b"\x1f\x8b"[..], "as it came");
 }
@@ -249,7 +255,8 @@ fn endless(start: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn garbage_and_silence_are_no_answers() {
-    let options = Options { connect_time: Span::from_millis(200), ..wide(&["127.0.0.1/32"]) };
+    let options =
+        Options { connect_time: Span::from_millis(200), ..open_options(&["127.0.0.1/32"]) };
     let outbound = Outbound::new(options);
     for garbage in [
         "",
@@ -257,28 +264,28 @@ async fn garbage_and_silence_are_no_answers() {
         "HTTP/9.9 200 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx",
     ] {
-        let peer = Peer::start(Reply::raw(garbage.into())).await;
+        let peer = Peer::start(PeerReply::raw(garbage.into())).await;
         let called = post(&outbound, &peer.url()).await;
-        assert!(matches!(called, Err(Failed::Broken(_))), "{garbage:?}: {called:?}");
+        assert!(matches!(called, Err(CallError::Broken(_))), "{garbage:?}: {called:?}");
     }
     let gone = Trap::at([127, 0, 0, 1]).port();
     let called = post(&outbound, &format!("http://127.0.0.1:{gone}")).await;
-    assert!(matches!(called, Err(Failed::Unreachable(_))));
-    let silent = Peer::start(Reply::nothing()).await;
+    assert!(matches!(called, Err(CallError::Unreachable(_))));
+    let silent = Peer::start(PeerReply::nothing()).await;
     let url = silent.url();
     let called = tokio::time::timeout(Duration::from_millis(200), post(&outbound, &url)).await;
-    assert!(called.is_err(), "how long is the caller's to say");
-    assert!(silent.was_hung_up().await, "and the connection ends with the call");
+    assert!(called.is_err(), "the caller sets the timeout");
+    assert!(silent.wait_hung_up().await, "the connection ends with the call");
 }
 
 #[tokio::test]
-async fn a_call_says_to_whom_it_speaks_and_keeps_no_connection() {
-    let peer = Peer::start(Reply::status(202)).await;
-    let outbound = Outbound::new(wide(&["127.0.0.1/32"]));
+async fn a_call_sets_host_and_closes_the_connection() {
+    let peer = Peer::start(PeerReply::status(202)).await;
+    let outbound = Outbound::new(open_options(&["127.0.0.1/32"]));
     let mut headers = HeaderMap::new();
     headers.insert("host", "evil.example".parse().expect("good"));
     headers.insert("x-mark", "1".parse().expect("good"));
-    let target = target(&format!("{}/base/", peer.url())).below("worker-job");
+    let target = target(&format!("{}/base/", peer.url())).join_path("worker-job");
     outbound.post(&target, headers, Bytes::from_static(b"hello")).await.expect("an answer");
     let call = peer.call(0);
     assert_eq!((call.method.as_str(), call.uri.path()), ("POST", "/base/worker-job"));

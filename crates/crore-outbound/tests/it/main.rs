@@ -1,6 +1,6 @@
-//! Calls to others, on real ports of loopback.
-#![expect(clippy::expect_used, reason = "a test panics, and says why")]
+//! Outbound calls on real loopback ports.
+#![expect(clippy::expect_used, reason = "a test may panic")]
 
 mod calls;
-mod kept;
+mod pooled;
 mod secure;

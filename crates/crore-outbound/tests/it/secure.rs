@@ -1,8 +1,8 @@
-//! Who is trusted over TLS.
+//! Certificate validation over TLS.
 
 use std::sync::Arc;
 
-use crore_outbound::{Failed, Options, Outbound};
+use crore_outbound::{CallError, Options, Outbound};
 use http::StatusCode;
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair, date_time_ymd};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::calls::{post, wide};
+use crate::calls::{open_options, post};
 
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
@@ -26,8 +26,8 @@ impl Authority {
         self.0.der().clone()
     }
 
-    /// Serves one connection with a certificate for `name`; gives the port.
-    async fn serves(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> u16 {
+    /// Serves one connection with a certificate for `name`; returns the port.
+    async fn serve_once(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> u16 {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("good");
         change(&mut params);
@@ -44,7 +44,7 @@ impl Authority {
         let port = listener.local_addr().expect("bound").port();
         tokio::spawn(async move {
             let (stream, _) = listener.accept().await.expect("somebody");
-            // Whoever does not trust us hangs up here.
+            // A client that does not trust the certificate closes the connection here.
             let Ok(mut stream) = TlsAcceptor::from(Arc::new(config)).accept(stream).await else {
                 return;
             };
@@ -59,14 +59,14 @@ impl Authority {
 }
 
 fn outbound(roots: Vec<CertificateDer<'static>>) -> Outbound {
-    Outbound::new(Options { roots, ..wide(&["127.0.0.0/8", "localhost", "::1"]) })
+    Outbound::new(Options { roots, ..open_options(&["127.0.0.0/8", "localhost", "::1"]) })
 }
 
 #[tokio::test]
 async fn a_certificate_of_a_known_authority_is_trusted() {
     let authority = Authority::new();
     for name in ["127.0.0.1", "localhost"] {
-        let port = authority.serves(name, |_| {}).await;
+        let port = authority.serve_once(name, |_| {}).await;
         let called =
             post(&outbound(vec![authority.root()]), &format!("https://{name}:{port}")).await;
         assert_eq!(called, Ok(StatusCode::ACCEPTED), "{name}");
@@ -74,24 +74,24 @@ async fn a_certificate_of_a_known_authority_is_trusted() {
 }
 
 #[tokio::test]
-async fn others_are_not() {
+async fn other_certificates_are_not_trusted() {
     let authority = Authority::new();
     let trusting = outbound(vec![authority.root()]);
-    let unknown = authority.serves("127.0.0.1", |_| {}).await;
-    let another = authority.serves("worker.example", |_| {}).await;
-    let expired = authority.serves("127.0.0.1", |params| {
+    let unknown = authority.serve_once("127.0.0.1", |_| {}).await;
+    let another = authority.serve_once("worker.example", |_| {}).await;
+    let expired = authority.serve_once("127.0.0.1", |params| {
         params.not_before = date_time_ymd(2020, 1, 1);
         params.not_after = date_time_ymd(2021, 1, 1);
     });
     let expired = expired.await;
     for (what, outbound, port) in [
-        ("nobody knows who signed it", &outbound(Vec::new()), unknown),
-        ("it is another host's", &trusting, another),
-        ("it has expired", &trusting, expired),
+        ("unknown issuer", &outbound(Vec::new()), unknown),
+        ("certificate of another host", &trusting, another),
+        ("expired certificate", &trusting, expired),
     ] {
         let called = post(outbound, &format!("https://127.0.0.1:{port}")).await;
         let is_refused =
-            matches!(&called, Err(Failed::Unreachable(why)) if why.contains("trusted"));
+            matches!(&called, Err(CallError::Unreachable(why)) if why.contains("TLS handshake"));
         assert!(is_refused, "{what}: {called:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The interface in Rust and the header in C are the same.
+//! The Rust interface and the C header agree.
 
 use std::fmt::Write;
 use std::fs;
@@ -7,31 +7,32 @@ use std::path::Path;
 use std::process::Command;
 
 use crore_plugin::abi::{
-    AGAIN, Buffer, Bytes, FATAL, OK, OTHER, Outcome, SYMBOL, Surroundings, Table, VERSION,
+    AGAIN, AbiResult, BorrowedBytes, Buffer, FATAL, HostContext, OK, OTHER, PluginTable, SYMBOL,
+    VERSION,
 };
-use crore_testkit::{Package, install_missing};
+use crore_testkit::{DebianPackage, install_missing};
 
-/// As [`Table`] is laid out, and as C says it.
+/// Prints sizes and offsets of C structures and their Rust counterparts.
 macro_rules! layout {
-    ($said:ident; $($c:literal = $rust:ty { $($field:ident),+ })+) => {$(
-        let _ = writeln!($said, "{} {}", $c, size_of::<$rust>());
-        $(let _ = writeln!($said, "{}.{} {}", $c, stringify!($field), offset_of!($rust, $field));)+
+    ($text:ident; $($c:literal = $rust:ty { $($field:ident),+ })+) => {$(
+        let _ = writeln!($text, "{} {}", $c, size_of::<$rust>());
+        $(let _ = writeln!($text, "{}.{} {}", $c, stringify!($field), offset_of!($rust, $field));)+
     )+};
 }
 
 fn in_rust() -> String {
-    let mut said = format!("{VERSION} {OK} {AGAIN} {OTHER} {FATAL}\n");
-    layout! { said;
-        "crore_bytes" = Bytes { data, len }
+    let mut text = format!("{VERSION} {OK} {AGAIN} {OTHER} {FATAL}\n");
+    layout! { text;
+        "crore_bytes" = BorrowedBytes { data, len }
         "crore_buffer" = Buffer { data, len }
-        "crore_result" = Outcome { items, count, error }
-        "crore_context" = Surroundings { host, is_cancelled, log }
-        "crore_plugin" = Table { abi, name, create, run, cancel, destroy, free_result }
+        "crore_result" = AbiResult { items, count, error }
+        "crore_context" = HostContext { host, is_cancelled, log }
+        "crore_plugin" = PluginTable { abi, name, create, run, cancel, destroy, free_result }
     }
-    said
+    text
 }
 
-/// A program in C that says the same of the header.
+/// A C program that prints the same for the header.
 fn program() -> String {
     let mut lines = String::from(
         "#include <stddef.h>\n#include <stdio.h>\n#include \"crore_plugin.h\"\nint main(void) {\n\
@@ -49,8 +50,9 @@ fn program() -> String {
 }
 
 #[test]
-fn the_header_and_the_crate_agree_on_every_number_size_and_place() {
-    install_missing(&[Package::Other { name: "gcc", programs: &["cc"] }]).expect("a compiler");
+fn the_header_and_the_crate_agree_on_every_number_size_and_offset() {
+    install_missing(&[DebianPackage::Other { name: "gcc", programs: &["cc"] }])
+        .expect("a compiler");
     let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdks/plugin");
     let dir = tempfile::tempdir().expect("a directory");
     let (source, built) = (dir.path().join("layout.c"), dir.path().join("layout"));
@@ -65,8 +67,8 @@ fn the_header_and_the_crate_agree_on_every_number_size_and_place() {
         .arg(&built)
         .status();
     assert!(compiled.expect("cc runs").success());
-    let said = Command::new(built).output().expect("it runs").stdout;
-    assert_eq!(String::from_utf8(said).expect("UTF-8"), in_rust());
+    let printed = Command::new(built).output().expect("it runs").stdout;
+    assert_eq!(String::from_utf8(printed).expect("UTF-8"), in_rust());
     let header = fs::read_to_string(sdk.join("crore_plugin.h")).expect("the header");
     assert!(header.contains(&format!("const crore_plugin *{SYMBOL}(void);")));
 }

@@ -1,4 +1,4 @@
-//! The child process, seen from outside, and the header that its plugins are built with.
+//! The child process seen from outside, and the C header.
 
 mod header;
 mod process;

@@ -1,12 +1,11 @@
-//! What is told to whoever starts the child in another way than crore does, and that a peer who lies
-//! is not believed.
+//! The child process rejects a start by hand and invalid requests.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 
-use crore_plugin_host::frame::{Answer, Request, read};
+use crore_plugin_host::frame::{HostReply, HostRequest, read};
 
 fn host(library: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crore-plugin-host"));
@@ -14,9 +13,9 @@ fn host(library: &str) -> Command {
     command
 }
 
-/// A child with its line, and the other end of it.
+/// A child with its socket, and the other end of it.
 fn child(library: &str) -> (Child, UnixStream) {
-    let (ours, theirs) = UnixStream::pair().expect("a line");
+    let (ours, theirs) = UnixStream::pair().expect("a socket pair");
     let child = host(library)
         .stdin(Stdio::piped())
         .stdout(Stdio::from(OwnedFd::from(theirs)))
@@ -27,42 +26,42 @@ fn child(library: &str) -> (Child, UnixStream) {
 }
 
 #[test]
-fn who_starts_it_by_hand_is_told_that_it_is_not_for_him() {
+fn start_by_hand_is_refused() {
     let output = host("any.so").output().expect("it runs");
-    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
     assert!(!output.status.success());
     let expected =
-        "plugin host: standard output is no socket; crore itself starts this, for plugins\n";
-    assert_eq!(said, expected);
+        "plugin host: standard output is not a socket; this program is started by crore\n";
+    assert_eq!(stderr, expected);
 }
 
 #[test]
-fn a_library_that_is_not_there_is_told_in_an_answer() {
-    let (mut child, mut line) = child("/no/such/library.so");
+fn missing_library_is_reported_in_a_reply() {
+    let (mut child, mut stream) = child("/no/such/library.so");
     let mut requests = child.stdin.take().expect("piped");
-    requests.write_all(&Request::Load { memory: 0 }.encode()).expect("it listens");
-    let frame = read(&mut line, 1 << 20).expect("a frame").expect("an answer");
-    let answer = Answer::decode(frame).expect("it is understood");
-    let Answer::Unusable(why) = answer else { panic!("{answer:?}") };
+    requests.write_all(&HostRequest::Load { memory: 0 }.encode()).expect("it listens");
+    let frame = read(&mut stream, 1 << 20).expect("a frame").expect("an answer");
+    let reply = HostReply::decode(frame).expect("it is understood");
+    let HostReply::Unusable(why) = reply else { panic!("{reply:?}") };
     assert!(why.starts_with("`/no/such/library.so` cannot be loaded: "), "{why}");
     assert!(child.wait().expect("it ends").success());
 }
 
 #[test]
-fn a_peer_who_lies_about_a_length_or_says_what_is_not_known_is_refused() {
-    let run = Request::Run { run: 1, max_output: 1, argument: Vec::new().into() }.encode();
+fn invalid_requests_are_refused() {
+    let run = HostRequest::Run { run: 1, max_output: 1, argument: Vec::new().into() }.encode();
     let cases: [(&[u8], &str); 4] = [
-        (&[255, 255, 255, 255, b'L'], "a frame of 4294967295 bytes"),
-        (&[1, 0, 0, 0, b'?'], "a frame of the unknown sort 63"),
-        (&[3, 0, 0, 0, b'L', 1, 2], "a frame that does not hold what it says"),
-        (&run, "nobody asks to load a plugin"),
+        (&[255, 255, 255, 255, b'L'], "frame with invalid length 4294967295"),
+        (&[1, 0, 0, 0, b'?'], "frame with unknown tag 63"),
+        (&[3, 0, 0, 0, b'L', 1, 2], "frame with invalid body"),
+        (&run, "the first request must load a plugin"),
     ];
     for (bytes, why) in cases {
-        let (mut child, _line) = child("any.so");
+        let (mut child, _stream) = child("any.so");
         child.stdin.take().expect("piped").write_all(bytes).expect("it listens");
         assert!(!child.wait().expect("it ends").success());
-        let mut said = String::new();
-        child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
-        assert!(said.contains(why), "{said}");
+        let mut stderr = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
+        assert!(stderr.contains(why), "{stderr}");
     }
 }

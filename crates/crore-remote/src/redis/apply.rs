@@ -1,55 +1,55 @@
-//! Applying decisions: each write is one commit, with its effects on other slots in its outbox.
+//! Applies decisions. Each write is one commit; effects on other slots go to its outbox.
 
 use std::collections::BTreeMap;
 
-use crore_core::job::{Keep, Seen};
-use crore_core::machine::{Change, Effect, Next, NextLive, NextState, ResultChange};
+use crore_core::job::{ResultRetention, Seen};
+use crore_core::machine::{Change, Effect, NextLive, NextRecord, NextState, ResultChange};
 use crore_core::{JobId, NewJob, Time};
 use crore_store::Error;
-use crore_store::jobs::{Applied, Write};
+use crore_store::jobs::{Applied, StoreWrite};
 
-use super::names::{Layout, Slot};
+use super::join_all::join_all;
+use super::names::{Layout, SlotIndex};
 use super::pack::{Arg, map};
-use super::plan::{Frees, Load};
-use super::push::{Commit, Written, due_fields, plain_commit, read_commit};
-use super::record::{spec_fields, word};
+use super::plan::{FreedLocks, PushInput};
+use super::push::{Commit, Written, due_fields, read_commit, single_slot_commit};
+use super::record::{spec_fields, variant_name};
 use super::rules::verdicts;
-use super::together::together;
-use super::{Ran, Redis};
+use super::{Redis, ScriptRun};
 
-/// A write as a commit: where, guarded by what, pushing what.
-struct Step {
-    slot: Slot,
+/// A write as a commit: its slot, its guard and the jobs that it pushes.
+struct ApplyStep {
+    slot: SlotIndex,
     guard: Vec<(&'static str, Arg)>,
     push: Vec<NewJob>,
     parent: Option<JobId>,
-    frees: Frees,
+    frees: FreedLocks,
 }
 
-impl Step {
-    fn load(&self) -> Load<'_> {
-        Load {
+impl ApplyStep {
+    fn load(&self) -> PushInput<'_> {
+        PushInput {
             home: self.slot,
             groups: &[],
             jobs: &self.push,
             parent: self.parent,
-            frees: self.frees,
+            freed: self.frees,
         }
     }
 }
 
-/// A step that only its own slot is concerned with, and its place in the batch.
-type Placed = (usize, Arg);
+/// An operation and its index in the batch, for writes that concern only their own slot.
+type IndexedOp = (usize, Arg);
 
 impl Redis {
-    /// Writes without follow-ups cannot meet each other across slots, so all slots take theirs at
-    /// once, one script each; as soon as one has follow-ups, they go one by one, in order.
-    pub(super) async fn apply_all(&self, writes: Vec<Write>) -> Result<Vec<Applied>, Error> {
-        let steps: Vec<Step> =
+    /// Without follow-ups, writes in different slots are independent, so all slots run in parallel, one
+    /// script each. If any write has follow-ups, all run one by one, in order.
+    pub(super) async fn apply_all(&self, writes: Vec<StoreWrite>) -> Result<Vec<Applied>, Error> {
+        let steps: Vec<ApplyStep> =
             writes.into_iter().map(|write| step(&self.layout, write)).collect::<Result<_, _>>()?;
         let mut written: Vec<Option<Written>> = Vec::new();
         if steps.iter().all(|step| step.push.is_empty()) {
-            written = self.apply_apart(steps).await?;
+            written = self.apply_per_slot(steps).await?;
         } else {
             for step in steps {
                 written.push(self.commit(step.guard.clone(), step.load()).await?);
@@ -62,80 +62,80 @@ impl Redis {
             .collect())
     }
 
-    async fn apply_apart(&self, steps: Vec<Step>) -> Result<Vec<Option<Written>>, Error> {
-        let mut slots: BTreeMap<Slot, Vec<Placed>> = BTreeMap::new();
+    async fn apply_per_slot(&self, steps: Vec<ApplyStep>) -> Result<Vec<Option<Written>>, Error> {
+        let mut slots: BTreeMap<SlotIndex, Vec<IndexedOp>> = BTreeMap::new();
         let mut written: Vec<Option<Written>> = Vec::new();
-        for (place, step) in steps.into_iter().enumerate() {
-            let op = plain_commit(&self.layout, step.guard.clone(), step.load())?;
-            slots.entry(step.slot).or_default().push((place, op));
+        for (index, step) in steps.into_iter().enumerate() {
+            let op = single_slot_commit(&self.layout, step.guard.clone(), step.load())?;
+            slots.entry(step.slot).or_default().push((index, op));
             written.push(None);
         }
-        let one = |slot: Slot, placed: Vec<Placed>| async move {
-            let (places, ops): (Vec<_>, Vec<_>) = placed.into_iter().unzip();
-            let Ran { now, dirty, answers } = self.run(slot, ops).await?;
+        let one = |slot: SlotIndex, indexed: Vec<IndexedOp>| async move {
+            let (indexes, ops): (Vec<_>, Vec<_>) = indexed.into_iter().unzip();
+            let ScriptRun { now, dirty, replies: answers } = self.run(slot, ops).await?;
             let read = answers.into_iter().map(|answer| read_commit(slot, now, answer));
-            let commits: Vec<_> = places.into_iter().zip(read).collect();
+            let commits: Vec<_> = indexes.into_iter().zip(read).collect();
             Ok::<_, Error>((dirty.then_some(slot), commits))
         };
-        let answers = together(slots.into_iter().map(|(slot, ops)| one(slot, ops)).collect()).await;
+        let answers = join_all(slots.into_iter().map(|(slot, ops)| one(slot, ops)).collect()).await;
         let mut dirty = Vec::new();
         for answer in answers {
             let (slot, commits) = answer?;
             dirty.extend(slot);
-            for (place, commit) in commits {
-                if let (Commit::Yes(yes), Some(row)) = (commit?, written.get_mut(place)) {
+            for (index, commit) in commits {
+                if let (Commit::Yes(yes), Some(row)) = (commit?, written.get_mut(index)) {
                     *row = Some(yes);
                 }
             }
         }
-        self.settle(dirty).await?;
+        self.deliver_after_commit(dirty).await?;
         Ok(written)
     }
 }
 
-fn step(layout: &Layout, write: Write) -> Result<Step, Error> {
+fn step(layout: &Layout, write: StoreWrite) -> Result<ApplyStep, Error> {
     match write {
-        Write::Job(change) => job_step(layout, change),
-        Write::Seal(id) => {
+        StoreWrite::Job(change) => job_step(layout, change),
+        StoreWrite::Seal(id) => {
             let guard = vec![("seal", id.0.into())];
-            Ok(Step {
+            Ok(ApplyStep {
                 slot: layout.of_group(id),
                 guard,
                 push: Vec::new(),
                 parent: None,
-                frees: Frees::default(),
+                frees: FreedLocks::default(),
             })
         }
-        Write::Tick { schedule, seen, cursor, push } => {
+        StoreWrite::Tick { schedule, seen, cursor, push } => {
             let tick = map! {
                 "name" => schedule.as_str(), "revision" => seen.0, "cursor" => cursor.as_millis(),
             };
-            Ok(Step {
+            Ok(ApplyStep {
                 slot: layout.registry(),
                 guard: vec![("tick", tick)],
                 push,
                 parent: None,
-                frees: Frees::default(),
+                frees: FreedLocks::default(),
             })
         }
     }
 }
 
-fn job_step(layout: &Layout, change: Change) -> Result<Step, Error> {
+fn job_step(layout: &Layout, change: Change) -> Result<ApplyStep, Error> {
     let slot = layout.of_job(change.id);
     let Seen { state, delivery, revision, lease_until } = change.seen;
     let seen = map! {
-        "state" => word(&state)?, "delivery" => layout.tick(slot, delivery), "revision" => revision.0,
+        "state" => variant_name(&state)?, "delivery" => layout.tick(slot, delivery), "revision" => revision.0,
         "lease_until" => lease_until.map_or(-1, Time::as_millis),
     };
     let mut fields = vec![("id", change.id.0.into()), ("seen", seen)];
-    if let Next::Live(next) = &change.next {
+    if let NextRecord::Live(next) = &change.next {
         fields.push(("next", next_fields(next)?));
     }
     let mut push = Vec::new();
-    let frees = Frees {
+    let frees = FreedLocks {
         key_of: change.effects.contains(&Effect::ReleaseKey).then_some(change.id),
-        removed: matches!(change.next, Next::Gone).then_some(change.id),
+        removed: matches!(change.next, NextRecord::Gone).then_some(change.id),
     };
     for effect in change.effects {
         match effect {
@@ -154,10 +154,10 @@ fn job_step(layout: &Layout, change: Change) -> Result<Step, Error> {
         }
     }
     let guard = vec![("change", Arg::Map(fields))];
-    Ok(Step { slot, guard, push, parent: Some(change.id), frees })
+    Ok(ApplyStep { slot, guard, push, parent: Some(change.id), frees })
 }
 
-const fn state_word(state: NextState) -> &'static str {
+const fn state_name(state: NextState) -> &'static str {
     match state {
         NextState::Pending => "pending",
         NextState::Running => "running",
@@ -169,7 +169,7 @@ const fn state_word(state: NextState) -> &'static str {
 
 fn next_fields(next: &NextLive) -> Result<Arg, Error> {
     let mut fields = vec![
-        ("state", state_word(next.state).into()),
+        ("state", state_name(next.state).into()),
         ("attempt", i64::from(next.attempt).into()),
         ("crashes", i64::from(next.crashes).into()),
         ("stop", next.stop.into()),
@@ -178,10 +178,10 @@ fn next_fields(next: &NextLive) -> Result<Arg, Error> {
     ];
     fields.extend(due_fields(next.due));
     if let Some(why) = &next.why {
-        fields.push(("why", word(why)?.into()));
+        fields.push(("why", variant_name(why)?.into()));
     }
     if let Some((ended, error)) = &next.ended {
-        fields.push(("ended", word(ended)?.into()));
+        fields.push(("ended", variant_name(ended)?.into()));
         fields.extend(error.as_ref().map(|error| ("error", format!("={error}").into())));
     }
     match &next.result {
@@ -189,13 +189,13 @@ fn next_fields(next: &NextLive) -> Result<Arg, Error> {
         ResultChange::Drop => fields.push(("result", "drop".into())),
         ResultChange::Set(payload, keep) => {
             let (once, span) = match keep {
-                Keep::Discard => (false, 0),
-                Keep::Once(span) => (true, span.as_millis()),
-                Keep::For(span) => (false, span.as_millis()),
+                ResultRetention::Discard => (false, 0),
+                ResultRetention::Once(span) => (true, span.as_millis()),
+                ResultRetention::For(span) => (false, span.as_millis()),
             };
             fields.push(("result", "set".into()));
             fields.push(("payload", payload.bytes.to_vec().into()));
-            fields.push(("encoding", word(&payload.encoding)?.into()));
+            fields.push(("encoding", variant_name(&payload.encoding)?.into()));
             fields.push(("span", span.min(Time::MAX.as_millis().unsigned_abs()).into()));
             fields.push(("once", once.into()));
         }

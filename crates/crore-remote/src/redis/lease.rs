@@ -1,19 +1,19 @@
-//! Renewing leases, and reading jobs: one script for each shard concerned.
+//! Renews leases and reads jobs: one script per shard.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crore_core::{Job, JobId, Time};
 use crore_store::Error;
-use crore_store::jobs::{Renew, Renewed, Which};
+use crore_store::jobs::{JobSelector, Renew, Renewed};
 
 use super::Redis;
-use super::link::Script;
-use super::names::{Slot, client_lock, unique_lock};
+use super::connection::LuaScript;
+use super::join_all::join_all;
+use super::names::{SlotIndex, client_lock, unique_lock};
 use super::pack::{Arg, map};
 use super::record;
-use super::reply::Reply;
-use super::together::together;
+use super::reply::ScriptReply;
 
 impl Redis {
     pub(super) async fn renew_all(&self, leases: Vec<Renew>) -> Result<Vec<Renewed>, Error> {
@@ -28,9 +28,9 @@ impl Redis {
         answers.into_iter().map(read_renewed).collect()
     }
 
-    pub(super) async fn get_all(&self, which: Vec<Which>) -> Result<Vec<Option<Job>>, Error> {
+    pub(super) async fn get_all(&self, which: Vec<JobSelector>) -> Result<Vec<Option<Job>>, Error> {
         let ids = self.ids_of(which).await?;
-        // Numbers beyond what a script can count were never given to a job.
+        // Greater numbers cannot be ids: a Lua script counts only up to 2^53.
         let row = |id: &JobId| (self.layout.of_job(*id), id.0.min(1 << 53).into());
         let rows = ids.iter().map(row).collect();
         let answers = self.by_shard(&self.scripts.get, "ids", rows).await?;
@@ -38,17 +38,17 @@ impl Redis {
         ids.into_iter().zip(answers).map(read).collect()
     }
 
-    /// The numbers of the jobs that are meant. A caller's own id is looked up where its lock is, one
-    /// script for each slot; one that nobody has becomes a number that no job ever gets.
-    async fn ids_of(&self, which: Vec<Which>) -> Result<Vec<JobId>, Error> {
+    /// The ids of the selected jobs. Client ids are looked up in the slots of their locks, one script per
+    /// slot; an unknown one becomes an id that no job ever gets.
+    async fn ids_of(&self, which: Vec<JobSelector>) -> Result<Vec<JobId>, Error> {
         let clients = which.iter().filter_map(|which| match which {
-            Which::Client(client) => Some(client_lock(client)),
-            Which::Id(_) => None,
+            JobSelector::Client(client) => Some(client_lock(client)),
+            JobSelector::Id(_) => None,
         });
         let mut holders = self.lock_holders(clients).await?.into_iter();
         let mut id = |which| match which {
-            Which::Id(id) => id,
-            Which::Client(_) => holders.next().flatten().unwrap_or(JobId(0)),
+            JobSelector::Id(id) => id,
+            JobSelector::Client(_) => holders.next().flatten().unwrap_or(JobId(0)),
         };
         Ok(which.into_iter().map(&mut id).collect())
     }
@@ -61,43 +61,43 @@ impl Redis {
         self.lock_holders(keys.iter().map(|key| unique_lock(key))).await
     }
 
-    /// The jobs that hold locks, by the locks' names; one script for each slot.
+    /// The jobs that hold locks, by the names of the locks; one script per slot.
     async fn lock_holders(
         &self,
         names: impl Iterator<Item = String>,
     ) -> Result<Vec<Option<JobId>>, Error> {
         let rows: Vec<_> = names.map(|name| (self.layout.of_text(&name), name.into())).collect();
         let holders = self.by_shard(&self.scripts.holders, "names", rows).await?;
-        let one = |reply: Reply| match reply.is_nil() {
+        let one = |reply: ScriptReply| match reply.is_nil() {
             true => Ok(None),
             false => reply.id().map(|id| Some(JobId(id))),
         };
         holders.into_iter().map(one).collect()
     }
 
-    /// Gives each shard its rows, in one script, and the answers back in the order of the rows.
+    /// Runs one script per shard with its rows. Returns the answers in the order of the rows.
     async fn by_shard(
         &self,
-        script: &Script,
+        script: &LuaScript,
         field: &'static str,
-        rows: Vec<(Slot, Arg)>,
-    ) -> Result<Vec<Reply>, Error> {
-        let mut slots: BTreeMap<Slot, (Vec<usize>, Vec<Arg>)> = BTreeMap::new();
+        rows: Vec<(SlotIndex, Arg)>,
+    ) -> Result<Vec<ScriptReply>, Error> {
+        let mut slots: BTreeMap<SlotIndex, (Vec<usize>, Vec<Arg>)> = BTreeMap::new();
         let count = rows.len();
         for (place, (slot, row)) in rows.into_iter().enumerate() {
             let (places, args) = slots.entry(slot).or_default();
             places.push(place);
             args.push(row);
         }
-        let one = |slot: Slot, places: Vec<usize>, args: Vec<Arg>| async move {
+        let one = |slot: SlotIndex, places: Vec<usize>, args: Vec<Arg>| async move {
             let reply =
                 self.in_slot(script, slot, Arg::Map(vec![(field, Arg::List(args))])).await?;
             Ok::<_, Error>((places, reply.list()?))
         };
         let asked = slots.into_iter().map(|(slot, (places, args))| one(slot, places, args));
-        let mut answers: Vec<Reply> = Vec::new();
-        answers.resize_with(count, || Reply(redis::Value::Nil));
-        for answer in together(asked.collect()).await {
+        let mut answers: Vec<ScriptReply> = Vec::new();
+        answers.resize_with(count, || ScriptReply(redis::Value::Nil));
+        for answer in join_all(asked.collect()).await {
             let (places, replies) = answer?;
             for (place, reply) in places.into_iter().zip(replies) {
                 if let Some(row) = answers.get_mut(place) {
@@ -109,7 +109,7 @@ impl Redis {
     }
 }
 
-fn read_renewed(reply: Reply) -> Result<Renewed, Error> {
+fn read_renewed(reply: ScriptReply) -> Result<Renewed, Error> {
     if reply.is_nil() {
         return Ok(Renewed::Stale);
     }

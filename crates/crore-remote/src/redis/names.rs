@@ -1,16 +1,16 @@
-//! Names inside Redis: shards, slots, lanes and locks.
+//! Names in Redis: shards, slots, lanes and locks.
 //!
-//! A name from outside is escaped before it becomes part of a key, so that no brace, slash or line
-//! break in it can move a key to another slot or make two names one.
+//! External names are escaped before they become part of a key, so that no brace, slash or line break can
+//! move a key to another slot or make two names equal.
 
 use crore_core::job::ClientId;
 use crore_core::limit::LimitKey;
 use crore_core::{Delivery, GroupId, JobId, NewJob, Spec};
 
 /// A slot: one of the shards, or, after the last of them, the registry.
-pub(super) type Slot = usize;
+pub(super) type SlotIndex = usize;
 
-/// The layout: a prefix for all keys and the number of shards.
+/// The layout: the prefix of all keys and the number of shards.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     prefix: String,
@@ -22,8 +22,8 @@ impl Layout {
         Self { prefix: escape(prefix), shards }
     }
 
-    /// The hash tag of a slot, with which all its keys begin.
-    pub(super) fn tag(&self, slot: Slot) -> String {
+    /// The hash tag of a slot, which prefixes all of its keys.
+    pub(super) fn tag(&self, slot: SlotIndex) -> String {
         if slot < self.shards {
             format!("{{{}:s{slot}}}", self.prefix)
         } else {
@@ -36,52 +36,51 @@ impl Layout {
         format!("{{{}:l:{bucket}}}", self.prefix)
     }
 
-    pub(super) const fn registry(&self) -> Slot {
+    pub(super) const fn registry(&self) -> SlotIndex {
         self.shards
     }
 
-    pub(super) fn of_number(&self, number: u64) -> Slot {
+    pub(super) fn of_number(&self, number: u64) -> SlotIndex {
         usize::try_from(number % self.shards.max(1) as u64).unwrap_or(0)
     }
 
-    pub(super) fn of_job(&self, id: JobId) -> Slot {
+    pub(super) fn of_job(&self, id: JobId) -> SlotIndex {
         self.of_number(id.0)
     }
 
-    pub(super) fn of_group(&self, id: GroupId) -> Slot {
+    pub(super) fn of_group(&self, id: GroupId) -> SlotIndex {
         self.of_number(id.0)
     }
 
-    pub(super) fn of_text(&self, text: &str) -> Slot {
-        self.of_number(self.spread(text))
+    pub(super) fn of_text(&self, text: &str) -> SlotIndex {
+        self.of_number(self.stable_hash(text))
     }
 
-    /// A number that spreads texts evenly and stays the same for ever, since stored keys depend on
-    /// it.
-    pub(super) fn spread(&self, text: &str) -> u64 {
+    /// A stable hash. It must never change, because stored keys depend on it.
+    pub(super) fn stable_hash(&self, text: &str) -> u64 {
         let fnv = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
         (fnv ^ (fnv >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
     }
 
-    /// Where a job has to live because of a key of its own.
-    pub(super) fn forced(&self, job: &NewJob) -> Option<Slot> {
+    /// The slot of a job that has a unique key or a client id.
+    pub(super) fn slot_of_key(&self, job: &NewJob) -> Option<SlotIndex> {
         let unique = job.spec.unique.as_ref().map(|unique| unique_lock(&unique.key));
         let name = unique.or_else(|| job.spec.client_id.as_ref().map(client_lock))?;
         Some(self.of_text(&name))
     }
 
-    /// A delivery's number from the tick of its shard's clock, and back.
-    pub(super) fn delivery(&self, slot: Slot, tick: u64) -> Delivery {
+    /// The delivery number for a tick of the shard's clock.
+    pub(super) fn delivery(&self, slot: SlotIndex, tick: u64) -> Delivery {
         match tick {
             0 => Delivery::NONE,
             _ => Delivery(tick.saturating_mul(self.shards as u64).saturating_add(slot as u64)),
         }
     }
 
-    /// The tick of a delivery; one that is not of this slot is none that a script knows.
-    pub(super) fn tick(&self, slot: Slot, delivery: Delivery) -> i64 {
+    /// The tick of a delivery number; -1, which no script matches, if it belongs to another slot.
+    pub(super) fn tick(&self, slot: SlotIndex, delivery: Delivery) -> i64 {
         let shards = self.shards.max(1) as u64;
         if delivery == Delivery::NONE {
             0
@@ -93,7 +92,7 @@ impl Layout {
     }
 }
 
-/// Letters, digits, `-`, `_` and `.` as they are, any other byte as `%` and two hex digits.
+/// Keeps letters, digits, `-`, `_` and `.`; encodes any other byte as `%` and two hex digits.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -129,7 +128,7 @@ pub(super) fn buckets(lane: &str) -> impl Iterator<Item = &str> {
     lane.split('/').skip(2)
 }
 
-/// The name of the limit that a bucket belongs to, escaped as it stands in the bucket.
+/// The name of a bucket's limit, still escaped.
 pub(super) fn limit_of(bucket: &str) -> &str {
     bucket.split('=').next().unwrap_or(bucket)
 }
@@ -143,7 +142,7 @@ pub(super) fn client_lock(client: &ClientId) -> String {
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "what is not as expected fails the test")]
+#[expect(clippy::expect_used, reason = "a panic fails the test")]
 mod tests {
     use super::*;
     use crore_core::{Name, Payload};
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_lanes_are_one() {
+    fn different_lanes_have_different_names() {
         let of = |queue: &str, kind: &str, limits: &[(&str, Option<&str>)]| {
             let mut spec = Spec::new(name(queue), name(kind), Payload::json("1"));
             let key = |(limit, value): &(&str, Option<&str>)| LimitKey {
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_names_its_slot() {
+    fn a_delivery_identifies_its_slot() {
         let layout = Layout::new("p", 8);
         assert_eq!(layout.delivery(3, 0), Delivery::NONE);
         assert_eq!(layout.tick(3, Delivery::NONE), 0);

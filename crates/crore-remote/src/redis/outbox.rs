@@ -1,4 +1,4 @@
-//! Messages between slots: written with the change that causes them, delivered afterwards.
+//! Messages between slots: written together with the change that causes them, delivered afterwards.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -6,29 +6,32 @@ use std::sync::atomic::Ordering;
 use crore_store::Error;
 
 use super::Redis;
-use super::link::unavailable;
-use super::names::Slot;
+use super::connection::unavailable;
+use super::names::SlotIndex;
 use super::pack::{Arg, map};
-use super::reply::{Reply, damaged};
+use super::reply::{ScriptReply, corrupt};
 
 impl Redis {
-    /// Delivers what a crash or a broken connection has left in outboxes. Safe to call at any time,
-    /// by any number of nodes; upkeep calls it now and then.
+    /// Delivers messages that a crash or a broken connection left in outboxes. Safe to call at any time, by
+    /// any number of nodes; upkeep calls it periodically.
     pub async fn deliver_outbox(&self) -> Result<(), Error> {
         self.deliver((0..=self.layout.registry()).collect()).await
     }
 
-    /// After a commit: delivers its messages, and those that they cause, if it left any.
-    pub(super) async fn settle(&self, slots: impl IntoIterator<Item = Slot>) -> Result<(), Error> {
-        let dirty: BTreeSet<Slot> = slots.into_iter().collect();
+    /// After a commit: delivers its messages, and those that they cause.
+    pub(super) async fn deliver_after_commit(
+        &self,
+        slots: impl IntoIterator<Item = SlotIndex>,
+    ) -> Result<(), Error> {
+        let dirty: BTreeSet<SlotIndex> = slots.into_iter().collect();
         if !dirty.is_empty() && self.halted.load(Ordering::Relaxed) {
-            return Err(unavailable("stopped before delivery, as a test asked"));
+            return Err(unavailable("stopped before delivery by a test"));
         }
         self.deliver(dirty).await
     }
 
-    /// A slot that cannot be reached does not keep the others waiting.
-    async fn deliver(&self, mut dirty: BTreeSet<Slot>) -> Result<(), Error> {
+    /// A slot that is unreachable does not block the others.
+    async fn deliver(&self, mut dirty: BTreeSet<SlotIndex>) -> Result<(), Error> {
         let mut result = Ok(());
         while let Some(from) = dirty.pop_first() {
             match self.deliver_from(from).await {
@@ -39,24 +42,29 @@ impl Redis {
         result
     }
 
-    /// Delivers a page of messages to each slot that has some waiting here. Gives the slots that
-    /// have to be looked at next: there may be more, and receivers may have something to say.
-    async fn deliver_from(&self, from: Slot) -> Result<Vec<Slot>, Error> {
+    /// Delivers a page of messages to each slot that has some here. Returns the slots to check next: this one
+    /// may have more, and the receivers may have new ones.
+    async fn deliver_from(&self, from: SlotIndex) -> Result<Vec<SlotIndex>, Error> {
         let mut more = Vec::new();
         let (boxes, _) = self.run_one(from, map! { "op" => "outbox" }).await?;
         for one in boxes.list()? {
             let [to, messages] = one.parts()?;
-            let to = usize::try_from(to.number()?).map_err(|_| damaged("a slot is negative"))?;
+            let to = usize::try_from(to.number()?).map_err(|_| corrupt("a slot is negative"))?;
             more.push(from);
-            if self.hand_over(from, to, messages).await? {
+            if self.transfer(from, to, messages).await? {
                 more.push(to);
             }
         }
         Ok(more)
     }
 
-    /// Hands messages over, oldest first, and only then takes them out of the outbox.
-    async fn hand_over(&self, from: Slot, to: Slot, messages: Reply) -> Result<bool, Error> {
+    /// Delivers messages, oldest first, and only then removes them from the outbox.
+    async fn transfer(
+        &self,
+        from: SlotIndex,
+        to: SlotIndex,
+        messages: ScriptReply,
+    ) -> Result<bool, Error> {
         let mut rows = Vec::new();
         let mut last = 0;
         let mut parts = messages.list()?.into_iter();

@@ -1,17 +1,17 @@
-//! Arguments of scripts, as the MessagePack that Redis's Lua can read.
+//! Script arguments as MessagePack, in the subset that Redis's Lua can read.
 //!
-//! Its reader knows no binary strings, so bytes are written as texts, which it does not check.
+//! Its reader has no binary strings, so bytes are written as strings, which it does not validate.
 
-/// A value that a script gets.
+/// An argument of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Arg {
     Bool(bool),
     Int(i64),
     Bytes(Vec<u8>),
     List(Vec<Self>),
-    /// Names and values; what is absent is left out, which is `nil` in Lua.
+    /// Names and values. An absent one is left out, which is `nil` in Lua.
     Map(Vec<(&'static str, Self)>),
-    /// Like `Map`, by names that come from outside.
+    /// Like `Map`, with external names.
     Table(Vec<(String, Self)>),
 }
 
@@ -129,12 +129,12 @@ macro_rules! map {
 pub(super) use map;
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "what is not as expected fails the test")]
+#[expect(clippy::expect_used, reason = "a panic fails the test")]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_messagepack() {
+    fn arguments_are_valid_messagepack() {
         let arg = map! {
             "a" => 7_i64,
             "none"? None::<i64>,

@@ -1,56 +1,56 @@
-//! Permits: reserved in their bucket's ledger before a claim, returned after.
+//! Permits: reserved in their bucket's ledger before a claim, returned after the delivery.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crore_core::Time;
 use crore_core::limit::{Limit, Rate};
 use crore_store::Error;
-use crore_store::registry::{Table, Value};
+use crore_store::registry::{RegistryTable, RegistryValue};
 
 use super::Redis;
-use super::names::{Slot, buckets, limit_of};
+use super::join_all::join_all;
+use super::names::{SlotIndex, buckets, limit_of};
 use super::pack::{Arg, map};
-use super::reply::{Reply, damaged};
-use super::together::together;
+use super::reply::{ScriptReply, corrupt};
 
-/// How long after it was reserved a permit may still be claimed with, in milliseconds.
-pub(super) const USE_WITHIN: i64 = 10_000;
-/// After so long a permit may be asked after: longer than it may be claimed with, on any clock.
-const CHECK_AFTER: i64 = 20_000;
+/// How long a reserved permit may be used for a claim, in milliseconds.
+pub(super) const USE_WITHIN_MILLIS: i64 = 10_000;
+/// Age at which a permit is checked: longer than it may be used, whatever the clocks of the nodes.
+const CHECK_AFTER_MILLIS: i64 = 20_000;
 
-/// Limits as they were read last, with the bytes that they were read from.
-pub(super) type Known = HashMap<String, (Vec<u8>, Rule)>;
+/// Cached limits, with the bytes that they were read from.
+pub(super) type LimitRuleCache = HashMap<String, (Vec<u8>, LimitRule)>;
 
-/// What a ledger has to know of a limit. A limit that is not defined holds nobody back.
+/// The parts of a limit that a ledger needs. An undefined limit restricts nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Rule {
+pub(super) struct LimitRule {
     concurrency: Option<u32>,
     rate: Option<Rate>,
 }
 
-/// Why a bucket gave less than it was asked for.
+/// Why a bucket granted fewer permits than requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Short {
-    /// Permits are held.
+pub(super) enum PermitShortage {
+    /// All permits are held.
     Held,
-    /// The rate lets the next one through then.
+    /// The rate grants the next one at this time.
     Until(Time),
 }
 
-/// What a bucket gave.
+/// The permits that a bucket granted.
 #[derive(Debug)]
-pub(super) struct Grant {
-    rule: Rule,
+pub(super) struct PermitGrant {
+    rule: LimitRule,
     pub(super) tokens: Vec<String>,
-    pub(super) short: Option<Short>,
+    pub(super) short: Option<PermitShortage>,
 }
 
 impl Redis {
-    /// Reserves so many permits in each bucket, for jobs of a shard each. What is given may be less.
+    /// Reserves permits in each bucket. It may grant fewer than requested.
     pub(super) async fn reserve(
         &self,
         wanted: BTreeMap<String, usize>,
-    ) -> Result<BTreeMap<String, Grant>, Error> {
+    ) -> Result<BTreeMap<String, PermitGrant>, Error> {
         let rules = self.rules(wanted.keys()).await?;
         let one = |bucket: String, n: usize| {
             let rule = rules.get(limit_of(&bucket)).copied().unwrap_or_default();
@@ -59,11 +59,16 @@ impl Redis {
                 Ok::<_, Error>((bucket, grant))
             }
         };
-        let grants = together(wanted.into_iter().map(|(bucket, n)| one(bucket, n)).collect()).await;
+        let grants = join_all(wanted.into_iter().map(|(bucket, n)| one(bucket, n)).collect()).await;
         grants.into_iter().collect()
     }
 
-    async fn reserve_in(&self, bucket: &str, rule: Rule, n: usize) -> Result<Grant, Error> {
+    async fn reserve_in(
+        &self,
+        bucket: &str,
+        rule: LimitRule,
+        n: usize,
+    ) -> Result<PermitGrant, Error> {
         let (grant, overdue) = self.try_reserve(bucket, rule, n).await?;
         if overdue.is_empty() || !self.check_overdue(bucket, overdue).await? {
             return Ok(grant);
@@ -71,15 +76,15 @@ impl Redis {
         let (more, _) =
             self.try_reserve(bucket, rule, n.saturating_sub(grant.tokens.len())).await?;
         let tokens = grant.tokens.into_iter().chain(more.tokens).collect();
-        Ok(Grant { rule, tokens, short: more.short })
+        Ok(PermitGrant { rule, tokens, short: more.short })
     }
 
     async fn try_reserve(
         &self,
         bucket: &str,
-        rule: Rule,
+        rule: LimitRule,
         n: usize,
-    ) -> Result<(Grant, Vec<String>), Error> {
+    ) -> Result<(PermitGrant, Vec<String>), Error> {
         let mut tokens: Vec<String> = (0..n).map(|_| self.token()).collect();
         let args = map! {
             "verb" => "reserve",
@@ -87,51 +92,55 @@ impl Redis {
             "concurrency"? rule.concurrency.map(i64::from),
             "interval"? rule.rate.map(|rate| rate.interval()),
             "full"? rule.rate.map(|rate| rate.full()),
-            "check_after" => CHECK_AFTER,
+            "check_after" => CHECK_AFTER_MILLIS,
         };
         let [granted, why, next_at, overdue] = self.ledger(bucket, args).await?.parts()?;
         tokens.truncate(usize::try_from(granted.number()?).unwrap_or(0));
         let short = match why.text()?.as_str() {
-            "held" => Some(Short::Held),
-            "rate" => Some(Short::Until(Time::from_millis(next_at.number()?))),
+            "held" => Some(PermitShortage::Held),
+            "rate" => Some(PermitShortage::Until(Time::from_millis(next_at.number()?))),
             _ => None,
         };
-        let overdue = overdue.list()?.into_iter().map(Reply::text).collect::<Result<_, _>>()?;
-        Ok((Grant { rule, tokens, short }, overdue))
+        let overdue =
+            overdue.list()?.into_iter().map(ScriptReply::text).collect::<Result<_, _>>()?;
+        Ok((PermitGrant { rule, tokens, short }, overdue))
     }
 
-    async fn ledger(&self, bucket: &str, args: Arg) -> Result<Reply, Error> {
+    async fn ledger(&self, bucket: &str, args: Arg) -> Result<ScriptReply, Error> {
         self.eval(&self.scripts.ledger, &self.layout.ledger(bucket), 0, args).await
     }
 
-    /// Looks for the deliveries that hold permits which stand for long, and drops the permits that
-    /// none holds. Says whether there were any.
+    /// Asks all shards whether deliveries hold these old permits, and drops those that none holds. Returns
+    /// whether there were any.
     async fn check_overdue(&self, bucket: &str, overdue: Vec<String>) -> Result<bool, Error> {
         let alive =
             map! { "op" => "alive", "tokens" => Arg::list(overdue.iter().map(String::as_str)) };
-        let asked = (0..self.shards()).map(|slot| self.run_one(slot, alive.clone())).collect();
+        let queries = (0..self.shards()).map(|slot| self.run_one(slot, alive.clone())).collect();
         let mut holds = vec![false; overdue.len()];
-        for answer in together(asked).await {
+        for answer in join_all(queries).await {
             for (held, one) in holds.iter_mut().zip(answer?.0.list()?) {
                 *held |= one.number()? == 1;
             }
         }
-        let (mut living, mut dead) = (Vec::new(), Vec::new());
+        let (mut alive_tokens, mut dead_tokens) = (Vec::new(), Vec::new());
         for (token, held) in overdue.into_iter().zip(holds) {
-            if held { living.push(token) } else { dead.push(token) }
+            if held { alive_tokens.push(token) } else { dead_tokens.push(token) }
         }
-        let found = !dead.is_empty();
+        let found = !dead_tokens.is_empty();
         let args = map! {
-            "verb" => "checked", "alive" => Arg::list(living), "dead" => Arg::list(dead),
-            "check_after" => CHECK_AFTER,
+            "verb" => "checked", "alive" => Arg::list(alive_tokens), "dead" => Arg::list(dead_tokens),
+            "check_after" => CHECK_AFTER_MILLIS,
         };
         self.ledger(bucket, args).await?;
         Ok(found)
     }
 
-    /// Gives back permits that were reserved and not used, with their share of the rate.
-    pub(super) async fn give_back(&self, unused: BTreeMap<String, Grant>) -> Result<(), Error> {
-        let one = |bucket: String, grant: Grant| async move {
+    /// Returns reserved but unused permits, together with their share of the rate.
+    pub(super) async fn return_reserved(
+        &self,
+        unused: BTreeMap<String, PermitGrant>,
+    ) -> Result<(), Error> {
+        let one = |bucket: String, grant: PermitGrant| async move {
             let args = map! {
                 "verb" => "return", "tokens" => Arg::list(grant.tokens),
                 "interval"? grant.rule.rate.map(|rate| rate.interval()),
@@ -139,12 +148,12 @@ impl Redis {
             self.ledger(&bucket, args).await.map(|_| ())
         };
         let unused = unused.into_iter().filter(|(_, grant)| !grant.tokens.is_empty());
-        let returned = together(unused.map(|(bucket, grant)| one(bucket, grant)).collect()).await;
+        let returned = join_all(unused.map(|(bucket, grant)| one(bucket, grant)).collect()).await;
         returned.into_iter().collect()
     }
 
-    /// Returns the permits of deliveries that have ended. One that gets lost on the way is found by
-    /// whoever next runs short of permits, so a failure here is nobody's business.
+    /// Returns the permits of deliveries that have ended. Errors are ignored: a permit that gets lost is
+    /// found by the next claim that runs short.
     pub(super) async fn return_permits(&self, ended: impl Iterator<Item = &(String, String)>) {
         let mut by_bucket: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (lane, tokens) in ended {
@@ -156,20 +165,20 @@ impl Redis {
             let args = map! { "verb" => "return", "tokens" => Arg::list(tokens) };
             self.ledger(bucket, args)
         };
-        together(by_bucket.into_iter().map(|(bucket, tokens)| one(bucket, tokens)).collect()).await;
+        join_all(by_bucket.into_iter().map(|(bucket, tokens)| one(bucket, tokens)).collect()).await;
     }
 
-    /// The rules of the limits that buckets belong to, as they are now, by escaped name.
+    /// The current rules of the limits of these buckets, by escaped name.
     async fn rules(
         &self,
         buckets: impl Iterator<Item = &String>,
-    ) -> Result<HashMap<String, Rule>, Error> {
+    ) -> Result<HashMap<String, LimitRule>, Error> {
         let mut names: Vec<String> = buckets.map(|bucket| limit_of(bucket).to_owned()).collect();
         names.sort_unstable();
         names.dedup();
         let plain = names.iter().map(|name| unescape(name)).collect::<Option<Vec<_>>>();
-        let plain = plain.ok_or_else(|| damaged("a lane names no limit"))?;
-        let values = self.values(Table::Limits, &plain).await?;
+        let plain = plain.ok_or_else(|| corrupt("a lane has an invalid limit name"))?;
+        let values = self.values(RegistryTable::Limits, &plain).await?;
         let mut rules = HashMap::new();
         for (name, bytes) in names.into_iter().zip(values) {
             let Some(bytes) = bytes else { continue };
@@ -179,21 +188,23 @@ impl Redis {
         Ok(rules)
     }
 
-    fn rule(&self, name: &str, bytes: Vec<u8>) -> Result<Rule, Error> {
+    fn rule(&self, name: &str, bytes: Vec<u8>) -> Result<LimitRule, Error> {
         let mut known = self.limits.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some((_, rule)) = known.get(name).filter(|(read, _)| *read == bytes) {
             return Ok(*rule);
         }
         let rule = match super::registry::read_value(&bytes)? {
-            Value::Limit(Limit { rate, concurrency, .. }) => Rule { concurrency, rate },
-            _ => return Err(damaged(format!("limit `{name}` is something else"))),
+            RegistryValue::Limit(Limit { rate, concurrency, .. }) => {
+                LimitRule { concurrency, rate }
+            }
+            _ => return Err(corrupt(format!("the definition of limit `{name}` is not a limit"))),
         };
         known.insert(name.to_owned(), (bytes, rule));
         Ok(rule)
     }
 }
 
-/// Takes back what [`super::names::escape`] did.
+/// Reverses [`super::names::escape`].
 fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut bytes = text.bytes();
@@ -208,8 +219,8 @@ fn unescape(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The allowance of each lane in a shard: for each job its permits, joined.
-pub(super) type Allowance = BTreeMap<Slot, BTreeMap<String, Vec<String>>>;
+/// The permits of each lane in a shard: one joined row of tokens per job.
+pub(super) type Allowance = BTreeMap<SlotIndex, BTreeMap<String, Vec<String>>>;
 
 #[cfg(test)]
 mod tests {
@@ -221,12 +232,14 @@ mod tests {
 
     use super::*;
     use crate::redis::names::escape;
-    use crate::redis::{Options, Redis};
+    use crate::redis::{Redis, RedisOptions};
 
     #[tokio::test]
-    async fn the_ledger_counts_as_the_rule_says() -> Result<(), Box<dyn std::error::Error>> {
+    async fn the_ledger_agrees_with_the_rate_of_crore_core()
+    -> Result<(), Box<dyn std::error::Error>> {
         let clock = Arc::new(FakeClock::default());
-        let options = Options { prefix: unique_name("r"), shards: 1, clock: Some(clock.clone()) };
+        let options =
+            RedisOptions { prefix: unique_name("r"), shards: 1, clock: Some(clock.clone()) };
         let store = Redis::open(&shared::redis()?, options).await?;
         let mut dice = 1_u64;
         let mut roll = |below: u64| {
@@ -241,7 +254,7 @@ mod tests {
                 .enumerate()
         {
             let rate = Rate { count, every: Span::from_millis(every), burst };
-            let rule = Rule { concurrency: None, rate: Some(rate) };
+            let rule = LimitRule { concurrency: None, rate: Some(rate) };
             let mut tat = Tat::default();
             for _ in 0..200 {
                 let pause = roll(every.div_ceil(u64::from(count)).saturating_mul(3).max(2));
@@ -253,14 +266,17 @@ mod tests {
                 tat = taken.tat;
                 assert_eq!(grant.tokens.len(), usize::try_from(taken.granted)?);
                 let short = u64::from(taken.granted) < n;
-                assert_eq!(grant.short, short.then(|| Short::Until(rate.next_at(tat, now))));
+                assert_eq!(
+                    grant.short,
+                    short.then(|| PermitShortage::Until(rate.next_at(tat, now)))
+                );
             }
         }
         Ok(())
     }
 
     #[test]
-    fn what_was_escaped_comes_back() {
+    fn escaping_round_trips() {
         for text in ["", "plain", "a/b=c%d", "{tag}", "メール", "a b\u{7f}"] {
             assert_eq!(unescape(&escape(text)).as_deref(), Some(text.as_bytes()));
         }

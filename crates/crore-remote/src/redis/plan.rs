@@ -1,52 +1,51 @@
-//! What becomes of the jobs of a push that needs more than one script: pure, from what the slots
-//! said.
+//! Plans a push that needs several scripts. Pure: its only input is what the slots reported.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crore_core::dependency::{self, Satisfaction};
-use crore_core::group::{Group, Tally};
-use crore_core::job::{Dependency, Needs, Thing};
-use crore_core::push::{AfterRef, GroupRef, NewGroup};
+use crore_core::group::{Group, GroupTally};
+use crore_core::job::{Dependency, DependencyCondition, DependencyTarget};
+use crore_core::push::{GroupRef, NewDependencyTarget, NewGroup};
 use crore_core::{GroupId, JobId, NewJob, State};
 use crore_store::Error;
 use crore_store::jobs::Pushed;
 
-use super::names::{Layout, Slot, client_lock, unique_lock};
+use super::names::{Layout, SlotIndex, client_lock, unique_lock};
 use super::pack::{Arg, map};
 use super::push::put_fields;
-use super::record::{after_text, meaning, needs_text, read_group, thing_text};
-use super::reply::Reply;
+use super::record::{after_text, needs_text, parse_variant, read_group, target_text};
+use super::reply::ScriptReply;
 
-/// What is to be pushed, and where its home is.
+/// The jobs to push, and their home.
 #[derive(Clone, Copy)]
-pub(super) struct Load<'a> {
-    pub(super) home: Slot,
+pub(super) struct PushInput<'a> {
+    pub(super) home: SlotIndex,
     pub(super) groups: &'a [NewGroup],
     pub(super) jobs: &'a [NewJob],
     pub(super) parent: Option<JobId>,
-    pub(super) frees: Frees,
+    pub(super) freed: FreedLocks,
 }
 
-/// What the same write frees before it pushes.
+/// Locks that the same write frees before it pushes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Frees {
-    /// The job whose unique key is free again.
+pub(super) struct FreedLocks {
+    /// The job whose unique key becomes free.
     pub(super) key_of: Option<JobId>,
-    /// The job that is removed, so that its client id is free and nobody can wait for it.
+    /// The job that is removed: its client id becomes free and nothing can wait for it.
     pub(super) removed: Option<JobId>,
 }
 
-impl Load<'_> {
-    /// Where a job lives: by its own key, else with its batch.
-    pub(super) fn slot(&self, layout: &Layout, job: &NewJob) -> Slot {
-        layout.forced(job).unwrap_or_else(|| {
+impl PushInput<'_> {
+    /// The slot of a job: that of its own key, else its batch's home.
+    pub(super) fn slot(&self, layout: &Layout, job: &NewJob) -> SlotIndex {
+        layout.slot_of_key(job).unwrap_or_else(|| {
             let of_queue = || layout.of_text(job.spec.queue.as_str());
             if self.home == layout.registry() { of_queue() } else { self.home }
         })
     }
 
-    /// Whether one script in the home can do it all.
-    pub(super) fn is_plain(&self, layout: &Layout) -> bool {
+    /// Whether one script in the home is enough.
+    pub(super) fn is_single_slot(&self, layout: &Layout) -> bool {
         let plain = |job: &NewJob| {
             let client = job.spec.client_id.as_ref().map(|c| layout.of_text(&client_lock(c)));
             job.group.is_none()
@@ -58,128 +57,143 @@ impl Load<'_> {
     }
 }
 
-/// The locks that a job takes, and where they are.
-pub(super) fn locks(layout: &Layout, job: &NewJob) -> Vec<(Slot, String)> {
+/// The locks that a job takes, with their slots.
+pub(super) fn locks(layout: &Layout, job: &NewJob) -> Vec<(SlotIndex, String)> {
     let unique = job.spec.unique.as_ref().map(|unique| unique_lock(&unique.key));
     let client = job.spec.client_id.as_ref().map(client_lock);
     let names = unique.into_iter().chain(client);
     names.map(|name| (layout.of_text(&name), name)).collect()
 }
 
-pub(super) fn slot_of(layout: &Layout, thing: Thing) -> Slot {
+pub(super) fn slot_of(layout: &Layout, thing: DependencyTarget) -> SlotIndex {
     match thing {
-        Thing::Job(id) => layout.of_job(id),
-        Thing::Group(id) => layout.of_group(id),
+        DependencyTarget::Job(id) => layout.of_job(id),
+        DependencyTarget::Group(id) => layout.of_group(id),
     }
 }
 
-/// How things stand, as the slots said.
+/// The facts that the slots reported.
 #[derive(Debug, Default)]
-pub(super) struct Facts {
-    /// The ids for new jobs, by place, and for new groups.
+pub(super) struct SlotFacts {
+    /// The ids for new jobs, by index, and for new groups.
     pub(super) jobs: Vec<JobId>,
     pub(super) groups: Vec<GroupId>,
     /// Locks that belong to a job.
     pub(super) taken: HashMap<String, JobId>,
     /// Locks that this push holds.
-    pub(super) held: Vec<(Slot, String)>,
-    /// The jobs and groups that are there, of those that were asked for.
+    pub(super) held: Vec<(SlotIndex, String)>,
+    /// The jobs and groups that exist, among those asked for.
     pub(super) states: HashMap<JobId, State>,
     pub(super) counts: HashMap<GroupId, Group>,
 }
 
-impl Facts {
-    /// Takes in what a slot said of a thing.
-    pub(super) fn learn(&mut self, thing: Thing, reply: Reply) -> Result<(), Error> {
+impl SlotFacts {
+    /// Adds the report of a slot about a job or a group.
+    pub(super) fn add(&mut self, thing: DependencyTarget, reply: ScriptReply) -> Result<(), Error> {
         match thing {
             _ if reply.is_nil() => {}
-            Thing::Job(id) => _ = self.states.insert(id, meaning(&reply.bytes()?)?),
-            Thing::Group(id) => _ = self.counts.insert(id, read_group(reply)?),
+            DependencyTarget::Job(id) => {
+                _ = self.states.insert(id, parse_variant(&reply.bytes()?)?);
+            }
+            DependencyTarget::Group(id) => _ = self.counts.insert(id, read_group(reply)?),
         }
         Ok(())
     }
 
-    /// Whether a thing satisfies what a new job needs of it, after these jobs of its batch.
-    fn satisfaction(&self, on: Thing, needs: Needs, earlier: &[Accepted]) -> Satisfaction {
+    /// Whether a job or group satisfies the need of a new job, given the earlier jobs of its batch.
+    fn satisfaction(
+        &self,
+        on: DependencyTarget,
+        needs: DependencyCondition,
+        earlier: &[AcceptedJob],
+    ) -> Satisfaction {
         match on {
-            Thing::Job(id) => dependency::of_job(self.states.get(&id).copied(), needs),
-            Thing::Group(id) => {
+            DependencyTarget::Job(id) => {
+                dependency::job_satisfaction(self.states.get(&id).copied(), needs)
+            }
+            DependencyTarget::Group(id) => {
                 let joined = earlier.iter().filter(|job| job.group == Some(id));
-                let group = self.counts.get(&id).map(|group| joined.fold(*group, joins));
-                dependency::of_group(group.as_ref(), needs)
+                let group = self.counts.get(&id).map(|group| joined.fold(*group, with_member));
+                dependency::group_satisfaction(group.as_ref(), needs)
             }
         }
     }
 }
 
 /// A group with one more member.
-fn joins(group: Group, _member: &Accepted) -> Group {
-    group.tallied(Tally { size: 1, ..Tally::default() })
+fn with_member(group: Group, _member: &AcceptedJob) -> Group {
+    group.tallied(GroupTally { size: 1, ..GroupTally::default() })
 }
 
 /// A job that will be stored.
-struct Accepted {
-    place: usize,
+struct AcceptedJob {
+    index: usize,
     group: Option<GroupId>,
     after: Vec<Dependency>,
-    /// What it still waits for, and whether that is of the same batch.
+    /// Open dependencies, and whether each is in the same batch.
     open: Vec<(Dependency, bool)>,
 }
 
-/// A whole plan: answers, and what each slot has to do.
-pub(super) struct Plan {
+/// The plan: the answers, and the operations of each slot.
+pub(super) struct PushPlan {
     pub(super) answers: Vec<Pushed>,
-    pub(super) ops: BTreeMap<Slot, Vec<Arg>>,
+    pub(super) ops: BTreeMap<SlotIndex, Vec<Arg>>,
 }
 
-pub(super) fn plan(layout: &Layout, load: Load<'_>, facts: &Facts) -> Result<Plan, Error> {
+pub(super) fn plan(
+    layout: &Layout,
+    input: PushInput<'_>,
+    facts: &SlotFacts,
+) -> Result<PushPlan, Error> {
     let mut taken = facts.taken.clone();
     let mut answers: Vec<Pushed> = Vec::new();
-    let mut accepted: Vec<Accepted> = Vec::new();
-    for (place, job) in load.jobs.iter().enumerate() {
+    let mut accepted: Vec<AcceptedJob> = Vec::new();
+    for (index, job) in input.jobs.iter().enumerate() {
         let names = locks(layout, job);
         let holder = names.iter().find_map(|(_, name)| taken.get(name)).copied();
-        let answer = match (holder, refer(facts, &answers, &accepted, place, job)) {
+        let answer = match (holder, resolve_references(facts, &answers, &accepted, index, job)) {
             (Some(id), _) => Pushed::Duplicate(id),
             (None, Err(broken)) => broken,
             (None, Ok(job)) => {
                 accepted.push(job);
-                let id = facts.jobs.get(place).copied().unwrap_or_default();
+                let id = facts.jobs.get(index).copied().unwrap_or_default();
                 taken.extend(names.into_iter().map(|(_, name)| (name, id)));
                 Pushed::New(id)
             }
         };
         answers.push(answer);
     }
-    let ops = write(layout, load, facts, &accepted)?;
-    Ok(Plan { answers, ops })
+    let ops = slot_ops(layout, input, facts, &accepted)?;
+    Ok(PushPlan { answers, ops })
 }
 
-/// What a job's references mean.
-fn refer(
-    facts: &Facts,
+/// Resolves the references of a job.
+fn resolve_references(
+    facts: &SlotFacts,
     answers: &[Pushed],
-    earlier: &[Accepted],
-    place: usize,
+    earlier: &[AcceptedJob],
+    index: usize,
     job: &NewJob,
-) -> Result<Accepted, Pushed> {
+) -> Result<AcceptedJob, Pushed> {
     let group = match job.group {
         None => None,
         Some(GroupRef::New(n)) => facts.groups.get(n).copied(),
         Some(GroupRef::Id(id)) if facts.counts.contains_key(&id) => Some(id),
-        Some(GroupRef::Id(id)) => return Err(Pushed::Broken(Thing::Group(id))),
+        Some(GroupRef::Id(id)) => return Err(Pushed::Broken(DependencyTarget::Group(id))),
     };
-    let mut accepted = Accepted { place, group, after: Vec::new(), open: Vec::new() };
+    let mut accepted = AcceptedJob { index, group, after: Vec::new(), open: Vec::new() };
     for after in &job.after {
         let (on, fresh) = match after.on {
-            AfterRef::Job(id) => (Thing::Job(id), false),
-            AfterRef::Group(GroupRef::Id(id)) => (Thing::Group(id), false),
-            AfterRef::Group(GroupRef::New(n)) => {
-                (Thing::Group(facts.groups.get(n).copied().unwrap_or_default()), true)
+            NewDependencyTarget::Job(id) => (DependencyTarget::Job(id), false),
+            NewDependencyTarget::Group(GroupRef::Id(id)) => (DependencyTarget::Group(id), false),
+            NewDependencyTarget::Group(GroupRef::New(n)) => {
+                (DependencyTarget::Group(facts.groups.get(n).copied().unwrap_or_default()), true)
             }
-            AfterRef::Earlier(n) => match answers.get(n) {
-                Some(Pushed::New(id)) => (Thing::Job(*id), true),
-                Some(Pushed::Duplicate(id)) => (Thing::Job(*id), facts.jobs.contains(id)),
+            NewDependencyTarget::Earlier(n) => match answers.get(n) {
+                Some(Pushed::New(id)) => (DependencyTarget::Job(*id), true),
+                Some(Pushed::Duplicate(id)) => {
+                    (DependencyTarget::Job(*id), facts.jobs.contains(id))
+                }
                 _ => return Err(Pushed::BrokenBy(n)),
             },
         };
@@ -195,21 +209,22 @@ fn refer(
     Ok(accepted)
 }
 
-/// What each slot has to do. Within a slot things come before those that wait for them.
-fn write(
+/// The operations of each slot. Within a slot, records come before those that depend on them.
+fn slot_ops(
     layout: &Layout,
-    load: Load<'_>,
-    facts: &Facts,
-    accepted: &[Accepted],
-) -> Result<BTreeMap<Slot, Vec<Arg>>, Error> {
-    let mut ops: BTreeMap<Slot, Vec<Arg>> = BTreeMap::new();
-    for (id, group) in facts.groups.iter().zip(load.groups) {
+    input: PushInput<'_>,
+    facts: &SlotFacts,
+    accepted: &[AcceptedJob],
+) -> Result<BTreeMap<SlotIndex, Vec<Arg>>, Error> {
+    let mut ops: BTreeMap<SlotIndex, Vec<Arg>> = BTreeMap::new();
+    for (id, group) in facts.groups.iter().zip(input.groups) {
         let members = accepted.iter().filter(|job| job.group == Some(*id));
-        let made = members.fold(Group::default(), joins);
-        let made = if group.open { made } else { made.seal().unwrap_or(made) };
+        let group_state = members.fold(Group::default(), with_member);
+        let group_state =
+            if group.open { group_state } else { group_state.seal().unwrap_or(group_state) };
         let op = map! {
-            "op" => "group", "id" => id.0, "size" => made.size, "sealed" => made.sealed,
-            "revision" => made.revision.0,
+            "op" => "group", "id" => id.0, "size" => group_state.size, "sealed" => group_state.sealed,
+            "revision" => group_state.revision.0,
         };
         ops.entry(layout.of_group(*id)).or_default().push(op);
     }
@@ -220,17 +235,17 @@ fn write(
     }
     let mut edges = Vec::new();
     for job in accepted {
-        let (Some(new), Some(id)) = (load.jobs.get(job.place), facts.jobs.get(job.place)) else {
+        let (Some(new), Some(id)) = (input.jobs.get(job.index), facts.jobs.get(job.index)) else {
             continue;
         };
-        let slot = load.slot(layout, new);
+        let slot = input.slot(layout, new);
         for (at, name) in locks(layout, new) {
             if at != slot {
                 let op = map! { "op" => "lock", "name" => name, "id" => id.0 };
                 ops.entry(at).or_default().push(op);
             }
         }
-        let mut fields = put_fields(layout, slot, new, load.parent.map(|id| (id, job.place)))?;
+        let mut fields = put_fields(layout, slot, new, input.parent.map(|id| (id, job.index)))?;
         fields.push(("op", "put".into()));
         fields.push(("id", id.0.into()));
         fields.push(("waits", job.open.len().into()));
@@ -241,7 +256,7 @@ fn write(
         ops.entry(slot).or_default().push(Arg::Map(fields));
         for (nth, (dependency, fresh)) in job.open.iter().enumerate() {
             let op = map! {
-                "op" => "edge", "on" => thing_text(dependency.on),
+                "op" => "edge", "on" => target_text(dependency.on),
                 "needs" => needs_text(dependency.needs), "job" => id.0, "nth" => nth,
                 "quiet" => !fresh,
             };

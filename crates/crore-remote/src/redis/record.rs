@@ -1,35 +1,35 @@
-//! A job's record: a hash of flat fields that scripts change, and the spec as one MessagePack map
-//! with names. The payload, and what the store fills in, stand beside the spec.
+//! The record of a job: a hash of flat fields that scripts change, and the spec as one MessagePack map with
+//! field names. The payload and the fields that the store fills in are separate.
 //!
-//! Stored: a new field needs a default, and a changed one a new version of the stored form.
+//! This is a stored format: a new field needs a default, and a changed field a new version.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crore_core::group::Group;
-use crore_core::job::{Attempt, Dependency, Kept, Needs, Thing};
+use crore_core::job::{Attempt, Dependency, DependencyCondition, DependencyTarget, StoredResult};
 use crore_core::{GroupId, Job, JobId, Live, Name, Payload, Revision, Spec, Time};
 use crore_store::Error;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::names::{Layout, Slot};
+use super::names::{Layout, SlotIndex};
 use super::pack::Arg;
-use super::reply::{Reply, damaged, number};
+use super::reply::{ScriptReply, corrupt, number};
 
-/// The stored name of a plain enum's variant.
-pub(super) fn word<T: Serialize>(value: &T) -> Result<String, Error> {
-    let packed = rmp_serde::to_vec(value).map_err(|e| damaged(e.to_string()))?;
-    rmp_serde::from_slice(&packed).map_err(|e| damaged(e.to_string()))
+/// The stored name of an enum variant.
+pub(super) fn variant_name<T: Serialize>(value: &T) -> Result<String, Error> {
+    let packed = rmp_serde::to_vec(value).map_err(|e| corrupt(e.to_string()))?;
+    rmp_serde::from_slice(&packed).map_err(|e| corrupt(e.to_string()))
 }
 
-pub(super) fn meaning<T: DeserializeOwned>(word: &[u8]) -> Result<T, Error> {
+pub(super) fn parse_variant<T: DeserializeOwned>(word: &[u8]) -> Result<T, Error> {
     let word = String::from_utf8_lossy(word);
-    let packed = rmp_serde::to_vec(&word).map_err(|e| damaged(e.to_string()))?;
-    rmp_serde::from_slice(&packed).map_err(|e| damaged(format!("`{word}`: {e}")))
+    let packed = rmp_serde::to_vec(&word).map_err(|e| corrupt(e.to_string()))?;
+    rmp_serde::from_slice(&packed).map_err(|e| corrupt(format!("`{word}`: {e}")))
 }
 
-/// The spec as it is stored: without what stands beside it.
+/// The stored spec, without the fields that are stored separately.
 pub(super) fn spec_bytes(spec: &Spec) -> Result<Vec<u8>, Error> {
     let bare = Spec {
         payload: Payload::new(spec.payload.encoding, Vec::new()),
@@ -38,10 +38,10 @@ pub(super) fn spec_bytes(spec: &Spec) -> Result<Vec<u8>, Error> {
         parent: None,
         ..spec.clone()
     };
-    rmp_serde::to_vec_named(&bare).map_err(|e| damaged(e.to_string()))
+    rmp_serde::to_vec_named(&bare).map_err(|e| corrupt(e.to_string()))
 }
 
-/// The fields that say where a spec's job stands; for a put and for an edit alike.
+/// The fields that determine a job's position in its lane, for a new job and an edit alike.
 pub(super) fn spec_fields(spec: &Spec) -> Result<Vec<(&'static str, Arg)>, Error> {
     let mut fields = vec![
         ("spec", spec_bytes(spec)?.into()),
@@ -56,23 +56,23 @@ pub(super) fn spec_fields(spec: &Spec) -> Result<Vec<(&'static str, Arg)>, Error
     Ok(fields)
 }
 
-pub(super) fn thing_text(thing: Thing) -> String {
+pub(super) fn target_text(thing: DependencyTarget) -> String {
     match thing {
-        Thing::Job(id) => format!("j{id}"),
-        Thing::Group(id) => format!("g{id}"),
+        DependencyTarget::Job(id) => format!("j{id}"),
+        DependencyTarget::Group(id) => format!("g{id}"),
     }
 }
 
-pub(super) const fn needs_text(needs: Needs) -> &'static str {
+pub(super) const fn needs_text(needs: DependencyCondition) -> &'static str {
     match needs {
-        Needs::End => "end",
-        Needs::Success => "success",
+        DependencyCondition::End => "end",
+        DependencyCondition::Success => "success",
     }
 }
 
-/// What a job waits for, as stored: `j12:end,g7:success`.
+/// The stored form of dependencies: `j12:end,g7:success`.
 pub(super) fn after_text(after: &[Dependency]) -> String {
-    let one = |d: &Dependency| format!("{}:{}", thing_text(d.on), needs_text(d.needs));
+    let one = |d: &Dependency| format!("{}:{}", target_text(d.on), needs_text(d.needs));
     after.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
@@ -81,18 +81,19 @@ fn read_after(text: &str) -> Option<Vec<Dependency>> {
         let (thing, needs) = text.split_once(':')?;
         let id = thing.get(1..)?.parse().ok()?;
         let on = match thing.get(..1)? {
-            "j" => Thing::Job(JobId(id)),
-            "g" => Thing::Group(GroupId(id)),
+            "j" => DependencyTarget::Job(JobId(id)),
+            "g" => DependencyTarget::Group(GroupId(id)),
             _ => return None,
         };
-        let needs = if needs == "end" { Needs::End } else { Needs::Success };
+        let needs =
+            if needs == "end" { DependencyCondition::End } else { DependencyCondition::Success };
         Some(Dependency { on, needs })
     };
     text.split(',').map(one).collect()
 }
 
-/// Reads the counts of a group, as scripts answer them.
-pub(super) fn read_group(reply: Reply) -> Result<Group, Error> {
+/// Reads the counts of a group from a script's reply.
+pub(super) fn read_group(reply: ScriptReply) -> Result<Group, Error> {
     let [size, ran, succeeded, sealed, revision, lost] = reply.parts()?;
     Ok(Group {
         size: size.id()?,
@@ -105,13 +106,13 @@ pub(super) fn read_group(reply: Reply) -> Result<Group, Error> {
 }
 
 /// The fields of one record.
-struct Fields(HashMap<String, Vec<u8>>);
+struct RecordFields(HashMap<String, Vec<u8>>);
 
-impl Fields {
+impl RecordFields {
     fn text(&self, field: &str) -> Result<Option<String>, Error> {
         let Some(bytes) = self.0.get(field) else { return Ok(None) };
         let text = String::from_utf8(bytes.clone());
-        text.map(Some).map_err(|_| damaged(format!("`{field}` is not UTF-8")))
+        text.map(Some).map_err(|_| corrupt(format!("`{field}` is not UTF-8")))
     }
 
     fn number<T: std::str::FromStr>(&self, field: &str) -> Result<Option<T>, Error> {
@@ -135,8 +136,8 @@ impl Fields {
     }
 }
 
-/// Reads a record; `None` if there is none.
-pub(super) fn read(layout: &Layout, id: JobId, reply: Reply) -> Result<Option<Job>, Error> {
+/// Reads a record; `None` if it does not exist.
+pub(super) fn read(layout: &Layout, id: JobId, reply: ScriptReply) -> Result<Option<Job>, Error> {
     let mut fields = HashMap::new();
     let mut parts = reply.list()?.into_iter();
     while let (Some(field), Some(value)) = (parts.next(), parts.next()) {
@@ -146,37 +147,37 @@ pub(super) fn read(layout: &Layout, id: JobId, reply: Reply) -> Result<Option<Jo
         return Ok(None);
     }
     let at = |error| match error {
-        Error::Corrupt { what } => damaged(format!("job {id}: {what}")),
+        Error::Corrupt { what } => corrupt(format!("job {id}: {what}")),
         other => other,
     };
-    let fields = Fields(fields);
+    let fields = RecordFields(fields);
     let slot = layout.of_job(id);
     let live = read_live(layout, slot, &fields).map_err(at)?;
     let spec = Arc::new(read_spec(&fields).map_err(at)?);
     Ok(Some(Job { id, spec, live }))
 }
 
-fn read_spec(fields: &Fields) -> Result<Spec, Error> {
+fn read_spec(fields: &RecordFields) -> Result<Spec, Error> {
     let mut spec: Spec =
-        rmp_serde::from_slice(fields.bytes("spec")).map_err(|e| damaged(format!("spec: {e}")))?;
+        rmp_serde::from_slice(fields.bytes("spec")).map_err(|e| corrupt(format!("spec: {e}")))?;
     spec.payload = Payload::new(spec.payload.encoding, fields.bytes("payload").to_vec());
     spec.group = fields.number("group")?.map(GroupId);
     if let Some(text) = fields.text("after")? {
-        spec.after = read_after(&text).ok_or_else(|| damaged(format!("after: `{text}`")))?;
+        spec.after = read_after(&text).ok_or_else(|| corrupt(format!("after: `{text}`")))?;
     }
     if let Some(text) = fields.text("parent")? {
         let parts =
             text.split_once(':').and_then(|(job, n)| Some((job.parse().ok()?, n.parse().ok()?)));
-        let (job, n) = parts.ok_or_else(|| damaged(format!("parent: `{text}`")))?;
+        let (job, n) = parts.ok_or_else(|| corrupt(format!("parent: `{text}`")))?;
         spec.parent = Some((JobId(job), n));
     }
     Ok(spec)
 }
 
-fn read_live(layout: &Layout, slot: Slot, fields: &Fields) -> Result<Live, Error> {
+fn read_live(layout: &Layout, slot: SlotIndex, fields: &RecordFields) -> Result<Live, Error> {
     let worker = fields.text("worker")?.map(Name::try_from).transpose()?;
     Ok(Live {
-        state: meaning(fields.bytes("state"))?,
+        state: parse_variant(fields.bytes("state"))?,
         stop: fields.is_set("stop"),
         counted: fields.is_set("counted"),
         broken: fields.is_set("broken"),
@@ -191,35 +192,35 @@ fn read_live(layout: &Layout, slot: Slot, fields: &Fields) -> Result<Live, Error
         lease_until: fields.time("lease_until")?.unwrap_or_default(),
         ended_at: fields.time("ended")?,
         worker,
-        why: fields.0.get("why").map(|why| meaning(why)).transpose()?,
+        why: fields.0.get("why").map(|why| parse_variant(why)).transpose()?,
         history: read_history(layout, slot, fields.bytes("history"))?,
         result: read_result(fields)?,
     })
 }
 
-fn read_history(layout: &Layout, slot: Slot, packed: &[u8]) -> Result<Vec<Attempt>, Error> {
+fn read_history(layout: &Layout, slot: SlotIndex, packed: &[u8]) -> Result<Vec<Attempt>, Error> {
     type Row = (u64, i64, i64, String, String, String);
     if packed.is_empty() {
         return Ok(Vec::new());
     }
     let rows: Vec<Row> =
-        rmp_serde::from_slice(packed).map_err(|e| damaged(format!("history: {e}")))?;
+        rmp_serde::from_slice(packed).map_err(|e| corrupt(format!("history: {e}")))?;
     let one = |(tick, started, ended_at, worker, ended, error): Row| {
         Ok(Attempt {
             delivery: layout.delivery(slot, tick),
             started_at: Time::from_millis(started),
             ended_at: Time::from_millis(ended_at),
             worker: (!worker.is_empty()).then(|| Name::try_from(worker)).transpose()?,
-            ended: meaning(ended.as_bytes())?,
+            ended: parse_variant(ended.as_bytes())?,
             error: error.strip_prefix('=').map(Arc::from),
         })
     };
     rows.into_iter().map(one).collect()
 }
 
-fn read_result(fields: &Fields) -> Result<Option<Kept>, Error> {
+fn read_result(fields: &RecordFields) -> Result<Option<StoredResult>, Error> {
     let Some(until) = fields.time("result_until")? else { return Ok(None) };
-    let encoding = meaning(fields.bytes("result_is"))?;
+    let encoding = parse_variant(fields.bytes("result_is"))?;
     let payload = Payload::new(encoding, fields.bytes("result").to_vec());
-    Ok(Some(Kept { payload, until, once: fields.is_set("result_once") }))
+    Ok(Some(StoredResult { payload, until, once: fields.is_set("result_once") }))
 }

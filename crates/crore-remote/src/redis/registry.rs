@@ -1,52 +1,58 @@
-//! Definitions, in a slot of their own. Which queues are paused is told to every shard.
+//! Definitions, in a slot of their own. Paused queues are sent to every shard.
 
 use crore_core::group::Group;
 use crore_core::{GroupId, Name, Revision, Time};
 use crore_store::Error;
-use crore_store::registry::{Define, Defined, Definition, Entry, Guard, Table, Value};
+use crore_store::registry::{
+    Define, DefineAction, DefineGuard, Defined, RegistryEntry, RegistryTable, RegistryValue,
+};
 
 use super::names::escape;
 use super::pack::{Arg, map};
-use super::record::{read_group, word};
-use super::reply::{Reply, damaged};
-use super::{Ran, Redis};
+use super::record::{read_group, variant_name};
+use super::reply::{ScriptReply, corrupt};
+use super::{Redis, ScriptRun};
 
-/// The most entries in one answer.
-const MOST: usize = 10_000;
+/// Maximum entries in one answer.
+const MAX_ENTRIES: usize = 10_000;
 
-pub(super) fn read_value(bytes: &[u8]) -> Result<Value, Error> {
-    rmp_serde::from_slice(bytes).map_err(|e| damaged(format!("a definition: {e}")))
+pub(super) fn read_value(bytes: &[u8]) -> Result<RegistryValue, Error> {
+    rmp_serde::from_slice(bytes).map_err(|e| corrupt(format!("a definition: {e}")))
 }
 
 fn define_op(define: &Define) -> Result<Arg, Error> {
-    let (value, cursor, paused) = match &define.to {
-        Definition::Remove(_) => (None, None, false),
-        Definition::Set(value) => {
-            let bytes = rmp_serde::to_vec_named(value).map_err(|e| damaged(e.to_string()))?;
+    let (value, cursor, paused) = match &define.action {
+        DefineAction::Remove(_) => (None, None, false),
+        DefineAction::Set(value) => {
+            let bytes = rmp_serde::to_vec_named(value).map_err(|e| corrupt(e.to_string()))?;
             let cursor = match value {
-                Value::Schedule(schedule) => Some(schedule.cursor.as_millis()),
+                RegistryValue::Schedule(schedule) => Some(schedule.cursor.as_millis()),
                 _ => None,
             };
-            (Some(bytes), cursor, matches!(value, Value::Queue(settings) if settings.paused))
+            (
+                Some(bytes),
+                cursor,
+                matches!(value, RegistryValue::Queue(settings) if settings.paused),
+            )
         }
     };
     let (guard, revision) = match define.guard {
-        Guard::Any => ("any", None),
-        Guard::Absent => ("absent", None),
-        Guard::At(revision) => ("at", Some(revision.0)),
+        DefineGuard::Any => ("any", None),
+        DefineGuard::Absent => ("absent", None),
+        DefineGuard::At(revision) => ("at", Some(revision.0)),
     };
     let table = define.table();
-    let queue = (table == Table::Queues).then(|| escape(define.name.as_str()));
+    let queue = (table == RegistryTable::Queues).then(|| escape(define.name.as_str()));
     let most = Time::MAX.as_millis().unsigned_abs();
     Ok(map! {
-        "op" => "define", "table" => word(&table)?, "name" => define.name.as_str(),
+        "op" => "define", "table" => variant_name(&table)?, "name" => define.name.as_str(),
         "guard" => guard, "revision"? revision, "value"? value, "cursor"? cursor,
         "expires"? define.expires_after.map(|span| span.as_millis().min(most)),
         "queue"? queue, "paused" => paused,
     })
 }
 
-fn read_defined(reply: Reply) -> Result<Defined, Error> {
+fn read_defined(reply: ScriptReply) -> Result<Defined, Error> {
     let [status, revision] = reply.parts()?;
     if status.text()? == "stale" {
         return Ok(Defined::Stale);
@@ -54,35 +60,35 @@ fn read_defined(reply: Reply) -> Result<Defined, Error> {
     Ok(Defined::Yes(Revision(revision.id()?)))
 }
 
-fn read_entry(reply: Reply) -> Result<Entry, Error> {
+fn read_entry(reply: ScriptReply) -> Result<RegistryEntry, Error> {
     let [name, revision, expires, value, cursor] = reply.parts()?;
     let mut value = read_value(&value.bytes()?)?;
-    if let Value::Schedule(schedule) = &mut value {
+    if let RegistryValue::Schedule(schedule) = &mut value {
         schedule.cursor = Time::from_millis(cursor.number()?);
     }
     let expires_at =
         if expires.is_nil() { None } else { Some(Time::from_millis(expires.number()?)) };
     let name = Name::try_from(name.text()?)?;
-    Ok(Entry { name, value, revision: Revision(revision.id()?), expires_at })
+    Ok(RegistryEntry { name, value, revision: Revision(revision.id()?), expires_at })
 }
 
 impl Redis {
     pub(super) async fn define_all(&self, definitions: Vec<Define>) -> Result<Vec<Defined>, Error> {
         let ops = definitions.iter().map(define_op).collect::<Result<_, _>>()?;
         let slot = self.layout.registry();
-        let Ran { dirty, answers, .. } = self.run(slot, ops).await?;
-        self.settle(dirty.then_some(slot)).await?;
+        let ScriptRun { dirty, replies: answers, .. } = self.run(slot, ops).await?;
+        self.deliver_after_commit(dirty.then_some(slot)).await?;
         answers.into_iter().map(read_defined).collect()
     }
 
     pub(super) async fn read_entries(
         &self,
-        table: Table,
+        table: RegistryTable,
         after: Option<Name>,
         n: usize,
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Vec<RegistryEntry>, Error> {
         let op = map! {
-            "op" => "entries", "table" => word(&table)?, "n" => n.min(MOST),
+            "op" => "entries", "table" => variant_name(&table)?, "n" => n.min(MAX_ENTRIES),
             "after"? after.as_ref().map(Name::as_str),
         };
         let rows = self.run_one(self.layout.registry(), op).await?.0.list()?;
@@ -92,13 +98,13 @@ impl Redis {
     /// Entries by name, as bytes.
     pub(super) async fn values(
         &self,
-        table: Table,
+        table: RegistryTable,
         names: &[Vec<u8>],
     ) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let names = Arg::list(names.iter().cloned());
-        let op = map! { "op" => "values", "table" => word(&table)?, "names" => names };
+        let op = map! { "op" => "values", "table" => variant_name(&table)?, "names" => names };
         let rows = self.run_one(self.layout.registry(), op).await?.0.list()?;
-        let read = |row: Reply| if row.is_nil() { Ok(None) } else { row.bytes().map(Some) };
+        let read = |row: ScriptReply| if row.is_nil() { Ok(None) } else { row.bytes().map(Some) };
         rows.into_iter().map(read).collect()
     }
 

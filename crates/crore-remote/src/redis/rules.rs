@@ -1,22 +1,23 @@
-//! The rules of `crore-core` that a script needs, as Lua tables.
+//! Generates Lua tables from the rules of `crore-core`.
 //!
-//! A script decides by itself only what depends on its slot at the instant of its write: the state of a
-//! job that others wait for, the counts of a group, the time. It looks the outcome up here, so that the
-//! rule itself stands in `crore-core` alone.
+//! A script itself decides only what depends on its slot at the moment of its write: the state of a job that
+//! others wait for, the counts of a group, the time. It looks the outcome up in these tables, so that the
+//! rules are only in `crore-core`.
 
 use std::fmt::Write;
 
 use crore_core::dependency::{self, Satisfaction};
 use crore_core::group::Group;
-use crore_core::job::Needs;
+use crore_core::job::DependencyCondition;
 use crore_core::machine::Settled;
-use crore_core::machine::moves::pending;
+use crore_core::machine::transitions::pending_state;
 use crore_core::{State, Time};
 use crore_store::Error;
 
-use super::record::{needs_text, word};
+use super::record::{needs_text, variant_name};
 
-/// The action of a script on a job with this satisfaction; `None`: the job goes on waiting.
+/// The operation that a script runs on a job whose dependency has this satisfaction; `None`: the job keeps
+/// waiting.
 pub(super) const fn verdict(satisfaction: Satisfaction) -> Option<&'static str> {
     match satisfaction {
         Satisfaction::Satisfied => Some("release"),
@@ -25,28 +26,28 @@ pub(super) const fn verdict(satisfaction: Satisfaction) -> Option<&'static str> 
     }
 }
 
-/// The verdict for each need, without those that stay open.
+/// The verdict for each need, without open ones.
 pub(super) fn verdicts(
-    satisfaction: impl Fn(Needs) -> Satisfaction,
+    satisfaction: impl Fn(DependencyCondition) -> Satisfaction,
 ) -> Vec<(&'static str, &'static str)> {
     let one = |needs| verdict(satisfaction(needs)).map(|verdict| (needs_text(needs), verdict));
-    Needs::ALL.into_iter().filter_map(one).collect()
+    DependencyCondition::ALL.into_iter().filter_map(one).collect()
 }
 
-/// The tables, to stand before a script that uses them.
+/// The tables, to prepend to a script that uses them.
 pub(super) fn tables() -> Result<String, Error> {
-    let mut lua = String::from("-- Written by crore-core's rules.\n");
+    let mut lua = String::from("-- Generated from the rules of crore-core.\n");
     job_verdicts(&mut lua)?;
     group_verdicts(&mut lua);
     states(&mut lua)?;
     Ok(lua)
 }
 
-/// `JOB_VERDICTS[state][needs]`; the state `gone` is that of a job which is not there any more.
+/// `JOB_VERDICTS[state][needs]`; the state `gone` means a removed job.
 fn job_verdicts(lua: &mut String) -> Result<(), Error> {
     lua.push_str("local JOB_VERDICTS = {\n");
     for state in State::ALL {
-        let name = word(&state)?;
+        let name = variant_name(&state)?;
         row(lua, &name, &verdicts(|needs| state.satisfaction(needs)));
     }
     row(lua, "gone", &verdicts(|needs| Settled::Gone.satisfaction(needs)));
@@ -54,8 +55,8 @@ fn job_verdicts(lua: &mut String) -> Result<(), Error> {
     Ok(())
 }
 
-/// `GROUP_VERDICTS[key][needs]`, the key being four digits, 1 for yes: is it sealed, has it lost a member,
-/// do those that ran reach its size, do those that succeeded. `none` is a group that is not there.
+/// `GROUP_VERDICTS[key][needs]`. The key has four digits, 1 for yes: sealed, lost a member, all members ran,
+/// all members succeeded. `none` means a missing group.
 fn group_verdicts(lua: &mut String) {
     lua.push_str("local GROUP_VERDICTS = {\n");
     for bits in 0..16_u64 {
@@ -64,21 +65,22 @@ fn group_verdicts(lua: &mut String) {
         let group = Group { size: 1, ran, succeeded, sealed, lost, ..Group::default() };
         row(lua, &format!("{bits:04b}"), &verdicts(|needs| group.satisfaction(needs)));
     }
-    row(lua, "none", &verdicts(|needs| dependency::of_group(None, needs)));
+    row(lua, "none", &verdicts(|needs| dependency::group_satisfaction(None, needs)));
     lua.push_str("}\n");
 }
 
-/// `PENDING[held][later]`, and the states in which a job has `ENDED`.
+/// `PENDING[held][later]`, and `ENDED`, the final states of a job.
 fn states(lua: &mut String) -> Result<(), Error> {
     lua.push_str("local PENDING = {\n");
     for held in [true, false] {
-        let state = |millis| word(&pending(held, Time::from_millis(millis), Time::ZERO));
+        let state =
+            |millis| variant_name(&pending_state(held, Time::from_millis(millis), Time::ZERO));
         let (later, due) = (state(1)?, state(0)?);
         _ = writeln!(lua, "  [{held}] = {{ [true] = '{later}', [false] = '{due}' }},");
     }
     lua.push_str("}\nlocal ENDED = {");
     for state in State::ALL.into_iter().filter(|state| state.has_ended()) {
-        _ = write!(lua, " ['{}'] = true,", word(&state)?);
+        _ = write!(lua, " ['{}'] = true,", variant_name(&state)?);
     }
     lua.push_str(" }\n");
     Ok(())
@@ -93,12 +95,12 @@ fn row(lua: &mut String, key: &str, verdicts: &[(&str, &str)]) {
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "what is not as expected fails the test")]
+#[expect(clippy::expect_used, reason = "a panic fails the test")]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_say_what_the_rules_say() {
+    fn the_tables_follow_the_rules() {
         let lua = tables().expect("every state has a name");
         for line in [
             "  ['done'] = { ['end'] = 'release', ['success'] = 'release', },",

@@ -1,4 +1,4 @@
-//! Stores that are SQL databases.
+//! Stores in SQL databases.
 
 pub mod postgres;
 

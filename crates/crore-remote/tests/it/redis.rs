@@ -1,29 +1,29 @@
-//! What is the Redis store's own: shards, clocks, keys, scripts.
+//! Specifics of the Redis store: shards, clocks, keys, scripts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crore_core::limit::{Limit, LimitKey};
-use crore_core::machine::{Event, Outcome, Report, decide};
-use crore_core::unique::{Hold, Unique};
+use crore_core::machine::{JobEvent, Outcome, Report, decide};
+use crore_core::unique::{Unique, UniqueHold};
 use crore_core::{Job, JobId, Name, NewJob, Payload, Span, Spec};
-use crore_remote::redis::{Options, Redis};
-use crore_store::jobs::{Applied, Claim, Order, Pushed, Which, Write};
-use crore_store::registry::{Define, Value};
+use crore_remote::redis::{Redis, RedisOptions};
+use crore_store::jobs::{Applied, Claim, JobSelector, Pushed, QueueOrder, StoreWrite};
+use crore_store::registry::{Define, RegistryValue};
 use crore_store::{Jobs, Registry};
-use crore_testkit::{Durability, FakeClock, shared, unique_name};
+use crore_testkit::{FakeClock, ServerDurability, shared, unique_name};
 
-/// A store of its own in the Cluster that all tests share, and its clock.
+/// A store of its own in the shared Cluster, and its clock.
 pub(crate) async fn clustered(shards: usize) -> (Arc<Redis>, Arc<FakeClock>) {
     let clock = Arc::new(FakeClock::default());
     let store = open_at(&unique_name("r"), shards, Some(&clock)).await;
     (Arc::new(store), clock)
 }
 
-/// A store of its own in the Redis that all tests share, and its clock.
+/// A store of its own in the shared Redis, and its clock.
 pub(crate) async fn single() -> (Arc<Redis>, Arc<FakeClock>) {
     let clock = Arc::new(FakeClock::default());
-    let options = Options { prefix: unique_name("r"), shards: 1, clock: Some(clock.clone()) };
+    let options = RedisOptions { prefix: unique_name("r"), shards: 1, clock: Some(clock.clone()) };
     let url = shared::redis().expect("a Redis");
     let store = Redis::open(&url, options).await.expect("Redis is there");
     (Arc::new(store), clock)
@@ -34,7 +34,7 @@ pub(crate) async fn open_at(prefix: &str, shards: usize, clock: Option<&Arc<Fake
     let nodes = shared::redis_cluster().expect("a Redis Cluster");
     let nodes: Vec<_> = nodes.iter().map(|node| format!("redis://{node}")).collect();
     let clock = clock.map(|clock| Arc::clone(clock) as _);
-    let options = Options { prefix: prefix.to_owned(), shards, clock };
+    let options = RedisOptions { prefix: prefix.to_owned(), shards, clock };
     Redis::open_cluster(&nodes, options).await.expect("the cluster is there")
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn job(queue: &str) -> NewJob {
 
 pub(crate) fn keyed(queue: &str, key: &str) -> NewJob {
     let mut job = job(queue);
-    job.spec.unique = Some(Unique { key: key.into(), hold: Hold::UntilEnd, window: None });
+    job.spec.unique = Some(Unique { key: key.into(), hold: UniqueHold::UntilEnd, window: None });
     job
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn limited(queue: &str, limit: &str) -> NewJob {
 }
 
 pub(crate) async fn define_limit(store: &Redis, limit: &str, text: &str) {
-    let value = Value::Limit(Limit::parse(text).expect("a limit"));
+    let value = RegistryValue::Limit(Limit::parse(text).expect("a limit"));
     store.define(vec![Define::set(name(limit), value)]).await.expect("an answer").into_inner();
 }
 
@@ -72,20 +72,20 @@ pub(crate) async fn claim(store: &Redis, queue: &str, n: usize) -> Vec<Job> {
         queues: vec![name(queue)],
         kinds: None,
         n,
-        order: Order::Merged,
+        order: QueueOrder::Merged,
         worker: name("w"),
     };
     store.claim(ask).await.expect("an answer").jobs
 }
 
-pub(crate) fn done(job: &Job, then: Vec<NewJob>) -> Write {
+pub(crate) fn done(job: &Job, then: Vec<NewJob>) -> StoreWrite {
     let outcome = Outcome::Done { result: None };
     let report = Report { outcome, on_done: then, on_dead: Vec::new() };
-    let event = Event::Finished { delivery: Some(job.live.delivery), report };
-    Write::Job(decide(job, &event, 0).expect("the report counts"))
+    let event = JobEvent::Finished { delivery: Some(job.live.delivery), report };
+    StoreWrite::Job(decide(job, &event, 0).expect("the report counts"))
 }
 
-pub(crate) async fn apply(store: &Redis, write: Write) -> Applied {
+pub(crate) async fn apply(store: &Redis, write: StoreWrite) -> Applied {
     store.apply(vec![write]).await.expect("an answer").into_inner().remove(0)
 }
 
@@ -101,7 +101,7 @@ async fn a_batch_with_keys_of_several_shards_is_stored_whole() {
     let ids: Vec<_> = answers.iter().filter_map(|answer| answer.id()).collect();
     assert!(answers.iter().all(|answer| matches!(answer, Pushed::New(_))), "{answers:?}");
     assert_eq!(shards_of(ids.clone(), 8).len(), 8);
-    let jobs = store.get(Which::all(&ids)).await.expect("an answer");
+    let jobs = store.get(JobSelector::all(&ids)).await.expect("an answer");
     assert!(
         jobs.iter()
             .zip(&batch)
@@ -158,29 +158,29 @@ async fn stores_with_different_prefixes_do_not_see_each_other() {
     assert!(matches!(push(&other, vec![keyed("q", "key")]).await[..], [Pushed::New(_)]));
 }
 
-/// A Redis that a test may break, a store in it, and the store's prefix and clock.
-struct Own {
-    server: crore_testkit::Redis,
+/// A Redis server that a test may break, a store in it, and the store's prefix and clock.
+struct OwnRedis {
+    server: crore_testkit::RedisServer,
     store: Redis,
     prefix: String,
     clock: Arc<FakeClock>,
 }
 
-async fn own() -> Own {
-    let server = crore_testkit::Redis::start_with(Durability::Fast).expect("a Redis");
+async fn start_own() -> OwnRedis {
+    let server = crore_testkit::RedisServer::start_with(ServerDurability::Fast).expect("a Redis");
     let clock = Arc::new(FakeClock::default());
     let prefix = unique_name("r");
-    let options = Options { prefix: prefix.clone(), shards: 1, clock: Some(clock.clone()) };
+    let options = RedisOptions { prefix: prefix.clone(), shards: 1, clock: Some(clock.clone()) };
     let store = Redis::open(&server.url(), options).await.expect("Redis is there");
-    Own { server, store, prefix, clock }
+    OwnRedis { server, store, prefix, clock }
 }
 
-impl Own {
+impl OwnRedis {
     fn command(&self, words: &[&str]) -> String {
         self.server.command(words).expect("an answer")
     }
 
-    /// How often commands were called, from scripts too.
+    /// The number of commands that were called, including those from scripts.
     fn calls(&self) -> u64 {
         let stats = self.command(&["INFO", "commandstats"]);
         let calls = stats.lines().filter(|line| !line.starts_with("cmdstat_info"));
@@ -192,15 +192,15 @@ impl Own {
 
 #[tokio::test]
 async fn scripts_that_redis_forgot_are_sent_again() {
-    let own = own().await;
+    let own = start_own().await;
     push(&own.store, vec![job("q")]).await;
     own.command(&["SCRIPT", "FLUSH"]);
     assert_eq!(claim(&own.store, "q", 9).await.len(), 1);
 }
 
 #[tokio::test]
-async fn a_broken_connection_pushes_nothing_twice_and_is_made_anew() {
-    let own = own().await;
+async fn a_broken_connection_pushes_nothing_twice_and_is_reopened() {
+    let own = start_own().await;
     for n in 0..20 {
         push(&own.store, vec![job("q")]).await;
         own.command(&["CLIENT", "KILL", "TYPE", "normal"]);
@@ -210,13 +210,13 @@ async fn a_broken_connection_pushes_nothing_twice_and_is_made_anew() {
     }
 }
 
-/// Claims all there is; the first try may still meet the broken connection.
+/// Claims all jobs; the first attempt may still meet the broken connection.
 async fn claim_after_trouble(store: &Redis) -> usize {
     let ask = || Claim {
         queues: vec![name("q")],
         kinds: None,
         n: 99,
-        order: Order::Merged,
+        order: QueueOrder::Merged,
         worker: name("w"),
     };
     match store.claim(ask()).await {
@@ -227,7 +227,7 @@ async fn claim_after_trouble(store: &Redis) -> usize {
 
 #[tokio::test]
 async fn a_delivery_is_not_used_again_even_if_redis_forgets_its_count() {
-    let own = own().await;
+    let own = start_own().await;
     push(&own.store, vec![job("q"), job("q")]).await;
     let first = claim(&own.store, "q", 1).await.remove(0);
     own.command(&["DEL", &format!("{{{}:s0}}:clock", own.prefix)]);
@@ -238,7 +238,7 @@ async fn a_delivery_is_not_used_again_even_if_redis_forgets_its_count() {
 
 #[tokio::test]
 async fn jobs_behind_a_limit_cost_others_nothing() {
-    let own = own().await;
+    let own = start_own().await;
     define_limit(&own.store, "x", "concurrency 0").await;
     let mut costs = Vec::new();
     // The first round only loads the scripts.
@@ -254,7 +254,7 @@ async fn jobs_behind_a_limit_cost_others_nothing() {
 
 #[tokio::test]
 async fn a_permit_that_nobody_holds_is_found_when_permits_run_short() {
-    let own = own().await;
+    let own = start_own().await;
     define_limit(&own.store, "x", "concurrency 1").await;
     push(&own.store, vec![limited("q", "x"), limited("q", "x")]).await;
     // As after a crash between the reservation and the claim.
@@ -265,7 +265,7 @@ async fn a_permit_that_nobody_holds_is_found_when_permits_run_short() {
     own.clock.advance(Span::from_secs(20));
     let running = claim(&own.store, "q", 9).await;
     assert_eq!(running.len(), 1);
-    // One that is held is asked after too, and stays, however long its job runs.
+    // A held permit is checked too, and stays, however long its job runs.
     for _ in 0..5 {
         own.clock.advance(Span::from_secs(3600));
         assert_eq!(claim(&own.store, "q", 9).await, []);
@@ -276,7 +276,7 @@ async fn a_permit_that_nobody_holds_is_found_when_permits_run_short() {
 
 #[tokio::test]
 async fn a_key_held_by_a_push_that_never_committed_is_free_after_a_while() {
-    let own = own().await;
+    let own = start_own().await;
     let locks = format!("{{{}:s0}}:locks", own.prefix);
     let held = format!("held:0:{}:nobody-1", FakeClock::START.as_millis());
     own.command(&["HSET", &locks, "u:key", &held]);
@@ -288,7 +288,7 @@ async fn a_key_held_by_a_push_that_never_committed_is_free_after_a_while() {
 
 #[tokio::test]
 async fn a_full_redis_refuses_pushes_and_takes_reports() {
-    let own = own().await;
+    let own = start_own().await;
     push(&own.store, vec![job("q")]).await;
     own.command(&["CONFIG", "SET", "maxmemory", "1mb"]);
     let refused = own.store.push(job("q").into()).await.expect_err("there is no room");

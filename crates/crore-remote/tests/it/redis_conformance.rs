@@ -1,5 +1,4 @@
-//! The promises of the seam, on a Cluster of three nodes with eight shards, and on a single Redis
-//! with one.
+//! The conformance suite on a Cluster of three nodes with eight shards, and on a single Redis with one shard.
 
 mod one {
     async fn make() -> crore_conformance::suite::Subject<crore_remote::redis::Redis> {

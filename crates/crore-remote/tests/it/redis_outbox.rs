@@ -1,10 +1,10 @@
-//! What crosses shards happens once, also if whoever began it is gone before the end.
+//! Effects across shards happen exactly once, even if the store that started them crashes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crore_core::job::Needs;
-use crore_core::push::{After, AfterRef, GroupRef, NewGroup};
+use crore_core::job::DependencyCondition;
+use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
 use crore_core::{Batch, JobId, NewJob, State};
 use crore_remote::redis::Redis;
 use crore_store::jobs::{Applied, Pushed};
@@ -14,7 +14,7 @@ use crore_testkit::{FakeClock, unique_name};
 use crate::redis::{apply, claim, done, keyed, open_at, push, shards_of};
 
 /// Two stores over the same eight shards; the first stops between commit and delivery.
-async fn two() -> (Redis, Arc<Redis>) {
+async fn halted_and_working_store() -> (Redis, Arc<Redis>) {
     let (prefix, clock) = (unique_name("r"), Arc::new(FakeClock::default()));
     let doomed = open_at(&prefix, 8, Some(&clock)).await;
     doomed.halt_before_delivery();
@@ -25,11 +25,11 @@ fn many(queue: &str) -> Vec<NewJob> {
     (0..24).map(|n| keyed(queue, &format!("{queue}-{n}"))).collect()
 }
 
-fn open<T>(answer: &Result<T, Error>) {
+fn assert_unavailable<T>(answer: &Result<T, Error>) {
     assert!(matches!(answer, Err(Error::Unavailable(_))));
 }
 
-/// Many deliver at once, and again.
+/// Delivers from several tasks at once, and then again.
 async fn deliver(store: &Arc<Redis>) {
     let tasks: Vec<_> = (0..8)
         .map(|_| {
@@ -52,8 +52,8 @@ async fn claim_all(store: &Redis, queue: &str) -> BTreeSet<JobId> {
 
 #[tokio::test]
 async fn a_push_that_stopped_after_its_commit_is_completed_once() {
-    let (doomed, other) = two().await;
-    open(&doomed.push(many("q").into()).await);
+    let (doomed, other) = halted_and_working_store().await;
+    assert_unavailable(&doomed.push(many("q").into()).await);
     let early = claim_all(&other, "q").await;
     assert!(early.len() < 24, "some are on their way");
     deliver(&other).await;
@@ -70,9 +70,9 @@ async fn a_push_that_stopped_after_its_commit_is_completed_once() {
 }
 
 #[tokio::test]
-async fn who_meets_a_push_under_way_completes_it() {
-    let (doomed, other) = two().await;
-    open(&doomed.push(many("q").into()).await);
+async fn push_that_meets_an_unfinished_push_completes_it() {
+    let (doomed, other) = halted_and_working_store().await;
+    assert_unavailable(&doomed.push(many("q").into()).await);
     for job in many("q") {
         let answer = push(&other, vec![job]).await;
         assert!(matches!(answer[..], [Pushed::Duplicate(_)]), "{answer:?}");
@@ -85,17 +85,17 @@ async fn opening_completes_what_was_left() {
     let (prefix, clock) = (unique_name("r"), Arc::new(FakeClock::default()));
     let doomed = open_at(&prefix, 8, Some(&clock)).await;
     doomed.halt_before_delivery();
-    open(&doomed.push(many("q").into()).await);
+    assert_unavailable(&doomed.push(many("q").into()).await);
     let next = open_at(&prefix, 8, Some(&clock)).await;
     assert_eq!(claim_all(&next, "q").await.len(), 24);
 }
 
 #[tokio::test]
 async fn follow_ups_in_other_shards_are_pushed_once() {
-    let (doomed, other) = two().await;
+    let (doomed, other) = halted_and_working_store().await;
     push(&other, vec![keyed("first", "first")]).await;
     let first = claim(&other, "first", 1).await.remove(0);
-    open(&doomed.apply(vec![done(&first, many("then"))]).await);
+    assert_unavailable(&doomed.apply(vec![done(&first, many("then"))]).await);
     assert_eq!(apply(&other, done(&first, many("then"))).await, Applied::Stale);
     deliver(&other).await;
     let jobs = claim(&other, "then", 1000).await;
@@ -106,11 +106,14 @@ async fn follow_ups_in_other_shards_are_pushed_once() {
 
 #[tokio::test]
 async fn a_group_over_many_shards_counts_each_member_once_and_releases_its_follow_up() {
-    let (doomed, other) = two().await;
+    let (doomed, other) = halted_and_working_store().await;
     let mut jobs = many("q");
     jobs.iter_mut().for_each(|job| job.group = Some(GroupRef::New(0)));
     let mut then = keyed("then", "then");
-    then.after = vec![After { on: AfterRef::Group(GroupRef::New(0)), needs: Needs::Success }];
+    then.after = vec![NewDependency {
+        on: NewDependencyTarget::Group(GroupRef::New(0)),
+        needs: DependencyCondition::Success,
+    }];
     jobs.push(then);
     let batch = Batch { groups: vec![NewGroup { open: false }], jobs };
     let pushed = other.push(batch).await.expect("an answer").into_inner();
@@ -118,7 +121,7 @@ async fn a_group_over_many_shards_counts_each_member_once_and_releases_its_follo
     let running = claim(&other, "q", 1000).await;
     assert_eq!((running.len(), claim(&other, "then", 1).await), (24, vec![]));
     let writes = running.iter().map(|job| done(job, Vec::new())).collect();
-    open(&doomed.apply(writes).await);
+    assert_unavailable(&doomed.apply(writes).await);
     deliver(&other).await;
     let group = other.group(pushed.groups[0]).await.expect("an answer").expect("there");
     assert_eq!((group.size, group.ran, group.succeeded), (24, 24, 24));
@@ -127,21 +130,25 @@ async fn a_group_over_many_shards_counts_each_member_once_and_releases_its_follo
 
 #[tokio::test]
 async fn dependants_in_other_shards_are_released_once() {
-    let (doomed, other) = two().await;
+    let (doomed, other) = halted_and_working_store().await;
     let mut jobs = vec![keyed("first", "first"), keyed("first", "second")];
     for mut job in many("q") {
-        job.after =
-            [0, 1].map(|n| After { on: AfterRef::Earlier(n), needs: Needs::Success }).to_vec();
+        job.after = [0, 1]
+            .map(|n| NewDependency {
+                on: NewDependencyTarget::Earlier(n),
+                needs: DependencyCondition::Success,
+            })
+            .to_vec();
         jobs.push(job);
     }
-    open(&doomed.push(jobs.into()).await);
+    assert_unavailable(&doomed.push(jobs.into()).await);
     deliver(&other).await;
     let running = claim(&other, "first", 9).await;
     assert_eq!(running.len(), 2);
-    open(&doomed.apply(vec![done(&running[0], Vec::new())]).await);
+    assert_unavailable(&doomed.apply(vec![done(&running[0], Vec::new())]).await);
     deliver(&other).await;
     assert_eq!(claim(&other, "q", 1000).await, [], "each still waits for the second");
-    open(&doomed.apply(vec![done(&running[1], Vec::new())]).await);
+    assert_unavailable(&doomed.apply(vec![done(&running[1], Vec::new())]).await);
     deliver(&other).await;
     let jobs = claim(&other, "q", 1000).await;
     assert_eq!(jobs.len(), 24);
@@ -150,7 +157,7 @@ async fn dependants_in_other_shards_are_released_once() {
 
 #[tokio::test]
 async fn a_follow_up_may_take_the_key_that_its_parent_frees() {
-    let (_, store) = two().await;
+    let (_, store) = halted_and_working_store().await;
     push(&store, vec![keyed("q", "key")]).await;
     let parent = claim(&store, "q", 1).await.remove(0);
     let then: Vec<_> = ["key", "a", "b", "c"].map(|key| keyed("then", key)).into();

@@ -1,4 +1,4 @@
-//! Many at once, on a Cluster, with threads and without a test clock.
+//! Concurrent operations on a Cluster, with threads and the real clock.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ async fn store() -> Arc<Redis> {
     Arc::new(open_at(&unique_name("r"), 8, None).await)
 }
 
-/// Runs a task sixteen times at once, and gives all answers.
+/// Runs a task sixteen times concurrently, and returns all answers.
 async fn at_once<T, F>(store: &Arc<Redis>, task: impl Fn(usize, Arc<Redis>) -> F) -> Vec<T>
 where
     T: Send + 'static,

@@ -1,22 +1,25 @@
-//! What a program is given of a job's payload: arguments, or its standard input.
+//! Program arguments from the handler's settings and the job's payload.
 
 use std::borrow::Cow;
 
 use crore_core::Encoding;
 
-use super::settings::{Give, Settings};
-use crate::runner::{Failure, Item};
+use super::settings::{CommandInput, CommandSettings};
+use crate::runner::{EncodedBytes, RunFailure};
 
-/// The most arguments of one run; the system has a cap of its own on their bytes.
+/// Maximum number of arguments; the system limits their total size as well.
 const MAX_ARGS: usize = 100_000;
 
-/// The arguments of a program: those of its handler, then those of the job.
-pub(super) fn arguments(settings: &Settings, payload: &Item) -> Result<Vec<String>, Failure> {
+/// The arguments of the handler, then those of the job.
+pub(super) fn arguments(
+    settings: &CommandSettings,
+    payload: &EncodedBytes,
+) -> Result<Vec<String>, RunFailure> {
     let mut all = settings.args.clone();
     match settings.payload {
-        Give::Lines => all.extend(lines(payload)),
-        Give::Args => all.extend(array(&payload.bytes)?),
-        Give::Stdin | Give::None => {}
+        CommandInput::Lines => all.extend(lines(payload)),
+        CommandInput::Args => all.extend(array(&payload.bytes)?),
+        CommandInput::Stdin | CommandInput::None => {}
     }
     if let Some(n) = all.iter().position(|arg| arg.contains('\0')) {
         let n = n - settings.args.len() + 1;
@@ -31,23 +34,23 @@ pub(super) fn arguments(settings: &Settings, payload: &Item) -> Result<Vec<Strin
     Ok(all)
 }
 
-/// The lines of a text; of a JSON string, those of what it says.
-fn lines(payload: &Item) -> Vec<String> {
-    let said = match payload.encoding {
+/// The lines of a text. A JSON string is decoded first.
+fn lines(payload: &EncodedBytes) -> Vec<String> {
+    let decoded = match payload.encoding {
         Encoding::Json => serde_json::from_slice::<String>(&payload.bytes).ok(),
         _ => None,
     };
-    let text = said.map_or_else(|| String::from_utf8_lossy(&payload.bytes), Cow::Owned);
+    let text = decoded.map_or_else(|| String::from_utf8_lossy(&payload.bytes), Cow::Owned);
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-fn array(bytes: &[u8]) -> Result<Vec<String>, Failure> {
+fn array(bytes: &[u8]) -> Result<Vec<String>, RunFailure> {
     serde_json::from_slice(bytes)
         .map_err(|error| bad(format!("payload: not a JSON array of strings: {error}")))
 }
 
-fn bad(error: String) -> Failure {
-    Failure::fatal(error).with("reason", "payload")
+fn bad(error: String) -> RunFailure {
+    RunFailure::fatal(error).with("reason", "payload")
 }
 
 #[cfg(test)]
@@ -58,9 +61,9 @@ mod tests {
     use super::*;
     use crate::options::Options;
 
-    fn given(way: &str, payload: &[u8]) -> Result<Vec<String>, Failure> {
+    fn given(way: &str, payload: &[u8]) -> Result<Vec<String>, RunFailure> {
         let settings = json!({ "program": "echo", "args": ["-n"], "payload": way });
-        let settings = Settings::read(&settings, &Options::default()).expect("settings");
+        let settings = CommandSettings::read(&settings, &Options::default()).expect("settings");
         arguments(&settings, &Payload::new(Encoding::Bytes, payload).into())
     }
 
@@ -71,9 +74,9 @@ mod tests {
     }
 
     #[test]
-    fn a_json_string_is_the_lines_that_it_says() {
+    fn a_json_string_is_split_into_its_lines() {
         let settings = json!({ "program": "echo", "payload": "lines" });
-        let settings = Settings::read(&settings, &Options::default()).expect("settings");
+        let settings = CommandSettings::read(&settings, &Options::default()).expect("settings");
         for (payload, expected) in [(r#""a b\nc""#, vec!["a b", "c"]), ("[1]", vec!["[1]"])] {
             let args = arguments(&settings, &Payload::json(payload).into()).expect("arguments");
             assert_eq!(args, expected);
@@ -94,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_an_argument_is_told_as_the_payloads_fault() {
+    fn invalid_arguments_are_payload_errors() {
         let cases: [(&str, &[u8], &str); 4] = [
             ("lines", b"a\nb\0c", "payload: argument 2 contains a zero byte"),
             ("args", br#"["\u0000"]"#, "payload: argument 1 contains a zero byte"),

@@ -1,4 +1,4 @@
-//! What a program finds in its environment: of the host's only what is harmless or named.
+//! The environment of a program. It inherits from the host only harmless or explicitly named variables.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -6,37 +6,38 @@ use std::ffi::OsString;
 
 use crore_core::{Code, Invalid};
 
-use super::mark::Mark;
-use super::settings::Settings;
+use super::mark::RunMark;
+use super::settings::CommandSettings;
 use crate::mask::Masks;
-use crate::runner::{Failure, Task};
+use crate::runner::{RunFailure, Task};
 
-/// What every program is given of the host's environment.
-const ALWAYS: [&str; 2] = ["HOME", "LANG"];
+/// Variables that every program inherits from the host.
+const ALWAYS_INHERITED: [&str; 2] = ["HOME", "LANG"];
 
-/// Where programs are looked for: on the host's `PATH`, or where they usually are if it has none.
+/// The host's `PATH`, or the usual directories if it has none.
 pub(super) fn path() -> OsString {
     env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
 }
 
-/// The variable that marks whatever a run starts.
-pub(super) const MARK: &str = "CRORE_RUN";
+/// The variable that marks all processes of a run.
+pub(super) const MARK_VARIABLE: &str = "CRORE_RUN";
 
-/// What crore itself says, and a handler may not.
-const OURS: [&str; 5] = ["CRORE_JOB", "CRORE_KIND", "CRORE_ATTEMPT", "TRACEPARENT", MARK];
+/// Variables that crore sets; a handler may not set them.
+const RESERVED: [&str; 5] =
+    ["CRORE_JOB", "CRORE_KIND", "CRORE_ATTEMPT", "TRACEPARENT", MARK_VARIABLE];
 
-/// The environment of a program, and what of it is to be told to nobody.
+/// The environment of a program, and the secrets in it that must be masked.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     pub(super) variables: BTreeMap<String, OsString>,
     pub(super) masks: Masks,
 }
 
-/// Checks that a text can be the name of a variable that a handler sets.
+/// Checks the name of a variable that a handler sets.
 pub(super) fn check_name(field: &str, name: &str) -> Result<(), Invalid> {
     let problem = if name.is_empty() || name.contains(['=', '\0']) {
-        "is no name of a variable"
-    } else if OURS.contains(&name) {
+        "is not a variable name"
+    } else if RESERVED.contains(&name) {
         "is set by crore itself"
     } else {
         return Ok(());
@@ -45,10 +46,15 @@ pub(super) fn check_name(field: &str, name: &str) -> Result<(), Invalid> {
 }
 
 impl Environment {
-    /// Looks everything up, now.
-    pub(super) fn look_up(settings: &Settings, task: &Task, mark: Mark) -> Result<Self, Failure> {
+    /// Resolves all variables and secrets now.
+    pub(super) fn resolve(
+        settings: &CommandSettings,
+        task: &Task,
+        mark: RunMark,
+    ) -> Result<Self, RunFailure> {
         let mut all = Self::default();
-        let inherited = ALWAYS.into_iter().chain(settings.inherit.iter().map(String::as_str));
+        let inherited =
+            ALWAYS_INHERITED.into_iter().chain(settings.inherit.iter().map(String::as_str));
         for name in inherited {
             if let Some(value) = env::var_os(name) {
                 all.variables.insert(name.to_owned(), value);
@@ -59,24 +65,24 @@ impl Environment {
             let value = secret.resolve()?;
             if value.contains('\0') {
                 let message = format!("settings.env.{name}: the secret contains a zero byte");
-                return Err(Failure::fatal(message).with("reason", "secret"));
+                return Err(RunFailure::fatal(message).with("reason", "secret"));
             }
             if secret.is_reference() {
                 all.masks.add(&value);
             }
             all.variables.insert(name.clone(), value.into());
         }
-        all.say(task, mark);
+        all.add_job_variables(task, mark);
         Ok(all)
     }
 
-    fn say(&mut self, task: &Task, mark: Mark) {
+    fn add_job_variables(&mut self, task: &Task, mark: RunMark) {
         let mut put =
             |name: &str, value: String| self.variables.insert(name.to_owned(), value.into());
         put("CRORE_JOB", task.job.to_string());
         put("CRORE_KIND", task.kind.to_string());
         put("CRORE_ATTEMPT", task.attempt.to_string());
-        put(MARK, mark.text());
+        put(MARK_VARIABLE, mark.text());
         if let Some(trace) = &task.trace {
             put("TRACEPARENT", trace.to_string());
         }

@@ -1,10 +1,10 @@
-//! Programs die with their host, also when the host is killed with -9.
+//! Ends all programs when the host dies, even by SIGKILL.
 //!
-//! One shell for the whole host waits until its standard input closes, which the system sees to when
-//! the host ends, and then kills all that bears the host's mark. The system's own means for this
-//! (`PR_SET_PDEATHSIG`) would have to be set between fork and exec, which is `unsafe`; it is lost on
-//! the first fork of the program, so that grandchildren would stay; and it follows the *thread* that
-//! started the program, which a runtime may end while the host lives. Per run this costs nothing.
+//! One shell per host waits until its standard input closes, which happens when the host ends, and then kills
+//! every process with the host's mark. `PR_SET_PDEATHSIG` does not work here: setting it between fork and
+//! exec is `unsafe`; the first fork of the program loses it, so grandchildren would survive; and it follows
+//! the *thread* that started the program, which a runtime may end while the host lives. The guard has no cost
+//! per run.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -14,9 +14,8 @@ use super::{environment, mark};
 
 static GUARD: Mutex<Option<Child>> = Mutex::new(None);
 
-/// Sees to it that there is a guard. Without one, commands are still run: a machine without a shell
-/// can run them as well.
-pub(super) fn post() {
+/// Starts the guard if it is not running. Commands also run without one, so a machine without a shell works.
+pub(super) fn ensure_running() {
     let mut guard = GUARD.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if guard.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None))) {
         return;
@@ -24,7 +23,7 @@ pub(super) fn post() {
     match start() {
         Ok(child) => *guard = Some(child),
         Err(error) => {
-            tracing::warn!(%error, "commands would outlive a host that is killed: no `/bin/sh`");
+            tracing::warn!(%error, "no guard process: commands would outlive a killed host");
         }
     }
 }

@@ -1,15 +1,15 @@
-# Ends what a host has started when the host is gone, however it went: its end of the standard input
-# closes then. $1 is the host's number, which is in the marks of everything that it has started.
+# Kills all processes of a host after it has ended in any way: its end of the standard input closes then. $1
+# is the number of the host in its marks.
 trap '' HUP INT QUIT TERM
 while read -r _; do :; done
 
 is_marked() {
     read -r stat <"/proc/$1/stat" || return 1
     case ${stat##*") "} in
-    Z*) return 1 ;; # It has ended, and its parent has not asked yet.
+    Z*) return 1 ;; # A zombie.
     esac
     while read -r _ name unit limit _; do
-        # Only marks have so many digits.
+        # Only marks have this many digits.
         case "$name $unit $limit" in
         "realtime timeout "[4-9]??????????????????) [ "$((limit >> 32))" = "$2" ] && return 0 ;;
         esac

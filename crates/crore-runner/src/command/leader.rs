@@ -1,4 +1,4 @@
-//! The first process of a run, from its start until all that it has started is gone.
+//! The first process of a run, and the end of everything that it started.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,33 +14,33 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
 use super::guard;
-use super::limits::Limits;
-use super::mark::Mark;
-use super::reach::{Listed, Reach, youth};
-use super::tree::Tree;
+use super::limits::CommandLimits;
+use super::mark::RunMark;
+use super::pid_scan::{LeaderEntry, PidScan, pid_wrap_time};
+use super::tree::ProcessTree;
 
-/// How long a run is a blink, in which hardly anything else was started.
-const BLINK: Duration = Duration::from_millis(100);
+/// Runs shorter than this have hardly started other processes.
+const SHORT_RUN: Duration = Duration::from_millis(100);
 
-/// The first process of a run. Dropped, it is stopped, with all that it has started.
+/// The first process of a run. Dropping it stops it and everything that it started.
 #[derive(Debug)]
 pub(super) struct Leader {
-    process: Option<Process>,
+    process: Option<LeaderProcess>,
     grace: Duration,
-    /// Whether it was dropped before: then there is no time left for any grace.
+    /// Whether it was dropped before; then there is no grace period.
     is_last: bool,
 }
 
 #[derive(Debug)]
-struct Process {
+struct LeaderProcess {
     child: Child,
     handle: OwnedFd,
-    tree: Tree,
+    tree: ProcessTree,
     started: Instant,
-    _listed: Listed,
+    _listed: LeaderEntry,
 }
 
-/// The ends of its pipes.
+/// The host's ends of the pipes.
 #[derive(Debug)]
 pub(super) struct Pipes {
     pub(super) stdin: Option<ChildStdin>,
@@ -49,15 +49,15 @@ pub(super) struct Pipes {
 }
 
 impl Leader {
-    /// Starts it, in a process group of its own. This blocks until the program runs, or was let through the gate with
-    /// its limits.
+    /// Starts it in its own process group. Blocks until the program runs, or until the launcher has its
+    /// limits and may continue.
     pub(super) fn start(
         command: &mut Command,
-        mark: Mark,
-        gate: Option<Limits>,
+        mark: RunMark,
+        gate: Option<CommandLimits>,
         grace: Duration,
     ) -> io::Result<(Self, Pipes)> {
-        guard::post();
+        guard::ensure_running();
         let started = Instant::now();
         let mut child = command.process_group(0).spawn()?;
         let pid = Pid::from_child(&child);
@@ -66,18 +66,18 @@ impl Leader {
             stdout: child.stdout.take(),
             stderr: child.stderr.take(),
         };
-        let listed = Listed::new(pid);
-        let tree = Tree { leader: pid, mark };
+        let listed = LeaderEntry::new(pid);
+        let tree = ProcessTree { leader: pid, mark };
         tree.mark();
         let handle = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(handle) => handle,
             Err(error) => {
-                tree.kill(Reach::All);
+                tree.kill(PidScan::All);
                 child.wait()?;
                 return Err(error.into());
             }
         };
-        let process = Process { child, handle, tree, started, _listed: listed };
+        let process = LeaderProcess { child, handle, tree, started, _listed: listed };
         let leader = Self { process: Some(process), grace, is_last: false };
         if let Some(limits) = gate {
             limits.set(pid)?;
@@ -85,7 +85,7 @@ impl Leader {
         Ok((leader, pipes))
     }
 
-    /// Waits until it has ended; what it has started may live on.
+    /// Waits until it has ended. Its descendants may still live.
     pub(super) async fn ended(&self) -> io::Result<()> {
         match &self.process {
             Some(process) => readable(process.handle.as_fd()).await,
@@ -93,22 +93,24 @@ impl Leader {
         }
     }
 
-    /// Ends what it has left, and says how it ended itself, which it has.
+    /// Ends its descendants and returns its exit status. It must have ended.
     pub(super) async fn finish(mut self) -> io::Result<ExitStatus> {
-        let mut process = self.process.take().expect("it is taken once, here or by drop");
-        // Nearly always there is nothing left: that is seen faster than another thread is woken.
-        if process.started.elapsed() < BLINK && process.tree.is_alone() {
+        let mut process =
+            self.process.take().expect("the process is taken only once, here or by drop");
+        // Usually there are no descendants, and checking is faster than waking another thread.
+        if process.started.elapsed() < SHORT_RUN && process.tree.is_alone() {
             return process.child.wait();
         }
         spawn_blocking(move || process.finish()).await?
     }
 
-    /// Asks all of it to end, and ends after the grace what has not.
+    /// Sends SIGTERM to all processes, and SIGKILL after the grace period.
     pub(super) async fn stop(mut self) -> io::Result<ExitStatus> {
-        let process = self.process.as_ref().expect("it is taken once, here or by drop");
-        let (tree, reach) = (process.tree.clone(), process.reach());
+        let process =
+            self.process.as_ref().expect("the process is taken only once, here or by drop");
+        let (tree, pid_scan) = (process.tree.clone(), process.pid_scan());
         let others = spawn_blocking(move || {
-            let others = tree.find(reach);
+            let others = tree.find(pid_scan);
             tree.signal_group(Signal::TERM);
             for other in &others {
                 other.signal(Signal::TERM);
@@ -123,9 +125,9 @@ impl Leader {
             }
             io::Result::Ok(())
         };
-        // Whether they ended in time or not, what is left is ended now.
+        // `finish` kills the rest, whether or not they ended in time.
         let _ = timeout(self.grace, all_ended).await;
-        let process = self.process.take().expect("it is taken once, here or by drop");
+        let process = self.process.take().expect("the process is taken only once, here or by drop");
         spawn_blocking(move || process.finish()).await?
     }
 }
@@ -143,22 +145,22 @@ impl Drop for Leader {
     }
 }
 
-impl Process {
-    /// How far to look for what it has started.
-    fn reach(&self) -> Reach {
-        let is_young = self.started.elapsed() < youth();
-        if is_young { Reach::After(self.tree.leader) } else { Reach::All }
+impl LeaderProcess {
+    /// The process ids to scan for descendants.
+    fn pid_scan(&self) -> PidScan {
+        let is_young = self.started.elapsed() < pid_wrap_time();
+        if is_young { PidScan::After(self.tree.leader) } else { PidScan::All }
     }
 
-    /// Kills all that is left, and only then waits for the leader, whose id is thereby given back.
+    /// Kills all descendants, and only then reaps the leader, which frees its process id.
     fn finish(mut self) -> io::Result<ExitStatus> {
-        self.tree.kill(self.reach());
+        self.tree.kill(self.pid_scan());
         self.child.wait()
     }
 }
 
-/// Waits until a process, held by its handle, has ended. It is never read from, only asked when it
-/// could be, for which any receiver serves; tokio's own way to wait for what is no pipe is `unsafe`.
+/// Waits until the process of a pidfd has ended. A pipe receiver only serves to poll the descriptor, which is
+/// never read; tokio's own type for other descriptors needs `unsafe`.
 async fn readable(handle: BorrowedFd<'_>) -> io::Result<()> {
     Receiver::from_owned_fd_unchecked(handle.try_clone_to_owned()?)?.readable().await
 }

@@ -1,43 +1,42 @@
-//! What a run may use of the machine.
+//! Resource limits of a command.
 
 use std::fmt::Display;
 use std::io;
 
 use crore_core::{Code, Invalid};
-use crore_wire::words::Size;
+use crore_wire::units::Size;
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
 use rustix::process::{kill_process, prlimit, waitid};
 use serde::Deserialize;
 
-/// What a run may use of the machine, each process of it by itself; what is not named is as the host
-/// has it.
+/// Resource limits of a command, for each of its processes. An absent limit is inherited from the host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
-    /// Seconds of processor time; then it is told by SIGXCPU, and a second later killed.
+pub struct CommandLimits {
+    /// CPU time in seconds. Then the process gets SIGXCPU, and one second later SIGKILL.
     pub cpu_seconds: Option<u64>,
-    /// Bytes of address space.
+    /// Address space in bytes.
     pub memory: Option<Size>,
-    /// Files, pipes and sockets that are open at once.
+    /// Open files, pipes and sockets.
     pub open_files: Option<u64>,
-    /// Processes and threads of the host's user, all together; the system does not apply it to root.
+    /// Processes and threads of the host's user in total; the system does not apply it to root.
     pub processes: Option<u64>,
-    /// Bytes of the largest file that it writes.
+    /// Largest file that it may write, in bytes.
     pub file_size: Option<Size>,
 }
 
-/// The shell stops itself, is given its limits by the host, and becomes the program: so not one
-/// instruction of the program runs without them. Setting them between fork and exec would need
-/// `unsafe`, and a program that sets them (`prlimit`) is not on every machine.
-pub(super) const GATE: [&str; 4] = ["/bin/sh", "-c", "kill -STOP $$; exec \"$@\"", "sh"];
+/// The launcher: a shell that stops itself, gets its limits from the host and then executes the program, so
+/// no instruction of the program runs without limits. Setting them between fork and exec would need `unsafe`,
+/// and `prlimit` the program is not installed everywhere.
+pub(super) const LAUNCHER: [&str; 4] = ["/bin/sh", "-c", "kill -STOP $$; exec \"$@\"", "sh"];
 
-impl Limits {
+impl CommandLimits {
     /// Whether nothing is limited.
     pub(super) fn is_none(self) -> bool {
         self == Self::default()
     }
 
-    /// These, and where they say nothing, those of the operator, which must not be passed.
+    /// These limits with the operator's limits as defaults. None may exceed the operator's.
     pub(super) fn within(self, most: Self) -> Result<Self, Invalid> {
         Ok(Self {
             cpu_seconds: lower("cpu_seconds", self.cpu_seconds, most.cpu_seconds)?,
@@ -48,7 +47,7 @@ impl Limits {
         })
     }
 
-    /// Sets them for a process that is waiting at the [`GATE`], and lets it through.
+    /// Sets the limits of a stopped launcher ([`LAUNCHER`]) and resumes it.
     pub(super) fn set(self, pid: Pid) -> io::Result<()> {
         let awaited = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(pid), awaited)?;

@@ -1,9 +1,8 @@
-//! Commands: a job is a run of a program of the host.
+//! The command runner: a job is one run of a program on the host.
 //!
-//! The pipeline of a run: what it is to be (`settings`, `program`, `arguments`, `environment`,
-//! `limits`), its start and its end with everything that it has started (`leader`, `mark`, `tree`,
-//! `reach`, `guard`), what goes in and comes out (`streams`, `output`), and what is told of it
-//! (`report`).
+//! `settings`, `program`, `arguments`, `environment` and `limits` prepare a run. `leader`, `mark`, `tree`,
+//! `pid_scan` and `guard` start it and end all of its processes. `streams` and `output` handle its standard
+//! streams, and `report` its failures.
 
 mod arguments;
 mod environment;
@@ -11,8 +10,8 @@ mod guard;
 mod leader;
 mod limits;
 mod mark;
+mod pid_scan;
 mod program;
-mod reach;
 mod report;
 mod run;
 mod settings;
@@ -24,41 +23,41 @@ use std::sync::Arc;
 use crore_core::Invalid;
 use serde_json::Value;
 
-pub use self::limits::Limits;
-use self::settings::Settings;
-use crate::context::Context;
+pub use self::limits::CommandLimits;
+use self::settings::CommandSettings;
+use crate::context::RunContext;
 use crate::options::Options;
-use crate::runner::{Maker, Making, Runner, Running, Task};
+use crate::runner::{MakeFuture, RunFuture, Runner, RunnerFactory, Task};
 
-/// The sort of runner that runs programs of the host.
+/// The runner type `command`: runs programs on the host.
 #[derive(Debug, Default)]
-pub struct Command {
+pub struct CommandFactory {
     options: Arc<Options>,
 }
 
-impl Command {
-    /// With what the operator allows.
+impl CommandFactory {
+    /// Restricted by the options of the operator.
     pub fn new(options: Options) -> Self {
         Self { options: Arc::new(options) }
     }
 }
 
-impl Maker for Command {
+impl RunnerFactory for CommandFactory {
     fn name(&self) -> &'static str {
         "command"
     }
 
-    fn needs_leave(&self) -> bool {
+    fn must_be_allowed(&self) -> bool {
         true
     }
 
     fn check(&self, settings: &Value) -> Result<(), Invalid> {
-        Settings::read(settings, &self.options).map(drop)
+        CommandSettings::read(settings, &self.options).map(drop)
     }
 
-    fn make<'a>(&'a self, settings: &'a Value) -> Making<'a> {
+    fn make<'a>(&'a self, settings: &'a Value) -> MakeFuture<'a> {
         Box::pin(async move {
-            let settings = Arc::new(Settings::read(settings, &self.options)?);
+            let settings = Arc::new(CommandSettings::read(settings, &self.options)?);
             let runner: Box<dyn Runner> =
                 Box::new(Program { settings, options: Arc::clone(&self.options) });
             Ok(runner)
@@ -69,12 +68,12 @@ impl Maker for Command {
 /// A program with its settings.
 #[derive(Debug)]
 struct Program {
-    settings: Arc<Settings>,
+    settings: Arc<CommandSettings>,
     options: Arc<Options>,
 }
 
 impl Runner for Program {
-    fn run<'a>(&'a self, task: &'a Task, context: &'a Context) -> Running<'a> {
+    fn run<'a>(&'a self, task: &'a Task, context: &'a RunContext) -> RunFuture<'a> {
         Box::pin(run::run(&self.settings, &self.options, task, context))
     }
 }

@@ -1,8 +1,8 @@
-//! Which file a program is, and whether it may be run.
+//! Looks up programs and checks that they may run.
 //!
-//! A program is an absolute path or a bare name. A name is looked up on the `PATH` of the host, never
-//! in a directory of the handler's choice, and what is matched with the operator's patterns is what
-//! it is found to be: so nobody runs `./ls`.
+//! A program is an absolute path or a bare name. A name is looked up on the host's `PATH`, never in a
+//! directory that the handler chooses, and the operator's patterns are matched with the path that was found.
+//! A handler cannot run `./ls`.
 
 use std::env;
 use std::fs;
@@ -15,9 +15,9 @@ use crore_core::{Code, Invalid};
 
 use super::environment;
 use crate::pattern::Patterns;
-use crate::runner::Failure;
+use crate::runner::RunFailure;
 
-/// Checks what can be known without looking at the machine.
+/// Checks what can be checked without the file system.
 pub(super) fn check(program: &str, allowed: &Patterns) -> Result<(), Invalid> {
     if !program.contains('/') {
         return Ok(());
@@ -26,20 +26,20 @@ pub(super) fn check(program: &str, allowed: &Patterns) -> Result<(), Invalid> {
     if allowed.allows(program) { Ok(()) } else { Err(forbidden(program)) }
 }
 
-/// Checks a directory that a program is to be started in.
+/// Checks the working directory of a program.
 pub(super) fn check_dir(dir: &str, allowed: &Patterns) -> Result<(), Invalid> {
     check_absolute("settings.dir", dir)?;
     if allowed.allows(dir) {
         return Ok(());
     }
     let message = format!(
-        "the operator does not allow the directory `{}`; `runners.dirs` in the configuration says which",
+        "directory `{}` is not allowed; allow it in `runners.dirs` in the configuration",
         excerpt(dir)
     );
     Err(Invalid::new(Code::RunnerForbidden, "settings.dir", message))
 }
 
-/// A path that says where it is, and does not wander: what matches a pattern is where it leads.
+/// Requires an absolute path without `..`, so that the path that matches a pattern is the path that is used.
 fn check_absolute(field: &str, path: &str) -> Result<(), Invalid> {
     let wanders = Path::new(path).components().any(|part| part == Component::ParentDir);
     if path.starts_with('/') && !wanders {
@@ -53,14 +53,14 @@ fn check_absolute(field: &str, path: &str) -> Result<(), Invalid> {
 
 fn forbidden(found: &str) -> Invalid {
     let message = format!(
-        "the operator does not allow the program `{}`; `runners.programs` in the configuration says which",
+        "program `{}` is not allowed; allow it in `runners.programs` in the configuration",
         excerpt(found)
     );
     Invalid::new(Code::RunnerForbidden, "settings.program", message)
 }
 
-/// The file that is run: found on this host, and allowed by its path or by the name as written.
-pub(super) fn find(program: &str, allowed: &Patterns) -> Result<PathBuf, Failure> {
+/// Finds the program's file on this host. Its path, or the name as written, must be allowed.
+pub(super) fn find(program: &str, allowed: &Patterns) -> Result<PathBuf, RunFailure> {
     let is_name = !program.contains('/');
     let found = if is_name { on_path(program)? } else { PathBuf::from(program) };
     let is_allowed = found.to_str().is_some_and(|found| allowed.allows(found))
@@ -68,17 +68,17 @@ pub(super) fn find(program: &str, allowed: &Patterns) -> Result<PathBuf, Failure
     if is_allowed {
         Ok(found)
     } else {
-        Err(Failure::fatal(forbidden(&found.to_string_lossy())).with("reason", "forbidden"))
+        Err(RunFailure::fatal(forbidden(&found.to_string_lossy())).with("reason", "forbidden"))
     }
 }
 
-fn on_path(name: &str) -> Result<PathBuf, Failure> {
+fn on_path(name: &str) -> Result<PathBuf, RunFailure> {
     let path = environment::path();
     let mut places =
         env::split_paths(&path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(name));
     places.find(|place| is_executable(place)).ok_or_else(|| {
-        let message = format!("the program `{}` is not on the `PATH` of the host", excerpt(name));
-        Failure::fatal(message).with("reason", "not-found")
+        let message = format!("program `{}` is not on the `PATH` of the host", excerpt(name));
+        RunFailure::fatal(message).with("reason", "not-found")
     })
 }
 
@@ -86,7 +86,7 @@ fn is_executable(path: &Path) -> bool {
     probe(path).is_ok()
 }
 
-/// Whether a file is there and may be executed by somebody.
+/// Checks that a file exists and is executable by any user.
 pub(super) fn probe(path: &Path) -> io::Result<()> {
     let found = fs::metadata(path)?;
     let may_be = found.is_file() && found.permissions().mode() & 0o111 != 0;
@@ -110,7 +110,7 @@ mod tests {
             assert!(find("sh", &patterns(&[allowed])).is_ok(), "{allowed}");
         }
         let failure = find("sh", &patterns(&["/opt/*", "bash"])).expect_err("not allowed");
-        assert!(failure.error.contains(&format!("does not allow the program `{found}`")));
+        assert!(failure.error.contains(&format!("program `{found}` is not allowed")));
         assert_eq!(failure.detail["reason"], "forbidden");
     }
 
@@ -120,8 +120,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nowhere_on_the_path_is_told() {
+    fn a_program_not_on_the_path_is_reported() {
         let failure = find("no-such-program", &Patterns::default()).expect_err("not there");
-        assert_eq!(failure.error, "the program `no-such-program` is not on the `PATH` of the host");
+        assert_eq!(failure.error, "program `no-such-program` is not on the `PATH` of the host");
     }
 }

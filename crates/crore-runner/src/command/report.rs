@@ -1,40 +1,47 @@
-//! What is told of a program that has ended, or could not be started.
+//! Failures of programs that ended badly or could not be started.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
-use super::settings::{Give, Settings};
+use super::settings::{CommandInput, CommandSettings};
 use crate::output::{exit_code, with_last_line, with_stderr};
-use crate::runner::Failure;
+use crate::runner::RunFailure;
 
-/// Why a program could not be started.
-pub(super) fn not_started(error: &io::Error, program: &Path, settings: &Settings) -> Failure {
+/// The failure of a program that could not be started.
+pub(super) fn start_failure(
+    error: &io::Error,
+    program: &Path,
+    settings: &CommandSettings,
+) -> RunFailure {
     let program = program.display();
-    let fatal = |reason: &str, message: String| Failure::fatal(message).with("reason", reason);
+    let fatal = |reason: &str, message: String| RunFailure::fatal(message).with("reason", reason);
     match error.kind() {
-        io::ErrorKind::NotFound => fatal(
-            "not-found",
-            format!("the program `{program}`, or what it is interpreted by, is not there"),
-        ),
+        io::ErrorKind::NotFound => {
+            fatal("not-found", format!("program `{program}` or its interpreter does not exist"))
+        }
         io::ErrorKind::PermissionDenied => {
-            fatal("not-executable", format!("the program `{program}` may not be executed"))
+            fatal("not-executable", format!("program `{program}` is not executable"))
         }
         io::ErrorKind::ArgumentListTooLong => {
-            let is_payload = matches!(settings.payload, Give::Lines | Give::Args);
+            let is_payload = matches!(settings.payload, CommandInput::Lines | CommandInput::Args);
             let field = if is_payload { "payload" } else { "settings.args" };
-            fatal(field, format!("{field}: more arguments than the system takes"))
+            fatal(field, format!("{field}: argument list too long for the system"))
         }
         _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
-            fatal("not-executable", format!("`{program}` is no program that this machine knows"))
+            fatal("not-executable", format!("program `{program}` has an unknown format"))
         }
-        _ => Failure::again(format!("the program `{program}` could not be started: {error}")),
+        _ => RunFailure::temporary(format!("could not start program `{program}`: {error}")),
     }
 }
 
-/// Whether it went well, as the handler sees it, with what it printed to the standard error.
-pub(super) fn check(status: ExitStatus, settings: &Settings, stderr: &str) -> Result<(), Failure> {
+/// Checks the exit status by the handler's `success` setting.
+pub(super) fn check(
+    status: ExitStatus,
+    settings: &CommandSettings,
+    stderr: &str,
+) -> Result<(), RunFailure> {
     if let Some(code) = status.code() {
         if settings.success.has(code) {
             return Ok(());
@@ -42,11 +49,12 @@ pub(super) fn check(status: ExitStatus, settings: &Settings, stderr: &str) -> Re
         return Err(exit_code(code, stderr));
     }
     let signal = status.signal().unwrap_or_default();
-    let failure = Failure::again(with_last_line(format!("killed by {}", name(signal)), stderr));
+    let failure =
+        RunFailure::temporary(with_last_line(format!("killed by {}", signal_name(signal)), stderr));
     Err(with_stderr(failure.with("signal", signal), stderr))
 }
 
-fn name(signal: i32) -> String {
+fn signal_name(signal: i32) -> String {
     let name = match signal {
         1 => "SIGHUP",
         2 => "SIGINT",

@@ -1,31 +1,31 @@
-//! What a handler says of a command.
+//! Settings of the command runner.
 
 use std::collections::BTreeMap;
 
 use crore_core::{Code, Invalid, Span};
-use crore_wire::words::{Period, Size};
+use crore_wire::units::{Period, Size};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::environment::check_name;
-use super::limits::Limits;
+use super::limits::CommandLimits;
 use super::program;
 use crate::options::Options;
 use crate::output::{Stderr, Success, grace, max_output};
-use crate::secret::Secret;
+use crate::secret::SecretRef;
 
-/// The settings of a handler whose jobs are commands.
+/// The settings of a handler with the command runner.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Settings {
-    /// A name, an absolute path, or a script.
+pub(super) struct CommandSettings {
+    /// A name, an absolute path, or a shell script.
     pub(super) program: String,
     #[serde(default)]
     pub(super) args: Vec<String>,
     #[serde(default)]
-    pub(super) payload: Give,
+    pub(super) payload: CommandInput,
     #[serde(default)]
-    pub(super) env: BTreeMap<String, Secret>,
+    pub(super) env: BTreeMap<String, SecretRef>,
     #[serde(default)]
     pub(super) inherit: Vec<String>,
     #[serde(default)]
@@ -41,18 +41,18 @@ pub(super) struct Settings {
     #[serde(default = "one_mebibyte")]
     pub(super) max_output: Size,
     #[serde(default)]
-    pub(super) limits: Limits,
+    pub(super) limits: CommandLimits,
 }
 
-/// How a program is given the payload.
+/// How a program gets the payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Give {
+pub(super) enum CommandInput {
     #[default]
     Stdin,
-    /// Each line is an argument, trimmed; blank ones are dropped.
+    /// Each line is an argument; blanks around it are trimmed and blank lines dropped.
     Lines,
-    /// It is a JSON array of strings, and each is an argument.
+    /// A JSON array of strings, each an argument.
     Args,
     None,
 }
@@ -65,22 +65,21 @@ fn one_mebibyte() -> Size {
     Size(1 << 20)
 }
 
-impl Settings {
-    /// Reads and checks them. Whether a program that is only named may be run is known where it is
-    /// looked up, when it is run.
+impl CommandSettings {
+    /// Reads and checks settings. A program given by name alone is checked at each run, when it is looked up.
     pub(super) fn read(settings: &Value, options: &Options) -> Result<Self, Invalid> {
-        let said = settings;
-        let mut settings: Self = crate::settings::read(said)?;
+        let raw = settings;
+        let mut settings: Self = crate::settings::read(raw)?;
         settings.check_texts()?;
         settings.check_environment(options)?;
-        settings.check_leave(options)?;
+        settings.check_allowed(options)?;
         settings.limits = settings.limits.within(options.command_limits())?;
-        settings.max_output = max_output(said, settings.max_output, options.max_output)?;
-        settings.grace = grace(said, settings.grace, options.max_grace)?;
+        settings.max_output = max_output(raw, settings.max_output, options.max_output)?;
+        settings.grace = grace(raw, settings.grace, options.max_grace)?;
         Ok(settings)
     }
 
-    /// A zero byte would end what the system takes for the text.
+    /// A zero byte would end the string early in system calls.
     fn check_texts(&self) -> Result<(), Invalid> {
         let args = self.args.iter().enumerate();
         let texts = args
@@ -103,15 +102,15 @@ impl Settings {
         for (name, value) in &self.env {
             let field = format!("settings.env.{name}");
             check_name(&field, name)?;
-            // Whoever may choose what is loaded into an allowed program may run anything.
+            // A preloaded library would let an allowed program run any code.
             if name.starts_with("LD_") && !options.programs.is_empty() {
                 let message =
-                    format!("`{name}` would get round the programs that `runners.programs` allows");
+                    format!("`{name}` is not allowed: it could bypass `runners.programs`");
                 return Err(Invalid::new(Code::RunnerForbidden, field, message));
             }
-            // The shell at the gate of limits may be one that takes these for commands.
+            // The launcher's shell may be one that executes these.
             if name.starts_with("BASH_") || ["ENV", "SHELLOPTS", "PS4"].contains(&name.as_str()) {
-                let message = format!("`{name}` would tell the shell that sets limits what to run");
+                let message = format!("`{name}` is not allowed: a shell could execute its value");
                 return Err(Invalid::new(Code::RunnerForbidden, field, message));
             }
             if !value.is_reference() && value.resolve().is_ok_and(|text| text.contains('\0')) {
@@ -124,10 +123,10 @@ impl Settings {
         Ok(())
     }
 
-    fn check_leave(&self, options: &Options) -> Result<(), Invalid> {
+    fn check_allowed(&self, options: &Options) -> Result<(), Invalid> {
         if self.shell && !options.shell {
-            let message = "the operator does not allow scripts for a shell; `runners.shell = true` \
-                           in the configuration allows them";
+            let message = "shell scripts are not allowed; allow them with `runners.shell = true` \
+                           in the configuration";
             return Err(Invalid::new(Code::RunnerForbidden, "settings.shell", message));
         }
         if !self.shell {
@@ -145,10 +144,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::options::Count;
+    use crate::options::PositiveCount;
 
     fn refused(settings: &Value, options: &Options) -> (String, Code) {
-        let invalid = Settings::read(settings, options).expect_err("it is wrong");
+        let invalid = CommandSettings::read(settings, options).expect_err("it is wrong");
         (invalid.field.clone(), invalid.code)
     }
 
@@ -182,10 +181,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_does_not_allow_is_refused_when_it_is_defined() {
+    fn handler_beyond_operator_limits_is_refused() {
         let programs = ["/usr/bin/*".parse().expect("a pattern")].into_iter().collect();
         let dirs = ["/srv/*".parse().expect("a pattern")].into_iter().collect();
-        let command_cpu_seconds = Some(Count(5));
+        let command_cpu_seconds = Some(PositiveCount(5));
         let options = Options { programs, dirs, command_cpu_seconds, ..Options::default() };
         let cases = [
             (json!({ "program": "/bin/ls" }), "settings.program"),
@@ -216,18 +215,20 @@ mod tests {
             (json!({ "program": "ls", "dir": "/etc" }), "`runners.dirs`"),
             (json!({ "program": "ls", "env": { "LD_A": "" } }), "`runners.programs`"),
         ] {
-            let invalid = Settings::read(&settings, &options).expect_err("it is not allowed");
-            assert!(invalid.message.contains(key), "what would allow it is told: {invalid}");
+            let invalid =
+                CommandSettings::read(&settings, &options).expect_err("it is not allowed");
+            assert!(invalid.message.contains(key), "no hint what would allow it: {invalid}");
         }
-        let read = Settings::read(&json!({ "program": "/usr/bin/ls", "dir": "/srv/a" }), &options);
+        let read =
+            CommandSettings::read(&json!({ "program": "/usr/bin/ls", "dir": "/srv/a" }), &options);
         assert_eq!(read.expect("it is allowed").limits, options.command_limits());
     }
 
     #[test]
-    fn what_is_not_said_is_the_default() {
+    fn absent_settings_have_defaults() {
         let options = Options::default();
-        let read = Settings::read(&json!({ "program": "ls" }), &options).expect("enough");
-        assert_eq!((read.payload, read.stderr), (Give::Stdin, Stderr::Log));
+        let read = CommandSettings::read(&json!({ "program": "ls" }), &options).expect("enough");
+        assert_eq!((read.payload, read.stderr), (CommandInput::Stdin, Stderr::Log));
         assert_eq!((read.grace.0, read.max_output.0), (Span::from_secs(5), 1 << 20));
         assert!(read.success.has(0) && !read.success.has(1) && !read.shell);
         assert!(read.limits.is_none());

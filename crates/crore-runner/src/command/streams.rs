@@ -1,4 +1,4 @@
-//! What goes into a program and what comes out of it.
+//! Standard input and output of a program.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,28 +6,28 @@ use std::os::fd::OwnedFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 
-use crate::output::{Lines, Tail, TooMuch};
+use crate::output::{LogLines, OutputLimitExceeded, OutputTail};
 
-/// The most that is read at once.
+/// Maximum size of one read.
 const CHUNK: usize = 64 << 10;
 
-/// What of a stream is kept.
+/// The part of a stream that is kept.
 #[derive(Debug)]
-pub(super) enum Keep {
+pub(super) enum StreamCapture {
     /// All of it, up to a number of bytes.
     All(Vec<u8>, u64),
-    /// Nothing but its end.
-    End(Tail),
+    /// Only its end.
+    End(OutputTail),
 }
 
-impl Keep {
-    fn take(&mut self, read: &[u8]) -> Result<(), TooMuch> {
+impl StreamCapture {
+    fn take(&mut self, read: &[u8]) -> Result<(), OutputLimitExceeded> {
         match self {
             Self::All(kept, most) if (kept.len() + read.len()) as u64 <= *most => {
                 kept.extend_from_slice(read);
                 Ok(())
             }
-            Self::All(..) => Err(TooMuch),
+            Self::All(..) => Err(OutputLimitExceeded),
             Self::End(tail) => {
                 tail.take(read);
                 Ok(())
@@ -36,18 +36,18 @@ impl Keep {
     }
 }
 
-/// Reads a stream to its end, keeps what is to be kept, and says its lines.
+/// Reads a stream to its end, captures it and logs its lines.
 pub(super) async fn read(
     stream: Option<OwnedFd>,
-    keep: &mut Keep,
-    mut lines: Lines<'_>,
-) -> Result<(), TooMuch> {
+    keep: &mut StreamCapture,
+    mut lines: LogLines<'_>,
+) -> Result<(), OutputLimitExceeded> {
     let Some(mut stream) = stream.and_then(|stream| pipe::Receiver::from_owned_fd(stream).ok())
     else {
         return Ok(());
     };
     let mut chunk = Vec::with_capacity(CHUNK);
-    // A pipe that cannot be read any more has ended.
+    // A read error ends the stream.
     while let Ok(1..) = stream.read_buf(&mut chunk).await {
         lines.take(&chunk);
         keep.take(&chunk)?;
@@ -57,7 +57,7 @@ pub(super) async fn read(
     Ok(())
 }
 
-/// Writes all of it, unless the program does not want to read so much, which is its own affair.
+/// Writes all bytes. A program that closes its input early is no error.
 pub(super) async fn feed(stream: Option<OwnedFd>, bytes: &[u8]) {
     let Some(mut stream) = stream.and_then(|stream| pipe::Sender::from_owned_fd(stream).ok())
     else {
@@ -66,6 +66,6 @@ pub(super) async fn feed(stream: Option<OwnedFd>, bytes: &[u8]) {
     match stream.write_all(bytes).await {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        Err(error) => tracing::debug!(%error, "a program's standard input"),
+        Err(error) => tracing::debug!(%error, "writing to a program's standard input failed"),
     }
 }

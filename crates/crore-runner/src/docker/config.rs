@@ -1,15 +1,15 @@
-//! A payload that says itself what to run, as the engine's API writes it: `Image`, `Cmd`, `Env`,
-//! `User`, `WorkingDir`, `Entrypoint`. Who pushes a job is no operator: whatever else such an object
-//! may hold, above all what would reach the machine, is refused by its name.
+//! A payload in the format of the engine's create request: `Image`, `Cmd`, `Env`, `User`, `WorkingDir`,
+//! `Entrypoint`. A client that pushes jobs is not the operator: every other field, above all those that reach
+//! the host, is refused by name.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::runner::Failure;
+use crate::runner::RunFailure;
 
-/// What a payload may say.
+/// The fields that a payload may set.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Config {
+pub(super) struct PayloadConfig {
     pub(super) image: Option<String>,
     pub(super) cmd: Option<Vec<String>>,
     pub(super) env: Vec<String>,
@@ -18,24 +18,25 @@ pub(super) struct Config {
     pub(super) entrypoint: Option<Vec<String>>,
 }
 
-/// What says nothing that crore does not do anyway.
-const IDLE: [&str; 5] = ["AttachStdin", "AttachStdout", "AttachStderr", "OpenStdin", "StdinOnce"];
+/// Fields that are ignored: crore sets them itself.
+const IGNORED: [&str; 5] =
+    ["AttachStdin", "AttachStdout", "AttachStderr", "OpenStdin", "StdinOnce"];
 
-impl Config {
-    pub(super) fn read(payload: &[u8]) -> Result<Self, Failure> {
+impl PayloadConfig {
+    pub(super) fn read(payload: &[u8]) -> Result<Self, RunFailure> {
         let object: Map<String, Value> = serde_json::from_slice(payload)
             .map_err(|error| bad(format!("payload: not a JSON object: {error}")))?;
         let mut config = Self::default();
         for (name, value) in object {
-            if says_nothing(&value) || IDLE.contains(&&*name) {
+            if is_unset(&value) || IGNORED.contains(&&*name) {
                 continue;
             }
             match &*name {
-                "Image" => config.image = Some(of(&name, value)?),
+                "Image" => config.image = Some(field(&name, value)?),
                 "Cmd" => config.cmd = Some(words(&name, value)?),
-                "Env" => config.env = variables(of(&name, value)?)?,
-                "User" => config.user = Some(of(&name, value)?),
-                "WorkingDir" => config.dir = Some(of(&name, value)?),
+                "Env" => config.env = variables(field(&name, value)?)?,
+                "User" => config.user = Some(field(&name, value)?),
+                "WorkingDir" => config.dir = Some(field(&name, value)?),
                 "Entrypoint" => config.entrypoint = Some(words(&name, value)?),
                 _ => return Err(refused(&name, &value)),
             }
@@ -44,47 +45,47 @@ impl Config {
     }
 }
 
-fn says_nothing(value: &Value) -> bool {
+fn is_unset(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
-        Value::Object(inner) => inner.values().all(says_nothing),
+        Value::Object(inner) => inner.values().all(is_unset),
         Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Bool(true) => false,
     }
 }
 
-fn of<'de, T: Deserialize<'de>>(name: &str, value: Value) -> Result<T, Failure> {
+fn field<'de, T: Deserialize<'de>>(name: &str, value: Value) -> Result<T, RunFailure> {
     T::deserialize(value).map_err(|error| bad(format!("payload: `{name}`: {error}")))
 }
 
 /// One word, or a list of words.
-fn words(name: &str, value: Value) -> Result<Vec<String>, Failure> {
+fn words(name: &str, value: Value) -> Result<Vec<String>, RunFailure> {
     if let Value::String(word) = value {
         return Ok(vec![word]);
     }
-    of(name, value)
+    field(name, value)
 }
 
-fn variables(all: Vec<String>) -> Result<Vec<String>, Failure> {
+fn variables(all: Vec<String>) -> Result<Vec<String>, RunFailure> {
     match all.iter().find(|one| one.find('=').is_none_or(|at| at == 0)) {
         None => Ok(all),
         Some(one) => Err(bad(format!("payload: `Env`: `{one}` is not `NAME=value`"))),
     }
 }
 
-fn refused(name: &str, value: &Value) -> Failure {
+fn refused(name: &str, value: &Value) -> RunFailure {
     let inner = value.as_object().and_then(|inner| {
-        let (inner, _) = inner.iter().find(|(_, value)| !says_nothing(value))?;
+        let (inner, _) = inner.iter().find(|(_, value)| !is_unset(value))?;
         Some(format!("{name}.{inner}"))
     });
     let name = inner.as_deref().unwrap_or(name);
     let message = format!(
-        "payload: `{name}` is not for a job to say: its handler says what a container may have"
+        "payload: `{name}` is not allowed in a payload; only the handler sets what a container may use"
     );
-    Failure::fatal(message).with("reason", "payload")
+    RunFailure::fatal(message).with("reason", "payload")
 }
 
-fn bad(message: String) -> Failure {
-    Failure::fatal(message).with("reason", "payload")
+fn bad(message: String) -> RunFailure {
+    RunFailure::fatal(message).with("reason", "payload")
 }
 
 #[cfg(test)]
@@ -93,19 +94,19 @@ mod tests {
 
     use super::*;
 
-    fn read(payload: &Value) -> Result<Config, String> {
-        Config::read(payload.to_string().as_bytes()).map_err(|failure| failure.error)
+    fn read(payload: &Value) -> Result<PayloadConfig, String> {
+        PayloadConfig::read(payload.to_string().as_bytes()).map_err(|failure| failure.error)
     }
 
     #[test]
-    fn what_to_run_is_read() {
+    fn create_request_is_read() {
         let all = json!({
             "Image": "busybox:latest", "Cmd": ["ls", " -l"], "Env": ["A=b=c"], "User": "1000",
             "WorkingDir": "/tmp", "Entrypoint": "sh", "AttachStdout": true, "Tty": false,
             "HostConfig": { "Privileged": false, "Binds": null }, "Volumes": {},
         });
         let words = |words: &[&str]| Some(words.iter().map(ToString::to_string).collect());
-        let expected = Config {
+        let expected = PayloadConfig {
             image: Some("busybox:latest".into()),
             cmd: words(&["ls", " -l"]),
             env: vec!["A=b=c".into()],
@@ -114,7 +115,7 @@ mod tests {
             entrypoint: words(&["sh"]),
         };
         assert_eq!(read(&all), Ok(expected));
-        assert_eq!(read(&json!({})), Ok(Config::default()));
+        assert_eq!(read(&json!({})), Ok(PayloadConfig::default()));
     }
 
     #[test]
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_another_shape_is_told() {
+    fn malformed_payload_is_reported() {
         let cases = [
             (json!([]), "payload: not a JSON object"),
             (json!({ "Cmd": [1] }), "payload: `Cmd`"),

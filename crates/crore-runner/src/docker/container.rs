@@ -1,4 +1,4 @@
-//! A container, from its making to its removal, which comes whatever happens.
+//! A container from creation to removal. It is always removed.
 
 use std::thread;
 
@@ -12,19 +12,19 @@ use bollard::query_parameters::{
 };
 use futures_util::StreamExt;
 
-use super::engine::{is_missing, why};
+use super::engine::{describe, is_missing};
 
-/// A container. Dropped, it is killed and removed.
+/// A container. Dropping it kills and removes it.
 #[derive(Debug)]
 pub(super) struct Container {
     docker: Docker,
-    /// Until it was removed.
+    /// None after the removal.
     id: Option<String>,
 }
 
 impl Container {
-    /// Makes one. An engine that was asked makes it also if nobody waits for it any more: then it is
-    /// removed again.
+    /// Creates a container. The engine completes a request even if the caller stops waiting; the container is
+    /// then removed.
     pub(super) async fn create(
         docker: &Docker,
         body: ContainerCreateBody,
@@ -44,7 +44,7 @@ impl Container {
         self.id.as_deref().unwrap_or_default()
     }
 
-    /// Its three streams, from the very beginning.
+    /// Attaches to its three streams from the beginning.
     pub(super) async fn attach(&self, stdin: bool) -> Result<AttachContainerResults, Error> {
         let options = AttachContainerOptionsBuilder::new();
         let options = options.stdin(stdin).stdout(true).stderr(true).stream(true).build();
@@ -55,7 +55,7 @@ impl Container {
         self.docker.start_container(self.id(), None::<StartContainerOptions>).await
     }
 
-    /// Waits for its end, and gives its exit code.
+    /// Waits for its end and returns its exit code.
     pub(super) async fn wait(&self) -> Result<i64, Error> {
         let mut ends = self.docker.wait_container(self.id(), None::<WaitContainerOptions>);
         match ends.next().await {
@@ -64,31 +64,31 @@ impl Container {
                 Ok(code)
             }
             Some(Err(error)) => Err(error),
-            None => Err(std::io::Error::other("the engine does not say how it ended").into()),
+            None => Err(std::io::Error::other("the engine reported no exit code").into()),
         }
     }
 
-    /// Whether the kernel ended it because it wanted more memory than it may have.
+    /// Whether the kernel killed it because it ran out of memory.
     pub(super) async fn was_out_of_memory(&self) -> bool {
         let seen = self.docker.inspect_container(self.id(), None).await;
         seen.is_ok_and(|seen| seen.state.and_then(|state| state.oom_killed) == Some(true))
     }
 
-    /// Asks it to end, as its image has it; after so many seconds it is killed.
+    /// Sends the stop signal of its image, and SIGKILL after `seconds`.
     pub(super) async fn stop(&self, seconds: i32) {
         let options = StopContainerOptionsBuilder::new().t(seconds).build();
-        // One that cannot be stopped is killed when it is removed.
+        // A container that cannot be stopped is killed by its removal.
         _ = self.docker.stop_container(self.id(), Some(options)).await;
     }
 
     /// Kills it if it still runs, and removes it.
     pub(super) async fn remove(mut self) {
-        remove_or_tell(&self.docker, self.id()).await;
+        remove_or_warn(&self.docker, self.id()).await;
         self.id = None;
     }
 }
 
-/// Kills a container if it still runs, and removes it with its volumes, if it is still there.
+/// Kills a container if it still runs, and removes it with its volumes. A missing container is no error.
 pub(super) async fn remove(docker: &Docker, id: &str) -> Result<(), Error> {
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
     match docker.remove_container(id, Some(options)).await {
@@ -97,27 +97,26 @@ pub(super) async fn remove(docker: &Docker, id: &str) -> Result<(), Error> {
     }
 }
 
-async fn remove_or_tell(docker: &Docker, id: &str) {
+async fn remove_or_warn(docker: &Docker, id: &str) {
     if let Err(error) = remove(docker, id).await {
-        tracing::warn!(container = id, "a container was not removed: {}", why(&error));
+        tracing::warn!(container = id, error = describe(&error), "container not removed");
     }
 }
 
 impl Drop for Container {
-    /// Of a run that was dropped or panicked, perhaps with its runtime: so it is removed on a thread
-    /// of its own.
+    /// Runs on its own thread: the run was dropped or panicked, and its runtime may be shutting down.
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let docker = self.docker.clone();
         let removal = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             match runtime {
-                Ok(runtime) => runtime.block_on(remove_or_tell(&docker, &id)),
-                Err(error) => tracing::warn!(container = id, "it was not removed: {error}"),
+                Ok(runtime) => runtime.block_on(remove_or_warn(&docker, &id)),
+                Err(error) => tracing::warn!(container = id, %error, "container not removed"),
             }
         };
         if let Err(error) = thread::Builder::new().name("crore-remove".to_owned()).spawn(removal) {
-            tracing::warn!("a container was not removed: {error}");
+            tracing::warn!(%error, "container not removed");
         }
     }
 }

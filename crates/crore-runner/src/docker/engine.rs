@@ -1,4 +1,4 @@
-//! The engine: who is asked, what it refuses, and how it gets images.
+//! The Docker engine: the connection, its errors, and image pulls.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,69 +11,75 @@ use futures_util::StreamExt;
 use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
 
-use super::owner::Owner;
-use super::registry::spell;
-use super::settings::Settings;
-use super::sweep::sweep;
-use crate::context::Context;
+use super::cleanup::remove_orphans;
+use super::host_registry::HostRegistration;
+use super::registry::to_url_safe_base64;
+use super::settings::ContainerSettings;
+use crate::context::RunContext;
 use crate::mask::Masks;
-use crate::runner::Failure;
+use crate::runner::RunFailure;
 
-/// The engine of an address. It is spoken to when there is something to ask.
+/// The engine at an address. It connects on first use.
 #[derive(Debug)]
-pub(super) struct Engine {
+pub(super) struct DockerEngine {
     address: String,
     hosts: Option<PathBuf>,
-    line: OnceCell<Line>,
+    connection: OnceCell<EngineConnection>,
 }
 
-/// How an engine is spoken to.
+/// A connection to an engine.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct EngineConnection {
     pub(super) docker: Docker,
-    /// Whose the containers are that are made, if that can be known.
-    pub(super) owner: Option<Arc<Owner>>,
+    /// The registration of this host, which labels its containers; none if it failed.
+    pub(super) registration: Option<Arc<HostRegistration>>,
 }
 
-impl Engine {
-    /// The engine of an address, and the directory in which its hosts note that they live.
+impl DockerEngine {
+    /// The engine at an address, and the directory in which its hosts register.
     pub(super) fn at(address: String, hosts: Option<PathBuf>) -> Self {
-        Self { address, hosts, line: OnceCell::new() }
+        Self { address, hosts, connection: OnceCell::new() }
     }
 
-    /// A line to the engine, in the version that it speaks. That nobody answers is not remembered.
-    /// When one answers first, what hosts have left that are gone is removed while others go on.
-    pub(super) async fn line(&self) -> Result<&Line, Failure> {
-        self.line.get_or_try_init(|| self.connect()).await.map_err(|error| {
+    /// The connection, with a negotiated API version. A failed attempt is not cached. The first success also
+    /// removes, in the background, the containers of dead hosts.
+    pub(super) async fn connection(&self) -> Result<&EngineConnection, RunFailure> {
+        self.connection.get_or_try_init(|| self.connect()).await.map_err(|error| {
             let address = &self.address;
-            Failure::fatal(format!("no container engine answers at `{address}`: {}", why(&error)))
-                .with("reason", "engine")
+            RunFailure::fatal(format!(
+                "no container engine answers at `{address}`: {}",
+                describe(&error)
+            ))
+            .with("reason", "engine")
         })
     }
 
-    async fn connect(&self) -> Result<Line, Error> {
-        let docker = Docker::connect_with_host(&self.address)?.with_request_modifier(spell);
+    async fn connect(&self) -> Result<EngineConnection, Error> {
+        let docker =
+            Docker::connect_with_host(&self.address)?.with_request_modifier(to_url_safe_base64);
         let docker = docker.negotiate_version().await?;
         let owner = match &self.hosts {
-            Some(dir) => self.own(&docker, dir.clone()).await,
+            Some(dir) => self.register_host(&docker, dir.clone()).await,
             None => None,
         };
         if let Some(owner) = &owner {
-            tokio::spawn(sweep(docker.clone(), owner.clone()));
+            tokio::spawn(remove_orphans(docker.clone(), owner.clone()));
         }
-        Ok(Line { docker, owner })
+        Ok(EngineConnection { docker, registration: owner })
     }
 
-    /// Who we are to this engine; containers are run also if nobody can know.
-    async fn own(&self, docker: &Docker, dir: PathBuf) -> Option<Arc<Owner>> {
+    /// Registers this host with the engine. Containers also run if that fails.
+    async fn register_host(&self, docker: &Docker, dir: PathBuf) -> Option<Arc<HostRegistration>> {
         let engine = identity(docker).await.unwrap_or_else(|| self.address.clone());
         let shown = dir.display().to_string();
-        let owner = spawn_blocking(move || Owner::new(&dir, &engine)).await;
+        let owner = spawn_blocking(move || HostRegistration::new(&dir, &engine)).await;
         match owner.map_err(io::Error::other).flatten() {
             Ok(owner) => Some(Arc::new(owner)),
             Err(error) => {
                 tracing::warn!(
-                    "containers would outlive a host that is killed: `runners.state`, `{shown}`: {error}"
+                    %error,
+                    dir = shown,
+                    "cannot register in `runners.state`: containers would outlive a killed host"
                 );
                 None
             }
@@ -81,14 +87,14 @@ impl Engine {
     }
 }
 
-impl Line {
-    /// Gets an image from wherever it comes from, as its handler says.
+impl EngineConnection {
+    /// Pulls an image with the settings of its handler.
     pub(super) async fn pull(
         &self,
         image: &str,
-        settings: &Settings,
-        context: &Context,
-    ) -> Result<(), Failure> {
+        settings: &ContainerSettings,
+        context: &RunContext,
+    ) -> Result<(), RunFailure> {
         context.line(format!("pulling the image `{image}`"));
         let mut masks = Masks::default();
         let login = match &settings.registry {
@@ -105,51 +111,50 @@ impl Line {
     }
 }
 
-/// Which engine it is: an address may be another's elsewhere, and an engine may have several. `None`
-/// of one that does not say, or says something else each time, as podman does.
+/// The id of the engine: one address may mean different engines, and one engine may have several addresses.
+/// None if it reports no id or a new one each time, as podman does.
 async fn identity(docker: &Docker) -> Option<String> {
     let (first, second) = (docker.info().await.ok()?.id?, docker.info().await.ok()?.id?);
     (first == second && !first.is_empty()).then_some(first)
 }
 
-/// Without a tag an engine would get all that there are.
+/// Without a tag, an engine would pull all tags.
 fn tagged(image: &str) -> String {
     let name = image.rsplit('/').next().unwrap_or(image);
     if name.contains([':', '@']) { image.to_owned() } else { format!("{image}:latest") }
 }
 
-/// What an engine says is not there.
+/// Whether the engine answered 404.
 pub(super) fn is_missing(error: &Error) -> bool {
     matches!(error, Error::DockerResponseServerError { status_code: 404, .. })
 }
 
-/// What registries say to whom they do not know or trust; of an engine it comes as a fault of its own.
+/// Messages of registries that refuse a login. Engines report them as internal errors.
 const REFUSALS: [&str; 4] =
     ["no basic auth credentials", "unauthorized", "access denied", ": denied"];
 
-/// Why an image was not pulled. What is refused is not asked for again: a registry may lock out whoever
-/// comes often with a wrong password.
-fn pull_failure(image: &str, error: &Error, masks: &Masks) -> Failure {
-    let why = masks.apply(&why(error));
+/// The failure of a pull. A refused login is not retried: a registry may lock out clients that repeat a wrong
+/// password.
+fn pull_failure(image: &str, error: &Error, masks: &Masks) -> RunFailure {
+    let why = masks.apply(&describe(error));
     let is_missing =
         matches!(error, Error::DockerResponseServerError { status_code: 401 | 403 | 404, .. });
     let failure = if is_missing || REFUSALS.iter().any(|refusal| why.contains(refusal)) {
-        Failure::fatal(format!("the image `{image}` cannot be had: {why}"))
+        RunFailure::fatal(format!("image `{image}` is not available: {why}"))
     } else {
-        Failure::again(format!("the image `{image}` was not pulled: {why}"))
+        RunFailure::temporary(format!("could not pull image `{image}`: {why}"))
     };
     failure.with("reason", "image")
 }
 
-/// What became of something that the engine was asked: what it refuses stays refused, and what it
-/// could not do it may do later.
-pub(super) fn failure(doing: &str, error: &Error) -> Failure {
-    let message = format!("{doing}: {}", why(error));
+/// The failure of a request to the engine. Client errors (4xx) are fatal, others are retried.
+pub(super) fn failure(doing: &str, error: &Error) -> RunFailure {
+    let message = format!("{doing}: {}", describe(error));
     let failure = match error {
         Error::DockerResponseServerError { status_code: 400..=408 | 410..500, .. } => {
-            Failure::fatal(message)
+            RunFailure::fatal(message)
         }
-        _ => Failure::again(message),
+        _ => RunFailure::temporary(message),
     };
     match error {
         Error::DockerResponseServerError { status_code, .. } => {
@@ -159,21 +164,21 @@ pub(super) fn failure(doing: &str, error: &Error) -> Failure {
     }
 }
 
-/// An error in one line, down to its cause.
-pub(super) fn why(error: &Error) -> String {
+/// An error and its causes in one line.
+pub(super) fn describe(error: &Error) -> String {
     if let Error::DockerResponseServerError { message, .. } = error {
         return message.split_whitespace().collect::<Vec<_>>().join(" ");
     }
-    let mut said = error.to_string();
+    let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
-        let inner_said = inner.to_string();
-        if !said.contains(&inner_said) {
-            said = format!("{said}: {inner_said}");
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
         }
         cause = inner.source();
     }
-    said
+    text
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
-//! How much of the machine a container may have.
+//! Resource limits of a container.
 
 use crore_core::Size;
 use serde::Deserialize;
 
-/// How much of the machine a container may have; as much as there is, where nothing is said.
+/// Resource limits of a container. An absent limit is unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
-    /// Bytes of memory, without any swap.
+pub struct ContainerLimits {
+    /// Memory in bytes, without swap.
     pub memory: Option<Size>,
-    /// Processors, in parts too.
+    /// CPUs, in fractions too.
     pub cpus: Option<f64>,
     /// Processes and threads.
     pub pids: Option<u32>,

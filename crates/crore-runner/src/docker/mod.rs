@@ -1,25 +1,25 @@
-//! Containers: a job is a run of an image, by the Docker API.
+//! The docker runner: a job is one run of an image, through the Docker API.
 //!
 //! ```text
-//! settings   what a handler says            limits      how much of the machine it may have
-//! body       what the engine is asked for   config      a payload that says so itself
-//! engine     who is asked, and refusals     container   from its making to its removal
-//! run        one job                        gather      what comes out of it
-//! registry   who pulls an image
-//! owner      whose a container is           sweep       what is left of hosts that are gone
+//! settings        settings of a handler          limits            resource limits
+//! create_request  the create request             config            a payload that is a create request
+//! engine          the connection, image pulls    container         from creation to removal
+//! run             one job                        container_output  collects the output
+//! registry        logins for image pulls
+//! host_registry   registration of this host      cleanup           removes containers of dead hosts
 //! ```
 
-mod body;
+mod cleanup;
 mod config;
 mod container;
+mod container_output;
+mod create_request;
 mod engine;
-mod gather;
+mod host_registry;
 mod limits;
-mod owner;
 mod registry;
 mod run;
 mod settings;
-mod sweep;
 
 use std::sync::Arc;
 
@@ -27,59 +27,62 @@ use crore_core::Invalid;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-pub use self::limits::Limits;
+pub use self::limits::ContainerLimits;
 
-use self::engine::Engine;
-use self::settings::Settings;
-use crate::context::Context;
+use self::engine::DockerEngine;
+use self::settings::ContainerSettings;
+use crate::context::RunContext;
 use crate::options::Options;
-use crate::runner::{Beginning, Maker, Making, Runner, Running, Task};
+use crate::runner::{MakeFuture, PrepareFuture, RunFuture, Runner, RunnerFactory, Task};
 
-/// Where the engine listens unless the operator says otherwise.
-const ADDRESS: &str = "unix:///var/run/docker.sock";
+/// Default address of the engine.
+const DEFAULT_ADDRESS: &str = "unix:///var/run/docker.sock";
 
-/// The sort of runner that `docker` names.
+/// The runner type `docker`.
 #[derive(Debug, Clone)]
-pub struct Docker {
+pub struct DockerFactory {
     options: Arc<Options>,
-    engine: Arc<Engine>,
+    engine: Arc<DockerEngine>,
 }
 
-impl Docker {
-    /// With what the operator says. No engine is asked anything yet.
+impl DockerFactory {
+    /// Restricted by the options of the operator. Does not connect yet.
     pub fn new(options: Options) -> Self {
-        let address = options.docker.as_deref().unwrap_or(ADDRESS).to_owned();
-        let engine = Arc::new(Engine::at(address, options.state.clone()));
+        let address = options.docker.as_deref().unwrap_or(DEFAULT_ADDRESS).to_owned();
+        let engine = Arc::new(DockerEngine::at(address, options.state.clone()));
         Self { options: Arc::new(options), engine }
     }
 }
 
-impl Maker for Docker {
+impl RunnerFactory for DockerFactory {
     fn name(&self) -> &'static str {
         "docker"
     }
 
-    fn needs_leave(&self) -> bool {
+    fn must_be_allowed(&self) -> bool {
         true
     }
 
-    fn begin(&self) -> Beginning<'_> {
+    fn prepare(&self) -> PrepareFuture<'_> {
         Box::pin(async {
-            if let Err(failure) = self.engine.line().await {
-                tracing::warn!("{failure}; it is looked for again when there is a job for it");
+            if let Err(failure) = self.engine.connection().await {
+                tracing::warn!(
+                    error = %failure,
+                    "container engine unavailable; connecting again with the next job"
+                );
             }
         })
     }
 
     fn check(&self, settings: &Value) -> Result<(), Invalid> {
-        Settings::read(settings, &self.options).map(drop)
+        ContainerSettings::read(settings, &self.options).map(drop)
     }
 
-    fn make<'a>(&'a self, settings: &'a Value) -> Making<'a> {
+    fn make<'a>(&'a self, settings: &'a Value) -> MakeFuture<'a> {
         Box::pin(async move {
-            let settings = Settings::read(settings, &self.options)?;
+            let settings = ContainerSettings::read(settings, &self.options)?;
             let (options, engine) = (self.options.clone(), self.engine.clone());
-            let image = Image { settings, options, engine, pulled: OnceCell::new() };
+            let image = ImageRunner { settings, options, engine, pulled: OnceCell::new() };
             Ok(Box::new(image) as _)
         })
     }
@@ -87,16 +90,16 @@ impl Maker for Docker {
 
 /// An image with its settings.
 #[derive(Debug)]
-struct Image {
-    settings: Settings,
+struct ImageRunner {
+    settings: ContainerSettings,
     options: Arc<Options>,
-    engine: Arc<Engine>,
-    /// Set once the image that a handler always wants anew was pulled: a pooled runner pulls it once.
+    engine: Arc<DockerEngine>,
+    /// Set after the pull of an image with `pull = always`: a pooled runner pulls once.
     pulled: OnceCell<()>,
 }
 
-impl Runner for Image {
-    fn run<'a>(&'a self, task: &'a Task, context: &'a Context) -> Running<'a> {
+impl Runner for ImageRunner {
+    fn run<'a>(&'a self, task: &'a Task, context: &'a RunContext) -> RunFuture<'a> {
         Box::pin(run::run(self, task, context))
     }
 }

@@ -1,4 +1,4 @@
-//! Registries that want to know who pulls.
+//! Logins for image registries.
 
 use bollard::auth::DockerCredentials;
 use crore_core::{Code, Invalid};
@@ -6,62 +6,64 @@ use http::HeaderValue;
 use serde::Deserialize;
 
 use crate::mask::Masks;
-use crate::runner::Failure;
-use crate::secret::Secret;
+use crate::runner::RunFailure;
+use crate::secret::SecretRef;
 
-/// Where images come from that name no registry.
+/// The registry of images that name none.
 const HUB: &str = "docker.io";
 
-/// What engines call it when somebody logs in there.
+/// The server address of Docker Hub in logins.
 const HUB_LOGIN: &str = "https://index.docker.io/v1/";
 
-/// The header by which an engine is told who pulls.
-const LOGIN: &str = "x-registry-auth";
+/// The header with the login of a pull.
+const LOGIN_HEADER: &str = "x-registry-auth";
 
-/// By whom images of one registry are pulled.
+/// The login for one registry.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Registry {
-    /// Whose password it is; that of the handler's image, unless told otherwise.
+pub(super) struct RegistryLogin {
+    /// The registry that may see the password; by default that of the handler's image.
     #[serde(default)]
     address: Option<String>,
-    user: Secret,
-    password: Secret,
+    user: SecretRef,
+    password: SecretRef,
 }
 
-impl Registry {
-    /// Checks it, and settles whose password it is.
-    pub(super) fn settle(&mut self, image: Option<&str>) -> Result<(), Invalid> {
+impl RegistryLogin {
+    /// Checks the login and determines its registry.
+    pub(super) fn resolve_address(&mut self, image: Option<&str>) -> Result<(), Invalid> {
         let wrong = |field: &str, message: &str| {
             let field = format!("settings.registry{field}");
             Err(Invalid::new(Code::Malformed, field, message))
         };
         if !self.password.is_reference() {
-            let message =
-                "say where it stands, as `env:NAME` or `file:/path`: settings can be read";
+            let message = "use a reference, `env:NAME` or `file:/path`: settings are not secret";
             return wrong(".password", message);
         }
         let of_image = image.map(|image| registry_of(image).to_owned());
         let Some(address) = self.address.take().or(of_image) else {
-            let message = "it is missing: jobs name the image, and must not choose who is told the \
+            let message = "missing; jobs name the image here and must not choose the registry that gets the \
                            password";
             return wrong(".address", message);
         };
         let is_part = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
         if address.is_empty() || !address.chars().all(is_part) {
-            return wrong(".address", "it is none such as `registry.example.com:5000`");
+            return wrong(
+                ".address",
+                "not a registry address; write for example `registry.example.com:5000`",
+            );
         }
         self.address = Some(address);
         Ok(())
     }
 
-    /// Who pulls an image: nobody in particular, if another registry has it. Whoever pushes a job may
-    /// name an image, and a registry is told the password.
+    /// The login for an image; none if the image comes from another registry. The pusher of a job may name an
+    /// image, and must not direct the password to a registry of its choice.
     pub(super) async fn login(
         &self,
         image: &str,
         masks: &mut Masks,
-    ) -> Result<Option<DockerCredentials>, Failure> {
+    ) -> Result<Option<DockerCredentials>, RunFailure> {
         let registry = registry_of(image);
         if self.address.as_deref() != Some(registry) {
             return Ok(None);
@@ -76,7 +78,7 @@ impl Registry {
     }
 }
 
-/// The registry that an image comes from, as engines read its name.
+/// The registry of an image, by the rules of the engines.
 fn registry_of(image: &str) -> &str {
     match image.split_once('/') {
         Some((first, _)) if first.contains(['.', ':']) || first == "localhost" => first,
@@ -84,10 +86,10 @@ fn registry_of(image: &str) -> &str {
     }
 }
 
-/// Puts a login into the alphabet that engines read, which is that of URLs: bollard writes the other
-/// one, and a password with the wrong bytes would be none.
-pub(super) fn spell<T>(mut request: http::Request<T>) -> http::Request<T> {
-    if let Some(login) = request.headers_mut().get_mut(LOGIN) {
+/// Converts a login to URL-safe base64, which engines expect. bollard writes standard base64, which they
+/// would decode to a wrong password.
+pub(super) fn to_url_safe_base64<T>(mut request: http::Request<T>) -> http::Request<T> {
+    if let Some(login) = request.headers_mut().get_mut(LOGIN_HEADER) {
         let text = login.to_str().unwrap_or_default().replace('+', "-").replace('/', "_");
         if let Ok(mut spelt) = HeaderValue::try_from(text) {
             spelt.set_sensitive(true);
@@ -103,9 +105,9 @@ mod tests {
 
     use super::*;
 
-    fn settled(registry: Value, image: Option<&str>) -> Result<Registry, Invalid> {
-        let mut read: Registry = serde_json::from_value(registry).expect("its shape is right");
-        read.settle(image).map(|()| read)
+    fn resolved(registry: Value, image: Option<&str>) -> Result<RegistryLogin, Invalid> {
+        let mut read: RegistryLogin = serde_json::from_value(registry).expect("its shape is right");
+        read.resolve_address(image).map(|()| read)
     }
 
     #[test]
@@ -125,8 +127,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_password_is_for_one_registry_alone() {
-        let said = json!({ "user": "me", "password": "env:PATH" });
-        let registry = settled(said, Some("a.example/x")).expect("right");
+        let settings = json!({ "user": "me", "password": "env:PATH" });
+        let registry = resolved(settings, Some("a.example/x")).expect("right");
         let mut masks = Masks::default();
         let login = registry.login("a.example/y", &mut masks).await.expect("looked up");
         let login = login.expect("it is that registry's");
@@ -138,13 +140,13 @@ mod tests {
             let login = registry.login(other, &mut masks).await.expect("nothing to look up");
             assert_eq!(login, None, "{other}");
         }
-        let hub = settled(json!({ "user": "me", "password": "env:PATH" }), Some("team/x"));
+        let hub = resolved(json!({ "user": "me", "password": "env:PATH" }), Some("team/x"));
         let login = hub.expect("right").login("y", &mut masks).await.expect("looked up");
         assert_eq!(login.expect("the same").serveraddress.as_deref(), Some(HUB_LOGIN));
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_field() {
+    fn errors_name_the_field() {
         let with = |address: &str, password: &str| json!({ "address": address, "user": "me", "password": password });
         let cases = [
             (with("a.example", "hush"), Some("x"), "settings.registry.password"),
@@ -153,21 +155,22 @@ mod tests {
             (json!({ "user": "me", "password": "env:A" }), None, "settings.registry.address"),
         ];
         for (registry, image, field) in cases {
-            let invalid = settled(registry, image).map(drop).expect_err("it is wrong");
+            let invalid = resolved(registry, image).map(drop).expect_err("it is wrong");
             assert_eq!(invalid.field, field, "{invalid}");
         }
-        let named = settled(with("a.example", "env:A"), Some("b.example/x")).expect("right");
+        let named = resolved(with("a.example", "env:A"), Some("b.example/x")).expect("right");
         assert_eq!(named.address.as_deref(), Some("a.example"));
     }
 
     #[test]
-    fn a_login_is_spelt_as_engines_read_it() {
-        let request = http::Request::get("/").header(LOGIN, "ab+/c==").header("x-other", "+/");
-        let spelt = spell(request.body(()).expect("a request"));
+    fn login_is_url_safe_base64() {
+        let request =
+            http::Request::get("/").header(LOGIN_HEADER, "ab+/c==").header("x-other", "+/");
+        let spelt = to_url_safe_base64(request.body(()).expect("a request"));
         assert_eq!(
-            (&spelt.headers()[LOGIN], &spelt.headers()["x-other"]),
+            (&spelt.headers()[LOGIN_HEADER], &spelt.headers()["x-other"]),
             (&HeaderValue::from_static("ab-_c=="), &HeaderValue::from_static("+/"))
         );
-        assert!(spelt.headers()[LOGIN].is_sensitive());
+        assert!(spelt.headers()[LOGIN_HEADER].is_sensitive());
     }
 }

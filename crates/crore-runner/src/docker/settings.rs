@@ -1,40 +1,40 @@
-//! What a handler says about a container.
+//! Settings of the docker runner.
 
 use std::collections::BTreeMap;
 
 use crore_core::code::excerpt;
 use crore_core::{Code, Invalid, Span};
-use crore_wire::words::{Period, Size};
+use crore_wire::units::{Period, Size};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::limits::Limits;
-use super::registry::Registry;
+use super::limits::ContainerLimits;
+use super::registry::RegistryLogin;
 use crate::options::Options;
 use crate::output::{Stderr, Success, grace, max_output};
-use crate::secret::Secret;
+use crate::secret::SecretRef;
 
-/// The settings of a handler whose jobs are containers.
+/// The settings of a handler with the docker runner.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Settings {
-    /// Has to be there unless the payload names one.
+pub(super) struct ContainerSettings {
+    /// Required unless the payload names the image.
     #[serde(default)]
     pub(super) image: Option<String>,
     #[serde(default)]
-    pub(super) pull: Pull,
-    /// Of which of its variants, where an image has several: `linux/amd64`.
+    pub(super) pull: PullPolicy,
+    /// Platform of a multi-platform image, such as `linux/amd64`.
     #[serde(default)]
     pub(super) platform: Option<String>,
-    /// Who pulls it.
+    /// The login for pulls.
     #[serde(default)]
-    pub(super) registry: Option<Registry>,
+    pub(super) registry: Option<RegistryLogin>,
     #[serde(default)]
     pub(super) cmd: Vec<String>,
     #[serde(default)]
     pub(super) entrypoint: Option<Vec<String>>,
     #[serde(default)]
-    pub(super) env: BTreeMap<String, Secret>,
+    pub(super) env: BTreeMap<String, SecretRef>,
     #[serde(default)]
     pub(super) user: Option<String>,
     #[serde(default)]
@@ -47,15 +47,15 @@ pub(super) struct Settings {
     cpus: Option<f64>,
     #[serde(default)]
     pids: Option<u32>,
-    /// The three above, or what the operator says.
+    /// The three limits above, with the operator's limits as defaults.
     #[serde(skip)]
-    pub(super) limits: Limits,
+    pub(super) limits: ContainerLimits,
     #[serde(default)]
     pub(super) read_only: bool,
     #[serde(default)]
     pub(super) success: Success,
     #[serde(default)]
-    pub(super) payload: Give,
+    pub(super) payload: ContainerInput,
     #[serde(default)]
     pub(super) stderr: Stderr,
     #[serde(default = "one_mebibyte")]
@@ -67,22 +67,22 @@ pub(super) struct Settings {
 /// When an image is pulled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Pull {
+pub(super) enum PullPolicy {
     #[default]
     Missing,
     Always,
     Never,
 }
 
-/// How a container is given the payload.
+/// How a container gets the payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Give {
+pub(super) enum ContainerInput {
     #[default]
     Stdin,
-    /// It is a JSON array of strings, and each is added to `cmd`.
+    /// A JSON array of strings that are appended to `cmd`.
     Args,
-    /// It is a JSON object that says what to run, as the engine's own API writes it.
+    /// A JSON object in the format of the engine's create request.
     Config,
     None,
 }
@@ -99,8 +99,8 @@ fn five_seconds() -> Period {
     Period(Span::from_secs(5))
 }
 
-impl Settings {
-    /// Reads and checks them.
+impl ContainerSettings {
+    /// Reads and checks settings.
     pub(super) fn read(settings: &Value, options: &Options) -> Result<Self, Invalid> {
         let mut read: Self = crate::read(settings)?;
         read.max_output = max_output(settings, read.max_output, options.max_output)?;
@@ -108,21 +108,29 @@ impl Settings {
         match &read.image {
             Some(image) => check_image(image, options)
                 .map_err(|(code, message)| Invalid::new(code, "settings.image", message))?,
-            None if read.payload == Give::Config => {}
-            None => return malformed("image", "it is missing".to_owned()),
+            None if read.payload == ContainerInput::Config => {}
+            None => {
+                return malformed(
+                    "image",
+                    "missing; required unless `payload` is `config`".to_owned(),
+                );
+            }
         }
         let is_part = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
         if read.platform.as_deref().is_some_and(|one| one.is_empty() || !one.chars().all(is_part)) {
-            return malformed("platform", "it is none such as `linux/amd64`".to_owned());
+            return malformed(
+                "platform",
+                "not a platform; write for example `linux/amd64`".to_owned(),
+            );
         }
         for name in read.env.keys() {
             if name.is_empty() || name.contains(['=', '\0']) {
-                let message = format!("`{}` is no name of a variable", excerpt(name));
+                let message = format!("`{}` is not a variable name", excerpt(name));
                 return malformed(&format!("env.{name}"), message);
             }
         }
         if let Some(registry) = &mut read.registry {
-            registry.settle(read.image.as_deref())?;
+            registry.resolve_address(read.image.as_deref())?;
         }
         read.check_network(options)?;
         read.check_limits(options)?;
@@ -134,15 +142,15 @@ impl Settings {
         if network == "none" {
             return Ok(());
         }
-        // A name has neither: with them engines are asked for the network of others, or of a path.
+        // With `:` or `/`, engines join the network of another container, or one given by a path.
         if network == "host" || network.is_empty() || self.network.contains([':', '/']) {
-            let message = format!("`{network}` is no network that a container may have here");
+            let message = format!("network `{network}` is not allowed");
             return forbidden("network", message);
         }
         if !options.container_network {
             let message = format!(
-                "the network `{network}` is not allowed here; \
-                 `runners.container-network = true` in the configuration allows it"
+                "network `{network}` is not allowed; \
+                 allow it with `runners.container-network = true` in the configuration"
             );
             return forbidden("network", message);
         }
@@ -152,16 +160,16 @@ impl Settings {
     fn check_limits(&mut self, options: &Options) -> Result<(), Invalid> {
         let most = options.container_limits();
         if self.cpus.is_some_and(|cpus| !(0.001..=1e6).contains(&cpus)) {
-            return malformed("cpus", "it is no number of processors".to_owned());
+            return malformed("cpus", "not a number of CPUs".to_owned());
         }
-        // None means all that there is, to an engine.
+        // To an engine, 0 means unlimited.
         if self.memory == Some(Size(0)) {
-            return malformed("memory", "it is no amount of memory".to_owned());
+            return malformed("memory", "must be greater than 0".to_owned());
         }
         if self.pids == Some(0) {
-            return malformed("pids", "it is no number of processes".to_owned());
+            return malformed("pids", "must be greater than 0".to_owned());
         }
-        self.limits = Limits {
+        self.limits = ContainerLimits {
             memory: within("memory", self.memory, most.memory)?,
             cpus: within("cpus", self.cpus, most.cpus)?,
             pids: within("pids", self.pids, most.pids)?,
@@ -170,25 +178,25 @@ impl Settings {
     }
 }
 
-/// Whether an image may be run: an empty name, one that reads as an option of something, and one
-/// that the operator does not name may not.
+/// Checks the name of an image and that the operator allows it. A name must not be empty or look like an
+/// option.
 pub(super) fn check_image(image: &str, options: &Options) -> Result<(), (Code, String)> {
     let shown = excerpt(image);
     let is_name = image.chars().all(|c| c.is_ascii_alphanumeric() || "._-/:@".contains(c));
     if image.is_empty() || !is_name {
-        return Err((Code::Malformed, format!("`{shown}` is no name of an image")));
+        return Err((Code::Malformed, format!("`{shown}` is not an image name")));
     }
     if !options.images.allows(image) {
         let message = format!(
-            "the image `{shown}` is not allowed here; \
-             `runners.images` in the configuration names those that are"
+            "image `{shown}` is not allowed; \
+             allow it in `runners.images` in the configuration"
         );
         return Err((Code::RunnerForbidden, message));
     }
     Ok(())
 }
 
-/// What holds of what a handler wants and an operator grants at most.
+/// The handler's limit, or the operator's. It must not exceed the operator's.
 fn within<T: PartialOrd + std::fmt::Display>(
     field: &str,
     wanted: Option<T>,
@@ -231,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_field() {
+    fn errors_name_the_field() {
         let with = |more: Value| {
             let mut settings = json!({ "image": "alpine:3" });
             let more = more.as_object().expect("an object").clone();
@@ -272,17 +280,18 @@ mod tests {
             ),
         ];
         for (settings, field, code) in cases {
-            let read = Settings::read(&settings, &options()).map(drop);
+            let read = ContainerSettings::read(&settings, &options()).map(drop);
             let invalid = read.expect_err("it is wrong");
             assert_eq!((&*invalid.field, invalid.code), (field, code), "{settings} {invalid}");
         }
     }
 
     #[test]
-    fn where_networks_are_allowed_no_container_has_the_machines_or_anothers() {
+    fn host_and_foreign_networks_are_always_refused() {
         let options = Options { container_network: true, ..options() };
         let is_good = |network: &str| {
-            Settings::read(&json!({ "image": "alpine:3", "network": network }), &options).is_ok()
+            ContainerSettings::read(&json!({ "image": "alpine:3", "network": network }), &options)
+                .is_ok()
         };
         assert!(is_good("bridge") && is_good("none"));
         for network in ["host", "", "container:x", "ns:/proc/1/ns/net"] {
@@ -291,22 +300,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_is_less_where_the_operator_grants_less() {
+    fn defaults_are_lowered_to_operator_limits() {
         let max_grace = Span::from_secs(2);
         let options = Options { max_output: Size(512 << 10), max_grace, ..Options::default() };
         let said = json!({ "image": "alpine" });
-        let read = Settings::read(&said, &options).expect("nothing was asked for");
+        let read = ContainerSettings::read(&said, &options).expect("nothing was asked for");
         assert_eq!((read.max_output, read.grace), (Size(512 << 10), Period(max_grace)));
         let said = json!({ "image": "alpine", "max_output": "1MiB" });
-        let told = Settings::read(&said, &options).expect_err("too much").to_string();
+        let told = ContainerSettings::read(&said, &options).expect_err("too much").to_string();
         assert!(told.contains("`runners.max-output`") && told.contains("`512KiB`"), "{told}");
     }
 
     #[test]
-    fn what_a_handler_does_not_limit_its_operator_does() {
-        let read = |settings| Settings::read(&settings, &options()).expect("right");
+    fn operator_limits_are_the_default() {
+        let read = |settings| ContainerSettings::read(&settings, &options()).expect("right");
         let all = json!({ "image": "alpine:3", "memory": "8MiB", "cpus": 0.5, "pids": 7 });
-        let expected = Limits { memory: Some(Size(8 << 20)), cpus: Some(0.5), pids: Some(7) };
+        let expected =
+            ContainerLimits { memory: Some(Size(8 << 20)), cpus: Some(0.5), pids: Some(7) };
         assert_eq!(read(all).limits, expected);
         assert_eq!(read(json!({ "image": "alpine:3" })).limits, options().container_limits());
         let any = read(json!({ "image": "alpine:3", "success": "any" })).success;

@@ -1,8 +1,8 @@
-//! Runs a job as a call by gRPC, of a method with one message each way.
+//! The grpc runner: a job is one unary gRPC call.
 
-mod line;
-mod raw;
-mod reflect;
+mod bytes_codec;
+mod channel;
+mod reflection;
 mod settings;
 mod status;
 
@@ -19,74 +19,77 @@ use tokio::sync::OnceCell;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
-use crate::context::Context;
+use crate::context::RunContext;
 use crate::http::header_value;
 use crate::mask::Masks;
-use crate::reach::{Reach, bounded, time_for};
-use crate::runner::{Failure, Item, Maker, Making, Output, Runner, Running, Task};
-use line::{Client, Line};
-use raw::Raw;
-use reflect::Unknown;
-use settings::{Meaning, Plan};
+use crate::network::{NetworkAccess, call_timeout, with_timeout};
+use crate::runner::{
+    EncodedBytes, MakeFuture, Output, RunFailure, RunFuture, Runner, RunnerFactory, Task,
+};
+use bytes_codec::BytesCodec;
+use channel::{GrpcChannel, Http2Client};
+use reflection::ReflectionError;
+use settings::{GrpcPayload, GrpcSettings};
 
-/// The sort `grpc`: a call for each job. All runners of one maker share its connections.
+/// The runner type `grpc`: one call per job. All runners of one factory share its connections.
 #[derive(Debug, Clone)]
-pub struct Grpc {
-    reach: Reach,
-    client: Client,
+pub struct GrpcFactory {
+    network: NetworkAccess,
+    client: Http2Client,
 }
 
-impl Grpc {
-    /// Calls whom one may reach.
-    pub fn new(reach: Reach) -> Self {
-        let client = line::client(reach.outbound());
-        Self { reach, client }
+impl GrpcFactory {
+    /// A factory whose runners call only what `network` allows.
+    pub fn new(network: NetworkAccess) -> Self {
+        let client = channel::client(network.outbound());
+        Self { network, client }
     }
 }
 
-impl Maker for Grpc {
+impl RunnerFactory for GrpcFactory {
     fn name(&self) -> &'static str {
         "grpc"
     }
 
-    fn needs_leave(&self) -> bool {
+    fn must_be_allowed(&self) -> bool {
         false
     }
 
     fn check(&self, settings: &Value) -> Result<(), Invalid> {
-        Plan::read(settings, &self.reach).map(drop)
+        GrpcSettings::read(settings, &self.network).map(drop)
     }
 
-    fn make<'a>(&'a self, settings: &'a Value) -> Making<'a> {
+    fn make<'a>(&'a self, settings: &'a Value) -> MakeFuture<'a> {
         Box::pin(async move {
-            let plan = Plan::read(settings, &self.reach)?;
-            let line = Line::new(self.client.clone(), &plan.url)?;
-            Ok(Box::new(Caller { plan, line, method: OnceCell::new() }) as Box<dyn Runner>)
+            let parsed = GrpcSettings::read(settings, &self.network)?;
+            let channel = GrpcChannel::new(self.client.clone(), &parsed.url)?;
+            Ok(Box::new(GrpcRunner { settings: parsed, channel, method: OnceCell::new() })
+                as Box<dyn Runner>)
         })
     }
 }
 
-/// Calls as a handler says.
+/// Calls the method of a handler.
 #[derive(Debug)]
-struct Caller {
-    plan: Plan,
-    line: Line,
-    /// What the other end says of the method, once it was asked.
+struct GrpcRunner {
+    settings: GrpcSettings,
+    channel: GrpcChannel,
+    /// The method's descriptor, cached after the first reflection request.
     method: OnceCell<MethodDescriptor>,
 }
 
-impl Runner for Caller {
-    fn run<'a>(&'a self, task: &'a Task, context: &'a Context) -> Running<'a> {
-        let time = time_for(task, self.plan.deadline);
-        Box::pin(bounded(context, time, self.call(task, time)))
+impl Runner for GrpcRunner {
+    fn run<'a>(&'a self, task: &'a Task, context: &'a RunContext) -> RunFuture<'a> {
+        let timeout = call_timeout(task, self.settings.deadline);
+        Box::pin(with_timeout(context, timeout, self.call(task, timeout)))
     }
 }
 
-impl Caller {
-    async fn call(&self, task: &Task, time: Span) -> Result<Output, Failure> {
+impl GrpcRunner {
+    async fn call(&self, task: &Task, timeout: Span) -> Result<Output, RunFailure> {
         let mut masks = Masks::default();
         let mut headers = HeaderMap::new();
-        for (name, secret) in &self.plan.metadata {
+        for (name, secret) in &self.settings.metadata {
             let value = masks.look_up(secret).await?;
             let mut value = header_value(&format!("settings.metadata.{name}"), &value)?;
             value.set_sensitive(true);
@@ -97,48 +100,64 @@ impl Caller {
             headers.entry(HeaderName::from_static("traceparent")).or_insert(trace);
         }
         let failed = |status: Status| {
-            status::failure(&self.plan.url.to_string(), &self.plan.url.origin(), &status, &masks)
+            status::failure(
+                &self.settings.url.to_string(),
+                &self.settings.url.origin(),
+                &status,
+                &masks,
+            )
         };
-        match self.plan.payload {
-            Meaning::Bytes => {
+        match self.settings.payload {
+            GrpcPayload::Bytes => {
                 let message = task.payload.bytes.clone();
-                let answer = self.ask(message, headers, time).await.map_err(failed)?;
-                Ok(Output { items: vec![Item { encoding: Encoding::Protobuf, bytes: answer }] })
+                let response = self.send(message, headers, timeout).await.map_err(failed)?;
+                Ok(Output {
+                    items: vec![EncodedBytes { encoding: Encoding::Protobuf, bytes: response }],
+                })
             }
-            Meaning::Json => {
-                let about = reflect::method(&self.line, &self.plan.service, &self.plan.method);
-                let known = self.method.get_or_try_init(|| about).await;
+            GrpcPayload::Json => {
+                let lookup = reflection::method(
+                    &self.channel,
+                    &self.settings.service,
+                    &self.settings.method,
+                );
+                let known = self.method.get_or_try_init(|| lookup).await;
                 let method = known.map_err(|unknown| match unknown {
-                    Unknown::Unsaid(status) => failed(status),
-                    Unknown::Unfit(why) => {
-                        let error = masks.apply(&format!("`{}`: {why}", self.plan.url));
-                        Failure::fatal(error).with("reason", "reflection")
+                    ReflectionError::Refused(status) => failed(status),
+                    ReflectionError::Unusable(why) => {
+                        let error = masks.apply(&format!("`{}`: {why}", self.settings.url));
+                        RunFailure::fatal(error).with("reason", "reflection")
                     }
                 })?;
                 let message = from_json(method, task)?;
-                let answer = self.ask(message, headers, time).await.map_err(failed)?;
-                to_json(method, answer, self.plan.max_answer.0)
+                let response = self.send(message, headers, timeout).await.map_err(failed)?;
+                to_json(method, response, self.settings.max_answer.0)
             }
         }
     }
 
-    async fn ask(&self, message: Bytes, headers: HeaderMap, time: Span) -> Result<Bytes, Status> {
+    async fn send(
+        &self,
+        message: Bytes,
+        headers: HeaderMap,
+        timeout: Span,
+    ) -> Result<Bytes, Status> {
         let mut request = Request::new(message);
         *request.metadata_mut() = MetadataMap::from_headers(headers);
-        request.set_timeout(time.into());
-        let most = usize::try_from(self.plan.max_answer.0).unwrap_or(usize::MAX);
-        let mut grpc = self.line.grpc(most);
-        let answer = grpc.unary(request, self.plan.path.clone(), Raw).await?;
-        Ok(answer.into_inner())
+        request.set_timeout(timeout.into());
+        let max = usize::try_from(self.settings.max_answer.0).unwrap_or(usize::MAX);
+        let mut grpc = self.channel.grpc(max);
+        let response = grpc.unary(request, self.settings.path.clone(), BytesCodec).await?;
+        Ok(response.into_inner())
     }
 }
 
-/// The message that a payload says in JSON, as bytes.
-fn from_json(method: &MethodDescriptor, task: &Task) -> Result<Bytes, Failure> {
+/// Encodes a JSON payload as the method's request message.
+fn from_json(method: &MethodDescriptor, task: &Task) -> Result<Bytes, RunFailure> {
     let wrong = |why: &dyn std::fmt::Display| {
         let input = method.input();
-        let error = format!("payload: is no `{}` in JSON: {why}", input.full_name());
-        Failure::other(error).with("reason", "payload")
+        let error = format!("payload: not a `{}` in JSON: {why}", input.full_name());
+        RunFailure::other(error).with("reason", "payload")
     };
     let mut reader = serde_json::Deserializer::from_slice(&task.payload.bytes);
     let message = DynamicMessage::deserialize(method.input(), &mut reader);
@@ -146,36 +165,36 @@ fn from_json(method: &MethodDescriptor, task: &Task) -> Result<Bytes, Failure> {
     Ok(message.map_err(|error| wrong(&error))?.encode_to_vec().into())
 }
 
-/// What an answer says, in JSON.
-fn to_json(method: &MethodDescriptor, answer: Bytes, most: u64) -> Result<Output, Failure> {
+/// Converts a response message to JSON.
+fn to_json(method: &MethodDescriptor, response: Bytes, max: u64) -> Result<Output, RunFailure> {
     let wrong = |why: String| {
         let output = method.output();
-        let error = format!("the answer is no `{}`: {why}", output.full_name());
-        Failure::other(error).with("reason", "answer")
+        let error = format!("the response is not a `{}`: {why}", output.full_name());
+        RunFailure::other(error).with("reason", "answer")
     };
-    let message = DynamicMessage::decode(method.output(), answer);
+    let message = DynamicMessage::decode(method.output(), response);
     let message = message.map_err(|error| wrong(error.to_string()))?;
-    // The other end has chosen the names too, so that there is no telling how long it is.
-    let most = usize::try_from(most.saturating_mul(MORE_IN_JSON)).unwrap_or(usize::MAX);
-    let mut json = Bounded { bytes: Vec::new(), most };
+    // The server chooses the field names too, so the size in JSON is not bounded by that of the message.
+    let max = usize::try_from(max.saturating_mul(MAX_JSON_GROWTH)).unwrap_or(usize::MAX);
+    let mut json = BoundedBuffer { bytes: Vec::new(), max };
     serde_json::to_writer(&mut json, &message).map_err(|error| wrong(error.to_string()))?;
     let json = json.bytes;
-    Ok(Output { items: vec![Item { encoding: Encoding::Json, bytes: json.into() }] })
+    Ok(Output { items: vec![EncodedBytes { encoding: Encoding::Json, bytes: json.into() }] })
 }
 
-/// How many times longer than its bytes an answer may be in JSON.
-const MORE_IN_JSON: u64 = 8;
+/// Maximum size of a response in JSON, as a multiple of its size in bytes.
+const MAX_JSON_GROWTH: u64 = 8;
 
-/// Bytes, up to so many.
-struct Bounded {
+/// A buffer with a maximum size.
+struct BoundedBuffer {
     bytes: Vec<u8>,
-    most: usize,
+    max: usize,
 }
 
-impl io::Write for Bounded {
+impl io::Write for BoundedBuffer {
     fn write(&mut self, more: &[u8]) -> io::Result<usize> {
-        if more.len() > self.most - self.bytes.len() {
-            return Err(io::Error::other("in JSON it is too large"));
+        if more.len() > self.max - self.bytes.len() {
+            return Err(io::Error::other("too large in JSON"));
         }
         self.bytes.extend_from_slice(more);
         Ok(more.len())

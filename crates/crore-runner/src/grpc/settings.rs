@@ -1,88 +1,89 @@
-//! What a handler says of its calls, read and checked.
+//! Settings of the grpc runner.
 
 use std::collections::BTreeMap;
 
 use crore_core::code::excerpt;
 use crore_core::{Code, Invalid};
 use crore_outbound::Url;
-use crore_wire::words::{Period, Size};
+use crore_wire::units::{Period, Size};
 use http::HeaderName;
 use http::uri::PathAndQuery;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::http::{header_name, header_value, max_answer};
-use crate::reach::Reach;
-use crate::secret::Secret;
+use crate::network::NetworkAccess;
+use crate::secret::SecretRef;
 use crate::settings::read;
-use crate::values::Values;
+use crate::values::SecretValues;
 
-/// The settings as they are written.
+/// The settings as written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+struct RawGrpcSettings {
     url: String,
     #[serde(alias = "path")]
     method: String,
     #[serde(default)]
-    payload: Meaning,
+    payload: GrpcPayload,
     #[serde(default)]
-    metadata: BTreeMap<String, Values>,
+    metadata: BTreeMap<String, SecretValues>,
     deadline: Option<Period>,
     max_answer: Option<Size>,
 }
 
-/// What the payload of a job is to a call.
+/// How the payload is encoded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Meaning {
+pub(super) enum GrpcPayload {
     /// The message, byte for byte.
     #[default]
     Bytes,
-    /// The message as JSON; what it means, the other end is asked.
+    /// The message as JSON; its type is looked up by server reflection.
     Json,
 }
 
-/// The settings as they are used.
+/// The checked settings.
 #[derive(Debug)]
-pub(super) struct Plan {
-    /// Where, and which method, for people and patterns.
+pub(super) struct GrpcSettings {
+    /// Server and method in one URL, for error messages and URL patterns.
     pub(super) url: Url,
     /// `package.Service`.
     pub(super) service: String,
     pub(super) method: String,
     pub(super) path: PathAndQuery,
-    pub(super) payload: Meaning,
-    pub(super) metadata: Vec<(HeaderName, Secret)>,
+    pub(super) payload: GrpcPayload,
+    pub(super) metadata: Vec<(HeaderName, SecretRef)>,
     pub(super) deadline: Option<Period>,
     pub(super) max_answer: Size,
 }
 
-impl Plan {
-    /// Reads settings; what is wrong is told with its field.
-    pub(super) fn read(settings: &Value, reach: &Reach) -> Result<Self, Invalid> {
-        let said: Settings = read(settings)?;
-        let base = Url::parse("settings.url", &said.url)?;
-        if base.path() != "/" || said.url.contains('?') {
-            return Err(wrong("settings.url", "has more than a host and a port".to_owned()));
+impl GrpcSettings {
+    /// Reads and checks settings. An error names its field.
+    pub(super) fn read(settings: &Value, network: &NetworkAccess) -> Result<Self, Invalid> {
+        let raw: RawGrpcSettings = read(settings)?;
+        let base = Url::parse("settings.url", &raw.url)?;
+        if base.path() != "/" || raw.url.contains('?') {
+            return Err(wrong("settings.url", "must have no path and no query".to_owned()));
         }
-        let (service, method) = split(&said.method)?;
+        let (service, method) = split(&raw.method)?;
         let url = base.join("settings.method", &format!("/{service}/{method}"))?;
-        reach.check("settings.url", &url)?;
+        network.check("settings.url", &url)?;
         let path = url.path().parse();
-        let path = path.map_err(|_| wrong("settings.method", "cannot be sent".to_owned()))?;
-        if said.deadline.is_some_and(|time| time.0.is_zero()) {
-            return Err(wrong("settings.deadline", "`0s` is no time to answer in".to_owned()));
+        let path =
+            path.map_err(|_| wrong("settings.method", "cannot be used in a request".to_owned()))?;
+        if raw.deadline.is_some_and(|time| time.0.is_zero()) {
+            return Err(wrong("settings.deadline", "must be longer than `0s`".to_owned()));
         }
         Ok(Self {
             url,
             service,
             method,
             path,
-            payload: said.payload,
-            metadata: metadata(&said.metadata)?,
-            deadline: said.deadline,
-            max_answer: max_answer(said.max_answer, reach)?,
+            payload: raw.payload,
+            metadata: metadata(&raw.metadata)?,
+            deadline: raw.deadline,
+            max_answer: max_answer(raw.max_answer, network)?,
         })
     }
 }
@@ -91,7 +92,7 @@ fn wrong(field: &str, message: String) -> Invalid {
     Invalid::new(Code::Malformed, field, message)
 }
 
-/// The service and the method of `package.Service/Method`, with a `/` before it or not.
+/// Splits `package.Service/Method`, which may start with `/`.
 fn split(text: &str) -> Result<(String, String), Invalid> {
     let is_name = |name: &str| {
         let is_part = |part: &str| {
@@ -106,15 +107,16 @@ fn split(text: &str) -> Result<(String, String), Invalid> {
             Ok((service.to_owned(), method.to_owned()))
         }
         _ => {
-            let message = format!("`{}` is not like `package.Service/Method`", excerpt(text));
+            let message =
+                format!("`{}` is not of the form `package.Service/Method`", excerpt(text));
             Err(wrong("settings.method", message))
         }
     }
 }
 
-fn metadata(said: &BTreeMap<String, Values>) -> Result<Vec<(HeaderName, Secret)>, Invalid> {
+fn metadata(raw: &BTreeMap<String, SecretValues>) -> Result<Vec<(HeaderName, SecretRef)>, Invalid> {
     let mut all = Vec::new();
-    for (name, Values(values)) in said {
+    for (name, SecretValues(values)) in raw {
         let field = format!("settings.metadata.{name}");
         let header = header_name(&field, name)?;
         if header.as_str().starts_with("grpc-") || header == http::header::CONTENT_TYPE {
@@ -138,9 +140,9 @@ mod tests {
     use super::*;
     use crate::urls::Urls;
 
-    fn plan(settings: &Value) -> Result<Plan, Invalid> {
+    fn plan(settings: &Value) -> Result<GrpcSettings, Invalid> {
         let urls: Urls = ["http://a.example/shop.*".parse().expect("good")].into_iter().collect();
-        Plan::read(settings, &Reach::new(Outbound::new(Options::default()), urls))
+        GrpcSettings::read(settings, &NetworkAccess::new(Outbound::new(Options::default()), urls))
     }
 
     #[test]
@@ -151,12 +153,12 @@ mod tests {
             let plan = plan(&settings).expect("good");
             assert_eq!((&*plan.service, &*plan.method), ("shop.Till", "Pay"));
             assert_eq!(plan.path, "/shop.Till/Pay");
-            assert_eq!((plan.payload, plan.max_answer), (Meaning::Bytes, Size(1 << 20)));
+            assert_eq!((plan.payload, plan.max_answer), (GrpcPayload::Bytes, Size(1 << 20)));
         }
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_field() {
+    fn errors_name_the_field() {
         for (name, value, field) in [
             ("url", json!("http://a.example/api"), "settings.url"),
             ("url", json!("http://a.example/?a"), "settings.url"),

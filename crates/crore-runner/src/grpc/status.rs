@@ -1,4 +1,4 @@
-//! What a status means to a job.
+//! Converts gRPC statuses to failures.
 
 use std::error::Error;
 
@@ -6,41 +6,41 @@ use hyper_util::client::legacy;
 use tonic::{Code, Status};
 
 use crate::mask::Masks;
-use crate::reach::unanswered;
-use crate::runner::Failure;
+use crate::network::no_response;
+use crate::runner::RunFailure;
 
-/// How much of a status stands in a failure.
-const TEXT: usize = 4096;
+/// Maximum length of a status message in a failure.
+const MAX_TEXT: usize = 4096;
 
-/// Why a call did not go well. `called` says what was called, for people.
-pub(super) fn failure(called: &str, origin: &str, status: &Status, masks: &Masks) -> Failure {
-    if let Some(error) = unspoken(status) {
-        return unanswered(origin, error);
+/// The failure of a call. `called` names the method in the error message.
+pub(super) fn failure(called: &str, origin: &str, status: &Status, masks: &Masks) -> RunFailure {
+    if let Some(error) = transport_error(status) {
+        return no_response(origin, error);
     }
     let name = name(status.code());
-    let text = masks.start_of(status.message().as_bytes(), TEXT);
+    let text = masks.start_of(status.message().as_bytes(), MAX_TEXT);
     let error = match text.as_str() {
         "" => format!("`{called}` answered {name}"),
         text => format!("`{called}` answered {name}: {text}"),
     };
     let failure = match status.code() {
         Code::DeadlineExceeded | Code::Unavailable | Code::ResourceExhausted => {
-            Failure::again(error)
+            RunFailure::temporary(error)
         }
-        Code::Cancelled | Code::Aborted => Failure::aborted(error),
-        Code::Unknown => Failure::other(error),
-        _ => Failure::fatal(error),
+        Code::Cancelled | Code::Aborted => RunFailure::aborted(error),
+        Code::Unknown => RunFailure::other(error),
+        _ => RunFailure::fatal(error),
     };
     failure.with("status", name)
 }
 
-/// The error below a status that nobody has said: there was no connection, or it broke.
-fn unspoken(status: &Status) -> Option<&(dyn Error + 'static)> {
+/// The transport error below a status that the server did not send: no connection, or it broke.
+fn transport_error(status: &Status) -> Option<&(dyn Error + 'static)> {
     let causes = std::iter::successors(status.source(), |error| (*error).source());
     causes.into_iter().find(|error| error.is::<legacy::Error>() || error.is::<hyper::Error>())
 }
 
-/// A status by its name, as the specification of gRPC writes it.
+/// The name of a status code in the gRPC specification.
 pub(super) const fn name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",

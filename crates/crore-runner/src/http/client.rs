@@ -1,35 +1,35 @@
-//! Questions and answers by HTTP, over connections that are kept.
+//! An HTTP client with pooled connections.
 
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use crore_outbound::{Connector, Outbound, Speech, Url};
+use crore_outbound::{Connector, HttpVersions, Outbound, Url};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use crate::reach::{denied, unanswered};
-use crate::runner::Failure;
+use crate::network::{denied, no_response};
+use crate::runner::RunFailure;
 
-/// Bytes of the head of an answer.
-const HEAD_BYTES: usize = 64 << 10;
+/// Maximum size of a response head.
+const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// How long a connection that nobody uses is kept.
-const IDLE: Duration = Duration::from_secs(30);
+/// Idle timeout of a pooled connection.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone)]
-pub(crate) struct Question {
+pub(crate) struct HttpRequest {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Question {
-    /// Takes the question out; its URL stays, for what is told of the answer.
+impl HttpRequest {
+    /// Moves the request out. Keeps the URL, which error messages need.
     pub(crate) fn take(&mut self) -> Self {
         Self {
             method: self.method.clone(),
@@ -40,62 +40,66 @@ impl Question {
     }
 }
 
-/// What was answered.
+/// A response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    /// Not more of it than was wanted.
+    /// The body, up to the requested limit.
     pub(crate) body: Bytes,
-    /// Whether that is all of it.
-    pub(crate) is_whole: bool,
+    /// Whether the body is complete.
+    pub(crate) is_complete: bool,
 }
 
-/// Asks whom one may call. Cloning shares the connections. There is no proxy, no cookie and no
-/// decompression, and redirects are answers like others.
+/// Calls addresses that the operator allows. Clones share the connections. Uses no proxy, no cookies and no
+/// decompression, and does not follow redirects.
 #[derive(Debug, Clone)]
-pub(crate) struct Client(legacy::Client<Connector, Full<Bytes>>);
+pub(crate) struct HttpClient(legacy::Client<Connector, Full<Bytes>>);
 
-impl Client {
+impl HttpClient {
     pub(crate) fn new(outbound: &Outbound) -> Self {
         let mut builder = legacy::Client::builder(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .http1_max_buf_size(HEAD_BYTES)
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .http1_max_buf_size(MAX_HEAD_BYTES)
             .http2_max_header_list_size(64 << 10)
             .http2_keep_alive_interval(Duration::from_secs(20));
-        Self(builder.build(outbound.connector(Speech::Http)))
+        Self(builder.build(outbound.connector(HttpVersions::Http)))
     }
 
-    /// Asks, and reads at most so many bytes of the answer. How long that may take is the caller's to
-    /// say; to drop the future ends the call.
-    pub(crate) async fn ask(&self, question: Question, most: u64) -> Result<Answer, Failure> {
-        let Question { method, url, headers, body } = question;
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = url.to_uri().map_err(denied)?;
-        *request.headers_mut() = headers;
-        let answer = self.0.request(request).await;
-        let answer = answer.map_err(|error| unanswered(&url.origin(), &error))?;
-        let (head, body) = answer.into_parts();
-        let read = read(body, most).await;
-        let (body, is_whole) = read.map_err(|error| unanswered(&url.origin(), &error))?;
-        Ok(Answer { status: head.status, headers: head.headers, body, is_whole })
+    /// Sends a request and reads at most `max` bytes of the response. It has no timeout of its own; dropping
+    /// the future aborts the call.
+    pub(crate) async fn send(
+        &self,
+        request: HttpRequest,
+        max: u64,
+    ) -> Result<HttpResponse, RunFailure> {
+        let HttpRequest { method, url, headers, body } = request;
+        let mut http_request = Request::new(Full::new(body));
+        *http_request.method_mut() = method;
+        *http_request.uri_mut() = url.to_uri().map_err(denied)?;
+        *http_request.headers_mut() = headers;
+        let response = self.0.request(http_request).await;
+        let response = response.map_err(|error| no_response(&url.origin(), &error))?;
+        let (head, body) = response.into_parts();
+        let read = read(body, max).await;
+        let (body, is_complete) = read.map_err(|error| no_response(&url.origin(), &error))?;
+        Ok(HttpResponse { status: head.status, headers: head.headers, body, is_complete })
     }
 }
 
-/// The first bytes of a body, and whether they are all.
-async fn read(mut body: Incoming, most: u64) -> Result<(Bytes, bool), hyper::Error> {
-    let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let said = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    let mut bytes = BytesMut::with_capacity(said.min(most));
+/// The first bytes of a body, and whether they are all of it.
+async fn read(mut body: Incoming, max: u64) -> Result<(Bytes, bool), hyper::Error> {
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    let size_hint = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let mut bytes = BytesMut::with_capacity(size_hint.min(max));
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else {
             continue;
         };
-        let room = most - bytes.len();
+        let room = max - bytes.len();
         if data.len() > room {
             bytes.extend_from_slice(&data[..room]);
             return Ok((bytes.freeze(), false));

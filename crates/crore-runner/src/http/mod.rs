@@ -1,105 +1,110 @@
-//! Runs a job as a call by HTTP.
+//! The http runner: a job is one HTTP call.
 
-mod after;
-mod answer;
 mod client;
-mod follow;
 mod headers;
-mod question;
+mod redirect;
+mod request;
+mod response;
+mod retry_header;
 mod settings;
 
 use crore_core::Invalid;
 use serde_json::Value;
 
-pub(crate) use after::retry_after;
-pub(crate) use answer::refused;
-pub(crate) use client::{Answer, Client, Question};
+pub(crate) use client::{HttpClient, HttpRequest, HttpResponse};
 pub(crate) use headers::{name as header_name, value as header_value};
+pub(crate) use response::unexpected_status;
+pub(crate) use retry_header::retry_after;
 pub(crate) use settings::max_answer;
 
-use crate::context::Context;
+use crate::context::RunContext;
 use crate::mask::Masks;
-use crate::reach::{Reach, bounded, time_for};
-use crate::runner::{Failure, Maker, Making, Output, Runner, Running, Task};
-use settings::Plan;
+use crate::network::{NetworkAccess, call_timeout, with_timeout};
+use crate::runner::{MakeFuture, Output, RunFailure, RunFuture, Runner, RunnerFactory, Task};
+use settings::HttpSettings;
 
-/// The sort `http`: a call of a URL for each job. All runners of one maker share its connections.
+/// The runner type `http`: one call per job. All runners of one factory share its connections.
 #[derive(Debug, Clone)]
-pub struct Http {
-    reach: Reach,
-    client: Client,
+pub struct HttpFactory {
+    network: NetworkAccess,
+    client: HttpClient,
 }
 
-impl Http {
-    /// Calls whom one may reach.
-    pub fn new(reach: Reach) -> Self {
-        let client = Client::new(reach.outbound());
-        Self { reach, client }
+impl HttpFactory {
+    /// A factory whose runners call only what `network` allows.
+    pub fn new(network: NetworkAccess) -> Self {
+        let client = HttpClient::new(network.outbound());
+        Self { network, client }
     }
 }
 
-impl Maker for Http {
+impl RunnerFactory for HttpFactory {
     fn name(&self) -> &'static str {
         "http"
     }
 
-    fn needs_leave(&self) -> bool {
+    fn must_be_allowed(&self) -> bool {
         false
     }
 
     fn check(&self, settings: &Value) -> Result<(), Invalid> {
-        Plan::read(settings, &self.reach).map(drop)
+        HttpSettings::read(settings, &self.network).map(drop)
     }
 
-    fn make<'a>(&'a self, settings: &'a Value) -> Making<'a> {
+    fn make<'a>(&'a self, settings: &'a Value) -> MakeFuture<'a> {
         Box::pin(async move {
-            let plan = Plan::read(settings, &self.reach)?;
-            let (reach, client) = (self.reach.clone(), self.client.clone());
-            Ok(Box::new(Caller { plan, reach, client }) as Box<dyn Runner>)
+            let parsed = HttpSettings::read(settings, &self.network)?;
+            let (network, client) = (self.network.clone(), self.client.clone());
+            Ok(Box::new(HttpRunner { settings: parsed, network, client }) as Box<dyn Runner>)
         })
     }
 }
 
-/// Calls as a handler says.
+/// Calls the URL of a handler.
 #[derive(Debug)]
-struct Caller {
-    plan: Plan,
-    reach: Reach,
-    client: Client,
+struct HttpRunner {
+    settings: HttpSettings,
+    network: NetworkAccess,
+    client: HttpClient,
 }
 
-impl Runner for Caller {
-    fn run<'a>(&'a self, task: &'a Task, context: &'a Context) -> Running<'a> {
-        let time = time_for(task, self.plan.timeout);
-        Box::pin(bounded(context, time, self.call(task)))
+impl Runner for HttpRunner {
+    fn run<'a>(&'a self, task: &'a Task, context: &'a RunContext) -> RunFuture<'a> {
+        let timeout = call_timeout(task, self.settings.timeout);
+        Box::pin(with_timeout(context, timeout, self.call(task)))
     }
 }
 
-impl Caller {
-    async fn call(&self, task: &Task) -> Result<Output, Failure> {
+impl HttpRunner {
+    async fn call(&self, task: &Task) -> Result<Output, RunFailure> {
         let mut masks = Masks::default();
-        let mut question = question::question(&self.plan, &self.reach, task, &mut masks).await?;
-        let most = self.plan.max_answer.0;
-        for left in (0..=self.plan.redirects).rev() {
-            // The last question is needed for no further one.
-            let asked = match left {
-                0 => question.take(),
-                _ => question.clone(),
+        let mut request =
+            request::build_request(&self.settings, &self.network, task, &mut masks).await?;
+        let max = self.settings.max_answer.0;
+        for left in (0..=self.settings.redirects).rev() {
+            // The last request can be moved: no redirect follows it.
+            let sent = match left {
+                0 => request.take(),
+                _ => request.clone(),
             };
-            let answer = self.client.ask(asked, most).await?;
-            if self.plan.expects(answer.status.as_u16()) {
-                return if answer.is_whole {
-                    Ok(answer::output(answer))
+            let response = self.client.send(sent, max).await?;
+            if self.settings.expects(response.status.as_u16()) {
+                return if response.is_complete {
+                    Ok(response::output(response))
                 } else {
-                    Err(answer::too_large(&question.url, &answer, &masks))
+                    Err(response::too_large(&request.url, &response, &masks))
                 };
             }
-            let next = if left > 0 { follow::next(&question, &answer, &self.reach)? } else { None };
+            let next = if left > 0 {
+                redirect::redirected_request(&request, &response, &self.network)?
+            } else {
+                None
+            };
             match next {
-                Some(next) => question = next,
-                None => return Err(refused(&question.url.to_string(), &answer, &masks)),
+                Some(next) => request = next,
+                None => return Err(unexpected_status(&request.url.to_string(), &response, &masks)),
             }
         }
-        unreachable!("the last time round there is no next question")
+        unreachable!("the last round follows no redirect")
     }
 }

@@ -1,4 +1,4 @@
-//! What a handler says of its calls, read and checked.
+//! Settings of the http runner.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,33 +7,33 @@ use std::ops::RangeInclusive;
 use bytes::Bytes;
 use crore_core::{Code, Invalid};
 use crore_outbound::Url;
-use crore_wire::words::{Period, Size};
+use crore_wire::units::{Period, Size};
 use http::{HeaderName, Method};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde_json::Value;
 
 use super::headers;
-use crate::reach::Reach;
-use crate::secret::Secret;
+use crate::network::NetworkAccess;
+use crate::secret::SecretRef;
 use crate::settings::read;
-use crate::values::{Pairs, Values};
+use crate::values::{Pairs, SecretValues};
 
-/// The most redirects that a handler may have followed.
-const REDIRECTS: u8 = 10;
+/// Maximum of the setting `redirects`.
+const MAX_REDIRECTS: u8 = 10;
 
-/// The settings as they are written.
+/// The settings as written.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+struct RawHttpSettings {
     url: String,
     method: Option<String>,
     #[serde(default)]
-    headers: BTreeMap<String, Values>,
+    headers: BTreeMap<String, SecretValues>,
     #[serde(default)]
     query: Pairs,
     body: Option<Value>,
     #[serde(default)]
-    payload: Meaning,
+    payload: HttpPayload,
     expect: Option<Vec<Statuses>>,
     timeout: Option<Period>,
     max_answer: Option<Size>,
@@ -42,36 +42,36 @@ struct Settings {
     idempotency_header: Option<String>,
 }
 
-/// What the payload of a job is to a call.
+/// How the payload is used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Meaning {
-    /// Its body.
+pub(super) enum HttpPayload {
+    /// The payload is the request body.
     #[default]
     Body,
-    /// An object that says what is called, and how.
+    /// The payload is an object that describes the request.
     Request,
 }
 
-/// What is sent as the body.
+/// The request body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum HttpBody {
     Payload,
     None,
-    /// These bytes, of this media type.
+    /// Fixed bytes with their media type.
     Literal(Bytes, &'static str),
 }
 
-/// The settings as they are used.
+/// The checked settings.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct HttpSettings {
     pub(super) url: Url,
-    /// What the handler says; a payload may, if it does not.
+    /// The handler's method. Without one, a payload may choose it.
     pub(super) method: Option<Method>,
-    pub(super) headers: Vec<(HeaderName, Secret)>,
-    pub(super) query: Vec<(String, Secret)>,
-    pub(super) body: Body,
-    pub(super) payload: Meaning,
+    pub(super) headers: Vec<(HeaderName, SecretRef)>,
+    pub(super) query: Vec<(String, SecretRef)>,
+    pub(super) body: HttpBody,
+    pub(super) payload: HttpPayload,
     pub(super) expect: Vec<Statuses>,
     pub(super) timeout: Option<Period>,
     pub(super) max_answer: Size,
@@ -79,33 +79,33 @@ pub(super) struct Plan {
     pub(super) idempotency_header: Option<HeaderName>,
 }
 
-impl Plan {
-    /// Reads settings; what is wrong is told with its field.
-    pub(super) fn read(settings: &Value, reach: &Reach) -> Result<Self, Invalid> {
-        let said: Settings = read(settings)?;
-        let url = Url::parse("settings.url", &said.url)?;
-        reach.check("settings.url", &url)?;
+impl HttpSettings {
+    /// Reads and checks settings. An error names its field.
+    pub(super) fn read(settings: &Value, network: &NetworkAccess) -> Result<Self, Invalid> {
+        let raw: RawHttpSettings = read(settings)?;
+        let url = Url::parse("settings.url", &raw.url)?;
+        network.check("settings.url", &url)?;
         let method =
-            said.method.as_deref().map(|name| method("settings.method", name)).transpose()?;
-        if said.redirects > REDIRECTS {
-            let message = format!("`{}` is more than {REDIRECTS}", said.redirects);
+            raw.method.as_deref().map(|name| method("settings.method", name)).transpose()?;
+        if raw.redirects > MAX_REDIRECTS {
+            let message = format!("`{}` is more than {MAX_REDIRECTS}", raw.redirects);
             return Err(wrong("settings.redirects", message));
         }
-        if said.timeout.is_some_and(|time| time.0.is_zero()) {
-            return Err(wrong("settings.timeout", "`0s` is no time to answer in".to_owned()));
+        if raw.timeout.is_some_and(|time| time.0.is_zero()) {
+            return Err(wrong("settings.timeout", "must be longer than `0s`".to_owned()));
         }
         Ok(Self {
             url,
-            headers: headers(&said.headers)?,
-            query: said.query.0,
-            body: body(said.body, said.payload, method.as_ref())?,
+            headers: headers(&raw.headers)?,
+            query: raw.query.0,
+            body: body(raw.body, raw.payload, method.as_ref())?,
             method,
-            payload: said.payload,
-            expect: said.expect.unwrap_or_else(|| vec![Statuses(200..=299)]),
-            timeout: said.timeout,
-            max_answer: max_answer(said.max_answer, reach)?,
-            redirects: said.redirects,
-            idempotency_header: idempotency_header(said.idempotency_header.as_deref())?,
+            payload: raw.payload,
+            expect: raw.expect.unwrap_or_else(|| vec![Statuses(200..=299)]),
+            timeout: raw.timeout,
+            max_answer: max_answer(raw.max_answer, network)?,
+            redirects: raw.redirects,
+            idempotency_header: idempotency_header(raw.idempotency_header.as_deref())?,
         })
     }
 
@@ -118,21 +118,23 @@ fn wrong(field: &str, message: String) -> Invalid {
     Invalid::new(Code::Malformed, field, message)
 }
 
-/// The most that is taken for an answer: what the handler says, if the operator allows that much.
-pub(crate) fn max_answer(said: Option<Size>, reach: &Reach) -> Result<Size, Invalid> {
-    let most = reach.outbound().max_answer();
-    match said {
-        Some(size) if size > most => {
-            let message = format!(
-                "`{size}` is more than {most}, which `max-answer` under `[outbound]` allows"
-            );
+/// Maximum size of a response: the handler's setting, within the operator's limit.
+pub(crate) fn max_answer(
+    configured: Option<Size>,
+    network: &NetworkAccess,
+) -> Result<Size, Invalid> {
+    let max = network.outbound().max_answer();
+    match configured {
+        Some(size) if size > max => {
+            let message =
+                format!("`{size}` is more than `max-answer` under `[outbound]`, which is `{max}`");
             Err(wrong("settings.max_answer", message))
         }
-        said => Ok(said.unwrap_or(most)),
+        configured => Ok(configured.unwrap_or(max)),
     }
 }
 
-/// A method that a call may have.
+/// Parses a method that a call may use.
 pub(super) fn method(field: &str, name: &str) -> Result<Method, Invalid> {
     match Method::from_bytes(name.as_bytes()) {
         Ok(method) if !matches!(method, Method::CONNECT | Method::TRACE) && is_known(&method) => {
@@ -140,8 +142,9 @@ pub(super) fn method(field: &str, name: &str) -> Result<Method, Invalid> {
         }
         _ => {
             let name = crore_core::code::excerpt(name);
-            let message =
-                format!("`{name}` is none of GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS");
+            let message = format!(
+                "unknown method `{name}`; expected GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS"
+            );
             Err(wrong(field, message))
         }
     }
@@ -152,14 +155,14 @@ fn is_known(method: &Method) -> bool {
         || matches!(*method, Method::POST | Method::PUT | Method::PATCH | Method::DELETE)
 }
 
-/// Whether a call by this method usually has a body.
+/// Whether requests of this method usually have a body.
 pub(super) fn has_body(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
-fn headers(said: &BTreeMap<String, Values>) -> Result<Vec<(HeaderName, Secret)>, Invalid> {
+fn headers(raw: &BTreeMap<String, SecretValues>) -> Result<Vec<(HeaderName, SecretRef)>, Invalid> {
     let mut all = Vec::new();
-    for (name, Values(values)) in said {
+    for (name, SecretValues(values)) in raw {
         let field = format!("settings.headers.{name}");
         let header = headers::name(&field, name)?;
         for secret in values {
@@ -173,33 +176,38 @@ fn headers(said: &BTreeMap<String, Values>) -> Result<Vec<(HeaderName, Secret)>,
     Ok(all)
 }
 
-fn body(said: Option<Value>, payload: Meaning, method: Option<&Method>) -> Result<Body, Invalid> {
-    let said = match (said, payload) {
-        (Some(_), Meaning::Request) => {
-            let message = "is said by the payload, if that is a `request`".to_owned();
+fn body(
+    template: Option<Value>,
+    payload: HttpPayload,
+    method: Option<&Method>,
+) -> Result<HttpBody, Invalid> {
+    let template = match (template, payload) {
+        (Some(_), HttpPayload::Request) => {
+            let message =
+                "must be absent if `payload` is `request`, which has its own body".to_owned();
             return Err(wrong("settings.body", message));
         }
-        (said, _) => said,
+        (template, _) => template,
     };
-    Ok(match said {
-        None if method.is_none_or(has_body) => Body::Payload,
-        None => Body::None,
-        Some(Value::String(word)) if word == "payload" => Body::Payload,
-        Some(Value::String(word)) if word == "none" => Body::None,
-        Some(Value::String(text)) => Body::Literal(text.into(), "text/plain; charset=utf-8"),
-        Some(value) => Body::Literal(value.to_string().into(), "application/json"),
+    Ok(match template {
+        None if method.is_none_or(has_body) => HttpBody::Payload,
+        None => HttpBody::None,
+        Some(Value::String(word)) if word == "payload" => HttpBody::Payload,
+        Some(Value::String(word)) if word == "none" => HttpBody::None,
+        Some(Value::String(text)) => HttpBody::Literal(text.into(), "text/plain; charset=utf-8"),
+        Some(value) => HttpBody::Literal(value.to_string().into(), "application/json"),
     })
 }
 
-fn idempotency_header(said: Option<&str>) -> Result<Option<HeaderName>, Invalid> {
-    match said {
+fn idempotency_header(configured: Option<&str>) -> Result<Option<HeaderName>, Invalid> {
+    match configured {
         None => Ok(Some(HeaderName::from_static("idempotency-key"))),
         Some("") => Ok(None),
         Some(name) => headers::name("settings.idempotency_header", name).map(Some),
     }
 }
 
-/// Statuses of answers: one, or those from one to another.
+/// One status, or an inclusive range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Statuses(RangeInclusive<u16>);
 
@@ -244,9 +252,9 @@ mod tests {
     use super::*;
     use crate::urls::Urls;
 
-    fn plan(settings: &Value) -> Result<Plan, Invalid> {
+    fn plan(settings: &Value) -> Result<HttpSettings, Invalid> {
         let urls: Urls = ["https://*.example/*".parse().expect("good")].into_iter().collect();
-        Plan::read(settings, &Reach::new(Outbound::new(Options::default()), urls))
+        HttpSettings::read(settings, &NetworkAccess::new(Outbound::new(Options::default()), urls))
     }
 
     fn with(name: &str, value: &Value) -> Value {
@@ -256,29 +264,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_usual() {
+    fn absent_settings_have_defaults() {
         let plan = plan(&with("timeout", &json!("3s"))).expect("good");
         assert_eq!((plan.method.clone(), plan.redirects), (None, 0));
-        assert_eq!((&plan.body, plan.payload), (&Body::Payload, Meaning::Body));
+        assert_eq!((&plan.body, plan.payload), (&HttpBody::Payload, HttpPayload::Body));
         assert!(plan.expects(200) && plan.expects(299) && !plan.expects(302));
         assert_eq!(plan.idempotency_header.expect("one").as_str(), "idempotency-key");
         assert_eq!(plan.max_answer, Size(1 << 20));
     }
 
     #[test]
-    fn a_body_is_the_payload_where_there_is_one_or_what_is_said() {
+    fn the_body_is_the_payload_or_the_configured_value() {
         let body = |settings: Value| plan(&settings).expect("good").body;
-        assert_eq!(body(with("method", &json!("PUT"))), Body::Payload);
-        assert_eq!(body(with("method", &json!("GET"))), Body::None);
-        assert_eq!(body(with("body", &json!("none"))), Body::None);
-        let text = Body::Literal("hello".into(), "text/plain; charset=utf-8");
+        assert_eq!(body(with("method", &json!("PUT"))), HttpBody::Payload);
+        assert_eq!(body(with("method", &json!("GET"))), HttpBody::None);
+        assert_eq!(body(with("body", &json!("none"))), HttpBody::None);
+        let text = HttpBody::Literal("hello".into(), "text/plain; charset=utf-8");
         assert_eq!(body(with("body", &json!("hello"))), text);
-        let object = Body::Literal(r#"{"a":1}"#.into(), "application/json");
+        let object = HttpBody::Literal(r#"{"a":1}"#.into(), "application/json");
         assert_eq!(body(with("body", &json!({ "a": 1 }))), object);
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_field() {
+    fn errors_name_the_field() {
         for (name, value, field) in [
             ("url", json!("ftp://a.example/"), "settings.url"),
             ("url", json!("https://a.example:22/"), "settings.url"),

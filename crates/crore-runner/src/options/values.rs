@@ -1,19 +1,19 @@
-//! What the keys of runners may be.
+//! Value types of the section `runners`.
 
 use std::collections::BTreeMap;
 
-use crore_core::settings::{Given, Setting, Shape};
+use crore_core::settings::{Setting, SettingValue, Shape};
 
-/// How many of something, which is at least one.
+/// A count of at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count(pub u32);
+pub struct PositiveCount(pub u32);
 
-impl Setting for Count {
+impl Setting for PositiveCount {
     const SHAPE: Shape = Shape::Number;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         let n = given.one()?.replace('_', "").parse().ok().filter(|n| *n > 0);
-        n.map(Self).ok_or_else(|| "this is no whole number from 1 on".to_owned())
+        n.map(Self).ok_or_else(|| "expected a whole number from 1 on".to_owned())
     }
 }
 
@@ -24,7 +24,7 @@ pub struct Cpus(pub f64);
 impl Setting for Cpus {
     const SHAPE: Shape = Shape::Decimal;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         match given.one()?.parse() {
             Ok(cpus) if (0.001..=1e6).contains(&cpus) => Ok(Self(cpus)),
             _ => Err("write a number of processors, as in `2` or `0.5`".to_owned()),
@@ -32,14 +32,14 @@ impl Setting for Cpus {
     }
 }
 
-/// Variables of an environment, each with its value, or to be as it is in the environment of crore.
+/// Environment variables. One without a value is copied from crore's own environment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Variables(pub BTreeMap<String, Option<String>>);
 
 impl Setting for Variables {
     const SHAPE: Shape = Shape::Texts;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         let mut all = BTreeMap::new();
         for text in given.words()? {
             let (name, value) = match text.split_once('=') {
@@ -51,7 +51,7 @@ impl Setting for Variables {
                 return Err(format!("`{text}` is neither NAME=VALUE nor the name of a variable"));
             }
             if all.insert(name.to_owned(), value).is_some() {
-                return Err(format!("`{name}` is said twice"));
+                return Err(format!("`{name}` is given twice"));
             }
         }
         Ok(Self(all))

@@ -1,22 +1,22 @@
-//! What an operator caps of what handlers say: how much may come out, and how long a grace is.
+//! Limits of the operator on the settings `max_output` and `grace`.
 
 use std::fmt::Display;
 
 use crore_core::{Code, Invalid, Span};
-use crore_wire::words::{Period, Size};
+use crore_wire::units::{Period, Size};
 use serde_json::Value;
 
-/// How much may come out, in bytes.
+/// Maximum output in bytes.
 pub(crate) fn max_output(settings: &Value, value: Size, most: Size) -> Result<Size, Invalid> {
     capped(settings, ("max_output", "runners.max-output"), value, most)
 }
 
-/// How long what is asked to stop may go on.
+/// Grace period after a stop request.
 pub(crate) fn grace(settings: &Value, value: Period, most: Span) -> Result<Period, Invalid> {
     capped(settings, ("grace", "runners.max-grace"), value, Period(most))
 }
 
-/// What a handler says must not be more than the cap; what is usual is as much as that allows.
+/// A value from the handler must not exceed the cap. A default is lowered to it.
 fn capped<T: Ord + Display>(
     settings: &Value,
     (field, key): (&str, &str),

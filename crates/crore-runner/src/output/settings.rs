@@ -1,21 +1,21 @@
-//! What handlers say about what comes out of what they run.
+//! Settings for the output of commands and containers.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
-/// What becomes of the standard error.
+/// Destination of standard error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stderr {
     #[default]
     Log,
-    /// It is part of the result.
+    /// Part of the result.
     Result,
 }
 
-/// Which exit codes mean that it went well.
+/// The exit codes that count as success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Success {
     Any,
@@ -40,13 +40,13 @@ impl Default for Success {
 
 impl<'de> Deserialize<'de> for Success {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SuccessWords)
+        deserializer.deserialize_any(SuccessVisitor)
     }
 }
 
-struct SuccessWords;
+struct SuccessVisitor;
 
-impl<'de> Visitor<'de> for SuccessWords {
+impl<'de> Visitor<'de> for SuccessVisitor {
     type Value = Success;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

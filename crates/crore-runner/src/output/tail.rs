@@ -1,20 +1,20 @@
-//! The end of what was printed, for a failure to tell.
+//! The end of a stream, for the error of a failed run.
 
 use crate::mask::Masks;
 
-/// How much of the end of the standard error a failure is told with.
+/// How much of the end of standard error a failure includes, in bytes.
 const MAX_TAIL: usize = 4096;
 
 /// The end of a stream.
 #[derive(Debug, Default)]
-pub(crate) struct Tail {
+pub(crate) struct OutputTail {
     bytes: Vec<u8>,
-    /// Beyond the tail itself, so much as a secret may reach over its cut.
+    /// Bytes kept before the tail: a secret may reach over its cut.
     spare: usize,
     is_cut: bool,
 }
 
-impl Tail {
+impl OutputTail {
     pub(crate) fn new(masks: &Masks) -> Self {
         Self { spare: masks.longest(), ..Self::default() }
     }
@@ -31,10 +31,10 @@ impl Tail {
         }
     }
 
-    /// As text, without secrets.
+    /// The tail as text with secrets masked.
     pub(crate) fn text(&self, masks: &Masks) -> String {
         let text = masks.apply(&String::from_utf8_lossy(&self.bytes));
-        // At the cut there may be the end of a secret, which nothing would mask.
+        // The cut may leave the end of a secret, which the mask would not match.
         let from = if self.is_cut { self.spare } else { 0 };
         let from = from.max(text.len().saturating_sub(MAX_TAIL)).min(text.len());
         text[text.ceil_char_boundary(from)..].to_owned()
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn a_tail_is_the_last_four_kibibytes() {
         let masks = Masks::default();
-        let mut tail = Tail::new(&masks);
+        let mut tail = OutputTail::new(&masks);
         tail.take(b"first");
         assert_eq!(tail.text(&masks), "first");
         tail.take(&vec![b'x'; 100_000]);
@@ -61,7 +61,7 @@ mod tests {
         let mut masks = Masks::default();
         masks.add("0123456789");
         for filler in 4080..4110 {
-            let mut tail = Tail::new(&masks);
+            let mut tail = OutputTail::new(&masks);
             tail.take(&vec![b'x'; 10_000]);
             tail.take(b"0123456789");
             tail.take(&vec![b'y'; filler]);
@@ -75,7 +75,7 @@ mod tests {
         let mut masks = Masks::default();
         masks.add("0123456789");
         for odd in 0..11 {
-            let mut tail = Tail::new(&masks);
+            let mut tail = OutputTail::new(&masks);
             tail.take(format!("{}{}", "0123456789\n".repeat(1000), "y".repeat(odd)).as_bytes());
             let text = tail.text(&masks);
             assert!(!text.contains(|c: char| c.is_ascii_digit()), "{odd}: {text}");

@@ -1,7 +1,7 @@
-//! Which library a handler means: the one whose file is called so, or that tells this name.
+//! Finds the library of a plugin, by its file name or by the name that it reports.
 //!
-//! A name is compared with what lies in the operator's folder, and never made into a path. What is
-//! not there is looked for again each time.
+//! A name is only compared with the files in the operator's directory, never made into a path. A missing
+//! plugin is looked up again each time.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -9,28 +9,28 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::Setup;
+use super::PluginSetup;
 use super::child::Child;
-use crate::runner::{Class, Failure};
+use crate::runner::{FailureClass, RunFailure};
 
-/// Whoever may write there may have his code run.
+/// A user that may write to a library could run code as crore.
 const OTHERS_MAY_WRITE: u32 = 0o022;
 
-/// What libraries say that they are called, as long as they are the same files.
+/// Names that libraries report, cached until their file changes.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
-    told: Mutex<BTreeMap<PathBuf, (Stamp, Option<String>)>>,
+    names: Mutex<BTreeMap<PathBuf, (FileStamp, Option<String>)>>,
 }
 
-/// By which a file is known to be the same still.
+/// Identity of an unchanged file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     inode: u64,
     size: u64,
     changed: (i64, i64),
 }
 
-impl Stamp {
+impl FileStamp {
     fn of(file: &Metadata) -> Self {
         let changed = (file.ctime(), file.ctime_nsec());
         Self { inode: file.ino(), size: file.len(), changed }
@@ -38,9 +38,13 @@ impl Stamp {
 }
 
 impl Catalog {
-    /// The library that `name` means. Those whose file is called otherwise are loaded, each in a child
-    /// of its own, to ask for their names.
-    pub(super) async fn find(&self, name: &str, setup: &Setup) -> Result<PathBuf, Failure> {
+    /// The library of a plugin. If no file name matches, each library is loaded in a child of its own to ask
+    /// for its name.
+    pub(super) async fn find(
+        &self,
+        name: &str,
+        setup: &PluginSetup,
+    ) -> Result<PathBuf, RunFailure> {
         let libraries = libraries(&setup.dir)?;
         let stems: Vec<_> = libraries.keys().map(|path| (stem(path), path)).collect();
         let by_stem = |wanted: &str| stems.iter().find(|(stem, _)| *stem == wanted);
@@ -55,11 +59,11 @@ impl Catalog {
         let stems: Vec<_> = stems.iter().map(|(stem, _)| format!("`{stem}`")).collect();
         let there = if stems.is_empty() { "nothing".to_owned() } else { stems.join(", ") };
         let dir = setup.dir.display();
-        Err(Failure::fatal(format!("there is no plugin `{name}` in `{dir}`; there is {there}")))
+        Err(RunFailure::fatal(format!("no plugin `{name}` in `{dir}`; found {there}")))
     }
 
-    async fn name_of(&self, path: &Path, stamp: Stamp, setup: &Setup) -> Option<String> {
-        let lock = || self.told.lock().unwrap_or_else(PoisonError::into_inner);
+    async fn name_of(&self, path: &Path, stamp: FileStamp, setup: &PluginSetup) -> Option<String> {
+        let lock = || self.names.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, name)) = lock().get(path)
             && *of == stamp
         {
@@ -68,9 +72,13 @@ impl Catalog {
         let name = match Child::start(path, setup).await {
             Ok(child) => Some(child.name().to_owned()),
             Err(failure) => {
-                tracing::warn!(library = %path.display(), "not used as a plugin: {failure}");
-                // What may go better the next time is asked again then.
-                if failure.class == Class::Again {
+                tracing::warn!(
+                    library = %path.display(),
+                    error = %failure,
+                    "library cannot be used as a plugin"
+                );
+                // A temporary failure is not cached.
+                if failure.class == FailureClass::Temporary {
                     return None;
                 }
                 None
@@ -81,36 +89,35 @@ impl Catalog {
     }
 }
 
-/// The libraries in a folder that only its owner may write to.
-fn libraries(dir: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Failure> {
+/// The libraries in a directory that no other user may write to.
+fn libraries(dir: &Path) -> Result<BTreeMap<PathBuf, FileStamp>, RunFailure> {
     let shown = dir.display();
-    let unreadable = |error| {
-        Failure::fatal(format!("the plugins' folder, `runners.plugins`, is `{shown}`: {error}"))
-    };
+    let unreadable =
+        |error| RunFailure::fatal(format!("cannot read `runners.plugins`, `{shown}`: {error}"));
     let home = fs::canonicalize(dir).map_err(unreadable)?;
-    refuse_others(&home, &fs::metadata(&home).map_err(unreadable)?)?;
+    refuse_writable_by_others(&home, &fs::metadata(&home).map_err(unreadable)?)?;
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(&home).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        // A link may stay within the folder, and nowhere else.
+        // A link must point into the same directory.
         let Ok(real) = fs::canonicalize(&path) else { continue };
         let is_ours = path.extension().is_some_and(|end| end == "so") && real.starts_with(&home);
         let Ok(file) = fs::metadata(&real) else { continue };
-        if is_ours && file.is_file() && refuse_others(&path, &file).is_ok() {
-            found.insert(path, Stamp::of(&file));
+        if is_ours && file.is_file() && refuse_writable_by_others(&path, &file).is_ok() {
+            found.insert(path, FileStamp::of(&file));
         }
     }
     Ok(found)
 }
 
-fn refuse_others(path: &Path, of: &Metadata) -> Result<(), Failure> {
+fn refuse_writable_by_others(path: &Path, of: &Metadata) -> Result<(), RunFailure> {
     if of.permissions().mode() & OTHERS_MAY_WRITE == 0 {
         return Ok(());
     }
     let path = path.display();
-    tracing::warn!("others than its owner may write to `{path}`: nothing there is used");
-    let message = format!("others than its owner may write to `{path}`; `chmod go-w` mends it");
-    Err(Failure::fatal(message))
+    tracing::warn!(%path, "plugins ignored: other users may write to the path");
+    let message = format!("other users may write to `{path}`; fix it with `chmod go-w`");
+    Err(RunFailure::fatal(message))
 }
 
 fn stem(path: &Path) -> String {
@@ -129,9 +136,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_told_with_its_key() {
+    fn a_missing_folder_is_reported_with_its_key() {
         let failure = libraries(Path::new("/no/such")).expect_err("it is not there");
-        assert!(failure.error.contains("`runners.plugins`, is `/no/such`"), "{failure}");
+        assert!(failure.error.contains("`runners.plugins`, `/no/such`"), "{failure}");
     }
 
     #[test]

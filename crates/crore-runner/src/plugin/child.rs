@@ -1,118 +1,118 @@
-//! A plugin's process, and one call of it.
+//! The child process of a plugin, and calls of it.
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream as Line;
+use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use crore_plugin_host::frame::{self, Answer, Bad, Class, Request};
+use crore_plugin_host::frame::{self, FrameError, HostReply, HostRequest, PluginFailureClass};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::Command;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::Setup;
-use super::group::Group;
-use crate::context::Context;
+use super::PluginSetup;
+use super::group::ProcessGroup;
+use crate::context::RunContext;
 use crate::mask::Masks;
-use crate::output::Lines;
-use crate::runner::Failure;
+use crate::output::LogLines;
+use crate::runner::RunFailure;
 
-/// Answers that are small are read with one call.
+/// Read size: small replies arrive in one read.
 const READ_AHEAD: usize = 8 << 10;
-/// What a library may print while it is loaded, to be told with its first job.
-const MOST_EARLY: usize = 16 << 10;
-/// How long a child that is not needed any more may take to free what it has.
-const LET_GO: Duration = Duration::from_secs(1);
+/// Maximum output of a library while it loads; it is logged with the first job.
+const MAX_EARLY_OUTPUT: usize = 16 << 10;
+/// Timeout for the clean-up of a child that is no longer needed.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A child that has loaded its library.
 #[derive(Debug)]
 pub(super) struct Child {
     name: String,
-    group: Group,
+    group: ProcessGroup,
     requests: Sender,
-    line: UnixStream,
-    /// What has come of answers.
-    read: BytesMut,
-    prints: Prints,
+    stream: UnixStream,
+    /// Unparsed bytes of replies.
+    unparsed: BytesMut,
+    printed: PrintedOutput,
     runs: u64,
 }
 
-/// One job for it.
+/// One job for the child.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct PluginCall {
     pub(super) argument: Bytes,
     pub(super) max_output: u64,
     pub(super) grace: Duration,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug)]
-pub(super) enum Called {
-    /// It gave these items.
+pub(super) enum PluginOutcome {
+    /// The output items.
     Done(Vec<Bytes>),
-    /// It failed; the child can be used again.
-    Failed(Failure),
-    /// It failed, and the child is not to be used again.
-    Gone(Failure),
+    /// It failed; the child can be reused.
+    Failed(RunFailure),
+    /// It failed, and the child cannot be reused.
+    ChildLost(RunFailure),
 }
 
-/// What is heard of a run.
-struct Heard<'a> {
-    /// By the plugin's own log.
-    said: Lines<'a>,
-    printed: Lines<'a>,
+/// The log output of a run.
+struct RunLog<'a> {
+    /// Lines that the plugin logs through its interface.
+    logged: LogLines<'a>,
+    printed: LogLines<'a>,
 }
 
-/// What the plugin prints.
+/// The standard error of the child.
 #[derive(Debug)]
-struct Prints {
+struct PrintedOutput {
     from: Receiver,
-    read: BytesMut,
-    are_over: bool,
+    buffer: BytesMut,
+    is_closed: bool,
 }
 
-impl Prints {
-    /// Waits for more of it, and for ever when it is over.
+impl PrintedOutput {
+    /// Waits for more output; for ever after its end.
     async fn more(&mut self) {
-        if self.are_over {
+        if self.is_closed {
             std::future::pending::<()>().await;
         }
-        self.read.reserve(READ_AHEAD);
-        let read = self.from.read_buf(&mut self.read).await;
-        self.are_over = !matches!(read, Ok(1..));
+        self.buffer.reserve(READ_AHEAD);
+        let read = self.from.read_buf(&mut self.buffer).await;
+        self.is_closed = !matches!(read, Ok(1..));
     }
 
-    fn tell(&mut self, lines: &mut Lines<'_>) {
-        lines.take(&self.read);
-        self.read.clear();
+    fn log(&mut self, lines: &mut LogLines<'_>) {
+        lines.take(&self.buffer);
+        self.buffer.clear();
     }
 
-    /// Tells what was printed until now.
-    fn tell_rest(&mut self, lines: &mut Lines<'_>) {
-        self.tell(lines);
-        while let Ok(1..) = self.from.try_read_buf(&mut self.read) {
-            self.tell(lines);
+    /// Logs everything that was printed until now.
+    fn log_rest(&mut self, lines: &mut LogLines<'_>) {
+        self.log(lines);
+        while let Ok(1..) = self.from.try_read_buf(&mut self.buffer) {
+            self.log(lines);
         }
     }
 }
 
 impl Child {
-    /// Starts a child and has it load a library.
-    pub(super) async fn start(library: &Path, setup: &Setup) -> Result<Self, Failure> {
+    /// Starts a child and loads a library in it.
+    pub(super) async fn start(library: &Path, setup: &PluginSetup) -> Result<Self, RunFailure> {
         let host = setup.host.display();
         let mut child = Self::spawn(library, setup).map_err(|error| {
-            let message = format!("`{host}`, which runs plugins, cannot be started: {error}");
+            let message = format!("could not start plugin host `{host}`: {error}");
             match error.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
-                    Failure::fatal(message)
+                    RunFailure::fatal(message)
                 }
-                // The machine may have more to give later.
-                _ => Failure::again(message),
+                // For example out of processes or memory, which may be temporary.
+                _ => RunFailure::temporary(message),
             }
         })?;
         let limit = Duration::from_millis(setup.options.plugin_start.as_millis());
@@ -121,161 +121,178 @@ impl Child {
             timeout(limit, child.load(setup.options.plugin_memory.map_or(0, |memory| memory.0)))
                 .await;
         match loaded {
-            Ok(Ok(Answer::Loaded(name))) => {
+            Ok(Ok(HostReply::Loaded(name))) => {
                 child.name = name;
                 Ok(child)
             }
-            Ok(Ok(Answer::Unusable(why))) => Err(Failure::fatal(why)),
-            Ok(Ok(_)) => Err(Failure::fatal(not_understood("an answer that was not asked for"))),
-            Ok(Err(why)) => Err(Failure::fatal(format!("`{library}` was not loaded: {why}"))),
-            Err(_) => Err(Failure::again(format!("`{library}` was not loaded within {limit:?}"))),
+            Ok(Ok(HostReply::Unusable(why))) => Err(RunFailure::fatal(why)),
+            Ok(Ok(_)) => Err(RunFailure::fatal(protocol_error("an unexpected reply"))),
+            Ok(Err(why)) => Err(RunFailure::fatal(format!("could not load `{library}`: {why}"))),
+            Err(_) => {
+                Err(RunFailure::temporary(format!("`{library}` did not load within {limit:?}")))
+            }
         }
     }
 
-    fn spawn(library: &Path, setup: &Setup) -> io::Result<Self> {
-        let (their_requests, requests) = io::pipe()?;
-        let (prints, their_prints) = io::pipe()?;
-        let (line, their_line) = Line::pair()?;
-        line.set_nonblocking(true)?;
+    fn spawn(library: &Path, setup: &PluginSetup) -> io::Result<Self> {
+        let (child_stdin, requests) = io::pipe()?;
+        let (printed, child_stderr) = io::pipe()?;
+        let (stream, child_stream) = StdUnixStream::pair()?;
+        stream.set_nonblocking(true)?;
         let process = Command::new(&setup.host)
             .args(&setup.host_args)
             .arg(library)
             .env_clear()
             .envs(&setup.env)
-            .stdin(Stdio::from(their_requests))
-            .stdout(Stdio::from(OwnedFd::from(their_line)))
-            .stderr(Stdio::from(their_prints))
+            .stdin(Stdio::from(child_stdin))
+            .stdout(Stdio::from(OwnedFd::from(child_stream)))
+            .stderr(Stdio::from(child_stderr))
             .process_group(0)
             .spawn()?;
-        let prints = Receiver::from_owned_fd(prints.into())?;
+        let printed = Receiver::from_owned_fd(printed.into())?;
         let read = BytesMut::new();
         Ok(Self {
             name: String::new(),
-            group: Group::of(process),
+            group: ProcessGroup::of(process),
             requests: Sender::from_owned_fd(requests.into())?,
-            line: UnixStream::from_std(line)?,
-            read: read.clone(),
-            prints: Prints { from: prints, read, are_over: false },
+            stream: UnixStream::from_std(stream)?,
+            unparsed: read.clone(),
+            printed: PrintedOutput { from: printed, buffer: read, is_closed: false },
             runs: 0,
         })
     }
 
-    /// What the library says that it is called.
+    /// The name that the library reports.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Itself, if its process still runs.
-    pub(super) fn if_there(mut self) -> Option<Self> {
-        self.group.is_there().then_some(self)
+    /// The child, if its process still runs.
+    pub(super) fn if_alive(mut self) -> Option<Self> {
+        self.group.is_alive().then_some(self)
     }
 
-    /// Lets it free what it has, for a moment.
-    pub(super) async fn let_go(self) {
-        let Self { mut group, requests, line: _line, prints: _prints, .. } = self;
+    /// Lets the child clean up for a moment.
+    pub(super) async fn release(self) {
+        let Self { mut group, requests, stream: _stream, printed: _printed, .. } = self;
         drop(requests);
-        // It is killed after that, or already gone.
-        _ = timeout(LET_GO, group.wait()).await;
+        // Dropping the group kills it after the timeout.
+        _ = timeout(RELEASE_TIMEOUT, group.wait()).await;
     }
 
-    async fn load(&mut self, memory: u64) -> Result<Answer, String> {
-        let request = Request::Load { memory }.encode();
-        // What cannot be asked is not answered either: its end tells why.
+    async fn load(&mut self, memory: u64) -> Result<HostReply, String> {
+        let request = HostRequest::Load { memory }.encode();
+        // If the write fails, the child has ended and the read below reports why.
         _ = self.requests.write_all(&request).await;
         loop {
-            if let Some(answer) = self.answer(0).map_err(not_understood)? {
-                return Ok(answer);
+            if let Some(reply) = self.next_reply(0).map_err(protocol_error)? {
+                return Ok(reply);
             }
             tokio::select! {
                 biased;
-                read = self.line.read_buf(&mut self.read) => if !matches!(read, Ok(1..)) {
+                read = self.stream.read_buf(&mut self.unparsed) => if !matches!(read, Ok(1..)) {
                     return Err(self.group.end().await.error);
                 },
-                () = self.prints.more() => self.prints.read.truncate(MOST_EARLY),
+                () = self.printed.more() => self.printed.buffer.truncate(MAX_EARLY_OUTPUT),
             }
         }
     }
 
-    /// Runs a job. If the run is to stop, the plugin is told, and killed after the grace.
-    pub(super) async fn call(&mut self, call: Call, context: &Context) -> Called {
+    /// Runs a job. If the run must stop, the plugin is notified, and killed after the grace period.
+    pub(super) async fn call(&mut self, call: PluginCall, context: &RunContext) -> PluginOutcome {
         let masks = Masks::default();
-        let mut heard =
-            Heard { said: Lines::new(context, &masks), printed: Lines::new(context, &masks) };
-        let called = self.converse(call, context, &mut heard).await;
-        self.prints.tell_rest(&mut heard.printed);
-        heard.said.end();
-        heard.printed.end();
+        let mut log = RunLog {
+            logged: LogLines::new(context, &masks),
+            printed: LogLines::new(context, &masks),
+        };
+        let called = self.exchange(call, context, &mut log).await;
+        self.printed.log_rest(&mut log.printed);
+        log.logged.end();
+        log.printed.end();
         called
     }
 
-    async fn converse(&mut self, call: Call, context: &Context, heard: &mut Heard<'_>) -> Called {
+    async fn exchange(
+        &mut self,
+        call: PluginCall,
+        context: &RunContext,
+        log: &mut RunLog<'_>,
+    ) -> PluginOutcome {
         self.runs += 1;
         let (max_output, argument) = (call.max_output, call.argument);
-        let request = Request::Run { run: self.runs, max_output, argument }.encode();
+        let request = HostRequest::Run { run: self.runs, max_output, argument }.encode();
         let mut unsent = &request[..];
-        // The moment from which on nothing is waited for any more.
+        // End of the grace period, once the run must stop.
         let mut deadline = None;
         loop {
-            match self.answer(max_output) {
+            match self.next_reply(max_output) {
                 Ok(None) => {}
-                Ok(Some(Answer::Line(line))) => {
-                    heard.said.take(line.as_bytes());
-                    heard.said.take(b"\n");
+                Ok(Some(HostReply::Line(line))) => {
+                    log.logged.take(line.as_bytes());
+                    log.logged.take(b"\n");
                     continue;
                 }
-                Ok(Some(answer)) => return called(answer, deadline.is_some()),
-                Err(bad) => return Called::Gone(Failure::other(not_understood(bad))),
+                Ok(Some(reply)) => return outcome(reply, deadline.is_some()),
+                Err(bad) => {
+                    return PluginOutcome::ChildLost(RunFailure::other(protocol_error(bad)));
+                }
             }
             tokio::select! {
                 biased;
                 sent = self.requests.write(unsent), if !unsent.is_empty() => {
                     unsent = sent.map_or(&[][..], |sent| &unsent[sent..]);
                 }
-                read = self.line.read_buf(&mut self.read) => if !matches!(read, Ok(1..)) {
-                    return self.gone(deadline.is_some()).await;
+                read = self.stream.read_buf(&mut self.unparsed) => if !matches!(read, Ok(1..)) {
+                    return self.lost(deadline.is_some()).await;
                 },
-                () = self.prints.more() => self.prints.tell(&mut heard.printed),
-                () = self.group.wait() => return self.gone(deadline.is_some()).await,
+                () = self.printed.more() => self.printed.log(&mut log.printed),
+                () = self.group.wait() => return self.lost(deadline.is_some()).await,
                 () = context.stopped(), if deadline.is_none() => {
                     deadline = Some(Instant::now() + call.grace);
-                    // If it cannot hear it, it is gone, or will be killed.
-                    _ = self.line.write_all(&self.runs.to_le_bytes()).await;
+                    // If the write fails, the child has ended or will be killed.
+                    _ = self.stream.write_all(&self.runs.to_le_bytes()).await;
                 }
-                () = until(deadline) => return Called::Gone(Failure::stopped()),
+                () = until(deadline) => return PluginOutcome::ChildLost(RunFailure::stopped()),
             }
         }
     }
 
-    /// The next answer, if all of it has come.
-    fn answer(&mut self, max_output: u64) -> Result<Option<Answer>, Bad> {
-        let Some(head) = self.read.first_chunk::<4>() else {
-            self.read.reserve(READ_AHEAD);
+    /// The next reply, if it is complete.
+    fn next_reply(&mut self, max_output: u64) -> Result<Option<HostReply>, FrameError> {
+        let Some(head) = self.unparsed.first_chunk::<4>() else {
+            self.unparsed.reserve(READ_AHEAD);
             return Ok(None);
         };
-        let length = frame::length(*head, Answer::max(max_output))?;
-        if self.read.len() < 4 + length {
-            self.read.reserve(READ_AHEAD.max(4 + length - self.read.len()));
+        let length = frame::length(*head, HostReply::max(max_output))?;
+        if self.unparsed.len() < 4 + length {
+            self.unparsed.reserve(READ_AHEAD.max(4 + length - self.unparsed.len()));
             return Ok(None);
         }
-        self.read.advance(4);
-        Answer::decode(self.read.split_to(length).freeze()).map(Some)
+        self.unparsed.advance(4);
+        HostReply::decode(self.unparsed.split_to(length).freeze()).map(Some)
     }
 
-    async fn gone(&mut self, was_stopped: bool) -> Called {
+    async fn lost(&mut self, was_stopped: bool) -> PluginOutcome {
         let failure = self.group.end().await;
-        Called::Gone(if was_stopped { Failure::stopped() } else { failure })
+        PluginOutcome::ChildLost(if was_stopped { RunFailure::stopped() } else { failure })
     }
 }
 
-fn called(answer: Answer, was_stopped: bool) -> Called {
-    match answer {
-        _ if was_stopped => Called::Failed(Failure::stopped()),
-        Answer::Done(items) => Called::Done(items),
-        Answer::Failed(Class::Again, why) => Called::Failed(Failure::again(why)),
-        Answer::Failed(Class::Other, why) => Called::Failed(Failure::other(why)),
-        Answer::Failed(Class::Fatal, why) => Called::Failed(Failure::fatal(why)),
-        Answer::Loaded(_) | Answer::Unusable(_) | Answer::Line(_) => {
-            Called::Gone(Failure::other(not_understood("an answer that was not asked for")))
+fn outcome(reply: HostReply, was_stopped: bool) -> PluginOutcome {
+    match reply {
+        _ if was_stopped => PluginOutcome::Failed(RunFailure::stopped()),
+        HostReply::Done(items) => PluginOutcome::Done(items),
+        HostReply::Failed(PluginFailureClass::Again, why) => {
+            PluginOutcome::Failed(RunFailure::temporary(why))
+        }
+        HostReply::Failed(PluginFailureClass::Other, why) => {
+            PluginOutcome::Failed(RunFailure::other(why))
+        }
+        HostReply::Failed(PluginFailureClass::Fatal, why) => {
+            PluginOutcome::Failed(RunFailure::fatal(why))
+        }
+        HostReply::Loaded(_) | HostReply::Unusable(_) | HostReply::Line(_) => {
+            PluginOutcome::ChildLost(RunFailure::other(protocol_error("an unexpected reply")))
         }
     }
 }
@@ -287,6 +304,6 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-fn not_understood(what: impl std::fmt::Display) -> String {
-    format!("the plugin's process says what is not understood: {what}")
+fn protocol_error(what: impl std::fmt::Display) -> String {
+    format!("protocol error of the plugin process: {what}")
 }

@@ -1,14 +1,14 @@
-//! A process with a group of its own, which ends whole: whatever a plugin starts goes with it.
+//! A process in its own process group, which is killed as a whole with everything that a plugin starts.
 
 use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Child;
 
-use crate::runner::Failure;
+use crate::runner::RunFailure;
 
-/// Signals that end a process that did something wrong, or too much.
-const NAMED: [(Signal, &str); 12] = [
+/// Names of signals that end a faulty process.
+const SIGNAL_NAMES: [(Signal, &str); 12] = [
     (Signal::ABORT, "SIGABRT"),
     (Signal::ALARM, "SIGALRM"),
     (Signal::BUS, "SIGBUS"),
@@ -23,37 +23,37 @@ const NAMED: [(Signal, &str); 12] = [
     (Signal::XCPU, "SIGXCPU"),
 ];
 
-/// A process and all that it has started; dropped, they are killed.
+/// A process and everything that it started. Dropping it kills them.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     process: Child,
-    /// The group's number, until it was killed.
+    /// The id of the group, until it is killed.
     group: Option<Pid>,
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-impl Group {
-    /// Of a process that was started as the first of a group.
+impl ProcessGroup {
+    /// From a process that was started as the leader of a group.
     pub(super) fn of(process: Child) -> Self {
         let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         Self { process, group }
     }
 
-    /// Kills whoever is left, once: later the number may be somebody else's.
+    /// Kills the group, once: afterwards its id may be reused.
     fn kill(&mut self) {
         if let Some(group) = self.group.take() {
-            // Nobody is left: so be it.
+            // An error means that the group is empty.
             _ = kill_process_group(group, Signal::KILL);
         }
     }
 
     /// Whether the process still runs.
-    pub(super) fn is_there(&mut self) -> bool {
+    pub(super) fn is_alive(&mut self) -> bool {
         let is_there = matches!(self.process.try_wait(), Ok(None));
         if !is_there {
             self.kill();
@@ -61,32 +61,34 @@ impl Group {
         is_there
     }
 
-    /// Waits until the process has ended, and kills whoever is left of its group.
+    /// Waits until the process has ended, and kills the rest of its group.
     pub(super) async fn wait(&mut self) {
-        // One that cannot be waited for is asked for again by `end`, which tells why.
+        // `end` waits again and reports an error.
         _ = self.process.wait().await;
         self.kill();
     }
 
-    /// Kills whoever is left, and says how the process had ended.
-    pub(super) async fn end(&mut self) -> Failure {
+    /// Kills the group and describes how the process ended.
+    pub(super) async fn end(&mut self) -> RunFailure {
         self.kill();
         let status = match self.process.wait().await {
             Ok(status) => status,
-            Err(error) => return Failure::other(format!("the plugin's process is lost: {error}")),
+            Err(error) => {
+                return RunFailure::other(format!("lost track of the plugin process: {error}"));
+            }
         };
         if let Some(signal) = status.signal() {
-            let signal = name(signal);
-            return Failure::other(format!("the plugin crashed (signal {signal})"))
+            let signal = signal_name(signal);
+            return RunFailure::other(format!("the plugin crashed (signal {signal})"))
                 .with("signal", signal);
         }
         let code = status.code().unwrap_or_default();
-        Failure::other(format!("the plugin ended its process (exit code {code})"))
+        RunFailure::other(format!("the plugin process exited (exit code {code})"))
             .with("exit_code", code)
     }
 }
 
-fn name(signal: i32) -> String {
-    let named = NAMED.iter().find(|(known, _)| known.as_raw() == signal);
+fn signal_name(signal: i32) -> String {
+    let named = SIGNAL_NAMES.iter().find(|(known, _)| known.as_raw() == signal);
     named.map_or_else(|| signal.to_string(), |(_, name)| (*name).to_owned())
 }

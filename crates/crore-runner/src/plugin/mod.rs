@@ -1,9 +1,9 @@
-//! Plugins: dynamic libraries of the operator, each run in a child process.
+//! The plugin runner: dynamic libraries of the operator, each in a child process.
 //!
 //! ```text
-//! settings   what a handler says            catalog   which library that is
-//! child      the process, and one call      runner    a child that is kept, or started again
-//! group      its end, and of all it started
+//! settings   settings of a handler          catalog   finds the library of a plugin
+//! child      the process, and its calls     runner    reuses a child, or starts another
+//! group      ends the process group
 //! ```
 
 mod catalog;
@@ -21,29 +21,28 @@ use crore_core::Invalid;
 use serde_json::Value;
 
 use crate::options::Options;
-use crate::runner::{Maker, Making};
+use crate::runner::{MakeFuture, RunnerFactory};
 use catalog::Catalog;
-use runner::Pooled;
-use settings::Settings;
+use runner::PluginRunner;
+use settings::PluginSettings;
 
-/// Where plugins are, and how their child processes are started.
+/// Location of plugins, and how their child processes start.
 #[derive(Debug, Clone)]
-pub struct Setup {
-    /// Where they lie: files that end in `.so`, directly in it. Nobody but its owner may write to it
-    /// or to them.
+pub struct PluginSetup {
+    /// Directory of the `.so` files. No other user may write to it or to them.
     pub dir: PathBuf,
-    /// The program that a child process is. The library's path is added to its arguments.
+    /// Program of the child process. The path of the library is appended to its arguments.
     pub host: PathBuf,
-    /// What that program is told first, to be a child process and nothing else.
+    /// First arguments of that program, which make it act as a plugin host.
     pub host_args: Vec<OsString>,
-    /// All of the child's environment.
+    /// The whole environment of the child.
     pub env: BTreeMap<String, String>,
-    /// What the operator says.
+    /// The operator's options.
     pub options: Options,
 }
 
-impl Setup {
-    /// Plugins in `dir`, in children that are `host` with `args`.
+impl PluginSetup {
+    /// Plugins in `dir`; each child runs `host` with `args`.
     pub fn new(dir: impl Into<PathBuf>, host: impl Into<PathBuf>, args: &[&str]) -> Self {
         Self {
             dir: dir.into(),
@@ -55,38 +54,38 @@ impl Setup {
     }
 }
 
-/// The sort of runner that `plugin` names.
+/// The runner type `plugin`.
 #[derive(Debug, Clone)]
-pub struct Plugins {
-    setup: Arc<Setup>,
+pub struct PluginFactory {
+    setup: Arc<PluginSetup>,
     catalog: Arc<Catalog>,
 }
 
-impl Plugins {
-    /// Plugins that are set up so. Nothing is looked at, loaded or started yet.
-    pub fn new(setup: Setup) -> Self {
+impl PluginFactory {
+    /// Plugins with this setup. Nothing is loaded or started yet.
+    pub fn new(setup: PluginSetup) -> Self {
         Self { setup: Arc::new(setup), catalog: Arc::default() }
     }
 }
 
-impl Maker for Plugins {
+impl RunnerFactory for PluginFactory {
     fn name(&self) -> &'static str {
         "plugin"
     }
 
-    fn needs_leave(&self) -> bool {
+    fn must_be_allowed(&self) -> bool {
         true
     }
 
     fn check(&self, settings: &Value) -> Result<(), Invalid> {
-        Settings::read(settings).map(drop)
+        PluginSettings::read(settings).map(drop)
     }
 
-    fn make<'a>(&'a self, settings: &'a Value) -> Making<'a> {
+    fn make<'a>(&'a self, settings: &'a Value) -> MakeFuture<'a> {
         Box::pin(async move {
-            let settings = Settings::read(settings)?;
+            let settings = PluginSettings::read(settings)?;
             let library = self.catalog.find(&settings.plugin, &self.setup).await?;
-            let pooled = Pooled::start(library, self.setup.clone(), settings).await?;
+            let pooled = PluginRunner::start(library, self.setup.clone(), settings).await?;
             Ok(Box::new(pooled) as _)
         })
     }

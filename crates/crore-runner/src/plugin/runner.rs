@@ -1,4 +1,4 @@
-//! A runner that keeps its child from one job to the next, and starts another if it is gone.
+//! A runner that reuses its child for many jobs, and starts another if the child is gone.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,37 +9,37 @@ use crore_core::Encoding;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
-use super::Setup;
-use super::child::{Call, Called, Child};
-use super::settings::Settings;
-use crate::context::Context;
-use crate::runner::{Failure, Item, Output, Runner, Running, Task};
+use super::PluginSetup;
+use super::child::{Child, PluginCall, PluginOutcome};
+use super::settings::PluginSettings;
+use crate::context::RunContext;
+use crate::runner::{EncodedBytes, Output, RunFailure, RunFuture, Runner, Task};
 
 /// One child, which runs one job at a time.
 #[derive(Debug)]
-pub(super) struct Pooled {
+pub(super) struct PluginRunner {
     library: PathBuf,
-    setup: Arc<Setup>,
-    settings: Settings,
-    /// Not there while a job is run: who is dropped halfway takes it along.
+    setup: Arc<PluginSetup>,
+    settings: PluginSettings,
+    /// Empty during a run, so that a dropped run drops its child.
     child: Mutex<Option<Child>>,
 }
 
-impl Pooled {
-    /// Starts the child, so that a library that is no plugin is told now.
+impl PluginRunner {
+    /// Starts the child at once, so that an unusable library is reported now.
     pub(super) async fn start(
         library: PathBuf,
-        setup: Arc<Setup>,
-        settings: Settings,
-    ) -> Result<Self, Failure> {
+        setup: Arc<PluginSetup>,
+        settings: PluginSettings,
+    ) -> Result<Self, RunFailure> {
         let child = Mutex::new(Some(Child::start(&library, &setup).await?));
         Ok(Self { library, setup, settings, child })
     }
 
-    async fn fresh(&self, context: &Context) -> Result<Child, Failure> {
+    async fn start_child(&self, context: &RunContext) -> Result<Child, RunFailure> {
         tokio::select! {
             biased;
-            () = context.stopped() => Err(Failure::stopped()),
+            () = context.stopped() => Err(RunFailure::stopped()),
             started = Child::start(&self.library, &self.setup) => started,
         }
     }
@@ -51,30 +51,30 @@ impl Pooled {
     }
 }
 
-impl Runner for Pooled {
-    fn run<'a>(&'a self, task: &'a Task, context: &'a Context) -> Running<'a> {
+impl Runner for PluginRunner {
+    fn run<'a>(&'a self, task: &'a Task, context: &'a RunContext) -> RunFuture<'a> {
         Box::pin(async move {
             let mut slot = self.child.lock().await;
             if context.is_stopped() {
-                return Err(Failure::stopped());
+                return Err(RunFailure::stopped());
             }
-            let kept = slot.take().and_then(Child::if_there);
+            let kept = slot.take().and_then(Child::if_alive);
             let mut child = match kept {
                 Some(child) => child,
-                None => self.fresh(context).await?,
+                None => self.start_child(context).await?,
             };
-            let call = Call {
+            let call = PluginCall {
                 argument: task.payload.bytes.clone(),
                 max_output: self.settings.max_output.0,
                 grace: self.grace(),
             };
             match child.call(call, context).await {
-                Called::Gone(failure) => Err(failure),
-                Called::Failed(failure) => {
+                PluginOutcome::ChildLost(failure) => Err(failure),
+                PluginOutcome::Failed(failure) => {
                     *slot = Some(child);
                     Err(failure)
                 }
-                Called::Done(items) => {
+                PluginOutcome::Done(items) => {
                     *slot = Some(child);
                     Ok(Output { items: items.into_iter().map(item).collect() })
                 }
@@ -83,17 +83,17 @@ impl Runner for Pooled {
     }
 }
 
-impl Drop for Pooled {
-    /// An idle child may free what it has; without a runtime there is nobody to wait for that, and it
-    /// is ended at once.
+impl Drop for PluginRunner {
+    /// Lets an idle child clean up. Without a runtime nothing can wait for that, and the child is killed at
+    /// once.
     fn drop(&mut self) {
         if let (Some(child), Ok(runtime)) = (self.child.get_mut().take(), Handle::try_current()) {
-            runtime.spawn(child.let_go());
+            runtime.spawn(child.release());
         }
     }
 }
 
-fn item(bytes: Bytes) -> Item {
+fn item(bytes: Bytes) -> EncodedBytes {
     let is_text = std::str::from_utf8(&bytes).is_ok();
-    Item { encoding: if is_text { Encoding::Text } else { Encoding::Bytes }, bytes }
+    EncodedBytes { encoding: if is_text { Encoding::Text } else { Encoding::Bytes }, bytes }
 }

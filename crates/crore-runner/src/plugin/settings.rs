@@ -1,25 +1,25 @@
-//! What a handler says about a plugin.
+//! Settings of the plugin runner.
 
 use crore_core::code::excerpt;
 use crore_core::{Code, Invalid};
-use crore_wire::words::{Period, Size};
+use crore_wire::units::{Period, Size};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The most that a handler may ask for.
-const MOST_OUTPUT: u64 = 1 << 30;
-const MOST_NAME: usize = 255;
+/// Maximum values of settings.
+const MAX_OUTPUT: u64 = 1 << 30;
+const MAX_NAME_BYTES: usize = 255;
 
-/// What a handler says.
+/// The settings of a handler with the plugin runner.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Settings {
-    /// The stem of its file, or the name that it tells.
+pub(super) struct PluginSettings {
+    /// The stem of its file name, or the name that the library reports.
     pub(super) plugin: String,
-    /// How many bytes may come out of a run.
+    /// Maximum output of a run in bytes.
     #[serde(default = "one_mebibyte")]
     pub(super) max_output: Size,
-    /// How long a run that was asked to stop may go on.
+    /// Grace period after a stop request.
     #[serde(default)]
     pub(super) grace: Option<Period>,
 }
@@ -28,17 +28,17 @@ fn one_mebibyte() -> Size {
     Size(1 << 20)
 }
 
-impl Settings {
+impl PluginSettings {
     pub(super) fn read(settings: &Value) -> Result<Self, Invalid> {
         let read: Self = crate::read(settings)?;
         let name = &read.plugin;
-        let is_name = (1..=MOST_NAME).contains(&name.len()) && !name.contains(['/', '\0']);
+        let is_name = (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.contains(['/', '\0']);
         if !is_name {
-            let message = format!("`{}` is no name of a plugin or its file", excerpt(name));
+            let message = format!("`{}` is not the name of a plugin or its file", excerpt(name));
             return Err(Invalid::new(Code::Malformed, "settings.plugin", message));
         }
-        if read.max_output.0 > MOST_OUTPUT {
-            let message = format!("{} is more than {}", read.max_output, Size(MOST_OUTPUT));
+        if read.max_output.0 > MAX_OUTPUT {
+            let message = format!("{} is more than {}", read.max_output, Size(MAX_OUTPUT));
             return Err(Invalid::new(Code::Malformed, "settings.max_output", message));
         }
         Ok(read)
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_told_with_its_field() {
+    fn errors_name_the_field() {
         let cases = [
             (json!({}), "settings"),
             (json!({ "plugin": "" }), "settings.plugin"),
@@ -64,10 +64,12 @@ mod tests {
             (json!({ "plugin": "a", "path": "/" }), "settings.path"),
         ];
         for (settings, field) in cases {
-            let invalid = Settings::read(&settings).map(|read| read.plugin).expect_err("wrong");
+            let invalid =
+                PluginSettings::read(&settings).map(|read| read.plugin).expect_err("wrong");
             assert_eq!(invalid.field, field, "{settings} {invalid}");
         }
-        let read = Settings::read(&json!({ "plugin": "a", "grace": "1s", "max_output": "8B" }));
+        let read =
+            PluginSettings::read(&json!({ "plugin": "a", "grace": "1s", "max_output": "8B" }));
         assert_eq!(read.expect("right").max_output, Size(8));
     }
 }

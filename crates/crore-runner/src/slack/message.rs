@@ -1,22 +1,22 @@
-//! What is told about a job that has ended.
+//! The Slack message about a job that has ended.
 
 use crore_core::Time;
-use crore_wire::words::Moment;
+use crore_wire::units::Moment;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Characters of the text; Slack takes a little more, and cuts it off anywhere.
-const TEXT: usize = 38_000;
+/// Maximum length of the text in characters; Slack cuts slightly longer texts at any place.
+const MAX_TEXT: usize = 38_000;
 
-/// Characters of the title.
-const TITLE: usize = 250;
+/// Maximum length of the title in characters.
+const MAX_TITLE: usize = 250;
 
-/// A job that has ended, as the payload has it.
+/// The payload: the summary of a job that has ended.
 #[derive(Debug, Deserialize)]
-pub(super) struct Ended {
+pub(super) struct SlackJobSummary {
     job: String,
     kind: String,
-    pub(super) state: State,
+    pub(super) state: SlackJobState,
     #[serde(default)]
     output: Option<String>,
     #[serde(default)]
@@ -29,26 +29,28 @@ pub(super) struct Ended {
     ended_at: Option<i64>,
 }
 
-/// How it ended.
+/// The final state of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum State {
+pub(super) enum SlackJobState {
     Done,
     Dead,
 }
 
-impl Ended {
-    /// The message, if there is anything to tell.
+impl SlackJobSummary {
+    /// The message; none if there is nothing to report.
     pub(super) fn message(&self, author: &str) -> Option<Value> {
-        let said = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-        let (told, color) = match self.state {
-            State::Done => (said(&self.output), "#36f64f"),
-            State::Dead => (said(&self.error).or_else(|| said(&self.output)), "#ff0000"),
+        let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+        let (body, color) = match self.state {
+            SlackJobState::Done => (non_empty(&self.output), "#36f64f"),
+            SlackJobState::Dead => {
+                (non_empty(&self.error).or_else(|| non_empty(&self.output)), "#ff0000")
+            }
         };
-        let told = told?;
-        let (first, rest) = told.trim_start().split_once('\n').unwrap_or((told.trim(), ""));
-        // What does not fit into the title stands whole below it.
-        let title = escaped(first.trim_end(), TITLE);
+        let body = body?;
+        let (first, rest) = body.trim_start().split_once('\n').unwrap_or((body.trim(), ""));
+        // If the title is cut, the text repeats the first line in full.
+        let title = escaped(first.trim_end(), MAX_TITLE);
         let is_long = title.len() < escaped(first.trim_end(), usize::MAX).len();
         let field =
             |title: &str, value: String| json!({ "title": title, "value": value, "short": true });
@@ -59,8 +61,8 @@ impl Ended {
             time("Scheduled time", self.scheduled_at),
             time("Start time", self.started_at),
             time("End time", self.ended_at),
-            Some(field("Worker", escaped(&self.kind, TITLE))),
-            Some(field("Job", escaped(&self.job, TITLE))),
+            Some(field("Worker", escaped(&self.kind, MAX_TITLE))),
+            Some(field("Job", escaped(&self.job, MAX_TITLE))),
         ]
         .into_iter()
         .flatten()
@@ -70,13 +72,13 @@ impl Ended {
             "author_name": author,
             "fallback": title,
             "title": title,
-            "text": escaped(if is_long { &told } else { rest }, TEXT),
+            "text": escaped(if is_long { &body } else { rest }, MAX_TEXT),
             "fields": fields,
         }] }))
     }
 }
 
-/// The start of a text, in which nothing calls anybody: `<!channel>` is a text like others.
+/// The start of a text, escaped so that `<!channel>` notifies nobody.
 fn escaped(text: &str, most: usize) -> String {
     let mut escaped = String::new();
     let mut length = 0;
@@ -107,14 +109,14 @@ fn escaped(text: &str, most: usize) -> String {
 mod tests {
     use super::*;
 
-    fn ended(more: Value) -> Ended {
+    fn ended(more: Value) -> SlackJobSummary {
         let mut ended = json!({ "job": "12", "kind": "mail", "state": "done" });
         let Value::Object(more) = more else { panic!("an object") };
         ended.as_object_mut().expect("an object").extend(more);
         serde_json::from_value(ended).expect("good")
     }
 
-    fn told(more: Value) -> Option<(String, String, String)> {
+    fn message_texts(more: Value) -> Option<(String, String, String)> {
         let message = ended(more).message("news")?;
         let text = |name: &str| message["attachments"][0][name].as_str().expect(name).to_owned();
         Some((text("color"), text("title"), text("text")))
@@ -138,25 +140,26 @@ mod tests {
             (json!({ "state": "dead", "output": "o" }), texts(red, "o", "")),
             (json!({ "state": "dead" }), None),
         ] {
-            assert_eq!(told(more.clone()), expected, "{more}");
+            assert_eq!(message_texts(more.clone()), expected, "{more}");
         }
     }
 
     #[test]
     fn long_texts_are_cut_and_no_escape_is_cut_in_two() {
         let long = "x".repeat(40_000);
-        let (_, title, text) = told(json!({ "output": format!("one\n{long}") })).expect("told");
+        let (_, title, text) =
+            message_texts(json!({ "output": format!("one\n{long}") })).expect("told");
         assert_eq!((title.as_str(), text.len()), ("one", 38_000));
-        let (_, title, text) = told(json!({ "output": long })).expect("told");
+        let (_, title, text) = message_texts(json!({ "output": long })).expect("told");
         assert_eq!((title.len(), text.len()), (250, 38_000));
         let grown = format!("{}{}end", "x".repeat(230), "<".repeat(10));
-        let (_, title, text) = told(json!({ "output": grown })).expect("told");
+        let (_, title, text) = message_texts(json!({ "output": grown })).expect("told");
         assert!(!title.ends_with("end") && text.ends_with("end"), "{title} {text}");
         assert_eq!((escaped("a&b", 5).as_str(), escaped("a&b", 6).as_str()), ("a", "a&amp;"));
     }
 
     #[test]
-    fn fields_say_when_and_what() {
+    fn fields_show_times_worker_and_job() {
         let times =
             json!({ "output": "o", "scheduled_at": 0, "started_at": 1000, "ended_at": 2500 });
         let message = ended(times).message("news").expect("told");

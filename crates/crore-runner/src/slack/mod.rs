@@ -1,7 +1,7 @@
-//! Tells Slack how a job ended: by a webhook, or by the chat API with a token.
+//! The slack runner: posts the result of a job to Slack, by a webhook or by the chat API with a token.
 
-mod answer;
 mod message;
+mod response;
 mod settings;
 
 use bytes::Bytes;
@@ -11,98 +11,103 @@ use http::Method;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use serde_json::Value;
 
-use crate::argument::object;
-use crate::context::Context;
-use crate::http::{Client, Question, header_value};
+use crate::argument::decode_object;
+use crate::context::RunContext;
+use crate::http::{HttpClient, HttpRequest, header_value};
 use crate::mask::Masks;
-use crate::reach::{Reach, bounded, denied, time_for};
-use crate::runner::{Failure, Maker, Making, Output, Runner, Running, Task};
-use message::Ended;
-use settings::{Place, Plan, called};
+use crate::network::{NetworkAccess, call_timeout, denied, with_timeout};
+use crate::runner::{MakeFuture, Output, RunFailure, RunFuture, Runner, RunnerFactory, Task};
+use message::SlackJobSummary;
+use settings::{SlackSettings, SlackTarget, parse_callable_url};
 
-/// Slack's answers are short.
+/// Maximum size of a response; Slack's are short.
 const MAX_ANSWER: u64 = 64 << 10;
 
-/// The sort `slack`: a message for each job, about a job that has ended.
+/// The runner type `slack`: each job posts one message about another job that has ended.
 #[derive(Debug, Clone)]
-pub struct Slack {
-    reach: Reach,
-    client: Client,
+pub struct SlackFactory {
+    network: NetworkAccess,
+    client: HttpClient,
 }
 
-impl Slack {
-    /// Calls whom one may reach.
-    pub fn new(reach: Reach) -> Self {
-        let client = Client::new(reach.outbound());
-        Self { reach, client }
+impl SlackFactory {
+    /// A factory whose runners call only what `network` allows.
+    pub fn new(network: NetworkAccess) -> Self {
+        let client = HttpClient::new(network.outbound());
+        Self { network, client }
     }
 }
 
-impl Maker for Slack {
+impl RunnerFactory for SlackFactory {
     fn name(&self) -> &'static str {
         "slack"
     }
 
-    fn needs_leave(&self) -> bool {
+    fn must_be_allowed(&self) -> bool {
         false
     }
 
     fn check(&self, settings: &Value) -> Result<(), Invalid> {
-        Plan::read(settings, &self.reach).map(drop)
+        SlackSettings::read(settings, &self.network).map(drop)
     }
 
-    fn make<'a>(&'a self, settings: &'a Value) -> Making<'a> {
+    fn make<'a>(&'a self, settings: &'a Value) -> MakeFuture<'a> {
         Box::pin(async move {
-            let plan = Plan::read(settings, &self.reach)?;
-            let (reach, client) = (self.reach.clone(), self.client.clone());
-            Ok(Box::new(Teller { plan, reach, client }) as Box<dyn Runner>)
+            let parsed = SlackSettings::read(settings, &self.network)?;
+            let (network, client) = (self.network.clone(), self.client.clone());
+            Ok(Box::new(SlackRunner { settings: parsed, network, client }) as Box<dyn Runner>)
         })
     }
 }
 
-/// Tells as a handler says.
+/// Posts with the settings of a handler.
 #[derive(Debug)]
-struct Teller {
-    plan: Plan,
-    reach: Reach,
-    client: Client,
+struct SlackRunner {
+    settings: SlackSettings,
+    network: NetworkAccess,
+    client: HttpClient,
 }
 
-impl Runner for Teller {
-    fn run<'a>(&'a self, task: &'a Task, context: &'a Context) -> Running<'a> {
-        let time = time_for(task, self.plan.timeout);
-        Box::pin(bounded(context, time, self.tell(task)))
+impl Runner for SlackRunner {
+    fn run<'a>(&'a self, task: &'a Task, context: &'a RunContext) -> RunFuture<'a> {
+        let timeout = call_timeout(task, self.settings.timeout);
+        Box::pin(with_timeout(context, timeout, self.post(task)))
     }
 }
 
-impl Teller {
-    async fn tell(&self, task: &Task) -> Result<Output, Failure> {
-        let ended: Ended = object(task).map_err(untold)?;
-        let message = match ended.message(&self.plan.title) {
-            Some(message) if self.plan.wants(ended.state) => message,
+impl SlackRunner {
+    async fn post(&self, task: &Task) -> Result<Output, RunFailure> {
+        let ended: SlackJobSummary = decode_object(task).map_err(not_a_summary)?;
+        let message = match ended.message(&self.settings.title) {
+            Some(message) if self.settings.reports(ended.state) => message,
             _ => return Ok(Output::bytes("not sent")),
         };
         let mut masks = Masks::default();
-        let question = self.question(message, &mut masks).await?;
-        let origin = question.url.origin();
-        let answer = self.client.ask(question, MAX_ANSWER).await?;
-        answer::judge(&origin, &answer, &masks)?;
+        let request = self.build_request(message, &mut masks).await?;
+        let origin = request.url.origin();
+        let response = self.client.send(request, MAX_ANSWER).await?;
+        response::check_response(&origin, &response, &masks)?;
         Ok(Output::bytes("OK"))
     }
 
-    async fn question(&self, mut message: Value, masks: &mut Masks) -> Result<Question, Failure> {
+    async fn build_request(
+        &self,
+        mut message: Value,
+        masks: &mut Masks,
+    ) -> Result<HttpRequest, RunFailure> {
         let mut headers = HeaderMap::new();
         let json = HeaderValue::from_static("application/json; charset=utf-8");
         headers.insert(CONTENT_TYPE, json);
         headers.insert(USER_AGENT, HeaderValue::from_static("crore"));
-        let url = match &self.plan.place {
-            Place::Webhook(webhook) => {
+        let url = match &self.settings.target {
+            SlackTarget::Webhook(webhook) => {
                 let text = masks.look_up(webhook).await?;
-                let url = called("settings.webhook", &text, &self.reach).map_err(denied)?;
-                hide(&url, masks);
+                let url =
+                    parse_callable_url("settings.webhook", &text, &self.network).map_err(denied)?;
+                mask_webhook(&url, masks);
                 url
             }
-            Place::Api { url, token, channel } => {
+            SlackTarget::Api { url, token, channel } => {
                 let bearer = format!("Bearer {}", masks.look_up(token).await?);
                 let mut bearer = header_value("settings.token", &bearer)?;
                 bearer.set_sensitive(true);
@@ -112,19 +117,19 @@ impl Teller {
             }
         };
         let body = Bytes::from(message.to_string());
-        Ok(Question { method: Method::POST, url, headers, body })
+        Ok(HttpRequest { method: Method::POST, url, headers, body })
     }
 }
 
-/// A payload that does not say how a job ended: most likely it is what came out of one.
-fn untold(mut failure: Failure) -> Failure {
-    failure.error += "; this runner is told how a job ended: follow another handler by `gives: summary`, \
+/// Adds a hint to the failure of a payload that is no job summary; most likely it is the output of a job.
+fn not_a_summary(mut failure: RunFailure) -> RunFailure {
+    failure.error += "; the slack runner takes job summaries: follow another handler with `gives: summary`, \
                       which is `--on-success` and `--on-failure` of `crore handler set`";
     failure
 }
 
-/// Whom a webhook calls may be told; the rest of it is as good as a password, wherever it is written.
-fn hide(webhook: &Url, masks: &mut Masks) {
+/// Masks all of a webhook URL except its origin: the rest is as secret as a password.
+fn mask_webhook(webhook: &Url, masks: &mut Masks) {
     let uri = webhook.to_uri().unwrap_or_default();
     let rest = uri.path_and_query().map_or("", |rest| rest.as_str());
     masks.add(rest);

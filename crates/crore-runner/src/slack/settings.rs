@@ -1,25 +1,25 @@
-//! What a handler says of its messages, read and checked.
+//! Settings of the slack runner.
 
 use crore_core::{Code, Invalid};
 use crore_outbound::Url;
-use crore_wire::words::Period;
+use crore_wire::units::Period;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::message::State;
-use crate::reach::Reach;
-use crate::secret::Secret;
+use super::message::SlackJobState;
+use crate::network::NetworkAccess;
+use crate::secret::SecretRef;
 use crate::settings::read;
 
-/// Where messages are posted with a token, unless settings name another place.
-const API: &str = "https://slack.com/api/chat.postMessage";
+/// Default URL of the chat API.
+const DEFAULT_API: &str = "https://slack.com/api/chat.postMessage";
 
-/// The settings as they are written.
+/// The settings as written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
-    webhook: Option<Secret>,
-    token: Option<Secret>,
+struct RawSlackSettings {
+    webhook: Option<SecretRef>,
+    token: Option<SecretRef>,
     channel: Option<String>,
     api: Option<String>,
     title: Option<String>,
@@ -28,79 +28,89 @@ struct Settings {
     timeout: Option<Period>,
 }
 
-/// Where messages go.
+/// The destination of messages.
 #[derive(Debug)]
-pub(super) enum Place {
-    /// To a URL that is the secret.
-    Webhook(Secret),
-    /// To a channel, by a token.
-    Api { url: Url, token: Secret, channel: String },
+pub(super) enum SlackTarget {
+    /// A webhook URL, which is a secret itself.
+    Webhook(SecretRef),
+    /// A channel, through the chat API.
+    Api { url: Url, token: SecretRef, channel: String },
 }
 
-/// The settings as they are used.
+/// The checked settings.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) place: Place,
+pub(super) struct SlackSettings {
+    pub(super) target: SlackTarget,
     pub(super) title: String,
     success: bool,
     failure: bool,
     pub(super) timeout: Option<Period>,
 }
 
-impl Plan {
-    pub(super) fn read(settings: &Value, reach: &Reach) -> Result<Self, Invalid> {
-        let said: Settings = read(settings)?;
+impl SlackSettings {
+    pub(super) fn read(settings: &Value, network: &NetworkAccess) -> Result<Self, Invalid> {
+        let raw: RawSlackSettings = read(settings)?;
         let wrong = |field: &str, message: &str| {
             Err(Invalid::new(Code::Malformed, format!("settings.{field}"), message))
         };
-        if said.timeout.is_some_and(|time| time.0.is_zero()) {
-            return wrong("timeout", "`0s` is no time to answer in");
+        if raw.timeout.is_some_and(|time| time.0.is_zero()) {
+            return wrong("timeout", "must be longer than `0s`");
         }
-        let place = match (said.webhook, said.token, said.channel) {
+        let target = match (raw.webhook, raw.token, raw.channel) {
             (Some(_), Some(_), _) => {
-                return wrong("webhook", "there is a `token` too; take one of them");
+                return wrong("webhook", "set either `webhook` or `token`, not both");
             }
-            (Some(_), None, Some(_)) => return wrong("channel", "is chosen by the webhook"),
+            (Some(_), None, Some(_)) => {
+                return wrong("channel", "must be absent: the webhook determines the channel");
+            }
             (Some(webhook), None, None) => {
-                if said.api.is_some() {
-                    return wrong("api", "is for a `token`, not for a webhook");
+                if raw.api.is_some() {
+                    return wrong("api", "must be absent: it applies only with a `token`");
                 }
                 if !webhook.is_reference() {
                     let text = webhook.resolve().unwrap_or_default();
-                    called("settings.webhook", &text, reach)?;
+                    parse_callable_url("settings.webhook", &text, network)?;
                 }
-                Place::Webhook(webhook)
+                SlackTarget::Webhook(webhook)
             }
             (None, Some(token), Some(channel)) if !channel.is_empty() => {
-                let url = called("settings.api", said.api.as_deref().unwrap_or(API), reach)?;
-                Place::Api { url, token, channel }
+                let url = parse_callable_url(
+                    "settings.api",
+                    raw.api.as_deref().unwrap_or(DEFAULT_API),
+                    network,
+                )?;
+                SlackTarget::Api { url, token, channel }
             }
             (None, Some(_), _) => return wrong("channel", "a `token` needs a `channel`"),
             (None, None, _) => {
-                return wrong("webhook", "there must be a `webhook`, or a `token`");
+                return wrong("webhook", "set a `webhook` or a `token`");
             }
         };
         Ok(Self {
-            place,
-            title: said.title.unwrap_or_else(|| "job result".to_owned()),
-            success: said.success.unwrap_or(true),
-            failure: said.failure.unwrap_or(true),
-            timeout: said.timeout,
+            target,
+            title: raw.title.unwrap_or_else(|| "job result".to_owned()),
+            success: raw.success.unwrap_or(true),
+            failure: raw.failure.unwrap_or(true),
+            timeout: raw.timeout,
         })
     }
 
-    /// Whether it is to be told that a job ended so.
-    pub(super) const fn wants(&self, state: State) -> bool {
+    /// Whether jobs that end in this state are reported.
+    pub(super) const fn reports(&self, state: SlackJobState) -> bool {
         match state {
-            State::Done => self.success,
-            State::Dead => self.failure,
+            SlackJobState::Done => self.success,
+            SlackJobState::Dead => self.failure,
         }
     }
 }
 
-/// A URL that may be called. What is wrong with it is told without it: it may be the secret.
-pub(super) fn called(field: &str, text: &str, reach: &Reach) -> Result<Url, Invalid> {
+/// Parses a URL that may be called. The error omits the URL, which may be a secret.
+pub(super) fn parse_callable_url(
+    field: &str,
+    text: &str,
+    network: &NetworkAccess,
+) -> Result<Url, Invalid> {
     let url = Url::parse(field, text)
-        .map_err(|invalid| Invalid::new(invalid.code, field, "is no url that can be called"))?;
-    reach.check(field, &url).map(|()| url)
+        .map_err(|invalid| Invalid::new(invalid.code, field, "is not a URL that can be called"))?;
+    network.check(field, &url).map(|()| url)
 }

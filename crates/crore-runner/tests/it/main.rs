@@ -1,15 +1,14 @@
-//! Runners with real parts around them: processes, servers on ports of loopback, and listeners that must see
-//! nothing.
+//! Runners with real processes, servers on loopback, and listeners that must see no connection.
 
 mod command;
+mod command_fixture;
 mod docker;
-mod given;
 mod grpc;
 mod http;
+mod outbound_fixture;
 mod plugin;
 mod pool;
-mod run;
+mod recorded_run;
 mod secrets;
-mod secure;
 mod slack;
-mod stage;
+mod tls_authority;

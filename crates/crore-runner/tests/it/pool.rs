@@ -1,44 +1,45 @@
-//! Runs by a handler's runner, with a pool and without.
+//! Runs with and without a pool.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crore_core::machine::Again;
+use crore_core::machine::RetryDirective;
 use crore_core::{Invalid, Name};
 use crore_runner::{
-    Class, Context, Failure, Maker, Making, Output, Recipe, Runner, Runners, Running, Task,
+    FailureClass, MakeFuture, Output, RunContext, RunFailure, RunFuture, RunSpec, Runner,
+    RunnerFactory, Runners, Task,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use crate::given::{Ear, task, text};
+use crate::command_fixture::{LogRecorder, task, text};
 
-/// How many runners were made, and how many of them are left.
+/// How many runners were made, and how many are left.
 #[derive(Debug, Default)]
-struct Counts {
+struct RunnerCounts {
     made: AtomicUsize,
     left: AtomicUsize,
 }
 
-/// Makes runners that do as the payload says: `panic`, `wait` for the gate, or answer who they are.
+/// Makes runners that obey the payload: `panic`, `wait` for the gate, or return their number.
 #[derive(Debug, Clone)]
-struct Makes {
-    counts: Arc<Counts>,
+struct CountingFactory {
+    counts: Arc<RunnerCounts>,
     gate: Arc<Semaphore>,
     needs_leave: bool,
 }
 
 #[derive(Debug)]
-struct Does {
+struct CountingRunner {
     number: usize,
-    makes: Makes,
+    makes: CountingFactory,
 }
 
-impl Makes {
+impl CountingFactory {
     fn new() -> Self {
         Self { counts: Arc::default(), gate: Arc::new(Semaphore::new(0)), needs_leave: false }
     }
@@ -49,12 +50,12 @@ impl Makes {
     }
 }
 
-impl Maker for Makes {
+impl RunnerFactory for CountingFactory {
     fn name(&self) -> &'static str {
         "does"
     }
 
-    fn needs_leave(&self) -> bool {
+    fn must_be_allowed(&self) -> bool {
         self.needs_leave
     }
 
@@ -62,23 +63,23 @@ impl Maker for Makes {
         Ok(())
     }
 
-    fn make<'a>(&'a self, settings: &'a Value) -> Making<'a> {
+    fn make<'a>(&'a self, settings: &'a Value) -> MakeFuture<'a> {
         assert_ne!(*settings, json!("panic"), "cannot be made");
         Box::pin(async move {
             self.counts.left.fetch_add(1, Ordering::SeqCst);
             let number = self.counts.made.fetch_add(1, Ordering::SeqCst);
-            let runner: Box<dyn Runner> = Box::new(Does { number, makes: self.clone() });
+            let runner: Box<dyn Runner> = Box::new(CountingRunner { number, makes: self.clone() });
             Ok(runner)
         })
     }
 }
 
-impl Runner for Does {
-    fn run<'a>(&'a self, task: &'a Task, context: &'a Context) -> Running<'a> {
+impl Runner for CountingRunner {
+    fn run<'a>(&'a self, task: &'a Task, context: &'a RunContext) -> RunFuture<'a> {
         Box::pin(async move {
             match &*task.payload.bytes {
                 b"panic" => panic!("by {}", "order"),
-                b"fail" => return Err(Failure::again("as it should")),
+                b"fail" => return Err(RunFailure::temporary("as it should")),
                 b"wait" => {
                     context.line("waiting");
                     self.makes.gate.acquire().await.expect("it is open").forget();
@@ -90,7 +91,7 @@ impl Runner for Does {
     }
 }
 
-impl Drop for Does {
+impl Drop for CountingRunner {
     fn drop(&mut self) {
         self.makes.counts.left.fetch_sub(1, Ordering::SeqCst);
     }
@@ -98,20 +99,21 @@ impl Drop for Does {
 
 const NONE: &Value = &Value::Null;
 
-fn pooled(revision: u64, size: usize) -> Recipe<'static> {
-    Recipe { revision, runner: "does", settings: NONE, pool: NonZeroUsize::new(size) }
+fn pooled(revision: u64, size: usize) -> RunSpec<'static> {
+    RunSpec { revision, runner: "does", settings: NONE, pool: NonZeroUsize::new(size) }
 }
 
-async fn run(runners: &Runners, recipe: Recipe<'_>, payload: &str) -> Result<String, Failure> {
-    let output = runners.run(recipe, &task(payload.as_bytes()), &Ear::default().context()).await;
+async fn run(runners: &Runners, recipe: RunSpec<'_>, payload: &str) -> Result<String, RunFailure> {
+    let output =
+        runners.run(recipe, &task(payload.as_bytes()), &LogRecorder::default().context()).await;
     output.map(|output| text(&output))
 }
 
 #[tokio::test]
-async fn without_a_pool_each_job_has_a_runner_of_its_own() {
-    let makes = Makes::new();
+async fn without_a_pool_each_job_has_its_own_runner() {
+    let makes = CountingFactory::new();
     let runners = Runners::new().with(makes.clone());
-    let alone = Recipe { pool: None, ..pooled(1, 1) };
+    let alone = RunSpec { pool: None, ..pooled(1, 1) };
     assert_eq!(run(&runners, alone, "").await.expect("it ran"), "0");
     assert_eq!(run(&runners, alone, "").await.expect("it ran"), "1");
     assert_eq!(makes.counts(), (2, 0));
@@ -119,46 +121,46 @@ async fn without_a_pool_each_job_has_a_runner_of_its_own() {
 
 #[tokio::test]
 async fn a_pooled_runner_runs_many_also_after_a_failure() {
-    let makes = Makes::new();
+    let makes = CountingFactory::new();
     let runners = Runners::new().with(makes.clone());
     assert_eq!(run(&runners, pooled(1, 4), "").await.expect("it ran"), "0");
     assert_eq!(
         run(&runners, pooled(1, 4), "fail").await.expect_err("it failed").class,
-        Class::Again
+        FailureClass::Temporary
     );
     assert_eq!(run(&runners.clone(), pooled(1, 4), "").await.expect("it ran"), "0");
     assert_eq!(makes.counts(), (1, 1));
 }
 
 #[tokio::test]
-async fn no_more_run_at_once_than_the_pool_holds_and_who_waits_no_longer_than_it_may() {
-    let makes = Makes::new();
+async fn pool_size_limits_runs_and_waiting_can_be_stopped() {
+    let makes = CountingFactory::new();
     let runners = Runners::new().with(makes.clone());
-    let ears = [Ear::default(), Ear::default()];
-    let slow: Vec<_> = ears
+    let recorders = [LogRecorder::default(), LogRecorder::default()];
+    let slow: Vec<_> = recorders
         .iter()
         .cloned()
-        .map(|ear| {
+        .map(|recorder| {
             let runners = runners.clone();
-            tokio::spawn(
-                async move { runners.run(pooled(1, 2), &task(b"wait"), &ear.context()).await },
-            )
+            tokio::spawn(async move {
+                runners.run(pooled(1, 2), &task(b"wait"), &recorder.context()).await
+            })
         })
         .collect();
-    for ear in &ears {
-        ear.hear("waiting").await;
+    for recorder in &recorders {
+        recorder.wait_for_line("waiting").await;
     }
-    let impatient = Ear::default();
+    let impatient = LogRecorder::default();
     let (task, context) = (task(b""), impatient.context());
     let mut third = Box::pin(runners.run(pooled(1, 2), &task, &context));
     assert!(timeout(Duration::from_millis(50), &mut third).await.is_err());
-    // Somebody else's handler does not wait for it.
+    // Jobs of another handler do not wait.
     let other = Name::new("kind", "other").expect("a name");
     let others = Task { kind: other, ..task.clone() };
     let ran = runners.run(pooled(1, 2), &others, &context).await;
     assert_eq!(text(&ran.expect("it ran")), "2");
     impatient.stop.cancel();
-    assert_eq!(third.await.expect_err("it was stopped").class, Class::Stopped);
+    assert_eq!(third.await.expect_err("it was stopped").class, FailureClass::Stopped);
     makes.gate.add_permits(2);
     for slow in slow {
         assert!(slow.await.expect("no panic").is_ok());
@@ -168,12 +170,12 @@ async fn no_more_run_at_once_than_the_pool_holds_and_who_waits_no_longer_than_it
 
 #[tokio::test]
 async fn a_new_revision_has_new_runners_and_the_old_are_dropped() {
-    let makes = Makes::new();
+    let makes = CountingFactory::new();
     let runners = Runners::new().with(makes.clone());
     assert_eq!(run(&runners, pooled(1, 2), "").await.expect("it ran"), "0");
     assert_eq!(run(&runners, pooled(2, 2), "").await.expect("it ran"), "1");
     assert_eq!(makes.counts(), (2, 1));
-    // A job that was fetched before the change is still run as it was then.
+    // A job that was fetched before the change runs with the old revision.
     assert_eq!(run(&runners, pooled(1, 2), "").await.expect("it ran"), "2");
     assert_eq!(run(&runners, pooled(2, 2), "").await.expect("it ran"), "1");
     assert_eq!(makes.counts(), (3, 1));
@@ -185,7 +187,7 @@ async fn a_new_revision_has_new_runners_and_the_old_are_dropped() {
 #[expect(clippy::disallowed_methods, reason = "the clock is paused, and moves by this alone")]
 async fn runners_that_no_job_needs_are_dropped_after_a_while_and_nothing_ticks_on() {
     const MINUTE: Duration = Duration::from_secs(60);
-    let makes = Makes::new();
+    let makes = CountingFactory::new();
     let runners = Runners::new().with(makes.clone());
     for _ in 0..3 {
         assert_eq!(run(&runners, pooled(1, 1), "").await.expect("it ran"), "0");
@@ -196,7 +198,7 @@ async fn runners_that_no_job_needs_are_dropped_after_a_while_and_nothing_ticks_o
     assert_eq!(makes.counts(), (1, 0));
     let tasks = Handle::current().metrics();
     assert_eq!(tasks.num_alive_tasks(), 0, "nothing is left to be looked at");
-    // One that has been running for long is needed until it ends, and a while after.
+    // A pool with a long run is in use until the run ends, and then expires later.
     let (slow, gate) = (runners.clone(), makes.gate.clone());
     let slow = tokio::spawn(async move { run(&slow, pooled(1, 1), "wait").await });
     sleep(60 * MINUTE).await;
@@ -210,23 +212,23 @@ async fn runners_that_no_job_needs_are_dropped_after_a_while_and_nothing_ticks_o
 
 #[tokio::test]
 async fn a_panic_costs_its_job_and_its_runner_and_nothing_else() {
-    let makes = Makes::new();
+    let makes = CountingFactory::new();
     let runners = Runners::new().with(makes.clone());
     assert_eq!(run(&runners, pooled(1, 1), "").await.expect("it ran"), "0");
     let failure = run(&runners, pooled(1, 1), "panic").await.expect_err("it panicked");
     assert_eq!(failure.error, "the runner `does` panicked: by order");
-    assert_eq!((failure.class, failure.again), (Class::Other, Again::Never));
+    assert_eq!((failure.class, failure.retry), (FailureClass::Other, RetryDirective::Never));
     assert_eq!(makes.counts(), (1, 0));
     assert_eq!(run(&runners, pooled(1, 1), "").await.expect("it ran"), "1");
-    let alone = Recipe { pool: None, ..pooled(1, 1) };
+    let alone = RunSpec { pool: None, ..pooled(1, 1) };
     assert!(run(&runners, alone, "panic").await.is_err());
-    let failure = run(&runners, Recipe { settings: &json!("panic"), ..alone }, "").await;
-    assert_eq!(failure.expect_err("it panicked").class, Class::Other);
+    let failure = run(&runners, RunSpec { settings: &json!("panic"), ..alone }, "").await;
+    assert_eq!(failure.expect_err("it panicked").class, FailureClass::Other);
 }
 
 #[tokio::test]
 async fn a_runner_that_is_dropped_halfway_is_not_used_again() {
-    let makes = Makes::new();
+    let makes = CountingFactory::new();
     let runners = Runners::new().with(makes.clone());
     let dropped = timeout(Duration::from_millis(20), run(&runners, pooled(1, 1), "wait")).await;
     assert!(dropped.is_err());
@@ -235,13 +237,16 @@ async fn a_runner_that_is_dropped_halfway_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn what_is_unknown_or_not_allowed_is_not_run() {
-    let makes = Makes { needs_leave: true, ..Makes::new() };
+async fn unknown_or_disallowed_runner_is_refused() {
+    let makes = CountingFactory { needs_leave: true, ..CountingFactory::new() };
     let runners = Runners::new().with(makes.clone());
     for (name, reason) in [("does", "runner-forbidden"), ("did", "runner-unknown")] {
-        let failure = run(&runners, Recipe { runner: name, ..pooled(1, 1) }, "").await;
+        let failure = run(&runners, RunSpec { runner: name, ..pooled(1, 1) }, "").await;
         let failure = failure.expect_err("it is refused");
-        assert_eq!((failure.class, &failure.detail["reason"]), (Class::Fatal, &json!(reason)));
+        assert_eq!(
+            (failure.class, &failure.detail["reason"]),
+            (FailureClass::Fatal, &json!(reason))
+        );
     }
     assert_eq!(makes.counts(), (0, 0));
     assert!(run(&runners.allow("does"), pooled(1, 1), "").await.is_ok());

@@ -1,18 +1,18 @@
-//! Jobs that tell Slack about jobs, with somebody in its place.
+//! The slack runner, with a scripted server.
 
-use crore_core::machine::Again;
+use crore_core::machine::RetryDirective;
 use crore_core::{Payload, Span};
-use crore_runner::{Class, Failure, Maker, Output, Slack};
+use crore_runner::{FailureClass, Output, RunFailure, RunnerFactory, SlackFactory};
 use serde_json::{Value, json};
 
-use crate::stage::{Hidden, Trap, reach, run, task};
-use crore_testkit::http_peer::{Peer, Reply, response};
+use crate::outbound_fixture::{ForbiddenListener, SecretFile, reach, run, task};
+use crore_testkit::http_peer::{Peer, PeerReply, response};
 
-fn slack() -> Slack {
-    Slack::new(reach(&["127.0.0.1/32"]))
+fn slack() -> SlackFactory {
+    SlackFactory::new(reach(&["127.0.0.1/32"]))
 }
 
-fn ended(state: &str) -> Payload {
+fn summary(state: &str) -> Payload {
     let ended = json!({
         "job": "12", "kind": "mail", "state": state, "output": "sent\nto three", "error": "no host",
         "scheduled_at": 1_000, "started_at": 2_000, "ended_at": 3_000,
@@ -25,17 +25,17 @@ fn by_token(peer: &Peer, token: &str) -> Value {
     json!({ "token": token, "channel": "#jobs", "api": api })
 }
 
-async fn tell(settings: &Value, payload: Payload) -> Result<Output, Failure> {
+async fn post(settings: &Value, payload: Payload) -> Result<Output, RunFailure> {
     run(&slack(), settings, &task(payload)).await
 }
 
 #[tokio::test]
-async fn a_webhook_is_told_in_one_attachment() {
-    let peer = Peer::start(Reply::body(200, "ok")).await;
-    let hook = Hidden::new(&format!("{}/services/T0/B0/hush-hush", peer.url()));
+async fn a_webhook_message_is_one_attachment() {
+    let peer = Peer::start(PeerReply::body(200, "ok")).await;
+    let hook = SecretFile::new(&format!("{}/services/T0/B0/hush-hush", peer.url()));
     let settings = json!({ "webhook": hook.reference, "title": "night jobs" });
     for state in ["done", "dead"] {
-        assert_eq!(tell(&settings, ended(state)).await, Ok(Output::bytes("OK")));
+        assert_eq!(post(&settings, summary(state)).await, Ok(Output::bytes("OK")));
     }
     let message = |n: usize| {
         let call = peer.call(n);
@@ -62,9 +62,9 @@ async fn a_webhook_is_told_in_one_attachment() {
 
 #[tokio::test]
 async fn a_token_posts_to_its_channel() {
-    let peer = Peer::start(Reply::body(200, r#"{"ok":true,"ts":"1"}"#)).await;
-    let token = Hidden::new("xoxb-hush\n");
-    tell(&by_token(&peer, &token.reference), ended("done")).await.expect("it is told");
+    let peer = Peer::start(PeerReply::body(200, r#"{"ok":true,"ts":"1"}"#)).await;
+    let token = SecretFile::new("xoxb-hush\n");
+    post(&by_token(&peer, &token.reference), summary("done")).await.expect("it is told");
     let call = peer.call(0);
     assert_eq!(call.headers["authorization"], "Bearer xoxb-hush");
     let message: Value = serde_json::from_slice(&call.body).expect("JSON");
@@ -73,46 +73,61 @@ async fn a_token_posts_to_its_channel() {
 }
 
 #[tokio::test]
-async fn what_is_not_wanted_or_says_nothing_is_not_told() {
-    let peer = Peer::start(Reply::body(200, "ok")).await;
+async fn unwanted_or_empty_summaries_are_not_posted() {
+    let peer = Peer::start(PeerReply::body(200, "ok")).await;
     let empty = Payload::json(r#"{"job":"1","kind":"k","state":"done","output":""}"#);
     for (settings, payload) in [
-        (json!({ "webhook": peer.url(), "success": false }), ended("done")),
-        (json!({ "webhook": peer.url(), "failure": false }), ended("dead")),
+        (json!({ "webhook": peer.url(), "success": false }), summary("done")),
+        (json!({ "webhook": peer.url(), "failure": false }), summary("dead")),
         (json!({ "webhook": peer.url() }), empty),
     ] {
-        assert_eq!(tell(&settings, payload).await, Ok(Output::bytes("not sent")));
+        assert_eq!(post(&settings, payload).await, Ok(Output::bytes("not sent")));
     }
     assert_eq!(peer.calls(), 0);
-    let failure = tell(&json!({ "webhook": peer.url() }), Payload::json(r#"{"job":"1"}"#)).await;
-    assert_eq!(failure.expect_err("it is about nothing").class, Class::Other);
+    let failure = post(&json!({ "webhook": peer.url() }), Payload::json(r#"{"job":"1"}"#)).await;
+    assert_eq!(failure.expect_err("it is about nothing").class, FailureClass::Other);
 }
 
 #[tokio::test]
 async fn a_refusal_is_a_failure_with_slacks_word_and_without_the_token() {
-    let token = Hidden::new("xoxb-hush");
-    for (status, said, class, again) in [
-        (200, r#"{"ok":false,"error":"channel_not_found"}"#, Class::Other, Again::Never),
-        (200, r#"{"ok":false,"error":"xoxb-hush is no token"}"#, Class::Other, Again::Never),
-        (200, r#"{"ok":false,"error":"internal_error"}"#, Class::Again, Again::ByPolicy),
+    let token = SecretFile::new("xoxb-hush");
+    for (status, body, class, again) in [
+        (
+            200,
+            r#"{"ok":false,"error":"channel_not_found"}"#,
+            FailureClass::Other,
+            RetryDirective::Never,
+        ),
+        (
+            200,
+            r#"{"ok":false,"error":"xoxb-hush is no token"}"#,
+            FailureClass::Other,
+            RetryDirective::Never,
+        ),
+        (
+            200,
+            r#"{"ok":false,"error":"internal_error"}"#,
+            FailureClass::Temporary,
+            RetryDirective::ByPolicy,
+        ),
         (
             200,
             r#"{"ok":false,"error":"ratelimited"}"#,
-            Class::Again,
-            Again::After(Span::from_secs(7)),
+            FailureClass::Temporary,
+            RetryDirective::After(Span::from_secs(7)),
         ),
-        (429, "", Class::Again, Again::After(Span::from_secs(7))),
-        (503, "", Class::Again, Again::After(Span::from_secs(7))),
-        (500, "oh", Class::Again, Again::ByPolicy),
-        (403, "invalid_token xoxb-hush", Class::Other, Again::Never),
+        (429, "", FailureClass::Temporary, RetryDirective::After(Span::from_secs(7))),
+        (503, "", FailureClass::Temporary, RetryDirective::After(Span::from_secs(7))),
+        (500, "oh", FailureClass::Temporary, RetryDirective::ByPolicy),
+        (403, "invalid_token xoxb-hush", FailureClass::Other, RetryDirective::Never),
     ] {
-        let peer = Peer::start(Reply::by(move |_, _| {
-            Some(response(status).header("retry-after", "7").body(said.into()).expect("good"))
+        let peer = Peer::start(PeerReply::by(move |_, _| {
+            Some(response(status).header("retry-after", "7").body(body.into()).expect("good"))
         }));
         let peer = peer.await;
-        let failure = tell(&by_token(&peer, &token.reference), ended("done")).await;
+        let failure = post(&by_token(&peer, &token.reference), summary("done")).await;
         let failure = failure.expect_err("no success");
-        assert_eq!((failure.class, failure.again), (class, again), "{said}: {failure}");
+        assert_eq!((failure.class, failure.retry), (class, again), "{body}: {failure}");
         assert!(!format!("{failure:?}").contains("hush"), "{failure:?}");
         assert_eq!(failure.detail["status"], json!(status));
     }
@@ -120,9 +135,9 @@ async fn a_refusal_is_a_failure_with_slacks_word_and_without_the_token() {
 
 #[tokio::test]
 async fn a_webhook_that_is_a_secret_is_in_no_failure() {
-    let peer = Peer::start(Reply::status(404)).await;
-    let gone = Trap::at([127, 0, 0, 1]).port();
-    let inner = Trap::at([127, 0, 0, 2]);
+    let peer = Peer::start(PeerReply::status(404)).await;
+    let gone = ForbiddenListener::at([127, 0, 0, 1]).port();
+    let inner = ForbiddenListener::at([127, 0, 0, 2]);
     for url in [
         format!("{}/hush-hush", peer.url()),
         format!("http://127.0.0.1:{gone}/hush-hush"),
@@ -130,8 +145,8 @@ async fn a_webhook_that_is_a_secret_is_in_no_failure() {
         "http://127.0.0.1:22/hush-hush".to_owned(),
         "hush-hush".to_owned(),
     ] {
-        let hook = Hidden::new(&url);
-        let failure = tell(&json!({ "webhook": hook.reference }), ended("done")).await;
+        let hook = SecretFile::new(&url);
+        let failure = post(&json!({ "webhook": hook.reference }), summary("done")).await;
         let failure = failure.expect_err("no success");
         assert!(!format!("{failure:?}").contains("hush"), "{failure:?}");
     }
@@ -140,23 +155,23 @@ async fn a_webhook_that_is_a_secret_is_in_no_failure() {
 
 #[tokio::test]
 async fn a_webhook_that_is_sent_back_is_in_no_failure() {
-    let peer = Peer::start(Reply::by(|_, call| {
+    let peer = Peer::start(PeerReply::by(|_, call| {
         let rest = call.uri.path_and_query().expect("a path").as_str();
         let echo = format!("no_service at {rest}, {}", rest.replace('-', "%2d"));
         Some(response(404).body(echo.into()).expect("good"))
     }));
     let peer = peer.await;
-    let said = Peer::start(Reply::body(200, r#"{"ok":false,"error":"no hush-hush"}"#)).await;
-    for server in [&peer, &said] {
+    let echoing = Peer::start(PeerReply::body(200, r#"{"ok":false,"error":"no hush-hush"}"#)).await;
+    for server in [&peer, &echoing] {
         let url = format!("{}/services/T0/B0/hush-hush?key=hush-key", server.url());
-        for webhook in [&url, &Hidden::new(&url).reference] {
-            let failure = tell(&json!({ "webhook": webhook }), ended("done")).await;
+        for webhook in [&url, &SecretFile::new(&url).reference] {
+            let failure = post(&json!({ "webhook": webhook }), summary("done")).await;
             let failure = failure.expect_err("no success");
             assert!(!format!("{failure:?}").contains("hush"), "{failure:?}");
         }
     }
     let webhook = format!("{}/services/hush-hush", peer.url());
-    let failure = tell(&json!({ "webhook": webhook }), ended("done")).await;
+    let failure = post(&json!({ "webhook": webhook }), summary("done")).await;
     let failure = failure.expect_err("no success");
     assert_eq!(failure.detail["body"], "no_service at ***, ***");
 }
@@ -164,7 +179,7 @@ async fn a_webhook_that_is_sent_back_is_in_no_failure() {
 #[test]
 fn settings_are_checked_by_their_fields() {
     let slack = slack();
-    assert_eq!((slack.name(), slack.needs_leave()), ("slack", false));
+    assert_eq!((slack.name(), slack.must_be_allowed()), ("slack", false));
     for (settings, field) in [
         (json!({}), "settings.webhook"),
         (json!({ "webhook": "http://h/", "token": "t" }), "settings.webhook"),

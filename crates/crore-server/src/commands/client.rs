@@ -1,5 +1,5 @@
-//! A client for the API: one connection, one call after the other. The load generator and the exporter of traces use its
-//! connections too. Not by `crore-outbound`: an operator's own server needs no check of its address.
+//! HTTP client for the API: one connection, one call at a time. The load generator and the trace exporter reuse its
+//! connections. It does not use `crore-outbound`, because an operator's own server needs no address check.
 
 use std::time::Duration;
 
@@ -17,45 +17,45 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, timeout};
 
-use super::tls::{self, Tls};
-use crate::cli::Remote;
-use crate::config::secret::Secret;
-use crate::exit::{Failure, Why};
+use super::tls::{self, ClientTls};
+use crate::cli::RemoteArgs;
+use crate::config::secret::ConfigSecret;
+use crate::exit::{CliError, FailureCode};
 
-/// How long a connection may take.
-const CONNECT_FOR: Duration = Duration::from_secs(5);
-/// How long an answer may take: longer than the server waits for anything.
-const ANSWER_FOR: Duration = Duration::from_secs(90);
-/// How long an answer may take to a call that does something with many jobs.
-const WORK_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// A connection that was idle for longer is not used again: the server may be closing it right now.
-const REUSED_WITHIN: Duration = Duration::from_secs(5);
-/// The longest answer.
-const LONGEST: usize = 256 << 20;
+/// Timeout of connecting, and of the TLS handshake.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout of a call; longer than any wait of the server.
+const CALL_TIMEOUT: Duration = Duration::from_secs(90);
+/// Timeout of a call that processes many jobs.
+const LONG_CALL_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Maximum idle time of a reused connection; the server may be about to close an older one.
+const MAX_IDLE: Duration = Duration::from_secs(5);
+/// Maximum size of a response.
+const MAX_RESPONSE: usize = 256 << 20;
 
-/// A client for one server.
+/// Client for one server.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct ApiClient {
     url: String,
     authority: String,
-    /// Without it, plain http is spoken.
-    tls: Option<Tls>,
-    /// What stands before `/v1`, where the server is behind another.
+    /// Without it, the client uses plain HTTP.
+    tls: Option<ClientTls>,
+    /// Path prefix before `/v1`, if the server is behind a reverse proxy.
     prefix: String,
-    token: Option<Secret>,
+    token: Option<ConfigSecret>,
     runtime: Runtime,
-    /// A connection that can be used again, and when it was used last.
+    /// An idle connection, and when it was last used.
     connection: Option<(SendRequest<Full<Bytes>>, Instant)>,
-    /// How long an answer may take.
-    answer_for: Duration,
+    /// Timeout of a call.
+    timeout: Duration,
 }
 
-impl Client {
-    pub(crate) fn new(remote: &Remote) -> anyhow::Result<Self> {
+impl ApiClient {
+    pub(crate) fn new(remote: &RemoteArgs) -> anyhow::Result<Self> {
         let url = remote.server.trim_end_matches('/').to_owned();
-        let Parts { is_https, host, authority, prefix } = parts(&url)?;
+        let ServerUrl { is_https, host, authority, prefix } = parse_url(&url)?;
         let tls = match is_https {
-            true => Some(Tls::new(&host, remote.ca.as_deref())?),
+            true => Some(ClientTls::new(&host, remote.ca.as_deref())?),
             false => None,
         };
         let token = remote.token()?;
@@ -68,36 +68,33 @@ impl Client {
             token,
             runtime,
             connection: None,
-            answer_for: ANSWER_FOR,
+            timeout: CALL_TIMEOUT,
         })
     }
 
-    /// From now on waits for answers that take their time.
-    pub(crate) const fn be_patient(&mut self) {
-        self.answer_for = WORK_FOR;
+    /// Switches to the timeout for calls that process many jobs.
+    pub(crate) const fn use_long_timeout(&mut self) {
+        self.timeout = LONG_CALL_TIMEOUT;
     }
 
-    /// Asks for something.
     pub(crate) fn get(&mut self, path: &str) -> anyhow::Result<Value> {
         parse(&self.get_text(path)?)
     }
 
-    /// Asks for something, and gives the answer as it was written.
+    /// Like [`Self::get`], but returns the response body unparsed.
     pub(crate) fn get_text(&mut self, path: &str) -> anyhow::Result<String> {
         self.send(&Method::GET, path, Bytes::new())
     }
 
-    /// Sends something.
     pub(crate) fn post(&mut self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
         self.call(&Method::POST, path, body)
     }
 
-    /// Removes something.
     pub(crate) fn delete(&mut self, path: &str) -> anyhow::Result<Value> {
         parse(&self.send(&Method::DELETE, path, Bytes::new())?)
     }
 
-    /// Calls with a body.
+    /// Calls with a JSON body.
     pub(crate) fn call(
         &mut self,
         method: &Method,
@@ -107,19 +104,19 @@ impl Client {
         parse(&self.send(method, path, serde_json::to_vec(body)?.into())?)
     }
 
-    /// Calls; an answer that is no success is an error that says what the server said.
+    /// Sends a request. An error response becomes an error with the server's message.
     fn send(&mut self, method: &Method, path: &str, body: Bytes) -> anyhow::Result<String> {
         let request = self.request(method, path, body)?;
-        let Self { url, authority, tls, runtime, connection, answer_for, .. } = self;
+        let Self { url, authority, tls, runtime, connection, timeout: answer_for, .. } = self;
         let answer = async {
             let mut sender = match connection.take() {
-                Some((open, used_at)) if used_at.elapsed() < REUSED_WITHIN => open,
+                Some((open, used_at)) if used_at.elapsed() < MAX_IDLE => open,
                 _ => connect(authority, tls.as_ref(), url).await?,
             };
             sender.ready().await?;
             let response = sender.send_request(request).await?;
             let status = response.status();
-            let body = Limited::new(response.into_body(), LONGEST).collect().await;
+            let body = Limited::new(response.into_body(), MAX_RESPONSE).collect().await;
             let body = body.map_err(|error| anyhow!(error))?.to_bytes();
             *connection = Some((sender, Instant::now()));
             anyhow::Ok((status, body))
@@ -127,13 +124,17 @@ impl Client {
         let answer = runtime.block_on(async { timeout(*answer_for, answer).await });
         let (status, body) = match answer {
             Ok(Ok(answer)) => answer,
-            Ok(Err(error)) if error.is::<Failure>() => return Err(error),
+            Ok(Err(error)) if error.is::<CliError>() => return Err(error),
             Ok(Err(error)) => {
-                let message = format!("the connection to {url} broke: {error:#}");
-                return Err(Failure::new(Why::NotReached, message).into());
+                let message = format!("connection to {url} lost: {error:#}");
+                return Err(CliError::new(FailureCode::Unreachable, message).into());
             }
             Err(_) => {
-                return Err(Failure::new(Why::NotReached, format!("{url} does not answer")).into());
+                return Err(CliError::new(
+                    FailureCode::Unreachable,
+                    format!("{url} does not respond"),
+                )
+                .into());
             }
         };
         read(status, &body)
@@ -153,7 +154,7 @@ impl Client {
         if let Some(token) = &self.token {
             let bearer = format!("Bearer {}", token.reveal());
             let mut header = hyper::header::HeaderValue::from_str(&bearer)
-                .map_err(|_| anyhow!("the token has characters that no token has"))?;
+                .map_err(|_| anyhow!("the access token contains invalid characters"))?;
             header.set_sensitive(true);
             request = request.header(AUTHORIZATION, header);
         }
@@ -164,20 +165,24 @@ impl Client {
     }
 }
 
-/// What an address of a server says.
+/// Parts of a server URL.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Parts {
+pub(crate) struct ServerUrl {
     pub(crate) is_https: bool,
     pub(crate) host: String,
-    /// The host and the port.
+    /// `host:port`.
     pub(crate) authority: String,
-    /// What stands before every path.
+    /// Path prefix of every request.
     pub(crate) prefix: String,
 }
 
-pub(crate) fn parts(url: &str) -> anyhow::Result<Parts> {
-    let wrong =
-        || Failure::new(Why::Usage, format!("`{url}` is no server: write http://HOST:PORT"));
+pub(crate) fn parse_url(url: &str) -> anyhow::Result<ServerUrl> {
+    let wrong = || {
+        CliError::new(
+            FailureCode::Usage,
+            format!("`{url}` is not a server URL; expected http://HOST:PORT"),
+        )
+    };
     let text = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
     let uri: Uri = text.parse().map_err(|_| wrong())?;
     let authority = uri.authority().ok_or_else(wrong)?;
@@ -189,48 +194,48 @@ pub(crate) fn parts(url: &str) -> anyhow::Result<Parts> {
     let port = authority.port_u16().unwrap_or(if is_https { 443 } else { 80 });
     let host = authority.host().to_owned();
     let prefix = uri.path().trim_end_matches('/').to_owned();
-    Ok(Parts { is_https, authority: format!("{host}:{port}"), host, prefix })
+    Ok(ServerUrl { is_https, authority: format!("{host}:{port}"), host, prefix })
 }
 
-/// Connects to a server.
+/// Opens a connection, with TLS if given.
 pub(crate) async fn connect(
     authority: &str,
-    tls: Option<&Tls>,
+    tls: Option<&ClientTls>,
     url: &str,
 ) -> anyhow::Result<SendRequest<Full<Bytes>>> {
     let not_reached = |why: String| {
         let message = format!("{url} cannot be reached: {why}; is `crore serve` running there?");
-        Failure::new(Why::NotReached, message)
+        CliError::new(FailureCode::Unreachable, message)
     };
-    let stream = match timeout(CONNECT_FOR, TcpStream::connect(authority)).await {
+    let stream = match timeout(CONNECT_TIMEOUT, TcpStream::connect(authority)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return Err(not_reached(error.to_string()).into()),
-        Err(_) => return Err(not_reached("it does not answer".to_owned()).into()),
+        Err(_) => return Err(not_reached("connection timeout".to_owned()).into()),
     };
     stream.set_nodelay(true)?;
     match tls {
-        None => begin(stream).await,
-        Some(tls) => match timeout(CONNECT_FOR, tls.connect(stream)).await {
-            Ok(Ok(stream)) => begin(stream).await,
-            Ok(Err(error)) => match tls::distrust(&error) {
+        None => start_http(stream).await,
+        Some(tls) => match timeout(CONNECT_TIMEOUT, tls.connect(stream)).await {
+            Ok(Ok(stream)) => start_http(stream).await,
+            Ok(Err(error)) => match tls::untrusted_reason(&error) {
                 Some(why) => {
                     let message = format!("the certificate of {url} is not trusted: {why}");
-                    Err(Failure::new(Why::NotReached, message).into())
+                    Err(CliError::new(FailureCode::Unreachable, message).into())
                 }
                 None => Err(not_reached(error.to_string()).into()),
             },
-            Err(_) => Err(not_reached("it does not answer".to_owned()).into()),
+            Err(_) => Err(not_reached("TLS handshake timeout".to_owned()).into()),
         },
     }
 }
 
-/// Speaks HTTP/1.1 on a stream.
-pub(crate) async fn begin<S>(stream: S) -> anyhow::Result<SendRequest<Full<Bytes>>>
+/// Starts HTTP/1.1 on a stream.
+pub(crate) async fn start_http<S>(stream: S) -> anyhow::Result<SendRequest<Full<Bytes>>>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // It ends when the sender is dropped; an error of it is the sender's error too.
+    // The task ends when the sender is dropped; the sender reports its errors.
     tokio::spawn(connection);
     Ok(sender)
 }
@@ -238,41 +243,41 @@ where
 fn parse(text: &str) -> anyhow::Result<Value> {
     match text {
         "" => Ok(Value::Null),
-        text => serde_json::from_str(text).context("the answer is not JSON"),
+        text => serde_json::from_str(text).context("the response is not JSON"),
     }
 }
 
 fn read(status: StatusCode, body: &[u8]) -> anyhow::Result<String> {
     if status.is_success() {
-        return String::from_utf8(body.to_vec()).context("the answer is not text");
+        return String::from_utf8(body.to_vec()).context("the response is not UTF-8");
     }
-    let (why, message) = problem(status, body);
-    Err(Failure::new(why, message).into())
+    let (why, message) = error_of(status, body);
+    Err(CliError::new(why, message).into())
 }
 
-/// What an answer that is no success means, and what it says.
-pub(crate) fn problem(status: StatusCode, body: &[u8]) -> (Why, String) {
+/// Exit code and message of an error response.
+pub(crate) fn error_of(status: StatusCode, body: &[u8]) -> (FailureCode, String) {
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let part = |name: &str| problem.get(name).and_then(Value::as_str);
     let mut message = match (part("field"), part("detail")) {
         (Some(field), Some(detail)) => format!("{field}: {detail}"),
         (_, Some(detail)) => detail.to_owned(),
-        (_, None) => format!("the server answered {status}"),
+        (_, None) => format!("the server responded with {status}"),
     };
     if let Some(code) = part("code") {
         message += &format!(" ({code})");
     }
     let why = match status.as_u16() {
-        404 | 410 => Why::NotFound,
-        409 | 412 => Why::Conflict,
-        400 | 413 | 415 | 422 => Why::Usage,
-        _ => Why::Failed,
+        404 | 410 => FailureCode::NotFound,
+        409 | 412 => FailureCode::Conflict,
+        400 | 413 | 415 | 422 => FailureCode::Usage,
+        _ => FailureCode::Failed,
     };
     (why, message)
 }
 
-/// A name as a part of a path: whatever is in it stays in it.
-pub(crate) fn segment(name: &str) -> String {
+/// Percent-encodes a name as one path segment.
+pub(crate) fn path_segment(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -281,20 +286,20 @@ pub(crate) fn segment(name: &str) -> String {
             byte => text += &format!("%{byte:02X}"),
         }
     }
-    // Dots alone would be taken for a way up.
+    // `.` and `..` would be resolved as relative paths.
     if text.chars().all(|c| c == '.') { text.replace('.', "%2E") } else { text }
 }
 
-/// A path with a query, of the parts that are there.
+/// Appends a query string with the parts that have a value.
 pub(crate) fn with_query(path: &str, parts: &[(&str, Option<String>)]) -> String {
-    let said = parts.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let present = parts.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
     let query: Vec<String> =
-        said.map(|(name, value)| format!("{name}={}", segment(value))).collect();
+        present.map(|(name, value)| format!("{name}={}", path_segment(value))).collect();
     if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
 }
 
-/// The list in an answer.
-pub(crate) fn list(answer: Value, name: &str) -> Vec<Value> {
+/// The named list in a response.
+pub(crate) fn list_field(answer: Value, name: &str) -> Vec<Value> {
     match answer {
         Value::Object(mut fields) => match fields.remove(name) {
             Some(Value::Array(items)) => items,
@@ -309,17 +314,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_in_their_place() {
-        assert_eq!(segment("a/b c?é"), "a%2Fb%20c%3F%C3%A9");
-        assert_eq!(segment(".."), "%2E%2E");
+    fn names_are_percent_encoded() {
+        assert_eq!(path_segment("a/b c?é"), "a%2Fb%20c%3F%C3%A9");
+        assert_eq!(path_segment(".."), "%2E%2E");
         let parts =
             [("state", Some("dead".to_owned())), ("queue", None), ("n", Some("5".to_owned()))];
         assert_eq!(with_query("/v1/jobs", &parts), "/v1/jobs?state=dead&n=5");
     }
 
     #[test]
-    fn a_server_is_a_host_and_a_port_and_perhaps_a_path() {
-        let of = |url: &str| parts(url).ok().map(|parts| (parts.authority, parts.prefix));
+    fn server_urls_are_parsed() {
+        let of = |url: &str| parse_url(url).ok().map(|parts| (parts.authority, parts.prefix));
         let is = |authority: &str, prefix: &str| Some((authority.to_owned(), prefix.to_owned()));
         assert_eq!(of("http://127.0.0.1:9000"), is("127.0.0.1:9000", ""));
         assert_eq!(of("queue.example:80/crore/"), is("queue.example:80", "/crore"));

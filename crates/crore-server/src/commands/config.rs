@@ -2,35 +2,39 @@
 
 use std::process::ExitCode;
 
-use crate::cli::{ConfigCommand, Settings};
-use crate::config::{self, Raw, page, schema, show};
-use crate::exit::{Failure, Why};
-use crate::out::{Format, Out};
+use crate::cli::{ConfigCommand, ServeArgs};
+use crate::config::{self, RawConfig, reference, schema, show};
+use crate::exit::{CliError, FailureCode};
+use crate::output::{CommandOutput, OutputFormat};
 
 pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<ExitCode> {
     match command {
         ConfigCommand::Check(settings) => {
             checked(&settings)?;
-            Out::new(Format::Table).line("the configuration is good")?;
+            CommandOutput::new(OutputFormat::Table).line("the configuration is valid")?;
         }
         ConfigCommand::Show { settings, output } => {
             let raw = checked(&settings)?;
-            let mut out = Out::new(output);
+            let mut out = CommandOutput::new(output);
             match output {
-                Format::Table => out.line(show::text(&raw).trim_end())?,
-                Format::Json | Format::Jsonl => out.one(&show::object(&raw), &[])?,
+                OutputFormat::Table => out.line(show::text(&raw).trim_end())?,
+                OutputFormat::Json | OutputFormat::Jsonl => out.object(&show::object(&raw), &[])?,
             }
         }
-        ConfigCommand::Reference => Out::new(Format::Table).line(page::page().trim_end())?,
-        ConfigCommand::Schema => Out::new(Format::Json).one(&schema::schema(), &[])?,
+        ConfigCommand::Reference => {
+            CommandOutput::new(OutputFormat::Table).line(reference::markdown().trim_end())?;
+        }
+        ConfigCommand::Schema => {
+            CommandOutput::new(OutputFormat::Json).object(&schema::schema(), &[])?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn checked(settings: &Settings) -> anyhow::Result<Raw> {
-    let mut raw = config::gather(settings.config.as_deref(), settings.flags())?;
-    match config::understand(&mut raw) {
+fn checked(settings: &ServeArgs) -> anyhow::Result<RawConfig> {
+    let mut raw = config::collect(settings.config.as_deref(), settings.flags())?;
+    match config::parse(&mut raw) {
         Ok(_) => Ok(raw),
-        Err(faults) => Err(Failure::new(Why::Usage, faults.to_string()).into()),
+        Err(faults) => Err(CliError::new(FailureCode::Usage, faults.to_string()).into()),
     }
 }

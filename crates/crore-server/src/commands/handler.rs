@@ -8,9 +8,9 @@ use crore_core::handler::DEFAULT_QUEUE;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::client::{Client, list, segment};
-use super::{Call, said};
-use crate::exit::{Failure, Why, eprint_or_ignore};
+use super::client::{ApiClient, list_field, path_segment};
+use super::{CommandContext, object_of};
+use crate::exit::{CliError, FailureCode, eprint_or_ignore};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,77 +20,77 @@ Examples:
   crore handler set tell slack '{\"webhook\": \"env:CRORE_SECRET_SLACK\"}'
   crore handler set report command @report.json --on-success tell --on-failure tell
 
-What each runner is told is in the guide: docs/guide/runners.md.";
+Runner settings are described in docs/guide/runners.md.";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// List all handlers
+pub(crate) enum HandlerCommand {
+    /// List handlers
     Ls,
     /// Show the handler of a kind
     Get {
-        /// The kind
+        /// Kind
         kind: String,
     },
-    /// Say how jobs of a kind are run; it holds at once
+    /// Create or replace the handler of a kind; takes effect immediately
     #[command(after_help = EXAMPLES)]
-    Set(Box<Set>),
-    /// Remove the handler of a kind; its jobs wait for a worker then
+    Set(Box<HandlerArgs>),
+    /// Delete the handler of a kind; its jobs then wait for a worker
     Rm {
-        /// The kind
+        /// Kind
         kind: String,
     },
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Set {
-    /// The kind
+pub(crate) struct HandlerArgs {
+    /// Kind
     kind: String,
-    /// The sort of runner: command, http, grpc, docker, plugin, slack
+    /// Runner: command, http, grpc, docker, plugin, slack
     runner: String,
-    /// What the runner is told: a JSON object, or @FILE
+    /// Settings of the runner: a JSON object, or @FILE
     settings: Option<String>,
-    /// Where its jobs wait, and by that the channel whose runners run them [default: default]
+    /// Queue of its jobs, and so the channel that runs them [default: default]
     #[arg(long)]
     queue: Option<String>,
-    /// How often a job is tried
+    /// Maximum number of attempts of a job
     #[arg(long, value_name = "N")]
     attempts: Option<u32>,
-    /// How long a run may take
-    #[arg(long, value_name = "SPAN")]
+    /// Timeout of each run
+    #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
-    /// Keep results so long, of jobs that are done and of those that are dead
-    #[arg(long, value_name = "SPAN")]
+    /// Retention of the results of done and dead jobs
+    #[arg(long, value_name = "DURATION")]
     keep_result: Option<String>,
-    /// Keep runners and use them again
+    /// Keep runner instances in a pool and reuse them
     #[arg(long)]
     pooled: bool,
-    /// Give each item that comes out to a job of this kind; may be given several times
+    /// Kind of the jobs to push with each item of the result; may be repeated
     #[arg(long, value_name = "KIND")]
     next: Vec<String>,
-    /// Tell a job of this kind when one is done, as slack needs it; may be given several times
+    /// Kind of the job to push with a summary when a job is done (for slack); may be repeated
     #[arg(long, value_name = "KIND")]
     on_success: Vec<String>,
-    /// Tell a job of this kind when one is dead; may be given several times
+    /// Kind of the job to push with a summary when a job is dead; may be repeated
     #[arg(long, value_name = "KIND")]
     on_failure: Vec<String>,
-    /// Push a job again when it has ended, whole intervals after it was first due
-    #[arg(long, value_name = "SPAN")]
+    /// Interval at which a job is pushed again after it has ended, counted from its first due time
+    #[arg(long, value_name = "DURATION")]
     every: Option<String>,
-    /// Let the clock push jobs: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
+    /// Schedule that pushes jobs: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
     #[arg(long, value_name = "TIMING")]
     schedule: Option<String>,
 }
 
-pub(crate) fn run(mut call: Call, command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(mut call: CommandContext, command: HandlerCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Ls => {
+        HandlerCommand::Ls => {
             let all = call.client.get("/v1/handlers")?;
             for kind in all["unreadable"].as_array().into_iter().flatten() {
                 eprint_or_ignore(&format!(
-                    "note: the handler of {kind} cannot be read, so nobody runs its jobs: set it anew, or remove it\n"
+                    "note: the handler of {kind} cannot be read, so its jobs do not run; set it again or delete it\n"
                 ));
             }
-            let handlers = list(all, "handlers");
+            let handlers = list_field(all, "handlers");
             let columns = [
                 ("KIND", "/kind"),
                 ("ID", "/id"),
@@ -102,53 +102,52 @@ pub(crate) fn run(mut call: Call, command: Command) -> anyhow::Result<ExitCode> 
             ];
             call.out.rows(&columns, &handlers)?;
         }
-        Command::Get { kind } => {
+        HandlerCommand::Get { kind } => {
             let handler = call.client.get(&path(&kind)?)?;
-            call.out.one(&handler, &["kind", "id", "runner", "settings", "queue"])?;
+            call.out.object(&handler, &["kind", "id", "runner", "settings", "queue"])?;
         }
-        Command::Set(set) => {
+        HandlerCommand::Set(set) => {
             let kind = set.kind.clone();
             let after: BTreeSet<_> = [&set.next, &set.on_success, &set.on_failure]
                 .into_iter()
                 .flatten()
                 .cloned()
                 .collect();
-            refuse_items(&mut call.client, &set.next)?;
+            check_next(&mut call.client, &set.next)?;
             call.client.call(&Method::PUT, &path(&kind)?, &body(*set)?)?;
-            call.out.did(&format!("jobs of the kind `{kind}` have a handler"))?;
-            // It is set, whatever else could not be seen: who may define need not be allowed to look.
-            for line in slips(&mut call.client, &kind, &after).unwrap_or_default() {
+            call.out.confirm(&format!("handler of kind `{kind}` set"))?;
+            // The handler is set even if the notes fail: a token with scope `define` may lack scope `read`.
+            for line in find_mistakes(&mut call.client, &kind, &after).unwrap_or_default() {
                 eprint_or_ignore(&format!("note: {line}\n"));
             }
         }
-        Command::Rm { kind } => {
+        HandlerCommand::Rm { kind } => {
             let path = path(&kind)?;
-            // Removing what is not there goes well, so that it can be tried again; people want to know.
+            // Deleting a missing handler succeeds on the server, so that a delete can be retried; here it is an error.
             let missing = call.client.get(&path).is_err_and(|error| {
-                let failure = error.downcast_ref::<Failure>();
-                failure.is_some_and(|failure| failure.why == Why::NotFound)
+                let failure = error.downcast_ref::<CliError>();
+                failure.is_some_and(|failure| failure.code == FailureCode::NotFound)
             });
             if missing {
-                let why =
-                    format!("jobs of the kind `{kind}` have no handler that could be removed");
-                return Err(Failure::new(Why::NotFound, why).into());
+                let why = format!("kind `{kind}` has no handler");
+                return Err(CliError::new(FailureCode::NotFound, why).into());
             }
             call.client.delete(&path)?;
-            call.out.did(&format!("jobs of the kind `{kind}` have no handler now"))?;
+            call.out.confirm(&format!("handler of kind `{kind}` deleted"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The handler as the API takes it.
-fn body(set: Set) -> anyhow::Result<Value> {
+/// The handler as a request body.
+fn body(set: HandlerArgs) -> anyhow::Result<Value> {
     let settings = set.settings.as_deref().map(settings).transpose()?;
     let kept = |keep: String| json!({ "success": true, "failure": true, "keep": keep });
     let follow = |kinds: Vec<String>, gives: &str| -> Vec<Value> {
         kinds.into_iter().map(|kind| json!({ "kind": kind, "gives": gives })).collect()
     };
     let next = [follow(set.next, "items"), follow(set.on_success, "summary")].concat();
-    Ok(said([
+    Ok(object_of([
         ("runner", Some(set.runner.into())),
         ("settings", settings),
         ("queue", set.queue.map(Into::into)),
@@ -164,7 +163,7 @@ fn body(set: Set) -> anyhow::Result<Value> {
 }
 
 fn settings(text: &str) -> anyhow::Result<Value> {
-    let wrong = |why: String| Failure::new(Why::Usage, why);
+    let wrong = |why: String| CliError::new(FailureCode::Usage, why);
     let read = match text.strip_prefix('@') {
         Some(path) => std::fs::read_to_string(path)
             .map_err(|error| wrong(format!("cannot read `{path}`: {error}")))?,
@@ -178,60 +177,66 @@ fn settings(text: &str) -> anyhow::Result<Value> {
     }
 }
 
-/// The runner that is told how a job ended, and can make nothing of what came out.
-const TOLD: &str = "slack";
+/// The runner that needs a summary of how a job ended and cannot use result items.
+const NEEDS_SUMMARY: &str = "slack";
 
-/// Refuses to give what comes out to a handler that has to be told how a job ended.
-fn refuse_items(client: &mut Client, next: &[String]) -> anyhow::Result<()> {
+/// Refuses `--next` to a handler that needs summaries.
+fn check_next(client: &mut ApiClient, next: &[String]) -> anyhow::Result<()> {
     if next.is_empty() {
         return Ok(());
     }
-    // Who may define need not be allowed to look; then the job that is given it says so.
+    // A token with scope `define` may lack scope `read`; the job itself then fails with this message.
     let answer = client.get("/v1/handlers").unwrap_or_default();
-    let handlers = list(answer, "handlers");
-    let is_told =
-        |kind: &&String| handlers.iter().any(|of| of["kind"] == **kind && of["runner"] == TOLD);
-    match next.iter().find(is_told) {
+    let handlers = list_field(answer, "handlers");
+    let needs_summary = |kind: &&String| {
+        handlers.iter().any(|of| of["kind"] == **kind && of["runner"] == NEEDS_SUMMARY)
+    };
+    match next.iter().find(needs_summary) {
         None => Ok(()),
         Some(kind) => {
             let why = format!(
-                "`{kind}` is run by {TOLD}, which has to be told how a job ended and cannot be given what came out: \
-                 say `--on-success {kind}` in place of `--next {kind}`"
+                "`{kind}` is run by {NEEDS_SUMMARY}, which needs a summary of how a job ended and not its result: \
+                 use `--on-success {kind}` instead of `--next {kind}`"
             );
-            Err(Failure::new(Why::Usage, why).into())
+            Err(CliError::new(FailureCode::Usage, why).into())
         }
     }
 }
 
-/// The states of a job that waits, for whatever.
-const WAIT: [&str; 3] = ["waiting", "scheduled", "ready"];
+/// States of jobs that have not started.
+const NOT_STARTED: [&str; 3] = ["waiting", "scheduled", "ready"];
 
-/// What whoever has set a handler may not have meant: what comes next has none, or its jobs wait elsewhere.
-fn slips(client: &mut Client, kind: &str, after: &BTreeSet<String>) -> anyhow::Result<Vec<String>> {
-    let handlers = list(client.get("/v1/handlers")?, "handlers");
+/// Notes about likely mistakes: follow-up kinds without a handler, items sent to a handler that needs summaries, or
+/// jobs waiting in another queue.
+fn find_mistakes(
+    client: &mut ApiClient,
+    kind: &str,
+    after: &BTreeSet<String>,
+) -> anyhow::Result<Vec<String>> {
+    let handlers = list_field(client.get("/v1/handlers")?, "handlers");
     let of = |kind: &str| handlers.iter().find(|handler| handler["kind"] == kind);
     let missing = after.iter().filter(|kind| of(kind).is_none());
     let mut lines: Vec<_> = missing
         .map(|kind| {
-            format!("there is no handler `{kind}` yet: nothing is passed on to it until there is")
+            format!("kind `{kind}` has no handler yet: nothing is passed on to it until it has")
         })
         .collect();
     let gives_items = |from: &&Value| {
         let next = from["next"].as_array().into_iter().flatten();
         next.into_iter().any(|follow| follow["kind"] == kind && follow["gives"] == "items")
     };
-    let is_told = of(kind).is_some_and(|handler| handler["runner"] == TOLD);
-    lines.extend(handlers.iter().filter(|from| is_told && gives_items(from)).map(|from| {
+    let needs_summary = of(kind).is_some_and(|handler| handler["runner"] == NEEDS_SUMMARY);
+    lines.extend(handlers.iter().filter(|from| needs_summary && gives_items(from)).map(|from| {
         let from = from["kind"].as_str().unwrap_or_default();
         format!(
-            "`{from}` gives it what comes out, and {TOLD} has to be told how a job ended: set `{from}` anew, with \
-             `--on-success {kind}` in place of `--next {kind}`"
+            "`{from}` passes its result items to it, but {NEEDS_SUMMARY} needs a summary: set `{from}` again with \
+             `--on-success {kind}` instead of `--next {kind}`"
         )
     }));
     let queue = of(kind).and_then(|handler| handler["queue"].as_str()).unwrap_or(DEFAULT_QUEUE);
     let mut elsewhere: BTreeMap<String, u64> = BTreeMap::new();
-    for count in list(client.get("/v1/counts")?, "counts") {
-        let waits = count["state"].as_str().is_some_and(|state| WAIT.contains(&state));
+    for count in list_field(client.get("/v1/counts")?, "counts") {
+        let waits = count["state"].as_str().is_some_and(|state| NOT_STARTED.contains(&state));
         if let (Some(at), Some(n)) = (count["queue"].as_str(), count["n"].as_u64())
             && waits
             && count["kind"] == kind
@@ -244,7 +249,7 @@ fn slips(client: &mut Client, kind: &str, after: &BTreeSet<String>) -> anyhow::R
         let (jobs, wait) = if n == 1 { ("job", "waits") } else { ("jobs", "wait") };
         format!(
             "{n} {jobs} of this kind {wait} in the queue `{at}`, which is not the handler's: only a channel `{at}` \
-             runs what is there; move it with `crore job edit ID --queue {queue}`, or push again"
+             runs them; move them with `crore job edit ID --queue {queue}`, or push them again"
         )
     }));
     Ok(lines)
@@ -252,7 +257,7 @@ fn slips(client: &mut Client, kind: &str, after: &BTreeSet<String>) -> anyhow::R
 
 fn path(kind: &str) -> anyhow::Result<String> {
     match kind {
-        "" => Err(Failure::new(Why::Usage, "a kind cannot be empty").into()),
-        kind => Ok(format!("/v1/handlers/{}", segment(kind))),
+        "" => Err(CliError::new(FailureCode::Usage, "a kind cannot be empty").into()),
+        kind => Ok(format!("/v1/handlers/{}", path_segment(kind))),
     }
 }

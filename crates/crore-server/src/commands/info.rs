@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use super::Call;
+use super::CommandContext;
 
-pub(crate) fn run(mut call: Call) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(mut call: CommandContext) -> anyhow::Result<ExitCode> {
     let info = call.client.get("/v1/info")?;
-    call.out.one(&info, &["name", "version", "durability"])?;
+    call.out.object(&info, &["name", "version", "durability"])?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,8 +6,8 @@ use clap::Subcommand;
 use hyper::Method;
 use serde_json::json;
 
-use super::Call;
-use super::client::{list, segment};
+use super::CommandContext;
+use super::client::{list_field, path_segment};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -15,39 +15,39 @@ Examples:
   crore limit set tenants 'where queue = \"api\" concurrency 5 per payload.tenant'";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// List all limits
+pub(crate) enum LimitCommand {
+    /// List limits
     Ls,
-    /// Set a limit; jobs that wait already are brought under it
+    /// Create or replace a limit; it also applies to waiting jobs
     #[command(after_help = EXAMPLES)]
     Set {
-        /// Its name
+        /// Name of the limit
         name: String,
-        /// What it says: where …, rate N/SPAN, concurrency N, per FIELD
+        /// Definition: where CONDITION, rate N/DURATION, concurrency N, per FIELD
         limit: String,
     },
-    /// Remove a limit
+    /// Delete a limit
     Rm {
-        /// Its name
+        /// Name of the limit
         name: String,
     },
 }
 
-pub(crate) fn run(mut call: Call, command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(mut call: CommandContext, command: LimitCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Ls => {
-            let limits = list(call.client.get("/v1/limits")?, "limits");
+        LimitCommand::Ls => {
+            let limits = list_field(call.client.get("/v1/limits")?, "limits");
             call.out.rows(&[("NAME", "/name"), ("LIMIT", "/limit")], &limits)?;
         }
-        Command::Set { name, limit } => {
-            let path = format!("/v1/limits/{}", segment(&name));
+        LimitCommand::Set { name, limit } => {
+            let path = format!("/v1/limits/{}", path_segment(&name));
             call.client.call(&Method::PUT, &path, &json!({ "limit": limit }))?;
-            call.out.did(&format!("the limit `{name}` holds"))?;
+            call.out.confirm(&format!("limit `{name}` set"))?;
         }
-        Command::Rm { name } => {
-            let path = format!("/v1/limits/{}", segment(&name));
+        LimitCommand::Rm { name } => {
+            let path = format!("/v1/limits/{}", path_segment(&name));
             call.client.delete(&path)?;
-            call.out.did(&format!("the limit `{name}` is gone"))?;
+            call.out.confirm(&format!("limit `{name}` deleted"))?;
         }
     }
     Ok(ExitCode::SUCCESS)

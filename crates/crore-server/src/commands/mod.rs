@@ -1,4 +1,4 @@
-//! What the commands do, a file each.
+//! Implementations of the subcommands, one module each.
 
 pub(crate) mod bench;
 pub(crate) mod client;
@@ -18,60 +18,64 @@ mod worker;
 
 use std::process::ExitCode;
 
-use client::Client;
+use client::ApiClient;
 use serde_json::Value;
 
-use crate::cli::{Command, Remote};
-use crate::out::Out;
+use crate::cli::{CliCommand, RemoteArgs};
+use crate::output::CommandOutput;
 use crate::{dev, serve};
 
-/// Does what was said.
-pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+/// Runs a subcommand.
+pub(crate) fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Serve(settings) => serve::run(&settings),
-        Command::Dev { listen } => dev::run(&listen),
-        Command::Config(command) => config::run(command),
-        Command::Job { remote, command } => job::run(Call::new(&remote)?, command),
-        Command::Queue { remote, command } => queue::run(Call::new(&remote)?, command),
-        Command::Schedule { remote, command } => schedule::run(Call::new(&remote)?, command),
-        Command::Limit { remote, command } => limit::run(Call::new(&remote)?, command),
-        Command::Token { remote, command } => token::run(&remote, command),
-        Command::Handler { remote, command } => handler::run(Call::new(&remote)?, command),
-        Command::Worker { remote, command: Some(command), .. } => {
-            worker::look(Call::new(&remote)?, &command)
+        CliCommand::Serve(settings) => serve::run(&settings),
+        CliCommand::Dev { listen } => dev::run(&listen),
+        CliCommand::Config(command) => config::run(command),
+        CliCommand::Job { remote, command } => job::run(CommandContext::new(&remote)?, command),
+        CliCommand::Queue { remote, command } => queue::run(CommandContext::new(&remote)?, command),
+        CliCommand::Schedule { remote, command } => {
+            schedule::run(CommandContext::new(&remote)?, command)
         }
-        Command::Worker { remote, hosting, command: None } => worker::run(&remote, &hosting),
-        Command::Stats { remote, minutes } => stats::run(Call::new(&remote)?, minutes),
-        Command::Info { remote } => info::run(Call::new(&remote)?),
-        Command::Bench(args) => bench::run(&args),
-        Command::Backup { remote, name: Some(name), .. } => {
-            store::backup_running(Call::new(&remote)?, &name)
+        CliCommand::Limit { remote, command } => limit::run(CommandContext::new(&remote)?, command),
+        CliCommand::Token { remote, command } => token::run(&remote, command),
+        CliCommand::Handler { remote, command } => {
+            handler::run(CommandContext::new(&remote)?, command)
         }
-        Command::Backup { data, to, .. } => {
+        CliCommand::Worker { remote, command: Some(command), .. } => {
+            worker::list(CommandContext::new(&remote)?, &command)
+        }
+        CliCommand::Worker { remote, hosting, command: None } => worker::run(&remote, &hosting),
+        CliCommand::Stats { remote, minutes } => stats::run(CommandContext::new(&remote)?, minutes),
+        CliCommand::Info { remote } => info::run(CommandContext::new(&remote)?),
+        CliCommand::Bench(args) => bench::run(&args),
+        CliCommand::Backup { remote, name: Some(name), .. } => {
+            store::backup_running(CommandContext::new(&remote)?, &name)
+        }
+        CliCommand::Backup { data, to, .. } => {
             store::backup(&data.unwrap_or_default(), &to.unwrap_or_default())
         }
-        Command::Verify { data } => store::verify(&data),
-        Command::Repair { data } => store::repair(&data),
-        Command::PluginHost { library } => Ok(crore_plugin_host::main(&library)),
-        Command::Completions { shell } => completions::run(shell),
+        CliCommand::Verify { data } => store::verify(&data),
+        CliCommand::Repair { data } => store::repair(&data),
+        CliCommand::PluginHost { library } => Ok(crore_plugin_host::main(&library)),
+        CliCommand::Completions { shell } => completions::run(shell),
     }
 }
 
-/// What a command over the API needs: the server, and where its answers go.
+/// Context of a command that calls the API: the client and the output.
 #[derive(Debug)]
-pub(crate) struct Call {
-    client: Client,
-    out: Out,
+pub(crate) struct CommandContext {
+    client: ApiClient,
+    out: CommandOutput,
 }
 
-impl Call {
-    fn new(remote: &Remote) -> anyhow::Result<Self> {
-        Ok(Self { client: Client::new(remote)?, out: Out::new(remote.output) })
+impl CommandContext {
+    fn new(remote: &RemoteArgs) -> anyhow::Result<Self> {
+        Ok(Self { client: ApiClient::new(remote)?, out: CommandOutput::new(remote.output) })
     }
 }
 
-/// An object of what was said; what was not is left out.
-fn said<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
-    let said = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Value::Object(said.collect())
+/// A JSON object of the fields that have a value.
+fn object_of<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+    let present = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(present.collect())
 }

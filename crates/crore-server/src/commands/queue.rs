@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use crore_wire::words::Period;
+use crore_wire::units::Period;
 use hyper::Method;
 use serde_json::json;
 
-use super::client::{list, segment, with_query};
-use super::{Call, said};
-use crate::exit::{Failure, Why};
-use crate::out::Column;
+use super::client::{list_field, path_segment, with_query};
+use super::{CommandContext, object_of};
+use crate::exit::{CliError, FailureCode};
+use crate::output::Column;
 
 const COLUMNS: &[Column] = &[
     ("QUEUE", "/name"),
@@ -25,103 +25,105 @@ const COLUMNS: &[Column] = &[
 ];
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// List all queues with how many jobs each has
+pub(crate) enum QueueCommand {
+    /// List queues with their job counts
     Ls,
-    /// Hand out no more jobs of a queue; those that run go on
+    /// Stop handing out jobs of a queue; running jobs continue
     Pause {
-        /// The queue
+        /// Queue name
         queue: String,
     },
-    /// Hand out jobs of a queue again
+    /// Resume a paused queue
     Resume {
-        /// The queue
+        /// Queue name
         queue: String,
     },
-    /// Pause a queue and wait until none of its jobs runs
+    /// Pause a queue and wait until none of its jobs is running
     Drain {
-        /// The queue
+        /// Queue name
         queue: String,
-        /// How long to wait
-        #[arg(long, value_name = "SPAN", default_value = "60s")]
+        /// Maximum time to wait
+        #[arg(long, value_name = "DURATION", default_value = "60s")]
         r#for: String,
     },
-    /// Say how long the jobs of a queue are kept when they have ended
-    Set(Set),
+    /// Set the retention of ended jobs in a queue
+    Set(QueueArgs),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Set {
-    /// The queue
+pub(crate) struct QueueArgs {
+    /// Queue name
     queue: String,
-    /// How long done and cancelled jobs are kept, as 24h
-    #[arg(long, value_name = "SPAN")]
+    /// Retention of done and cancelled jobs, such as 24h
+    #[arg(long, value_name = "DURATION")]
     keep_done: Option<String>,
-    /// How many done and cancelled jobs are kept, each
+    /// Maximum number of done and of cancelled jobs to keep
     #[arg(long, value_name = "N")]
     max_done: Option<u64>,
-    /// How long dead jobs are kept, as 180d
-    #[arg(long, value_name = "SPAN")]
+    /// Retention of dead jobs, such as 180d
+    #[arg(long, value_name = "DURATION")]
     keep_dead: Option<String>,
-    /// How many dead jobs are kept
+    /// Maximum number of dead jobs to keep
     #[arg(long, value_name = "N")]
     max_dead: Option<u64>,
 }
 
-pub(crate) fn run(mut call: Call, command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(mut call: CommandContext, command: QueueCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Ls => {
-            let queues = list(call.client.get("/v1/queues")?, "queues");
+        QueueCommand::Ls => {
+            let queues = list_field(call.client.get("/v1/queues")?, "queues");
             call.out.rows(COLUMNS, &queues)?;
         }
-        Command::Pause { queue } => {
+        QueueCommand::Pause { queue } => {
             act(&mut call, &queue, "pause")?;
-            call.out.did(&format!("`{queue}` is paused"))?;
+            call.out.confirm(&format!("queue `{queue}` paused"))?;
         }
-        Command::Resume { queue } => {
+        QueueCommand::Resume { queue } => {
             act(&mut call, &queue, "resume")?;
-            call.out.did(&format!("`{queue}` is not paused"))?;
+            call.out.confirm(&format!("queue `{queue}` resumed"))?;
         }
-        Command::Drain { queue, r#for } => return drain(&mut call, &queue, &r#for),
-        Command::Set(set) => {
-            let body = said([
+        QueueCommand::Drain { queue, r#for } => return drain(&mut call, &queue, &r#for),
+        QueueCommand::Set(set) => {
+            let body = object_of([
                 ("keep_done", set.keep_done.map(Into::into)),
                 ("max_done", set.max_done.map(Into::into)),
                 ("keep_dead", set.keep_dead.map(Into::into)),
                 ("max_dead", set.max_dead.map(Into::into)),
             ]);
-            let path = format!("/v1/queues/{}", segment(&set.queue));
+            let path = format!("/v1/queues/{}", path_segment(&set.queue));
             let queue = call.client.call(&Method::PATCH, &path, &body)?;
-            call.out.one(&queue, &["name", "paused"])?;
+            call.out.object(&queue, &["name", "paused"])?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn act(call: &mut Call, queue: &str, act: &str) -> anyhow::Result<()> {
-    let path = format!("/v1/queues/{}/{act}", segment(queue));
+fn act(call: &mut CommandContext, queue: &str, act: &str) -> anyhow::Result<()> {
+    let path = format!("/v1/queues/{}/{act}", path_segment(queue));
     call.client.post(&path, &json!({})).map(drop)
 }
 
-/// How long one call waits, in milliseconds.
-const WAIT: u64 = 30_000;
+/// Maximum wait per call, in milliseconds.
+const MAX_WAIT_MS: u64 = 30_000;
 
-fn drain(call: &mut Call, queue: &str, at_most: &str) -> anyhow::Result<ExitCode> {
-    let at_most: Period = at_most.parse().map_err(|wrong| Failure::new(Why::Usage, wrong))?;
-    let path = format!("/v1/queues/{}/drain", segment(queue));
+fn drain(call: &mut CommandContext, queue: &str, at_most: &str) -> anyhow::Result<ExitCode> {
+    let at_most: Period =
+        at_most.parse().map_err(|wrong| CliError::new(FailureCode::Usage, wrong))?;
+    let path = format!("/v1/queues/{}/drain", path_segment(queue));
     let mut left = at_most.0.as_millis();
     loop {
-        let some = left.min(WAIT);
+        let some = left.min(MAX_WAIT_MS);
         let path = with_query(&path, &[("wait", Some(format!("{some}ms")))]);
         let answer = call.client.post(&path, &json!({}))?;
         left -= some;
         if answer.get("drained") == Some(&true.into()) {
-            call.out.did(&format!("`{queue}` is paused, and none of its jobs runs"))?;
+            call.out.confirm(&format!("queue `{queue}` paused; none of its jobs is running"))?;
             return Ok(ExitCode::SUCCESS);
         }
         if left == 0 {
-            call.out.did(&format!("`{queue}` is paused, and some of its jobs still run"))?;
-            return Ok(Why::Failed.into());
+            call.out
+                .confirm(&format!("queue `{queue}` paused; some of its jobs are still running"))?;
+            return Ok(FailureCode::Failed.into());
         }
     }
 }

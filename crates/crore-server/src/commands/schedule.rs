@@ -7,9 +7,9 @@ use hyper::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Call;
-use super::client::{list, segment, with_query};
-use super::job::{Body, NewJob};
+use super::CommandContext;
+use super::client::{list_field, path_segment, with_query};
+use super::job::{JobArgs, JobBody};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,63 +17,63 @@ Examples:
   crore schedule set beat 'every 15m' heartbeat";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// List all schedules
+pub(crate) enum ScheduleCommand {
+    /// List schedules
     Ls,
-    /// Set a schedule
+    /// Create or replace a schedule
     #[command(after_help = EXAMPLES)]
-    Set(Box<Set>),
-    /// Remove a schedule; what it has pushed stays
+    Set(Box<ScheduleArgs>),
+    /// Delete a schedule; jobs already pushed remain
     Rm {
-        /// Its name
+        /// Name of the schedule
         name: String,
     },
-    /// Let a schedule not fire
+    /// Pause a schedule
     Pause {
-        /// Its name
+        /// Name of the schedule
         name: String,
     },
-    /// Let a schedule fire again
+    /// Resume a paused schedule
     Resume {
-        /// Its name
+        /// Name of the schedule
         name: String,
     },
-    /// Say when a timing fires
+    /// Show the next times at which a timing fires
     Preview {
-        /// When: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
+        /// Timing: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
         timing: String,
-        /// How many times
+        /// Number of times to show
         #[arg(short, value_name = "N", default_value = "10")]
         n: usize,
     },
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Set {
-    /// Its name
+pub(crate) struct ScheduleArgs {
+    /// Name of the schedule
     name: String,
-    /// When it fires: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
+    /// Timing: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`
     timing: String,
-    /// What becomes of ticks that crore was not there for: skip, once, all
-    #[arg(long, value_name = "HOW")]
+    /// Policy for ticks missed while crore was down: skip, once, all [default: skip]
+    #[arg(long, value_name = "POLICY")]
     missed: Option<String>,
     #[command(flatten)]
-    job: NewJob,
+    job: JobArgs,
 }
 
-/// A schedule as the API takes it.
+/// Request body of a schedule.
 #[derive(Debug, Serialize)]
-struct SetSchedule {
+struct ScheduleBody {
     timing: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     missed: Option<String>,
-    job: Body,
+    job: JobBody,
 }
 
-pub(crate) fn run(mut call: Call, command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(mut call: CommandContext, command: ScheduleCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Ls => {
-            let schedules = list(call.client.get("/v1/schedules")?, "schedules");
+        ScheduleCommand::Ls => {
+            let schedules = list_field(call.client.get("/v1/schedules")?, "schedules");
             let columns = [
                 ("NAME", "/name"),
                 ("TIMING", "/timing"),
@@ -83,28 +83,29 @@ pub(crate) fn run(mut call: Call, command: Command) -> anyhow::Result<ExitCode> 
             ];
             call.out.rows(&columns, &schedules)?;
         }
-        Command::Set(set) => {
+        ScheduleCommand::Set(set) => {
             let name = set.name.clone();
-            let body = SetSchedule { timing: set.timing, missed: set.missed, job: set.job.body()? };
+            let body =
+                ScheduleBody { timing: set.timing, missed: set.missed, job: set.job.body()? };
             call.client.call(&Method::PUT, &path(&name), &body)?;
-            call.out.did(&format!("the schedule `{name}` is set"))?;
+            call.out.confirm(&format!("schedule `{name}` set"))?;
         }
-        Command::Rm { name } => {
+        ScheduleCommand::Rm { name } => {
             call.client.delete(&path(&name))?;
-            call.out.did(&format!("the schedule `{name}` is gone"))?;
+            call.out.confirm(&format!("schedule `{name}` deleted"))?;
         }
-        Command::Pause { name } => {
+        ScheduleCommand::Pause { name } => {
             call.client.post(&format!("{}/pause", path(&name)), &json!({}))?;
-            call.out.did(&format!("the schedule `{name}` is paused"))?;
+            call.out.confirm(&format!("schedule `{name}` paused"))?;
         }
-        Command::Resume { name } => {
+        ScheduleCommand::Resume { name } => {
             call.client.post(&format!("{}/resume", path(&name)), &json!({}))?;
-            call.out.did(&format!("the schedule `{name}` fires again"))?;
+            call.out.confirm(&format!("schedule `{name}` resumed"))?;
         }
-        Command::Preview { timing, n } => {
+        ScheduleCommand::Preview { timing, n } => {
             let query = [("timing", Some(timing)), ("n", Some(n.to_string()))];
             let ahead = call.client.get(&with_query("/v1/preview", &query))?;
-            let ticks = list(ahead, "ticks").into_iter();
+            let ticks = list_field(ahead, "ticks").into_iter();
             let rows: Vec<Value> = ticks.map(|at| json!({ "at": at })).collect();
             call.out.rows(&[("AT", "/at")], &rows)?;
         }
@@ -113,5 +114,5 @@ pub(crate) fn run(mut call: Call, command: Command) -> anyhow::Result<ExitCode> 
 }
 
 fn path(name: &str) -> String {
-    format!("/v1/schedules/{}", segment(name))
+    format!("/v1/schedules/{}", path_segment(name))
 }

@@ -1,13 +1,13 @@
-//! `crore stats`: how many jobs were pushed, done, failed, over time.
+//! `crore stats`: counts of pushed, done and failed jobs over time.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
 
-use super::Call;
-use super::client::{list, with_query};
-use crate::out::Column;
+use super::CommandContext;
+use super::client::{list_field, with_query};
+use crate::output::Column;
 
 const SERIES: [&str; 5] = ["pushed", "done", "failed", "dead", "cancelled"];
 
@@ -20,12 +20,12 @@ const COLUMNS: &[Column] = &[
     ("CANCELLED", "/cancelled"),
 ];
 
-pub(crate) fn run(mut call: Call, by_minute: bool) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(mut call: CommandContext, by_minute: bool) -> anyhow::Result<ExitCode> {
     let (step, newest) = if by_minute { ("minute", 60) } else { ("hour", 24) };
     let mut rows: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for series in SERIES {
         let query = [("series", Some(series.to_owned())), ("step", Some(step.to_owned()))];
-        for point in list(call.client.get(&with_query("/v1/stats", &query))?, "points") {
+        for point in list_field(call.client.get(&with_query("/v1/stats", &query))?, "points") {
             let at = point.pointer("/at").and_then(Value::as_str).unwrap_or_default().to_owned();
             let row = rows.entry(at).or_default();
             row.insert(series.to_owned(), point.pointer("/n").cloned().unwrap_or_default());
@@ -38,7 +38,7 @@ pub(crate) fn run(mut call: Call, by_minute: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A row with a number in every column: what did not happen happened no times.
+/// A row with a number in every column; zero where the server reports none.
 fn row_of(at: &str, mut row: Map<String, Value>) -> Value {
     for series in SERIES {
         row.entry(series).or_insert_with(|| 0.into());

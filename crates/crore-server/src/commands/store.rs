@@ -1,5 +1,5 @@
-//! `crore backup | verify | repair`: on the directory of a store that no server has open; a backup also by the
-//! server that has it.
+//! `crore backup | verify | repair`: work on the data directory of a stopped server; a backup can also be made by a
+//! running one.
 
 use std::io;
 use std::path::Path;
@@ -13,19 +13,19 @@ use crore_store::embedded::{self, Embedded, Options};
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::Call;
-use crate::exit::{Failure, Why};
-use crate::out::{Format, Out, busy};
+use super::CommandContext;
+use crate::exit::{CliError, FailureCode};
+use crate::output::{CommandOutput, OutputFormat, spinner};
 
 /// Copies a store into an empty directory.
 pub(crate) fn backup(data: &Path, to: &Path) -> anyhow::Result<ExitCode> {
-    drop(existing(data)?);
-    let busy = busy("reading the store");
+    drop(open_existing(data)?);
+    let busy = spinner("reading the store");
     let store = Embedded::open(data, Arc::new(SystemClock), Options::default())
-        .map_err(|error| said(error, data))?;
+        .map_err(|error| with_path(error, data))?;
     busy.set_message("copying");
-    let made = store.backup(to).map_err(|error| said(error, to))?;
-    store.close().map_err(|error| said(error, data))?;
+    let made = store.backup(to).map_err(|error| with_path(error, to))?;
+    store.close().map_err(|error| with_path(error, data))?;
     busy.finish_and_clear();
     let line = format!(
         "copied {} into `{}`: {} in {}, up to commit {}",
@@ -35,74 +35,75 @@ pub(crate) fn backup(data: &Path, to: &Path) -> anyhow::Result<ExitCode> {
         count(made.segments as u64, "segment"),
         made.commit
     );
-    Out::new(Format::Table).line(&line)?;
+    CommandOutput::new(OutputFormat::Table).line(&line)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Has a running server copy its store.
-pub(crate) fn backup_running(mut call: Call, name: &str) -> anyhow::Result<ExitCode> {
-    let busy = busy("the server copies its store");
+/// Asks a running server for a backup.
+pub(crate) fn backup_running(mut call: CommandContext, name: &str) -> anyhow::Result<ExitCode> {
+    let busy = spinner("backing up");
     let made = call.client.call(&Method::POST, "/v1/backups", &json!({ "name": name }))?;
     busy.finish_and_clear();
     let number = |field: &str| made.get(field).and_then(Value::as_u64).unwrap_or_default();
     let line = format!(
-        "the server made the backup `{name}`: {} in {}, up to commit {}",
+        "made backup `{name}`: {} in {}, up to commit {}",
         count(number("bytes"), "byte"),
         count(number("segments"), "segment"),
         number("commit")
     );
-    call.out.did(&line)?;
+    call.out.confirm(&line)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads everything and says what is wrong.
+/// Checks a store and prints what is damaged.
 pub(crate) fn verify(data: &Path) -> anyhow::Result<ExitCode> {
-    let disk = existing(data)?;
-    let busy = busy("reading everything");
-    let report = embedded::verify(&disk).map_err(|error| said(error, data))?;
+    let disk = open_existing(data)?;
+    let busy = spinner("checking the store");
+    let report = embedded::verify(&disk).map_err(|error| with_path(error, data))?;
     busy.finish_and_clear();
-    let mut out = Out::new(Format::Table);
+    let mut out = CommandOutput::new(OutputFormat::Table);
     out.line(report.to_string().trim_end())?;
     if report.is_good() {
         return Ok(ExitCode::SUCCESS);
     }
     let dir = data.display();
     out.line(&format!(
-        "copy the directory, and then `crore repair {dir}` makes what is left usable"
+        "copy the directory, then run `crore repair {dir}` to make what is left usable"
     ))?;
-    Ok(Why::Failed.into())
+    Ok(FailureCode::Failed.into())
 }
 
-/// Mends what can be mended, and says what is lost.
+/// Repairs a store and prints what is lost.
 pub(crate) fn repair(data: &Path) -> anyhow::Result<ExitCode> {
-    let disk = existing(data)?;
-    let busy = busy("reading everything");
-    let repairs = embedded::repair(&disk).map_err(|error| said(error, data))?;
+    let disk = open_existing(data)?;
+    let busy = spinner("repairing the store");
+    let repairs = embedded::repair(&disk).map_err(|error| with_path(error, data))?;
     busy.finish_and_clear();
-    let mut out = Out::new(Format::Table);
+    let mut out = CommandOutput::new(OutputFormat::Table);
     match repairs.is_empty() {
-        true => out.line("there was no damage, and nothing was changed")?,
+        true => out.line("no damage found; nothing was changed")?,
         false => out.line(repairs.to_string().trim_end())?,
     }
-    Ok(if repairs.loses() { Why::Failed.into() } else { ExitCode::SUCCESS })
+    Ok(if repairs.has_losses() { FailureCode::Failed.into() } else { ExitCode::SUCCESS })
 }
 
-/// The directory of a store, which must be there: a look makes none.
-fn existing(dir: &Path) -> anyhow::Result<Directory> {
+/// Opens the data directory of a store, which must exist.
+fn open_existing(dir: &Path) -> anyhow::Result<Directory> {
     if !dir.is_dir() {
-        let message = format!("there is no directory `{}`", dir.display());
-        return Err(Failure::new(Why::NotFound, message).into());
+        let message = format!("directory `{}` does not exist", dir.display());
+        return Err(CliError::new(FailureCode::NotFound, message).into());
     }
     match Directory::open(dir) {
         Ok(disk) => Ok(disk),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            Err(Failure::new(Why::Conflict, format!("{error}; stop it first")).into())
+            Err(CliError::new(FailureCode::Conflict, format!("{error}; stop that process first"))
+                .into())
         }
         Err(error) => Err(error).with_context(|| format!("cannot open `{}`", dir.display())),
     }
 }
 
-fn said(error: crore_store::Error, dir: &Path) -> anyhow::Error {
+fn with_path(error: crore_store::Error, dir: &Path) -> anyhow::Error {
     anyhow!(error).context(format!("`{}`", dir.display()))
 }
 

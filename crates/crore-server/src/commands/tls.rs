@@ -1,4 +1,4 @@
-//! https: to a server that shows a certificate which is trusted.
+//! TLS client connections.
 
 use std::io;
 use std::path::Path;
@@ -12,21 +12,21 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// How to speak to one server by https.
+/// TLS settings for one server.
 #[derive(Clone)]
-pub(crate) struct Tls {
+pub(crate) struct ClientTls {
     connector: TlsConnector,
     name: ServerName<'static>,
 }
 
-impl std::fmt::Debug for Tls {
+impl std::fmt::Debug for ClientTls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl Tls {
-    /// For a host whose certificate is signed by one in a file, or by one that the system trusts.
+impl ClientTls {
+    /// For a host whose certificate is signed by a CA in this file, or by one that the system trusts.
     pub(crate) fn new(host: &str, trusted: Option<&Path>) -> anyhow::Result<Self> {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(host).map_err(|error| anyhow!(error))?;
@@ -52,11 +52,12 @@ fn from_file(path: &Path) -> anyhow::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     let read = CertificateDer::pem_file_iter(path);
     for certificate in read.with_context(|| format!("cannot read `{shown}`"))? {
-        let certificate = certificate.with_context(|| format!("`{shown}` has no certificate"))?;
-        roots.add(certificate).with_context(|| format!("a certificate in `{shown}`"))?;
+        let certificate =
+            certificate.with_context(|| format!("`{shown}` is not a PEM certificate"))?;
+        roots.add(certificate).with_context(|| format!("invalid certificate in `{shown}`"))?;
     }
     if roots.is_empty() {
-        bail!("there is no certificate in `{shown}`");
+        bail!("no certificate in `{shown}`");
     }
     Ok(roots)
 }
@@ -64,16 +65,16 @@ fn from_file(path: &Path) -> anyhow::Result<RootCertStore> {
 fn from_system() -> anyhow::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
-    // One that cannot be read is one that is not trusted.
+    // Unreadable certificates are skipped.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        bail!("this machine trusts nobody; name the server's certificate with `--ca FILE`");
+        bail!("this system has no trusted CA certificates; set `--ca FILE`");
     }
     Ok(roots)
 }
 
-/// Why a server's certificate is not trusted, if that is what went wrong, and what to do about it.
-pub(crate) fn distrust(error: &io::Error) -> Option<String> {
+/// Why a server's certificate is not trusted and what to do about it; `None` for other errors.
+pub(crate) fn untrusted_reason(error: &io::Error) -> Option<String> {
     let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
     let rustls::Error::InvalidCertificate(why) = inner else { return None };
     Some(match why {
@@ -81,12 +82,11 @@ pub(crate) fn distrust(error: &io::Error) -> Option<String> {
             "it has expired".to_owned()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "it is another host's".to_owned()
+            "it is for another host name".to_owned()
         }
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
-            "it says that it is an authority's; make it with `basicConstraints=critical,CA:FALSE`"
-                .to_owned()
+            "it is a CA certificate; create it with `basicConstraints=critical,CA:FALSE`".to_owned()
         }
-        _ => "nobody who is trusted here has signed it; `--ca FILE` names whom to trust".to_owned(),
+        _ => "it is not signed by a trusted CA; set `--ca FILE` to trust another one".to_owned(),
     })
 }

@@ -7,15 +7,15 @@ use clap::{ArgGroup, Args, Subcommand};
 use crore::Engine;
 use crore_api::access;
 use crore_wire::api::tokens::{NewToken, Preset, Scope};
-use crore_wire::words::Period;
+use crore_wire::units::Period;
 use hyper::Method;
 use serde_json::json;
 
-use super::Call;
-use super::client::{list, segment};
-use crate::cli::Remote;
-use crate::exit::{Failure, Why};
-use crate::out::Out;
+use super::CommandContext;
+use super::client::{list_field, path_segment};
+use crate::cli::RemoteArgs;
+use crate::exit::{CliError, FailureCode};
+use crate::output::CommandOutput;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,40 +23,40 @@ Examples:
   crore token create app --preset producer --expires-in 90d";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Make a token; it is shown once. From the first one on, every caller needs one
+pub(crate) enum TokenCommand {
+    /// Create a token and print it once; as soon as one exists, every caller needs one
     #[command(after_help = EXAMPLES)]
-    Create(New),
-    /// List all tokens, without their secrets
+    Create(TokenArgs),
+    /// List tokens, without their secrets
     Ls,
-    /// Remove a token
+    /// Revoke a token
     Rm {
-        /// Its name, or its id
+        /// Name or id of the token
         name: String,
     },
 }
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("may").args(["preset", "scope"]).required(true).multiple(true))]
-pub(crate) struct New {
-    /// Its name
+pub(crate) struct TokenArgs {
+    /// Name of the token
     name: String,
-    /// What it is for: producer, worker, operator or admin
+    /// Preset of scopes: producer, worker, operator or admin
     #[arg(long)]
     preset: Option<Preset>,
-    /// A scope: push, work, read, operate, define or admin; may be said several times
+    /// Scope: push, work, read, operate, define or admin; may be repeated
     #[arg(long)]
     scope: Vec<Scope>,
-    /// How long it is good for, as in 90d; for ever, unless told otherwise
-    #[arg(long, value_name = "SPAN")]
+    /// Lifetime, such as 90d [default: unlimited]
+    #[arg(long, value_name = "DURATION")]
     expires_in: Option<Period>,
-    /// Make it in this directory, which no server has open, instead of asking a server
+    /// Data directory to create it in, without a server; no server may have it open
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }
 
-impl New {
-    fn said(&self) -> NewToken {
+impl TokenArgs {
+    fn request(&self) -> NewToken {
         NewToken {
             name: self.name.clone(),
             preset: self.preset,
@@ -66,22 +66,22 @@ impl New {
     }
 }
 
-pub(crate) fn run(remote: &Remote, command: Command) -> anyhow::Result<ExitCode> {
-    if let Command::Create(new @ New { data: Some(data), .. }) = &command {
-        let text = make_in(data, &new.said())?;
-        Out::new(remote.output).line(&text)?;
+pub(crate) fn run(remote: &RemoteArgs, command: TokenCommand) -> anyhow::Result<ExitCode> {
+    if let TokenCommand::Create(new @ TokenArgs { data: Some(data), .. }) = &command {
+        let text = create_in(data, &new.request())?;
+        CommandOutput::new(remote.output).line(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut call = Call::new(remote)?;
+    let mut call = CommandContext::new(remote)?;
     match command {
-        Command::Create(new) => {
-            let body = serde_json::to_value(new.said())?;
+        TokenCommand::Create(new) => {
+            let body = serde_json::to_value(new.request())?;
             let made = call.client.call(&Method::POST, "/v1/tokens", &body)?;
             let token = made.get("token").cloned().unwrap_or(json!(null));
             call.out.line(token.as_str().unwrap_or_default())?;
         }
-        Command::Ls => {
-            let tokens = list(call.client.get("/v1/tokens")?, "tokens");
+        TokenCommand::Ls => {
+            let tokens = list_field(call.client.get("/v1/tokens")?, "tokens");
             let columns = [
                 ("NAME", "/name"),
                 ("ID", "/id"),
@@ -91,20 +91,20 @@ pub(crate) fn run(remote: &Remote, command: Command) -> anyhow::Result<ExitCode>
             ];
             call.out.rows(&columns, &tokens)?;
         }
-        Command::Rm { name } => {
-            call.client.delete(&format!("/v1/tokens/{}", segment(&name)))?;
-            call.out.did(&format!("the token `{name}` is good for nothing any more"))?;
+        TokenCommand::Rm { name } => {
+            call.client.delete(&format!("/v1/tokens/{}", path_segment(&name)))?;
+            call.out.confirm(&format!("token `{name}` has been revoked"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes a token for a store that no server has open, and gives its text.
-fn make_in(data: &Path, new: &NewToken) -> anyhow::Result<String> {
+/// Creates a token in a data directory that no server has open, and returns its text.
+fn create_in(data: &Path, new: &NewToken) -> anyhow::Result<String> {
     let engine = Engine::open(data)
-        .map_err(|error| crate::serve::not_opened(error, &data.display().to_string()))?;
+        .map_err(|error| crate::serve::open_error(error, &data.display().to_string()))?;
     let made = crore::block_on(access::create(&engine, new));
     engine.stop()?;
-    let (_, secret) = made.map_err(|error| Failure::new(Why::Usage, error.to_string()))?;
+    let (_, secret) = made.map_err(|error| CliError::new(FailureCode::Usage, error.to_string()))?;
     Ok(secret.reveal().to_owned())
 }

@@ -1,4 +1,4 @@
-//! `crore worker`: a host of runners elsewhere, or a look at the workers that are there.
+//! `crore worker`: runs handlers for a remote server, or lists its workers.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -10,18 +10,18 @@ use crore_client::{Client, Error};
 use crore_outbound as outbound;
 use tonic::transport::{Certificate, ClientTlsConfig};
 
-use super::Call;
-use super::client::list;
-use crate::cli::{Hosting, Remote, WorkerCommand};
-use crate::drain::{Closing, Signals};
-use crate::exit::{Failure, Why};
+use super::CommandContext;
+use super::client::list_field;
+use crate::cli::{RemoteArgs, WorkerArgs, WorkerCommand};
+use crate::drain::{ShutdownFlag, Signals};
+use crate::exit::{CliError, FailureCode};
 use crate::{logs, runners, serve};
 
-/// Looks at workers.
-pub(crate) fn look(mut call: Call, command: &WorkerCommand) -> anyhow::Result<ExitCode> {
+/// Lists workers.
+pub(crate) fn list(mut call: CommandContext, command: &WorkerCommand) -> anyhow::Result<ExitCode> {
     match command {
         WorkerCommand::Ls => {
-            let workers = list(call.client.get("/v1/workers")?, "workers");
+            let workers = list_field(call.client.get("/v1/workers")?, "workers");
             let columns = [
                 ("WORKER", "/name"),
                 ("VERSION", "/stream/version"),
@@ -39,42 +39,42 @@ pub(crate) fn look(mut call: Call, command: &WorkerCommand) -> anyhow::Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs jobs of a server until it is told to stop.
-pub(crate) fn run(remote: &Remote, hosting: &Hosting) -> anyhow::Result<ExitCode> {
-    let config = serve::understood(hosting.config.as_deref(), hosting.flags())?;
+/// Runs handlers for a server until a stop signal.
+pub(crate) fn run(remote: &RemoteArgs, hosting: &WorkerArgs) -> anyhow::Result<ExitCode> {
+    let config = serve::load_config(hosting.config.as_deref(), hosting.flags())?;
     let _logs = logs::start(&config)?;
     serve::runtime()?.block_on(async {
-        let mut signals = Signals::new().context("cannot listen to signals")?;
-        // As for a server that others can reach: what listens on this machine alone is called if that is allowed.
+        let mut signals = Signals::new().context("cannot install signal handlers")?;
+        // Like a server with a public address: calls to loopback addresses have to be allowed explicitly.
         let outbound = outbound::Options {
             listens: vec![(Ipv4Addr::UNSPECIFIED, 0).into()],
-            roots: serve::trusted(config.outbound.ca.as_deref())?,
+            roots: serve::read_ca(config.outbound.ca.as_deref())?,
             ..config.outbound.clone()
         };
-        let runners = runners::all(&config, outbound, None)?;
+        let runners = runners::build(&config, outbound, None)?;
         let client = tokio::select! {
             client = connect(remote) => client?,
-            signal = signals.next() => {
-                tracing::info!(signal, "told to stop: no job was run");
+            signal = signals.next_stop() => {
+                tracing::info!(signal, "shutting down: no job was run");
                 return Ok(ExitCode::SUCCESS);
             }
         };
         let name = hosting.name.clone().unwrap_or_default();
         let channels = config.runners.named_channels();
         tracing::info!(server = %remote.server, "connected");
-        runners::tell(&channels, &config);
+        runners::log_channels(&channels, &config);
         let host = runners::host(&client, runners, &config, channels).name(name);
-        let closing = Closing::new();
-        let told_twice = async {
-            let signal = signals.next().await;
-            tracing::info!(signal, "told to stop: letting jobs finish");
-            closing.close();
-            signals.next().await
+        let closing = ShutdownFlag::new();
+        let second_signal = async {
+            let signal = signals.next_stop().await;
+            tracing::info!(signal, "shutting down: waiting for jobs to finish");
+            closing.set();
+            signals.next_stop().await
         };
         tokio::select! {
-            ran = host.run(closing.closed()) => ran.map_err(refused)?,
-            signal = told_twice => {
-                tracing::warn!(signal, "told again to stop: leaving now");
+            ran = host.run(closing.wait()) => ran.map_err(into_error)?,
+            signal = second_signal => {
+                tracing::warn!(signal, "second signal: exiting immediately");
                 std::process::exit(1);
             }
         }
@@ -83,48 +83,56 @@ pub(crate) fn run(remote: &Remote, hosting: &Hosting) -> anyhow::Result<ExitCode
     })
 }
 
-/// The first wait before a server is tried again, and the longest.
-const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+/// First and maximum delay between connection attempts.
+const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
-/// What is said of a connection that was refused, and will be again: both sides do not trust each other, or
-/// one of them speaks no TLS.
-const NO_TRUST: [&str; 4] = ["certificate", "native certs", "fatal alert", "corrupt message"];
+/// Fragments of errors that will not go away: the peers do not trust each other's certificates, or one does not speak
+/// TLS. Retrying is pointless.
+const PERMANENT_ERRORS: [&str; 4] =
+    ["certificate", "native certs", "fatal alert", "corrupt message"];
 
-/// Connects to the server, as soon as it is there.
-async fn connect(remote: &Remote) -> anyhow::Result<Client> {
+/// Connects to the server; retries while it is unreachable.
+async fn connect(remote: &RemoteArgs) -> anyhow::Result<Client> {
     let mut builder = Client::builder(&remote.server);
     if let Some(token) = remote.token()? {
         builder = builder.token(token.reveal());
     }
     if let Some(path) = &remote.ca {
-        builder = builder.tls(trusts(path)?);
+        builder = builder.tls(tls_config(path)?);
     }
-    let (mut wait, longest) = WAITS;
+    let (mut wait, longest) = RETRY_DELAYS;
     loop {
         let why = match builder.clone().connect().await {
             Ok(client) => return Ok(client),
-            Err(Error::Unavailable(why)) if !NO_TRUST.iter().any(|sign| why.contains(sign)) => why,
-            Err(Error::Malformed(why)) => return Err(Failure::new(Why::Usage, why).into()),
+            Err(Error::Unavailable(why))
+                if !PERMANENT_ERRORS.iter().any(|sign| why.contains(sign)) =>
+            {
+                why
+            }
+            Err(Error::Malformed(why)) => return Err(CliError::new(FailureCode::Usage, why).into()),
             Err(error) => {
                 let message = format!("{} cannot be reached: {error}", remote.server);
-                return Err(Failure::new(Why::NotReached, message).into());
+                return Err(CliError::new(FailureCode::Unreachable, message).into());
             }
         };
         tracing::warn!(server = %remote.server, why, "the server cannot be reached; trying again");
-        #[expect(clippy::disallowed_methods, reason = "nobody tells when a server is there again")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "there is no event for a server becoming reachable"
+        )]
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(longest);
     }
 }
 
-fn trusts(path: &Path) -> anyhow::Result<ClientTlsConfig> {
+fn tls_config(path: &Path) -> anyhow::Result<ClientTlsConfig> {
     let pem = std::fs::read(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     Ok(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)))
 }
 
-fn refused(error: Error) -> anyhow::Error {
+fn into_error(error: Error) -> anyhow::Error {
     match error {
-        Error::Refused(problem) => Failure::new(Why::Failed, problem.to_string()).into(),
+        Error::Refused(problem) => CliError::new(FailureCode::Failed, problem.to_string()).into(),
         error => error.into(),
     }
 }

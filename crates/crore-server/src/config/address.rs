@@ -1,17 +1,17 @@
-//! Addresses to listen on, as people write them.
+//! Listen addresses.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use crore_core::settings::{Given, Setting, Shape};
+use crore_core::settings::{Setting, SettingValue, Shape};
 
-/// Addresses to listen on: at least one.
+/// Listen addresses; at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Addresses(pub(crate) Vec<SocketAddr>);
+pub(crate) struct ListenAddresses(pub(crate) Vec<SocketAddr>);
 
-impl Setting for Addresses {
+impl Setting for ListenAddresses {
     const SHAPE: Shape = Shape::Texts;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         let texts = given.texts();
         if texts.is_empty() {
             return Err("at least one address is needed".to_owned());
@@ -20,38 +20,38 @@ impl Setting for Addresses {
     }
 }
 
-/// Where an extra listener is: a port beside the main address, or an address of its own.
+/// Address of an extra listener: a port on the main IP address, or a full address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Port {
-    Beside(u16),
-    At(SocketAddr),
+pub(crate) enum ListenPort {
+    OnMainAddress(u16),
+    Address(SocketAddr),
 }
 
-impl Port {
-    /// The address, where the main one is at `main`.
+impl ListenPort {
+    /// The full address, given the main one.
     pub(crate) const fn resolve(self, main: SocketAddr) -> SocketAddr {
         match self {
-            Self::Beside(port) => SocketAddr::new(main.ip(), port),
-            Self::At(address) => address,
+            Self::OnMainAddress(port) => SocketAddr::new(main.ip(), port),
+            Self::Address(address) => address,
         }
     }
 }
 
-impl Setting for Port {
+impl Setting for ListenPort {
     const SHAPE: Shape = Shape::Port;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         let text = given.one()?;
         match text.parse() {
-            Ok(port) => Ok(Self::Beside(port)),
-            Err(_) => address(text).map(Self::At),
+            Ok(port) => Ok(Self::OnMainAddress(port)),
+            Err(_) => address(text).map(Self::Address),
         }
     }
 }
 
-/// `127.0.0.1:9000`, `[::1]:9000`, `localhost:9000`, `:9000` for every address of the machine.
+/// Parses `127.0.0.1:9000`, `[::1]:9000`, `localhost:9000`, or `:9000` for all IPv4 addresses.
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let wrong = || "write an address and a port, as in `127.0.0.1:9000`".to_owned();
+    let wrong = || "expected an address and a port, such as `127.0.0.1:9000`".to_owned();
     if let Some(port) = text.strip_prefix(':') {
         let port = port.parse().map_err(|_| wrong())?;
         return Ok(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)));

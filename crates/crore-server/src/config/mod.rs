@@ -1,12 +1,12 @@
-//! The configuration: defaults, then a file, then the environment, then flags; understood whole, or not
-//! at all, with everything that is wrong told at once.
+//! Server configuration: defaults, then a TOML file, then the environment, then flags; later sources win. Loading
+//! either succeeds or reports all errors at once.
 
 mod address;
 mod check;
-mod fault;
+mod errors;
 mod file;
-pub(crate) mod page;
 mod raw;
+pub(crate) mod reference;
 pub(crate) mod schema;
 pub(crate) mod secret;
 mod sections;
@@ -14,35 +14,34 @@ pub(crate) mod show;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use crore_core::settings::Given;
-pub(crate) use raw::{Raw, Source};
+pub(crate) use crore_core::settings::SettingValue;
+pub(crate) use raw::{ConfigSource, RawConfig};
 pub(crate) use sections::doors::DoorName;
-pub(crate) use sections::log::{Format, Rotate};
-pub(crate) use sections::telemetry::{Protocol, Telemetry};
+pub(crate) use sections::log::{LogFormat, LogRotation};
+pub(crate) use sections::telemetry::{ExportProtocol, TelemetryConfig};
 
 use crore_api::{access, audit};
 use crore_core::Caps;
-use crore_core::settings::{Info, Key, Section};
+use crore_core::settings::{Section, SectionSchema, SettingKey};
 use crore_doors::{grpc, jobber, jobworkerp, lightjq, tls};
 use crore_outbound as outbound;
 use crore_store::registry::QueueSettings;
-use fault::Faults;
+use errors::ConfigErrors;
 use sections::{doors, listen, log, runners, store};
 
 use crate::environment;
 
-/// Declares the configuration from its sections: options of the crates that they configure, or of the server. To add
-/// one, add a line.
-macro_rules! join {
+/// Declares [`Config`] from its sections, which are the options of the crates that they configure or of the server.
+macro_rules! declare_config {
     ($($(#[doc = $doc:literal])+ $field:ident: $section:ty,)+) => {
-        /// The configuration, understood and checked.
+        /// The effective configuration, parsed and checked.
         #[derive(Debug, Clone, PartialEq)]
         pub(crate) struct Config {
             $($(#[doc = $doc])+ pub(crate) $field: $section,)+
         }
 
-        /// All sections, in the order in which they are shown.
-        pub(crate) const INFOS: &[Info] = &[$(<$section as Section>::INFO),+];
+        /// All sections, in display order.
+        pub(crate) const SECTIONS: &[SectionSchema] = &[$(<$section as Section>::INFO),+];
 
         #[cfg(test)]
         impl Default for Config {
@@ -52,25 +51,25 @@ macro_rules! join {
         }
 
         impl Config {
-            fn read(raw: &mut Raw) -> Self {
+            fn read(raw: &mut RawConfig) -> Self {
                 Self { $($field: <$section as Section>::read(raw),)+ }
             }
         }
     };
 }
 
-join! {
-    /// Where it listens.
-    listen: listen::Listen,
-    /// Who can read along.
+declare_config! {
+    /// Listeners and shutdown.
+    listen: listen::ListenConfig,
+    /// TLS.
     tls: tls::Options,
-    /// Who may do what.
+    /// Authentication.
     access: access::Options,
-    /// Where jobs are kept.
-    store: store::Store,
+    /// Storage.
+    store: store::StoreConfig,
     /// Extra listeners.
-    doors: doors::Doors,
-    /// What a call may cost.
+    doors: doors::DoorsConfig,
+    /// Limits of API calls.
     http: crore_api::Options,
     /// gRPC.
     grpc: grpc::Options,
@@ -80,27 +79,27 @@ join! {
     jobber: jobber::Options,
     /// jobworkerp.
     jobworkerp: jobworkerp::Options,
-    /// What it runs jobs with.
-    runners: runners::Runners,
-    /// Whom it may call.
+    /// Runners and channels.
+    runners: runners::RunnersConfig,
+    /// Restrictions on outgoing calls.
     outbound: outbound::Options,
-    /// What it writes about itself.
-    log: log::Log,
-    /// What operators change.
+    /// Logging.
+    log: log::LogConfig,
+    /// The audit log.
     audit: audit::Options,
-    /// Where traces are sent.
-    telemetry: Telemetry,
-    /// What callers may not pass.
+    /// Trace export.
+    telemetry: TelemetryConfig,
+    /// Caps on sizes and counts.
     caps: Caps,
-    /// How long ended jobs are kept.
+    /// Retention of ended jobs.
     retention: QueueSettings,
 }
 
 impl Config {
-    /// How the doors of a server are set up that listens here.
+    /// Options of the doors, for a server with these listen addresses.
     pub(crate) fn doors(&self, listens: Vec<std::net::SocketAddr>) -> crore_doors::Options {
         let mut lightjq = self.lightjq.clone();
-        // Push workers may answer as long as others may.
+        // Push workers get the same drain timeout as other workers.
         lightjq.workers.drain_time = self.listen.drain_for;
         crore_doors::Options {
             grpc: self.grpc.clone(),
@@ -118,36 +117,36 @@ impl Config {
 }
 
 /// All keys of all sections.
-fn keys() -> impl Iterator<Item = &'static Key> {
-    INFOS.iter().flat_map(|info| info.keys)
+fn keys() -> impl Iterator<Item = &'static SettingKey> {
+    SECTIONS.iter().flat_map(|info| info.keys)
 }
 
-/// The file that is read if it is there and no other is named.
-const USUAL_FILE: &str = "crore.toml";
+/// Configuration file that is read if it exists and no other is named.
+const DEFAULT_FILE: &str = "crore.toml";
 
-/// Values that flags gave: the whole name of the key, the value, and the flag.
-pub(crate) type Flags = Vec<(String, Given, &'static str)>;
+/// Values from flags: full key, value, flag.
+pub(crate) type Flags = Vec<(String, SettingValue, &'static str)>;
 
-/// Gathers what was given. Only a file that cannot be read ends it.
-pub(crate) fn gather(file: Option<&Path>, flags: Flags) -> anyhow::Result<Raw> {
-    let mut raw = Raw::default();
-    let usual = || Some(PathBuf::from(USUAL_FILE)).filter(|path| path.exists());
-    if let Some(path) = file.map(Path::to_owned).or_else(usual) {
+/// Collects the values from all sources. Fails only if a file cannot be read.
+pub(crate) fn collect(file: Option<&Path>, flags: Flags) -> anyhow::Result<RawConfig> {
+    let mut raw = RawConfig::default();
+    let default_file = || Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists());
+    if let Some(path) = file.map(Path::to_owned).or_else(default_file) {
         file::read(&path, &mut raw)?;
     }
-    raw.put_variables(environment::all());
+    raw.add_variables(environment::all());
     for (path, given, flag) in flags {
-        raw.put(&path, given, Source::Flag(flag));
+        raw.put(&path, given, ConfigSource::Flag(flag));
     }
     Ok(raw)
 }
 
-/// Understands what was given, and checks it.
-pub(crate) fn understand(raw: &mut Raw) -> Result<Config, impl std::error::Error + use<>> {
+/// Parses and checks the collected values.
+pub(crate) fn parse(raw: &mut RawConfig) -> Result<Config, impl std::error::Error + use<>> {
     let config = Config::read(raw);
     check::check(&config, raw);
-    let faults = raw.take_faults();
-    if faults.is_empty() { Ok(config) } else { Err(Faults(faults)) }
+    let faults = raw.take_errors();
+    if faults.is_empty() { Ok(config) } else { Err(ConfigErrors(faults)) }
 }
 
 #[cfg(test)]

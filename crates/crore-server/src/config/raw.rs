@@ -1,24 +1,24 @@
-//! What was given, from every side, before it is understood: defaults, a file, the environment, flags.
+//! Collected values before parsing, from defaults, a file, the environment and flags.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crore_core::settings::{Given, Key, Shape, Values};
+use crore_core::settings::{SettingKey, SettingValue, Shape, ValueSource};
 
-use super::fault::{Fault, did_you_mean};
-use super::secret::Secret;
-use super::{INFOS, keys};
+use super::errors::{ConfigError, did_you_mean};
+use super::secret::ConfigSecret;
+use super::{SECTIONS, keys};
 
-/// Where a value came from. The later ones win.
+/// Source of a value, in order of precedence: later variants win.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub(crate) enum ConfigSource {
     Default,
     File { path: String, line: usize },
     Variable(String),
     Flag(&'static str),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for ConfigSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -29,120 +29,124 @@ impl fmt::Display for Source {
     }
 }
 
-/// What was given, by the whole name of each key, and what is wrong with it.
+/// Collected values by full key, and the errors found so far.
 #[derive(Debug, Default)]
-pub(crate) struct Raw {
-    values: BTreeMap<String, (Given, Source)>,
-    faults: Vec<Fault>,
+pub(crate) struct RawConfig {
+    values: BTreeMap<String, (SettingValue, ConfigSource)>,
+    errors: Vec<ConfigError>,
 }
 
-impl Raw {
-    /// A value for a key. The layers are put in one after the other, so this one wins.
-    pub(crate) fn put(&mut self, path: &str, given: Given, source: Source) {
+impl RawConfig {
+    /// Sets a value. Sources are added in order of precedence, so a later value replaces an earlier one.
+    pub(crate) fn put(&mut self, path: &str, given: SettingValue, source: ConfigSource) {
         if keys().any(|key| key.path() == path) {
             self.values.insert(path.to_owned(), (given, source));
             return;
         }
-        if let (Some(channel), Given::One(n)) = (path.strip_prefix("channels."), &given) {
+        if let (Some(channel), SettingValue::One(n)) = (path.strip_prefix("channels."), &given) {
             self.add_channel(format!("{channel}={n}"), source);
             return;
         }
         let known: Vec<String> = match path.split_once('.') {
-            Some(_) => keys().map(Key::path).collect(),
-            None => INFOS.iter().map(|info| info.name.to_owned()).collect(),
+            Some(_) => keys().map(SettingKey::path).collect(),
+            None => SECTIONS.iter().map(|info| info.name.to_owned()).collect(),
         };
         let hint = did_you_mean(path, &known);
-        self.wrong(path, Some(&given), source, format!("there is no such key{hint}"));
+        self.add_error(path, Some(&given), source, format!("unknown key{hint}"));
     }
 
-    /// One more channel, of a section whose keys are names that somebody has chosen. Of two with the same name
-    /// the later one counts.
-    fn add_channel(&mut self, channel: String, source: Source) {
+    /// Adds one channel, from a `[channels]` section or `--channel`. If a name occurs twice, the later one wins.
+    fn add_channel(&mut self, channel: String, source: ConfigSource) {
         let (given, at) = self
             .values
             .entry("runners.channels".to_owned())
-            .or_insert_with(|| (Given::Many(Vec::new()), source.clone()));
+            .or_insert_with(|| (SettingValue::Many(Vec::new()), source.clone()));
         let mut all = match given {
-            Given::One(text) => text.split(',').map(|one| one.trim().to_owned()).collect(),
-            Given::Many(texts) => std::mem::take(texts),
+            SettingValue::One(text) => text.split(',').map(|one| one.trim().to_owned()).collect(),
+            SettingValue::Many(texts) => std::mem::take(texts),
         };
         all.push(channel);
-        (*given, *at) = (Given::Many(all), source);
+        (*given, *at) = (SettingValue::Many(all), source);
     }
 
-    /// Notes that something is wrong.
-    pub(crate) fn wrong(
+    /// Records an error.
+    pub(crate) fn add_error(
         &mut self,
         path: &str,
-        given: Option<&Given>,
-        source: Source,
+        given: Option<&SettingValue>,
+        source: ConfigSource,
         message: String,
     ) {
-        let value = given.map(Given::shown);
-        self.faults.push(Fault { source, key: path.to_owned(), value, message });
+        let value = given.map(SettingValue::shown);
+        self.errors.push(ConfigError { source, key: path.to_owned(), value, message });
     }
 
-    /// Notes that the value of a key cannot be, or does not go with another.
-    pub(crate) fn clash(&mut self, path: &str, message: String) {
-        let (given, source) = self.chosen(path);
-        self.wrong(path, given.as_ref(), source, message);
+    /// Records that the chosen value of a key is invalid or conflicts with another.
+    pub(crate) fn reject(&mut self, path: &str, message: String) {
+        let (given, source) = self.effective(path);
+        self.add_error(path, given.as_ref(), source, message);
     }
 
-    /// Variables of the environment whose names have two underscores, as `CRORE_LISTEN__ADDRESS`. Those
-    /// with one are not ours: who runs a service `crore` in Kubernetes has `CRORE_PORT` and more. Unless it is
-    /// one of ours but for an underscore, which is a slip.
-    pub(crate) fn put_variables(&mut self, variables: impl Iterator<Item = (String, String)>) {
-        let slips: Vec<String> = keys().map(|key| key.variable().replace("__", "_")).collect();
+    /// Reads environment variables with a double underscore, such as `CRORE_LISTEN__ADDRESS`. Others are ignored,
+    /// because Kubernetes sets `CRORE_PORT` and the like for a service named `crore`; but a known name with a single
+    /// underscore is reported as a typo.
+    pub(crate) fn add_variables(&mut self, variables: impl Iterator<Item = (String, String)>) {
+        let misspelled: Vec<String> = keys().map(|key| key.variable().replace("__", "_")).collect();
         let is_ours = |name: &String| {
             let two = name.strip_prefix("CRORE_").is_some_and(|rest| rest.contains("__"));
-            two || slips.contains(name)
+            two || misspelled.contains(name)
         };
         let mut ours: Vec<_> = variables.filter(|(name, _)| is_ours(name)).collect();
         ours.sort();
         for (name, value) in ours {
-            let source = Source::Variable(name.clone());
+            let source = ConfigSource::Variable(name.clone());
             if let Some(key) = keys().find(|key| key.variable() == name) {
-                self.put(&key.path(), Given::One(value), source);
+                self.put(&key.path(), SettingValue::One(value), source);
                 continue;
             }
-            let known: Vec<String> = keys().map(Key::variable).collect();
+            let known: Vec<String> = keys().map(SettingKey::variable).collect();
             let hint = did_you_mean(&name, &known);
-            self.wrong("", Some(&Given::One(value)), source, format!("it means no key{hint}"));
+            self.add_error(
+                "",
+                Some(&SettingValue::One(value)),
+                source,
+                format!("unknown variable{hint}"),
+            );
         }
     }
 
-    /// What a key says and where that came from; a default is a value too.
-    pub(crate) fn chosen(&self, path: &str) -> (Option<Given>, Source) {
+    /// Effective value of a key, possibly its default, and its source.
+    pub(crate) fn effective(&self, path: &str) -> (Option<SettingValue>, ConfigSource) {
         match self.values.get(path) {
             Some((given, source)) => (Some(given.clone()), source.clone()),
             None => {
                 let key = keys().find(|key| key.path() == path);
                 let default = key.and_then(|key| key.default);
-                (default.map(|text| Given::One(text.to_owned())), Source::Default)
+                (default.map(|text| SettingValue::One(text.to_owned())), ConfigSource::Default)
             }
         }
     }
 
-    /// Everything that is wrong so far, in the order of where it stands.
-    pub(crate) fn take_faults(&mut self) -> Vec<Fault> {
-        let mut faults = std::mem::take(&mut self.faults);
+    /// Removes and returns all errors, ordered by source and key.
+    pub(crate) fn take_errors(&mut self) -> Vec<ConfigError> {
+        let mut faults = std::mem::take(&mut self.errors);
         faults.sort_by(|a, b| (&a.source, &a.key).cmp(&(&b.source, &b.key)));
         faults
     }
 }
 
-impl Values for Raw {
-    fn given(&mut self, key: &Key) -> Option<Given> {
+impl ValueSource for RawConfig {
+    fn given(&mut self, key: &SettingKey) -> Option<SettingValue> {
         let given = self.values.get(&key.path()).map(|(given, _)| given)?;
         if key.shape != Shape::Secret {
             return Some(given.clone());
         }
-        let secret = given.one().and_then(Secret::resolve);
-        let secret = secret.map(|secret| Given::One(secret.reveal().to_owned()));
+        let secret = given.one().and_then(ConfigSecret::resolve);
+        let secret = secret.map(|secret| SettingValue::One(secret.reveal().to_owned()));
         secret.map_err(|message| self.refuse(key, message)).ok()
     }
 
-    fn refuse(&mut self, key: &Key, message: String) {
-        self.clash(&key.path(), message);
+    fn refuse(&mut self, key: &SettingKey, message: String) {
+        self.reject(&key.path(), message);
     }
 }

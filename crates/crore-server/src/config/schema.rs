@@ -1,43 +1,43 @@
 //! The JSON Schema of the configuration, for editors.
 
-use crore_core::settings::{Info, Key, Shape, text};
+use crore_core::settings::{SectionSchema, SettingKey, Shape, doc_text};
 use serde_json::{Map, Value, json};
 
-use super::INFOS;
+use super::SECTIONS;
 
-/// The schema, as it is printed.
+/// The schema.
 pub(crate) fn schema() -> Value {
     let channels = json!({
-        "description": "The queues whose jobs are run here, and how many of each at a time: `runners.channels`.",
+        "description": "Queues served by handlers in this process, with the concurrency of each; see `runners.channels`.",
         "type": "object",
         "additionalProperties": { "type": "integer", "minimum": 1, "maximum": 10_000 },
     });
-    let sections = INFOS.iter().map(|info| (info.name.to_owned(), section(info)));
+    let sections = SECTIONS.iter().map(|info| (info.name.to_owned(), section(info)));
     let sections = sections.chain([("channels".to_owned(), channels)]);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "crore.toml",
-        "description": "The configuration of the crore server.",
+        "description": "Configuration of the crore server.",
         "type": "object",
         "properties": sections.collect::<Map<_, _>>(),
         "additionalProperties": false,
     })
 }
 
-fn section(info: &Info) -> Value {
+fn section(info: &SectionSchema) -> Value {
     let keys = info.keys.iter().map(|key| (key.name(), value(key)));
     json!({
-        "description": text(info.about),
+        "description": doc_text(info.about),
         "type": "object",
         "properties": keys.collect::<Map<_, _>>(),
         "additionalProperties": false,
     })
 }
 
-fn value(key: &Key) -> Value {
+fn value(key: &SettingKey) -> Value {
     let mut schema = shape(key.shape);
     if let Value::Object(fields) = &mut schema {
-        fields.insert("description".to_owned(), text(key.about).into());
+        fields.insert("description".to_owned(), doc_text(key.about).into());
         if let Some(default) = key.default {
             fields.insert("default".to_owned(), typed(key.shape, default));
         }
@@ -71,7 +71,7 @@ fn shape(shape: Shape) -> Value {
     }
 }
 
-/// A text in the type in which it would stand in a file.
+/// A value in the JSON type that matches its TOML type.
 pub(super) fn typed(shape: Shape, text: &str) -> Value {
     match shape {
         Shape::Flag => text.parse().map_or_else(|_| text.into(), Value::Bool),

@@ -1,4 +1,4 @@
-//! Secrets: named in a file, and never written into one.
+//! Secrets. Configuration files hold references to secrets, never the secrets themselves.
 
 use std::fmt;
 use std::path::Path;
@@ -7,49 +7,52 @@ use anyhow::{Context, bail};
 
 use crate::environment;
 
-/// A secret. It is not printed, whoever asks.
+/// A secret; its `Debug` output is `***`.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(String);
+pub(crate) struct ConfigSecret(String);
 
-impl Secret {
+impl ConfigSecret {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The secret itself, for the one who needs it.
+    /// The secret in plain text.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// The first line of a file.
+    /// Reads the first line of a file.
     pub(crate) fn from_file(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the secret in `{}`", path.display()))?;
+            .with_context(|| format!("cannot read secret file `{}`", path.display()))?;
         match text.lines().next().map(str::trim) {
             Some(line) if !line.is_empty() => Ok(Self::new(line)),
-            _ => bail!("the secret in `{}` is empty", path.display()),
+            _ => bail!("secret file `{}` is empty", path.display()),
         }
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for ConfigSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }
 }
 
-impl Secret {
-    /// What a reference stands for. It is not the secret itself: a file of the configuration is read by many.
+impl ConfigSecret {
+    /// Resolves a reference, `file:PATH` or `env:NAME`. A plain secret is refused, because many people can read the
+    /// configuration file.
     pub(crate) fn resolve(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("file:") {
             return Self::from_file(Path::new(path)).map_err(|error| format!("{error:#}"));
         }
         let Some(name) = text.strip_prefix("env:") else {
-            return Err("a secret is not written here: say `file:PATH` or `env:NAME`".to_owned());
+            return Err(
+                "secrets are not written in plain text; use `file:PATH` or `env:NAME`".to_owned()
+            );
         };
         match environment::read(name) {
             Some(text) if !text.is_empty() => Ok(Self::new(text)),
-            _ => Err(format!("the variable `{name}` is not set")),
+            _ => Err(format!("environment variable `{name}` is not set")),
         }
     }
 }
@@ -60,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_not_printed() {
-        assert_eq!(format!("{:?}", Some(Secret::new("hunter2"))), "Some(***)");
+        assert_eq!(format!("{:?}", Some(ConfigSecret::new("hunter2"))), "Some(***)");
     }
 
     #[test]
@@ -68,8 +71,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("secret");
         std::fs::write(&path, "hunter2\n").expect("a file");
-        let given = |text: String| Secret::resolve(&text);
-        assert_eq!(given(format!("file:{}", path.display())), Ok(Secret::new("hunter2")));
+        let given = |text: String| ConfigSecret::resolve(&text);
+        assert_eq!(given(format!("file:{}", path.display())), Ok(ConfigSecret::new("hunter2")));
         let refused = given("hunter2".to_owned()).expect_err("not a reference");
         assert!(refused.contains("file:PATH") && !refused.contains("hunter2"), "{refused}");
         assert!(given("env:CRORE_NOT_SET_ANYWHERE".to_owned()).is_err());

@@ -1,27 +1,27 @@
-//! The configuration as it is, with where each value came from.
+//! Output of `crore config show`: the effective configuration and the source of each value.
 
 use std::fmt::Write;
 
-use crore_core::settings::{Given, Key};
+use crore_core::settings::{SettingKey, SettingValue};
 use serde_json::{Map, Value, json};
 
-use super::INFOS;
-use super::raw::Raw;
+use super::SECTIONS;
+use super::raw::RawConfig;
 use super::schema::typed;
 
-/// As a file that could be read again, each line with where its value came from.
-pub(crate) fn text(raw: &Raw) -> String {
+/// As TOML that can be read back, with the source of each value as a comment.
+pub(crate) fn text(raw: &RawConfig) -> String {
     let mut lines: Vec<(String, String)> = Vec::new();
-    for info in INFOS {
+    for info in SECTIONS {
         lines.push((String::new(), String::new()));
         lines.push((format!("[{}]", info.name), String::new()));
         for key in info.keys {
-            let (given, source) = raw.chosen(&key.path());
+            let (given, source) = raw.effective(&key.path());
             lines.push(match given {
                 Some(given) => {
                     (format!("{} = {}", key.name(), value(key, &given)), source.to_string())
                 }
-                None => (format!("# {} =", key.name()), "not chosen".to_owned()),
+                None => (format!("# {} =", key.name()), "not set".to_owned()),
             });
         }
     }
@@ -32,16 +32,16 @@ pub(crate) fn text(raw: &Raw) -> String {
             "" => writeln!(text, "{line}"),
             source => writeln!(text, "{line:width$}  # {source}"),
         };
-        written.expect("a string takes every text");
+        written.expect("writing to a string cannot fail");
     }
     text
 }
 
-/// As an object: each key with its value and its source.
-pub(crate) fn object(raw: &Raw) -> Value {
-    let sections = INFOS.iter().map(|info| {
+/// As JSON: each key with its value and source.
+pub(crate) fn object(raw: &RawConfig) -> Value {
+    let sections = SECTIONS.iter().map(|info| {
         let keys = info.keys.iter().map(|key| {
-            let (given, source) = raw.chosen(&key.path());
+            let (given, source) = raw.effective(&key.path());
             let value = given.map(|given| value(key, &given));
             (key.name(), json!({ "value": value, "source": source.to_string() }))
         });
@@ -50,9 +50,9 @@ pub(crate) fn object(raw: &Raw) -> Value {
     Value::Object(sections.collect::<Map<_, _>>())
 }
 
-fn value(key: &Key, given: &Given) -> Value {
+fn value(key: &SettingKey, given: &SettingValue) -> Value {
     match given {
-        Given::One(text) => typed(key.shape, text),
-        Given::Many(texts) => texts.iter().map(|text| typed(key.shape, text)).collect(),
+        SettingValue::One(text) => typed(key.shape, text),
+        SettingValue::Many(texts) => texts.iter().map(|text| typed(key.shape, text)).collect(),
     }
 }

@@ -1,20 +1,20 @@
-use crore_runner::{Count, Cpus};
+use crore_runner::{Cpus, PositiveCount};
 
 use super::*;
-use crate::config::{self, Given, Raw, Source};
+use crate::config::{self, ConfigSource, RawConfig, SettingValue};
 
-fn said(keys: &[(&str, &str)]) -> Result<Config, String> {
-    let mut raw = Raw::default();
+fn parsed(keys: &[(&str, &str)]) -> Result<Config, String> {
+    let mut raw = RawConfig::default();
     for (key, value) in keys {
         let key = format!("runners.{key}");
-        raw.put(&key, Given::One((*value).to_owned()), Source::Flag("--set"));
+        raw.put(&key, SettingValue::One((*value).to_owned()), ConfigSource::Flag("--set"));
     }
-    config::understand(&mut raw).map_err(|faults| faults.to_string())
+    config::parse(&mut raw).map_err(|faults| faults.to_string())
 }
 
 #[test]
-fn unless_told_otherwise_hosts_are_noted_beside_the_data() {
-    let config = said(&[]).expect("the defaults");
+fn the_default_state_directory_is_in_the_data_directory() {
+    let config = parsed(&[]).expect("the defaults");
     let data = Path::new("data");
     let expected = Options { state: Some(data.join("hosts")), ..Options::default() };
     assert_eq!(options(&config, Some(data)), expected);
@@ -23,8 +23,8 @@ fn unless_told_otherwise_hosts_are_noted_beside_the_data() {
 }
 
 #[test]
-fn what_is_said_is_what_the_runners_are_told() {
-    let config = said(&[
+fn configured_values_reach_the_runners() {
+    let config = parsed(&[
         ("max-output", "2MiB"),
         ("max-grace", "3s"),
         ("container-memory", "64MiB"),
@@ -47,12 +47,12 @@ fn what_is_said_is_what_the_runners_are_told() {
         max_grace: Span::from_secs(3),
         container_memory: Some(Size(64 << 20)),
         container_cpus: Some(Cpus(1.5)),
-        container_pids: Some(Count(7)),
+        container_pids: Some(PositiveCount(7)),
         state: Some("/var/lib/crore/hosts".into()),
         command_memory: Some(Size(1 << 30)),
-        command_cpu_seconds: Some(Count(60)),
-        command_open_files: Some(Count(100)),
-        command_processes: Some(Count(200)),
+        command_cpu_seconds: Some(PositiveCount(60)),
+        command_open_files: Some(PositiveCount(100)),
+        command_processes: Some(PositiveCount(200)),
         command_file_size: Some(Size(0)),
         plugin_memory: Some(Size(1 << 30)),
         plugin_grace: Span::from_secs(2),
@@ -70,12 +70,12 @@ fn what_is_said_is_what_the_runners_are_told() {
 }
 
 #[test]
-fn what_cannot_be_is_told_with_its_key() {
+fn invalid_values_are_reported_with_their_key() {
     let cases = [
         ("max-output", "0B", "cannot be zero"),
         ("max-grace", "0s", "cannot be zero"),
         ("container-memory", "5MiB", "6MiB"),
-        ("container-memory", "much", "write a number and a unit"),
+        ("container-memory", "much", "expected a size such as"),
         ("container-cpus", "0", "as in `2` or `0.5`"),
         ("container-cpus", "two", "as in `2` or `0.5`"),
         ("container-cpus", "NaN", "as in `2` or `0.5`"),
@@ -85,23 +85,23 @@ fn what_cannot_be_is_told_with_its_key() {
         ("command-open-files", "-1", "from 1 on"),
         ("plugin-memory", "0B", "cannot be zero"),
         ("plugin-grace", "0s", "cannot be zero"),
-        ("plugin-start", "soon", "as in `30s`"),
-        ("plugin-env", "A=b,A=c", "`A` is said twice"),
+        ("plugin-start", "soon", "such as `30s`"),
+        ("plugin-env", "A=b,A=c", "`A` is given twice"),
         ("plugin-env", "=b", "`=b` is neither NAME=VALUE nor the name"),
         ("plugin-env", "A B", "`A B` is neither"),
         ("state", "", "cannot be empty"),
     ];
     for (key, value, why) in cases {
-        let told = said(&[(key, value)]).expect_err("it cannot be");
+        let told = parsed(&[(key, value)]).expect_err("it cannot be");
         let line = format!("--set: runners.{key} = `{value}`: ");
         assert!(told.contains(&line) && told.contains(why), "{key} {value}: {told}");
     }
 }
 
 #[test]
-fn a_front_without_runners_leaves_caps_to_the_hosts() {
-    let config = said(&[]).expect("the defaults");
-    let front = elsewhere(config.outbound.clone());
+fn a_server_without_runners_enforces_no_caps() {
+    let config = parsed(&[]).expect("the defaults");
+    let front = validators(config.outbound.clone());
     let much = serde_json::json!({ "max_output": "1GiB", "grace": "1h" });
     for (runner, key, value) in [("command", "program", "ls"), ("docker", "image", "busybox")] {
         let mut settings = much.as_object().expect("an object").clone();
@@ -109,7 +109,7 @@ fn a_front_without_runners_leaves_caps_to_the_hosts() {
         let runner = Name::new("runner", runner).expect("a name");
         let handler = crore_core::Handler::new(runner, settings);
         front.check(&handler).expect("it is for others to say");
-        let here = all(&config, config.outbound.clone(), None).expect("all runners");
+        let here = build(&config, config.outbound.clone(), None).expect("all runners");
         let here = Runners::clone(&here).allow("command").allow("docker");
         let told = here.check(&handler).expect_err("too much").to_string();
         assert!(told.contains("`runners.max-"), "{told}");

@@ -1,97 +1,96 @@
-//! Traces, sent to whoever collects them: as OTLP over HTTP, or to Zipkin.
+//! Trace exporter: sends finished spans to a collector, as OTLP over HTTP or as Zipkin JSON.
 //!
-//! OTLP is spoken as `http/protobuf`, which every collector takes beside gRPC, and its one message is written by
-//! hand: our spans are made when they are over, with ids of their own, so that of an SDK only the writing of that
-//! message would be used, and of gRPC only its framing. So traces bring no dependency with them. Zipkin is JSON, which
-//! is here anyway.
+//! OTLP is sent as `http/protobuf`, which every collector accepts, in hand-written messages. Spans are created when
+//! they have ended and have computed ids, so an OpenTelemetry SDK would add dependencies but no function.
 
+mod collector;
 mod otlp;
-mod post;
 mod zipkin;
 
 use std::time::Duration;
 
-use crore_api::telemetry::{Span, Spans};
+use crore_api::telemetry::{SpanReceiver, TraceSpan};
 use crore_doors::Doors;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use crate::config::{Protocol, Telemetry};
-use crate::drain::Closing;
-use post::Post;
+use crate::config::{ExportProtocol, TelemetryConfig};
+use crate::drain::ShutdownFlag;
+use collector::CollectorClient;
 
-/// So many spans go together at the most.
-const TOGETHER: usize = 512;
-/// How long spans wait for company.
-const GATHER_FOR: Duration = Duration::from_secs(1);
-/// How often the same spans are sent before they are given up.
-const TRIES: u32 = 3;
-/// How long to wait before they are sent again; more each time.
-const AGAIN_AFTER: Duration = Duration::from_secs(2);
-/// How long what is left may take when the server ends.
-const FLUSH_FOR: Duration = Duration::from_secs(3);
-/// How often somebody is told that a collector is down.
-const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
+/// Maximum spans per request.
+const MAX_BATCH: usize = 512;
+/// Time to collect a batch of spans.
+const BATCH_TIME: Duration = Duration::from_secs(1);
+/// Attempts to send a batch before it is dropped.
+const MAX_ATTEMPTS: u32 = 3;
+/// First delay between attempts; it grows linearly.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+/// Time to send the remaining spans on shutdown.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
+/// Minimum interval between warnings about a failing collector.
+const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Sends spans, until it is told that there will be no more.
+/// Handle of the export task.
 #[derive(Debug)]
 pub(crate) struct Exporter {
     task: JoinHandle<()>,
-    ended: Closing,
+    ended: ShutdownFlag,
 }
 
-/// Begins to send spans, if the configuration says where to.
-pub(crate) fn start(config: &Telemetry, doors: &Doors) -> anyhow::Result<Option<Exporter>> {
+/// Starts the exporter if an endpoint is configured.
+pub(crate) fn start(config: &TelemetryConfig, doors: &Doors) -> anyhow::Result<Option<Exporter>> {
     let Some(endpoint) = &config.endpoint else { return Ok(None) };
     let Some(spans) = doors.trace(config.traces.clone()) else { return Ok(None) };
-    let post = Post::new(&endpoint.0, config.protocol)?;
-    tracing::info!(endpoint = endpoint.0, "traces are sent");
-    let sender = Sender {
+    let post = CollectorClient::new(&endpoint.0, config.protocol)?;
+    tracing::info!(endpoint = endpoint.0, "exporting traces");
+    let sender = ExportLoop {
         spans,
         batch: Vec::new(),
         post,
         protocol: config.protocol,
         service: config.traces.service.clone(),
-        told_at: None,
+        warned_at: None,
     };
-    let ended = Closing::new();
-    let task = tokio::spawn(sender.run(ended.closed()));
+    let ended = ShutdownFlag::new();
+    let task = tokio::spawn(sender.run(ended.wait()));
     Ok(Some(Exporter { task, ended }))
 }
 
 impl Exporter {
-    /// Sends what is left, as far as that does not take long.
+    /// Sends the remaining spans, within a time limit.
     pub(crate) async fn finish(self) {
-        self.ended.close();
-        if timeout(FLUSH_FOR, self.task).await.is_err() {
-            tracing::warn!("some traces were not sent: their collector does not answer");
+        self.ended.set();
+        if timeout(FLUSH_TIMEOUT, self.task).await.is_err() {
+            tracing::warn!("some traces were not exported: the collector does not respond");
         }
     }
 }
 
-/// The loop that sends.
-struct Sender {
-    spans: Spans,
-    /// Those that are gathered, or under way: they are kept here, so that none is lost when the server ends.
-    batch: Vec<Span>,
-    post: Post,
-    protocol: Protocol,
+/// The export loop.
+struct ExportLoop {
+    spans: SpanReceiver,
+    /// Spans being collected or sent. They stay here while a request is in flight, so that shutdown can send them
+    /// again.
+    batch: Vec<TraceSpan>,
+    post: CollectorClient,
+    protocol: ExportProtocol,
     service: String,
-    /// When somebody was last told that a collector is down.
-    told_at: Option<Instant>,
+    /// When the last warning about the collector was logged.
+    warned_at: Option<Instant>,
 }
 
-impl Sender {
+impl ExportLoop {
     async fn run(mut self, ended: impl Future<Output = ()>) {
         let mut ended = std::pin::pin!(ended);
         loop {
             tokio::select! {
-                more = self.round() => if !more { return },
+                more = self.export_next() => if !more { return },
                 () = ended.as_mut() => break,
             }
         }
         loop {
-            self.batch.extend(self.spans.waiting(TOGETHER));
+            self.batch.extend(self.spans.waiting(MAX_BATCH));
             if self.batch.is_empty() {
                 return;
             }
@@ -99,23 +98,23 @@ impl Sender {
         }
     }
 
-    /// Sends what comes next; `false`: nothing will come any more.
-    async fn round(&mut self) -> bool {
-        self.gather().await;
+    /// Sends one batch; `false` when no more spans will come.
+    async fn export_next(&mut self) -> bool {
+        self.collect_batch().await;
         if self.batch.is_empty() {
             return false;
         }
-        self.deliver().await;
+        self.send_with_retries().await;
         true
     }
 
-    /// The next spans, with those that come within a moment.
-    async fn gather(&mut self) {
-        let first = self.spans.next(TOGETHER).await;
+    /// Waits for spans and collects more for a moment.
+    async fn collect_batch(&mut self) {
+        let first = self.spans.next(MAX_BATCH).await;
         self.batch.extend(first);
-        let ends_at = Instant::now() + GATHER_FOR;
-        while (1..TOGETHER).contains(&self.batch.len()) {
-            let more = self.spans.next(TOGETHER - self.batch.len());
+        let ends_at = Instant::now() + BATCH_TIME;
+        while (1..MAX_BATCH).contains(&self.batch.len()) {
+            let more = self.spans.next(MAX_BATCH - self.batch.len());
             match timeout_at(ends_at, more).await {
                 Ok(more) if !more.is_empty() => self.batch.extend(more),
                 _ => break,
@@ -123,15 +122,14 @@ impl Sender {
         }
     }
 
-    /// Sends what was gathered, again and again for a while. What comes meanwhile waits, and is dropped if it is too
-    /// much: a collector that is down costs no more than that.
-    async fn deliver(&mut self) {
-        for nth in 1..TRIES {
+    /// Sends the batch, with retries. Spans that arrive meanwhile wait, and are dropped if there are too many.
+    async fn send_with_retries(&mut self) {
+        for nth in 1..MAX_ATTEMPTS {
             match self.post().await {
                 Ok(()) => return self.sent(),
-                Err(error) => self.complain(&error),
+                Err(error) => self.warn(&error),
             }
-            sleep_until(Instant::now() + AGAIN_AFTER * nth).await;
+            sleep_until(Instant::now() + RETRY_DELAY * nth).await;
         }
         self.send_once().await;
     }
@@ -140,7 +138,7 @@ impl Sender {
         if let Err(error) = self.post().await {
             self.spans.dropped(self.batch.len());
             self.batch.clear();
-            return self.complain(&error);
+            return self.warn(&error);
         }
         self.sent();
     }
@@ -152,17 +150,19 @@ impl Sender {
 
     async fn post(&mut self) -> anyhow::Result<()> {
         let body = match self.protocol {
-            Protocol::Otlp => otlp::request(&self.service, &self.batch),
-            Protocol::Zipkin => zipkin::list(&self.service, &self.batch)?,
+            ExportProtocol::Otlp => otlp::request(&self.service, &self.batch),
+            ExportProtocol::Zipkin => zipkin::list(&self.service, &self.batch)?,
         };
         self.post.send(body).await
     }
 
-    fn complain(&mut self, error: &anyhow::Error) {
+    fn warn(&mut self, error: &anyhow::Error) {
         let now = Instant::now();
-        if self.told_at.is_none_or(|told_at| now - told_at >= COMPLAIN_EVERY) {
-            self.told_at = Some(now);
-            tracing::warn!("traces cannot be sent: {error:#}; that is said once a minute");
+        if self.warned_at.is_none_or(|warned_at| now - warned_at >= WARN_INTERVAL) {
+            self.warned_at = Some(now);
+            tracing::warn!(
+                "cannot export traces: {error:#}; this warning is logged once per minute"
+            );
         }
     }
 }

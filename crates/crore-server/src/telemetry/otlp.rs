@@ -1,19 +1,19 @@
-//! Spans as an OTLP `ExportTraceServiceRequest`, in protobuf. The messages are local: `opentelemetry-proto` would bring
-//! the OpenTelemetry SDK along.
+//! Encodes spans as an OTLP `ExportTraceServiceRequest` in protobuf. The messages are declared here because
+//! `opentelemetry-proto` depends on the OpenTelemetry SDK.
 
 mod messages;
 
-use crore_api::telemetry::{Kind, Span};
+use crore_api::telemetry::{TraceSpan, TraceSpanKind};
 use crore_core::Time;
 use prost::Message;
 
 use messages::{
-    AnyValue, ExportTraceServiceRequest, InstrumentationScope, KeyValue, Link, Resource,
-    ResourceSpans, ScopeSpans, SpanKind, Status, StatusCode,
+    AnyValue, ExportTraceServiceRequest, InstrumentationScope, KeyValue, OtlpLink, OtlpStatus,
+    Resource, ResourceSpans, ScopeSpans, SpanKind, StatusCode,
 };
 
-/// All spans in one message.
-pub(super) fn request(service: &str, spans: &[Span]) -> Vec<u8> {
+/// Encodes all spans in one message.
+pub(super) fn request(service: &str, spans: &[TraceSpan]) -> Vec<u8> {
     let name = "crore".to_owned();
     let scope = InstrumentationScope { name, version: env!("CARGO_PKG_VERSION").to_owned() };
     let scope_spans =
@@ -23,17 +23,18 @@ pub(super) fn request(service: &str, spans: &[Span]) -> Vec<u8> {
     ExportTraceServiceRequest { resource_spans }.encode_to_vec()
 }
 
-fn span(span: &Span) -> messages::Span {
+fn span(span: &TraceSpan) -> messages::OtlpSpan {
     let kind = match span.kind {
-        Kind::Internal => SpanKind::Internal,
-        Kind::Producer => SpanKind::Producer,
-        Kind::Consumer => SpanKind::Consumer,
+        TraceSpanKind::Internal => SpanKind::Internal,
+        TraceSpanKind::Producer => SpanKind::Producer,
+        TraceSpanKind::Consumer => SpanKind::Consumer,
     };
     let id = |id: u64| id.to_be_bytes().to_vec();
     let trace_id = span.trace.to_be_bytes().to_vec();
-    let link = |link| Link { trace_id: trace_id.clone(), span_id: id(link) };
-    let status = |error: &String| Status { message: error.clone(), code: StatusCode::Error.into() };
-    messages::Span {
+    let link = |link| OtlpLink { trace_id: trace_id.clone(), span_id: id(link) };
+    let status =
+        |error: &String| OtlpStatus { message: error.clone(), code: StatusCode::Error.into() };
+    messages::OtlpSpan {
         span_id: id(span.id),
         trace_state: span.state.as_ref().map(ToString::to_string).unwrap_or_default(),
         parent_span_id: span.parent.map(id).unwrap_or_default(),
@@ -63,14 +64,14 @@ mod tests {
 
     #[test]
     fn a_span_has_the_bytes_of_the_format() {
-        let span = span(&Span {
+        let span = span(&TraceSpan {
             trace: 1,
             id: 2,
             parent: Some(3),
             link: Some(4),
             state: Some("a=b".into()),
             name: "run",
-            kind: Kind::Consumer,
+            kind: TraceSpanKind::Consumer,
             begun_at: Time::from_millis(1),
             ended_at: Time::from_millis(2),
             attributes: vec![("queue", String::new())],

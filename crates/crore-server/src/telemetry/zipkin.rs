@@ -1,20 +1,20 @@
-//! Spans as Zipkin has them: version 2, a list in JSON.
+//! Encodes spans as a Zipkin v2 JSON list.
 
 use std::collections::BTreeMap;
 
-use crore_api::telemetry::{Kind, Span};
+use crore_api::telemetry::{TraceSpan, TraceSpanKind};
 use crore_core::Time;
 use serde::Serialize;
 
-/// All spans in one list.
-pub(super) fn list(service: &str, spans: &[Span]) -> anyhow::Result<Vec<u8>> {
-    let spans: Vec<Shown<'_>> = spans.iter().map(|span| shown(service, span)).collect();
+/// Encodes all spans in one list.
+pub(super) fn list(service: &str, spans: &[TraceSpan]) -> anyhow::Result<Vec<u8>> {
+    let spans: Vec<ZipkinSpan<'_>> = spans.iter().map(|span| zipkin_span(service, span)).collect();
     Ok(serde_json::to_vec(&spans)?)
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
+struct ZipkinSpan<'a> {
     trace_id: String,
     id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,38 +22,38 @@ struct Shown<'a> {
     name: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
-    /// In microseconds, as all times here.
+    /// Microseconds, like `duration`.
     timestamp: u64,
     duration: u64,
-    local_endpoint: Endpoint<'a>,
+    local_endpoint: ZipkinEndpoint<'a>,
     tags: BTreeMap<&'static str, &'a str>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Endpoint<'a> {
+struct ZipkinEndpoint<'a> {
     service_name: &'a str,
 }
 
-fn shown<'a>(service: &'a str, span: &'a Span) -> Shown<'a> {
+fn zipkin_span<'a>(service: &'a str, span: &'a TraceSpan) -> ZipkinSpan<'a> {
     let mut tags: BTreeMap<&'static str, &str> =
         span.attributes.iter().map(|(key, value)| (*key, value.as_str())).collect();
     tags.extend(span.error.as_deref().map(|error| ("error", error)));
     let (timestamp, end) = (micros(span.begun_at), micros(span.ended_at));
-    Shown {
+    ZipkinSpan {
         trace_id: format!("{:032x}", span.trace),
         id: format!("{:016x}", span.id),
         parent_id: span.parent.map(|parent| format!("{parent:016x}")),
         name: span.name,
         kind: match span.kind {
-            Kind::Producer => Some("PRODUCER"),
-            Kind::Consumer => Some("CONSUMER"),
-            Kind::Internal => None,
+            TraceSpanKind::Producer => Some("PRODUCER"),
+            TraceSpanKind::Consumer => Some("CONSUMER"),
+            TraceSpanKind::Internal => None,
         },
         timestamp,
-        // Zipkin takes zero for a span that is not over.
+        // Zipkin takes a duration of zero for an unfinished span.
         duration: (end - timestamp).max(1),
-        local_endpoint: Endpoint { service_name: service },
+        local_endpoint: ZipkinEndpoint { service_name: service },
         tags,
     }
 }

@@ -1,4 +1,4 @@
-//! `crore bench`: load by every door, and an account of every job.
+//! `crore bench`: load through every door, and the accounting of every job.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 use crore_testkit::eventually;
 use serde_json::{Value, json};
 
-use crate::binary::{LONG, Ran, Server, call, crore, dir, run};
+use crate::binary::{FinishedCommand, LONG, Server, call, crore, dir, run};
 
-/// What a run on this server has shown; nothing of it is left there.
+/// The report of a run on this server; nothing of the run is left there.
 #[track_caller]
-fn ran_on(server: &Server, arguments: &[&str]) -> Value {
+fn report_on(server: &Server, arguments: &[&str]) -> Value {
     let arguments = [&["bench", "-o", "json"], arguments].concat();
-    let said = server.run(&arguments).good();
+    let said = server.run(&arguments).success();
     let nothing = server.get("/v1/counts");
     assert_eq!(nothing["counts"].as_array().map(Vec::len), Some(0), "{nothing}");
     serde_json::from_str(&said).expect("one document")
@@ -22,7 +22,7 @@ fn ran_on(server: &Server, arguments: &[&str]) -> Value {
 
 /// Every job was pushed, and finished once.
 #[track_caller]
-fn is_sound(report: &Value, jobs: u64) {
+fn assert_complete(report: &Value, jobs: u64) {
     for name in ["pushed", "finished"] {
         assert_eq!(report[name], jobs, "{name}: {report:#}");
     }
@@ -32,9 +32,9 @@ fn is_sound(report: &Value, jobs: u64) {
     assert_eq!(report["ok"], true, "{report:#}");
 }
 
-/// What was measured is there, and in order.
+/// The percentiles are present and ordered.
 #[track_caller]
-fn is_spread(spread: &Value) {
+fn assert_percentiles(spread: &Value) {
     let value = |name: &str| spread[name].as_f64().unwrap_or_default();
     let values = ["p50", "p90", "p99", "p99_9", "max"].map(value);
     assert!(values[0] > 0.0 && values.is_sorted(), "{spread}");
@@ -53,18 +53,20 @@ fn every_door_brings_every_job_to_its_end_and_leaves_nothing() {
     ];
     for (door, jobs, more) in doors {
         let jobs_said = jobs.to_string();
-        let report = ran_on(&server, &[&["--door", door, "--jobs", &jobs_said], more].concat());
+        let report = report_on(&server, &[&["--door", door, "--jobs", &jobs_said], more].concat());
         assert_eq!(report["door"], door);
-        is_sound(&report, jobs);
-        is_spread(&report["latency_us"]["push"]);
-        is_spread(&report["latency_us"]["handed"]);
+        assert_complete(&report, jobs);
+        assert_percentiles(&report["latency_us"]["push"]);
+        assert_percentiles(&report["latency_us"]["handed"]);
         match door {
-            // Their reports are not answered, and that is said.
+            // Their reports are not acknowledged, and a note says so.
             "lakh" | "lightjq" => {
                 assert!(report["latency_us"]["finished"].is_null(), "{report:#}");
-                assert!(report["notes"][0].as_str().is_some_and(|note| note.contains("answer")));
+                assert!(
+                    report["notes"][0].as_str().is_some_and(|note| note.contains("acknowledge"))
+                );
             }
-            _ => is_spread(&report["latency_us"]["finished"]),
+            _ => assert_percentiles(&report["latency_us"]["finished"]),
         }
         assert_eq!(report["server"]["durability"], "D0");
         assert_eq!(report["server"]["own"], false);
@@ -73,19 +75,19 @@ fn every_door_brings_every_job_to_its_end_and_leaves_nothing() {
             assert!(report[side]["cpu_us_per_job"].as_f64().is_some(), "{report:#}");
         }
     }
-    // Push workers have said that they leave, and streams are closed.
-    assert_eq!(server.run(&["worker", "ls", "-o", "jsonl"]).good(), "");
+    // Push workers have unregistered, and streams are closed.
+    assert_eq!(server.run(&["worker", "ls", "-o", "jsonl"]).success(), "");
     server.stop();
 }
 
 #[test]
-fn without_a_server_it_starts_one_of_its_own_and_removes_it() {
+fn without_a_server_it_starts_a_temporary_one() {
     let dir = dir();
     let data = ["--data", "."];
     let arguments = ["bench", "--duration", "300ms", "--rate", "1000", "--batch", "10"];
     let ran = run(dir.path(), &[&arguments[..], &data].concat());
-    assert!(ran.err.contains("started a server of its own at http://127.0.0.1:"), "{}", ran.err);
-    let said = ran.good();
+    assert!(ran.err.contains("started a temporary server at http://127.0.0.1:"), "{}", ran.err);
+    let said = ran.success();
     for row in ["every job was finished once", "(D2)", "push to finished", "crore bench"] {
         assert!(said.contains(row), "{said}");
     }
@@ -96,23 +98,24 @@ fn without_a_server_it_starts_one_of_its_own_and_removes_it() {
 }
 
 #[test]
-fn where_nobody_works_all_that_was_pushed_is_there_and_is_removed() {
+fn without_workers_pushed_jobs_are_counted_and_deleted() {
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
-    server.run(&["job", "push", "mine"]).good();
+    server.run(&["job", "push", "mine"]).success();
     let arguments = ["bench", "-o", "json", "--workers", "0", "--jobs", "1500"];
-    let report: Value = serde_json::from_str(&server.run(&arguments).good()).expect("a document");
+    let report: Value =
+        serde_json::from_str(&server.run(&arguments).success()).expect("a document");
     assert_eq!((&report["pushed"], &report["lost"]), (&1500.into(), &0.into()), "{report:#}");
     assert_eq!(report["found"]["ready"], 1500);
     assert_eq!(report["latency_us"]["handed"], Value::Null);
-    // What others have is left alone.
+    // Other jobs are not touched.
     let counts = server.get("/v1/counts")["counts"].clone();
     assert_eq!((counts[0]["queue"].as_str(), counts[1].is_null()), (Some("mine"), true));
     server.stop();
 }
 
-/// Runs it with three jobs, a quarter of a second apart, while somebody meddles with its queue; that ends badly.
-fn meddled_with(meddle: impl FnOnce(&Server, &str)) -> (String, Value) {
+/// Runs it with three jobs, a quarter of a second apart, while `meddle` changes its queue; the run fails.
+fn run_with_interference(meddle: impl FnOnce(&Server, &str)) -> (String, Value) {
     let dir = dir();
     let server = Server::start(dir.path(), &["--memory"]);
     let flags = ["--jobs", "3", "--rate", "4", "--batch", "1", "--settle", "500ms"];
@@ -123,7 +126,7 @@ fn meddled_with(meddle: impl FnOnce(&Server, &str)) -> (String, Value) {
         queues["queues"][0]["name"].as_str().map(ToOwned::to_owned)
     });
     meddle(&server, &queue);
-    let ran = Ran::of(child.wait_with_output().expect("it ends"));
+    let ran = FinishedCommand::of(child.wait_with_output().expect("it ends"));
     assert_eq!(ran.code, Some(1), "{ran:?}");
     server.stop();
     let report: Value = serde_json::from_str(&ran.out).expect("a document");
@@ -132,9 +135,9 @@ fn meddled_with(meddle: impl FnOnce(&Server, &str)) -> (String, Value) {
 }
 
 #[test]
-fn a_job_that_disappears_is_lost_and_said_to_be() {
-    let (err, report) = meddled_with(|server, queue| {
-        // The second one is not handed out, so that it can be removed.
+fn a_deleted_job_is_reported_as_lost() {
+    let (err, report) = run_with_interference(|server, queue| {
+        // The second job is not handed out, so that it can be deleted.
         server.post(&format!("/v1/queues/{queue}/pause"), &json!({}));
         let waiting = json!({ "queue": queue, "states": ["ready"] });
         let remove = json!({ "act": "delete", "filter": waiting });
@@ -146,8 +149,8 @@ fn a_job_that_disappears_is_lost_and_said_to_be() {
 }
 
 #[test]
-fn a_job_that_comes_a_second_time_is_doubled_and_said_to_be() {
-    let (err, report) = meddled_with(|server, queue| {
+fn a_job_delivered_twice_is_reported_as_doubled() {
+    let (err, report) = run_with_interference(|server, queue| {
         let id = eventually(LONG, || {
             let done = server.get(&format!("/v1/jobs?state=done&queue={queue}"));
             done["jobs"][0]["id"].as_str().map(ToOwned::to_owned)
@@ -160,19 +163,19 @@ fn a_job_that_comes_a_second_time_is_doubled_and_said_to_be() {
 }
 
 #[test]
-fn whoever_interrupts_it_gets_what_there_is_and_nothing_is_left() {
+fn an_interrupted_run_reports_and_cleans_up() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--memory"]);
     let command = server.command(&["bench", "--rate", "200", "--duration", "10m"]);
     let ran = interrupted(command, Some(server.address));
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.err.contains("it was interrupted") && ran.out.contains("pushed"), "{ran:?}");
+    assert!(ran.err.contains("the run was interrupted") && ran.out.contains("pushed"), "{ran:?}");
     assert_eq!(server.get("/v1/counts")["counts"].as_array().map(Vec::len), Some(0));
     server.stop();
 }
 
 #[test]
-fn a_server_of_its_own_goes_with_whoever_is_interrupted() {
+fn an_interrupted_run_stops_its_temporary_server() {
     let dir = dir();
     let command = crore(dir.path(), &["bench", "--duration", "10m", "--data", "."]);
     let ran = interrupted(command, None);
@@ -180,8 +183,8 @@ fn a_server_of_its_own_goes_with_whoever_is_interrupted() {
     assert_eq!(std::fs::read_dir(dir.path()).expect("a directory").count(), 0);
 }
 
-/// Runs something until it has pushed, to this server or to that which it says to have started, and interrupts it.
-fn interrupted(mut command: Command, server: Option<SocketAddr>) -> Ran {
+/// Starts a run, waits until it has pushed, to this server or to its temporary one, and interrupts it.
+fn interrupted(mut command: Command, server: Option<SocketAddr>) -> FinishedCommand {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
     let mut err = BufReader::new(child.stderr.take().expect("piped"));
     let mut said = String::new();
@@ -198,32 +201,32 @@ fn interrupted(mut command: Command, server: Option<SocketAddr>) -> Ran {
     let sent = Command::new("kill").args(["-s", "INT", &pid]).status().expect("kill runs");
     assert!(sent.success());
     err.read_to_string(&mut said).expect("text");
-    let mut ran = Ran::of(child.wait_with_output().expect("it ends"));
+    let mut ran = FinishedCommand::of(child.wait_with_output().expect("it ends"));
     ran.err = said;
     ran
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_by_its_name() {
+fn invalid_flags_are_refused_by_name() {
     let dir = dir();
     let refused: [(&[&str], &str); 14] = [
         (&["--producers", "0"], "--producers: at least 1"),
         (&["--in-flight", "0"], "--in-flight: at least 1"),
         (&["--slots", "0"], "--slots: at least 1"),
-        (&["--slots", "5", "--door", "lakh"], "--slots: a worker of lakh has none"),
+        (&["--slots", "5", "--door", "lakh"], "--slots: not supported by lakh"),
         (&["--batch", "0"], "--batch: at least 1"),
         (&["--batch", "1001"], "--batch: at most 1000"),
-        (&["--batch", "2", "--door", "jobber"], "--batch: jobber takes one job a call"),
+        (&["--batch", "2", "--door", "jobber"], "--batch: jobber takes one job per call"),
         (
             &["--batch", "65", "--payload", "1MiB"],
             "--batch: 65 payloads of 1MiB are more than 64MiB",
         ),
         (&["--payload", "10"], "--payload: at least 48B"),
         (&["--payload", "65MiB"], "--payload: at most 64MiB"),
-        (&["--rate", "0"], "--rate: `0` is no number"),
-        (&["--duration", "0s"], "--duration: it has to be longer"),
+        (&["--rate", "0"], "--rate: `0` is not a number"),
+        (&["--duration", "0s"], "--duration: cannot be zero"),
         (&["--jobs", "0"], "--jobs: at least 1"),
-        (&["--backlog", "5"], "--backlog: not even one batch of 100 fits"),
+        (&["--backlog", "5"], "--backlog: smaller than a batch of 100"),
     ];
     for (flags, why) in refused {
         let ran = run(dir.path(), &[&["bench"], flags].concat());
@@ -238,7 +241,7 @@ fn what_makes_no_sense_is_refused_by_its_name() {
 }
 
 #[test]
-fn what_the_server_refuses_is_said_in_its_words_and_nothing_is_left() {
+fn errors_of_the_server_are_reported_and_nothing_is_left() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--memory", "--set", "caps.payload=1KiB"]);
     let batches = [("grpc", "2", 2), ("http", "2", 2), ("lakh", "1", 1)];
@@ -260,27 +263,27 @@ fn a_token_needs_four_scopes_and_without_one_nothing_is_pushed() {
     let made = |name: &str, scopes: &[&str]| {
         let scopes: Vec<_> = scopes.iter().flat_map(|scope| ["--scope", scope]).collect();
         let create = [&["token", "create", name, "--data", "crore-data"], &scopes[..]].concat();
-        run(dir.path(), &create).good().trim().to_owned()
+        run(dir.path(), &create).success().trim().to_owned()
     };
     let enough = made("enough", &["push", "work", "read", "operate"]);
     let too_little = made("too-little", &["push", "work", "read"]);
     let server = Server::start(dir.path(), &[]);
     let bench = |token: &str, door: &str| {
         let mut command = server.command(&["bench", "--door", door, "--jobs", "40", "-o", "json"]);
-        Ran::of(command.env("CRORE_TOKEN", token).output().expect("it runs"))
+        FinishedCommand::of(command.env("CRORE_TOKEN", token).output().expect("it runs"))
     };
     for door in ["grpc", "http", "lakh", "jobber", "lightjq"] {
-        let report = serde_json::from_str(&bench(&enough, door).good()).expect("a document");
-        is_sound(&report, 40);
+        let report = serde_json::from_str(&bench(&enough, door).success()).expect("a document");
+        assert_complete(&report, 40);
     }
     let ran = bench(&too_little, "grpc");
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
-    assert!(ran.err.contains("could not be removed again"), "{}", ran.err);
+    assert!(ran.err.contains("could not be deleted afterwards"), "{}", ran.err);
     server.stop();
 }
 
 #[test]
-fn a_server_is_spoken_to_by_https_too() {
+fn https_servers_are_supported() {
     let dir = dir();
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]);
     let rcgen::CertifiedKey { cert, signing_key } = made.expect("a certificate");
@@ -292,13 +295,13 @@ fn a_server_is_spoken_to_by_https_too() {
     for door in ["grpc", "http"] {
         let flags = ["--door", door, "--jobs", "40", "-o", "json", "--ca", "cert.pem"];
         let ran = run(dir.path(), &[&["bench", "--server", &url], &flags[..]].concat());
-        is_sound(&serde_json::from_str(&ran.good()).expect("a document"), 40);
+        assert_complete(&serde_json::from_str(&ran.success()).expect("a document"), 40);
     }
     server.stop();
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_named() {
+fn a_missing_directory_is_named() {
     let ran = run(Path::new("/"), &["bench", "--data", "/nowhere/at/all"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.err.contains("--data") && ran.err.contains("/nowhere/at/all"), "{}", ran.err);

@@ -1,4 +1,4 @@
-//! The binary, started and spoken to.
+//! Starts the binary and calls it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,10 +12,10 @@ use crore_testkit::eventually;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longer than anything here takes, on a machine that is busy.
+/// Timeout: longer than anything here takes on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// The binary with an environment of its own.
+/// The binary with a clean environment.
 pub(crate) fn crore(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crore"));
     command.env_clear().current_dir(dir).args(arguments).stdin(Stdio::null());
@@ -23,33 +23,33 @@ pub(crate) fn crore(dir: &Path, arguments: &[&str]) -> Command {
 }
 
 /// Runs a command to its end.
-pub(crate) fn run(dir: &Path, arguments: &[&str]) -> Ran {
-    Ran::of(crore(dir, arguments).output().expect("it runs"))
+pub(crate) fn run(dir: &Path, arguments: &[&str]) -> FinishedCommand {
+    FinishedCommand::of(crore(dir, arguments).output().expect("it runs"))
 }
 
-/// What a command said, and how it ended.
+/// Output and exit code of a command.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct FinishedCommand {
     pub(crate) out: String,
     pub(crate) err: String,
     pub(crate) code: Option<i32>,
 }
 
-impl Ran {
+impl FinishedCommand {
     pub(crate) fn of(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         Self { out: text(output.stdout), err: text(output.stderr), code: output.status.code() }
     }
 
-    /// Its output, if it went well.
+    /// Its standard output; panics unless it succeeded.
     #[track_caller]
-    pub(crate) fn good(self) -> String {
+    pub(crate) fn success(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.out
     }
 }
 
-/// A server that runs until it is dropped, in a directory of its own or another's.
+/// A server that runs until it is dropped.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -57,7 +57,7 @@ pub(crate) struct Server {
     wrote: Arc<Mutex<String>>,
 }
 
-/// Follows what a program writes, into a text.
+/// Collects the output of a program.
 fn follow(stream: impl Read + Send + 'static) -> Arc<Mutex<String>> {
     let text = Arc::new(Mutex::new(String::new()));
     let copy = Arc::clone(&text);
@@ -82,12 +82,12 @@ impl Server {
         Self::spawn(crore(dir, &arguments))
     }
 
-    /// `crore serve` where another listened before.
+    /// `crore serve` on an address that was used before.
     pub(crate) fn start_at(dir: &Path, address: SocketAddr) -> Self {
         Self::spawn(crore(dir, &["serve", "--listen", &address.to_string()]))
     }
 
-    /// `crore serve`, started by another program that becomes it.
+    /// `crore serve`, started through a program that executes it.
     pub(crate) fn start_through(dir: &Path, program: &[&str], more: &[&str]) -> Self {
         let serve = [env!("CARGO_BIN_EXE_crore"), "serve", "--listen", "127.0.0.1:0"];
         let (first, rest) = program.split_first().expect("a program");
@@ -112,13 +112,13 @@ impl Server {
         Self { child, address, said, wrote }
     }
 
-    /// What it has said to people.
-    pub(crate) fn said(&self) -> String {
+    /// Its standard output.
+    pub(crate) fn stdout(&self) -> String {
         self.said.lock().expect("sound").clone()
     }
 
-    /// What it has written into its log.
-    pub(crate) fn wrote(&self) -> String {
+    /// Its log.
+    pub(crate) fn log(&self) -> String {
         self.wrote.lock().expect("sound").clone()
     }
 
@@ -130,7 +130,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Sends it a signal, by its name.
+    /// Sends a signal, by its name.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("kill runs");
@@ -138,35 +138,35 @@ impl Server {
     }
 
     /// Waits for its end.
-    pub(crate) fn ended(&mut self) -> ExitStatus {
+    pub(crate) fn wait(&mut self) -> ExitStatus {
         eventually(LONG, || self.child.try_wait().expect("a child"))
     }
 
-    /// Waits until its log says something.
+    /// Waits until its log contains a text.
     #[track_caller]
-    pub(crate) fn until_written(&self, what: &str) {
-        eventually(LONG, || match self.wrote() {
+    pub(crate) fn wait_for_log(&self, what: &str) {
+        eventually(LONG, || match self.log() {
             text if text.contains(what) => Ok(()),
             text => Err(text),
         });
     }
 
-    /// Tells it to stop, and waits for its good end.
+    /// Stops it, and waits for a successful exit.
     pub(crate) fn stop(mut self) {
         self.signal("TERM");
-        let status = self.ended();
-        assert!(status.success(), "{status}: {}", self.wrote());
+        let status = self.wait();
+        assert!(status.success(), "{status}: {}", self.log());
     }
 
-    /// The same for one that still has jobs out: it does not wait for them.
+    /// Stops it without waiting for running jobs.
     pub(crate) fn stop_soon(mut self) {
         self.signal("TERM");
-        self.until_written("told to stop");
+        self.wait_for_log("shutting down");
         self.signal("TERM");
-        self.ended();
+        self.wait();
     }
 
-    /// A call over plain HTTP: the status, and the body.
+    /// A call over plain HTTP: status and body.
     pub(crate) fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         call(self.address, method, path, body).expect("an answer")
     }
@@ -183,13 +183,13 @@ impl Server {
         answer
     }
 
-    /// Runs a command that speaks to this server.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self.command(arguments).output().expect("it runs"))
+    /// Runs a command against this server.
+    pub(crate) fn run(&self, arguments: &[&str]) -> FinishedCommand {
+        FinishedCommand::of(self.command(arguments).output().expect("it runs"))
     }
 
-    /// Runs a command that speaks to this server and reads this.
-    pub(crate) fn run_on(&self, arguments: &[&str], input: &str) -> Ran {
+    /// Runs a command against this server, with standard input.
+    pub(crate) fn run_on(&self, arguments: &[&str], input: &str) -> FinishedCommand {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("started");
@@ -198,7 +198,7 @@ impl Server {
         let writer = thread::spawn(move || (&stdin).write_all(input.as_bytes()));
         let output = child.wait_with_output().expect("it runs");
         writer.join().expect("no panic").expect("read");
-        Ran::of(output)
+        FinishedCommand::of(output)
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {

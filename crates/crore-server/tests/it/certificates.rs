@@ -1,4 +1,4 @@
-//! Certificates: of the server, of its clients, and of those whom it calls.
+//! Certificates of the server, of its clients, and of push workers.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ use crate::binary::{LONG, Server, dir, run};
 
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
-struct Signed {
+struct SignedCertificate {
     certificate: CertificateDer<'static>,
     pem: String,
     key: KeyPair,
@@ -31,15 +31,15 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
     }
 
-    fn signs(&self, name: &str) -> Signed {
+    fn sign(&self, name: &str) -> SignedCertificate {
         let key = KeyPair::generate().expect("a key");
         let params = CertificateParams::new(vec![name.to_owned()]).expect("good");
         let signed = params.signed_by(&key, &self.0).expect("a certificate");
-        Signed { certificate: signed.der().clone(), pem: signed.pem(), key }
+        SignedCertificate { certificate: signed.der().clone(), pem: signed.pem(), key }
     }
 }
 
-impl Signed {
+impl SignedCertificate {
     fn key(&self) -> PrivateKeyDer<'static> {
         PrivateKeyDer::Pkcs8(self.key.serialize_der().into())
     }
@@ -57,39 +57,40 @@ fn write(dir: &Path, name: &str, text: &str) {
 const FILES: [&str; 4] = ["--set", "tls.certificate=cert.pem", "--set", "tls.key=key.pem"];
 
 #[test]
-fn a_certificate_is_replaced_by_hup_and_one_that_is_of_no_use_is_not_taken() {
+fn sighup_reloads_certificates_and_keeps_the_old_one_if_the_new_is_invalid() {
     let dir = dir();
     let (first, second) = (Authority::new(), Authority::new());
     write(dir.path(), "first.pem", &first.0.pem());
     write(dir.path(), "second.pem", &second.0.pem());
-    first.signs("127.0.0.1").write(dir.path());
+    first.sign("127.0.0.1").write(dir.path());
     let server = Server::start(dir.path(), &FILES);
     let url = format!("https://{}", server.address);
     let trusts =
         |ca: &str| run(dir.path(), &["info", "--server", &url, "--ca", ca]).code == Some(0);
     assert!(trusts("first.pem") && !trusts("second.pem"));
 
-    second.signs("127.0.0.1").write(dir.path());
+    second.sign("127.0.0.1").write(dir.path());
     server.signal("HUP");
-    server.until_written("changed, and are in use");
+    server.wait_for_log("changed and were reloaded");
     assert!(trusts("second.pem") && !trusts("first.pem"));
 
     write(dir.path(), "cert.pem", "nothing of use");
     server.signal("HUP");
-    server.until_written("the old ones stay");
-    let wrote = server.wrote();
-    let complaint = wrote.lines().find(|line| line.contains("the old ones stay")).expect("a line");
+    server.wait_for_log("keeping the previous ones");
+    let wrote = server.log();
+    let complaint =
+        wrote.lines().find(|line| line.contains("keeping the previous ones")).expect("a line");
     assert!(complaint.contains("ERROR") && complaint.contains("tls.certificate"), "{wrote}");
     assert!(trusts("second.pem"));
     server.stop();
 }
 
 #[test]
-fn hup_ends_no_server() {
+fn sighup_does_not_stop_a_server() {
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
     server.signal("HUP");
-    server.until_written("told by HUP");
+    server.wait_for_log("SIGHUP");
     assert_eq!(server.get("/readyz")["ok"], true);
     server.stop();
 }
@@ -99,13 +100,13 @@ fn a_client_with_a_certificate_may_do_what_the_operator_says_and_no_more() {
     let dir = dir();
     let authority = Authority::new();
     write(dir.path(), "ca.pem", &authority.0.pem());
-    authority.signs("127.0.0.1").write(dir.path());
+    authority.sign("127.0.0.1").write(dir.path());
     let make = ["token", "create", "ops", "--preset", "admin", "--data", "crore-data"];
-    run(dir.path(), &make).good();
+    run(dir.path(), &make).success();
     let clients = ["--set", "tls.client-ca=ca.pem", "--set", "access.certificate-scopes=push,work"];
     let server = Server::start(dir.path(), &[&FILES[..], &clients].concat());
 
-    let robot = authority.signs("robot.example");
+    let robot = authority.sign("robot.example");
     let mut roots = RootCertStore::empty();
     roots.add(authority.0.der().clone()).expect("a root");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -139,8 +140,8 @@ fn a_client_with_a_certificate_may_do_what_the_operator_says_and_no_more() {
     server.stop_soon();
 }
 
-/// Takes calls by https as a push worker does, and accepts every job; gives its port.
-fn accepts(signed: &Signed) -> u16 {
+/// Serves https as a push worker that accepts every job; returns its port.
+fn start_push_worker(signed: &SignedCertificate) -> u16 {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -157,7 +158,7 @@ fn accepts(signed: &Signed) -> u16 {
             let mut tls = ServerConnection::new(Arc::clone(&config)).expect("a connection");
             let mut stream = Stream::new(&mut tls, &mut tcp);
             let mut head = [0; 4096];
-            // A caller who does not trust us goes away.
+            // A caller that does not trust the certificate disconnects.
             if stream.read(&mut head).is_ok() {
                 let answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
                 stream.write_all(answer.as_bytes()).expect("written");
@@ -170,7 +171,7 @@ fn accepts(signed: &Signed) -> u16 {
 #[test]
 fn a_push_worker_with_a_certificate_of_a_private_authority_is_called_if_that_is_trusted() {
     let authority = Authority::new();
-    let port = accepts(&authority.signs("127.0.0.1"));
+    let port = start_push_worker(&authority.sign("127.0.0.1"));
     for (settings, ends) in [(["--set", "outbound.ca=ca.pem"].as_slice(), true), (&[], false)] {
         let dir = dir();
         write(dir.path(), "ca.pem", &authority.0.pem());
@@ -182,7 +183,7 @@ fn a_push_worker_with_a_certificate_of_a_private_authority_is_called_if_that_is_
         if ends {
             eventually(LONG, || server.get(&format!("/job/{id}"))["status"] == "done");
         } else {
-            server.until_written("is not to be trusted");
+            server.wait_for_log("failed the TLS handshake");
             assert_ne!(server.get(&format!("/job/{id}"))["status"], "done");
         }
         server.stop_soon();

@@ -16,7 +16,7 @@ async fn connect(server: &Server) -> Client {
     Client::connect(server.url()).await.expect("connected")
 }
 
-fn kept(kind: &str) -> Job {
+fn job_with_result(kind: &str) -> Job {
     Job::new(kind).keep_result(Duration::from_secs(600))
 }
 
@@ -39,7 +39,7 @@ async fn a_job_runs_and_gives_its_result() {
     let stop = worker.stopper();
     let working = tokio::spawn(worker.run());
     let ids = futures_util::future::join_all((0..100).map(|n| {
-        let job = kept("greet").json(&n.to_string()).expect("JSON");
+        let job = job_with_result("greet").json(&n.to_string()).expect("JSON");
         let client = client.clone();
         async move { client.push(job).await.expect("pushed") }
     }));
@@ -60,16 +60,16 @@ async fn operators_see_a_worker_while_it_is_there() {
     let worker = Worker::new(&client).slots(4).handle("wait", async |_job| Outcome::json(&()));
     let stop = worker.stopper();
     let working = tokio::spawn(worker.run());
-    let id = client.push(kept("wait")).await.expect("pushed");
+    let id = client.push(job_with_result("wait")).await.expect("pushed");
     ended(&client, id).await;
-    let ls = || server.run(&["worker", "ls"]).good();
+    let ls = || server.run(&["worker", "ls"]).success();
     let table = ls();
     println!("{table}");
     for part in ["SLOTS", "RUNNING", "HEARD", " wait ", " 4 "] {
         assert!(table.contains(part), "{part}: {table}");
     }
     assert_eq!(table.lines().count(), 2, "{table}");
-    let listed = server.run(&["worker", "ls", "-o", "json"]).good();
+    let listed = server.run(&["worker", "ls", "-o", "json"]).success();
     let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
     let stream = &listed[0]["stream"];
     assert_eq!((&stream["kinds"][0], &stream["running"]), (&"wait".into(), &0.into()));
@@ -105,7 +105,7 @@ async fn a_handler_that_panics_has_failed_and_its_worker_goes_on() {
     });
     let stop = worker.stopper();
     let working = tokio::spawn(worker.run());
-    let id = client.push(kept("shaky")).await.expect("pushed");
+    let id = client.push(job_with_result("shaky")).await.expect("pushed");
     assert_eq!(ended(&client, id).await.state(), v1::State::Done);
     let job = client.get(id).await.expect("seen").expect("kept");
     assert_eq!(job.attempt, 2);
@@ -137,9 +137,9 @@ async fn a_worker_keeps_its_job_while_the_server_is_killed_and_started_again() {
     };
     let stop = worker.stopper();
     let working = tokio::spawn(worker.run());
-    let id = client.push(kept("long")).await.expect("pushed");
+    let id = client.push(job_with_result("long")).await.expect("pushed");
     timeout(SOON, begun.notified()).await.expect("it runs");
-    // That it was handed over is on the disk with the next thing that is waited for.
+    // The delivery is on disk with the next write that is waited for.
     client.push(Job::new("other")).await.expect("pushed");
     server.signal("KILL");
     drop(server);
@@ -199,7 +199,7 @@ async fn a_running_job_is_told_to_stop_and_says_so() {
     };
     let stop = worker.stopper();
     let working = tokio::spawn(worker.run());
-    let id = client.push(kept("long")).await.expect("pushed");
+    let id = client.push(job_with_result("long")).await.expect("pushed");
     timeout(SOON, begun.notified()).await.expect("it runs");
     client.cancel(id).await.expect("asked");
     assert_eq!(ended(&client, id).await.state(), v1::State::Cancelled);

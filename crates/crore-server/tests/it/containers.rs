@@ -1,23 +1,23 @@
-//! Containers of hosts that are killed: on the built binary, with a real engine.
+//! Containers of killed hosts, with the built binary and a real engine.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use crore_testkit::{Docker, Package, eventually, install_missing, or_skip};
+use crore_testkit::{DebianPackage, DockerServer, eventually, install_missing, or_skip};
 use serde_json::json;
 
 use crate::binary::{LONG, Server, crore, dir};
 
-/// One, or a loud skip where there can be none.
-fn engine() -> Option<Docker> {
-    if let Err(error) = install_missing(&[Package::Docker, Package::Busybox]) {
+/// A Docker engine; skips the test loudly if there is none.
+fn engine() -> Option<DockerServer> {
+    if let Err(error) = install_missing(&[DebianPackage::Docker, DebianPackage::Busybox]) {
         eprintln!("{error}");
     }
-    or_skip(Docker::start())
+    or_skip(DockerServer::start())
 }
 
-/// The containers that run jobs of a kind, each with its identity.
-fn containers(engine: &Docker, kind: &str) -> Vec<String> {
+/// Ids of the containers that run jobs of a kind.
+fn containers(engine: &DockerServer, kind: &str) -> Vec<String> {
     let format = "{{.ID}} {{.Command}}";
     let listed = engine.command(&["ps", "--all", "--no-trunc", "--format", format]);
     let listed = listed.expect("a list");
@@ -25,21 +25,21 @@ fn containers(engine: &Docker, kind: &str) -> Vec<String> {
     of_kind.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 
-/// The one container of a kind, as soon as it is there.
-fn one(engine: &Docker, kind: &str) -> String {
+/// Waits for the one container of a kind.
+fn one(engine: &DockerServer, kind: &str) -> String {
     eventually(LONG, || containers(engine, kind).pop())
 }
 
-/// Waits until a container is not there any more.
+/// Waits until a container is removed.
 #[track_caller]
-fn gone(engine: &Docker, kind: &str, id: &str) {
+fn gone(engine: &DockerServer, kind: &str, id: &str) {
     eventually(LONG, || match containers(engine, kind) {
         all if all.iter().any(|one| one == id) => Err(all),
         _ => Ok(()),
     });
 }
 
-/// A host elsewhere, for one queue.
+/// A `crore worker` for one queue.
 struct Host(Child);
 
 impl Host {
@@ -52,7 +52,7 @@ impl Host {
         Self(command.stderr(Stdio::null()).spawn().expect("started"))
     }
 
-    /// As `kill -9` does it.
+    /// Kills it, like `kill -9`.
     fn kill(mut self) {
         self.0.kill().expect("killed");
         self.0.wait().expect("gone");
@@ -74,10 +74,10 @@ fn what_a_killed_host_has_left_the_next_one_removes_and_nothing_of_hosts_that_li
     let docker = format!("runners.docker={address}");
     let serve = ["--allow-runner", "docker", "--set", &docker];
     let server = Server::start(dir.path(), &serve);
-    // The server runs one, a host elsewhere another, and a third host shares the directory of that one.
+    // The server runs one container, a worker another, and a third host shares the worker's state directory.
     let handler = |kind: &str, queue: &str| {
         let cmd = ["sh", "-c", &format!("echo {kind}; sleep 600")];
-        let settings = json!({ "image": Docker::IMAGE, "cmd": cmd, "grace": "100ms" });
+        let settings = json!({ "image": DockerServer::IMAGE, "cmd": cmd, "grace": "100ms" });
         let handler = json!({ "runner": "docker", "queue": queue, "settings": settings });
         let (status, answer) = server.call("PUT", &format!("/v1/handlers/{kind}"), Some(&handler));
         assert_eq!(status, 200, "{answer}");
@@ -90,18 +90,18 @@ fn what_a_killed_host_has_left_the_next_one_removes_and_nothing_of_hosts_that_li
     let second = Host::start(dir.path(), &server, &address, "two");
     let of_server = one(&engine, "within");
     let (of_first, of_second) = (one(&engine, "first"), one(&engine, "second"));
-    let stranger = engine.command(&["run", "--detach", Docker::IMAGE, "sleep", "600"]);
+    let stranger = engine.command(&["run", "--detach", DockerServer::IMAGE, "sleep", "600"]);
     let stranger = stranger.expect("it runs");
 
     first.kill();
     assert_eq!(one(&engine, "first"), of_first, "nobody was left to remove it");
-    // By another way to the same engine.
+    // Through another address of the same engine.
     let way = dir.path().join("way.sock");
     std::os::unix::fs::symlink(engine.process().dir().join("docker.sock"), &way).expect("linked");
     let address = format!("unix://{}", way.display());
     let again = Host::start(dir.path(), &server, &address, "one");
     gone(&engine, "first", &of_first);
-    // What was run there is run again, and what others run stays.
+    // The job of the killed host runs again, and the containers of the others stay.
     let of_again = one(&engine, "first");
     assert_eq!((one(&engine, "within"), one(&engine, "second")), (of_server.clone(), of_second));
 
@@ -112,7 +112,7 @@ fn what_a_killed_host_has_left_the_next_one_removes_and_nothing_of_hosts_that_li
     let listen = port.to_string();
     let server =
         Server::start_with(dir.path(), "serve", &[&serve[..], &["--listen", &listen]].concat());
-    server.until_written("removed what a host has left that is gone");
+    server.wait_for_log("removed container left by a dead host");
     gone(&engine, "within", &of_server);
     assert_eq!(one(&engine, "first"), of_again, "its host lives");
     let running = engine.command(&["inspect", "--format", "{{.State.Running}}", &stranger]);

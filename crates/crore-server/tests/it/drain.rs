@@ -1,4 +1,4 @@
-//! Being told to stop.
+//! Graceful shutdown.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -21,20 +21,20 @@ fn done(job: &Value) -> Value {
 }
 
 #[test]
-fn a_server_that_is_told_to_stop_takes_nothing_new_and_lets_workers_finish() {
+fn a_stopping_server_refuses_new_jobs_and_lets_workers_finish() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &[]);
     let job = fetch(&server);
     server.post("/v1/jobs", &json!({ "kind": "a" }));
 
-    // One waits for a job of another queue, and is told that there is none.
+    // A fetch on another queue returns without a job.
     let address = server.address;
     let waits = thread::spawn(move || {
         let ask = json!({ "queues": ["b"], "wait": "60s", "worker": "w" });
         call(address, "POST", "/v1/fetch", Some(&ask)).expect("an answer")
     });
     server.signal("TERM");
-    server.until_written("told to stop");
+    server.wait_for_log("shutting down");
     assert_eq!(waits.join().expect("no panic"), (200, json!({ "jobs": [] })));
 
     assert_eq!(
@@ -46,7 +46,7 @@ fn a_server_that_is_told_to_stop_takes_nothing_new_and_lets_workers_finish() {
     assert_eq!(server.call("GET", "/readyz", None).0, 503);
 
     server.post("/v1/finish", &done(&job));
-    assert!(server.ended().success());
+    assert!(server.wait().success());
 
     let server = Server::start(dir.path(), &[]);
     let id = job["id"].as_str().expect("an id");
@@ -71,13 +71,13 @@ fn a_server_that_drains_says_how_jobs_ended_and_gives_their_results() {
     }
     let held = fetch(&server);
     server.signal("TERM");
-    server.until_written("told to stop");
+    server.wait_for_log("shutting down");
     for (n, id) in ids.iter().enumerate() {
         let ended = server.get(&format!("/v1/jobs/{id}/result"));
         assert_eq!((&ended["ended"], &ended["result"]), (&json!(true), &json!(n)), "{ended}");
     }
     server.post("/v1/finish", &done(&held));
-    assert!(server.ended().success());
+    assert!(server.wait().success());
 }
 
 #[test]
@@ -86,10 +86,10 @@ fn a_job_that_is_handed_back_while_the_server_drains_costs_no_attempt() {
     let mut server = Server::start(dir.path(), &[]);
     let job = fetch(&server);
     server.signal("TERM");
-    server.until_written("told to stop");
+    server.wait_for_log("shutting down");
     let report = json!({ "id": job["id"], "delivery": job["delivery"], "outcome": "interrupted" });
     server.post("/v1/finish", &json!({ "jobs": [report] }));
-    assert!(server.ended().success());
+    assert!(server.wait().success());
 
     let server = Server::start(dir.path(), &[]);
     let again = server.post("/v1/fetch", &json!({ "queues": ["a"], "worker": "w" }));
@@ -103,8 +103,8 @@ fn a_worker_that_takes_too_long_keeps_its_job_over_the_restart() {
     let mut server = Server::start(dir.path(), &["--drain-for", "100ms"]);
     let job = fetch(&server);
     server.signal("INT");
-    assert!(server.ended().success());
-    assert!(server.wrote().contains("may report theirs to the next server"), "{}", server.wrote());
+    assert!(server.wait().success());
+    assert!(server.log().contains("may report them after a restart"), "{}", server.log());
 
     let server = Server::start(dir.path(), &[]);
     assert_eq!(
@@ -126,7 +126,7 @@ fn a_job_whose_worker_does_not_come_back_after_the_restart_has_lost_no_attempt()
         server.post("/v1/fetch", &json!({ "queues": ["a"], "worker": "w" }))["jobs"][0].clone();
     assert_eq!(job["attempt"], 1);
     server.signal("TERM");
-    assert!(server.ended().success());
+    assert!(server.wait().success());
 
     let server = Server::start(dir.path(), &[]);
     let ask = json!({ "queues": ["a"], "worker": "x", "wait": "20s" });
@@ -143,7 +143,7 @@ fn a_job_whose_worker_does_not_come_back_after_the_restart_has_lost_no_attempt()
     server.stop();
 }
 
-/// A push worker: takes one call, and answers it with this when it is told to.
+/// A push worker: accepts one call, and answers it with this when signalled.
 fn worker_at(answer: &'static str) -> (u16, mpsc::Receiver<String>, mpsc::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -161,7 +161,7 @@ fn worker_at(answer: &'static str) -> (u16, mpsc::Receiver<String>, mpsc::Sender
     (port, told, go)
 }
 
-/// A LightJQ job that a push worker has been called for: its id, and the worker's.
+/// A LightJQ job for which a push worker has been called: its id, and the worker's.
 fn called(server: &Server, port: u16, told: &mpsc::Receiver<String>) -> (String, String) {
     let text = |answer: &Value, field: &str| answer[field].as_str().expect("a text").to_owned();
     let url = format!("http://127.0.0.1:{port}");
@@ -182,7 +182,7 @@ fn a_push_worker_that_is_called_when_the_server_ends_reports_to_the_next_one() {
     let (port, told, go) = worker_at("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
     let (job, worker) = called(&server, port, &told);
     server.signal("TERM");
-    assert!(server.ended().success());
+    assert!(server.wait().success());
     drop(go);
 
     let server = Server::start(dir.path(), &[]);
@@ -212,23 +212,23 @@ fn a_push_worker_may_answer_while_the_server_drains() {
     let (port, told, go) = worker_at("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
     let (job, _) = called(&server, port, &told);
     server.signal("TERM");
-    server.until_written("told to stop");
+    server.wait_for_log("shutting down");
     go.send(()).expect("it listens");
-    assert!(server.ended().success());
+    assert!(server.wait().success());
     let server = Server::start(dir.path(), &[]);
     assert_eq!(server.get(&format!("/job/{job}"))["status"], "done");
     server.stop();
 }
 
 #[test]
-fn a_second_signal_leaves_now_and_loses_nothing() {
+fn a_second_signal_exits_immediately_and_loses_nothing() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &["--drain-for", "1h"]);
     let job = fetch(&server);
     server.signal("TERM");
-    server.until_written("told to stop");
+    server.wait_for_log("shutting down");
     server.signal("TERM");
-    assert_eq!(server.ended().code(), Some(1));
+    assert_eq!(server.wait().code(), Some(1));
 
     let server = Server::start(dir.path(), &[]);
     let id = job["id"].as_str().expect("an id");
@@ -237,7 +237,7 @@ fn a_second_signal_leaves_now_and_loses_nothing() {
 }
 
 #[test]
-fn whoever_listens_to_events_holds_nobody_up() {
+fn event_listeners_do_not_delay_a_shutdown() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &[]);
     let mut stream = TcpStream::connect(server.address).expect("connected");
@@ -247,6 +247,6 @@ fn whoever_listens_to_events_holds_nobody_up() {
     stream.read_exact(&mut first).expect("an answer");
     assert_eq!(&first, b"HTTP/1.1 200");
     server.signal("TERM");
-    assert!(server.ended().success());
+    assert!(server.wait().success());
     eventually(LONG, || stream.read(&mut first).is_ok_and(|n| n == 0));
 }

@@ -1,4 +1,4 @@
-//! gRPC, as clients see it that others have written: grpcio in Python, `buf curl`, and connect-web in Node.
+//! gRPC with third-party clients: grpcio in Python, `buf curl`, and connect-web in Node.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,21 +7,21 @@ use crore_testkit::{Npm, Pypi, or_skip};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 
-use crate::binary::{Ran, Server, dir, run};
+use crate::binary::{FinishedCommand, Server, dir, run};
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/grpc");
 const PROTO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crore-wire/proto");
 
-/// What a program says, in JSON.
+/// The output of a program, as JSON.
 #[track_caller]
-fn said(command: &mut Command) -> Value {
-    let out = Ran::of(command.output().expect("it runs")).good();
+fn json_output(command: &mut Command) -> Value {
+    let out = FinishedCommand::of(command.output().expect("it runs")).success();
     serde_json::from_str(out.trim()).unwrap_or_else(|error| panic!("{error}: {out}"))
 }
 
-/// Holds what the client in Python saw to what there is to be seen.
+/// Checks what the Python client reported.
 #[track_caller]
-fn is_good(seen: &Value, is_known: bool) {
+fn assert_client_report(seen: &Value, is_known: bool) {
     let services = seen["services"].as_array().expect("services");
     for name in ["crore.v1.Admin", "crore.v1.Jobs", "crore.v1.Work", "grpc.health.v1.Health"] {
         assert!(services.contains(&json!(name)), "{name}: {services:?}");
@@ -42,7 +42,7 @@ fn is_good(seen: &Value, is_known: bool) {
     assert_eq!(seen["health"]["status"], "SERVING");
     assert_eq!(seen["info"]["durability"], "D2");
     assert_eq!(seen["missing"]["status"], "NOT_FOUND");
-    // In the details stands a message of ours, with the code.
+    // The status details contain our message, with the error code.
     let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
     let details = seen["missing"]["details"].as_str().expect("details");
     assert!(details.contains(&hex("crore.v1.Problem")) && details.contains(&hex("not-found")));
@@ -61,8 +61,8 @@ fn grpcio_finds_everything_by_either_reflection_and_pushes_looks_and_works() {
         let server = Server::start(dir.path(), &[]);
         let mut python = Command::new(programs.join("python"));
         python.arg(format!("{SCRIPTS}/client.py")).arg(server.address.to_string()).arg(version);
-        is_good(&said(&mut python), false);
-        assert!(!server.wrote().contains("panicked"), "{}", server.wrote());
+        assert_client_report(&json_output(&mut python), false);
+        assert!(!server.log().contains("panicked"), "{}", server.log());
         server.stop();
     }
 }
@@ -73,14 +73,14 @@ const MAKE: [&str; 7] = ["token", "create", "ops", "--preset", "admin", "--data"
 fn grpcio_shows_a_token_or_a_certificate_and_speaks_tls() {
     let Some(programs) = or_skip(Pypi::Grpc.programs()) else { return };
     let dir = dir();
-    let token = run(dir.path(), &MAKE).good();
+    let token = run(dir.path(), &MAKE).success();
     let client = |server: &Server| {
         let mut python = Command::new(programs.join("python"));
         python.arg(format!("{SCRIPTS}/client.py")).arg(server.address.to_string()).arg("v1");
         python
     };
     let server = Server::start(dir.path(), &[]);
-    is_good(&said(client(&server).arg(token.trim())), true);
+    assert_client_report(&json_output(client(&server).arg(token.trim())), true);
     server.stop();
 
     let key = || KeyPair::generate().expect("a key");
@@ -106,21 +106,21 @@ fn grpcio_shows_a_token_or_a_certificate_and_speaks_tls() {
     let set: Vec<&str> = files.iter().flat_map(|file| ["--set", file.as_str()]).collect();
     let server = Server::start(dir.path(), &set);
     let (key, certificate) = signed("worker.example");
-    // Without a token, the certificate says who calls.
-    is_good(&said(client(&server).arg("").args([ca, key, certificate])), false);
+    // Without a token, the client certificate authenticates the caller.
+    assert_client_report(&json_output(client(&server).arg("").args([ca, key, certificate])), false);
     server.stop_soon();
 }
 
-/// A program of those that npm has installed.
+/// A program installed by npm.
 fn program(home: &Path, name: &str) -> Command {
     Command::new(home.join("node_modules/.bin").join(name))
 }
 
-/// Our files as one, as `buf` makes it.
+/// Our proto files as one descriptor set, built by `buf`.
 fn descriptors(home: &Path, dir: &Path) -> PathBuf {
     let path = dir.join("crore.binpb");
     let built = program(home, "buf").args(["build", PROTO, "-o"]).arg(&path).output();
-    Ran::of(built.expect("it runs")).good();
+    FinishedCommand::of(built.expect("it runs")).success();
     path
 }
 
@@ -133,12 +133,12 @@ fn buf_curl_calls_by_grpc_and_by_grpc_web() {
         let mut buf = program(&home, "buf");
         buf.args(["curl", "--protocol", protocol]).args(more);
         buf.args(["-d", &body.to_string(), &format!("{}/{call}", server.url())]);
-        // It keeps things in its own cache.
-        said(buf.env("BUF_CACHE_DIR", dir.path().join("cache")))
+        // It writes to its own cache.
+        json_output(buf.env("BUF_CACHE_DIR", dir.path().join("cache")))
     };
     let push = json!({ "jobs": [{ "kind": "mail", "payload": "e30=" }] });
     let (own, h2) = (["--schema", PROTO], "--http2-prior-knowledge");
-    // By reflection, which is HTTP/2; and over HTTP/1.1, with the files.
+    // With reflection over HTTP/2; and with the descriptor set over HTTP/1.1.
     let ways: [(&str, Vec<&str>); 4] = [
         ("grpc", vec![h2]),
         ("grpc", vec![h2, own[0], own[1]]),
@@ -154,7 +154,7 @@ fn buf_curl_calls_by_grpc_and_by_grpc_web() {
     }
     let mut list = program(&home, "buf");
     list.args(["curl", "--protocol", "grpc", h2, "--list-methods", &server.url()]);
-    let listed = Ran::of(list.output().expect("it runs")).good();
+    let listed = FinishedCommand::of(list.output().expect("it runs")).success();
     assert!(listed.lines().any(|line| line == "crore.v1.Work/Stream"), "{listed}");
     server.stop();
 }
@@ -166,7 +166,7 @@ fn a_page_with_connect_web_pushes_works_and_is_told_what_is_refused() {
     let server = Server::start(dir.path(), &[]);
     let mut node = Command::new("node");
     node.arg(format!("{SCRIPTS}/page.mjs")).arg(&home).arg(server.url());
-    let seen = said(node.arg(descriptors(&home, dir.path())));
+    let seen = json_output(node.arg(descriptors(&home, dir.path())));
     let expected = json!({
         "refused": 1,
         "field": "jobs[1].kind",

@@ -1,4 +1,4 @@
-//! Jobs that crore runs by itself: on the built binary, with real programs.
+//! Handlers, with the built binary and real programs.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -15,7 +15,7 @@ fn set(server: &Server, kind: &str, handler: &Value) {
     assert_eq!(status, 200, "{answer}");
 }
 
-/// A handler whose jobs are scripts of a shell.
+/// A handler whose jobs are shell scripts.
 fn shell(script: &str) -> Value {
     json!({
         "runner": "command",
@@ -38,15 +38,15 @@ fn ended(server: &Server, id: &str) -> Value {
 
 fn output(server: &Server, id: &str) -> String {
     let ran = server.run(&["job", "result", id, "--for", "20s"]);
-    ran.good()
+    ran.success()
 }
 
 fn start(dir: &Path, more: &[&str]) -> Server {
     Server::start(dir, &[COMMANDS, &["--set", "runners.shell=true"], more].concat())
 }
 
-/// Whether a process with this in its arguments is there.
-fn is_there(mark: &str) -> bool {
+/// Whether a process with this text in its arguments exists.
+fn process_exists(mark: &str) -> bool {
     let processes = std::fs::read_dir("/proc").expect("a list").flatten();
     processes.into_iter().any(|process| {
         let arguments = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
@@ -54,7 +54,7 @@ fn is_there(mark: &str) -> bool {
     })
 }
 
-/// A host elsewhere.
+/// A `crore worker`.
 struct Host(Child);
 
 impl Host {
@@ -78,22 +78,22 @@ fn a_newcomer_has_a_command_run_and_reads_what_it_printed() {
     let dir = dir();
     let server = Server::start(dir.path(), COMMANDS);
     let settings = r#"{"program": "echo", "args": ["hello"], "payload": "args"}"#;
-    server.run(&["handler", "set", "hello", "command", settings, "--keep-result", "1h"]).good();
-    server.run(&["job", "push", "hello", r#"["world"]"#]).good();
+    server.run(&["handler", "set", "hello", "command", settings, "--keep-result", "1h"]).success();
+    server.run(&["job", "push", "hello", r#"["world"]"#]).success();
     assert_eq!(output(&server, "1"), "hello world\n");
-    let waited = server.run(&["job", "wait", "1"]).good();
+    let waited = server.run(&["job", "wait", "1"]).success();
     assert!(waited.contains("hello world"), "{waited}");
-    let notes = server.run(&["job", "get", "1", "--notes"]).good();
+    let notes = server.run(&["job", "get", "1", "--notes"]).success();
     assert!(notes.contains("hello world"), "{notes}");
-    let listed = server.run(&["handler", "ls"]).good();
+    let listed = server.run(&["handler", "ls"]).success();
     assert!(listed.contains("hello") && listed.contains("command"), "{listed}");
-    server.run(&["handler", "rm", "hello"]).good();
+    server.run(&["handler", "rm", "hello"]).success();
     assert_eq!(server.run(&["handler", "get", "hello"]).code, Some(3));
     server.stop();
 }
 
 #[test]
-fn what_is_not_allowed_is_refused_with_what_would_allow_it() {
+fn a_runner_that_is_not_allowed_is_refused_with_a_hint() {
     let dir = dir();
     let server = Server::start(dir.path(), &[]);
     let refused = server.run(&["handler", "set", "a", "command", r#"{"program": "ls"}"#]);
@@ -101,7 +101,7 @@ fn what_is_not_allowed_is_refused_with_what_would_allow_it() {
     assert!(refused.err.contains("--allow-runner command"), "{}", refused.err);
     let unknown = server.run(&["handler", "set", "a", "comand", "{}"]);
     assert!(
-        unknown.err.contains("there are command, docker, grpc, http, slack"),
+        unknown.err.contains("expected one of command, docker, grpc, http, slack"),
         "{}",
         unknown.err
     );
@@ -137,7 +137,7 @@ fn what_is_not_allowed_is_refused_with_what_would_allow_it() {
 }
 
 #[test]
-fn what_comes_out_goes_on_to_the_next_and_who_is_to_hear_of_a_death_does() {
+fn results_are_passed_on_and_failures_are_notified() {
     let dir = dir();
     let server = start(dir.path(), &[]);
     let mut first = shell("printf 'a\\nb\\nc\\n'");
@@ -172,7 +172,7 @@ fn what_comes_out_goes_on_to_the_next_and_who_is_to_hear_of_a_death_does() {
 }
 
 #[test]
-fn a_handler_that_is_set_later_runs_what_waits_and_a_slow_channel_keeps_nobody_waiting() {
+fn a_later_handler_runs_waiting_jobs_and_channels_are_independent() {
     let dir = dir();
     let server = start(dir.path(), &["--channel", "default=1", "--channel", "slow=1"]);
     let waiting = server.post("/v1/jobs", &json!({ "kind": "later", "queue": "default" }));
@@ -185,8 +185,8 @@ fn a_handler_that_is_set_later_runs_what_waits_and_a_slow_channel_keeps_nobody_w
     });
     set(&server, "later", &shell("echo now"));
     assert_eq!(ended(&server, waiting["id"].as_str().expect("an id"))["state"], "done");
-    // Whoever cancels it has it stopped.
-    server.run(&["job", "cancel", &held]).good();
+    // Cancelling it stops it.
+    server.run(&["job", "cancel", &held]).success();
     assert_eq!(ended(&server, &held)["state"], "cancelled");
     server.stop();
 }
@@ -205,7 +205,7 @@ fn a_run_whose_time_is_over_is_ended_with_all_that_it_began() {
     assert_eq!((&end["state"], &end["error"]), (&json!("dead"), &json!("timed out")), "{end}");
     let job = server.get(&format!("/v1/jobs/{id}"));
     assert_eq!(job["history"].as_array().map(Vec::len), Some(3), "{job}");
-    eventually(LONG, || (!is_there(&mark)).then_some(()));
+    eventually(LONG, || (!process_exists(&mark)).then_some(()));
     server.stop();
 }
 
@@ -235,14 +235,14 @@ fn a_thousand_commands_run_eight_at_a_time_and_each_once() {
         let all = counts["counts"].as_array().expect("a list").clone();
         all.iter().find(|count| count["state"] == "done").and_then(|count| count["n"].as_u64())
     };
-    // `mkdir` fails the second time: so each ran once, and well.
+    // `mkdir` fails the second time, so each job ran exactly once.
     eventually(LONG, || (done() == Some(1000)).then_some(()));
     assert_eq!(server.get("/v1/jobs?state=dead")["jobs"], json!([]));
     server.stop();
 }
 
 #[test]
-fn a_host_elsewhere_runs_what_the_front_does_not_and_finishes_when_it_is_told_to_stop() {
+fn a_remote_host_runs_jobs_and_finishes_them_on_shutdown() {
     let dir = dir();
     let server = start(dir.path(), &["--no-runners"]);
     set(&server, "a", &shell("sleep 0.3; echo done"));
@@ -275,21 +275,21 @@ fn jobs_of_a_host_that_is_killed_are_run_by_another_and_nothing_of_it_is_left() 
     let dir = dir();
     let server = start(dir.path(), &["--no-runners"]);
     let mark = format!("600.{}2", std::process::id());
-    // The first time it hangs, and then it does not.
+    // It hangs the first time, and not the second.
     let script = format!("if mkdir once; then sleep {mark}; fi; echo there");
     let mut handler = shell(&script);
     handler["settings"]["dir"] = dir.path().to_str().into();
     set(&server, "a", &handler);
     let id = push(&server, "a", &Value::Null);
     let mut first = Host::start(dir.path(), &server, &[]);
-    eventually(LONG, || is_there(&mark).then_some(()));
+    eventually(LONG, || process_exists(&mark).then_some(()));
     first.0.kill().expect("killed");
     first.0.wait().expect("ended");
     let _second = Host::start(dir.path(), &server, &[]);
-    // Its lease is longer than this waits.
+    // Its lease is longer than this wait.
     assert_eq!(output(&server, &id), "there\n");
     assert_eq!(server.get(&format!("/v1/jobs/{id}"))["attempt"], 1, "it costs no attempt");
-    eventually(LONG, || (!is_there(&mark)).then_some(()));
+    eventually(LONG, || (!process_exists(&mark)).then_some(()));
     server.stop();
 }
 
@@ -303,10 +303,10 @@ fn a_server_that_is_killed_leaves_no_process_and_runs_its_jobs_when_it_is_back()
     set(&server, "a", &handler);
     let pushed = server.post("/v1/jobs", &json!({ "kind": "a", "lease": "1s" }));
     let id = pushed["id"].as_str().expect("an id").to_owned();
-    eventually(LONG, || is_there(&mark).then_some(()));
+    eventually(LONG, || process_exists(&mark).then_some(()));
     server.signal("KILL");
-    server.ended();
-    eventually(LONG, || (!is_there(&mark)).then_some(()));
+    server.wait();
+    eventually(LONG, || (!process_exists(&mark)).then_some(()));
     let server = start(dir.path(), &[]);
     assert_eq!(output(&server, &id), "there\n");
     server.stop();
@@ -330,8 +330,8 @@ fn every_job_is_done_though_the_server_is_killed_again_and_again_while_its_runne
     for round in 1..=5 {
         eventually(LONG, || (runs() >= 4 * round).then_some(()));
         server.signal("KILL");
-        server.ended();
-        eventually(LONG, || (!is_there(&mark)).then_some(()));
+        server.wait();
+        eventually(LONG, || (!process_exists(&mark)).then_some(()));
         server = start(dir.path(), &["--channel", "default=4"]);
     }
     let n = |kind: &str, state: &str| {
@@ -343,7 +343,7 @@ fn every_job_is_done_though_the_server_is_killed_again_and_again_while_its_runne
             .map_or(0, |it| it["n"].as_u64().unwrap_or(0))
     };
     eventually(LONG * 3, || (n("after", "done") == 40).then_some(()));
-    // What follows is pushed in the write that makes a job done: so there is one for each, and no more.
+    // The follow-up is pushed in the write that completes a job, so there is exactly one for each.
     assert_eq!((n("a", "done"), n("after", "done"), runs()), (40, 40, 40));
     assert_eq!(server.get("/v1/jobs?state=dead")["jobs"], json!([]));
     server.stop();
@@ -359,7 +359,7 @@ fn a_server_that_is_told_to_stop_lets_its_own_runners_finish() {
         (server.get(&format!("/v1/jobs/{id}"))["state"] == "running").then_some(())
     });
     server.signal("TERM");
-    assert!(server.ended().success());
+    assert!(server.wait().success());
     let server = start(dir.path(), &["--no-runners"]);
     assert_eq!(output(&server, &id), "done\n");
     assert_eq!(server.get(&format!("/v1/jobs/{id}"))["attempt"], 1);
@@ -384,7 +384,7 @@ fn a_result_that_is_too_large_fails_its_job_and_frees_its_slot() {
 }
 
 #[test]
-fn what_runs_when_the_time_of_a_stop_is_over_may_clean_up_and_is_handed_back() {
+fn jobs_running_at_the_drain_timeout_may_clean_up_and_are_returned() {
     let dir = dir();
     let mut server = start(dir.path(), &["--drain-for", "2s"]);
     let mut slow = shell(
@@ -396,7 +396,7 @@ fn what_runs_when_the_time_of_a_stop_is_over_may_clean_up_and_is_handed_back() {
     let id = push(&server, "slow", &Value::Null);
     eventually(LONG, || dir.path().join("begun").exists().then_some(()));
     server.signal("TERM");
-    assert!(server.ended().success());
+    assert!(server.wait().success());
     assert!(dir.path().join("cleaned").exists());
     let server = start(dir.path(), &["--no-runners"]);
     let job = server.get(&format!("/v1/jobs/{id}"));
@@ -406,7 +406,7 @@ fn what_runs_when_the_time_of_a_stop_is_over_may_clean_up_and_is_handed_back() {
 }
 
 #[test]
-fn the_front_alone_takes_handlers_that_hosts_allow_and_a_host_takes_only_what_it_may_run() {
+fn a_server_without_runners_accepts_handlers_and_a_host_runs_only_allowed_ones() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--no-runners"]);
     set(&server, "a", &shell("echo far"));

@@ -1,10 +1,10 @@
-//! What the command line says about itself.
+//! Help texts of the command line.
 
 use std::process::{Command, Stdio};
 
 use crate::binary::{crore, dir, run};
 
-/// The help of every command is a page that somebody has read: a change of it is seen.
+/// Snapshot of all help texts, so that every change is reviewed.
 #[test]
 fn the_help_texts_are_as_written() {
     let dir = dir();
@@ -39,19 +39,19 @@ fn the_help_texts_are_as_written() {
     ];
     let mut text = String::new();
     for page in pages {
-        let help = run(dir.path(), &[*page, &["--help"]].concat()).good();
+        let help = run(dir.path(), &[*page, &["--help"]].concat()).success();
         text += &format!(
             "$ crore {}--help\n{help}\n",
             page.iter().map(|w| format!("{w} ")).collect::<String>()
         );
     }
-    // A line that is empty but for spaces is none that anybody sees.
+    // Lines of spaces are not visible.
     let text: Vec<&str> = text.lines().map(str::trim_end).collect();
     insta::assert_snapshot!("help", text.join("\n"));
 }
 
 #[test]
-fn a_word_that_is_not_known_is_answered_with_the_likely_one() {
+fn an_unknown_subcommand_suggests_a_similar_one() {
     let dir = dir();
     let ran = run(dir.path(), &["job", "psuh"]);
     assert_eq!(ran.code, Some(2));
@@ -62,13 +62,13 @@ fn a_word_that_is_not_known_is_answered_with_the_likely_one() {
 fn there_are_completions_for_each_shell() {
     let dir = dir();
     for shell in ["bash", "zsh", "fish"] {
-        let script = run(dir.path(), &["completions", shell]).good();
+        let script = run(dir.path(), &["completions", shell]).success();
         assert!(script.contains("crore") && script.contains("drain"), "{shell}");
     }
 }
 
 #[test]
-fn whoever_reads_no_further_ends_it_in_peace() {
+fn a_closed_output_pipe_is_not_an_error() {
     let dir = dir();
     for arguments in [["config", "reference"], ["completions", "bash"], ["config", "schema"]] {
         let mut child = crore(dir.path(), &arguments);

@@ -1,4 +1,4 @@
-//! Hosts of runners: `crore worker`, with a server that is there, or not yet; and the server itself.
+//! `crore worker`, with a reachable and an unreachable server; and handlers in the server itself.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::binary::{LONG, Server, crore, dir};
 
 const COMMANDS: &[&str] = &["--allow-runner", "command"];
 
-/// A host elsewhere, whose log goes to a file.
+/// A `crore worker` with its log in a file.
 struct Host {
     child: Child,
     log: tempfile::NamedTempFile,
@@ -26,18 +26,18 @@ impl Host {
         Self { child: command.spawn().expect("started"), log }
     }
 
-    fn wrote(&self) -> String {
+    fn log(&self) -> String {
         std::fs::read_to_string(self.log.path()).expect("read")
     }
 
-    /// How often its log says something.
-    fn times(&self, what: &str) -> usize {
-        self.wrote().matches(what).count()
+    /// How often its log contains a text.
+    fn count_in_log(&self, what: &str) -> usize {
+        self.log().matches(what).count()
     }
 
     #[track_caller]
-    fn until_written(&self, what: &str) {
-        eventually(LONG, || match self.wrote() {
+    fn wait_for_log(&self, what: &str) {
+        eventually(LONG, || match self.log() {
             text if text.contains(what) => Ok(()),
             text => Err(text),
         });
@@ -49,8 +49,8 @@ impl Host {
         assert!(sent.success());
     }
 
-    /// The code that it ended with.
-    fn ended(&mut self) -> Option<i32> {
+    /// Its exit code.
+    fn wait(&mut self) -> Option<i32> {
         eventually(LONG, || self.child.try_wait().expect("a child")).code()
     }
 }
@@ -63,7 +63,7 @@ impl Drop for Host {
 }
 
 #[test]
-fn a_host_serves_the_channels_that_are_named_and_the_usual_one_if_none_is() {
+fn a_host_serves_the_listed_channels_or_the_default() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--no-runners"]);
     let queues = |host: &str| {
@@ -73,7 +73,7 @@ fn a_host_serves_the_channels_that_are_named_and_the_usual_one_if_none_is() {
         names.collect::<Vec<_>>()
     };
     let host = Host::start(dir.path(), &server.url(), &["--name", "one", "--channel", "gpu=1"]);
-    host.until_written("channels=\"gpu=1\" allowed_runners=\"command\"");
+    host.wait_for_log("channels=\"gpu=1\" allowed_runners=\"command\"");
     eventually(LONG, || (!queues("one").is_empty()).then_some(()));
     let usual = Host::start(dir.path(), &server.url(), &["--name", "two"]);
     eventually(LONG, || (queues("two") == ["default"]).then_some(()));
@@ -83,7 +83,7 @@ fn a_host_serves_the_channels_that_are_named_and_the_usual_one_if_none_is() {
 }
 
 #[test]
-fn a_host_that_is_told_twice_to_stop_leaves_at_once() {
+fn a_second_signal_stops_a_host_immediately() {
     let dir = dir();
     let server = Server::start(dir.path(), &["--no-runners", "--allow-runner", "command"]);
     let handler =
@@ -96,10 +96,10 @@ fn a_host_that_is_told_twice_to_stop_leaves_at_once() {
         (server.get(&format!("/v1/jobs/{id}"))["state"] == "running").then_some(())
     });
     host.signal("TERM");
-    host.until_written("told to stop: letting jobs finish");
+    host.wait_for_log("shutting down: waiting for jobs to finish");
     host.signal("INT");
-    assert_eq!(host.ended(), Some(1), "{}", host.wrote());
-    assert!(host.wrote().contains("told again to stop"), "{}", host.wrote());
+    assert_eq!(host.wait(), Some(1), "{}", host.log());
+    assert!(host.log().contains("second signal"), "{}", host.log());
     server.stop_soon();
 }
 
@@ -109,21 +109,21 @@ fn a_host_waits_for_a_server_that_is_not_there_yet_and_says_so_each_time() {
     let address = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let url = format!("http://{address}");
     let mut host = Host::start(dir.path(), &url, &["--name", "early"]);
-    eventually(LONG, || (host.times("cannot be reached; trying again") >= 2).then_some(()));
+    eventually(LONG, || (host.count_in_log("cannot be reached; trying again") >= 2).then_some(()));
     let server = Server::start_at(dir.path(), address);
     eventually(LONG, || {
         let workers = server.get("/v1/workers")["workers"].to_string();
         workers.contains("early/default").then_some(())
     });
     host.signal("TERM");
-    assert_eq!(host.ended(), Some(0), "{}", host.wrote());
+    assert_eq!(host.wait(), Some(0), "{}", host.log());
     server.stop();
 
-    // One that has not found it yet is told to stop as well.
+    // A worker that is not connected yet stops on a signal as well.
     let mut host = Host::start(dir.path(), &url, &[]);
-    host.until_written("trying again");
+    host.wait_for_log("trying again");
     host.signal("TERM");
-    assert_eq!(host.ended(), Some(0), "{}", host.wrote());
+    assert_eq!(host.wait(), Some(0), "{}", host.log());
 }
 
 #[test]
@@ -142,22 +142,22 @@ fn a_host_that_is_refused_does_not_try_again() {
     let server = Server::start(dir.path(), &[&["--memory"], &tls[..]].concat());
     let url = format!("https://{}", server.address);
     let mut host = Host::start(dir.path(), &url, &["--ca", "ca.pem"]);
-    assert_eq!(host.ended(), Some(5), "{}", host.wrote());
-    assert!(host.wrote().contains("certificate"), "{}", host.wrote());
-    assert_eq!(host.times("trying again"), 0, "{}", host.wrote());
+    assert_eq!(host.wait(), Some(5), "{}", host.log());
+    assert!(host.log().contains("certificate"), "{}", host.log());
+    assert_eq!(host.count_in_log("trying again"), 0, "{}", host.log());
     server.stop();
 
     let server = Server::start(dir.path(), &[]);
-    // It speaks no TLS, and never will.
+    // The server does not speak TLS, so a retry is pointless.
     let url = format!("https://{}", server.address);
     let mut host = Host::start(dir.path(), &url, &["--ca", "ca.pem"]);
-    assert_eq!(host.ended(), Some(5), "{}", host.wrote());
-    assert_eq!(host.times("trying again"), 0, "{}", host.wrote());
-    server.run(&["token", "create", "ops", "--preset", "admin"]).good();
+    assert_eq!(host.wait(), Some(5), "{}", host.log());
+    assert_eq!(host.count_in_log("trying again"), 0, "{}", host.log());
+    server.run(&["token", "create", "ops", "--preset", "admin"]).success();
     let mut host = Host::start(dir.path(), &server.url(), &[]);
-    assert_eq!(host.ended(), Some(1), "{}", host.wrote());
-    assert_eq!(host.times("trying again"), 0, "{}", host.wrote());
-    assert!(host.wrote().contains("token"), "{}", host.wrote());
+    assert_eq!(host.wait(), Some(1), "{}", host.log());
+    assert_eq!(host.count_in_log("trying again"), 0, "{}", host.log());
+    assert!(host.log().contains("token"), "{}", host.log());
     server.stop();
 }
 
@@ -166,6 +166,6 @@ fn a_server_says_in_its_log_what_it_runs_jobs_with() {
     let dir = dir();
     let more = ["--memory", "--channel", "default=3", "--channel", "gpu=1"];
     let server = Server::start(dir.path(), &more);
-    server.until_written("channels=\"default=3 gpu=1\" allowed_runners=\"none\"");
+    server.wait_for_log("channels=\"default=3 gpu=1\" allowed_runners=\"none\"");
     server.stop();
 }

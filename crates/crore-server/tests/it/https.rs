@@ -1,4 +1,4 @@
-//! Commands that speak to a server by https.
+//! Commands over https.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -11,7 +11,7 @@ use rustls::{ServerConfig, ServerConnection, Stream};
 
 use crate::binary::{dir, run};
 
-/// Answers one call by https with the name of a server; gives its address and certificate.
+/// Serves one https call with the name of a server; returns its address and certificate.
 fn answers_once() -> (SocketAddr, String) {
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
     let CertifiedKey { cert, signing_key } =
@@ -31,7 +31,7 @@ fn answers_once() -> (SocketAddr, String) {
         let mut tls = ServerConnection::new(Arc::new(config)).expect("a connection");
         let mut stream = Stream::new(&mut tls, &mut tcp);
         let mut head = [0; 4096];
-        // A caller who does not trust us goes away.
+        // A caller that does not trust the certificate disconnects.
         if stream.read(&mut head).is_ok() {
             let answer = "HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n{\"name\":\"crore\"}";
             stream.write_all(answer.as_bytes()).expect("written");
@@ -41,17 +41,18 @@ fn answers_once() -> (SocketAddr, String) {
 }
 
 #[test]
-fn a_server_is_believed_if_its_certificate_is_trusted() {
+fn a_server_with_a_trusted_certificate_is_accepted() {
     let dir = dir();
     let (address, certificate) = answers_once();
     std::fs::write(dir.path().join("ca.pem"), certificate).expect("written");
     let url = format!("https://{address}");
-    let info = run(dir.path(), &["info", "--server", &url, "--ca", "ca.pem", "-o", "jsonl"]).good();
+    let info =
+        run(dir.path(), &["info", "--server", &url, "--ca", "ca.pem", "-o", "jsonl"]).success();
     assert_eq!(info, "{\"name\":\"crore\"}\n");
 }
 
 #[test]
-fn a_stranger_is_not_believed() {
+fn a_server_with_an_untrusted_certificate_is_refused() {
     let dir = dir();
     let (_, other) = answers_once();
     std::fs::write(dir.path().join("ca.pem"), other).expect("written");

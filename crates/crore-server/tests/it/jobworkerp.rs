@@ -1,11 +1,11 @@
-//! jobworkerp, as its own clients use it: grpcio with nothing but reflection, and real commands.
+//! jobworkerp with its own kind of client: grpcio with reflection only, and real commands.
 
 use std::process::Command;
 
 use crore_testkit::{Pypi, eventually, or_skip};
 use serde_json::{Value, json};
 
-use crate::binary::{LONG, Ran, Server, crore, dir};
+use crate::binary::{FinishedCommand, LONG, Server, crore, dir};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/jobworkerp/ran.py");
 const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crore-doors/tests/it/jobworkerp");
@@ -17,7 +17,7 @@ fn the_calls_of_the_readme_run_real_commands() {
     let server = Server::start(dir.path(), &["--allow-runner", "command"]);
     let mut python = Command::new(programs.join("python"));
     python.arg(SCRIPT).arg(server.address.to_string()).env("PYTHONPATH", CLIENT);
-    let said = Ran::of(python.output().expect("it runs")).good();
+    let said = FinishedCommand::of(python.output().expect("it runs")).success();
     let said: Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!(said["ids"], json!([1, 2, 3, 4, 5]));
     assert_eq!(said["direct"]["status"], "SUCCESS");
@@ -35,12 +35,12 @@ fn the_calls_of_the_readme_run_real_commands() {
     for (after, wanted) in tried.iter().zip([1000, 2000, 4000]) {
         assert!((wanted..wanted + 500).contains(after), "{tried:?}");
     }
-    // What `echo` says is what `wc` is asked about.
+    // The output of `echo` is the input of `wc`.
     let counted = eventually(LONG, || {
         let jobs = server.get("/v1/jobs?kind=count&state=done");
         jobs["jobs"][0]["id"].as_str().map(str::to_owned)
     });
-    let counted = server.run(&["job", "result", &counted]).good();
+    let counted = server.run(&["job", "result", &counted]).success();
     assert!(counted.trim_end().ends_with("/etc/hostname"), "{counted}");
     let second = |job: &Value| {
         let id = job["id"].as_str().expect("an id");
@@ -48,7 +48,7 @@ fn the_calls_of_the_readme_run_real_commands() {
         let at = job["due"].as_str().expect("a time").to_owned();
         at.parse::<jiff::Timestamp>().expect("a time").as_second()
     };
-    // The first was due long ago, and ran at once; all that follow keep its phase.
+    // The first job was overdue and ran immediately; all later ones keep its phase.
     let next = eventually(LONG, || {
         let jobs = server.get("/v1/jobs?kind=date&state=scheduled");
         jobs["jobs"].as_array()?.first().cloned()
@@ -58,12 +58,12 @@ fn the_calls_of_the_readme_run_real_commands() {
 }
 
 #[test]
-fn its_environment_and_its_file_are_read_and_told_in_our_words() {
+fn its_environment_is_read_and_logged_as_crore_keys() {
     let dir = dir();
     let file = "WORKER_DEFAULT_CONCURRENCY=3\nWORKER_CHANNELS=gpu\nWORKER_CHANNEL_CONCURRENCIES=2\nLOG_LEVEL=debug\n";
     std::fs::write(dir.path().join(".env"), file).expect("written");
     let server = Server::start(dir.path(), &["--jobworkerp-env"]);
-    server.until_written("WORKER_DEFAULT_CONCURRENCY=3: channels.default = 3");
+    server.wait_for_log("WORKER_DEFAULT_CONCURRENCY=3: channels.default = 3");
     let slots = |queue: &str| {
         eventually(LONG, || {
             let workers = server.get("/v1/workers")["workers"].clone();
@@ -75,7 +75,7 @@ fn its_environment_and_its_file_are_read_and_told_in_our_words() {
     server.stop();
     std::fs::write(dir.path().join(".env"), "WORKER_CHANNELS\n").expect("written");
     let output = crore(dir.path(), &["serve", "--jobworkerp-env"]).output().expect("it runs");
-    let ran = Ran::of(output);
+    let ran = FinishedCommand::of(output);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("`.env`: line 1"), "{}", ran.err);
 }

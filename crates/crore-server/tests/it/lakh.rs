@@ -1,4 +1,4 @@
-//! The examples for Lakh in Python, by which a worker and a producer of another make speak to the built server.
+//! The Lakh examples in Python: a worker and a producer against the built server.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 use crore_testkit::{Pypi, eventually, or_skip};
 use serde_json::Value;
 
-use crate::binary::{LONG, Ran, Server, dir};
+use crate::binary::{FinishedCommand, LONG, Server, dir};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lakh");
 
-/// Python with gRPC, if it can be had.
+/// Python with gRPC, if available.
 fn python() -> Option<PathBuf> {
     Some(or_skip(Pypi::GrpcTools.programs())?.join("python"))
 }
@@ -24,10 +24,11 @@ fn example(python: &Path, name: &str, server: &str, arguments: &[&str]) -> Comma
 }
 
 fn client(python: &Path, server: &str, arguments: &[&str]) -> String {
-    Ran::of(example(python, "client", server, arguments).output().expect("it runs")).good()
+    FinishedCommand::of(example(python, "client", server, arguments).output().expect("it runs"))
+        .success()
 }
 
-/// A worker, which says what it does line by line; it ends with its test.
+/// A worker that prints each step; it ends with its test.
 struct Worker {
     child: Child,
     says: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -43,7 +44,7 @@ impl Worker {
         worker
     }
 
-    /// Reads on until it says this.
+    /// Reads lines until one contains this text.
     fn until(&mut self, what: &str) {
         while self.next() != what {}
     }
@@ -55,27 +56,27 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may have ended as it was told to.
+        // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Where the door is, on each sort of address.
+/// Addresses of the door, IPv4 and IPv6.
 fn doors(server: &Server) -> Vec<String> {
-    let said = server.said();
-    let doors = said.lines().filter_map(|line| line.strip_prefix("the door for lakh is http://"));
+    let said = server.stdout();
+    let doors = said.lines().filter_map(|line| line.strip_prefix("door lakh: http://"));
     doors.map(ToOwned::to_owned).collect()
 }
 
-/// How many jobs there are in this state.
+/// Number of jobs in a state.
 fn count(server: &Server, state: &str) -> usize {
     let found = server.get(&format!("/v1/jobs?state={state}"));
     found["jobs"].as_array().map_or(0, Vec::len)
 }
 
 #[test]
-fn a_worker_and_a_producer_in_python_use_the_door_of_either_sort() {
+fn python_clients_use_the_door_over_ipv4_and_ipv6() {
     let Some(python) = python() else { return };
     let dir = dir();
     let server = Server::start(dir.path(), &["--door", "lakh=0"]);
@@ -86,7 +87,7 @@ fn a_worker_and_a_producer_in_python_use_the_door_of_either_sort() {
     let said = client(&python, &doors[0], &["greet", "Ada", "Grace", "--times", "2"]);
     assert!(said.ends_with("taken\n"), "{said}");
     assert_eq!([worker.next(), worker.next()], ["hello Ada Grace", "hello Ada Grace"]);
-    // On the main port as well; and no report is expected.
+    // On the main port as well; and without a reservation, no report is expected.
     let main = server.address.to_string();
     client(&python, &main, &["greet", "Alan", "--reserve", "0"]);
     assert_eq!(worker.next(), "hello Alan");
@@ -112,8 +113,8 @@ fn jobs_survive_the_death_of_the_server_and_a_worker_comes_back_for_them() {
     let mut worker = Worker::start(&python, &address, &["nap", "--jobs", "2"]);
     client(&python, &address, &["greet", "Ada", "--id", "waits"]);
     server.signal("KILL");
-    server.ended();
-    worker.until("the server is away; trying again");
+    server.wait();
+    worker.until("the server is unavailable; retrying");
     let server = Server::start(dir.path(), &["--listen", &address]);
     client(&python, &address, &["nap", "0", "--times", "2"]);
     worker.until("ran 2");

@@ -1,4 +1,4 @@
-//! What a server writes about itself.
+//! The log of a server.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,15 +6,15 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 
 use crate::binary::{Server, call, crore, dir, run};
-use crate::broken::{IGNORING_LARGE_FILES, spoil_the_disk};
+use crate::disk_failure::{IGNORING_LARGE_FILES, break_disk};
 
 #[test]
 fn a_log_in_json_is_an_object_a_line() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &["--log-format", "json"]);
     server.signal("TERM");
-    server.ended();
-    let wrote = server.wrote();
+    server.wait();
+    let wrote = server.log();
     let lines: Vec<Value> =
         wrote.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let listening = lines.iter().find(|line| line["message"] == "listening").expect("a line");
@@ -42,10 +42,10 @@ fn a_log_in_files_is_named_after_the_host_and_the_day() {
 }
 
 #[test]
-fn every_request_leaves_a_line_that_gives_nothing_away_if_that_is_wanted() {
+fn requests_are_logged_at_debug_without_secrets() {
     let dir = dir();
     let make = ["token", "create", "ops", "--preset", "admin", "--data", "crore-data"];
-    let token = run(dir.path(), &make).good();
+    let token = run(dir.path(), &make).success();
     let token = token.trim();
     let level = ["--log-format", "json", "--log-level", "warn,crore::requests=debug"];
     let server = Server::start(dir.path(), &level);
@@ -66,8 +66,8 @@ fn every_request_leaves_a_line_that_gives_nothing_away_if_that_is_wanted() {
     ask("POST", "/v1/jobs", &mine, r#"{"knid": "a", "payload": "open-body"}"#);
     ask("GET", "/v1/jobs", "", "");
     ask("GET", "/nowhere", &mine, "");
-    server.until_written("/nowhere");
-    let wrote = server.wrote();
+    server.wait_for_log("/nowhere");
+    let wrote = server.log();
     let lines: Vec<Value> =
         wrote.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let brief = |line: &Value| {
@@ -77,7 +77,7 @@ fn every_request_leaves_a_line_that_gives_nothing_away_if_that_is_wanted() {
         format!("{} {} {} {}", line["method"], line["path"], line["status"], who.trim())
     };
     let mut brief: Vec<String> = lines.iter().map(brief).collect();
-    // A line is written after its answer, which its caller may read before.
+    // A line may be written after the caller has read the response.
     brief.sort();
     assert_eq!(
         brief,
@@ -95,17 +95,17 @@ fn every_request_leaves_a_line_that_gives_nothing_away_if_that_is_wanted() {
 }
 
 #[test]
-fn by_itself_a_log_has_no_line_for_a_request_unless_the_server_failed_it() {
+fn only_failed_requests_are_logged_by_default() {
     let dir = dir();
     let mut server = Server::start_through(dir.path(), IGNORING_LARGE_FILES, &[]);
     server.post("/v1/jobs", &json!({ "kind": "a", "payload": "x".repeat(5000) }));
     server.get("/v1/jobs");
-    assert!(!server.wrote().contains("/v1/jobs"), "{}", server.wrote());
-    spoil_the_disk(&server);
+    assert!(!server.log().contains("/v1/jobs"), "{}", server.log());
+    break_disk(&server);
     let (status, _) = server.call("POST", "/v1/jobs", Some(&json!({ "kind": "a" })));
     assert!(status >= 500);
-    server.ended();
-    let wrote = server.wrote();
+    server.wait();
+    let wrote = server.log();
     let failed = wrote.lines().find(|line| line.contains("/v1/jobs")).expect("a line");
     for said in ["WARN", "POST", &format!("status={status}"), "by=\"loopback\""] {
         assert!(failed.contains(said), "{said}: {wrote}");
@@ -113,7 +113,7 @@ fn by_itself_a_log_has_no_line_for_a_request_unless_the_server_failed_it() {
 }
 
 #[test]
-fn a_server_whose_log_nobody_reads_goes_on() {
+fn a_server_with_a_closed_log_pipe_continues() {
     use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};
     let dir = dir();
@@ -136,10 +136,10 @@ fn a_server_whose_log_nobody_reads_goes_on() {
 }
 
 #[test]
-fn a_level_says_how_much() {
+fn the_log_level_filters_lines() {
     let dir = dir();
     let mut server = Server::start(dir.path(), &["--log-level", "warn"]);
     server.signal("TERM");
-    server.ended();
-    assert_eq!(server.wrote(), "");
+    server.wait();
+    assert_eq!(server.log(), "");
 }

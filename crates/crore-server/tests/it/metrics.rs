@@ -8,12 +8,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crore_api::metrics::METRICS;
-use crore_testkit::{Package, eventually, or_skip};
+use crore_testkit::{DebianPackage, eventually, or_skip};
 use serde_json::{Value, json};
 
 use crate::binary::{LONG, Server, call, dir};
 
-/// A page, and its content type.
+/// The metrics page, and its content type.
 fn page(address: SocketAddr, accept: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("a connection");
     let head = format!(
@@ -28,8 +28,8 @@ fn page(address: SocketAddr, accept: &str) -> (String, String) {
     (body.to_owned(), kind.expect("a content type").to_owned())
 }
 
-/// A server through which jobs have gone in every way.
-fn lived_in(dir: &Path) -> Server {
+/// A server with jobs in every state and outcome.
+fn server_with_history(dir: &Path) -> Server {
     let server = Server::start(dir, &[]);
     for n in 0..5 {
         server.post(
@@ -52,7 +52,7 @@ fn lived_in(dir: &Path) -> Server {
     server
 }
 
-/// A call of gRPC, as a browser makes it: a message with nothing in it.
+/// A gRPC-Web call with an empty message.
 fn ask_for_info(address: SocketAddr) {
     let mut stream = TcpStream::connect(address).expect("a connection");
     let head = format!(
@@ -65,7 +65,7 @@ fn ask_for_info(address: SocketAddr) {
     assert!(String::from_utf8_lossy(&answer).contains("grpc-status:0"), "{answer:?}");
 }
 
-/// Every line that is no comment: its name and labels, and its value.
+/// All samples: name with labels, and value.
 fn samples(page: &str) -> BTreeMap<&str, f64> {
     let lines = page.lines().filter(|line| !line.starts_with('#'));
     lines
@@ -79,7 +79,7 @@ fn samples(page: &str) -> BTreeMap<&str, f64> {
 #[test]
 fn the_page_counts_what_has_happened() {
     let dir = dir();
-    let server = lived_in(dir.path());
+    let server = server_with_history(dir.path());
     let (text, kind) = page(server.address, "text/plain");
     assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
     let samples = samples(&text);
@@ -110,13 +110,13 @@ fn the_page_counts_what_has_happened() {
 #[test]
 fn the_page_has_every_metric_of_the_table_and_so_has_the_guide() {
     let dir = dir();
-    let server = lived_in(dir.path());
+    let server = server_with_history(dir.path());
     let (text, _) = page(server.address, "*/*");
     let families: BTreeSet<(&str, &str)> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();
     let table: BTreeSet<(&str, &str)> = METRICS.iter().map(|row| (row.name, row.kind)).collect();
     assert_eq!(families, table);
-    let guide = include_str!("../../../../docs/guide/seeing-what-happens.md");
+    let guide = include_str!("../../../../docs/guide/observability.md");
     for row in METRICS {
         let labels: Vec<String> = row.labels.iter().map(|label| format!("`{label}`")).collect();
         let line =
@@ -128,9 +128,11 @@ fn the_page_has_every_metric_of_the_table_and_so_has_the_guide() {
 
 #[test]
 fn promtool_finds_no_fault() {
-    let Some(promtool) = or_skip(Package::Prometheus.need("promtool")) else { return };
+    let Some(promtool) = or_skip(DebianPackage::Prometheus.require_program("promtool")) else {
+        return;
+    };
     let dir = dir();
-    let server = lived_in(dir.path());
+    let server = server_with_history(dir.path());
     let (text, _) = page(server.address, "text/plain");
     let mut check = Command::new(promtool)
         .args(["check", "metrics"])
@@ -146,7 +148,7 @@ fn promtool_finds_no_fault() {
     server.stop_soon();
 }
 
-/// A Prometheus that ends with its test.
+/// A Prometheus process that ends with its test.
 struct Prometheus(Child);
 
 impl Drop for Prometheus {
@@ -158,9 +160,11 @@ impl Drop for Prometheus {
 
 #[test]
 fn prometheus_scrapes_it() {
-    let Some(program) = or_skip(Package::Prometheus.need("prometheus")) else { return };
+    let Some(program) = or_skip(DebianPackage::Prometheus.require_program("prometheus")) else {
+        return;
+    };
     let dir = dir();
-    let server = lived_in(dir.path());
+    let server = server_with_history(dir.path());
     let config = format!(
         "global: {{ scrape_interval: 1s }}\nscrape_configs:\n  - job_name: crore\n    \
          static_configs: [ {{ targets: [ '{}' ] }} ]\n",
@@ -197,9 +201,9 @@ fn prometheus_scrapes_it() {
 }
 
 #[test]
-fn whoever_accepts_openmetrics_gets_it() {
+fn openmetrics_is_served_if_accepted() {
     let dir = dir();
-    let server = lived_in(dir.path());
+    let server = server_with_history(dir.path());
     let accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";
     let (text, kind) = page(server.address, accept);
     assert!(kind.starts_with("application/openmetrics-text"), "{kind}");

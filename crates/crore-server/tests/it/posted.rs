@@ -1,4 +1,4 @@
-//! Push workers in Python, which die, hang, answer garbage and send crore elsewhere.
+//! Push workers in Python that crash, hang, answer garbage or redirect.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::binary::{LONG, Server, dir};
 
-/// A worker, until its test ends.
+/// A worker process that ends with its test.
 struct Worker(Child);
 
 impl Worker {
@@ -27,7 +27,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may have died as it was told to.
+        // It may have crashed on purpose.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -76,7 +76,7 @@ fn garbage_and_silence_are_failures_of_the_job_and_nothing_else() {
     let good = push(&server, "good", &json!({}));
     let job = ended(&server, &garbage);
     assert_eq!(job["status"], "error", "{job}");
-    assert!(job["message"].as_str().expect("a text").contains("is no report"), "{job}");
+    assert!(job["message"].as_str().expect("a text").contains("is not a valid report"), "{job}");
     let job = ended(&server, &hang);
     assert_eq!((&job["status"], &job["message"]), (&json!("error"), &json!("timed out")));
     assert_eq!(ended(&server, &good)["status"], "done");
@@ -84,16 +84,16 @@ fn garbage_and_silence_are_failures_of_the_job_and_nothing_else() {
 }
 
 #[test]
-fn nobody_is_followed_to_a_metadata_address_and_it_costs_no_attempt() {
+fn redirects_to_metadata_addresses_are_not_followed_and_cost_no_attempt() {
     let (_dir, server) = server();
     let _worker = Worker::start(&server, &[]);
     let id = push(&server, "redirect", &json!({ "max_retry": 0 }));
-    server.until_written("sends jobs elsewhere");
+    server.wait_for_log("answered with a redirect");
     eventually(LONG, || {
-        let text = server.wrote();
-        (text.matches("sends jobs elsewhere").count() > 2).then_some(()).ok_or(text)
+        let text = server.log();
+        (text.matches("answered with a redirect").count() > 2).then_some(()).ok_or(text)
     });
-    // It is tried again and again, which is no fault of the job.
+    // It is retried without counting attempts: the job is not at fault.
     let job = server.get(&format!("/job/{id}"));
     assert_eq!((&job["retry_count"], &job["error"]), (&json!(0), &Value::Null), "{job}");
     assert_ne!(job["status"], "error", "{job}");
@@ -105,7 +105,7 @@ fn a_job_that_kills_its_workers_waits_for_one_that_can_bear_it() {
     let (_dir, server) = server();
     let mut weak = [Worker::start(&server, &[]), Worker::start(&server, &[])];
     let id = push(&server, "die", &json!({ "max_retry": 5 }));
-    // Each tries it once, and dies of it.
+    // Each tries it once, and crashes.
     for worker in &mut weak {
         eventually(LONG, || worker.0.try_wait().expect("a child"));
     }

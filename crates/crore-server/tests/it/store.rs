@@ -1,4 +1,4 @@
-//! Commands on the directory of a store.
+//! Commands on a data directory.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn with_jobs(dir: &std::path::Path) {
 fn a_backup_is_a_store_with_the_same_jobs() {
     let dir = dir();
     with_jobs(dir.path());
-    let made = run(dir.path(), &["backup", "crore-data", "copy"]).good();
+    let made = run(dir.path(), &["backup", "crore-data", "copy"]).success();
     assert!(made.starts_with("copied crore-data into `copy`: "), "{made}");
     let server = Server::start(dir.path(), &["--data", "copy"]);
     assert_eq!(server.get("/v1/jobs?state=ready")["jobs"].as_array().map(Vec::len), Some(3));
@@ -33,13 +33,13 @@ fn a_running_server_makes_a_backup_below_its_own_directory_and_nowhere_else() {
     for n in 0..3 {
         server.post("/v1/jobs", &json!({ "kind": "a", "payload": n }));
     }
-    let made = server.run(&["backup", "--name", "first"]).good();
-    assert!(made.starts_with("the server made the backup `first`: "), "{made}");
-    // What comes later is not in it, and nobody has to stop for it.
+    let made = server.run(&["backup", "--name", "first"]).success();
+    assert!(made.starts_with("made backup `first`: "), "{made}");
+    // Later jobs are not in the backup, and the server keeps running.
     server.post("/v1/jobs", &json!({ "kind": "a", "payload": 3 }));
     let again = server.run(&["backup", "--name", "first"]);
     assert_eq!(again.code, Some(4), "{again:?}");
-    assert!(again.err.contains("there already"), "{}", again.err);
+    assert!(again.err.contains("already exists"), "{}", again.err);
     for name in ["../out", "/tmp/out", ".", "..", "a/b", ".hidden", ""] {
         let (status, problem) = server.call("POST", "/v1/backups", Some(&json!({ "name": name })));
         assert_eq!((status, &problem["field"]), (400, &json!("name")), "{name}: {problem}");
@@ -57,7 +57,7 @@ fn a_running_server_makes_a_backup_below_its_own_directory_and_nowhere_else() {
         (vec!["first".to_owned()], vec!["copies".to_owned(), "crore-data".to_owned()])
     );
     server.stop();
-    run(dir.path(), &["verify", "copies/first"]).good();
+    run(dir.path(), &["verify", "copies/first"]).success();
     let server = Server::start(dir.path(), &["--data", "copies/first"]);
     assert_eq!(server.get("/v1/jobs?state=ready")["jobs"].as_array().map(Vec::len), Some(3));
     server.stop();
@@ -68,7 +68,7 @@ fn a_server_without_a_directory_for_backups_makes_none() {
     let dir = dir();
     for (settings, why) in [
         ([].as_slice(), "store.backups"),
-        (&["--memory", "--set", "store.backups=copies"], "directory of its own"),
+        (&["--memory", "--set", "store.backups=copies"], "opened in a directory"),
     ] {
         let server = Server::start(dir.path(), settings);
         let (status, problem) = server.call("POST", "/v1/backups", Some(&json!({ "name": "x" })));
@@ -80,12 +80,12 @@ fn a_server_without_a_directory_for_backups_makes_none() {
 }
 
 #[test]
-fn damage_is_found_named_and_mended() {
+fn damage_is_found_and_repaired() {
     let dir = dir();
     with_jobs(dir.path());
-    let good = run(dir.path(), &["verify"]).good();
+    let good = run(dir.path(), &["verify"]).success();
     assert!(good.contains("no damage"), "{good}");
-    assert!(run(dir.path(), &["repair"]).good().contains("nothing was changed"));
+    assert!(run(dir.path(), &["repair"]).success().contains("nothing was changed"));
 
     let files = std::fs::read_dir(dir.path().join("crore-data")).expect("a directory");
     let found = files.map(|file| file.expect("a file").path()).find_map(|file| {
@@ -104,8 +104,8 @@ fn damage_is_found_named_and_mended() {
     assert!(serve.err.contains("crore verify crore-data"), "{}", serve.err);
 
     let repaired = run(dir.path(), &["repair"]);
-    assert!(repaired.out.contains("mended"), "{repaired:?}");
-    run(dir.path(), &["verify"]).good();
+    assert!(repaired.out.contains("repaired"), "{repaired:?}");
+    run(dir.path(), &["verify"]).success();
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_store_that_is_open_is_left_alone() {
 }
 
 #[test]
-fn a_look_makes_no_store() {
+fn commands_do_not_create_a_missing_store() {
     let dir = dir();
     assert_eq!(run(dir.path(), &["verify", "nowhere"]).code, Some(3));
     assert_eq!(std::fs::read_dir(dir.path()).expect("a directory").count(), 0);

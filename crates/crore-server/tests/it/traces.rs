@@ -15,7 +15,7 @@ use crate::binary::{LONG, Server, dir};
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
 
-/// A collector in Python, until its test ends.
+/// A collector in Python that ends with its test.
 struct Collector {
     child: Child,
     port: u16,
@@ -40,7 +40,7 @@ impl Collector {
         Self { child, port, spans }
     }
 
-    /// Its spans of a name.
+    /// Received spans with this name.
     fn named(&self, name: &str) -> Vec<Value> {
         let spans = self.spans.lock().expect("sound");
         spans.iter().filter(|span| span["name"] == name).cloned().collect()
@@ -81,8 +81,8 @@ fn finish(server: &Server, job: &Value, report: &Value) {
     server.post("/v1/finish", &json!({ "jobs": [report] }));
 }
 
-/// The trace and the span that a worker is told.
-fn told(job: &Value) -> (String, String) {
+/// Trace and span ids that a worker receives.
+fn trace_and_span(job: &Value) -> (String, String) {
     let trace = job["trace"].as_str().expect("a context");
     let parts: Vec<&str> = trace.split([' ', '-']).collect();
     (parts[1].to_owned(), parts[2].to_owned())
@@ -105,13 +105,13 @@ fn a_push_with_a_context_becomes_four_spans_of_its_trace_by_otlp() {
     let headers = format!("traceparent: 00-{TRACE}-{PARENT}-01\r\ntracestate: a=1\r\n");
     let id = push(server.address, &headers)["id"].clone();
     let job = fetch(&server);
-    let (trace, run) = told(&job);
+    let (trace, run) = trace_and_span(&job);
     assert_eq!(
         (trace.as_str(), job["trace"].as_str().map(|text| text.ends_with("-01 a=1"))),
         (TRACE, Some(true))
     );
     finish(&server, &job, &json!({ "outcome": "failed", "error": "no such address" }));
-    // What is left is sent when the server ends.
+    // The remaining spans are sent when the server stops.
     server.stop();
     let one = |name: &str| {
         let spans = collector.named(name);
@@ -138,7 +138,7 @@ fn zipkin_receives_the_same_of_b3_and_of_a_trace_that_begins_here() {
     let server = serve(dir.path(), collector.port, "zipkin");
     push(server.address, &format!("b3: {TRACE}-{PARENT}-1\r\n"));
     let job = fetch(&server);
-    assert_eq!(told(&job).0, TRACE);
+    assert_eq!(trace_and_span(&job).0, TRACE);
     finish(&server, &job, &json!({ "outcome": "done" }));
     push(
         server.address,
@@ -149,7 +149,7 @@ fn zipkin_receives_the_same_of_b3_and_of_a_trace_that_begins_here() {
     finish(&server, &job, &json!({ "outcome": "done" }));
     push(server.address, "traceparent: nonsense\r\n");
     let job = fetch(&server);
-    let (own, _) = told(&job);
+    let (own, _) = trace_and_span(&job);
     finish(&server, &job, &json!({ "outcome": "done" }));
     server.stop();
     let (pushes, runs) = (collector.named("push"), collector.named("run"));
@@ -204,15 +204,18 @@ fn follow_ups_belong_to_the_trace_of_the_job_that_they_follow_unless_they_bring_
     assert_eq!(fetch(&server)["trace"], Value::Null);
     server.stop_soon();
 
-    // Where spans are made, what follows a run has that run for its parent.
+    // With spans, the parent of a follow-up's push is the run that it follows.
     let (dir, collector) = (self::dir(), Collector::start(Path::new("python3")));
     let server = serve(dir.path(), collector.port, "zipkin");
     push(server.address, "");
     let first = fetch(&server);
-    let (trace, run) = told(&first);
+    let (trace, run) = trace_and_span(&first);
     finish(&server, &first, &json!({ "outcome": "done", "on_done": follow }));
     let (next, other) = (fetch(&server), fetch(&server));
-    assert_eq!((told(&next).0, told(&other).0), (trace.clone(), "a".repeat(32)));
+    assert_eq!(
+        (trace_and_span(&next).0, trace_and_span(&other).0),
+        (trace.clone(), "a".repeat(32))
+    );
     for job in [&next, &other] {
         finish(&server, job, &json!({ "outcome": "done" }));
     }
@@ -223,9 +226,9 @@ fn follow_ups_belong_to_the_trace_of_the_job_that_they_follow_unless_they_bring_
 }
 
 #[test]
-fn a_collector_that_is_down_is_complained_of_once_and_holds_nothing_up() {
+fn a_failing_collector_is_logged_once_and_delays_nothing() {
     let dir = dir();
-    // A port on which nobody listens.
+    // A port without a listener.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     drop(listener);
@@ -233,20 +236,20 @@ fn a_collector_that_is_down_is_complained_of_once_and_holds_nothing_up() {
     for _ in 0..5 {
         push(server.address, &format!("traceparent: 00-{TRACE}-{PARENT}-01\r\n"));
     }
-    server.until_written("traces cannot be sent");
+    server.wait_for_log("cannot export traces");
     let job = fetch(&server);
     finish(&server, &job, &json!({ "outcome": "done" }));
-    let complaints = |text: &str| text.matches("traces cannot be sent").count();
+    let complaints = |text: &str| text.matches("cannot export traces").count();
     eventually(LONG, || {
-        // It tries again after two seconds, and gives those up two seconds after that.
+        // It retries after two seconds, and drops the spans two seconds later.
         let text = text_of(server.address);
         text.contains(r#"crore_spans_total{outcome="dropped"} 5"#).then_some(()).ok_or(text)
     });
-    assert_eq!(complaints(&server.wrote()), 1);
+    assert_eq!(complaints(&server.log()), 1);
     server.stop();
 }
 
-/// The metrics.
+/// The metrics page.
 fn text_of(address: SocketAddr) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
     let head = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");

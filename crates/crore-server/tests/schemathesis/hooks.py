@@ -1,11 +1,11 @@
-"""MessagePack for schemathesis, and what it need not know."""
+"""MessagePack support for schemathesis, and removal of the security schemes."""
 
 import msgpack
 import schemathesis
 
 
 def fitting(value):
-    """What MessagePack can say: numbers of at most 64 bits, and keys that are texts."""
+    """Converts to what MessagePack can encode: integers of at most 64 bits, and string keys."""
     if isinstance(value, dict):
         return {str(key): fitting(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -19,7 +19,7 @@ def pack(context, value):
     try:
         return msgpack.packb(fitting(value), use_bin_type=True)
     except (UnicodeEncodeError, OverflowError, ValueError):
-        # It cannot be said, so something that means nothing is sent instead.
+        # It cannot be encoded, so an invalid byte is sent instead.
         return b"\xc1"
 
 
@@ -30,7 +30,7 @@ def unpack(context, response):
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
-    """A server without tokens asks nobody for one."""
+    """The server has no tokens, so calls need no authentication."""
     for methods in raw_schema["paths"].values():
         for operation in methods.values():
             if isinstance(operation, dict):

@@ -1,4 +1,4 @@
-//! The committer: one commit after the other, each with one write and one sync.
+//! The committer: one commit after another, each with one write and one sync.
 
 use std::io;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -6,37 +6,37 @@ use std::time::{Duration, Instant};
 
 use crore_core::Time;
 
-use super::disk::File;
-use super::inner::{Inner, Sleep, State};
-use super::options::Durability;
+use super::disk::DiskFile;
+use super::inner::{EmbeddedInner, EmbeddedState, ThreadState};
+use super::options::DurabilityMode;
+use super::pending_commit::InFlightCommit;
 use super::recover::hint_name;
 use super::segment;
-use super::tail::Flight;
 use crate::Error;
 use crate::bug::planted;
 
-/// How long what nobody waits for may wait for company.
-const LAZY_FOR: Duration = Duration::from_millis(2);
+/// How long a commit without waiting callers is delayed to collect more operations.
+const LAZY_COMMIT_DELAY: Duration = Duration::from_millis(2);
 
-/// What only a person will ever look at: nothing is decided by it.
-#[expect(clippy::disallowed_methods, reason = "how long a disk takes is no business of the clock")]
-fn now_for_people() -> Instant {
+/// Time for metrics only; no decision depends on it.
+#[expect(clippy::disallowed_methods, reason = "durations for metrics are not decisions")]
+fn now_for_metrics() -> Instant {
     Instant::now()
 }
 
-/// What only the committer knows.
+/// State that only the committer uses.
 #[derive(Debug, Default)]
-pub(crate) struct Pen {
-    /// The file in which something is not synced, and the newest commit in it.
-    dirty: Option<(Arc<dyn File>, u32, u64)>,
+pub(crate) struct CommitWriter {
+    /// The file with unsynced data, its segment, and the newest commit in it.
+    dirty: Option<(Arc<dyn DiskFile>, u32, u64)>,
     synced_at: Time,
 }
 
-/// A thread that panics ends the store, or callers would wait for it for ever.
+/// Poisons the store when its thread panics; callers would otherwise wait forever.
 #[derive(Debug)]
-pub(crate) struct Fuse<'a>(pub(crate) &'a Inner);
+pub(crate) struct PanicGuard<'a>(pub(crate) &'a EmbeddedInner);
 
-impl Drop for Fuse<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.poison("a thread of the store panicked");
@@ -45,74 +45,74 @@ impl Drop for Fuse<'_> {
 }
 
 fn not_written(error: &io::Error) -> String {
-    format!("the log cannot be written: {}", whole(error))
+    format!("the log cannot be written: {}", with_causes(error))
 }
 
-/// An error with all that caused it.
-pub(crate) fn whole(error: &dyn std::error::Error) -> String {
+/// Formats an error with all its causes.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Whether a commit waits for its time to be synced.
+/// Whether a commit is synced at once or as configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sync {
-    AsUsual,
+pub(crate) enum SyncMode {
+    AsConfigured,
     Now,
 }
 
-impl Inner {
-    /// Writes and syncs what was gathered so far; says whether there was anything to do.
+impl EmbeddedInner {
+    /// Writes and syncs the pending commit; returns whether there was anything to do.
     ///
-    /// A write or a sync that fails ends the store: what the disk holds is not known then, and a
-    /// second sync that succeeds would prove nothing.
-    pub(crate) fn commit_once(&self, sync: Sync) -> Result<bool, Error> {
-        let mut pen = self.pen.lock().map_err(|_| Error::Poisoned)?;
-        let (flight, now) = self.launch()?;
-        let begun = now_for_people();
-        let did = flight.as_deref().map_or(Ok(()), |flight| self.write(&mut pen, flight));
-        let did = did.and_then(|()| self.sync_if_due(&mut pen, sync, now));
-        let synced = did.map_err(|error| {
+    /// A failed write or sync poisons the store: the content of the disk is unknown then, and a
+    /// later successful sync would prove nothing.
+    pub(crate) fn commit_once(&self, sync: SyncMode) -> Result<bool, Error> {
+        let mut writer = self.commit_writer.lock().map_err(|_| Error::Poisoned)?;
+        let (flight, now) = self.take_commit()?;
+        let begun = now_for_metrics();
+        let written = flight.as_deref().map_or(Ok(()), |flight| self.write(&mut writer, flight));
+        let written = written.and_then(|()| self.sync_if_due(&mut writer, sync, now));
+        let synced = written.map_err(|error| {
             self.poison(&not_written(&error));
             Error::Unavailable(Box::new(error))
         })?;
         let Some(flight) = flight else { return Ok(synced) };
-        self.pulse.beat(begun.elapsed(), flight.bytes.len());
+        self.counters.record_commit(begun.elapsed(), flight.bytes.len());
         self.durable.publish(flight.commit);
         self.hooks.call(&flight.woken);
         Ok(true)
     }
 
-    fn launch(&self) -> Result<(Option<Arc<Flight>>, Time), Error> {
+    fn take_commit(&self) -> Result<(Option<Arc<InFlightCommit>>, Time), Error> {
         let mut state = self.lock()?;
-        let last = state.last;
+        let last = state.last_time;
         let is_full = state.full.is_some();
-        let flight = state.launch(self.durable.synced(), last, is_full);
-        state.waited = false;
-        if state.keeper == Sleep::Idle && self.has_keeping(&state) {
-            state.keeper = Sleep::Awake;
-            self.to_keep.notify_one();
+        let flight = state.close_commit(self.durable.synced(), last, is_full);
+        state.has_waiters = false;
+        if state.keeper == ThreadState::Idle && self.has_keeper_work(&state) {
+            state.keeper = ThreadState::Awake;
+            self.keeper_wakeup.notify_one();
         }
         Ok((flight, last))
     }
 
-    fn write(&self, pen: &mut Pen, flight: &Flight) -> io::Result<()> {
-        // What is in a later file is only there if the earlier ones are whole.
-        if pen.dirty.as_ref().is_some_and(|(_, segment, _)| *segment != flight.segment) {
-            self.sync(pen)?;
+    fn write(&self, writer: &mut CommitWriter, flight: &InFlightCommit) -> io::Result<()> {
+        // A frame in a later file is valid only if the earlier files are complete.
+        if writer.dirty.as_ref().is_some_and(|(_, segment, _)| *segment != flight.segment) {
+            self.sync(writer)?;
         }
         if let Err(error) = flight.file.write(flight.at, &flight.bytes) {
-            self.shed_reserve(error)?;
+            self.release_reserve(error)?;
             flight.file.write(flight.at, &flight.bytes)?;
         }
-        pen.dirty = Some((Arc::clone(&flight.file), flight.segment, flight.commit));
+        writer.dirty = Some((Arc::clone(&flight.file), flight.segment, flight.commit));
         Ok(())
     }
 
-    /// Gives the reserve back to the file system, if a file had to grow and others have filled the disk.
-    /// Files are left before they have to: this is for the verb that wrote far more than could be seen
-    /// before. Nothing is synced yet, so that the frame may be written again.
-    fn shed_reserve(&self, error: io::Error) -> io::Result<()> {
+    /// Returns the reserve file to the file system when a file had to grow on a full disk. Files
+    /// are normally left before they grow; this is for an operation that wrote far more than
+    /// estimated. Nothing of the frame is synced yet, so it can be written again.
+    fn release_reserve(&self, error: io::Error) -> io::Result<()> {
         if error.kind() != io::ErrorKind::StorageFull {
             return Err(error);
         }
@@ -126,104 +126,117 @@ impl Inner {
         self.disk.remove(&hint_name(reserve.segment))
     }
 
-    fn sync(&self, pen: &mut Pen) -> io::Result<()> {
-        if let Some((file, _, commit)) = &pen.dirty {
+    fn sync(&self, writer: &mut CommitWriter) -> io::Result<()> {
+        if let Some((file, _, commit)) = &writer.dirty {
             if !planted!("bug-11") {
                 file.sync()
                     .or_else(|error| if planted!("bug-18") { Ok(()) } else { Err(error) })?;
             }
             self.durable.note_synced(*commit);
         }
-        pen.dirty = None;
+        writer.dirty = None;
         Ok(())
     }
 
-    /// Makes everything durable that was gathered before this call, and looks at the log while nothing
-    /// is on its way to the disk.
-    pub(crate) fn settled<T>(&self, look: impl FnOnce(&mut State) -> T) -> Result<T, Error> {
-        self.commit_once(Sync::Now)?;
-        let mut pen = self.pen.lock().map_err(|_| Error::Poisoned)?;
-        self.sync(&mut pen).map_err(|error| {
+    /// Makes all earlier operations durable, then runs `look` while nothing is being written.
+    pub(crate) fn with_settled_log<T>(
+        &self,
+        inspect: impl FnOnce(&mut EmbeddedState) -> T,
+    ) -> Result<T, Error> {
+        self.commit_once(SyncMode::Now)?;
+        let mut writer = self.commit_writer.lock().map_err(|_| Error::Poisoned)?;
+        self.sync(&mut writer).map_err(|error| {
             self.poison(&not_written(&error));
             Error::Unavailable(Box::new(error))
         })?;
         let mut state = self.lock()?;
-        Ok(look(&mut state))
+        Ok(inspect(&mut state))
     }
 
-    /// Syncs if it is time to; says whether it was.
-    fn sync_if_due(&self, pen: &mut Pen, sync: Sync, now: Time) -> io::Result<bool> {
+    /// Syncs if it is due; returns whether it did.
+    fn sync_if_due(
+        &self,
+        writer: &mut CommitWriter,
+        sync: SyncMode,
+        now: Time,
+    ) -> io::Result<bool> {
         let due = match (sync, self.options.durability) {
-            (Sync::Now, _) | (_, Durability::Always) => true,
-            (_, Durability::Interval) => {
-                pen.synced_at.after(self.options.sync_every) <= self.clock.now().max(now)
+            (SyncMode::Now, _) | (_, DurabilityMode::Always) => true,
+            (_, DurabilityMode::Interval) => {
+                writer.synced_at.after(self.options.sync_every) <= self.clock.now().max(now)
             }
-            (_, Durability::None) => false,
+            (_, DurabilityMode::None) => false,
         };
-        if !due || pen.dirty.is_none() {
+        if !due || writer.dirty.is_none() {
             return Ok(false);
         }
-        pen.synced_at = now;
-        self.sync(pen).map(|()| true)
+        writer.synced_at = now;
+        self.sync(writer).map(|()| true)
     }
 
-    /// The committer's thread.
-    pub(crate) fn commit_until_stopped(&self) {
-        let _fuse = Fuse(self);
+    /// Main loop of the committer thread.
+    pub(crate) fn run_committer(&self) {
+        let _guard = PanicGuard(self);
         while self.wait_for_commit().is_some() {
-            // Whoever has something to add and could run does so first: groups are larger then.
+            // Lets callers that are ready to run add to this commit: larger groups.
             std::thread::yield_now();
-            if let Err(error) = self.commit_once(Sync::AsUsual) {
-                return self.poison(&whole(&error));
+            if let Err(error) = self.commit_once(SyncMode::AsConfigured) {
+                return self.poison(&with_causes(&error));
             }
         }
     }
 
-    /// Waits until there is something to commit; `None`: the store is to end.
+    /// Waits until there is something to commit; `None` when the store stops.
     fn wait_for_commit(&self) -> Option<()> {
         let mut state = self.lock().ok()?;
-        // Another may have taken what one was woken for: whoever goes on sleeping says so each time.
-        let idle = |state: &mut State| {
-            let idle = !state.stopping && state.local.records().tail.is_empty();
-            state.committer = if idle { Sleep::Idle } else { Sleep::Awake };
+        // The state is set on every wake-up: another thread may have committed already.
+        let idle = |state: &mut EmbeddedState| {
+            let idle = !state.stopping && state.local.records().pending.is_empty();
+            state.committer = if idle { ThreadState::Idle } else { ThreadState::Awake };
             idle
         };
-        // What was written has to be synced after a while; otherwise an idle store has no timer.
+        // Only `interval` needs a timer while idle, to sync what was written.
         state = match self.options.durability {
-            Durability::Interval => self.sleep(state, self.options.sync_every.into(), idle),
-            Durability::Always | Durability::None => {
-                self.to_commit.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner)
-            }
+            DurabilityMode::Interval => self.sleep(state, self.options.sync_every.into(), idle),
+            DurabilityMode::Always | DurabilityMode::None => self
+                .committer_wakeup
+                .wait_while(state, idle)
+                .unwrap_or_else(PoisonError::into_inner),
         };
-        if !state.local.records().tail.is_empty() {
-            state = self.sleep(state, LAZY_FOR, |state| {
-                let lazy = !state.stopping && !state.waited;
-                state.committer = if lazy { Sleep::Lazy } else { Sleep::Awake };
+        if !state.local.records().pending.is_empty() {
+            state = self.sleep(state, LAZY_COMMIT_DELAY, |state| {
+                let lazy = !state.stopping && !state.has_waiters;
+                state.committer = if lazy { ThreadState::Lazy } else { ThreadState::Awake };
                 lazy
             });
         }
-        state.committer = Sleep::Awake;
-        (!state.stopping || !state.local.records().tail.is_empty()).then_some(())
+        state.committer = ThreadState::Awake;
+        (!state.stopping || !state.local.records().pending.is_empty()).then_some(())
     }
 
     fn sleep<'a>(
         &'a self,
-        state: MutexGuard<'a, State>,
+        state: MutexGuard<'a, EmbeddedState>,
         span: Duration,
-        idle: impl FnMut(&mut State) -> bool,
-    ) -> MutexGuard<'a, State> {
-        let slept = self.to_commit.wait_timeout_while(state, span, idle);
+        idle: impl FnMut(&mut EmbeddedState) -> bool,
+    ) -> MutexGuard<'a, EmbeddedState> {
+        let slept = self.committer_wakeup.wait_timeout_while(state, span, idle);
         slept.map_or_else(|error| error.into_inner().0, |(state, _)| state)
     }
 }
 
-impl State {
-    /// Closes the commit that is being gathered, if it has anything.
-    fn launch(&mut self, synced: u64, at: Time, is_full: bool) -> Option<Arc<Flight>> {
-        if self.local.records().tail.is_empty() {
+impl EmbeddedState {
+    /// Closes the pending commit if it has records.
+    fn close_commit(
+        &mut self,
+        synced: u64,
+        at: Time,
+        is_full: bool,
+    ) -> Option<Arc<InFlightCommit>> {
+        if self.local.records().pending.is_empty() {
             return None;
         }
-        let woken = self.local.woken();
-        self.local.records_mut().launch((synced, at), woken, is_full)
+        let woken = self.local.take_woken();
+        self.local.records_mut().close_commit((synced, at), woken, is_full)
     }
 }

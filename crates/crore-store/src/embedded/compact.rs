@@ -1,53 +1,53 @@
-//! Giving up the oldest segment: what still counts in it moves to the end of the log, in slices.
+//! Compaction: moves the live records of the oldest segment to the end of the log, in slices.
 //!
-//! Only the oldest goes. So what says that a job is gone is never given up before what says that it
-//! was there.
+//! Only the oldest segment is compacted, so the record that a job is gone never disappears before
+//! the record that it existed.
 
 use std::sync::Arc;
 
 use crore_core::JobId;
 
 use super::codec::Damaged;
-use super::disk::File;
+use super::disk::DiskFile;
 use super::frame;
-use super::hint::{Gather, Hint, Item, JobItem, Mark, Walk};
-use super::inner::{Inner, State, Waits};
-use super::keep::{Busy, Keeper, side_bytes};
-use super::record::{Record, Spot};
+use super::hint::{Hint, HintBuilder, HintCursor, HintItem, HintJob, HintPosition};
+use super::inner::{EmbeddedInner, EmbeddedState, WaitsForCommit};
+use super::keeper::{Keeper, StoreLoad, side_bytes};
+use super::log_files::FreedFile;
+use super::record::{LogRecord, RecordLocation};
 use super::recover::{corrupt, unavailable};
 use super::replay::read_hint;
-use super::room::Freed;
-use super::scan::{self, What};
+use super::scan::{self, RecordKind};
 use crate::Error;
 use crate::bug::planted;
-use crate::local::{Place, Slot};
+use crate::local::{IndexPosition, RunSlot};
 
-/// How much is moved at a time at the least: as much as hardly makes a commit longer.
-const SLICE: u64 = 64 << 10;
-/// Of a segment, at most this part is moved at a time: frames that are large for their segment leave
-/// much of it empty, so that giving segments up would never end.
-const SLICES: u64 = 8;
-/// How many things are looked at in a time.
-const LOOKS: usize = 4096;
+/// Minimum bytes per slice: hardly lengthens a commit.
+const MIN_SLICE_BYTES: u64 = 64 << 10;
+/// Maximum slice, as a fraction of a segment. Larger frames would leave much of each segment empty,
+/// and compaction would never end.
+const MIN_SLICES_PER_SEGMENT: u64 = 8;
+/// Maximum records examined per slice.
+const MAX_RECORDS_PER_SLICE: usize = 4096;
 
-/// How much of a segment is looked through in one breath.
-const BREATH_AFTER: u64 = 256 << 10;
+/// Bytes of a segment read between two pauses.
+const PAUSE_AFTER: u64 = 256 << 10;
 
-/// A segment that is being given up.
+/// A segment being compacted.
 #[derive(Debug)]
 pub(crate) struct Compaction {
     segment: u32,
     hint: Vec<u8>,
-    mark: Mark,
-    /// The commit that the last slice is part of; the next one waits for it.
+    mark: HintPosition,
+    /// The commit of the last slice; the next slice waits for it.
     commit: u64,
 }
 
-impl Inner {
-    /// Moves the next slice of the oldest segment, if the log is too large for what is in it.
-    pub(crate) fn compact(&self, keeper: &mut Keeper, how: Busy) -> Result<bool, Error> {
+impl EmbeddedInner {
+    /// Moves the next slice of the oldest segment if the log has too much waste.
+    pub(crate) fn compact(&self, keeper: &mut Keeper, load: StoreLoad) -> Result<bool, Error> {
         if keeper.compaction.is_none() {
-            keeper.compaction = match self.begin_compaction(keeper, how) {
+            keeper.compaction = match self.begin_compaction(keeper, load) {
                 Err(Error::Corrupt { what }) => {
                     keeper.stuck = Some(what);
                     None
@@ -61,22 +61,25 @@ impl Inner {
         }
         let mut state = self.lock()?;
         let size = self.options.segment_bytes;
-        let slice = state.pace(compaction.segment, size).max(SLICE).min(size / SLICES);
-        // A file that grows may find that the disk is full.
+        let slice = state
+            .slice_bytes(compaction.segment, size)
+            .max(MIN_SLICE_BYTES)
+            .min(size / MIN_SLICES_PER_SEGMENT);
+        // A file that grows may find the disk full.
         let room = if state.full.is_some() { 2 * slice } else { slice + slice / 4 };
         let log = state.local.records_mut();
-        if log.next.is_some() && !log.make_way(room) {
-            // The commit that is being gathered is the last one in its file.
-            self.tell_committer(&mut state, Waits::Yes);
+        if log.next.is_some() && !log.ensure_room(room) {
+            // The pending commit is the last one in its file.
+            self.wake_committer(&mut state, WaitsForCommit::Yes);
             drop(state);
-            self.breathe(how);
+            self.pause(load);
             return Ok(true);
         }
         let over = state.move_slice(compaction, slice);
         match over {
             Ok(false) => {}
             Ok(true) => {
-                state.give_up(compaction.segment);
+                state.release_segment(compaction.segment);
                 keeper.compaction = None;
             }
             Err(error) => {
@@ -84,12 +87,16 @@ impl Inner {
                 keeper.compaction = None;
             }
         }
-        state.write_sides();
-        self.tell_committer(&mut state, Waits::Yes);
+        state.append_touched();
+        self.wake_committer(&mut state, WaitsForCommit::Yes);
         Ok(true)
     }
 
-    fn begin_compaction(&self, keeper: &Keeper, how: Busy) -> Result<Option<Compaction>, Error> {
+    fn begin_compaction(
+        &self,
+        keeper: &Keeper,
+        load: StoreLoad,
+    ) -> Result<Option<Compaction>, Error> {
         let (segment, (name, file, end), seed, is_empty) = {
             let state = self.lock()?;
             let log = state.local.records();
@@ -98,8 +105,8 @@ impl Inner {
             if keeper.stuck.is_some() || !settled || !self.has_waste(&state) {
                 return Ok(None);
             }
-            // Half of it moved would only use up room.
-            let to_move = log.to_move(*number, side_bytes(&state.local));
+            // Moving only a part would use up space without freeing any.
+            let to_move = log.bytes_to_move(*number, side_bytes(&state.local));
             if state.full.is_some() && log.usable(self.options.segment_bytes) < to_move {
                 return Ok(None);
             }
@@ -108,15 +115,15 @@ impl Inner {
             (*number, file, log.seed, is_empty)
         };
         if is_empty {
-            // There is nothing to look for.
-            let hint = Gather::new(segment).finish(seed, 0);
+            // Nothing to move.
+            let hint = HintBuilder::new(segment).finish(seed, 0);
             return Compaction::new(segment, seed, hint).map(Some);
         }
         let known = read_hint(&*self.disk, segment)?;
         let hint = match known.filter(|bytes| Hint::read(bytes, segment, seed).is_ok()) {
             Some(bytes) => bytes,
             None => {
-                let gathered = self.gather_live(&*file, (segment, end), how)?;
+                let gathered = self.gather_live(&*file, (segment, end), load)?;
                 let gathered = gathered.map_err(|(at, damaged)| corrupt(name, at, damaged.0));
                 gathered?.finish(seed, end)
             }
@@ -125,79 +132,83 @@ impl Inner {
     }
 }
 
-impl Inner {
-    /// What still counts of a segment. Most of what is in it does not, so only what does is looked
-    /// at closely.
+impl EmbeddedInner {
+    /// Collects the live records of a segment. Most records are superseded, so only live ones are
+    /// decoded.
     fn gather_live(
         &self,
-        file: &dyn File,
+        file: &dyn DiskFile,
         (segment, end): (u32, u64),
-        how: Busy,
-    ) -> Result<Result<Gather, (u64, Damaged)>, Error> {
-        let mut gathered = Gather::new(segment);
-        let mut breath_at = BREATH_AFTER;
-        let mut frames = scan::Frames::of(file, end);
+        load: StoreLoad,
+    ) -> Result<Result<HintBuilder, (u64, Damaged)>, Error> {
+        let mut gathered = HintBuilder::new(segment);
+        let mut pause_at = PAUSE_AFTER;
+        let mut frames = scan::FrameReader::of(file, end);
         while let Some((at, frame)) = frames.next().map_err(unavailable)? {
-            if at > breath_at {
-                self.breathe(how);
-                breath_at = at + BREATH_AFTER;
+            if at > pause_at {
+                self.pause(load);
+                pause_at = at + PAUSE_AFTER;
             }
-            let places = match scan::places(frame, segment, at) {
-                Ok(places) => places,
+            let locations = match scan::record_locations(frame, segment, at) {
+                Ok(locations) => locations,
                 Err(damaged) => return Ok(Err((at, damaged))),
             };
-            for spot in self.counting(&places)? {
+            for spot in self.select_live(&locations)? {
                 let start = (u64::from(spot.offset) - at) as usize;
                 let record = frame.get(start..start + spot.len as usize).unwrap_or_default();
-                let gathering = frame::body(record).and_then(|body| gathered.record(spot, body));
+                let gathering =
+                    frame::body(record).and_then(|body| gathered.add_record(spot, body));
                 if let Err(damaged) = gathering {
                     return Ok(Err((spot.offset.into(), damaged)));
                 }
             }
         }
-        let rest = (end, Damaged("frames that do not end"));
+        let rest = (end, Damaged("frame beyond the end of the segment"));
         Ok(if frames.is_whole() { Ok(gathered) } else { Err(rest) })
     }
 
-    /// Those of these records that still count.
-    fn counting(&self, places: &[(Spot, What)]) -> Result<Vec<Spot>, Error> {
+    /// Selects the live ones of these records.
+    fn select_live(
+        &self,
+        locations: &[(RecordLocation, RecordKind)],
+    ) -> Result<Vec<RecordLocation>, Error> {
         let state = self.lock()?;
         let rows = &state.local.records().rows;
-        let counts = |(spot, what): &&(Spot, What)| match what {
-            What::Put(id) => rows.get(*id).is_some(),
-            What::Live(id) => rows.get(*id).is_some_and(|row| row.spot == *spot),
-            What::Side => true,
+        let counts = |(spot, kind): &&(RecordLocation, RecordKind)| match kind {
+            RecordKind::Put(id) => rows.get(*id).is_some(),
+            RecordKind::Live(id) => rows.get(*id).is_some_and(|row| row.spot == *spot),
+            RecordKind::Side => true,
         };
-        Ok(places.iter().filter(counts).map(|(spot, _)| *spot).collect())
+        Ok(locations.iter().filter(counts).map(|(spot, _)| *spot).collect())
     }
 }
 
 impl Compaction {
     fn new(segment: u32, seed: u64, hint: Vec<u8>) -> Result<Self, Error> {
-        let mark = Hint::read(&hint, segment, seed).and_then(|hint| Walk::begin(&hint));
+        let mark = Hint::read(&hint, segment, seed).and_then(|hint| HintCursor::begin(&hint));
         let mark = mark.map_err(|e| corrupt(0, 0, e.0))?.mark();
         Ok(Self { segment, hint, mark, commit: 0 })
     }
 }
 
-impl State {
-    /// How much has to be moved with each commit, so that a segment is given up before half of
-    /// another one is written.
-    fn pace(&self, segment: u32, size: u64) -> u64 {
+impl EmbeddedState {
+    /// Bytes to move with each commit, so that a segment is released before half of another one is
+    /// written.
+    fn slice_bytes(&self, segment: u32, size: u64) -> u64 {
         let log = self.local.records();
-        let last = log.flight.as_ref().map_or(0, |flight| flight.bytes.len() as u64);
-        2 * last * log.to_move(segment, 0) / size
+        let last = log.in_flight.as_ref().map_or(0, |flight| flight.bytes.len() as u64);
+        2 * last * log.bytes_to_move(segment, 0) / size
     }
 
-    /// Moves what counts of the next part of a segment; says whether that was the last.
-    fn move_slice(&mut self, compaction: &mut Compaction, most: u64) -> Result<bool, Error> {
+    /// Moves the live records of the next part of a segment; returns whether it was the last part.
+    fn move_slice(&mut self, compaction: &mut Compaction, max_bytes: u64) -> Result<bool, Error> {
         let Compaction { segment, hint, mark, commit } = compaction;
-        let start = self.local.records().tail.len();
+        let start = self.local.records().pending.len();
         let damaged = |e: Damaged| Error::Corrupt { what: e.0.to_owned() };
-        let mut walk = Walk::resume(hint, *mark);
+        let mut walk = HintCursor::resume(hint, *mark);
         let mut over = false;
-        for _ in 0..LOOKS {
-            if self.local.records().tail.len() > start + most {
+        for _ in 0..MAX_RECORDS_PER_SLICE {
+            if self.local.records().pending.len() > start + max_bytes {
                 break;
             }
             if let Some(item) = walk.next_job().map_err(damaged)? {
@@ -210,67 +221,68 @@ impl State {
             }
         }
         *mark = walk.mark();
-        *commit = self.local.records().tail.commit;
+        *commit = self.local.records().pending.commit;
         Ok(over)
     }
 
-    fn move_job(&mut self, segment: u32, item: Item) -> Result<(), Error> {
-        let Item { id, job: Some(job) } = item else { return Ok(()) };
+    fn move_job(&mut self, segment: u32, item: HintItem) -> Result<(), Error> {
+        let HintItem { id, job: Some(job) } = item else { return Ok(()) };
         let log = self.local.records();
-        // What was said of it here is mostly still so, and then it need not be read twice.
+        // The hint mostly still has the newest record, which then need not be read again.
         let is_same = log.rows.get(id).is_some_and(|row| row.spot == job.spot);
         let known = is_same.then_some(Ok([job.spot, job.base]));
-        let Some(spots) = known.or_else(|| log.spots(id)) else { return Ok(()) };
+        let Some(spots) = known.or_else(|| log.locations(id)) else { return Ok(()) };
         let moved = spots.and_then(|spots| {
             let counts = spots.iter().any(|spot| spot.segment == segment);
             let counts = counts && !(planted!("bug-13") && spots.first() != spots.last());
             if counts { self.local.records_mut().move_job(id) } else { Ok(()) }
         });
         match moved {
-            Err(Error::Corrupt { what }) => self.condemn(id, &job, &what),
+            Err(Error::Corrupt { what }) => self.mark_damaged(id, &job, &what),
             moved => moved,
         }
     }
 
-    /// A job that cannot be read any more is dead, and says why.
-    fn condemn(&mut self, id: JobId, job: &JobItem, what: &str) -> Result<(), Error> {
+    /// Replaces an unreadable job by a dead one with the reason.
+    fn mark_damaged(&mut self, id: JobId, job: &HintJob, what: &str) -> Result<(), Error> {
         let log = self.local.records();
         let Some(row) = log.rows.get(id).copied().filter(|row| row.spot == job.spot) else {
             return Err(Error::Corrupt { what: what.to_owned() });
         };
-        let place = Place {
+        let position = IndexPosition {
             lane: row.lane(),
             state: job.state,
             broken: job.broken,
             priority: job.priority,
-            slot: Slot { at: job.at, id },
+            slot: RunSlot { at: job.at, id },
             lease_until: job.lease_until,
             result_until: job.result_until,
         };
-        self.local.condemn(place, what, self.last)
+        self.local.mark_damaged(position, what, self.last_time)
     }
 
     fn move_side(&mut self, body: &[u8]) -> Result<(), Damaged> {
         if planted!("bug-14") {
             return Ok(());
         }
-        if let Record::Side { key, .. } = Record::read(body)?
-            && let Some(value) = self.local.side(&key)
+        if let LogRecord::Side { key, .. } = LogRecord::read(body)?
+            && let Some(value) = self.local.side_value(&key)
         {
             self.local.records_mut().append_side(&key, Some(&value));
         }
         Ok(())
     }
 
-    /// From the next commit on, a segment counts no more; its file can be used when that is durable.
-    fn give_up(&mut self, number: u32) {
+    /// Releases a segment from the next commit on; its file can be reused when that commit is
+    /// durable.
+    fn release_segment(&mut self, number: u32) {
         let meta = self.local.meta();
         let log = self.local.records_mut();
         log.append_meta(meta);
-        let commit = log.tail.commit;
+        let commit = log.pending.commit;
         if let Some(segment) = log.segments.remove(&number) {
             let (name, file, size) = (segment.name, segment.file, segment.size);
-            log.freed.push_back(Freed { commit, name, segment: number, file, size });
+            log.freed.push_back(FreedFile { commit, name, segment: number, file, size });
         }
     }
 }

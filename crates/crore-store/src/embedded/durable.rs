@@ -1,4 +1,4 @@
-//! Waiting for a commit to be as durable as the store makes things.
+//! Waiting for a commit to reach the configured durability.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,24 +8,24 @@ use std::task::{Context, Poll, Waker};
 use crate::Error;
 use crate::bug::planted;
 
-/// How far the log is durable, and who waits for it to be.
+/// Progress of durability, and the callers waiting for it.
 #[derive(Debug, Default)]
-pub(crate) struct Durable {
-    /// The newest commit that may be answered.
-    answered: AtomicU64,
-    /// The newest commit that is on the disk for sure.
+pub(crate) struct DurabilityTracker {
+    /// The newest commit that may be acknowledged.
+    acknowledged: AtomicU64,
+    /// The newest commit known to be synced.
     synced: AtomicU64,
     poisoned: AtomicBool,
-    /// What it was poisoned by, first.
+    /// The first reason for poisoning.
     why: OnceLock<String>,
     waiters: Mutex<Vec<(u64, Waker)>>,
 }
 
-impl Durable {
-    /// Starts with everything up to a commit.
+impl DurabilityTracker {
+    /// Starts with everything up to `commit` durable.
     pub(crate) fn up_to(commit: u64) -> Self {
-        let (answered, synced) = (AtomicU64::new(commit), AtomicU64::new(commit));
-        Self { answered, synced, ..Self::default() }
+        let (acknowledged, synced) = (AtomicU64::new(commit), AtomicU64::new(commit));
+        Self { acknowledged, synced, ..Self::default() }
     }
 
     pub(crate) fn synced(&self) -> u64 {
@@ -41,15 +41,17 @@ impl Durable {
     }
 
     pub(crate) fn has(&self, commit: u64) -> bool {
-        self.answered.load(Ordering::Acquire) >= commit
+        self.acknowledged.load(Ordering::Acquire) >= commit
     }
 
-    /// All up to a commit may be answered.
+    /// Acknowledges all commits up to this one.
     pub(crate) fn publish(&self, commit: u64) {
-        self.answered.fetch_max(commit, Ordering::AcqRel);
+        self.acknowledged.fetch_max(commit, Ordering::AcqRel);
         let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut woken: Vec<Waker> =
-            waiters.extract_if(.., |(no, _)| *no <= commit).map(|(_, waker)| waker).collect();
+        let mut woken: Vec<Waker> = waiters
+            .extract_if(.., |(awaited, _)| *awaited <= commit)
+            .map(|(_, waker)| waker)
+            .collect();
         drop(waiters);
         if planted!("bug-38") && woken.len() > 1 {
             woken.pop();
@@ -57,7 +59,7 @@ impl Durable {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Nothing more will become durable, for this reason; the first one counts.
+    /// Poisons the store: nothing more becomes durable. Only the first reason is kept.
     pub(crate) fn poison(&self, why: &str) {
         self.why.get_or_init(|| why.to_owned());
         self.poisoned.store(true, Ordering::Release);
@@ -67,27 +69,27 @@ impl Durable {
         woken.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
-    /// Comes when nothing more will become durable, with the reason.
+    /// Resolves with the reason when the store is poisoned.
     pub(crate) async fn poisoned(&self) -> String {
-        // That one is never made, so there is only one end to this.
+        // This commit never exists, so the wait ends only by poisoning.
         let _ = self.wait(u64::MAX).await;
         self.why.get().cloned().unwrap_or_default()
     }
 
-    /// Waits until a commit may be answered.
-    pub(crate) const fn wait(&self, commit: u64) -> Wait<'_> {
-        Wait { durable: self, commit }
+    /// Resolves when the commit may be acknowledged.
+    pub(crate) const fn wait(&self, commit: u64) -> CommitFuture<'_> {
+        CommitFuture { durable: self, commit }
     }
 }
 
-/// See [`Durable::wait`].
+/// Future of [`DurabilityTracker::wait`].
 #[derive(Debug)]
-pub(crate) struct Wait<'a> {
-    durable: &'a Durable,
+pub(crate) struct CommitFuture<'a> {
+    durable: &'a DurabilityTracker,
     commit: u64,
 }
 
-impl Wait<'_> {
+impl CommitFuture<'_> {
     fn ready(&self) -> Option<Result<(), Error>> {
         if self.durable.has(self.commit) {
             Some(Ok(()))
@@ -99,7 +101,7 @@ impl Wait<'_> {
     }
 }
 
-impl Future for Wait<'_> {
+impl Future for CommitFuture<'_> {
     type Output = Result<(), Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -107,7 +109,7 @@ impl Future for Wait<'_> {
             return Poll::Ready(ready);
         }
         let mut waiters = self.durable.waiters.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was published before the lock was taken did not see this waiter.
+        // Checked again under the lock: a concurrent publish may have missed this waiter.
         if let Some(ready) = self.ready() {
             return Poll::Ready(ready);
         }

@@ -3,43 +3,44 @@
 //! ```text
 //! frame  = header (48 bytes), records, zeros up to a multiple of 8
 //! header = checksum u32, length u32, segment u64, commit u64, synced u64, oldest u64, time i64
-//! record = checksum u32, length u32, body (its first byte says what it is)
+//! record = checksum u32, length u32, body (its first byte is the type)
 //! ```
 //!
-//! All numbers are little endian, and a length counts what follows its header. A record's checksum is
-//! over its length and body. The frame's checksum is over the store's seed, the rest of the header and
-//! the checksums of all records: so every byte is checked, and none twice.
+//! All numbers are little endian; a length counts the bytes behind its header. A record's checksum
+//! covers its length and body. The frame's checksum covers the store's seed, the rest of the header
+//! and the checksums of all records, so every byte is checked exactly once.
 
-use super::codec::{Damaged, Put, Reader};
+use super::codec::{ByteReader, Damaged, Put};
 use crate::bug::planted;
 
-/// The length of a frame's header.
-pub(crate) const HEADER: usize = 48;
-/// The length of what stands before a record's body.
-pub(crate) const RECORD: usize = 8;
+/// Length of a frame header.
+pub(crate) const HEADER_BYTES: usize = 48;
+/// Length of a record header.
+pub(crate) const RECORD_HEADER_BYTES: usize = 8;
 
-/// No number that the store gives out is so large, so that there is always a next one.
-pub(crate) const LAST: u64 = 1 << 62;
+/// Exclusive upper bound of all allocated numbers, so that there is always a next one.
+pub(crate) const NUMBER_LIMIT: u64 = 1 << 62;
 
 /// The header of a frame, without its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Header {
-    /// How many bytes of records follow.
+pub(crate) struct FrameHeader {
+    /// Length of the records in bytes.
     pub(crate) len: u32,
-    /// The segment that it was written for: what an earlier use of the file has left is told apart.
+    /// The segment that the frame was written for; frames of an earlier use of the file name
+    /// another.
     pub(crate) segment: u64,
-    /// Its number, one more than that of the frame before.
+    /// Number of the commit: one more than in the previous frame.
     pub(crate) commit: u64,
-    /// The newest commit that was known to be durable when this was written: if there is a frame that
-    /// says so, a missing one up to there is damage and no unfinished write.
+    /// The newest commit known to be durable when this was written. A missing commit up to this
+    /// number is damage, not an unfinished write.
     pub(crate) synced: u64,
-    /// The oldest segment that still counts.
+    /// The oldest segment in use.
     pub(crate) oldest: u64,
-    /// The store's time, in milliseconds.
+    /// The store's time in milliseconds.
     pub(crate) at: i64,
 }
 
-impl Header {
+impl FrameHeader {
     fn put(&self, out: &mut Vec<u8>) {
         out.put_u32(self.len);
         out.put_u64(self.segment);
@@ -49,19 +50,19 @@ impl Header {
         out.put_u64(self.at.cast_unsigned());
     }
 
-    /// The bytes of the header of a frame whose records have these checksums in sum.
+    /// Encodes the header; `records` is the combined checksum of the records.
     pub(crate) fn bytes(&self, seed: u64, records: u32) -> Vec<u8> {
-        let mut rest = Vec::with_capacity(HEADER);
+        let mut rest = Vec::with_capacity(HEADER_BYTES);
         self.put(&mut rest);
-        let mut out = Vec::with_capacity(HEADER);
+        let mut out = Vec::with_capacity(HEADER_BYTES);
         out.put_u32(checksum(seed, &rest, records));
         out.extend_from_slice(&rest);
         out
     }
 
-    /// Reads a header, and gives the frame's checksum with it.
+    /// Decodes a header, and returns the frame's checksum with it.
     pub(crate) fn read(bytes: &[u8]) -> Result<(u32, Self), Damaged> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let checksum = reader.u32()?;
         let header = Self {
             len: reader.u32()?,
@@ -74,9 +75,9 @@ impl Header {
         Ok((checksum, header))
     }
 
-    /// How far the next frame is from the start of this one.
+    /// Distance from the start of this frame to the next one.
     pub(crate) const fn stride(&self) -> u64 {
-        padded(HEADER as u64 + self.len as u64)
+        padded(HEADER_BYTES as u64 + self.len as u64)
     }
 }
 
@@ -90,14 +91,15 @@ pub(crate) const fn padded(at: u64) -> u64 {
     at.next_multiple_of(8)
 }
 
-/// Appends a record whose body `write` writes, adds its checksum to `sum`, and gives its length.
+/// Appends a record with the body that `write` produces, adds its checksum to `sum`, and returns
+/// its length.
 pub(crate) fn append(out: &mut Vec<u8>, sum: &mut u32, write: impl FnOnce(&mut Vec<u8>)) -> u32 {
     let start = out.len();
-    out.extend_from_slice(&[0; RECORD]);
+    out.extend_from_slice(&[0; RECORD_HEADER_BYTES]);
     write(out);
     let len = out.len() - start;
-    let body = u32::try_from(len - RECORD).unwrap_or(u32::MAX);
-    if let Some(slot) = out.get_mut(start + 4..start + RECORD) {
+    let body = u32::try_from(len - RECORD_HEADER_BYTES).unwrap_or(u32::MAX);
+    if let Some(slot) = out.get_mut(start + 4..start + RECORD_HEADER_BYTES) {
         slot.copy_from_slice(&body.to_le_bytes());
     }
     let checksum = crc32c::crc32c(out.get(start + 4..).unwrap_or_default());
@@ -105,16 +107,16 @@ pub(crate) fn append(out: &mut Vec<u8>, sum: &mut u32, write: impl FnOnce(&mut V
         slot.copy_from_slice(&checksum.to_le_bytes());
     }
     *sum = crc32c::crc32c_append(*sum, &checksum.to_le_bytes());
-    body + RECORD as u32
+    body + RECORD_HEADER_BYTES as u32
 }
 
-/// The body of a record of which these are all the bytes.
+/// Checks a whole record and returns its body.
 pub(crate) fn body(record: &[u8]) -> Result<&[u8], Damaged> {
     match records(record).next() {
-        Some((_, Ok((checksum, body)))) if body.len() + RECORD == record.len() => {
+        Some((_, Ok((checksum, body)))) if body.len() + RECORD_HEADER_BYTES == record.len() => {
             verify(record, checksum).map(|()| body)
         }
-        _ => Err(Damaged("a record of another length")),
+        _ => Err(Damaged("record with a wrong length")),
     }
 }
 
@@ -122,72 +124,75 @@ fn verify(record: &[u8], checksum: u32) -> Result<(), Damaged> {
     if crc32c::crc32c(record.get(4..).unwrap_or_default()) == checksum {
         Ok(())
     } else {
-        Err(Damaged("a record that fails its checksum"))
+        Err(Damaged("record with a wrong checksum"))
     }
 }
 
-/// A record's checksum and body.
-pub(crate) type Raw<'a> = Result<(u32, &'a [u8]), Damaged>;
+/// Checksum and body of a record.
+pub(crate) type RawRecord<'a> = Result<(u32, &'a [u8]), Damaged>;
 
-/// The records of a frame and where each begins, unchecked. It ends after the first that does not fit.
-pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = (usize, Raw<'_>)> {
+/// The records of a frame with their offsets, unchecked. Ends after the first that does not fit.
+pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = (usize, RawRecord<'_>)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
         let start = at;
-        let mut reader = Reader::new(rest);
+        let mut reader = ByteReader::new(rest);
         let mut raw = || {
             let (checksum, len) = (reader.u32()?, reader.u32()?);
             Ok((checksum, reader.bytes(len as usize)?))
         };
         let raw = raw();
-        at = raw.as_ref().map_or(bytes.len(), |(_, body)| start + RECORD + body.len());
+        at = raw.as_ref().map_or(bytes.len(), |(_, body)| start + RECORD_HEADER_BYTES + body.len());
         Some((start, raw))
     })
 }
 
-/// Checks the frame that begins with these bytes, whole.
-pub(crate) fn check(bytes: &[u8], seed: u64, segment: u64) -> Result<Header, Damaged> {
-    let (sum, header) = Header::read(bytes)?;
+/// Checks the whole frame that begins with these bytes.
+pub(crate) fn check(bytes: &[u8], seed: u64, segment: u64) -> Result<FrameHeader, Damaged> {
+    let (sum, header) = FrameHeader::read(bytes)?;
     if header.segment != segment {
-        return Err(Damaged("a frame of another segment"));
+        return Err(Damaged("frame of another segment"));
     }
-    if !(1..LAST).contains(&header.commit) || !(1..=segment).contains(&header.oldest) {
-        return Err(Damaged("a number is out of range"));
+    if !(1..NUMBER_LIMIT).contains(&header.commit) || !(1..=segment).contains(&header.oldest) {
+        return Err(Damaged("number out of range"));
     }
     if planted!("bug-17") && header.len > 0 {
         return Ok(header);
     }
-    let end = HEADER + header.len as usize;
-    let all = bytes.get(HEADER..end).ok_or(Damaged("a frame that is cut off"))?;
+    let end = HEADER_BYTES + header.len as usize;
+    let all = bytes.get(HEADER_BYTES..end).ok_or(Damaged("truncated frame"))?;
     let mut records_sum = 0;
     for (start, raw) in records(all) {
         let (checksum, body) = raw?;
-        verify(all.get(start..start + RECORD + body.len()).unwrap_or_default(), checksum)?;
+        verify(
+            all.get(start..start + RECORD_HEADER_BYTES + body.len()).unwrap_or_default(),
+            checksum,
+        )?;
         records_sum = crc32c::crc32c_append(records_sum, &checksum.to_le_bytes());
     }
-    let rest = bytes.get(4..HEADER).unwrap_or_default();
+    let rest = bytes.get(4..HEADER_BYTES).unwrap_or_default();
     if checksum(seed, rest, records_sum) != sum {
-        return Err(Damaged("a frame that fails its checksum"));
+        return Err(Damaged("frame with a wrong checksum"));
     }
     Ok(header)
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "a test panics, and says why")]
+#[expect(clippy::expect_used, reason = "a test may panic")]
 mod tests {
     use super::*;
 
     const SEED: u64 = 0x5eed;
 
     fn frame(bodies: &[&[u8]]) -> Vec<u8> {
-        let (mut out, mut sum) = (vec![0; HEADER], 0);
+        let (mut out, mut sum) = (vec![0; HEADER_BYTES], 0);
         for body in bodies {
             append(&mut out, &mut sum, |out| out.extend_from_slice(body));
         }
-        let len = u32::try_from(out.len() - HEADER).expect("short");
-        let header = Header { len, segment: 7, commit: 9, synced: 8, oldest: 3, at: -1 };
-        out.splice(..HEADER, header.bytes(SEED, sum));
+        let len = u32::try_from(out.len() - HEADER_BYTES).expect("short");
+        let header = FrameHeader { len, segment: 7, commit: 9, synced: 8, oldest: 3, at: -1 };
+        out.splice(..HEADER_BYTES, header.bytes(SEED, sum));
         out
     }
 
@@ -196,7 +201,7 @@ mod tests {
         let bytes = frame(&[b"one", b"", b"three"]);
         let header = check(&bytes, SEED, 7).expect("good");
         assert_eq!((header.commit, header.synced, header.oldest, header.at), (9, 8, 3, -1));
-        let all = bytes.get(HEADER..).expect("records");
+        let all = bytes.get(HEADER_BYTES..).expect("records");
         let bodies: Vec<_> = records(all).map(|(_, raw)| raw.expect("whole").1).collect();
         assert_eq!(bodies, [b"one".as_slice(), b"", b"three"]);
     }
@@ -213,13 +218,13 @@ mod tests {
             assert!(check(bytes.get(..end).expect("inside"), SEED, 7).is_err(), "cut at {end}");
         }
         assert!(check(&bytes, SEED + 1, 7).is_err(), "a frame of another store");
-        assert!(check(&bytes, SEED, 8).is_err(), "a frame of another segment");
+        assert!(check(&bytes, SEED, 8).is_err(), "frame of another segment");
     }
 
     #[test]
     fn a_record_is_checked_alone() {
         let bytes = frame(&[b"payload"]);
-        let record = bytes.get(HEADER..).expect("a record");
+        let record = bytes.get(HEADER_BYTES..).expect("a record");
         assert_eq!(body(record), Ok(b"payload".as_slice()));
         for bit in 0..record.len() * 8 {
             let mut damaged = record.to_vec();

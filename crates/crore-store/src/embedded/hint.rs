@@ -1,8 +1,8 @@
-//! Hints: what a segment says, without payloads, so that opening a store and giving a segment up need
-//! not read it.
+//! Hints: the content of a segment without payloads, so that opening a store and compacting a
+//! segment need not read the segment.
 //!
-//! A hint holds the last record of every key in its segment and nothing that a later one of the same
-//! segment replaces. It is made from the segment and can be made again at any time.
+//! A hint has the last record of every key in its segment. It is derived from the segment and can
+//! be rebuilt at any time.
 //!
 //! ```text
 //! offset  0  magic "crorehnt"
@@ -12,59 +12,59 @@
 //!            oldest u64, time i64
 //!        80  the last id, delivery and revision in it (varints)
 //!            count of lanes, each: queue, kind, count of limit keys, each: limit, value
-//!            count of jobs, each as in `Item`, by id
-//!            count of other things, each: record body
+//!            count of jobs by id, each: difference of ids, then its state and record locations
+//!            count of side records, each: record body
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
 
-use crore_core::id::ById;
+use crore_core::id::JobMap;
 use crore_core::job::ClientId;
 use crore_core::limit::LimitKey;
 use crore_core::{JobId, Name, State, Time};
 
-use super::codec::{Damaged, LiveHead, Put, Reader, peek_live, peek_spec};
-use super::frame::{Header, LAST};
-use super::record::{Hole, Meta, Record, Spot, number};
+use super::codec::{ByteReader, Damaged, LiveHead, Put, peek_live, peek_spec};
+use super::frame::{FrameHeader, NUMBER_LIMIT};
+use super::record::{Hole, LogRecord, Meta, RecordLocation, read_number};
 use super::segment::VERSION;
-use crate::local::Key;
+use crate::local::SideKey;
 
 const MAGIC: &[u8; 8] = b"crorehnt";
 
 /// Queue, kind and limit keys.
 pub(crate) type LaneKey = (Name, Name, Vec<LimitKey>);
 
-/// What a segment says of one job.
+/// The state of one job after a segment.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Item {
+pub(crate) struct HintItem {
     pub(crate) id: JobId,
-    /// `None`: it is gone.
-    pub(crate) job: Option<JobItem>,
+    /// `None` if the job was removed.
+    pub(crate) job: Option<HintJob>,
 }
 
-/// Where a job stands, and where its records are.
+/// Index position of a job, and the locations of its records.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct JobItem {
-    pub(crate) spot: Spot,
-    /// Where its put is: the same, unless only where it stands was written.
-    pub(crate) base: Spot,
-    /// The number of its lane in this hint, if its put is in this segment.
+pub(crate) struct HintJob {
+    pub(crate) spot: RecordLocation,
+    /// Location of the put record; equal to `spot` unless only a live record was written.
+    pub(crate) base: RecordLocation,
+    /// Number of its lane in this hint, if the put record is in this segment.
     pub(crate) lane: Option<u32>,
     pub(crate) priority: i32,
     pub(crate) state: State,
     pub(crate) broken: bool,
-    /// By what it is ordered in its state.
+    /// Sort key among jobs of its state.
     pub(crate) at: Time,
     pub(crate) lease_until: Time,
     pub(crate) result_until: Option<Time>,
     pub(crate) client: Option<ClientId>,
 }
 
-/// The parts of a hint that are not lists.
+/// The fixed part of a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Summary {
+pub(crate) struct HintSummary {
     pub(crate) segment: u32,
-    /// Where its frames end.
+    /// End of the frames.
     pub(crate) end: u64,
     pub(crate) first: u64,
     pub(crate) last: u64,
@@ -74,21 +74,21 @@ pub(crate) struct Summary {
     pub(crate) meta: Meta,
 }
 
-/// Gathers a hint from the records of a segment.
+/// Builds a hint from the records of a segment.
 #[derive(Debug)]
-pub(crate) struct Gather {
+pub(crate) struct HintBuilder {
     segment: u32,
-    frames: Option<(u64, Header)>,
+    frames: Option<(u64, FrameHeader)>,
     meta: Meta,
     lanes: Vec<LaneKey>,
     numbers: HashMap<LaneKey, u32>,
-    jobs: Vec<Item>,
-    /// Where in the list each job is.
-    places: ById<u32>,
-    sides: BTreeMap<Key, Vec<u8>>,
+    jobs: Vec<HintItem>,
+    /// Index into `jobs` by job.
+    positions: JobMap<u32>,
+    sides: BTreeMap<SideKey, Vec<u8>>,
 }
 
-impl Gather {
+impl HintBuilder {
     pub(crate) fn new(segment: u32) -> Self {
         Self {
             segment,
@@ -97,66 +97,66 @@ impl Gather {
             lanes: Vec::new(),
             numbers: HashMap::new(),
             jobs: Vec::new(),
-            places: ById::default(),
+            positions: JobMap::default(),
             sides: BTreeMap::new(),
         }
     }
 
-    /// The next frame begins.
-    pub(crate) fn frame(&mut self, header: Header) {
+    /// Begins the next frame.
+    pub(crate) fn begin_frame(&mut self, header: FrameHeader) {
         let first = self.frames.map_or(header.commit, |(first, _)| first);
         self.frames = Some((first, header));
     }
 
-    /// The next record: its place, and its body.
-    pub(crate) fn record(&mut self, spot: Spot, body: &[u8]) -> Result<(), Damaged> {
-        match Record::read(body)? {
-            Record::Put { id, spec, live } => {
-                let head = peek_spec(&mut Reader::new(spec))?;
+    /// Adds the next record, with its location and body.
+    pub(crate) fn add_record(&mut self, spot: RecordLocation, body: &[u8]) -> Result<(), Damaged> {
+        match LogRecord::read(body)? {
+            LogRecord::Put { id, spec, live } => {
+                let head = peek_spec(&mut ByteReader::new(spec))?;
                 let lane = self.lane(head.queue, head.kind, head.limits)?;
                 let live = self.live(id, live)?;
                 let item = job_item((spot, spot), (Some(lane), head.priority), live);
-                self.set(id, Some(JobItem { client: head.client_id, ..item }));
+                self.set(id, Some(HintJob { client: head.client_id, ..item }));
             }
-            Record::Live { id, priority, base, live } => {
+            LogRecord::Live { id, priority, base, live } => {
                 let live = self.live(id, live)?;
                 let put = self.job(id).filter(|job| job.base == base);
                 let (lane, client) = put.map_or((None, None), |put| (put.lane, put.client.clone()));
                 let item = job_item((spot, base), (lane, priority), live);
-                self.set(id, Some(JobItem { client, ..item }));
+                self.set(id, Some(HintJob { client, ..item }));
             }
-            Record::Gone(id) => self.set(id, None),
-            Record::Side { key, .. } => {
-                if let Key::Group(id) = key {
+            LogRecord::Gone(id) => self.set(id, None),
+            LogRecord::Side { key, .. } => {
+                if let SideKey::Group(id) = key {
                     self.meta.last_id = self.meta.last_id.max(id.0);
                 }
                 self.sides.insert(key, body.to_vec());
             }
-            Record::Meta(meta) => self.meta = self.meta.or_later(meta),
-            Record::Hole(hole) => self.hole(hole),
-            Record::Closed => {}
+            LogRecord::Meta(meta) => self.meta = self.meta.max_each(meta),
+            LogRecord::Hole(hole) => self.add_hole(hole),
+            LogRecord::Closed => {}
         }
         Ok(())
     }
 
-    /// What was said of a job so far.
-    fn job(&self, id: JobId) -> Option<&JobItem> {
-        let place = *self.places.get(&id)?;
-        self.jobs.get(place as usize)?.job.as_ref()
+    /// The state of a job so far.
+    fn job(&self, id: JobId) -> Option<&HintJob> {
+        let index = *self.positions.get(&id)?;
+        self.jobs.get(index as usize)?.job.as_ref()
     }
 
-    fn set(&mut self, id: JobId, job: Option<JobItem>) {
+    fn set(&mut self, id: JobId, job: Option<HintJob>) {
         let next = u32::try_from(self.jobs.len()).unwrap_or(u32::MAX);
-        let place = *self.places.entry(id).or_insert(next);
-        match self.jobs.get_mut(place as usize) {
+        let index = *self.positions.entry(id).or_insert(next);
+        match self.jobs.get_mut(index as usize) {
             Some(item) => item.job = job,
-            None => self.jobs.push(Item { id, job }),
+            None => self.jobs.push(HintItem { id, job }),
         }
     }
 
-    /// Everything is as if the missing commits had been there, and had said nothing.
-    fn hole(&mut self, hole: Hole) {
-        self.meta = self.meta.or_later(hole.meta);
+    /// Continues as if the missing commits had been there without any record.
+    fn add_hole(&mut self, hole: Hole) {
+        self.meta = self.meta.max_each(hole.meta);
         if let (Some((_, last)), Some((_, header))) = (hole.commits, &mut self.frames) {
             header.commit = header.commit.max(last);
         }
@@ -173,9 +173,9 @@ impl Gather {
     }
 
     fn live(&mut self, id: JobId, live: &[u8]) -> Result<LiveHead, Damaged> {
-        let head = peek_live(&mut Reader::new(live))?;
-        if head.delivery.0 >= LAST {
-            return Err(Damaged("a number is out of range"));
+        let head = peek_live(&mut ByteReader::new(live))?;
+        if head.delivery.0 >= NUMBER_LIMIT {
+            return Err(Damaged("number out of range"));
         }
         self.meta.last_id = self.meta.last_id.max(id.0);
         self.meta.last_delivery = self.meta.last_delivery.max(head.delivery.0);
@@ -183,23 +183,23 @@ impl Gather {
     }
 
     fn lane(&mut self, queue: &str, kind: &str, limits: Vec<LimitKey>) -> Result<u32, Damaged> {
-        // Jobs of one lane tend to come together.
+        // Jobs of one lane tend to be adjacent.
         let same = |(q, k, l): &LaneKey| q.as_str() == queue && k.as_str() == kind && *l == limits;
         if let Some(last) = self.lanes.last().filter(|lane| same(lane)) {
             return Ok(self.numbers.get(last).copied().unwrap_or_default());
         }
-        let name = |text| Name::new("name", text).map_err(|_| Damaged("a bad name"));
+        let name = |text| Name::new("name", text).map_err(|_| Damaged("invalid name"));
         let key = (name(queue)?, name(kind)?, limits);
-        if let Some(no) = self.numbers.get(&key) {
-            return Ok(*no);
+        if let Some(number) = self.numbers.get(&key) {
+            return Ok(*number);
         }
-        let no = u32::try_from(self.lanes.len()).unwrap_or(u32::MAX);
+        let number = u32::try_from(self.lanes.len()).unwrap_or(u32::MAX);
         self.lanes.push(key.clone());
-        self.numbers.insert(key, no);
-        Ok(no)
+        self.numbers.insert(key, number);
+        Ok(number)
     }
 
-    /// The hint, as it is stored; `end` is where the segment's frames end.
+    /// Serializes the hint; `end` is the end of the segment's frames.
     pub(crate) fn finish(self, seed: u64, end: u64) -> Vec<u8> {
         let (first, header) = self.frames.map_or((1, None), |(first, last)| (first, Some(last)));
         let mut out = Vec::with_capacity(self.jobs.len() * 40 + 1024);
@@ -220,12 +220,12 @@ impl Gather {
         }
         out.put_var(self.jobs.len() as u64);
         let mut before = JobId(0);
-        let mut order: Vec<(JobId, u32)> = self.places.into_iter().collect();
+        let mut order: Vec<(JobId, u32)> = self.positions.into_iter().collect();
         order.sort_unstable();
-        for (id, place) in order {
+        for (id, index) in order {
             out.put_var(id.0 - before.0);
             before = id;
-            put_job(self.jobs.get(place as usize).and_then(|item| item.job.as_ref()), &mut out);
+            put_job(self.jobs.get(index as usize).and_then(|item| item.job.as_ref()), &mut out);
         }
         out.put_var(self.sides.len() as u64);
         self.sides.values().for_each(|body| out.put_chunk(body));
@@ -239,10 +239,10 @@ impl Gather {
 }
 
 fn job_item(
-    (spot, base): (Spot, Spot),
+    (spot, base): (RecordLocation, RecordLocation),
     (lane, priority): (Option<u32>, i32),
     live: LiveHead,
-) -> JobItem {
+) -> HintJob {
     let at = match live.state {
         State::Ready | State::Scheduled => live.due,
         State::Waiting | State::Running => Time::ZERO,
@@ -250,7 +250,7 @@ fn job_item(
     };
     let LiveHead { state, broken, lease_until, result_until, .. } = live;
     let client = None;
-    JobItem { spot, base, lane, priority, state, broken, at, lease_until, result_until, client }
+    HintJob { spot, base, lane, priority, state, broken, at, lease_until, result_until, client }
 }
 
 fn put_lane(queue: &Name, kind: &Name, limits: &[LimitKey], out: &mut Vec<u8>) {
@@ -263,7 +263,7 @@ fn put_lane(queue: &Name, kind: &Name, limits: &[LimitKey], out: &mut Vec<u8>) {
     }
 }
 
-fn put_spot(spot: Spot, out: &mut Vec<u8>) {
+fn put_spot(spot: RecordLocation, out: &mut Vec<u8>) {
     out.put_u32(spot.segment);
     out.put_u32(spot.offset);
     out.put_u32(spot.len);
@@ -276,7 +276,7 @@ const MOVED: u8 = 8;
 const LANE: u8 = 16;
 const CLIENT: u8 = 32;
 
-fn put_job(job: Option<&JobItem>, out: &mut Vec<u8>) {
+fn put_job(job: Option<&HintJob>, out: &mut Vec<u8>) {
     let Some(job) = job else {
         out.put_u8(0);
         return;
@@ -313,45 +313,45 @@ fn put_job(job: Option<&JobItem>, out: &mut Vec<u8>) {
     }
 }
 
-/// A hint, read piece by piece.
+/// A hint, read incrementally.
 #[derive(Debug)]
 pub(crate) struct Hint<'a> {
-    pub(crate) summary: Summary,
+    pub(crate) summary: HintSummary,
     pub(crate) lanes: Vec<LaneKey>,
-    reader: Reader<'a>,
+    reader: ByteReader<'a>,
 }
 
 impl<'a> Hint<'a> {
-    /// Checks a hint of this segment and begins to read it.
+    /// Checks the hint of this segment and reads its fixed part and lanes.
     pub(crate) fn read(bytes: &'a [u8], segment: u32, seed: u64) -> Result<Self, Damaged> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         if reader.bytes(MAGIC.len())? != MAGIC || reader.u32()? != VERSION {
             return Err(Damaged("not a hint"));
         }
         if reader.u32()? != crc32c::crc32c(reader.rest()) {
-            return Err(Damaged("a hint that fails its checksum"));
+            return Err(Damaged("hint with a wrong checksum"));
         }
         if reader.u64()? != u64::from(segment) || reader.u64()? != seed {
-            return Err(Damaged("a hint of another segment"));
+            return Err(Damaged("hint of another segment"));
         }
         let (end, first, last) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (synced, oldest, at) = (reader.u64()?, reader.u64()?, reader.u64()?.cast_signed());
-        if last >= LAST || first > last.saturating_add(1) || oldest > segment.into() {
-            return Err(Damaged("a number is out of range"));
+        if last >= NUMBER_LIMIT || first > last.saturating_add(1) || oldest > segment.into() {
+            return Err(Damaged("number out of range"));
         }
         let meta = Meta::read(&mut reader)?;
         let lanes = reader.list(3, |r| Ok((r.name()?, r.name()?, r.list(2, limit_key)?)))?;
-        let summary = Summary { segment, end, first, last, synced, oldest, at, meta };
+        let summary = HintSummary { segment, end, first, last, synced, oldest, at, meta };
         Ok(Self { summary, lanes, reader })
     }
 
-    /// Gives every job to `job`, and then every other thing, as the body of its record, to `side`.
+    /// Calls `job` for every job, then `side` for the body of every side record.
     pub(crate) fn walk<E: From<Damaged>>(
         &self,
-        mut job: impl FnMut(Item) -> Result<(), E>,
+        mut job: impl FnMut(HintItem) -> Result<(), E>,
         mut side: impl FnMut(&'a [u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut walk = Walk::begin(self)?;
+        let mut walk = HintCursor::begin(self)?;
         while let Some(item) = walk.next_job()? {
             job(item)?;
         }
@@ -362,61 +362,61 @@ impl<'a> Hint<'a> {
     }
 }
 
-fn limit_key(reader: &mut Reader<'_>) -> Result<LimitKey, Damaged> {
+fn limit_key(reader: &mut ByteReader<'_>) -> Result<LimitKey, Damaged> {
     let limit = reader.name()?;
-    Ok(LimitKey { limit, value: reader.option(Reader::text)?.map(Into::into) })
+    Ok(LimitKey { limit, value: reader.option(ByteReader::text)?.map(Into::into) })
 }
 
-/// A walk through a hint.
+/// A cursor over the jobs and side records of a hint.
 #[derive(Debug)]
-pub(crate) struct Walk<'a> {
-    reader: Reader<'a>,
-    mark: Mark,
+pub(crate) struct HintCursor<'a> {
+    reader: ByteReader<'a>,
+    mark: HintPosition,
 }
 
-/// How far a hint was walked through.
+/// Position of a cursor, to resume it later.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark {
-    /// How many bytes are left.
+pub(crate) struct HintPosition {
+    /// Bytes left.
     left: usize,
     jobs: u64,
     sides: Option<u64>,
     before: JobId,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> HintCursor<'a> {
     pub(crate) fn begin(hint: &Hint<'a>) -> Result<Self, Damaged> {
         let mut reader = hint.reader.clone();
         let jobs = reader.var()?;
         let left = reader.rest().len();
-        Ok(Self { reader, mark: Mark { left, jobs, sides: None, before: JobId(0) } })
+        Ok(Self { reader, mark: HintPosition { left, jobs, sides: None, before: JobId(0) } })
     }
 
-    /// Goes on where a walk through the same hint was left.
-    pub(crate) fn resume(hint: &'a [u8], mark: Mark) -> Self {
+    /// Continues at a saved position in the same hint.
+    pub(crate) fn resume(hint: &'a [u8], mark: HintPosition) -> Self {
         let done = hint.len().saturating_sub(mark.left);
-        Self { reader: Reader::new(hint.get(done..).unwrap_or_default()), mark }
+        Self { reader: ByteReader::new(hint.get(done..).unwrap_or_default()), mark }
     }
 
-    pub(crate) const fn mark(&self) -> Mark {
-        Mark { left: self.reader.rest().len(), ..self.mark }
+    pub(crate) const fn mark(&self) -> HintPosition {
+        HintPosition { left: self.reader.rest().len(), ..self.mark }
     }
 
-    /// The next job; `None`: there is none left.
-    pub(crate) fn next_job(&mut self) -> Result<Option<Item>, Damaged> {
+    /// Returns the next job; `None` after the last one.
+    pub(crate) fn next_job(&mut self) -> Result<Option<HintItem>, Damaged> {
         let Some(left) = self.mark.jobs.checked_sub(1) else { return Ok(None) };
         self.mark.jobs = left;
         let reader = &mut self.reader;
-        let id = JobId(self.mark.before.0.saturating_add(number(reader)?));
+        let id = JobId(self.mark.before.0.saturating_add(read_number(reader)?));
         self.mark.before = id;
         let Some(nth) = usize::from(reader.u8()?).checked_sub(1) else {
-            return Ok(Some(Item { id, job: None }));
+            return Ok(Some(HintItem { id, job: None }));
         };
-        let state = *State::ALL.get(nth).ok_or(Damaged("an unknown state"))?;
-        Ok(Some(Item { id, job: Some(get_job(reader, state)?) }))
+        let state = *State::ALL.get(nth).ok_or(Damaged("unknown state"))?;
+        Ok(Some(HintItem { id, job: Some(get_job(reader, state)?) }))
     }
 
-    /// The next other thing, once all jobs were seen.
+    /// Returns the next side record. Call it only after all jobs.
     pub(crate) fn next_side(&mut self) -> Result<Option<&'a [u8]>, Damaged> {
         let sides = match self.mark.sides {
             Some(sides) => sides,
@@ -430,7 +430,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn get_job(reader: &mut Reader<'_>, state: State) -> Result<JobItem, Damaged> {
+fn get_job(reader: &mut ByteReader<'_>, state: State) -> Result<HintJob, Damaged> {
     let bits = reader.u8()?;
     let has = |bit: u8| bits & bit != 0;
     let spot = get_spot(reader)?;
@@ -445,9 +445,9 @@ fn get_job(reader: &mut Reader<'_>, state: State) -> Result<JobItem, Damaged> {
         None
     };
     let broken = has(BROKEN);
-    Ok(JobItem { spot, base, lane, priority, state, broken, at, lease_until, result_until, client })
+    Ok(HintJob { spot, base, lane, priority, state, broken, at, lease_until, result_until, client })
 }
 
-fn get_spot(reader: &mut Reader<'_>) -> Result<Spot, Damaged> {
-    Ok(Spot { segment: reader.u32()?, offset: reader.u32()?, len: reader.u32()? })
+fn get_spot(reader: &mut ByteReader<'_>) -> Result<RecordLocation, Damaged> {
+    Ok(RecordLocation { segment: reader.u32()?, offset: reader.u32()?, len: reader.u32()? })
 }

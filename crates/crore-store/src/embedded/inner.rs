@@ -1,85 +1,86 @@
-//! What the store, its committer and its keeper share.
+//! State shared by the store, its committer and its keeper, and how operations are admitted and
+//! run.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crore_core::{Clock, Name, Time};
 
-use super::commit::Pen;
+use super::commit::CommitWriter;
 use super::disk::Disk;
-use super::durable::Durable;
-use super::keep::{Keeper, side_bytes};
+use super::durable::DurabilityTracker;
+use super::keeper::{Keeper, side_bytes};
 use super::log::Log;
-use super::needs::Needs;
 use super::options::Options;
 use super::record::Meta;
-use crate::local::Local;
-use crate::vitals::Pulse;
+use super::space_needs::SpaceNeeds;
+use crate::local::LocalIndex;
+use crate::metrics::CommitCounters;
 use crate::{Error, WakeHook};
 
 /// The shared part of an embedded store.
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct EmbeddedInner {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: Options,
-    pub(crate) state: Mutex<State>,
-    pub(crate) pen: Mutex<Pen>,
+    pub(crate) state: Mutex<EmbeddedState>,
+    pub(crate) commit_writer: Mutex<CommitWriter>,
     pub(crate) keeper: Mutex<Keeper>,
-    /// Told when the committer has something to do.
-    pub(crate) to_commit: Condvar,
-    /// Told when the keeper may have something to do.
-    pub(crate) to_keep: Condvar,
-    pub(crate) durable: Durable,
-    pub(crate) hooks: Hooks,
-    pub(crate) pulse: Pulse,
+    /// Notified when the committer has work.
+    pub(crate) committer_wakeup: Condvar,
+    /// Notified when the keeper may have work.
+    pub(crate) keeper_wakeup: Condvar,
+    pub(crate) durable: DurabilityTracker,
+    pub(crate) hooks: WakeHooks,
+    pub(crate) counters: CommitCounters,
 }
 
-/// What is under the lock.
-pub(crate) struct State {
-    pub(crate) local: Local<Log>,
-    /// The store's time, which never runs backwards.
-    pub(crate) last: Time,
-    /// Why the keeper could not make a file ready.
+/// State under the store's lock.
+pub(crate) struct EmbeddedState {
+    pub(crate) local: LocalIndex<Log>,
+    /// The store's time; never goes back.
+    pub(crate) last_time: Time,
+    /// Why the keeper could not prepare a file.
     pub(crate) full: Option<String>,
-    /// Whether the threads are to end.
+    /// Whether the threads should stop.
     pub(crate) stopping: bool,
-    pub(crate) committer: Sleep,
-    /// Whether anybody waits for the commit that is being gathered.
-    pub(crate) waited: bool,
-    /// The commit that takes nothing more, because somebody waits for its end to have room: whoever comes
-    /// later does not overtake him.
-    pub(crate) closed: Option<u64>,
-    pub(crate) keeper: Sleep,
+    pub(crate) committer: ThreadState,
+    /// Whether a caller waits for the pending commit.
+    pub(crate) has_waiters: bool,
+    /// A commit that admits nothing more, because a caller waits for it to make room: later callers
+    /// must not overtake that caller.
+    pub(crate) closed_commit: Option<u64>,
+    pub(crate) keeper: ThreadState,
 }
 
-/// What a thread does. To tell one that is awake costs a system call for nothing.
+/// Whether a thread sleeps, and what wakes it. Notifying an awake thread would waste a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Sleep {
+pub(crate) enum ThreadState {
     #[default]
     Awake,
-    /// Until there is anything to do.
+    /// Sleeping until there is work.
     Idle,
-    /// Until somebody waits, or for a short while.
+    /// Sleeping until a caller waits, or for a short time.
     Lazy,
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for EmbeddedState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").field("last", &self.last).finish_non_exhaustive()
+        f.debug_struct("EmbeddedState").field("last_time", &self.last_time).finish_non_exhaustive()
     }
 }
 
-/// Whom to tell of something new to claim.
+/// Callbacks for new claimable jobs.
 #[derive(Default)]
-pub(crate) struct Hooks(RwLock<Vec<WakeHook>>);
+pub(crate) struct WakeHooks(RwLock<Vec<WakeHook>>);
 
-impl std::fmt::Debug for Hooks {
+impl std::fmt::Debug for WakeHooks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hooks").finish_non_exhaustive()
+        f.debug_struct("WakeHooks").finish_non_exhaustive()
     }
 }
 
-impl Hooks {
+impl WakeHooks {
     pub(crate) fn add(&self, hook: WakeHook) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(hook);
     }
@@ -93,154 +94,156 @@ impl Hooks {
     }
 }
 
-/// Whether a verb's answer waits for its commit.
+/// Whether the caller waits for the commit of its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waits {
+pub(crate) enum WaitsForCommit {
     Yes,
     No,
 }
 
-/// What a verb gave, and the commit that it is part of.
+/// Result of an operation, and its commit.
 #[derive(Debug)]
-pub(crate) struct Did<T> {
-    pub(crate) answer: T,
-    /// The newest commit that has anything which the verb has changed or may have seen.
+pub(crate) struct OperationResult<T> {
+    pub(crate) value: T,
+    /// The newest commit that the operation changed or may have read.
     pub(crate) commit: u64,
 }
 
-impl Inner {
-    pub(crate) fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+impl EmbeddedInner {
+    pub(crate) fn lock(&self) -> Result<MutexGuard<'_, EmbeddedState>, Error> {
         let state = self.state.lock().map_err(|_| {
-            // A panic under the lock leaves the index in doubt.
-            self.poison("a thread panicked in the middle of a change");
+            // A panic under the lock may leave the index inconsistent.
+            self.poison("a thread panicked during an operation");
             Error::Poisoned
         })?;
-        // Asked under the lock: whoever held it before may have left half a verb behind.
+        // Checked under the lock: the previous holder may have failed halfway through an operation.
         if self.durable.is_poisoned() { Err(Error::Poisoned) } else { Ok(state) }
     }
 
-    /// Does a verb at once, when there is room in the commit that is being gathered, and appends all
-    /// that it has touched.
-    pub(crate) async fn verb<T>(
+    /// Runs an operation as soon as the pending commit has room, and appends its changes.
+    pub(crate) async fn run<T>(
         &self,
-        needs: Needs,
-        waits: Waits,
-        verb: impl FnOnce(&mut Local<Log>, Time) -> Result<T, Error>,
-    ) -> Result<Did<T>, Error> {
+        needs: SpaceNeeds,
+        waits: WaitsForCommit,
+        operation: impl FnOnce(&mut LocalIndex<Log>, Time) -> Result<T, Error>,
+    ) -> Result<OperationResult<T>, Error> {
         loop {
-            // Looked at before the lock is taken: whoever waits for it should not wait for that too.
+            // Read before taking the lock, to keep the critical section short.
             let now = self.clock.now();
             let commit = {
                 let mut state = self.lock()?;
                 if state.stopping {
                     return Err(Error::Unavailable("the store is closed".into()));
                 }
-                let tail = &state.local.records().tail;
-                let is_closed = needs != Needs::Nothing && state.closed == Some(tail.commit);
-                if is_closed || tail.len() >= self.most_in_a_frame(&state) {
-                    Some(tail.commit)
-                } else if needs != Needs::Nothing && self.lacks_next(&state) {
+                let pending = &state.local.records().pending;
+                let is_closed =
+                    needs != SpaceNeeds::Nothing && state.closed_commit == Some(pending.commit);
+                if is_closed || pending.len() >= self.max_frame_bytes(&state) {
+                    Some(pending.commit)
+                } else if needs != SpaceNeeds::Nothing && self.lacks_next(&state) {
                     None
-                } else if let Some(commit) = self.in_the_way(&mut state, needs) {
-                    state.closed = Some(commit);
-                    self.tell_committer(&mut state, Waits::Yes);
+                } else if let Some(commit) = self.commit_to_wait_for(&mut state, needs) {
+                    state.closed_commit = Some(commit);
+                    self.wake_committer(&mut state, WaitsForCommit::Yes);
                     Some(commit)
                 } else {
-                    state.last = state.last.max(now);
-                    return self.verb_now(&mut state, (needs, waits), verb);
+                    state.last_time = state.last_time.max(now);
+                    return self.run_now(&mut state, (needs, waits), operation);
                 }
             };
             match commit {
                 Some(commit) => self.durable.wait(commit).await?,
-                None => self.make_next()?,
+                None => self.prepare_next_now()?,
             }
         }
     }
 
-    /// The commit after which there is room in one file for what a verb writes, if it has to be waited for.
-    /// A file that has to grow may find that others have filled the disk, and that would be the end: so a
-    /// little of its end is left empty instead, where the next one is ready.
-    fn in_the_way(&self, state: &mut State, needs: Needs) -> Option<u64> {
+    /// Returns the commit to wait for until a file has room for the operation; `None` if there is
+    /// room. A file that has to grow may find the disk filled by others, which would poison the
+    /// store; so the end of the file is left empty if the next one is ready.
+    fn commit_to_wait_for(&self, state: &mut EmbeddedState, needs: SpaceNeeds) -> Option<u64> {
         let bytes = match needs {
-            Needs::Nothing => return None,
-            Needs::Fit(bytes) => bytes,
-            // There frames are short, and files are left early.
-            Needs::Room(_) | Needs::Reserve(_) if state.full.is_some() => return None,
-            Needs::Room(bytes) | Needs::Reserve(bytes) => {
-                // The first files are small, and one that grew is large.
-                let least = state.local.records().size_here().min(self.options.segment_bytes) / 32;
-                bytes.clamp(least, self.most_in_a_slice())
+            SpaceNeeds::Nothing => return None,
+            SpaceNeeds::Optional(bytes) => bytes,
+            // On a full disk frames are short and files are left early.
+            SpaceNeeds::NewData(_) | SpaceNeeds::Reserve(_) if state.full.is_some() => return None,
+            SpaceNeeds::NewData(bytes) | SpaceNeeds::Reserve(bytes) => {
+                // The first files are small, and a file that grew is large.
+                let least =
+                    state.local.records().current_size().min(self.options.segment_bytes) / 32;
+                bytes.clamp(least, self.max_slice_bytes())
             }
         };
-        state.local.records_mut().in_the_way(bytes)
+        state.local.records_mut().commit_to_wait_for(bytes)
     }
 
-    /// On a full disk frames are short, so that each fits into what is left of its file.
-    fn most_in_a_frame(&self, state: &State) -> u64 {
+    /// On a full disk frames are short, so that each fits into the rest of its file.
+    fn max_frame_bytes(&self, state: &EmbeddedState) -> u64 {
         let short = state.full.as_ref().map_or(u64::MAX, |_| self.options.segment_bytes / 16);
         self.options.buffer_bytes.min(short)
     }
 
-    /// A verb that is done in slices writes no more than this in each: as much as there is always room
-    /// for in the last file, or in the next one.
-    pub(crate) const fn most_in_a_slice(&self) -> u64 {
+    /// Maximum bytes per slice of an operation that runs in slices; the last file or the next one
+    /// always has room for it.
+    pub(crate) const fn max_slice_bytes(&self) -> u64 {
         self.options.segment_bytes / 8
     }
 
-    fn verb_now<T>(
+    fn run_now<T>(
         &self,
-        state: &mut State,
-        (needs, waits): (Needs, Waits),
-        verb: impl FnOnce(&mut Local<Log>, Time) -> Result<T, Error>,
-    ) -> Result<Did<T>, Error> {
+        state: &mut EmbeddedState,
+        (needs, waits): (SpaceNeeds, WaitsForCommit),
+        operation: impl FnOnce(&mut LocalIndex<Log>, Time) -> Result<T, Error>,
+    ) -> Result<OperationResult<T>, Error> {
         self.admit(state, needs)?;
         if state.full.is_some() {
-            state.local.records_mut().make_way(self.options.segment_bytes / 8);
+            state.local.records_mut().ensure_room(self.options.segment_bytes / 8);
         }
-        let before = state.local.records().tail.len();
-        let answer = verb(&mut state.local, state.last);
-        state.write_sides();
+        let before = state.local.records().pending.len();
+        let result = operation(&mut state.local, state.last_time);
+        state.append_touched();
         let log = state.local.records();
-        let is_empty = log.tail.is_empty();
-        let commit = log.tail.commit - u64::from(is_empty);
-        let changed = log.tail.len() != before;
-        if answer.is_err() && changed {
-            // Half of a verb is in the index, and must never be on the disk.
-            self.poison("a change failed half way");
+        let is_empty = log.pending.is_empty();
+        let commit = log.pending.commit - u64::from(is_empty);
+        let changed = log.pending.len() != before;
+        if result.is_err() && changed {
+            // The index has half of an operation, which must never be written.
+            self.poison("an operation failed after changing the index");
         } else if !is_empty {
-            self.tell_committer(state, waits);
+            self.wake_committer(state, waits);
         }
-        Ok(Did { answer: answer?, commit })
+        Ok(OperationResult { value: result?, commit })
     }
 
-    /// Wakes the committer, if he sleeps and there is reason to.
-    pub(crate) fn tell_committer(&self, state: &mut State, waits: Waits) {
+    /// Wakes the committer if it sleeps and there is reason to.
+    pub(crate) fn wake_committer(&self, state: &mut EmbeddedState, waits: WaitsForCommit) {
         let wake = match state.committer {
-            Sleep::Awake => false,
-            Sleep::Idle => true,
-            Sleep::Lazy => waits == Waits::Yes,
+            ThreadState::Awake => false,
+            ThreadState::Idle => true,
+            ThreadState::Lazy => waits == WaitsForCommit::Yes,
         };
-        state.waited |= waits == Waits::Yes;
+        state.has_waiters |= waits == WaitsForCommit::Yes;
         if wake {
-            state.committer = Sleep::Awake;
-            self.to_commit.notify_one();
+            state.committer = ThreadState::Awake;
+            self.committer_wakeup.notify_one();
         }
     }
 
-    /// Refuses what there is no room for. While files can be made ready there always is.
+    /// Refuses operations for which there is no space. Only a full disk refuses anything.
     ///
-    /// What brings something new leaves more than a whole segment, so that the oldest one can be given up;
-    /// what ends something may use all that this does not need, and what can be left leaves some of it.
-    fn admit(&self, state: &State, needs: Needs) -> Result<(), Error> {
+    /// Operations that add jobs leave more than a whole segment, so that the oldest segment can be
+    /// compacted. Operations that continue or end jobs may use everything beyond what compaction
+    /// needs, and optional operations leave a part of that.
+    fn admit(&self, state: &EmbeddedState, needs: SpaceNeeds) -> Result<(), Error> {
         let Some(what) = &state.full else { return Ok(()) };
         let (log, size) = (state.local.records(), self.options.segment_bytes);
-        let to_move = Self::to_move(state);
+        let to_move = Self::bytes_to_move(state);
         let left = match needs {
-            Needs::Room(_) => to_move.max(size) + size / 2,
-            Needs::Reserve(_) => to_move + size / 16,
-            Needs::Fit(bytes) if log.rest() < bytes => u64::MAX,
-            Needs::Fit(_) => to_move + size / 8,
-            Needs::Nothing => return Ok(()),
+            SpaceNeeds::NewData(_) => to_move.max(size) + size / 2,
+            SpaceNeeds::Reserve(_) => to_move + size / 16,
+            SpaceNeeds::Optional(bytes) if log.bytes_left() < bytes => u64::MAX,
+            SpaceNeeds::Optional(_) => to_move + size / 8,
+            SpaceNeeds::Nothing => return Ok(()),
         };
         if log.usable(size) < left {
             return Err(Error::Full { what: what.clone() });
@@ -248,38 +251,38 @@ impl Inner {
         Ok(())
     }
 
-    /// How many bytes it takes to give the oldest segment up.
-    fn to_move(state: &State) -> u64 {
+    /// Bytes needed to compact the oldest segment.
+    fn bytes_to_move(state: &EmbeddedState) -> u64 {
         let log = state.local.records();
-        log.to_move(log.oldest(), side_bytes(&state.local))
+        log.bytes_to_move(log.oldest(), side_bytes(&state.local))
     }
 
-    /// Nothing more is promised: whatever was not answered may or may not have happened.
+    /// Poisons the store. Operations not yet acknowledged may or may not have taken effect.
     pub(crate) fn poison(&self, why: &str) {
         self.durable.poison(why);
-        self.to_commit.notify_all();
-        self.to_keep.notify_all();
+        self.committer_wakeup.notify_all();
+        self.keeper_wakeup.notify_all();
     }
 }
 
-impl State {
-    /// Appends everything besides jobs that was touched, as it is now.
-    pub(crate) fn write_sides(&mut self) {
-        let touched = self.local.touched();
-        let defined = touched.iter().any(crate::local::Key::is_definition);
+impl EmbeddedState {
+    /// Appends the current value of every touched side record.
+    pub(crate) fn append_touched(&mut self) {
+        let touched = self.local.take_touched();
+        let defined = touched.iter().any(crate::local::SideKey::is_definition);
         for key in touched {
-            let value = self.local.side(&key);
+            let value = self.local.side_value(&key);
             self.local.records_mut().append_side(&key, value.as_ref());
         }
         let log = self.local.records();
-        if defined || log.meta_due && !log.tail.is_empty() {
+        if defined || log.meta_due && !log.pending.is_empty() {
             let meta = self.local.meta();
             self.local.records_mut().append_meta(meta);
         }
     }
 }
 
-impl Local<Log> {
+impl LocalIndex<Log> {
     pub(crate) fn meta(&self) -> Meta {
         let (last_id, last_delivery, revision) = self.numbers();
         Meta { last_id, last_delivery, revision }

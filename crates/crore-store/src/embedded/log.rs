@@ -1,37 +1,38 @@
-//! The log as the index sees it: records of jobs by their id, wherever their newest bytes are.
+//! The log as storage beneath the index: locates and reads the newest record of each job, and
+//! appends changed ones to the pending commit.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use crore_core::id::ById;
+use crore_core::id::JobMap;
 use crore_core::{Job, JobId, Live, Name, Revision, Spec, State, Time};
 
-use super::ahead::Ahead;
-use super::codec::{Reader, get_live, get_spec, get_spec_with};
+use super::codec::{ByteReader, get_live, get_spec, get_spec_with};
 use super::frame;
-use super::record::{self, Meta, Record as Stored, Spot};
-use super::room::{Freed, Segment};
-use super::tail::{Flight, Tail};
+use super::log_files::{FreedFile, Segment};
+use super::pending_commit::{InFlightCommit, PendingCommit};
+use super::read_ahead::ReadAhead;
+use super::record::{self, LogRecord as Stored, Meta, RecordLocation};
 use crate::Error;
 use crate::bug::planted;
-use crate::local::{Dense, Key, Record, Records, Value};
+use crate::local::{DenseMap, JobRecord, JobRecords, SideKey, SideValue};
 
-/// A running job is kept at hand if its payload is no larger than this: its report comes soon, and
-/// should not need the disk.
-const HOT_PAYLOAD: usize = 4096;
+/// Running jobs with a payload up to this size stay in memory, so that the report, which comes
+/// soon, needs no disk read.
+const MAX_CACHED_PAYLOAD: usize = 4096;
 
-/// A job's newest record, and its lane.
+/// Location of a job's newest record, and its lane.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row {
-    pub(crate) spot: Spot,
-    /// One more than the lane's number: so a place without a row takes no byte more.
+pub(crate) struct JobRow {
+    pub(crate) spot: RecordLocation,
+    /// The lane number plus one, so that `Option<JobRow>` needs no extra byte.
     lane: NonZeroU32,
 }
 
-impl Row {
-    pub(crate) const fn new(spot: Spot, lane: u32) -> Self {
+impl JobRow {
+    pub(crate) const fn new(spot: RecordLocation, lane: u32) -> Self {
         Self { spot, lane: NonZeroU32::MIN.saturating_add(lane) }
     }
 
@@ -40,60 +41,60 @@ impl Row {
     }
 }
 
-/// The queue and kind of the jobs of a lane.
-type Names = (Name, Name);
+/// Queue and kind of a lane.
+type LaneNames = (Name, Name);
 
-/// A running job at hand.
+/// A running job kept in memory.
 #[derive(Debug)]
-struct Hot {
-    record: Record,
-    /// Where its put is.
-    base: Spot,
+struct CachedJob {
+    record: JobRecord,
+    /// Location of its put record.
+    base: RecordLocation,
 }
 
 /// The log.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) seed: u64,
-    pub(crate) rows: Dense<Row>,
-    /// Boxed, because they are large and go in and out.
-    hot: ById<Box<Hot>>,
-    /// By lane, as far as known: jobs share their names.
-    names: Vec<Option<Names>>,
-    pub(crate) tail: Tail,
-    pub(crate) flight: Option<Arc<Flight>>,
-    ahead: Ahead,
+    pub(crate) rows: DenseMap<JobRow>,
+    /// Boxed because entries are large and are moved in and out.
+    cached: JobMap<Box<CachedJob>>,
+    /// By lane, as far as known: jobs of a lane share the allocations of their names.
+    names: Vec<Option<LaneNames>>,
+    pub(crate) pending: PendingCommit,
+    pub(crate) in_flight: Option<Arc<InFlightCommit>>,
+    read_ahead: ReadAhead,
     pub(crate) segments: BTreeMap<u32, Segment>,
-    /// The next segment, if it is ready; its head is durable.
+    /// The next segment, if prepared; its head is durable.
     pub(crate) next: Option<Segment>,
-    /// A file that is kept for the day when the disk is full: what is left in the oldest segment can
-    /// still be moved then, and so there is room again for every job that ends.
-    pub(crate) reserve: Option<Freed>,
-    pub(crate) freed: VecDeque<Freed>,
-    /// How many readers of whole files there are, for whom none may be used again.
+    /// A spare file for a full disk: it leaves room to compact the oldest segment, so that ending
+    /// jobs frees space.
+    pub(crate) reserve: Option<FreedFile>,
+    pub(crate) freed: VecDeque<FreedFile>,
+    /// Number of readers of whole files; while there are any, no file is reused.
     pub(crate) pins: usize,
-    /// The number in the name of the next new file.
+    /// Number in the name of the next new file.
     pub(crate) next_name: u64,
-    /// All bytes of newest records of jobs.
+    /// Total bytes of the newest job records.
     pub(crate) live: u64,
-    /// How many bytes were written for things besides jobs, and for how many of them, by their sort.
+    /// Bytes and number of side records written, by kind.
     pub(crate) side_written: [(u64, u64); 8],
-    /// Whether the frame at the start of a segment has yet to say which numbers were given out.
+    /// Whether the first frame of the segment still needs a meta record.
     pub(crate) meta_due: bool,
-    /// The newest commit of a job that the verb which is being done shows to its caller.
+    /// Newest commit of a job that the current operation shows to its caller.
     shown: u64,
 }
 
-/// What of a record a change that is to be written changes.
+/// The parts of a job whose change has to be written.
 #[derive(PartialEq, Eq)]
-struct Mark {
+struct JobFingerprint {
     spec: *const Spec,
     revision: Revision,
     lease_until: Time,
     has_result: bool,
 }
 
-impl Mark {
+impl JobFingerprint {
     fn of(job: &Job) -> Self {
         let Live { revision, lease_until, result, .. } = &job.live;
         let (revision, lease_until) = (*revision, *lease_until);
@@ -101,36 +102,39 @@ impl Mark {
     }
 }
 
-/// What was changed of a record.
+/// Which record a change requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Changed {
+enum ChangedPart {
     Spec,
     Live,
 }
 
-/// Lets `change` change a record, and says what it has changed.
-fn watched<T>(record: &mut Record, change: impl FnOnce(&mut Record) -> T) -> (T, Option<Changed>) {
-    let before = Mark::of(&record.job);
-    let answer = change(record);
-    let after = Mark::of(&record.job);
-    let what = if before.spec == after.spec { Changed::Live } else { Changed::Spec };
+/// Lets `change` modify a record, and returns what it changed.
+fn change_tracked<T>(
+    record: &mut JobRecord,
+    change: impl FnOnce(&mut JobRecord) -> T,
+) -> (T, Option<ChangedPart>) {
+    let before = JobFingerprint::of(&record.job);
+    let result = change(record);
+    let after = JobFingerprint::of(&record.job);
+    let what = if before.spec == after.spec { ChangedPart::Live } else { ChangedPart::Spec };
     let is_taken = before.has_result && !after.has_result && before.revision != after.revision;
     if planted!("bug-36") && is_taken {
-        return (answer, None);
+        return (result, None);
     }
-    (answer, (before != after).then_some(what))
+    (result, (before != after).then_some(what))
 }
 
 impl Log {
-    pub(crate) fn new(seed: u64, tail: Tail) -> Self {
+    pub(crate) fn new(seed: u64, pending: PendingCommit) -> Self {
         Self {
             seed,
-            rows: Dense::default(),
-            hot: ById::default(),
+            rows: DenseMap::default(),
+            cached: JobMap::default(),
             names: Vec::new(),
-            tail,
-            flight: None,
-            ahead: Ahead::default(),
+            pending,
+            in_flight: None,
+            read_ahead: ReadAhead::default(),
             segments: BTreeMap::new(),
             next: None,
             reserve: None,
@@ -144,14 +148,14 @@ impl Log {
         }
     }
 
-    /// The newest commit of a job that was [shown](Records::show) since this was asked last.
+    /// Returns the newest commit of a job [shown](JobRecords::mark_shown) since the last call.
     pub(crate) fn take_shown(&mut self) -> u64 {
         std::mem::take(&mut self.shown)
     }
 
-    pub(crate) fn append_side(&mut self, key: &Key, value: Option<&Value>) {
-        let spot = self.tail.append(|out| record::put_side(key, value, out));
-        if let Some((bytes, n)) = self.side_written.get_mut(key.sort()) {
+    pub(crate) fn append_side(&mut self, key: &SideKey, value: Option<&SideValue>) {
+        let spot = self.pending.append(|out| record::put_side(key, value, out));
+        if let Some((bytes, n)) = self.side_written.get_mut(key.kind()) {
             *bytes += u64::from(spot.len);
             *n += 1;
         }
@@ -162,16 +166,16 @@ impl Log {
 
     pub(crate) fn append_meta(&mut self, meta: Meta) {
         let last_id = if planted!("bug-19") { 0 } else { meta.last_id };
-        self.tail.append(|out| record::put_meta(Meta { last_id, ..meta }, out));
+        self.pending.append(|out| record::put_meta(Meta { last_id, ..meta }, out));
         self.meta_due = false;
     }
 
     pub(crate) fn append_closed(&mut self) {
-        self.tail.append(record::put_closed);
+        self.pending.append(record::put_closed);
     }
 
-    /// Counts a record as live, or as waste.
-    pub(crate) fn count(&mut self, spot: Spot, sign: i64) {
+    /// Adds a record to the live bytes, or subtracts it.
+    pub(crate) fn count(&mut self, spot: RecordLocation, sign: i64) {
         let by = i64::from(spot.len) * sign;
         self.live = self.live.saturating_add_signed(by);
         if let Some(segment) = self.segments.get_mut(&spot.segment) {
@@ -179,15 +183,15 @@ impl Log {
         }
     }
 
-    /// The bytes of a record, wherever they are.
-    pub(crate) fn bytes(&self, spot: Spot) -> Result<Cow<'_, [u8]>, Error> {
-        if let Some(bytes) = self.tail.get(spot) {
+    /// Bytes of a record, from memory or disk.
+    pub(crate) fn bytes(&self, spot: RecordLocation) -> Result<Cow<'_, [u8]>, Error> {
+        if let Some(bytes) = self.pending.get(spot) {
             return Ok(Cow::Borrowed(bytes));
         }
-        if let Some(bytes) = self.flight.as_deref().and_then(|flight| flight.get(spot)) {
+        if let Some(bytes) = self.in_flight.as_deref().and_then(|flight| flight.get(spot)) {
             return Ok(Cow::Borrowed(bytes));
         }
-        if let Some(bytes) = self.ahead.get(spot) {
+        if let Some(bytes) = self.read_ahead.get(spot) {
             return Ok(Cow::Borrowed(bytes));
         }
         let segment = self.segments.get(&spot.segment).ok_or_else(|| damaged(spot, "no file"))?;
@@ -195,98 +199,103 @@ impl Log {
         let n = segment.file.read(spot.offset.into(), &mut bytes);
         let n = n.map_err(|error| Error::Unavailable(Box::new(error)))?;
         if n < bytes.len() {
-            return Err(damaged(spot, "the file ends before it"));
+            return Err(damaged(spot, "the file is truncated"));
         }
         Ok(Cow::Owned(bytes))
     }
 
-    /// Reads a job, and where its put is.
-    fn read(&self, id: JobId, row: Row) -> Result<(Record, Spot), Error> {
+    /// Reads a job and the location of its put record.
+    fn read(&self, id: JobId, row: JobRow) -> Result<(JobRecord, RecordLocation), Error> {
         let bytes = self.bytes(row.spot)?;
         let (base, newer) = match stored(row.spot, &bytes)? {
-            Stored::Put { id: of, spec, live } if of == id => {
+            Stored::Put { id: record_id, spec, live } if record_id == id => {
                 return Ok((self.record(id, row, (spec, live))?, row.spot));
             }
-            Stored::Live { id: of, base, live, .. } if of == id => (base, live),
-            _ => return Err(damaged(row.spot, "another record")),
+            Stored::Live { id: record_id, base, live, .. } if record_id == id => (base, live),
+            _ => return Err(damaged(row.spot, "record of another job")),
         };
         let bytes = self.bytes(base)?;
         match stored(base, &bytes)? {
-            Stored::Put { id: of, spec, .. } if of == id => {
+            Stored::Put { id: record_id, spec, .. } if record_id == id => {
                 Ok((self.record(id, row, (spec, newer))?, base))
             }
-            _ => Err(damaged(base, "another record")),
+            _ => Err(damaged(base, "record of another job")),
         }
     }
 
-    fn record(&self, id: JobId, row: Row, (spec, live): (&[u8], &[u8])) -> Result<Record, Error> {
-        let spec = &mut Reader::new(spec);
+    fn record(
+        &self,
+        id: JobId,
+        row: JobRow,
+        (spec, live): (&[u8], &[u8]),
+    ) -> Result<JobRecord, Error> {
+        let spec = &mut ByteReader::new(spec);
         let spec = match self.names.get(row.lane() as usize) {
             Some(Some((queue, kind))) => get_spec_with(spec, queue.clone(), kind.clone()),
             _ => get_spec(spec),
         };
         let spec = spec.map_err(|e| damaged(row.spot, e.0))?;
-        let live = get_live(&mut Reader::new(live)).map_err(|e| damaged(row.spot, e.0))?;
+        let live = get_live(&mut ByteReader::new(live)).map_err(|e| damaged(row.spot, e.0))?;
         let priority = spec.priority;
-        Ok(Record { lane: row.lane(), priority, job: Job { id, spec: Arc::new(spec), live } })
+        Ok(JobRecord { lane: row.lane(), priority, job: Job { id, spec: Arc::new(spec), live } })
     }
 
-    /// A job is about to be read, and those behind it may soon be.
-    fn reach(&mut self, spot: Spot) {
-        let flight = self.flight.as_ref().filter(|flight| flight.segment == spot.segment);
+    /// Announces the read of a record, so that following ones may be read with it.
+    fn prefetch(&mut self, spot: RecordLocation) {
+        let flight = self.in_flight.as_ref().filter(|flight| flight.segment == spot.segment);
         let Some(segment) = self.segments.get(&spot.segment) else { return };
         let end = flight.map_or(segment.end, |flight| flight.at);
         if u64::from(spot.offset) < end {
-            self.ahead.reach(spot, &*segment.file, end);
+            self.read_ahead.prefetch(spot, &*segment.file, end);
         }
     }
 
-    /// The record of a job, from memory if it is at hand.
-    fn fetch(&mut self, id: JobId) -> Result<Option<Box<Hot>>, Error> {
-        if let Some(hot) = self.hot.remove(&id) {
-            return Ok(Some(hot));
+    /// Takes a record out of memory, or reads it.
+    fn take_record(&mut self, id: JobId) -> Result<Option<Box<CachedJob>>, Error> {
+        if let Some(cached) = self.cached.remove(&id) {
+            return Ok(Some(cached));
         }
         let Some(row) = self.rows.get(id).copied() else { return Ok(None) };
-        self.reach(row.spot);
+        self.prefetch(row.spot);
         let (record, base) = self.read(id, row)?;
-        Ok(Some(Box::new(Hot { record, base })))
+        Ok(Some(Box::new(CachedJob { record, base })))
     }
 
-    /// Writes a job that has changed, and keeps it at hand if it is running.
-    fn save(&mut self, mut hot: Box<Hot>, changed: Changed) {
-        self.write(&mut hot, changed == Changed::Spec);
-        self.keep_if_hot(hot);
+    /// Writes a changed job, and keeps it in memory if it is running.
+    fn save(&mut self, mut cached: Box<CachedJob>, changed: ChangedPart) {
+        self.write(&mut cached, changed == ChangedPart::Spec);
+        self.cache_if_running(cached);
     }
 
-    /// Writes a job that has changed; with another spec, whole.
-    fn write(&mut self, hot: &mut Hot, spec_is_new: bool) {
-        let job = &hot.record.job;
+    /// Writes a changed job: a full put if the spec is new, else a live record.
+    fn write(&mut self, cached: &mut CachedJob, spec_is_new: bool) {
+        let job = &cached.record.job;
         let old = self.rows.get(job.id).map(|row| row.spot);
         let spot = if spec_is_new {
-            self.tail.append(|out| record::put_job(job, out))
+            self.pending.append(|out| record::put_job(job, out))
         } else {
-            let base = hot.base;
-            self.tail.append(|out| record::put_change(job.id, &job.spec, base, &job.live, out))
+            let base = cached.base;
+            self.pending.append(|out| record::put_change(job.id, &job.spec, base, &job.live, out))
         };
         self.count(spot, 1);
-        if let Some(old) = old.filter(|old| spec_is_new || *old != hot.base) {
+        if let Some(old) = old.filter(|old| spec_is_new || *old != cached.base) {
             self.count(old, -1);
         }
         if spec_is_new {
-            if old != Some(hot.base) {
-                self.count(hot.base, -1);
+            if old != Some(cached.base) {
+                self.count(cached.base, -1);
             }
-            hot.base = spot;
+            cached.base = spot;
         }
         if spec_is_new {
-            self.learn_names(&hot.record);
+            self.remember_names(&cached.record);
         }
-        self.rows.insert(hot.record.job.id, Row::new(spot, hot.record.lane));
+        self.rows.insert(cached.record.job.id, JobRow::new(spot, cached.record.lane));
     }
 
-    /// Remembers the names of a job's lane. A lane's number is that of another only after all its jobs
-    /// are gone, and then it is learned anew with the first one.
-    fn learn_names(&mut self, record: &Record) {
+    /// Remembers the names of a job's lane. A lane number is reused only after all its jobs are
+    /// gone; the first job of the new lane then overwrites the names.
+    fn remember_names(&mut self, record: &JobRecord) {
         let (lane, spec) = (record.lane as usize, &record.job.spec);
         if lane >= self.names.len() {
             self.names.resize(lane + 1, None);
@@ -298,19 +307,19 @@ impl Log {
         }
     }
 
-    fn keep_if_hot(&mut self, hot: Box<Hot>) {
-        let job = &hot.record.job;
-        let small = job.spec.payload.bytes.len() <= HOT_PAYLOAD;
+    fn cache_if_running(&mut self, cached: Box<CachedJob>) {
+        let job = &cached.record.job;
+        let small = job.spec.payload.bytes.len() <= MAX_CACHED_PAYLOAD;
         if job.live.state == State::Running && small {
-            self.hot.insert(job.id, hot);
+            self.cached.insert(job.id, cached);
         }
     }
 
-    /// Where a job's newest record is, and its put; `None`: it is gone.
-    pub(crate) fn spots(&self, id: JobId) -> Option<Result<[Spot; 2], Error>> {
+    /// Locations of a job's newest record and of its put record; `None` if the job is gone.
+    pub(crate) fn locations(&self, id: JobId) -> Option<Result<[RecordLocation; 2], Error>> {
         let spot = self.rows.get(id)?.spot;
-        if let Some(hot) = self.hot.get(&id) {
-            return Some(Ok([spot, hot.base]));
+        if let Some(cached) = self.cached.get(&id) {
+            return Some(Ok([spot, cached.base]));
         }
         let base = |bytes: Cow<'_, [u8]>| match stored(spot, &bytes)? {
             Stored::Live { base, .. } => Ok([spot, base]),
@@ -319,7 +328,7 @@ impl Log {
         Some(self.bytes(spot).and_then(base))
     }
 
-    /// Moves a job's put to the end of the log, because its segment is to be given up.
+    /// Moves a job to the end of the log, because its segment is being compacted.
     pub(crate) fn move_job(&mut self, id: JobId) -> Result<(), Error> {
         let Some(row) = self.rows.get(id).copied() else { return Ok(()) };
         let bytes = self.bytes(row.spot)?.into_owned();
@@ -327,93 +336,93 @@ impl Log {
             Stored::Put { spec, live, .. } => (row.spot, Cow::Borrowed(spec), live),
             Stored::Live { base, live, .. } => match stored(base, &self.bytes(base)?)? {
                 Stored::Put { spec, .. } => (base, Cow::Owned(spec.to_vec()), live),
-                _ => return Err(damaged(base, "another record")),
+                _ => return Err(damaged(base, "record of another job")),
             },
-            _ => return Err(damaged(row.spot, "another record")),
+            _ => return Err(damaged(row.spot, "record of another job")),
         };
-        let spot = self.tail.append(|out| record::put_parts(id, &spec, live, out));
+        let spot = self.pending.append(|out| record::put_parts(id, &spec, live, out));
         self.count(spot, 1);
         self.count(row.spot, -1);
         if base != row.spot {
             self.count(base, -1);
         }
-        self.rows.insert(id, Row { spot, ..row });
-        if let Some(hot) = self.hot.get_mut(&id) {
-            hot.base = spot;
+        self.rows.insert(id, JobRow { spot, ..row });
+        if let Some(cached) = self.cached.get_mut(&id) {
+            cached.base = spot;
         }
         Ok(())
     }
 }
 
-impl Records for Log {
-    fn show(&mut self, id: JobId) {
+impl JobRecords for Log {
+    fn mark_shown(&mut self, id: JobId) {
         let Some(row) = self.rows.get(id) else { return };
-        if self.tail.get(row.spot).is_some() {
-            self.shown = self.tail.commit;
-        } else if let Some(flight) = self.flight.as_ref().filter(|f| f.get(row.spot).is_some()) {
+        if self.pending.get(row.spot).is_some() {
+            self.shown = self.pending.commit;
+        } else if let Some(flight) = self.in_flight.as_ref().filter(|f| f.get(row.spot).is_some()) {
             self.shown = self.shown.max(flight.commit);
         }
     }
 
-    fn load(&self, id: JobId) -> Result<Option<Record>, Error> {
-        if let Some(hot) = self.hot.get(&id) {
-            return Ok(Some(hot.record.clone()));
+    fn load(&self, id: JobId) -> Result<Option<JobRecord>, Error> {
+        if let Some(cached) = self.cached.get(&id) {
+            return Ok(Some(cached.record.clone()));
         }
         let Some(row) = self.rows.get(id).copied() else { return Ok(None) };
         Ok(Some(self.read(id, row)?.0))
     }
 
-    fn insert(&mut self, record: Record) -> Result<(), Error> {
-        let spot = self.tail.append(|out| record::put_job(&record.job, out));
+    fn insert(&mut self, record: JobRecord) -> Result<(), Error> {
+        let spot = self.pending.append(|out| record::put_job(&record.job, out));
         self.count(spot, 1);
-        self.learn_names(&record);
-        self.rows.insert(record.job.id, Row::new(spot, record.lane));
+        self.remember_names(&record);
+        self.rows.insert(record.job.id, JobRow::new(spot, record.lane));
         Ok(())
     }
 
     fn update<T>(
         &mut self,
         id: JobId,
-        change: impl FnOnce(&mut Record) -> T,
+        change: impl FnOnce(&mut JobRecord) -> T,
     ) -> Result<Option<T>, Error> {
-        if let Some(hot) = self.hot.get_mut(&id) {
-            let (answer, changed) = watched(&mut hot.record, change);
+        if let Some(cached) = self.cached.get_mut(&id) {
+            let (result, changed) = change_tracked(&mut cached.record, change);
             if let Some(changed) = changed
-                && let Some(hot) = self.hot.remove(&id)
+                && let Some(cached) = self.cached.remove(&id)
             {
-                self.save(hot, changed);
+                self.save(cached, changed);
             }
-            return Ok(Some(answer));
+            return Ok(Some(result));
         }
-        let Some(mut hot) = self.fetch(id)? else { return Ok(None) };
-        let (answer, changed) = watched(&mut hot.record, change);
+        let Some(mut cached) = self.take_record(id)? else { return Ok(None) };
+        let (result, changed) = change_tracked(&mut cached.record, change);
         match changed {
-            Some(changed) => self.save(hot, changed),
-            None => self.keep_if_hot(hot),
+            Some(changed) => self.save(cached, changed),
+            None => self.cache_if_running(cached),
         }
-        Ok(Some(answer))
+        Ok(Some(result))
     }
 
-    fn remove(&mut self, id: JobId) -> Result<Option<Record>, Error> {
-        let Some(hot) = self.fetch(id)? else { return Ok(None) };
+    fn remove(&mut self, id: JobId) -> Result<Option<JobRecord>, Error> {
+        let Some(cached) = self.take_record(id)? else { return Ok(None) };
         if let Some(row) = self.rows.remove(id) {
             self.count(row.spot, -1);
-            if row.spot != hot.base {
-                self.count(hot.base, -1);
+            if row.spot != cached.base {
+                self.count(cached.base, -1);
             }
         }
-        self.tail.append(|out| record::put_gone(id, out));
-        Ok(Some(hot.record))
+        self.pending.append(|out| record::put_gone(id, out));
+        Ok(Some(cached.record))
     }
 }
 
-fn stored(spot: Spot, bytes: &[u8]) -> Result<Stored<'_>, Error> {
+fn stored(spot: RecordLocation, bytes: &[u8]) -> Result<Stored<'_>, Error> {
     let body = frame::body(bytes).map_err(|error| damaged(spot, error.0))?;
     Stored::read(body).map_err(|error| damaged(spot, error.0))
 }
 
-/// A record that cannot be read.
-pub(crate) fn damaged(spot: Spot, what: &str) -> Error {
-    let Spot { segment, offset, .. } = spot;
+/// Error for an unreadable record.
+pub(crate) fn damaged(spot: RecordLocation, what: &str) -> Error {
+    let RecordLocation { segment, offset, .. } = spot;
     Error::Corrupt { what: format!("segment {segment}, offset {offset}: {what}") }
 }

@@ -1,11 +1,10 @@
-//! The embedded store: everything durable in one directory, with nothing else to install.
+//! The embedded store: durable, in one directory, without other software.
 //!
-//! All verbs run on the index in memory, under one lock, and append what they changed to the commit
-//! that is being gathered; the **committer** writes and syncs one commit after the other, and those
-//! who wait for theirs are woken. The **keeper** does what nobody waits for: it makes files ready,
-//! gives old ones up, and writes hints. `docs/design/0002-the-log.md` draws the files byte by byte.
+//! All operations run on the in-memory index under one lock and append their changes to the pending
+//! commit. The **committer** thread writes and syncs one commit after another and wakes the callers
+//! that wait for it. The **keeper** thread does background work: it prepares files, compacts and
+//! releases old segments, and writes hints. `docs/design/0002-log.md` specifies the files.
 
-mod ahead;
 mod backup;
 mod check;
 mod codec;
@@ -16,22 +15,23 @@ mod durable;
 mod frame;
 mod hint;
 mod inner;
-mod keep;
+mod keeper;
 mod log;
-mod needs;
+mod log_files;
 mod options;
+mod pending_commit;
+mod read_ahead;
 mod record;
 mod recover;
 mod replay;
-mod room;
 mod scan;
 mod segment;
 mod side;
+mod space_needs;
 mod store;
-mod tail;
 
 pub use backup::Backup;
-pub use check::{Damage, Repairs, Report, Step, repair, show, verify};
-pub use options::{Durability, Options};
-pub use recover::Found;
-pub use store::{Embedded, Health};
+pub use check::{Damage, RepairReport, RepairStep, VerifyReport, repair, show, verify};
+pub use options::{DurabilityMode, Options};
+pub use recover::OpenReport;
+pub use store::{Embedded, StoreHealth};

@@ -1,4 +1,4 @@
-//! How an embedded store is opened.
+//! Options of the embedded store.
 
 use crore_core::settings::{one_of, section};
 use crore_core::{Size, Span};
@@ -6,39 +6,40 @@ use crore_core::{Size, Span};
 use crate::registry::QueueSettings;
 
 section! {
-    /// How an embedded store is opened.
+    /// Options of the embedded store.
     pub struct Options: Copy, Eq = "store" {
-        //! The defaults are right for nearly everybody. Files that are there already keep their size.
+        //! The defaults suit nearly all workloads. Existing files keep their size.
 
-        /// When a change is answered. `always`: when it is on the disk; no crash and no power cut takes it
-        /// back. `interval`: at once; a power cut takes back what was answered in the last `sync-every`.
-        /// `none`: at once; the operating system puts it on the disk when it likes.
-        durability: Durability = "always",
-        /// How often everything is put on the disk, with `durability = "interval"`.
+        /// When a change is acknowledged. `always`: after it is synced; no crash or power failure
+        /// reverts it. `interval`: after it is written; a power failure reverts changes of the last
+        /// `sync-every`. `none`: after it is written; it is not synced, the operating system flushes it.
+        durability: DurabilityMode = "always",
+        /// Interval between syncs with `durability = "interval"`.
         sync_every: Span = "1s",
-        /// The size of a file of the log.
+        /// Size of a log file.
         segment_bytes: u64 as segment: Size = "64MiB",
-        /// How much may wait for the disk; callers wait while there is more.
+        /// Maximum size of the write buffer; callers wait while it is full.
         buffer_bytes: u64 as buffer: Size = "8MiB",
-        /// What holds for a queue without settings of its own.
+        /// Settings of queues without settings of their own.
         queues: QueueSettings => QueueSettings::default(),
     }
 }
 
 impl Options {
-    /// The smallest segment.
+    /// Minimum segment size.
     pub const MIN_SEGMENT: u64 = 4096;
 }
 
 one_of! {
-    /// When a change that a caller waits for is answered, and what a crash may take back.
-    pub enum Durability {
-        /// After it is on the disk: no crash and no power cut takes it back.
+    /// When a change is acknowledged, and what a crash may revert.
+    pub enum DurabilityMode {
+        /// After it is synced: no crash or power failure reverts it.
         Always = "always",
-        /// After it is with the operating system, which is told to put it on the disk every
-        /// [`Options::sync_every`]. A power cut takes back what was answered since; a crash of the process nothing.
+        /// After it is written to the operating system; the store syncs every
+        /// [`Options::sync_every`]. A power failure reverts changes acknowledged since the last
+        /// sync; a crash of the process reverts none.
         Interval = "interval",
-        /// After it is with the operating system, which puts it on the disk when it likes.
+        /// After it is written to the operating system, which flushes it at its own pace.
         None = "none",
     }
 }

@@ -1,36 +1,36 @@
-//! What a record says: one thing, by its key, as it is from this commit on.
+//! Records: each has the state of one key from its commit on.
 //!
 //! | first byte | body |
 //! |---|---|
-//! | 1 put | id, length of the spec, spec, live: a job, whole |
-//! | 2 live | id, priority, where its put is (segment, offset, length), live: a job whose spec stays |
+//! | 1 put | id, length of the spec, spec, live: a whole job |
+//! | 2 live | id, priority, location of its put (segment, offset, length), live: a job with the same spec |
 //! | 3 gone | id: the job is removed |
-//! | 4 side | key, then 0 or 1 and the value: something besides a job (`side.rs`) |
+//! | 4 side | key, then 0 or 1 and the value: anything but a job (`side.rs`) |
 //! | 5 meta | the last id, the last delivery, the registry's revision |
-//! | 6 hole | first and last commit, id, delivery, revision, zeros: a repair put it where damage was |
-//! | 7 closed | nothing: the store was closed, and is as it was left |
+//! | 6 hole | first and last commit, id, delivery, revision, zeros: written by a repair in place of damage |
+//! | 7 closed | nothing: the store was closed properly |
 //!
-//! The last record of a key wins, so a key's older records are waste.
+//! The last record of a key wins; its older records are waste.
 //!
-//! A hole is exactly as long as what it stands for, so numbers that find no room in it are left out,
-//! from the last one on, and zeros fill it up. A number that is left out is 0.
+//! A hole has exactly the length of the bytes that it replaces. Numbers that do not fit are omitted,
+//! beginning with the last, and read as 0; zeros fill the rest.
 
 use crore_core::{Job, JobId, Live, Spec};
 
-use super::codec::{Damaged, Put, Reader, put_live, put_spec};
-use super::frame::LAST;
+use super::codec::{ByteReader, Damaged, Put, put_live, put_spec};
+use super::frame::NUMBER_LIMIT;
 use super::side;
-use crate::local::{Key, Value};
+use crate::local::{SideKey, SideValue};
 
-/// Where a record is.
+/// Location of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Spot {
+pub(crate) struct RecordLocation {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
     pub(crate) len: u32,
 }
 
-/// The numbers that a store never gives out twice.
+/// The last allocated numbers; the store never reuses one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Meta {
     /// The last id of a job or group.
@@ -42,13 +42,13 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
-        let (last_id, last_delivery) = (number(reader)?, number(reader)?);
-        Ok(Self { last_id, last_delivery, revision: number(reader)? })
+    pub(crate) fn read(reader: &mut ByteReader<'_>) -> Result<Self, Damaged> {
+        let (last_id, last_delivery) = (read_number(reader)?, read_number(reader)?);
+        Ok(Self { last_id, last_delivery, revision: read_number(reader)? })
     }
 
-    /// The larger of both, number by number.
-    pub(crate) fn or_later(self, other: Self) -> Self {
+    /// The maximum of each number.
+    pub(crate) fn max_each(self, other: Self) -> Self {
         Self {
             last_id: self.last_id.max(other.last_id),
             last_delivery: self.last_delivery.max(other.last_delivery),
@@ -57,31 +57,31 @@ impl Meta {
     }
 }
 
-/// What a repair knows of something that cannot be read any more.
+/// Knowledge of a repair about unreadable data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Hole {
-    /// The first and the last commit of which nothing is left; `None`: a part of its own commit is
-    /// missing. The next frame is that of the commit after the last.
+    /// The first and last of the missing commits; `None` if only a part of the hole's own commit is
+    /// missing. The next frame has the commit after the last.
     pub(crate) commits: Option<(u64, u64)>,
-    /// No number above these was given out by what is missing.
+    /// Upper bounds of the numbers that the missing data may have allocated.
     pub(crate) meta: Meta,
 }
 
-/// A record, taken apart as far as its key.
+/// A record, decoded up to its key.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Record<'a> {
+pub(crate) enum LogRecord<'a> {
     Put { id: JobId, spec: &'a [u8], live: &'a [u8] },
-    Live { id: JobId, priority: i32, base: Spot, live: &'a [u8] },
+    Live { id: JobId, priority: i32, base: RecordLocation, live: &'a [u8] },
     Gone(JobId),
-    Side { key: Key, value: &'a [u8] },
+    Side { key: SideKey, value: &'a [u8] },
     Meta(Meta),
     Hole(Hole),
     Closed,
 }
 
-impl<'a> Record<'a> {
+impl<'a> LogRecord<'a> {
     pub(crate) fn read(body: &'a [u8]) -> Result<Self, Damaged> {
-        let mut reader = Reader::new(body);
+        let mut reader = ByteReader::new(body);
         match reader.u8()? {
             1 => {
                 let (id, spec) = (get_id(&mut reader)?, reader.chunk()?);
@@ -90,7 +90,7 @@ impl<'a> Record<'a> {
             2 => {
                 let (id, priority) = (get_id(&mut reader)?, reader.zig32()?);
                 let (segment, offset, len) = (reader.u32()?, reader.u32()?, reader.u32()?);
-                let base = Spot { segment, offset, len };
+                let base = RecordLocation { segment, offset, len };
                 Ok(Self::Live { id, priority, base, live: reader.rest() })
             }
             3 => get_id(&mut reader).map(Self::Gone),
@@ -101,31 +101,31 @@ impl<'a> Record<'a> {
             5 => Meta::read(&mut reader).map(Self::Meta),
             6 => Ok(Self::Hole(get_hole(&mut reader))),
             7 => Ok(Self::Closed),
-            _ => Err(Damaged("an unknown sort of record")),
+            _ => Err(Damaged("unknown record type")),
         }
     }
 }
 
-/// A number that the store has given out.
-pub(crate) fn number(reader: &mut Reader<'_>) -> Result<u64, Damaged> {
-    Some(reader.var()?).filter(|n| *n < LAST).ok_or(Damaged("a number is out of range"))
+/// Reads an allocated number, and checks its range.
+pub(crate) fn read_number(reader: &mut ByteReader<'_>) -> Result<u64, Damaged> {
+    Some(reader.var()?).filter(|n| *n < NUMBER_LIMIT).ok_or(Damaged("number out of range"))
 }
 
-fn get_id(reader: &mut Reader<'_>) -> Result<JobId, Damaged> {
-    number(reader).map(JobId)
+fn get_id(reader: &mut ByteReader<'_>) -> Result<JobId, Damaged> {
+    read_number(reader).map(JobId)
 }
 
-/// A job, whole.
+/// Writes a put record.
 pub(crate) fn put_job(job: &Job, out: &mut Vec<u8>) {
     out.put_u8(1);
     out.put_var(job.id.0);
-    put_long(out, |out| put_spec(&job.spec, out));
+    put_sized(out, |out| put_spec(&job.spec, out));
     put_live(&job.live, out);
 }
 
-/// Appends a chunk of unknown length in place: room for the length is left before it is written, and
-/// taken back if the length needs less.
-fn put_long(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+/// Appends a chunk of unknown length in place: reserves bytes for the length, and corrects them
+/// afterwards.
+fn put_sized(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     const ROOM: usize = 2;
     let start = out.len();
     out.extend_from_slice(&[0; ROOM]);
@@ -143,7 +143,7 @@ fn put_long(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// A job whose parts are at hand as they are stored.
+/// Writes a put record from already encoded parts.
 pub(crate) fn put_parts(id: JobId, spec: &[u8], live: &[u8], out: &mut Vec<u8>) {
     out.put_u8(1);
     out.put_var(id.0);
@@ -151,8 +151,14 @@ pub(crate) fn put_parts(id: JobId, spec: &[u8], live: &[u8], out: &mut Vec<u8>) 
     out.extend_from_slice(live);
 }
 
-/// A job whose put is at `base`.
-pub(crate) fn put_change(id: JobId, spec: &Spec, base: Spot, live: &Live, out: &mut Vec<u8>) {
+/// Writes a live record of a job whose put record is at `base`.
+pub(crate) fn put_change(
+    id: JobId,
+    spec: &Spec,
+    base: RecordLocation,
+    live: &Live,
+    out: &mut Vec<u8>,
+) {
     out.put_u8(2);
     out.put_var(id.0);
     out.put_zig(spec.priority.into());
@@ -167,7 +173,7 @@ pub(crate) fn put_gone(id: JobId, out: &mut Vec<u8>) {
     out.put_var(id.0);
 }
 
-pub(crate) fn put_side(key: &Key, value: Option<&Value>, out: &mut Vec<u8>) {
+pub(crate) fn put_side(key: &SideKey, value: Option<&SideValue>, out: &mut Vec<u8>) {
     out.put_u8(4);
     side::put_key(key, out);
     out.put_option(value, |out, value| side::put_value(value, out));
@@ -180,7 +186,7 @@ pub(crate) fn put_meta(meta: Meta, out: &mut Vec<u8>) {
     out.put_var(meta.revision);
 }
 
-/// A hole whose body has `len` bytes, at least one.
+/// Writes a hole whose body has `len` bytes, at least one.
 pub(crate) fn put_hole(hole: Hole, len: usize, out: &mut Vec<u8>) {
     let start = out.len();
     out.put_u8(6);
@@ -197,14 +203,14 @@ pub(crate) fn put_hole(hole: Hole, len: usize, out: &mut Vec<u8>) {
     out.resize(start + len.max(1), 0);
 }
 
-fn get_hole(reader: &mut Reader<'_>) -> Hole {
+fn get_hole(reader: &mut ByteReader<'_>) -> Hole {
     let mut number = || reader.var().unwrap_or_default();
     let (first, last) = (number(), number());
     let meta = Meta { last_id: number(), last_delivery: number(), revision: number() };
     Hole { commits: (first > 0 && first <= last).then_some((first, last)), meta }
 }
 
-/// That a job is removed, in a record whose body has `len` bytes.
+/// Writes a gone record whose body has `len` bytes.
 pub(crate) fn put_gone_long(id: JobId, len: usize, out: &mut Vec<u8>) {
     let start = out.len();
     put_gone(id, out);
@@ -219,11 +225,11 @@ pub(crate) fn put_closed(out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn read_back(hole: Hole, len: usize) -> (usize, Result<Record<'static>, Damaged>) {
+    fn read_back(hole: Hole, len: usize) -> (usize, Result<LogRecord<'static>, Damaged>) {
         let mut body = Vec::new();
         put_hole(hole, len, &mut body);
-        let read = Record::read(&body).map(|record| match record {
-            Record::Hole(hole) => Record::Hole(hole),
+        let read = LogRecord::read(&body).map(|record| match record {
+            LogRecord::Hole(hole) => LogRecord::Hole(hole),
             other => panic!("a hole, and not {other:?}"),
         });
         (body.len(), read)
@@ -233,22 +239,22 @@ mod tests {
     fn a_hole_is_as_long_as_asked_and_says_what_it_has_room_for() {
         let meta = Meta { last_id: 300, last_delivery: 1 << 40, revision: 7 };
         let hole = Hole { commits: Some((1000, 2000)), meta };
-        assert_eq!(read_back(hole, 51), (51, Ok(Record::Hole(hole))));
-        assert_eq!(read_back(hole, 1 << 20), (1 << 20, Ok(Record::Hole(hole))));
+        assert_eq!(read_back(hole, 51), (51, Ok(LogRecord::Hole(hole))));
+        assert_eq!(read_back(hole, 1 << 20), (1 << 20, Ok(LogRecord::Hole(hole))));
         let short =
             Hole { commits: Some((1000, 2000)), meta: Meta { last_id: 300, ..Meta::default() } };
-        assert_eq!(read_back(hole, 8), (8, Ok(Record::Hole(short))));
-        assert_eq!(read_back(hole, 1), (1, Ok(Record::Hole(Hole::default()))));
+        assert_eq!(read_back(hole, 8), (8, Ok(LogRecord::Hole(short))));
+        assert_eq!(read_back(hole, 1), (1, Ok(LogRecord::Hole(Hole::default()))));
         assert_eq!(
             read_back(Hole { commits: None, meta }, 60).1,
-            Ok(Record::Hole(Hole { commits: None, meta }))
+            Ok(LogRecord::Hole(Hole { commits: None, meta }))
         );
     }
 
     #[test]
-    fn a_long_gone_is_gone() {
+    fn padded_gone_record_is_read_as_gone() {
         let mut body = Vec::new();
         put_gone_long(JobId(77), 40, &mut body);
-        assert_eq!((body.len(), Record::read(&body)), (40, Ok(Record::Gone(JobId(77)))));
+        assert_eq!((body.len(), LogRecord::read(&body)), (40, Ok(LogRecord::Gone(JobId(77)))));
     }
 }

@@ -1,4 +1,4 @@
-//! Opening: what the files say becomes the index, or a clear refusal.
+//! Opening a store: finds the log files, checks them, and builds the index or refuses.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,106 +7,106 @@ use std::sync::{Arc, Condvar, Mutex};
 use crore_core::{Clock, Time};
 
 use super::backup;
-use super::commit::{Pen, Sync};
-use super::disk::{Disk, File, Open};
-use super::durable::Durable;
-use super::inner::{Hooks, Inner, Sleep, State};
+use super::commit::{CommitWriter, SyncMode};
+use super::disk::{Disk, DiskFile, OpenMode};
+use super::durable::DurabilityTracker;
+use super::inner::{EmbeddedInner, EmbeddedState, ThreadState, WakeHooks};
 use super::log::Log;
+use super::log_files::{FreedFile, Segment};
 use super::options::Options;
+use super::pending_commit::PendingCommit;
 use super::record::Meta;
 use super::replay::Recovered;
-use super::room::{Freed, Segment};
 use super::scan;
-use super::segment::{self, HEAD, Head, Kind};
-use super::tail::Tail;
+use super::segment::{self, FileKind, HEAD_BYTES, SegmentHead};
 use crate::Error;
 use crate::bug::planted;
-use crate::local::Local;
-use crate::vitals::Pulse;
+use crate::local::LocalIndex;
+use crate::metrics::CommitCounters;
 
-/// Deliveries of one opening of the store: the numbers of the next begin beyond all that this one can
-/// have given out and forgotten.
+/// Deliveries per opening of the store. The next opening starts beyond every number that this one
+/// may have used and lost.
 const EPOCH_BITS: u32 = 40;
 
-/// What is said of a file that is shorter than it was.
-pub(crate) const CUT_OFF: &str = "the end of the file is cut off";
+/// Description of a file that is shorter than its head says.
+pub(crate) const TRUNCATED: &str = "the file is truncated";
 
-/// What was found when a store was opened.
+/// Findings when a store was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
-    /// How many files hold the log.
+pub struct OpenReport {
+    /// Number of files in the log.
     pub segments: usize,
     /// The newest commit.
     pub commit: u64,
-    /// Where the log ended in a commit that was not finished, which is not there any more.
+    /// Position of an unfinished commit at the end of the log, which was discarded.
     pub unfinished: Option<String>,
 }
 
-/// A file that says that it is a segment.
+/// A file with a valid segment head.
 #[derive(Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct SegmentCandidate {
     pub(crate) name: u64,
-    pub(crate) file: Arc<dyn File>,
-    pub(crate) head: Head,
+    pub(crate) file: Arc<dyn DiskFile>,
+    pub(crate) head: SegmentHead,
 }
 
-impl Candidate {
-    /// A segment that counts no more.
-    pub(crate) fn freed(self) -> Result<Freed, Error> {
+impl SegmentCandidate {
+    /// Converts a segment that is no longer in use.
+    pub(crate) fn freed(self) -> Result<FreedFile, Error> {
         let size = scan::size(&*self.file).map_err(unavailable)?;
         let segment = u32::try_from(self.head.segment).unwrap_or(u32::MAX);
-        Ok(Freed { commit: 0, name: self.name, segment, file: self.file, size })
+        Ok(FreedFile { commit: 0, name: self.name, segment, file: self.file, size })
     }
 }
 
-impl Inner {
-    /// Opens a store, or makes a new one in an empty directory.
+impl EmbeddedInner {
+    /// Opens a store, or creates one in an empty directory.
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
         options: Options,
         seed: u64,
-    ) -> Result<(Self, Found), Error> {
-        let opening = Opening::look(&*disk, options)?;
+    ) -> Result<(Self, OpenReport), Error> {
+        let opening = StoreOpening::read_files(&*disk, options)?;
         let Recovered { mut local, numbers, last, found } = match opening.seed() {
             None => opening.create(seed)?,
             Some(seed) => opening.recover(seed)?,
         };
-        let commit = local.records().tail.commit - 1;
+        let commit = local.records().pending.commit - 1;
         local.restore_numbers(numbers.last_id, next_epoch(numbers.last_delivery), numbers.revision);
         local.set_defaults(options.queues);
         let meta = local.meta();
         local.records_mut().append_meta(meta);
-        let state = State {
+        let state = EmbeddedState {
             local,
-            last,
+            last_time: last,
             full: None,
             stopping: false,
-            committer: Sleep::Awake,
-            waited: false,
-            closed: None,
-            keeper: Sleep::Awake,
+            committer: ThreadState::Awake,
+            has_waiters: false,
+            closed_commit: None,
+            keeper: ThreadState::Awake,
         };
         let inner = Self {
             disk,
             clock,
             options,
             state: Mutex::new(state),
-            pen: Mutex::new(Pen::default()),
+            commit_writer: Mutex::new(CommitWriter::default()),
             keeper: Mutex::default(),
-            to_commit: Condvar::new(),
-            to_keep: Condvar::new(),
-            durable: Durable::up_to(commit),
-            hooks: Hooks::default(),
-            pulse: Pulse::default(),
+            committer_wakeup: Condvar::new(),
+            keeper_wakeup: Condvar::new(),
+            durable: DurabilityTracker::up_to(commit),
+            hooks: WakeHooks::default(),
+            counters: CommitCounters::default(),
         };
-        // No delivery is handed out before it is on the disk that these numbers are used.
-        inner.commit_once(Sync::Now)?;
+        // The new epoch of deliveries is durable before the first claim.
+        inner.commit_once(SyncMode::Now)?;
         Ok((inner, found))
     }
 }
 
-/// The delivery after which an opening begins to count.
+/// The delivery number after which an opening starts.
 fn next_epoch(last: u64) -> u64 {
     if planted!("bug-16") {
         return last;
@@ -114,28 +114,28 @@ fn next_epoch(last: u64) -> u64 {
     ((last >> EPOCH_BITS) + 1) << EPOCH_BITS
 }
 
-/// The files of a directory, as far as their first bytes tell.
+/// The files of a directory, classified by their heads.
 #[derive(Debug)]
-pub(crate) struct Opening<'a> {
+pub(crate) struct StoreOpening<'a> {
     pub(crate) disk: &'a dyn Disk,
     options: Options,
-    /// By the segment that they say they are.
-    pub(crate) segments: BTreeMap<u64, Candidate>,
-    /// Files that are kept for later.
-    pub(crate) spare: Vec<Candidate>,
-    /// Files whose first bytes say nothing, or cannot be read.
-    unknown: Vec<(u64, Kind, Arc<dyn File>)>,
+    /// By segment number in the head.
+    pub(crate) segments: BTreeMap<u64, SegmentCandidate>,
+    /// Spare files.
+    pub(crate) spare: Vec<SegmentCandidate>,
+    /// Files without a valid head.
+    unknown: Vec<(u64, FileKind, Arc<dyn DiskFile>)>,
     pub(crate) next_name: u64,
 }
 
-impl<'a> Opening<'a> {
-    fn look(disk: &'a dyn Disk, options: Options) -> Result<Self, Error> {
+impl<'a> StoreOpening<'a> {
+    fn read_files(disk: &'a dyn Disk, options: Options) -> Result<Self, Error> {
         let names = disk.list().map_err(unavailable)?;
         backup::check_mark(disk, &names)?;
         let numbers: Vec<u64> = names.iter().filter_map(|name| segment::number(name)).collect();
         let strange = |name: &&String| segment::number(name).is_none() && !is_hint(name);
         if let Some(name) = names.iter().filter(strange).min().filter(|_| numbers.is_empty()) {
-            let what = format!("there is `{name}`, and nothing of a store");
+            let what = format!("found `{name}`, but no log files of a store");
             return Err(Error::Foreign { what });
         }
         let next_name = numbers.iter().max().map_or(1, |n| n + 1);
@@ -148,38 +148,38 @@ impl<'a> Opening<'a> {
     }
 
     fn add(&mut self, name: u64) -> Result<(), Error> {
-        let file = self.disk.open(&segment::name(name), Open::Existing).map_err(unavailable)?;
-        let mut bytes = [0; HEAD];
+        let file = self.disk.open(&segment::name(name), OpenMode::Existing).map_err(unavailable)?;
+        let mut bytes = [0; HEAD_BYTES];
         let n = file.read(0, &mut bytes).map_err(unavailable)?;
-        match Kind::of(bytes.get(..n).unwrap_or_default()) {
-            Kind::Segment(head) => {
+        match FileKind::of(bytes.get(..n).unwrap_or_default()) {
+            FileKind::Segment(head) => {
                 let seed = self.seed().unwrap_or(head.seed);
                 if seed != head.seed {
-                    let what = format!("`{}` is of another store", segment::name(name));
+                    let what = format!("`{}` belongs to another store", segment::name(name));
                     return Err(Error::Foreign { what });
                 }
                 if head.segment == segment::SPARE {
-                    self.spare.push(Candidate { name, file, head });
+                    self.spare.push(SegmentCandidate { name, file, head });
                     return Ok(());
                 }
                 if let Some(other) =
-                    self.segments.insert(head.segment, Candidate { name, file, head })
+                    self.segments.insert(head.segment, SegmentCandidate { name, file, head })
                 {
-                    let what = format!("`{}` is the same segment", segment::name(other.name));
+                    let what = format!("`{}` has the same segment", segment::name(other.name));
                     return Err(corrupt(name, 0, &what));
                 }
             }
-            Kind::Newer(version) => {
+            FileKind::Newer(version) => {
                 let what = format!(
-                    "`{}` has format version {version}, and this crore reads version {}",
+                    "`{}` has format version {version}, but this crore reads version {}",
                     segment::name(name),
                     segment::VERSION
                 );
                 return Err(Error::Foreign { what });
             }
-            // A head is written when all of its file is there.
-            Kind::Unknown if n < HEAD => return Err(corrupt(name, n as u64, CUT_OFF)),
-            kind @ (Kind::Blank | Kind::Unknown) => self.unknown.push((name, kind, file)),
+            // The head is written after the whole file.
+            FileKind::Unknown if n < HEAD_BYTES => return Err(corrupt(name, n as u64, TRUNCATED)),
+            kind @ (FileKind::Blank | FileKind::Unknown) => self.unknown.push((name, kind, file)),
         }
         Ok(())
     }
@@ -188,15 +188,15 @@ impl<'a> Opening<'a> {
         self.segments.values().next().map(|candidate| candidate.head.seed)
     }
 
-    /// A file without a readable head is harmless if nothing stands in it that counts: then its head
-    /// was being written when the machine stopped, or wiped with commits that were not finished, of
-    /// which `last` is the one before.
+    /// Checks files without a valid head. Such a file is harmless if it has no durable frame newer
+    /// than `last`: a crash interrupted writing its head, or an earlier opening wiped it together
+    /// with unfinished commits.
     pub(crate) fn check_unknown(&self, seed: u64, oldest: u64, last: u64) -> Result<(), Error> {
         for (name, kind, file) in &self.unknown {
             let bytes = scan::read_all(&**file).map_err(unavailable)?;
-            let rest = bytes.get(HEAD..).unwrap_or_default();
+            let rest = bytes.get(HEAD_BYTES..).unwrap_or_default();
             let counts = scan::newest_synced(rest, seed, oldest)
-                .is_some_and(|synced| *kind == Kind::Unknown || synced > last);
+                .is_some_and(|synced| *kind == FileKind::Unknown || synced > last);
             if counts {
                 return Err(corrupt(*name, 0, "its head is damaged"));
             }
@@ -204,37 +204,42 @@ impl<'a> Opening<'a> {
         Ok(())
     }
 
-    /// Without any segment there is no store, unless something stands in a file.
+    /// Without any segment there is no store, unless a file has data.
     fn check_new(&self) -> Result<(), Error> {
         if let Some(spare) = self.spare.first() {
-            return Err(corrupt(spare.name, 0, "a spare file is there, and no segment"));
+            return Err(corrupt(spare.name, 0, "a spare file without any segment"));
         }
         for (name, _, file) in &self.unknown {
             let bytes = scan::read_all(&**file).map_err(unavailable)?;
-            if bytes.iter().skip(HEAD).any(|byte| *byte != 0) {
+            if bytes.iter().skip(HEAD_BYTES).any(|byte| *byte != 0) {
                 return Err(corrupt(*name, 0, "its head is damaged"));
             }
         }
         Ok(())
     }
 
-    /// A new store.
+    /// Creates a new store.
     fn create(mut self, seed: u64) -> Result<Recovered, Error> {
         self.check_new()?;
-        self.clear_away()?;
+        self.remove_incomplete()?;
         let size = segment::size(1, self.options.segment_bytes);
         let name = self.next_name;
-        let head = Head { segment: 1, seed, size };
+        let head = SegmentHead { segment: 1, seed, size };
         let segment = make_segment(self.disk, name, head).map_err(unavailable)?;
-        let mut log = Log::new(seed, Tail::new(1, 1, HEAD as u64));
+        let mut log = Log::new(seed, PendingCommit::new(1, 1, HEAD_BYTES as u64));
         log.next_name = name + 1;
         log.segments.insert(1, segment);
-        let found = Found { segments: 1, ..Found::default() };
-        Ok(Recovered { local: Local::with(log), numbers: Meta::default(), last: Time::ZERO, found })
+        let found = OpenReport { segments: 1, ..OpenReport::default() };
+        Ok(Recovered {
+            local: LocalIndex::with(log),
+            numbers: Meta::default(),
+            last: Time::ZERO,
+            found,
+        })
     }
 
-    /// Removes what is left of files that were being made.
-    pub(crate) fn clear_away(&mut self) -> Result<(), Error> {
+    /// Removes files whose creation was interrupted.
+    pub(crate) fn remove_incomplete(&mut self) -> Result<(), Error> {
         for (name, ..) in self.unknown.drain(..) {
             self.disk.remove(&segment::name(name)).map_err(unavailable)?;
         }
@@ -242,22 +247,31 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// Makes a segment of zeros with a head, all of it on the disk.
-pub(crate) fn make_segment(disk: &dyn Disk, name: u64, head: Head) -> io::Result<Segment> {
+/// Creates and syncs a zero-filled segment with its head.
+pub(crate) fn make_segment(disk: &dyn Disk, name: u64, head: SegmentHead) -> io::Result<Segment> {
     const ZEROS: &[u8] = &[0; 2 << 20];
     let size = head.size;
-    let file = disk.open(&segment::name(name), Open::Create)?;
+    let file = disk.open(&segment::name(name), OpenMode::Create)?;
     let mut at = 0;
     while at < size {
         let n = (size - at).min(ZEROS.len() as u64);
         file.write(at, ZEROS.get(..n as usize).unwrap_or_default())?;
         at += n;
-        // Bit by bit: behind all of it at once, a commit would wait.
+        // Syncs in parts: a commit would otherwise wait behind all of it.
         file.sync()?;
     }
     file.write(0, &head.bytes())?;
     file.sync()?;
-    Ok(Segment { name, file, size, end: HEAD as u64, live: 0, sides: 0, last: 0, hinted: false })
+    Ok(Segment {
+        name,
+        file,
+        size,
+        end: HEAD_BYTES as u64,
+        live: 0,
+        sides: 0,
+        last: 0,
+        hinted: false,
+    })
 }
 
 pub(crate) fn unavailable(error: io::Error) -> Error {
@@ -267,7 +281,7 @@ pub(crate) fn unavailable(error: io::Error) -> Error {
     Error::Unavailable(Box::new(error))
 }
 
-/// Damage in a file, by its place.
+/// Damage at an offset of a file.
 pub(crate) fn corrupt(name: u64, at: u64, what: &str) -> Error {
     Error::Corrupt { what: format!("`{}`, offset {at}: {what}", segment::name(name)) }
 }
@@ -278,7 +292,7 @@ fn is_hint(name: &str) -> bool {
 
 const HINT: &str = "hint-";
 
-/// The name of a segment's hint.
+/// Name of a segment's hint file.
 pub(crate) fn hint_name(segment: u32) -> String {
     format!("{HINT}{segment:08}")
 }

@@ -1,4 +1,4 @@
-//! From the segments that count to the index.
+//! Builds the index from the segments in use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,80 +6,86 @@ use std::sync::Arc;
 use crore_core::Time;
 
 use super::codec::Damaged;
-use super::disk::{Disk, File, Open};
-use super::frame::{HEADER, Header};
-use super::hint::{Hint, Item, Summary};
-use super::log::{Log, Row};
-use super::record::{Meta, Record};
-use super::recover::{CUT_OFF, Candidate, Found, Opening, corrupt, hint_name, unavailable};
-use super::room::{Freed, Segment};
-use super::scan::{self, Later};
+use super::disk::{Disk, DiskFile, OpenMode};
+use super::frame::{FrameHeader, HEADER_BYTES};
+use super::hint::{Hint, HintItem, HintSummary};
+use super::log::{JobRow, Log};
+use super::log_files::{FreedFile, Segment};
+use super::pending_commit::PendingCommit;
+use super::record::{LogRecord, Meta};
+use super::recover::{
+    OpenReport, SegmentCandidate, StoreOpening, TRUNCATED, corrupt, hint_name, unavailable,
+};
+use super::scan::{self, LaterFrame};
 use super::segment;
 use super::side;
-use super::tail::Tail;
 use crate::Error;
 use crate::bug::planted;
-use crate::local::{Key, Local, Place, Slot, Value};
+use crate::local::{IndexPosition, LocalIndex, RunSlot, SideKey, SideValue};
 
-/// A segment that counts, and what it says.
-struct Known {
+/// A segment in use, and its summary.
+struct RecoveredSegment {
     segment: u32,
     name: u64,
-    file: Arc<dyn File>,
-    summary: Summary,
-    /// Its hint, if there is no file of it.
+    file: Arc<dyn DiskFile>,
+    summary: HintSummary,
+    /// Its hint, if it was built in memory because no hint file exists.
     hint: Option<Vec<u8>>,
-    /// What stands behind its last good frame, if it was read from its frames.
-    behind: Behind,
+    /// The bytes behind its last good frame; empty if the segment was read from its hint file.
+    remainder: SegmentRemainder,
 }
 
-/// What stands behind the last good frame of a segment.
+/// The bytes behind the last good frame of a segment.
 #[derive(Default)]
-struct Behind {
+struct SegmentRemainder {
     stop: Option<Damaged>,
-    later: Vec<Later>,
-    /// What stands there, read as the header of a frame, which may be an older use of the file's.
-    header: Option<Header>,
+    later: Vec<LaterFrame>,
+    /// These bytes read as a frame header, which may be left from an earlier use of the file.
+    header: Option<FrameHeader>,
 }
 
-/// What a recovery gives.
+/// Result of a recovery.
 pub(crate) struct Recovered {
-    pub(crate) local: Local<Log>,
+    pub(crate) local: LocalIndex<Log>,
     pub(crate) numbers: Meta,
     pub(crate) last: Time,
-    pub(crate) found: Found,
+    pub(crate) found: OpenReport,
 }
 
-impl Opening<'_> {
+impl StoreOpening<'_> {
     pub(crate) fn recover(mut self, seed: u64) -> Result<Recovered, Error> {
-        let (mut known, spare) = self.known(seed)?;
-        let oldest = known.first().map_or(0, |first| first.segment.into());
-        let (unfinished, next) = self.cut(&mut known)?;
-        self.check_unknown(seed, oldest, known.last().map_or(0, |newest| newest.summary.last))?;
-        secure(&known).map_err(unavailable)?;
-        let newest = known.last().ok_or_else(|| corrupt(0, 0, "no segment has a commit"))?;
-        let Summary { last, at, end, .. } = newest.summary;
-        let mut local = Local::with(Log::new(seed, Tail::new(last + 1, newest.segment, end)));
-        let numbers = replay(&mut local, &known, self.disk, seed)?;
-        let found = Found { segments: known.len(), commit: last, unfinished };
+        let (mut segments, spare) = self.read_segments(seed)?;
+        let oldest = segments.first().map_or(0, |first| first.segment.into());
+        let (unfinished, next) = self.cut_unfinished(&mut segments)?;
+        self.check_unknown(seed, oldest, segments.last().map_or(0, |newest| newest.summary.last))?;
+        rewrite_unproven(&segments).map_err(unavailable)?;
+        let newest = segments.last().ok_or_else(|| corrupt(0, 0, "no segment has a commit"))?;
+        let HintSummary { last, at, end, .. } = newest.summary;
+        let mut local =
+            LocalIndex::with(Log::new(seed, PendingCommit::new(last + 1, newest.segment, end)));
+        let numbers = replay(&mut local, &segments, self.disk, seed)?;
+        let found = OpenReport { segments: segments.len(), commit: last, unfinished };
         let rolls = newest.hint.is_none();
         let log = local.records_mut();
         log.next_name = self.next_name;
         log.next = next;
         log.freed = spare.into();
-        // A segment that has a hint stays as it is.
+        // A segment with a hint is complete; the log continues in the next one.
         if rolls {
             log.roll();
         }
-        self.clear_away()?;
+        self.remove_incomplete()?;
         Ok(Recovered { local, numbers, last: Time::from_millis(at), found })
     }
 
-    /// The segments that may count, oldest first, and those that count no more.
-    fn known(&mut self, seed: u64) -> Result<(Vec<Known>, Vec<Freed>), Error> {
-        let mut known = Vec::<Known>::new();
-        let spare = std::mem::take(&mut self.spare).into_iter().map(Candidate::freed);
-        let mut spare: Vec<Freed> = spare.collect::<Result<_, _>>()?;
+    /// Returns the segments in use, oldest first, and the files of released ones.
+    fn read_segments(
+        &mut self,
+        seed: u64,
+    ) -> Result<(Vec<RecoveredSegment>, Vec<FreedFile>), Error> {
+        let mut segments = Vec::<RecoveredSegment>::new();
+        let spare = std::mem::take(&mut self.spare).into_iter().map(SegmentCandidate::freed);
+        let mut spare: Vec<FreedFile> = spare.collect::<Result<_, _>>()?;
         let mut oldest = 0;
         for candidate in std::mem::take(&mut self.segments).into_values().rev() {
             if candidate.head.segment < oldest {
@@ -90,11 +96,11 @@ impl Opening<'_> {
             if oldest == 0 && one.summary.last > 0 {
                 oldest = one.summary.oldest;
             }
-            known.push(one);
+            segments.push(one);
         }
-        known.reverse();
-        let expected = known.first().map_or(0, |first| first.segment).max(oldest as u32);
-        for (number, one) in (expected..).zip(&known) {
+        segments.reverse();
+        let expected = segments.first().map_or(0, |first| first.segment).max(oldest as u32);
+        for (number, one) in (expected..).zip(&segments) {
             if one.segment != number {
                 return Err(corrupt(
                     one.name,
@@ -103,73 +109,79 @@ impl Opening<'_> {
                 ));
             }
         }
-        if u64::from(known.first().map_or(0, |first| first.segment)) > oldest && oldest > 0 {
+        if u64::from(segments.first().map_or(0, |first| first.segment)) > oldest && oldest > 0 {
             let what = format!("the file of segment {oldest} is missing");
-            return Err(corrupt(known.first().map_or(0, |first| first.name), 0, &what));
+            return Err(corrupt(segments.first().map_or(0, |first| first.name), 0, &what));
         }
-        Ok((known, spare))
+        Ok((segments, spare))
     }
 
-    fn read(&self, candidate: Candidate, seed: u64) -> Result<Known, Error> {
-        let Candidate { name, file, head } = candidate;
+    fn read(&self, candidate: SegmentCandidate, seed: u64) -> Result<RecoveredSegment, Error> {
+        let SegmentCandidate { name, file, head } = candidate;
         let segment = u32::try_from(head.segment)
-            .map_err(|_| corrupt(name, 16, "a segment's number is out of range"))?;
+            .map_err(|_| corrupt(name, 16, "segment number out of range"))?;
         let size = scan::size(&*file).map_err(unavailable)?;
         if size < head.size {
-            return Err(corrupt(name, size, CUT_OFF));
+            return Err(corrupt(name, size, TRUNCATED));
         }
         if let Some(bytes) = read_hint(self.disk, segment)?
             && let Ok(hint) = Hint::read(&bytes, segment, seed)
             && hint.summary.end <= size
         {
             let summary = hint.summary;
-            let behind = Behind::default();
-            return Ok(Known { segment, name, file, summary, hint: None, behind });
+            let remainder = SegmentRemainder::default();
+            return Ok(RecoveredSegment { segment, name, file, summary, hint: None, remainder });
         }
         let bytes = scan::read_all(&*file).map_err(unavailable)?;
         let scan = scan::scan(&bytes, segment, seed);
         let scan = scan.map_err(|(at, damaged)| corrupt(name, at, damaged.0))?;
         let header = scan::header(&bytes, scan.end);
-        let behind = Behind { stop: Some(scan.stop), later: scan.later, header };
+        let remainder = SegmentRemainder { stop: Some(scan.stop), later: scan.later, header };
         let hint = scan.gathered.finish(seed, scan.end);
         let summary = Hint::read(&hint, segment, seed).map(|hint| hint.summary);
         let summary = summary.map_err(|damaged| corrupt(name, 0, damaged.0))?;
-        Ok(Known { segment, name, file, summary, hint: Some(hint), behind })
+        Ok(RecoveredSegment { segment, name, file, summary, hint: Some(hint), remainder })
     }
 
-    /// Ends the log where its commits end. What stands behind that was not finished, and is wiped; if
-    /// one of those commits says that a missing one was finished, that is damage.
-    fn cut(&self, known: &mut Vec<Known>) -> Result<(Option<String>, Option<Segment>), Error> {
-        let whole = (1..known.len()).take_while(|nth| follows(known, *nth)).count() + 1;
-        let rest = known.split_off(whole.min(known.len()));
-        let Some(end) = known.last() else { return Ok((None, None)) };
+    /// Ends the log at its last consecutive commit and wipes the unfinished ones behind it. If any
+    /// of those shows that a missing commit was durable, the store is damaged.
+    fn cut_unfinished(
+        &self,
+        segments: &mut Vec<RecoveredSegment>,
+    ) -> Result<(Option<String>, Option<Segment>), Error> {
+        let whole = (1..segments.len()).take_while(|nth| follows(segments, *nth)).count() + 1;
+        let rest = segments.split_off(whole.min(segments.len()));
+        let Some(end) = segments.last() else { return Ok((None, None)) };
         let missing = end.summary.last + 1;
-        let newest =
-            rest.iter().map(Known::newest_synced).chain([end.behind.newest_synced()]).max();
+        let newest = rest
+            .iter()
+            .map(RecoveredSegment::newest_synced)
+            .chain([end.remainder.newest_synced()])
+            .max();
         if newest.flatten().is_some_and(|synced| synced >= missing) {
-            let stop = end.behind.stop.map_or("no frame", |stop| stop.0);
-            let what =
-                format!("{stop}, where commit {missing} should be, and later ones are there");
+            let stop = end.remainder.stop.map_or("no frame", |stop| stop.0);
+            let what = format!("{stop} in place of commit {missing}, but later commits exist");
             return Err(corrupt(end.name, end.summary.end, &what));
         }
-        let mut unfinished = std::iter::once(end).chain(&rest).filter(|one| one.has_more(missing));
+        let mut unfinished =
+            std::iter::once(end).chain(&rest).filter(|one| one.has_unfinished(missing));
         let unfinished = unfinished.next().map(|one| {
             format!("`{}`, offset {}: commit {missing}", segment::name(one.name), one.summary.end)
         });
-        end.wipe_behind(missing).map_err(unavailable)?;
+        end.wipe_discarded(missing).map_err(unavailable)?;
         let mut next = None;
         for one in rest {
             if one.summary.last == 0 && one.segment == end.segment + 1 {
-                one.secure_head().map_err(unavailable)?;
-                one.wipe_behind(missing).map_err(unavailable)?;
+                one.rewrite_head().map_err(unavailable)?;
+                one.wipe_discarded(missing).map_err(unavailable)?;
                 next = Some(one.segment()?);
             } else {
-                one.file.write(0, &[0; segment::HEAD]).map_err(unavailable)?;
+                one.file.write(0, &[0; segment::HEAD_BYTES]).map_err(unavailable)?;
                 one.file.sync().map_err(unavailable)?;
                 self.disk.remove(&segment::name(one.name)).map_err(unavailable)?;
             }
         }
-        // A hint is written when the log goes on in the next segment.
+        // A hint is written only after the log has continued in the next segment.
         if end.hint.is_none() && next.is_none() {
             let what = format!("the file of segment {} is missing", end.segment + 1);
             return Err(corrupt(end.name, end.summary.end, &what));
@@ -178,36 +190,40 @@ impl Opening<'_> {
     }
 }
 
-/// Writes again what no later commit knows to be durable. A sync that failed before the process ended
-/// leaves bytes that can be read and count as clean, but are not on the disk; to sync them again does
-/// nothing, and without this a power cut would take them from under commits that build on them.
-fn secure(known: &[Known]) -> std::io::Result<()> {
-    let synced = known.last().map_or(0, |newest| newest.summary.synced);
-    let doubtful = |one: &&Known| one.hint.is_some() && one.summary.last > synced;
-    for one in known.iter().filter(doubtful) {
+/// Rewrites frames that no later commit proves durable. After a failed sync the page cache may hold
+/// bytes that read as clean but never reached the disk; a second sync does nothing for them, and a
+/// power failure would then remove commits that later ones build on.
+fn rewrite_unproven(segments: &[RecoveredSegment]) -> std::io::Result<()> {
+    let synced = segments.last().map_or(0, |newest| newest.summary.synced);
+    let doubtful = |one: &&RecoveredSegment| one.hint.is_some() && one.summary.last > synced;
+    for one in segments.iter().filter(doubtful) {
         let bytes = scan::read_all(&*one.file)?;
         let bytes = bytes.get(..one.summary.end as usize).unwrap_or(&bytes);
-        let mut at = segment::HEAD;
-        while let Ok((_, header)) = Header::read(bytes.get(at..).unwrap_or_default())
+        let mut at = segment::HEAD_BYTES;
+        while let Ok((_, header)) = FrameHeader::read(bytes.get(at..).unwrap_or_default())
             && header.commit <= synced
         {
             at = at.saturating_add(header.stride() as usize);
         }
-        // Whoever doubts the first frame doubts the head.
-        let at = if at == segment::HEAD { 0 } else { at };
+        // If the first frame is in doubt, so is the head.
+        let at = if at == segment::HEAD_BYTES { 0 } else { at };
         one.file.write(at as u64, bytes.get(at..).unwrap_or_default())?;
         one.file.sync()?;
     }
     Ok(())
 }
 
-/// Whether a segment's commits follow those of the segment before.
-fn follows(known: &[Known], nth: usize) -> bool {
-    let (Some(before), Some(one)) = (known.get(nth - 1), known.get(nth)) else { return false };
-    one.summary.last > 0 && one.summary.first == before.summary.last + 1 && before.behind.is_clean()
+/// Whether a segment's commits continue those of the previous segment.
+fn follows(segments: &[RecoveredSegment], nth: usize) -> bool {
+    let (Some(before), Some(one)) = (segments.get(nth - 1), segments.get(nth)) else {
+        return false;
+    };
+    one.summary.last > 0
+        && one.summary.first == before.summary.last + 1
+        && before.remainder.is_clean()
 }
 
-impl Behind {
+impl SegmentRemainder {
     fn newest_synced(&self) -> Option<u64> {
         self.later.iter().map(|later| later.header.synced).max()
     }
@@ -216,48 +232,48 @@ impl Behind {
         self.later.is_empty()
     }
 
-    /// Whether there is the beginning of a frame for this segment or of this commit. One bit that is
-    /// flipped cannot hide both.
+    /// Whether the bytes begin like a frame of this segment or this commit. A single flipped bit
+    /// cannot hide both.
     fn is_torn(&self, segment: u32, commit: u64) -> bool {
         let segment = u64::from(segment);
-        let ours = |header: &Header| header.segment == segment || header.commit == commit;
+        let ours = |header: &FrameHeader| header.segment == segment || header.commit == commit;
         self.header.as_ref().is_some_and(ours)
     }
 }
 
-impl Known {
-    /// Whether there is anything of a commit, of which this is the first that is missing, behind the
-    /// good frames.
-    fn has_more(&self, missing: u64) -> bool {
+impl RecoveredSegment {
+    /// Whether there are bytes of unfinished commits, from `missing` on, behind the good frames.
+    fn has_unfinished(&self, missing: u64) -> bool {
         self.summary.last >= missing
-            || !self.behind.is_clean()
-            || self.behind.is_torn(self.segment, missing)
+            || !self.remainder.is_clean()
+            || self.remainder.is_torn(self.segment, missing)
     }
 
-    /// The newest commit that a commit in here knows to be durable.
+    /// The newest commit that a commit in this segment proves durable.
     fn newest_synced(&self) -> Option<u64> {
         if self.hint.is_none() {
             return Some(u64::MAX);
         }
         let good = (self.summary.last > 0).then_some(self.summary.synced);
-        good.max(self.behind.newest_synced())
+        good.max(self.remainder.newest_synced())
     }
 
-    /// Writes the head again, for the same reason: frames that come behind it do not make it durable.
-    fn secure_head(&self) -> std::io::Result<()> {
-        let mut head = [0; segment::HEAD];
+    /// Rewrites the head for the same reason as [`rewrite_unproven`]: frames behind it do not make
+    /// it durable.
+    fn rewrite_head(&self) -> std::io::Result<()> {
+        let mut head = [0; segment::HEAD_BYTES];
         self.file.read(0, &mut head)?;
         self.file.write(0, &head)?;
         self.file.sync()
     }
 
-    /// Wipes the headers of frames that do not count, so that none of them ever will.
-    fn wipe_behind(&self, missing: u64) -> std::io::Result<()> {
-        let torn = self.behind.is_torn(self.segment, missing).then_some(self.summary.end);
-        let later = self.behind.later.iter().map(|later| later.at);
+    /// Wipes the headers of discarded frames, so that they never count later.
+    fn wipe_discarded(&self, missing: u64) -> std::io::Result<()> {
+        let torn = self.remainder.is_torn(self.segment, missing).then_some(self.summary.end);
+        let later = self.remainder.later.iter().map(|later| later.at);
         let all: Vec<u64> = torn.into_iter().chain(later).collect();
         for at in &all {
-            self.file.write(*at, &[0; HEADER])?;
+            self.file.write(*at, &[0; HEADER_BYTES])?;
         }
         if all.is_empty() { Ok(()) } else { self.file.sync() }
     }
@@ -265,7 +281,7 @@ impl Known {
     fn segment(&self) -> Result<Segment, Error> {
         let size = scan::size(&*self.file).map_err(unavailable)?;
         let (name, hinted) = (self.name, self.hint.is_none());
-        let Summary { end, last, .. } = self.summary;
+        let HintSummary { end, last, .. } = self.summary;
         Ok(Segment {
             name,
             file: Arc::clone(&self.file),
@@ -279,59 +295,59 @@ impl Known {
     }
 }
 
-/// A segment's hint, if there is one.
+/// Reads a segment's hint, if there is one.
 pub(crate) fn read_hint(disk: &dyn Disk, segment: u32) -> Result<Option<Vec<u8>>, Error> {
-    match disk.open(&hint_name(segment), Open::Existing) {
+    match disk.open(&hint_name(segment), OpenMode::Existing) {
         Ok(file) => scan::read_all(&*file).map(Some).map_err(unavailable),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(unavailable(error)),
     }
 }
 
-/// Removes a hint, so that no power cut brings it back.
+/// Removes a hint durably: a power failure does not bring it back.
 pub(crate) fn drop_hint(disk: &dyn Disk, segment: u32) -> Result<(), Error> {
     let name = hint_name(segment);
-    let file = disk.open(&name, Open::Create).map_err(unavailable)?;
-    file.write(0, &[0; segment::HEAD]).map_err(unavailable)?;
+    let file = disk.open(&name, OpenMode::Create).map_err(unavailable)?;
+    file.write(0, &[0; segment::HEAD_BYTES]).map_err(unavailable)?;
     file.sync().map_err(unavailable)?;
     disk.remove(&name).map_err(unavailable)
 }
 
-/// Brings everything that the segments say into the index, and gives the last numbers.
+/// Restores everything in the segments into the index, and returns the last allocated numbers.
 ///
-/// The first pass finds the newest record of every key, the second brings the jobs in; what is in
-/// memory between them is what stays there.
+/// The first pass finds the newest record of every key, the second restores the jobs; memory
+/// between the passes is limited to what the index keeps anyway.
 fn replay(
-    local: &mut Local<Log>,
-    known: &[Known],
+    local: &mut LocalIndex<Log>,
+    segments: &[RecoveredSegment],
     disk: &dyn Disk,
     seed: u64,
 ) -> Result<Meta, Error> {
     let mut numbers = Meta::default();
-    let mut sides: BTreeMap<Key, Option<Value>> = BTreeMap::new();
-    for one in known {
+    let mut sides: BTreeMap<SideKey, Option<SideValue>> = BTreeMap::new();
+    for one in segments {
         local.records_mut().segments.insert(one.segment, one.segment()?);
         let mut n = 0;
         with_hint(one, disk, seed, |hint| {
-            numbers = numbers.or_later(hint.summary.meta);
+            numbers = numbers.max_each(hint.summary.meta);
             let lanes = local.restore_lanes(&hint.lanes);
             hint.walk(
-                |item| find(local, item, &lanes),
+                |item| note_newest(local, item, &lanes),
                 |body| {
                     n += 1;
-                    gather_side(&mut sides, body)
+                    collect_side(&mut sides, body)
                 },
             )
         })?;
         local.records_mut().segments.entry(one.segment).and_modify(|segment| segment.sides = n);
     }
-    for one in known {
-        with_hint(one, disk, seed, |hint| hint.walk(|item| enter(local, item), |_| Ok(())))?;
+    for one in segments {
+        with_hint(one, disk, seed, |hint| hint.walk(|item| restore_job(local, item), |_| Ok(())))?;
     }
     for (key, value) in sides {
-        // Notes go with their job.
+        // Notes of a removed job are dropped.
         let of_job = match key {
-            Key::Progress(id) | Key::Line(id, _) => Some(id),
+            SideKey::Progress(id) | SideKey::Line(id, _) => Some(id),
             _ => None,
         };
         let is_left = of_job.is_some_and(|id| local.records().rows.get(id).is_none());
@@ -339,25 +355,25 @@ fn replay(
             local.restore(key, value);
         }
     }
-    local.touched();
-    local.woken();
+    local.take_touched();
+    local.take_woken();
     Ok(numbers)
 }
 
-/// Why a hint was not walked to its end.
-struct Stop(&'static str);
+/// Why reading a hint stopped.
+struct HintError(&'static str);
 
-impl From<Damaged> for Stop {
+impl From<Damaged> for HintError {
     fn from(damaged: Damaged) -> Self {
         Self(damaged.0)
     }
 }
 
 fn with_hint(
-    one: &Known,
+    one: &RecoveredSegment,
     disk: &dyn Disk,
     seed: u64,
-    walk: impl FnOnce(&Hint<'_>) -> Result<(), Stop>,
+    walk: impl FnOnce(&Hint<'_>) -> Result<(), HintError>,
 ) -> Result<(), Error> {
     let read;
     let bytes = match &one.hint {
@@ -371,8 +387,12 @@ fn with_hint(
     walk(&hint).map_err(|stop| corrupt(one.name, 0, stop.0))
 }
 
-/// Notes where a job's newest record is, up to this segment.
-fn find(local: &mut Local<Log>, item: Item, lanes: &[u32]) -> Result<(), Stop> {
+/// Records the location of a job's newest record, up to this segment.
+fn note_newest(
+    local: &mut LocalIndex<Log>,
+    item: HintItem,
+    lanes: &[u32],
+) -> Result<(), HintError> {
     let rows = &mut local.records_mut().rows;
     let Some(job) = item.job else {
         if !planted!("bug-15") {
@@ -384,17 +404,17 @@ fn find(local: &mut Local<Log>, item: Item, lanes: &[u32]) -> Result<(), Stop> {
         Some(nth) => lanes.get(nth as usize).copied(),
         None => rows.get(item.id).map(|row| row.lane()),
     };
-    // Without its put a job cannot be told; a repair may have had to leave it out.
+    // A job without its put record cannot be restored; a repair may have had to drop the record.
     let Some(lane) = lane else {
         rows.remove(item.id);
         return Ok(());
     };
-    rows.insert(item.id, Row::new(job.spot, lane));
+    rows.insert(item.id, JobRow::new(job.spot, lane));
     Ok(())
 }
 
-/// Brings a job into the index, if this is its newest record.
-fn enter(local: &mut Local<Log>, item: Item) -> Result<(), Stop> {
+/// Restores a job into the index if this is its newest record.
+fn restore_job(local: &mut LocalIndex<Log>, item: HintItem) -> Result<(), HintError> {
     let log = local.records_mut();
     let (Some(job), Some(row)) = (item.job, log.rows.get(item.id).copied()) else { return Ok(()) };
     if row.spot == job.spot {
@@ -402,12 +422,12 @@ fn enter(local: &mut Local<Log>, item: Item) -> Result<(), Stop> {
         if job.base != job.spot {
             log.count(job.base, 1);
         }
-        local.restore_job(Place {
+        local.restore_job(IndexPosition {
             lane: row.lane(),
             state: job.state,
             broken: job.broken,
             priority: job.priority,
-            slot: Slot { at: job.at, id: item.id },
+            slot: RunSlot { at: job.at, id: item.id },
             lease_until: job.lease_until,
             result_until: job.result_until,
         });
@@ -418,8 +438,11 @@ fn enter(local: &mut Local<Log>, item: Item) -> Result<(), Stop> {
     Ok(())
 }
 
-fn gather_side(sides: &mut BTreeMap<Key, Option<Value>>, body: &[u8]) -> Result<(), Stop> {
-    if let Record::Side { key, value } = Record::read(body)? {
+fn collect_side(
+    sides: &mut BTreeMap<SideKey, Option<SideValue>>,
+    body: &[u8],
+) -> Result<(), HintError> {
+    if let LogRecord::Side { key, value } = LogRecord::read(body)? {
         let value = side::get_value(&key, value)?;
         sides.insert(key, value);
     }

@@ -4,44 +4,43 @@ use std::io;
 
 use crore_core::JobId;
 
-use super::codec::{Damaged, Reader};
-use super::disk::File;
-use super::frame::{self, HEADER, Header, RECORD};
-use super::hint::Gather;
-use super::record::Spot;
-use super::segment::HEAD;
+use super::codec::{ByteReader, Damaged};
+use super::disk::DiskFile;
+use super::frame::{self, FrameHeader, HEADER_BYTES, RECORD_HEADER_BYTES};
+use super::hint::HintBuilder;
+use super::record::RecordLocation;
+use super::segment::HEAD_BYTES;
 
-/// A segment as its frames tell it.
+/// Result of scanning a segment.
 #[derive(Debug)]
-pub(crate) struct Scan {
-    pub(crate) gathered: Gather,
-    /// Where the good frames end, and what stands there instead of another.
+pub(crate) struct SegmentScan {
+    pub(crate) gathered: HintBuilder,
+    /// End of the good frames, and why the next one is not good.
     pub(crate) end: u64,
     pub(crate) stop: Damaged,
-    /// Frames of this segment that stand behind that.
-    pub(crate) later: Vec<Later>,
+    /// Good frames of this segment behind that point.
+    pub(crate) later: Vec<LaterFrame>,
 }
 
-/// A good frame where none should be.
+/// A good frame behind the end of the consecutive ones.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Later {
+pub(crate) struct LaterFrame {
     pub(crate) at: u64,
-    pub(crate) header: Header,
+    pub(crate) header: FrameHeader,
 }
 
-/// All bytes of a file, read into a buffer that never grows: a large one that does is copied again and
-/// again.
-pub(crate) fn read_all(file: &dyn File) -> io::Result<Vec<u8>> {
+/// Reads a whole file into a buffer of its size, which avoids the copies of a growing buffer.
+pub(crate) fn read_all(file: &dyn DiskFile) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(size(file)?).unwrap_or(usize::MAX)];
     let n = file.read(0, &mut bytes)?;
     bytes.truncate(n);
     Ok(bytes)
 }
 
-/// Reads the frames of a segment up to the first that is not good, and looks for good ones behind it.
-pub(crate) fn scan(bytes: &[u8], segment: u32, seed: u64) -> Result<Scan, (u64, Damaged)> {
-    let mut gathered = Gather::new(segment);
-    let mut at = HEAD;
+/// Reads frames up to the first bad one, and searches for good ones behind it.
+pub(crate) fn scan(bytes: &[u8], segment: u32, seed: u64) -> Result<SegmentScan, (u64, Damaged)> {
+    let mut gathered = HintBuilder::new(segment);
+    let mut at = HEAD_BYTES;
     let stop = loop {
         let rest = bytes.get(at..).unwrap_or_default();
         let header = match frame::check(rest, seed, segment.into()) {
@@ -52,113 +51,118 @@ pub(crate) fn scan(bytes: &[u8], segment: u32, seed: u64) -> Result<Scan, (u64, 
             {
                 header
             }
-            Ok(_) => break Damaged("a frame whose number does not follow"),
+            Ok(_) => break Damaged("frame out of sequence"),
             Err(damaged) => break damaged,
         };
-        gather(&mut gathered, rest, (segment, at), header)?;
+        add_frame(&mut gathered, rest, (segment, at), header)?;
         at += header.stride() as usize;
     };
     let next = gathered.last().map_or(0, |last| last.saturating_add(1));
     let later = find_later(bytes, at, (segment, seed), next);
-    Ok(Scan { gathered, end: at as u64, stop, later })
+    Ok(SegmentScan { gathered, end: at as u64, stop, later })
 }
 
-/// What a record is about, as far as compaction wants to know.
+/// The kind of a record, as far as compaction needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum RecordKind {
     Put(JobId),
     Live(JobId),
     Side,
 }
 
-/// Where the records of a frame are. Nothing is checked but that one follows the other up to its end.
-pub(crate) fn places(frame: &[u8], segment: u32, at: u64) -> Result<Vec<(Spot, What)>, Damaged> {
-    let (_, header) = Header::read(frame)?;
-    let all = frame.get(HEADER..HEADER + header.len as usize);
+/// Locations of the records of a frame. Checks only that they follow each other up to its end.
+pub(crate) fn record_locations(
+    frame: &[u8],
+    segment: u32,
+    at: u64,
+) -> Result<Vec<(RecordLocation, RecordKind)>, Damaged> {
+    let (_, header) = FrameHeader::read(frame)?;
+    let all = frame.get(HEADER_BYTES..HEADER_BYTES + header.len as usize);
     let all = all.filter(|_| header.segment == u64::from(segment));
-    let mut places = Vec::new();
+    let mut locations = Vec::new();
     for (start, raw) in frame::records(all.ok_or(Damaged("no frame of this segment"))?) {
         let (_, body) = raw?;
-        let offset = u32::try_from(at + (HEADER + start) as u64).unwrap_or(u32::MAX);
-        let spot = Spot { segment, offset, len: (body.len() + RECORD) as u32 };
-        places.extend(what(body)?.map(|what| (spot, what)));
+        let offset = u32::try_from(at + (HEADER_BYTES + start) as u64).unwrap_or(u32::MAX);
+        let spot =
+            RecordLocation { segment, offset, len: (body.len() + RECORD_HEADER_BYTES) as u32 };
+        locations.extend(record_kind(body)?.map(|kind| (spot, kind)));
     }
-    Ok(places)
+    Ok(locations)
 }
 
-/// What a record is about; `None`: nothing that compaction has to do with.
-fn what(body: &[u8]) -> Result<Option<What>, Damaged> {
-    let mut reader = Reader::new(body);
+/// The kind of a record; `None` if compaction ignores it.
+fn record_kind(body: &[u8]) -> Result<Option<RecordKind>, Damaged> {
+    let mut reader = ByteReader::new(body);
     Ok(match reader.u8()? {
-        1 => Some(What::Put(JobId(reader.var()?))),
-        2 => Some(What::Live(JobId(reader.var()?))),
-        4 => Some(What::Side),
+        1 => Some(RecordKind::Put(JobId(reader.var()?))),
+        2 => Some(RecordKind::Live(JobId(reader.var()?))),
+        4 => Some(RecordKind::Side),
         _ => None,
     })
 }
 
-/// The hint of a segment whose frames end there. `None`: the segment is damaged.
+/// Builds the hint of a segment whose frames end at `end`; `None` if the segment is damaged.
 pub(crate) fn hint(
-    file: &dyn File,
+    file: &dyn DiskFile,
     segment: u32,
     seed: u64,
     end: u64,
 ) -> io::Result<Option<Vec<u8>>> {
-    let mut gathered = Gather::new(segment);
-    let mut frames = Frames::of(file, end);
+    let mut gathered = HintBuilder::new(segment);
+    let mut frames = FrameReader::of(file, end);
     while let Some((at, frame)) = frames.next()? {
-        let place = (segment, usize::try_from(at).unwrap_or(usize::MAX));
+        let position = (segment, usize::try_from(at).unwrap_or(usize::MAX));
         let Ok(header) = frame::check(frame, seed, segment.into()) else { return Ok(None) };
         let follows = gathered.last().is_none_or(|last| header.commit == last + 1);
-        if !follows || gather(&mut gathered, frame, place, header).is_err() {
+        if !follows || add_frame(&mut gathered, frame, position, header).is_err() {
             return Ok(None);
         }
     }
     Ok(frames.is_whole().then(|| gathered.finish(seed, end)))
 }
 
-/// The frames of a segment, read bit by bit: whoever looks through a segment in the background should
-/// need little memory, and let others have the processor in between.
-pub(crate) struct Frames<'a> {
-    file: &'a dyn File,
-    /// Where the next frame begins, and where the last one ends.
+/// The frames of a segment, read in parts: a background scan uses little memory and yields the
+/// processor between parts.
+pub(crate) struct FrameReader<'a> {
+    file: &'a dyn DiskFile,
+    /// Start of the next frame, and end of the last one.
     at: u64,
     end: u64,
-    /// A part of the file, and where it begins.
+    /// A part of the file, and its offset.
     part: Vec<u8>,
     part_at: u64,
 }
 
-impl<'a> Frames<'a> {
-    /// How much is read at a time, at the least.
+impl<'a> FrameReader<'a> {
+    /// Minimum bytes per read.
     const PART: usize = 1 << 20;
 
-    pub(crate) const fn of(file: &'a dyn File, end: u64) -> Self {
-        Self { file, at: HEAD as u64, end, part: Vec::new(), part_at: 0 }
+    pub(crate) const fn of(file: &'a dyn DiskFile, end: u64) -> Self {
+        Self { file, at: HEAD_BYTES as u64, end, part: Vec::new(), part_at: 0 }
     }
 
-    /// The next frame, and where it begins; its bytes are as many as its header says, if the file has
-    /// them.
+    /// Returns the next frame and its offset. The frame has the length of its header, or less at
+    /// the end of the file.
     pub(crate) fn next(&mut self) -> io::Result<Option<(u64, &[u8])>> {
         if self.at >= self.end {
             return Ok(None);
         }
         let at = self.at;
-        let stride = match Header::read(self.get(at, HEADER)?) {
+        let stride = match FrameHeader::read(self.get(at, HEADER_BYTES)?) {
             Ok((_, header)) => header.stride().min(self.end),
-            Err(_) => HEADER as u64,
+            Err(_) => HEADER_BYTES as u64,
         };
         self.at += stride;
         let frame = self.get(at, usize::try_from(stride).unwrap_or(usize::MAX))?;
         Ok(Some((at, frame)))
     }
 
-    /// Whether the last frame ended where it should.
+    /// Whether the last frame ended at `end`.
     pub(crate) const fn is_whole(&self) -> bool {
         self.at == self.end
     }
 
-    /// So many bytes from there on; fewer if the file ends.
+    /// Returns `len` bytes from `at` on; fewer at the end of the file.
     fn get(&mut self, at: u64, len: usize) -> io::Result<&[u8]> {
         let part_end = self.part_at + self.part.len() as u64;
         if at < self.part_at || at + len as u64 > part_end {
@@ -174,36 +178,42 @@ impl<'a> Frames<'a> {
     }
 }
 
-fn gather(
-    gathered: &mut Gather,
+fn add_frame(
+    gathered: &mut HintBuilder,
     frame: &[u8],
     (segment, at): (u32, usize),
-    header: Header,
+    header: FrameHeader,
 ) -> Result<(), (u64, Damaged)> {
-    gathered.frame(header);
-    let all = frame.get(HEADER..HEADER + header.len as usize).unwrap_or_default();
+    gathered.begin_frame(header);
+    let all = frame.get(HEADER_BYTES..HEADER_BYTES + header.len as usize).unwrap_or_default();
     for (start, raw) in frame::records(all) {
-        let offset = (at + HEADER + start) as u64;
+        let offset = (at + HEADER_BYTES + start) as u64;
         let (_, body) = raw.map_err(|damaged| (offset, damaged))?;
-        let len = (body.len() + RECORD) as u32;
-        let spot = Spot { segment, offset: u32::try_from(offset).unwrap_or(u32::MAX), len };
-        gathered.record(spot, body).map_err(|damaged| (offset, damaged))?;
+        let len = (body.len() + RECORD_HEADER_BYTES) as u32;
+        let spot =
+            RecordLocation { segment, offset: u32::try_from(offset).unwrap_or(u32::MAX), len };
+        gathered.add_record(spot, body).map_err(|damaged| (offset, damaged))?;
     }
     Ok(())
 }
 
-/// Good frames of this segment from `from` on, of a commit not before `next`. Frames begin at
-/// multiples of 8, and each names its segment.
-fn find_later(bytes: &[u8], from: usize, (segment, seed): (u32, u64), next: u64) -> Vec<Later> {
+/// Finds good frames of this segment from `from` on, with a commit of at least `next`. Frames begin
+/// at multiples of 8, and each names its segment.
+fn find_later(
+    bytes: &[u8],
+    from: usize,
+    (segment, seed): (u32, u64),
+    next: u64,
+) -> Vec<LaterFrame> {
     let name = u64::from(segment).to_le_bytes();
     let mut found = Vec::new();
     let mut at = from;
-    while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= HEADER) {
+    while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= HEADER_BYTES) {
         if rest.get(8..16) == Some(name.as_slice())
             && let Ok(header) = frame::check(rest, seed, segment.into())
         {
             if header.commit >= next {
-                found.push(Later { at: at as u64, header });
+                found.push(LaterFrame { at: at as u64, header });
             }
             at += header.stride() as usize;
         } else {
@@ -213,10 +223,10 @@ fn find_later(bytes: &[u8], from: usize, (segment, seed): (u32, u64), next: u64)
     found
 }
 
-/// What good frames of any segment from `oldest` on in these bytes, which begin where frames do, say to
-/// be durable; `None`: there are none.
+/// The newest commit that good frames of segments from `oldest` on prove durable; `None` without
+/// such frames. The bytes begin at a frame boundary.
 pub(crate) fn newest_synced(bytes: &[u8], seed: u64, oldest: u64) -> Option<u64> {
-    // A frame's second word is its segment, which is a small number; few words of anything else are.
+    // The second word of a frame is its segment, a small number; few other words are.
     let likely = (oldest.max(1))..=u64::from(u32::MAX);
     let (words, _) = bytes.as_chunks::<8>();
     let segments = words.iter().map(|word| u64::from_le_bytes(*word)).enumerate().skip(1);
@@ -228,19 +238,19 @@ pub(crate) fn newest_synced(bytes: &[u8], seed: u64, oldest: u64) -> Option<u64>
     good.map(|header| header.synced).max()
 }
 
-/// What stands at `at`, read as the header of a frame.
-pub(crate) fn header(bytes: &[u8], at: u64) -> Option<Header> {
+/// The bytes at `at` read as a frame header.
+pub(crate) fn header(bytes: &[u8], at: u64) -> Option<FrameHeader> {
     let rest = usize::try_from(at).ok().and_then(|at| bytes.get(at..))?;
-    Header::read(rest).ok().map(|(_, header)| header)
+    FrameHeader::read(rest).ok().map(|(_, header)| header)
 }
 
-/// Whether what stands at `at` begins like a frame of this segment.
+/// Whether the bytes at `at` begin like a frame of this segment.
 pub(crate) fn names_segment(bytes: &[u8], at: u64, segment: u32) -> bool {
     header(bytes, at).is_some_and(|header| header.segment == u64::from(segment))
 }
 
-/// How long a file is.
-pub(crate) fn size(file: &dyn File) -> io::Result<u64> {
+/// Length of a file.
+pub(crate) fn size(file: &dyn DiskFile) -> io::Result<u64> {
     let has = |at: u64| file.read(at, &mut [0]).map(|n| n > 0);
     let mut above = 1;
     while has(above - 1)? {

@@ -1,59 +1,64 @@
-//! Apply: decisions and their effects, each whole or not at all.
+//! Apply: decisions with their effects, each atomic.
 
 use std::sync::Arc;
 
-use crore_core::machine::{Change, Effect, Next};
+use crore_core::machine::{Change, Effect, NextRecord};
 use crore_core::{GroupId, Job, JobId, Satisfaction, Spec, State, Time};
 
-use super::Local;
-use super::records::{Record, Records};
+use super::LocalIndex;
+use super::records::{JobRecord, JobRecords};
 use crate::Error;
 use crate::bug::planted;
-use crate::jobs::{Applied, Pushed, Write};
+use crate::jobs::{Applied, Pushed, StoreWrite};
 
-/// What effects need to know of the job that they come from, as it was before.
-pub(super) struct Touched {
+/// The job that causes effects, as it was before the change.
+pub(super) struct EffectSource {
     id: JobId,
     lane: u32,
     attempt: u32,
     spec: Arc<Spec>,
 }
 
-impl Touched {
-    pub(super) fn of(record: &Record) -> Self {
+impl EffectSource {
+    pub(super) fn of(record: &JobRecord) -> Self {
         let job = &record.job;
         let (lane, attempt) = (record.lane, job.live.attempt);
         Self { id: job.id, lane, attempt, spec: Arc::clone(&job.spec) }
     }
 }
 
-impl<R: Records> Local<R> {
-    pub(crate) fn apply(&mut self, writes: Vec<Write>, now: Time) -> Result<Vec<Applied>, Error> {
+impl<R: JobRecords> LocalIndex<R> {
+    pub(crate) fn apply(
+        &mut self,
+        writes: Vec<StoreWrite>,
+        now: Time,
+    ) -> Result<Vec<Applied>, Error> {
         writes.into_iter().map(|write| self.apply_one(write, now)).collect()
     }
 
-    fn apply_one(&mut self, write: Write, now: Time) -> Result<Applied, Error> {
+    fn apply_one(&mut self, write: StoreWrite, now: Time) -> Result<Applied, Error> {
         match write {
-            Write::Job(change) => self.apply_change(change, now),
-            Write::Seal(group) => self.seal(group, now),
-            Write::Tick { schedule, seen, cursor, push } => {
+            StoreWrite::Job(change) => self.apply_change(change, now),
+            StoreWrite::Seal(group) => self.seal(group, now),
+            StoreWrite::Tick { schedule, seen, cursor, push } => {
                 if !self.definitions.tick(&schedule, seen, cursor, now) {
                     return Ok(Applied::Stale);
                 }
-                Ok(Applied::Yes(self.push_more(push, None, now)?))
+                Ok(Applied::Yes(self.push_jobs(push, None, now)?))
             }
         }
     }
 
     fn apply_change(&mut self, change: Change, now: Time) -> Result<Applied, Error> {
         let holds = |job: &Job| {
-            job.live.is(&change.seen) || planted!("bug-1") && job.live.state == change.seen.state
+            job.live.matches(&change.seen)
+                || planted!("bug-1") && job.live.state == change.seen.state
         };
-        let touched = self.change(change.id, |record| {
-            let touched = holds(&record.job).then(|| Touched::of(record))?;
-            if let Next::Live(next) = &change.next {
+        let source = self.change(change.id, |record| {
+            let source = holds(&record.job).then(|| EffectSource::of(record))?;
+            if let NextRecord::Live(next) = &change.next {
                 let before = planted!("bug-10").then(|| record.job.live.result.clone());
-                record.job.take(next, now);
+                record.job.apply(next, now);
                 if let Some(Some(result)) = before {
                     record.job.live.result = Some(result);
                 }
@@ -61,30 +66,30 @@ impl<R: Records> Local<R> {
                     record.job.live.due = now;
                 }
             }
-            Some(touched)
+            Some(source)
         })?;
-        let Some(touched) = touched.flatten() else { return Ok(Applied::Stale) };
-        if let Next::Gone = change.next {
+        let Some(source) = source.flatten() else { return Ok(Applied::Stale) };
+        if let NextRecord::Gone = change.next {
             self.remove(change.id)?;
         }
         let mut pushed = Vec::new();
         for effect in change.effects {
-            pushed.extend(self.take_effect(&touched, effect, now)?);
+            pushed.extend(self.apply_effect(&source, effect, now)?);
         }
         Ok(Applied::Yes(pushed))
     }
 
-    /// One effect of a change.
-    pub(super) fn take_effect(
+    /// Applies one effect of a change.
+    pub(super) fn apply_effect(
         &mut self,
-        touched: &Touched,
+        source: &EffectSource,
         effect: Effect,
         now: Time,
     ) -> Result<Vec<Pushed>, Error> {
-        let (id, spec) = (touched.id, &touched.spec);
+        let (id, spec) = (source.id, &source.spec);
         match effect {
-            Effect::ReturnPermits if planted!("bug-4") && touched.attempt > 1 => {}
-            Effect::ReturnPermits => self.lanes.give_back(touched.lane, now),
+            Effect::ReturnPermits if planted!("bug-4") && source.attempt > 1 => {}
+            Effect::ReturnPermits => self.lanes.return_permits(source.lane, now),
             Effect::ReleaseKey => {
                 if let Some(unique) = &spec.unique {
                     self.keys.release(unique, id);
@@ -95,32 +100,32 @@ impl<R: Records> Local<R> {
                     tally.succeeded = tally.ran;
                 }
                 if let Some(group) = spec.group {
-                    let settled = self.ties.tally(group, tally, now);
-                    self.tell(settled, now)?;
+                    let settled = self.dependencies.tally(group, tally, now);
+                    self.settle_waiters(settled, now)?;
                 }
             }
             Effect::Settle(settled) => {
-                let settled = self.ties.settle(id, settled);
-                self.tell(settled, now)?;
+                let settled = self.dependencies.settle(id, settled);
+                self.settle_waiters(settled, now)?;
             }
             Effect::Push(jobs) => {
                 if planted!("bug-6") {
-                    self.push_more(jobs.clone(), Some(id), now)?;
+                    self.push_jobs(jobs.clone(), Some(id), now)?;
                 }
-                return self.push_more(jobs, Some(id), now);
+                return self.push_jobs(jobs, Some(id), now);
             }
         }
         Ok(Vec::new())
     }
 
     fn seal(&mut self, group: GroupId, now: Time) -> Result<Applied, Error> {
-        let Some(settled) = self.ties.seal(group, now) else { return Ok(Applied::Stale) };
-        self.tell(settled, now)?;
+        let Some(settled) = self.dependencies.seal(group, now) else { return Ok(Applied::Stale) };
+        self.settle_waiters(settled, now)?;
         Ok(Applied::Yes(Vec::new()))
     }
 
-    /// Tells waiting jobs how their dependencies settled.
-    pub(super) fn tell(
+    /// Reports settled dependencies to the jobs that waited for them.
+    pub(super) fn settle_waiters(
         &mut self,
         settled: Vec<(JobId, Satisfaction)>,
         now: Time,

@@ -1,94 +1,104 @@
-//! Claim and renew: leases.
+//! Claim and renew.
 
 use std::sync::Arc;
 
-use crore_core::job::{Attempt, DEFAULT_LEASE, Ended, Why};
+use crore_core::job::{Attempt, DEFAULT_LEASE, DeliveryEnd, EndReason};
 use crore_core::payload::Encoding;
-use crore_core::unique::Hold;
+use crore_core::unique::UniqueHold;
 use crore_core::{Delivery, Job, JobId, Live, Payload, Spec, State, Time};
 
-use super::Local;
-use super::lanes::Head;
-use super::place::Place;
-use super::records::Records;
+use super::LocalIndex;
+use super::index_position::IndexPosition;
+use super::lanes::LaneHead;
+use super::records::JobRecords;
 use crate::Error;
 use crate::bug::planted;
-use crate::jobs::{Claim, Claimed, Order, Renew, Renewed};
+use crate::jobs::{Claim, Claimed, QueueOrder, Renew, Renewed};
 
-impl<R: Records> Local<R> {
-    pub(crate) fn claim(&mut self, ask: &Claim, now: Time) -> Result<Claimed, Error> {
+impl<R: JobRecords> LocalIndex<R> {
+    pub(crate) fn claim(&mut self, request: &Claim, now: Time) -> Result<Claimed, Error> {
         self.expire(usize::MAX, now);
-        let queues: Vec<u32> = ask.queues.iter().filter_map(|q| self.lanes.queue(q)).collect();
+        let queues: Vec<u32> = request.queues.iter().filter_map(|q| self.lanes.queue(q)).collect();
         for queue in &queues {
-            self.lanes.ring(*queue, now);
+            self.lanes.fire_timers(*queue, now);
         }
-        let mut jobs = Vec::with_capacity(ask.n.min(64));
-        let together = match ask.order {
-            Order::Merged => queues.len().max(1),
-            Order::Strict => 1,
+        let mut jobs = Vec::with_capacity(request.n.min(64));
+        let chunk_len = match request.order {
+            QueueOrder::Merged => queues.len().max(1),
+            QueueOrder::Strict => 1,
         };
-        for queues in queues.chunks(together) {
-            let mut course = self.lanes.course(queues, ask.kinds.as_deref());
-            while jobs.len() < ask.n
-                && let Some(head) = self.lanes.take(&mut course, now)
+        for queues in queues.chunks(chunk_len) {
+            let mut sources = self.lanes.claim_sources(queues, request.kinds.as_deref());
+            while jobs.len() < request.n
+                && let Some(head) = self.lanes.take(&mut sources, now)
             {
-                jobs.extend(self.hand_out(head, ask, now)?);
+                jobs.extend(self.hand_out(head, request, now)?);
             }
         }
-        let next_at = if jobs.len() < ask.n {
-            queues.iter().filter_map(|queue| self.lanes.next_ring(*queue, now)).min()
+        let next_at = if jobs.len() < request.n {
+            queues.iter().filter_map(|queue| self.lanes.next_timer(*queue, now)).min()
         } else {
             None
         };
         Ok(Claimed { now, jobs, next_at })
     }
 
-    /// Hands a job out; `None`: it cannot be read any more.
-    fn hand_out(&mut self, head: Head, ask: &Claim, now: Time) -> Result<Option<Job>, Error> {
+    /// Claims the job at the head of a lane; `None` if its record is unreadable.
+    fn hand_out(
+        &mut self,
+        head: LaneHead,
+        request: &Claim,
+        now: Time,
+    ) -> Result<Option<Job>, Error> {
         self.last_delivery += 1;
         let delivery = Delivery(self.last_delivery);
-        self.records.show(head.id);
+        self.records.mark_shown(head.id);
         let claimed = self.change(head.id, |record| {
             let job = &mut record.job;
-            job.live.claim(delivery, now, job.spec.lease, &ask.worker);
+            job.live.claim(delivery, now, job.spec.lease, &request.worker);
             job.clone()
         });
         let job = match claimed {
             Err(error) => {
-                self.lanes.give_back(head.lane, now);
+                self.lanes.return_permits(head.lane, now);
                 let Error::Corrupt { what } = error else { return Err(error) };
-                self.condemn(Place::ready(head), &what, now)?;
+                self.mark_damaged(IndexPosition::ready(head), &what, now)?;
                 return Ok(None);
             }
-            Ok(claimed) => claimed.ok_or_else(|| lost(head.id))?,
+            Ok(claimed) => claimed.ok_or_else(|| missing_record(head.id))?,
         };
         if let Some(unique) = &job.spec.unique
-            && (unique.hold == Hold::UntilStart || planted!("bug-5"))
+            && (unique.hold == UniqueHold::UntilStart || planted!("bug-5"))
         {
             self.keys.release(unique, head.id);
         }
         Ok(Some(job))
     }
 
-    /// A job whose record cannot be read any more is dead, and its history says why. What is left of
-    /// it is what the index knows.
-    pub(crate) fn condemn(&mut self, place: Place, what: &str, now: Time) -> Result<(), Error> {
-        let (queue, kind) = self.lanes.names(place.lane);
+    /// Replaces a job whose record is unreadable by a dead job with the fields that the index
+    /// knows; its history has the reason.
+    pub(crate) fn mark_damaged(
+        &mut self,
+        position: IndexPosition,
+        what: &str,
+        now: Time,
+    ) -> Result<(), Error> {
+        let (queue, kind) = self.lanes.names(position.lane);
         let mut spec = Spec::new(queue, kind, Payload::new(Encoding::Bytes, []));
-        spec.priority = place.priority;
+        spec.priority = position.priority;
         let mut live = Live::pushed(now, now, 0);
-        (live.state, live.why, live.ended_at) = (State::Dead, Some(Why::Damaged), Some(now));
+        (live.state, live.why, live.ended_at) = (State::Dead, Some(EndReason::Damaged), Some(now));
         live.history.push(Attempt {
             delivery: Delivery::NONE,
             started_at: now,
             ended_at: now,
             worker: None,
-            ended: Ended::Failed,
+            ended: DeliveryEnd::Failed,
             error: Some(what.into()),
         });
-        self.leave(place);
-        self.lanes.forget(place.lane);
-        self.add(Job { id: place.slot.id, spec: Arc::new(spec), live })
+        self.index_remove(position);
+        self.lanes.remove_job(position.lane);
+        self.add(Job { id: position.slot.id, spec: Arc::new(spec), live })
     }
 
     pub(crate) fn renew(&mut self, leases: &[Renew], now: Time) -> Result<Vec<Renewed>, Error> {
@@ -110,7 +120,7 @@ impl<R: Records> Local<R> {
     }
 }
 
-/// A job that the index knows and the records do not.
-pub(super) fn lost(id: JobId) -> Error {
-    Error::Corrupt { what: format!("job {id} is in the index, but has no record") }
+/// Error for a job that is in the index but not in the records.
+pub(super) fn missing_record(id: JobId) -> Error {
+    Error::Corrupt { what: format!("job {id} is in the index but has no record") }
 }

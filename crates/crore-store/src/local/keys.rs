@@ -1,4 +1,4 @@
-//! Unique keys and client ids: who has which.
+//! Unique keys and client ids, and the jobs that have them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use crore_core::job::ClientId;
 use crore_core::unique::Unique;
 use crore_core::{JobId, Time};
 
-use super::side::Key;
+use super::side::SideKey;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Lock {
+pub(crate) struct KeyLock {
     pub(crate) job: JobId,
-    /// The first instant at which it is free, whatever else happens.
+    /// The key is free from this instant on, whatever happens to the job.
     pub(crate) until: Option<Time>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Keys {
-    locks: HashMap<Arc<str>, Lock>,
+pub(crate) struct JobKeys {
+    locks: HashMap<Arc<str>, KeyLock>,
     expiries: BTreeSet<(Time, Arc<str>)>,
     clients: HashMap<ClientId, JobId>,
-    pub(crate) touched: Vec<Key>,
+    pub(crate) touched: Vec<SideKey>,
 }
 
-impl Keys {
+impl JobKeys {
     /// The job that holds a key.
     pub(crate) fn holder(&self, key: &str, now: Time) -> Option<JobId> {
         let lock = self.locks.get(key)?;
@@ -37,11 +37,11 @@ impl Keys {
 
     pub(crate) fn lock(&mut self, unique: &Unique, job: JobId, due: Time) {
         let until = unique.window.map(|window| due.after(window));
-        self.touched.push(Key::Lock(Arc::clone(&unique.key)));
-        self.set(Arc::clone(&unique.key), Lock { job, until });
+        self.touched.push(SideKey::Lock(Arc::clone(&unique.key)));
+        self.set(Arc::clone(&unique.key), KeyLock { job, until });
     }
 
-    pub(crate) fn set(&mut self, key: Arc<str>, lock: Lock) {
+    pub(crate) fn set(&mut self, key: Arc<str>, lock: KeyLock) {
         let old = self.locks.insert(Arc::clone(&key), lock);
         if let Some(old) = old.and_then(|lock| lock.until) {
             self.expiries.remove(&(old, Arc::clone(&key)));
@@ -49,7 +49,7 @@ impl Keys {
         self.expiries.extend(lock.until.map(|until| (until, key)));
     }
 
-    pub(crate) fn lock_of(&self, key: &str) -> Option<Lock> {
+    pub(crate) fn lock_of(&self, key: &str) -> Option<KeyLock> {
         self.locks.get(key).copied()
     }
 
@@ -57,14 +57,14 @@ impl Keys {
         self.locks.len()
     }
 
-    /// Frees a key, if this job holds it.
+    /// Releases a key if this job holds it.
     pub(crate) fn release(&mut self, unique: &Unique, job: JobId) {
         let Some(lock) = self.locks.get(&unique.key).filter(|lock| lock.job == job) else { return };
         if let Some(until) = lock.until {
             self.expiries.remove(&(until, Arc::clone(&unique.key)));
         }
         self.locks.remove(&unique.key);
-        self.touched.push(Key::Lock(Arc::clone(&unique.key)));
+        self.touched.push(SideKey::Lock(Arc::clone(&unique.key)));
     }
 
     pub(crate) fn add_client(&mut self, client: &ClientId, job: JobId) {
@@ -75,7 +75,7 @@ impl Keys {
         self.clients.remove(client);
     }
 
-    /// Drops up to `n` locks whose time is over. Gives how many.
+    /// Removes up to `n` expired locks, and returns how many.
     pub(crate) fn prune(&mut self, n: usize, now: Time) -> usize {
         let mut dropped = 0;
         while dropped < n
@@ -84,7 +84,7 @@ impl Keys {
         {
             self.expiries.pop_first();
             self.locks.remove(&key);
-            self.touched.push(Key::Lock(key));
+            self.touched.push(SideKey::Lock(key));
             dropped += 1;
         }
         dropped

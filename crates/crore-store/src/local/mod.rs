@@ -1,24 +1,25 @@
-//! The local stores' common part: an index over records, and every verb on it.
+//! The index that both local stores share, and every store operation on it.
 //!
-//! [`Local`] holds the order of things in memory and leaves the jobs themselves to its [`Records`]:
-//! a map for the memory store, the log for the embedded one. Verbs are plain functions on `&mut
-//! self` with `now` passed in; whoever wraps them brings the lock, the clock and durability.
+//! [`LocalIndex`] keeps order and counts in memory and leaves the jobs to its [`JobRecords`]: a map
+//! in the memory store, the log in the embedded store. Operations are plain functions on
+//! `&mut self` that take `now` as an argument; the store around them adds the lock, the clock and
+//! durability.
 
 mod apply;
+mod arena;
 mod claim;
-mod dense;
+mod dense_map;
+mod dependencies;
+mod index_position;
 mod keys;
 mod lanes;
 mod notes;
 mod permits;
-mod place;
 mod push;
 mod records;
 mod registry;
-mod run;
 mod side;
-mod table;
-mod ties;
+mod sorted_run;
 mod upkeep;
 mod views;
 
@@ -30,61 +31,62 @@ use crore_core::{Job, JobId, Name, State, Time};
 use crate::Error;
 use crate::registry::QueueSettings;
 
-pub(crate) use dense::Dense;
-use keys::Keys;
-pub(crate) use keys::Lock;
+pub(crate) use dense_map::DenseMap;
+use dependencies::Dependencies;
+pub(crate) use index_position::IndexPosition;
+use keys::JobKeys;
+pub(crate) use keys::KeyLock;
 use lanes::Lanes;
-use notes::Notes;
-pub(crate) use place::Place;
-pub(crate) use records::{Map, Record, Records};
-use registry::Definitions;
-use run::Run;
-pub(crate) use run::Slot;
-pub(crate) use side::{Key, Value};
-use ties::Ties;
+use notes::NoteTable;
+pub(crate) use records::{JobRecord, JobRecords, MemoryRecords};
+use registry::RegistryEntries;
+pub(crate) use side::{SideKey, SideValue};
+pub(crate) use sorted_run::RunSlot;
+use sorted_run::SortedRun;
 
-/// The state of a local store.
+/// Index and auxiliary state of a local store.
 #[derive(Debug)]
-pub(crate) struct Local<R> {
+pub(crate) struct LocalIndex<R> {
     records: R,
     lanes: Lanes,
-    keys: Keys,
-    ties: Ties,
-    notes: Notes,
-    definitions: Definitions,
+    keys: JobKeys,
+    dependencies: Dependencies,
+    notes: NoteTable,
+    definitions: RegistryEntries,
     /// Running jobs by the end of their lease.
-    leases: Run,
-    /// Scheduled jobs by when they are due.
-    timers: Run,
-    /// Waiting jobs that are broken.
+    leases: SortedRun,
+    /// Scheduled jobs by due time.
+    timers: SortedRun,
+    /// Waiting jobs with a broken dependency.
     broken: BTreeSet<JobId>,
-    /// Jobs with a result, by when it is gone.
+    /// Jobs with a result, by the time at which it expires.
     results: BTreeSet<(Time, JobId)>,
     leaders: BTreeMap<Name, (u64, Time)>,
     last_id: u64,
     last_delivery: u64,
-    /// Leaders that were touched; the other parts keep their own lists.
-    touched: Vec<Key>,
+    /// Leaders changed since the last [`LocalIndex::take_touched`]; the other parts keep their own
+    /// lists.
+    touched: Vec<SideKey>,
 }
 
-impl<R: Default> Default for Local<R> {
+impl<R: Default> Default for LocalIndex<R> {
     fn default() -> Self {
         Self::with(R::default())
     }
 }
 
-impl<R> Local<R> {
-    /// An index without anything in it, over these records.
+impl<R> LocalIndex<R> {
+    /// Creates an empty index over these records.
     pub(crate) fn with(records: R) -> Self {
         Self {
             records,
             lanes: Lanes::default(),
-            keys: Keys::default(),
-            ties: Ties::default(),
-            notes: Notes::default(),
-            definitions: Definitions::default(),
-            leases: Run::default(),
-            timers: Run::default(),
+            keys: JobKeys::default(),
+            dependencies: Dependencies::default(),
+            notes: NoteTable::default(),
+            definitions: RegistryEntries::default(),
+            leases: SortedRun::default(),
+            timers: SortedRun::default(),
             broken: BTreeSet::new(),
             results: BTreeSet::new(),
             leaders: BTreeMap::new(),
@@ -95,7 +97,7 @@ impl<R> Local<R> {
     }
 }
 
-impl<R: Records> Local<R> {
+impl<R: JobRecords> LocalIndex<R> {
     pub(crate) const fn records(&self) -> &R {
         &self.records
     }
@@ -104,101 +106,101 @@ impl<R: Records> Local<R> {
         &mut self.records
     }
 
-    /// From now on, what holds for a queue without settings of its own.
+    /// Sets the settings of queues without settings of their own.
     pub(crate) const fn set_defaults(&mut self, settings: QueueSettings) {
         self.definitions.defaults = settings;
     }
 
-    /// The last id, delivery and revision of the registry that were given out.
+    /// The last allocated job id, delivery and registry revision.
     pub(crate) const fn numbers(&self) -> (u64, u64, u64) {
         (self.last_id, self.last_delivery, self.definitions.revision.0)
     }
 
-    /// The queues in which something to claim has appeared since this was asked last.
-    pub(crate) fn woken(&mut self) -> Vec<Name> {
-        self.lanes.woken()
+    /// Returns the queues with new claimable jobs since the last call.
+    pub(crate) fn take_woken(&mut self) -> Vec<Name> {
+        self.lanes.take_woken()
     }
 
-    pub(crate) fn load(&self, id: JobId) -> Result<Option<Record>, Error> {
+    pub(crate) fn load(&self, id: JobId) -> Result<Option<JobRecord>, Error> {
         self.records.load(id)
     }
 
-    /// Lets `change` change a job, and moves it in the index accordingly; `None`: it is not there.
+    /// Lets `change` modify a job, then moves the job in the index; `None` if it does not exist.
     fn change<T>(
         &mut self,
         id: JobId,
-        change: impl FnOnce(&mut Record) -> T,
+        change: impl FnOnce(&mut JobRecord) -> T,
     ) -> Result<Option<T>, Error> {
         let lanes = &mut self.lanes;
         let moved = self.records.update(id, |record| {
-            let (before, spec) = (Place::of(record), Arc::as_ptr(&record.job.spec));
-            let answer = change(record);
+            let (before, spec) = (IndexPosition::of(record), Arc::as_ptr(&record.job.spec));
+            let result = change(record);
             if spec != Arc::as_ptr(&record.job.spec) {
                 record.lane = lanes.lane_for(&record.job.spec);
                 record.priority = record.job.spec.priority;
-                lanes.forget(before.lane);
+                lanes.remove_job(before.lane);
             }
-            (before, Place::of(record), answer)
+            (before, IndexPosition::of(record), result)
         })?;
-        let Some((before, after, answer)) = moved else { return Ok(None) };
+        let Some((before, after, result)) = moved else { return Ok(None) };
         if before != after {
-            self.leave(before);
-            self.enter(after);
+            self.index_remove(before);
+            self.index_insert(after);
         }
-        Ok(Some(answer))
+        Ok(Some(result))
     }
 
-    /// Adds a job to records and index.
+    /// Adds a job to the records and the index.
     fn add(&mut self, job: Job) -> Result<(), Error> {
         let lane = self.lanes.lane_for(&job.spec);
-        let record = Record { lane, priority: job.spec.priority, job };
-        self.enter(Place::of(&record));
+        let record = JobRecord { lane, priority: job.spec.priority, job };
+        self.index_insert(IndexPosition::of(&record));
         self.records.insert(record)
     }
 
-    /// Removes a job and everything that belongs to it alone, and gives it.
-    fn remove(&mut self, id: JobId) -> Result<Option<Record>, Error> {
+    /// Removes a job with everything that belongs to it alone, and returns its record.
+    fn remove(&mut self, id: JobId) -> Result<Option<JobRecord>, Error> {
         let Some(record) = self.records.remove(id)? else { return Ok(None) };
-        self.leave(Place::of(&record));
-        self.lanes.forget(record.lane);
+        self.index_remove(IndexPosition::of(&record));
+        self.lanes.remove_job(record.lane);
         if let Some(client) = &record.job.spec.client_id {
             self.keys.drop_client(client);
         }
-        self.ties.forget(id, &record.job.spec.after);
-        self.notes.forget(id);
+        self.dependencies.remove_waits(id, &record.job.spec.after);
+        self.notes.remove_job(id);
         Ok(Some(record))
     }
 
-    fn enter(&mut self, place: Place) {
-        let id = place.slot.id;
-        self.lanes.enter(place);
-        match place.state {
-            State::Scheduled => self.timers.insert(place.slot),
-            State::Running => self.leases.insert(Slot { at: place.lease_until, id }),
-            State::Waiting if place.broken => {
+    fn index_insert(&mut self, position: IndexPosition) {
+        let id = position.slot.id;
+        self.lanes.insert(position);
+        match position.state {
+            State::Scheduled => self.timers.insert(position.slot),
+            State::Running => self.leases.insert(RunSlot { at: position.lease_until, id }),
+            State::Waiting if position.broken => {
                 self.broken.insert(id);
             }
             _ => {}
         }
-        self.results.extend(place.result_until.map(|until| (until, id)));
+        self.results.extend(position.result_until.map(|until| (until, id)));
     }
 
-    fn leave(&mut self, place: Place) {
-        let id = place.slot.id;
-        self.lanes.leave(place);
-        match place.state {
+    fn index_remove(&mut self, position: IndexPosition) {
+        let id = position.slot.id;
+        self.lanes.remove(position);
+        match position.state {
             State::Scheduled => {
-                self.timers.remove(place.slot);
+                self.timers.remove(position.slot);
             }
             State::Running => {
-                self.leases.remove(Slot { at: place.lease_until, id });
+                self.leases.remove(RunSlot { at: position.lease_until, id });
             }
-            State::Waiting if place.broken => {
+            State::Waiting if position.broken => {
                 self.broken.remove(&id);
             }
             _ => {}
         }
-        if let Some(until) = place.result_until {
+        if let Some(until) = position.result_until {
             self.results.remove(&(until, id));
         }
     }

@@ -1,31 +1,31 @@
-//! Push: new jobs and groups into records and index.
+//! Push: adds new jobs and groups to the records and the index.
 
 use std::sync::Arc;
 
 use crore_core::dependency::{self, Satisfaction};
-use crore_core::group::{Group, Tally};
-use crore_core::job::{Dependency, Needs, Thing};
-use crore_core::push::{AfterRef, GroupRef};
+use crore_core::group::{Group, GroupTally};
+use crore_core::job::{Dependency, DependencyCondition, DependencyTarget};
+use crore_core::push::{GroupRef, NewDependencyTarget};
 use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Time};
 
-use super::Local;
-use super::records::Records;
+use super::LocalIndex;
+use super::records::JobRecords;
 use crate::Error;
 use crate::bug::planted;
-use crate::jobs::{Pushed, Pushes};
+use crate::jobs::{Pushed, PushedBatch};
 
-/// What of the same batch is known already.
-struct Earlier<'a> {
+/// Results of the same batch so far.
+struct EarlierInBatch<'a> {
     groups: &'a [GroupId],
     jobs: &'a [Pushed],
 }
 
-impl<R: Records> Local<R> {
-    pub(crate) fn push(&mut self, batch: Batch, now: Time) -> Result<Pushes, Error> {
+impl<R: JobRecords> LocalIndex<R> {
+    pub(crate) fn push(&mut self, batch: Batch, now: Time) -> Result<PushedBatch, Error> {
         let mut groups = Vec::with_capacity(batch.groups.len());
         for _ in &batch.groups {
             let id = GroupId(self.next_id());
-            self.ties.add_group(id, Group::default(), now);
+            self.dependencies.add_group(id, Group::default(), now);
             groups.push(id);
         }
         let mut jobs = Vec::with_capacity(batch.jobs.len());
@@ -36,21 +36,21 @@ impl<R: Records> Local<R> {
                 continue;
             }
             let pushed =
-                self.push_one(job, None, &Earlier { groups: &groups, jobs: &jobs }, now)?;
+                self.push_one(job, None, &EarlierInBatch { groups: &groups, jobs: &jobs }, now)?;
             jobs.push(pushed);
         }
         for (id, new) in groups.iter().zip(&batch.groups) {
             if !new.open
-                && let Some(settled) = self.ties.seal(*id, now)
+                && let Some(settled) = self.dependencies.seal(*id, now)
             {
-                self.tell(settled, now)?;
+                self.settle_waiters(settled, now)?;
             }
         }
-        Ok(Pushes { now, groups, jobs })
+        Ok(PushedBatch { now, groups, jobs })
     }
 
     /// Pushes the follow-ups of a job, or the jobs of a tick.
-    pub(super) fn push_more(
+    pub(super) fn push_jobs(
         &mut self,
         jobs: Vec<NewJob>,
         parent: Option<JobId>,
@@ -58,10 +58,10 @@ impl<R: Records> Local<R> {
     ) -> Result<Vec<Pushed>, Error> {
         let mut pushed = Vec::with_capacity(jobs.len());
         for (nth, job) in (0u32..).zip(jobs) {
-            let earlier = Earlier { groups: &[], jobs: &pushed };
+            let earlier = EarlierInBatch { groups: &[], jobs: &pushed };
             let parent = parent.map(|id| (id, nth));
-            let answer = self.push_one(job, parent, &earlier, now)?;
-            pushed.push(answer);
+            let result = self.push_one(job, parent, &earlier, now)?;
+            pushed.push(result);
         }
         Ok(pushed)
     }
@@ -70,15 +70,15 @@ impl<R: Records> Local<R> {
         &mut self,
         new: NewJob,
         parent: Option<(JobId, u32)>,
-        earlier: &Earlier<'_>,
+        earlier: &EarlierInBatch<'_>,
         now: Time,
     ) -> Result<Pushed, Error> {
-        // Where it stays, before anything else: it is large, and every move is a copy.
+        // Moved into its final allocation first: the spec is large, and every move copies it.
         let mut shared = Arc::new(new.spec);
         let spec = Arc::make_mut(&mut shared);
-        let taken = spec.unique.as_ref().and_then(|unique| self.keys.holder(&unique.key, now));
-        let known = spec.client_id.as_ref().and_then(|client| self.keys.client(client));
-        if let Some(id) = taken.or(known) {
+        let key_holder = spec.unique.as_ref().and_then(|unique| self.keys.holder(&unique.key, now));
+        let client_holder = spec.client_id.as_ref().and_then(|client| self.keys.client(client));
+        if let Some(id) = key_holder.or(client_holder) {
             return Ok(Pushed::Duplicate(id));
         }
         spec.parent = parent.or(spec.parent);
@@ -89,7 +89,7 @@ impl<R: Records> Local<R> {
         let mut waits = Vec::new();
         spec.after.clear();
         for (nth, after) in (0u32..).zip(&new.after) {
-            let on = match find_thing(after.on, earlier) {
+            let on = match resolve_target(after.on, earlier) {
                 Ok(on) => on,
                 Err(broken) => return Ok(broken),
             };
@@ -103,7 +103,7 @@ impl<R: Records> Local<R> {
         }
         let id = JobId(self.next_id());
         for (nth, dependency) in &waits {
-            self.ties.wait(id, *nth, *dependency);
+            self.dependencies.wait(id, *nth, *dependency);
         }
         let due = new.due.resolve(now, now);
         if let Some(unique) = &spec.unique {
@@ -113,9 +113,9 @@ impl<R: Records> Local<R> {
             self.keys.add_client(client, id);
         }
         if let Some(group) = spec.group {
-            let member = Tally { size: 1, ..Tally::default() };
-            let settled = self.ties.tally(group, member, now);
-            self.tell(settled, now)?;
+            let member = GroupTally { size: 1, ..GroupTally::default() };
+            let settled = self.dependencies.tally(group, member, now);
+            self.settle_waiters(settled, now)?;
         }
         let live = Live::pushed(now, due, u32::try_from(waits.len()).unwrap_or(u32::MAX));
         self.add(Job { id, spec: shared, live })?;
@@ -127,35 +127,45 @@ impl<R: Records> Local<R> {
         self.last_id
     }
 
-    fn find_group(&self, group: GroupRef, earlier: &Earlier<'_>) -> Result<GroupId, Pushed> {
+    fn find_group(&self, group: GroupRef, earlier: &EarlierInBatch<'_>) -> Result<GroupId, Pushed> {
         let id = match group {
             GroupRef::Id(id) => id,
             GroupRef::New(n) => earlier.groups.get(n).copied().unwrap_or_default(),
         };
-        self.ties.group(id).map(|_| id).ok_or(Pushed::Broken(Thing::Group(id)))
+        self.dependencies.group(id).map(|_| id).ok_or(Pushed::Broken(DependencyTarget::Group(id)))
     }
 
-    /// Whether the thing that a new job waits for satisfies its need.
-    fn satisfaction(&self, on: Thing, needs: Needs) -> Result<Satisfaction, Error> {
+    /// Whether the group or job that a new job waits for satisfies its condition.
+    fn satisfaction(
+        &self,
+        on: DependencyTarget,
+        needs: DependencyCondition,
+    ) -> Result<Satisfaction, Error> {
         Ok(match on {
-            Thing::Group(id) => dependency::of_group(self.ties.group(id).as_ref(), needs),
-            Thing::Job(id) => {
+            DependencyTarget::Group(id) => {
+                dependency::group_satisfaction(self.dependencies.group(id).as_ref(), needs)
+            }
+            DependencyTarget::Job(id) => {
                 let state = self.load(id)?.map(|record| record.job.live.state);
-                dependency::of_job(state, needs)
+                dependency::job_satisfaction(state, needs)
             }
         })
     }
 }
 
-fn find_thing(on: AfterRef, earlier: &Earlier<'_>) -> Result<Thing, Pushed> {
+fn resolve_target(
+    on: NewDependencyTarget,
+    earlier: &EarlierInBatch<'_>,
+) -> Result<DependencyTarget, Pushed> {
     match on {
-        AfterRef::Job(id) => Ok(Thing::Job(id)),
-        AfterRef::Group(GroupRef::Id(id)) => Ok(Thing::Group(id)),
-        AfterRef::Group(GroupRef::New(n)) => {
-            Ok(Thing::Group(earlier.groups.get(n).copied().unwrap_or_default()))
+        NewDependencyTarget::Job(id) => Ok(DependencyTarget::Job(id)),
+        NewDependencyTarget::Group(GroupRef::Id(id)) => Ok(DependencyTarget::Group(id)),
+        NewDependencyTarget::Group(GroupRef::New(n)) => {
+            Ok(DependencyTarget::Group(earlier.groups.get(n).copied().unwrap_or_default()))
         }
-        AfterRef::Earlier(n) => match earlier.jobs.get(n).and_then(|pushed| pushed.id()) {
-            Some(id) => Ok(Thing::Job(id)),
+        NewDependencyTarget::Earlier(n) => match earlier.jobs.get(n).and_then(|pushed| pushed.id())
+        {
+            Some(id) => Ok(DependencyTarget::Job(id)),
             None => Err(Pushed::BrokenBy(n)),
         },
     }

@@ -1,49 +1,49 @@
-//! Where the jobs themselves live, under the index.
+//! Storage of the jobs themselves, beneath the index.
 
 use crore_core::{Job, JobId};
 
-use super::dense::Dense;
+use super::dense_map::DenseMap;
 use crate::Error;
 
-/// A job, and what the index wants to know of its spec without looking there.
+/// A job, with the parts of its spec that the index needs at hand.
 #[derive(Debug, Clone)]
-pub(crate) struct Record {
+pub(crate) struct JobRecord {
     pub(crate) lane: u32,
     pub(crate) priority: i32,
     pub(crate) job: Job,
 }
 
-/// What keeps the records: a map, or a log.
-pub(crate) trait Records {
-    /// A job is shown to a caller as it is, before it is changed for him.
-    fn show(&mut self, _: JobId) {}
+/// Storage of records: a map or the log.
+pub(crate) trait JobRecords {
+    /// Announces that a caller is about to see a job as stored, before the job is changed.
+    fn mark_shown(&mut self, _: JobId) {}
 
-    /// The record, as it was saved last.
-    fn load(&self, id: JobId) -> Result<Option<Record>, Error>;
+    /// Returns the record as last saved.
+    fn load(&self, id: JobId) -> Result<Option<JobRecord>, Error>;
 
     /// Adds a record.
-    fn insert(&mut self, record: Record) -> Result<(), Error>;
+    fn insert(&mut self, record: JobRecord) -> Result<(), Error>;
 
-    /// Lets `change` look at a record and change it; `None`: it is not there.
+    /// Lets `change` read and modify a record; `None` if it does not exist.
     fn update<T>(
         &mut self,
         id: JobId,
-        change: impl FnOnce(&mut Record) -> T,
+        change: impl FnOnce(&mut JobRecord) -> T,
     ) -> Result<Option<T>, Error>;
 
-    /// Removes a record, and gives it.
-    fn remove(&mut self, id: JobId) -> Result<Option<Record>, Error>;
+    /// Removes a record and returns it.
+    fn remove(&mut self, id: JobId) -> Result<Option<JobRecord>, Error>;
 }
 
 /// Records in memory.
-pub(crate) type Map = Dense<Record>;
+pub(crate) type MemoryRecords = DenseMap<JobRecord>;
 
-impl Records for Map {
-    fn load(&self, id: JobId) -> Result<Option<Record>, Error> {
+impl JobRecords for MemoryRecords {
+    fn load(&self, id: JobId) -> Result<Option<JobRecord>, Error> {
         Ok(self.get(id).cloned())
     }
 
-    fn insert(&mut self, record: Record) -> Result<(), Error> {
+    fn insert(&mut self, record: JobRecord) -> Result<(), Error> {
         Self::insert(self, record.job.id, record);
         Ok(())
     }
@@ -51,12 +51,12 @@ impl Records for Map {
     fn update<T>(
         &mut self,
         id: JobId,
-        change: impl FnOnce(&mut Record) -> T,
+        change: impl FnOnce(&mut JobRecord) -> T,
     ) -> Result<Option<T>, Error> {
         Ok(self.get_mut(id).map(change))
     }
 
-    fn remove(&mut self, id: JobId) -> Result<Option<Record>, Error> {
+    fn remove(&mut self, id: JobId) -> Result<Option<JobRecord>, Error> {
         Ok(Self::remove(self, id))
     }
 }

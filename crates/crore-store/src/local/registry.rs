@@ -6,28 +6,31 @@ use std::ops::Bound;
 use crore_core::group::Group;
 use crore_core::{GroupId, Name, Revision, Time};
 
-use super::Local;
-use super::records::Records;
-use super::side::Key;
-use crate::registry::{Define, Defined, Definition, Entry, Guard, QueueSettings, Table, Value};
+use super::LocalIndex;
+use super::records::JobRecords;
+use super::side::SideKey;
+use crate::registry::{
+    Define, DefineAction, DefineGuard, Defined, QueueSettings, RegistryEntry, RegistryTable,
+    RegistryValue,
+};
 
 #[derive(Debug, Default)]
-pub(crate) struct Definitions {
-    entries: BTreeMap<(Table, Name), Entry>,
-    expiries: BTreeSet<(Time, Table, Name)>,
-    /// One counter for all entries, so that an entry which is set anew does not start again.
+pub(crate) struct RegistryEntries {
+    entries: BTreeMap<(RegistryTable, Name), RegistryEntry>,
+    expiries: BTreeSet<(Time, RegistryTable, Name)>,
+    /// Shared by all entries, so that the revisions of an entry do not restart after its removal.
     pub(super) revision: Revision,
-    pub(crate) touched: Vec<Key>,
-    /// What holds for a queue without settings of its own.
+    pub(crate) touched: Vec<SideKey>,
+    /// Settings of queues without settings of their own.
     pub(super) defaults: QueueSettings,
 }
 
-impl Definitions {
-    pub(crate) fn entry(&self, table: Table, name: &Name) -> Option<Entry> {
+impl RegistryEntries {
+    pub(crate) fn entry(&self, table: RegistryTable, name: &Name) -> Option<RegistryEntry> {
         self.entries.get(&(table, name.clone())).cloned()
     }
 
-    pub(crate) fn put(&mut self, table: Table, entry: Entry) {
+    pub(crate) fn put(&mut self, table: RegistryTable, entry: RegistryEntry) {
         self.expiries.extend(entry.expires_at.map(|at| (at, table, entry.name.clone())));
         self.entries.insert((table, entry.name.clone()), entry);
     }
@@ -36,132 +39,142 @@ impl Definitions {
         self.entries.len()
     }
 
-    fn get(&self, table: Table, name: &Name, now: Time) -> Option<&Entry> {
+    fn get(&self, table: RegistryTable, name: &Name, now: Time) -> Option<&RegistryEntry> {
         let entry = self.entries.get(&(table, name.clone()))?;
         entry.expires_at.is_none_or(|at| now < at).then_some(entry)
     }
 
-    /// What holds for a queue.
+    /// Effective settings of a queue.
     pub(crate) fn settings(&self, queue: &Name, now: Time) -> QueueSettings {
-        match self.get(Table::Queues, queue, now) {
-            Some(Entry { value: Value::Queue(settings), .. }) => *settings,
+        match self.get(RegistryTable::Queues, queue, now) {
+            Some(RegistryEntry { value: RegistryValue::Queue(settings), .. }) => *settings,
             _ => self.defaults,
         }
     }
 
-    /// Sets or removes an entry; `None`: its guard does not hold.
+    /// Sets or removes an entry; `None` if its guard does not hold.
     fn define(&mut self, define: &Define, now: Time) -> Option<Revision> {
         let (table, name) = (define.table(), &define.name);
         let current = self.get(table, name, now).map(|entry| entry.revision);
         let holds = match define.guard {
-            Guard::Any => true,
-            Guard::Absent => current.is_none(),
-            Guard::At(revision) => current == Some(revision),
+            DefineGuard::Any => true,
+            DefineGuard::Absent => current.is_none(),
+            DefineGuard::At(revision) => current == Some(revision),
         };
         if !holds {
             return None;
         }
         self.remove(table, name);
         self.revision = self.revision.next();
-        if let Definition::Set(value) = &define.to {
+        if let DefineAction::Set(value) = &define.action {
             let expires_at = define.expires_after.map(|span| now.after(span));
             let (name, value, revision) = (name.clone(), value.clone(), self.revision);
-            self.put(table, Entry { name, value, revision, expires_at });
+            self.put(table, RegistryEntry { name, value, revision, expires_at });
         }
         Some(self.revision)
     }
 
-    fn remove(&mut self, table: Table, name: &Name) {
+    fn remove(&mut self, table: RegistryTable, name: &Name) {
         let removed = self.entries.remove(&(table, name.clone()));
-        self.touched.push(Key::Entry(table, name.clone()));
+        self.touched.push(SideKey::Entry(table, name.clone()));
         if let Some(at) = removed.and_then(|entry| entry.expires_at) {
             self.expiries.remove(&(at, table, name.clone()));
         }
     }
 
-    /// Moves a schedule's cursor; says whether it was still as seen.
+    /// Moves a schedule's cursor; returns whether the entry still had the seen revision.
     pub(crate) fn tick(&mut self, name: &Name, seen: Revision, cursor: Time, now: Time) -> bool {
-        let key = (Table::Schedules, name.clone());
+        let key = (RegistryTable::Schedules, name.clone());
         let next = self.revision.next();
-        if self.get(Table::Schedules, name, now).is_none_or(|entry| entry.revision != seen) {
+        if self.get(RegistryTable::Schedules, name, now).is_none_or(|entry| entry.revision != seen)
+        {
             return false;
         }
-        let Some(Entry { value: Value::Schedule(schedule), revision, .. }) =
+        let Some(RegistryEntry { value: RegistryValue::Schedule(schedule), revision, .. }) =
             self.entries.get_mut(&key)
         else {
             return false;
         };
         schedule.cursor = cursor;
         *revision = next;
-        self.touched.push(Key::Entry(Table::Schedules, name.clone()));
+        self.touched.push(SideKey::Entry(RegistryTable::Schedules, name.clone()));
         self.revision = next;
         true
     }
 
-    /// Drops an entry whose time is over, if there is one.
-    fn expire(&mut self, now: Time) -> Option<(Table, Name)> {
+    /// Removes one expired entry, if there is any.
+    fn expire(&mut self, now: Time) -> Option<(RegistryTable, Name)> {
         let (_, table, name) = self.expiries.first().filter(|(at, _, _)| *at <= now)?.clone();
         self.remove(table, &name);
         Some((table, name))
     }
 }
 
-impl<R: Records> Local<R> {
+impl<R: JobRecords> LocalIndex<R> {
     pub(crate) fn define(&mut self, definitions: &[Define], now: Time) -> Vec<Defined> {
         definitions
             .iter()
             .map(|define| match self.definitions.define(define, now) {
                 None => Defined::Stale,
                 Some(revision) => {
-                    let value = match &define.to {
-                        Definition::Set(value) => Some(value.clone()),
-                        Definition::Remove(_) => None,
+                    let value = match &define.action {
+                        DefineAction::Set(value) => Some(value.clone()),
+                        DefineAction::Remove(_) => None,
                     };
-                    self.heed(define.table(), &define.name, value);
+                    self.put_into_effect(define.table(), &define.name, value);
                     Defined::Yes(revision)
                 }
             })
             .collect()
     }
 
-    /// Drops up to `n` entries whose time is over. Gives how many.
+    /// Removes up to `n` expired entries, and returns how many.
     pub(crate) fn expire(&mut self, n: usize, now: Time) -> usize {
         let mut dropped = 0;
         while dropped < n
             && let Some((table, name)) = self.definitions.expire(now)
         {
-            self.heed(table, &name, None);
+            self.put_into_effect(table, &name, None);
             dropped += 1;
         }
         dropped
     }
 
-    /// Limits and pauses hold from now on.
-    pub(super) fn heed(&mut self, table: Table, name: &Name, value: Option<Value>) {
+    /// Puts a changed limit or pause into effect.
+    pub(super) fn put_into_effect(
+        &mut self,
+        table: RegistryTable,
+        name: &Name,
+        value: Option<RegistryValue>,
+    ) {
         match table {
-            Table::Limits => {
+            RegistryTable::Limits => {
                 let limit = match value {
-                    Some(Value::Limit(limit)) => Some(limit),
+                    Some(RegistryValue::Limit(limit)) => Some(limit),
                     _ => None,
                 };
                 self.lanes.permits.define(name, limit);
                 self.lanes.reopen_all(name);
             }
-            Table::Queues => {
-                let paused = matches!(&value, Some(Value::Queue(settings)) if settings.paused);
+            RegistryTable::Queues => {
+                let paused =
+                    matches!(&value, Some(RegistryValue::Queue(settings)) if settings.paused);
                 self.lanes.pause(name, paused);
             }
-            Table::Schedules | Table::Handlers | Table::Workers | Table::Tokens => {}
+            RegistryTable::Schedules
+            | RegistryTable::Handlers
+            | RegistryTable::Workers
+            | RegistryTable::Tokens => {}
         }
     }
 
     pub(crate) fn entries(
         &self,
-        table: Table,
+        table: RegistryTable,
         after: Option<&Name>,
         n: usize,
         now: Time,
-    ) -> Vec<Entry> {
+    ) -> Vec<RegistryEntry> {
         let from = match after {
             Some(name) => Bound::Excluded((table, name.clone())),
             None => Bound::Unbounded,
@@ -174,6 +187,6 @@ impl<R: Records> Local<R> {
     }
 
     pub(crate) fn group(&self, id: GroupId) -> Option<Group> {
-        self.ties.group(id)
+        self.dependencies.group(id)
     }
 }

@@ -1,48 +1,47 @@
-//! What a local store keeps besides jobs, as small things with a key and a value.
+//! State of a local store besides its jobs, as key-value pairs ("side records").
 //!
-//! Whoever keeps a store across restarts asks after every verb what it has [touched](Local::touched),
-//! writes each of those things down as it is then, and [puts them back](Local::restore) when it opens.
-//! So nothing about a verb has to be replayed, and the order of things with different keys does not
-//! matter.
+//! After every operation a persistent store takes the [touched](LocalIndex::take_touched) keys and
+//! writes their current values; on opening it [restores](LocalIndex::restore) them. Nothing has to
+//! be replayed, and the order of records with different keys does not matter.
 
 use std::sync::Arc;
 
 use crore_core::group::Group;
-use crore_core::job::{ClientId, Needs, Thing};
+use crore_core::job::{ClientId, DependencyCondition, DependencyTarget};
 use crore_core::limit::{LimitKey, Tat};
 use crore_core::{GroupId, JobId, Name, Revision, Time};
 
-use super::Local;
-use super::keys::Lock;
-use super::notes::{Line, Progress};
-use super::place::Place;
-use super::records::Records;
-use crate::registry::{Entry, Table};
-use crate::views::Step;
+use super::LocalIndex;
+use super::index_position::IndexPosition;
+use super::keys::KeyLock;
+use super::notes::{LogLine, ProgressNote};
+use super::records::JobRecords;
+use crate::registry::{RegistryEntry, RegistryTable};
+use crate::views::StatStep;
 
-/// Something besides a job.
+/// Key of a side record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Key {
-    /// The lock on a unique key.
+pub(crate) enum SideKey {
+    /// Lock of a unique key.
     Lock(Arc<str>),
-    /// That a job waits for something, and for which of its needs.
-    Wait(Thing, Needs, JobId, u32),
+    /// A job's wait: target, condition, waiting job, index among its dependencies.
+    Wait(DependencyTarget, DependencyCondition, JobId, u32),
     Group(GroupId),
-    Entry(Table, Name),
-    /// How far a rate is used up.
+    Entry(RegistryTable, Name),
+    /// Rate used under a limit key.
     Bucket(LimitKey),
     Leader(Name),
     Progress(JobId),
     Line(JobId, u64),
-    Stat(Name, Step, Time),
+    Stat(Name, StatStep, Time),
 }
 
-impl Key {
-    /// How many sorts there are.
-    pub(crate) const SORTS: usize = 8;
+impl SideKey {
+    /// Number of kinds.
+    pub(crate) const KINDS: usize = 8;
 
-    /// The sort's number, from 0.
-    pub(crate) const fn sort(&self) -> usize {
+    /// Number of the kind, from 0.
+    pub(crate) const fn kind(&self) -> usize {
         match self {
             Self::Lock(_) => 0,
             Self::Wait(..) => 1,
@@ -60,27 +59,27 @@ impl Key {
     }
 }
 
-/// What there is at a key.
+/// Value of a side record.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
-    Lock(Lock),
+pub(crate) enum SideValue {
+    Lock(KeyLock),
     Wait,
     Group(Group, Time),
-    Entry(Box<Entry>),
+    Entry(Box<RegistryEntry>),
     Bucket(Tat),
     Leader(u64, Time),
-    Progress(Progress),
-    Line(Line),
+    Progress(ProgressNote),
+    Line(LogLine),
     Stat(u64),
 }
 
-impl<R: Records> Local<R> {
-    /// The keys of all things that were set or removed since this was asked last.
-    pub(crate) fn touched(&mut self) -> Vec<Key> {
+impl<R: JobRecords> LocalIndex<R> {
+    /// Returns the keys that were set or removed since the last call.
+    pub(crate) fn take_touched(&mut self) -> Vec<SideKey> {
         let mut touched = std::mem::take(&mut self.touched);
         let others = [
             &mut self.keys.touched,
-            &mut self.ties.touched,
+            &mut self.dependencies.touched,
             &mut self.definitions.touched,
             &mut self.lanes.permits.touched,
             &mut self.notes.touched,
@@ -91,50 +90,62 @@ impl<R: Records> Local<R> {
         touched
     }
 
-    /// What there is at a key now.
-    pub(crate) fn side(&self, key: &Key) -> Option<Value> {
+    /// Current value of a key.
+    pub(crate) fn side_value(&self, key: &SideKey) -> Option<SideValue> {
         match key {
-            Key::Lock(key) => self.keys.lock_of(key).map(Value::Lock),
-            Key::Wait(on, needs, job, nth) => {
-                self.ties.waits(*on, *needs, *job, *nth).then_some(Value::Wait)
+            SideKey::Lock(key) => self.keys.lock_of(key).map(SideValue::Lock),
+            SideKey::Wait(on, needs, job, nth) => {
+                self.dependencies.waits(*on, *needs, *job, *nth).then_some(SideValue::Wait)
             }
-            Key::Group(id) => self.ties.group_at(*id).map(|(group, at)| Value::Group(group, at)),
-            Key::Entry(table, name) => {
-                self.definitions.entry(*table, name).map(|entry| Value::Entry(Box::new(entry)))
+            SideKey::Group(id) => {
+                self.dependencies.group_at(*id).map(|(group, at)| SideValue::Group(group, at))
             }
-            Key::Bucket(key) => self.lanes.permits.tat(key).map(Value::Bucket),
-            Key::Leader(duty) => self.leaders.get(duty).map(|(node, at)| Value::Leader(*node, *at)),
-            Key::Progress(id) => self.notes.progress_of(*id).map(Value::Progress),
-            Key::Line(id, nth) => self.notes.line_of(*id, *nth).map(Value::Line),
-            Key::Stat(series, step, at) => self.notes.count(series, *step, *at).map(Value::Stat),
+            SideKey::Entry(table, name) => {
+                self.definitions.entry(*table, name).map(|entry| SideValue::Entry(Box::new(entry)))
+            }
+            SideKey::Bucket(key) => self.lanes.permits.tat(key).map(SideValue::Bucket),
+            SideKey::Leader(duty) => {
+                self.leaders.get(duty).map(|(node, at)| SideValue::Leader(*node, *at))
+            }
+            SideKey::Progress(id) => self.notes.progress_of(*id).map(SideValue::Progress),
+            SideKey::Line(id, nth) => self.notes.line_of(*id, *nth).map(SideValue::Line),
+            SideKey::Stat(series, step, at) => {
+                self.notes.count(series, *step, *at).map(SideValue::Stat)
+            }
         }
     }
 
-    /// Puts a thing back that was there when the store was open last.
-    pub(crate) fn restore(&mut self, key: Key, value: Value) {
+    /// Restores a value from the last time the store was open.
+    pub(crate) fn restore(&mut self, key: SideKey, value: SideValue) {
         match (key, value) {
-            (Key::Lock(key), Value::Lock(lock)) => self.keys.set(key, lock),
-            (Key::Wait(on, needs, job, nth), Value::Wait) => self.ties.add(on, needs, job, nth),
-            (Key::Group(id), Value::Group(group, at)) => self.ties.add_group(id, group, at),
-            (Key::Entry(table, name), Value::Entry(entry)) => {
+            (SideKey::Lock(key), SideValue::Lock(lock)) => self.keys.set(key, lock),
+            (SideKey::Wait(on, needs, job, nth), SideValue::Wait) => {
+                self.dependencies.add(on, needs, job, nth);
+            }
+            (SideKey::Group(id), SideValue::Group(group, at)) => {
+                self.dependencies.add_group(id, group, at);
+            }
+            (SideKey::Entry(table, name), SideValue::Entry(entry)) => {
                 let value = entry.value.clone();
                 self.definitions.put(table, *entry);
-                self.heed(table, &name, Some(value));
+                self.put_into_effect(table, &name, Some(value));
             }
-            (Key::Bucket(key), Value::Bucket(tat)) => self.lanes.permits.set_tat(&key, tat),
-            (Key::Leader(duty), Value::Leader(node, at)) => {
+            (SideKey::Bucket(key), SideValue::Bucket(tat)) => self.lanes.permits.set_tat(&key, tat),
+            (SideKey::Leader(duty), SideValue::Leader(node, at)) => {
                 self.leaders.insert(duty, (node, at));
             }
-            (Key::Progress(id), Value::Progress(progress)) => self.notes.set_progress(id, progress),
-            (Key::Line(id, nth), Value::Line(line)) => self.notes.set_line(id, nth, line),
-            (Key::Stat(series, step, at), Value::Stat(n)) => {
+            (SideKey::Progress(id), SideValue::Progress(progress)) => {
+                self.notes.set_progress(id, progress);
+            }
+            (SideKey::Line(id, nth), SideValue::Line(line)) => self.notes.set_line(id, nth, line),
+            (SideKey::Stat(series, step, at), SideValue::Stat(n)) => {
                 self.notes.set_count(series, step, at, n);
             }
             _ => {}
         }
     }
 
-    /// The numbers of lanes that jobs are in which are about to be restored.
+    /// Returns the lane numbers for jobs that are about to be restored.
     pub(crate) fn restore_lanes(&mut self, lanes: &[(Name, Name, Vec<LimitKey>)]) -> Vec<u32> {
         let number = |(queue, kind, limits): &(Name, Name, Vec<LimitKey>)| {
             self.lanes.lane_or_new(queue, kind, limits)
@@ -143,25 +154,25 @@ impl<R: Records> Local<R> {
     }
 
     /// Puts a job back into the index.
-    pub(crate) fn restore_job(&mut self, place: Place) {
-        self.lanes.restore(place);
-        self.enter(place);
+    pub(crate) fn restore_job(&mut self, position: IndexPosition) {
+        self.lanes.restore(position);
+        self.index_insert(position);
     }
 
     pub(crate) fn restore_client(&mut self, client: &ClientId, id: JobId) {
         self.keys.add_client(client, id);
     }
 
-    /// Goes on after these numbers.
+    /// Continues after these numbers.
     pub(crate) const fn restore_numbers(&mut self, id: u64, delivery: u64, revision: u64) {
         self.last_id = id;
         self.last_delivery = delivery;
         self.definitions.revision = Revision(revision);
     }
 
-    /// How many things of each sort there are.
-    pub(crate) fn side_counts(&self) -> [usize; Key::SORTS] {
-        let (waits, groups) = self.ties.counts();
+    /// Number of side records of each kind.
+    pub(crate) fn side_counts(&self) -> [usize; SideKey::KINDS] {
+        let (waits, groups) = self.dependencies.counts();
         let (notes, stats) = self.notes.counts();
         let locks = self.keys.locks();
         let (entries, buckets) = (self.definitions.count(), self.lanes.permits.count());

@@ -3,30 +3,30 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crore_core::machine::{self, Event};
+use crore_core::machine::{self, JobEvent};
 use crore_core::{Job, JobId, Name, Span, State, Time};
 
-use super::Local;
-use super::apply::Touched;
-use super::claim::lost;
-use super::records::Records;
-use super::run::Slot;
-use super::side::Key;
+use super::LocalIndex;
+use super::apply::EffectSource;
+use super::claim::missing_record;
+use super::records::JobRecords;
+use super::side::SideKey;
+use super::sorted_run::RunSlot;
 use crate::Error;
 use crate::bug::planted;
 use crate::registry::QueueSettings;
 use crate::upkeep::{Lapses, Lead, Promoted, Pruned};
 
-/// The ended jobs of a queue in one state: how many there are, and the oldest of each kind.
+/// The ended jobs of a queue in one state: their number, and the oldest of each kind.
 #[derive(Debug, Default)]
-struct Oldest {
+struct EndedJobs {
     count: u64,
-    heads: BinaryHeap<Reverse<(Slot, u32)>>,
-    /// The desk that was drawn from last, whose oldest is another by now.
+    heads: BinaryHeap<Reverse<(RunSlot, u32)>>,
+    /// The partition that the last removed job came from; its next head is not in `heads` yet.
     drawn: Option<u32>,
 }
 
-impl<R: Records> Local<R> {
+impl<R: JobRecords> LocalIndex<R> {
     pub(crate) fn promote(&mut self, n: usize, now: Time) -> Result<Promoted, Error> {
         let mut count = 0;
         while count < n
@@ -34,7 +34,7 @@ impl<R: Records> Local<R> {
             && (slot.at <= now || planted!("bug-7") && slot.at <= now.after(Span::from_millis(1)))
         {
             let promoted = self.change(slot.id, |record| record.job.live.promote())?;
-            promoted.ok_or_else(|| lost(slot.id))?;
+            promoted.ok_or_else(|| missing_record(slot.id))?;
             count += 1;
         }
         Ok(Promoted { now, count, next_at: self.timers.first().map(|slot| slot.at) })
@@ -42,7 +42,7 @@ impl<R: Records> Local<R> {
 
     pub(crate) fn lapsed(&self, n: usize, now: Time) -> Result<Lapses, Error> {
         let over = |at: Time| if planted!("bug-2") { at < now } else { at <= now };
-        let job = |id| self.load(id)?.map(|record| record.job).ok_or_else(|| lost(id));
+        let job = |id| self.load(id)?.map(|record| record.job).ok_or_else(|| missing_record(id));
         let slots = self.leases.iter_after(None).take_while(|slot| over(slot.at)).take(n);
         let lapsed: Vec<Job> = slots.map(|slot| job(slot.id)).collect::<Result<_, _>>()?;
         let broken = self.broken.iter().take(n.saturating_sub(lapsed.len()));
@@ -57,16 +57,16 @@ impl<R: Records> Local<R> {
         let mut others = self.prune_results(left, now)?;
         others += self.keys.prune(left - others, now);
         others += self.expire(left - others, now);
-        others += self.ties.prune(left - others, now);
+        others += self.dependencies.prune(left - others, now);
         self.notes.prune(left - others, now);
         self.leaders.retain(|_, (_, until)| now < *until);
         self.lanes.prune(now);
         Ok(Pruned { jobs, others })
     }
 
-    /// Removes ended jobs, oldest first: what a queue's settings do not keep any more.
+    /// Removes ended jobs beyond the age and count limits of their queue, oldest first.
     fn prune_jobs(&mut self, n: usize, now: Time) -> Result<usize, Error> {
-        let queues: Vec<u32> = self.lanes.queues.iter().map(|(no, _)| no).collect();
+        let queues: Vec<u32> = self.lanes.queues.iter().map(|(number, _)| number).collect();
         let mut removed = 0;
         for queue in queues {
             let settings = self.definitions.settings(&self.lanes.queues.at(queue).name, now);
@@ -84,51 +84,52 @@ impl<R: Records> Local<R> {
     }
 
     fn prune_job(&mut self, id: JobId, now: Time) -> Result<(), Error> {
-        let record = self.remove(id)?.ok_or_else(|| lost(id))?;
-        // What it means to others that a job is gone is decided in one place.
-        if let Ok(change) = machine::decide(&record.job, &Event::Prune, 0) {
-            let touched = Touched::of(&record);
+        let record = self.remove(id)?.ok_or_else(|| missing_record(id))?;
+        // `decide` is the only place that knows what a removal means to other jobs.
+        if let Ok(change) = machine::decide(&record.job, &JobEvent::Prune, 0) {
+            let source = EffectSource::of(&record);
             for effect in change.effects {
-                self.take_effect(&touched, effect, now)?;
+                self.apply_effect(&source, effect, now)?;
             }
         }
         Ok(())
     }
 
-    /// The ended jobs of a queue: the oldest of each kind.
-    fn ended(&self, queue: u32, state: State) -> Oldest {
-        let mut ended = Oldest::default();
-        for desk in self.lanes.queues.at(queue).desks.values() {
-            let Some(run) = self.lanes.desks.at(*desk).run(state) else { continue };
+    /// The ended jobs of a queue in one state.
+    fn ended(&self, queue: u32, state: State) -> EndedJobs {
+        let mut ended = EndedJobs::default();
+        for partition in self.lanes.queues.at(queue).partitions.values() {
+            let Some(run) = self.lanes.partitions.at(*partition).run(state) else { continue };
             ended.count += run.len() as u64;
-            ended.heads.extend(run.first().map(|slot| Reverse((slot, *desk))));
+            ended.heads.extend(run.first().map(|slot| Reverse((slot, *partition))));
         }
         ended
     }
 
-    /// The oldest ended job of a queue, if it is older, or one more, than is kept; it is to be
-    /// removed before the next is asked for.
+    /// Returns the oldest ended job of a queue if it exceeds the age or count limit. The caller
+    /// removes it before the next call.
     fn oldest_over(
         &self,
-        ended: &mut Oldest,
+        ended: &mut EndedJobs,
         state: State,
         settings: &QueueSettings,
         now: Time,
     ) -> Option<JobId> {
-        if let Some(desk) = ended.drawn.take() {
-            let next = self.lanes.desks.at(desk).run(state).and_then(super::Run::first);
-            ended.heads.extend(next.map(|slot| Reverse((slot, desk))));
+        if let Some(partition) = ended.drawn.take() {
+            let next =
+                self.lanes.partitions.at(partition).run(state).and_then(super::SortedRun::first);
+            ended.heads.extend(next.map(|slot| Reverse((slot, partition))));
         }
-        let (keep, most) = match state {
+        let (keep, max_count) = match state {
             State::Dead => (settings.keep_dead, settings.max_dead),
             _ => (settings.keep_done, settings.max_done),
         };
-        let Reverse((oldest, desk)) = ended.heads.pop()?;
-        if ended.count <= most && oldest.at.after(keep) > now {
+        let Reverse((oldest, partition)) = ended.heads.pop()?;
+        if ended.count <= max_count && oldest.at.after(keep) > now {
             return None;
         }
         ended.count -= 1;
-        ended.drawn = Some(desk);
+        ended.drawn = Some(partition);
         Some(oldest.id)
     }
 
@@ -139,7 +140,7 @@ impl<R: Records> Local<R> {
             && until <= now
         {
             let dropped_one = self.change(id, |record| record.job.live.result = None)?;
-            dropped_one.ok_or_else(|| lost(id))?;
+            dropped_one.ok_or_else(|| missing_record(id))?;
             dropped += 1;
         }
         Ok(dropped)
@@ -150,7 +151,7 @@ impl<R: Records> Local<R> {
             Some((leader, until)) if *leader != node && now < *until => Lead::No(*until),
             _ => {
                 let until = now.after(span);
-                self.touched.push(Key::Leader(duty.clone()));
+                self.touched.push(SideKey::Leader(duty.clone()));
                 self.leaders.insert(duty, (node, until));
                 Lead::Yes(until)
             }

@@ -6,29 +6,29 @@ use std::sync::Arc;
 
 use crore_core::{Job, JobId, Name, Span, State, Time};
 
-use super::Local;
-use super::records::Records;
-use super::run::Slot;
+use super::LocalIndex;
+use super::records::JobRecords;
+use super::sorted_run::RunSlot;
 use crate::Error;
 use crate::bug::planted;
-use crate::jobs::Which;
-use crate::views::{Count, Cursor, JobNotes, Note, Page, Query, Step};
+use crate::jobs::JobSelector;
+use crate::views::{Cursor, JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
 
-/// A merge of sorted iterators: the next of each, best first.
-type Merge<'a> = BinaryHeap<Reverse<(Place, usize)>>;
+/// A merge of sorted iterators: the next item of each, smallest first.
+type ListMerge<'a> = BinaryHeap<Reverse<(ListPosition, usize)>>;
 
-/// A place in a list, such that smaller comes first.
+/// A position in a list; the smaller one comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    Up(i32, Slot),
-    Down(Reverse<Slot>),
+enum ListPosition {
+    Ascending(i32, RunSlot),
+    Descending(Reverse<RunSlot>),
 }
 
-impl<R: Records> Local<R> {
-    pub(crate) fn get(&self, which: &[Which], now: Time) -> Result<Vec<Option<Job>>, Error> {
-        let one = |which: &Which| match which {
-            Which::Id(id) => self.visible(*id, now),
-            Which::Client(client) => {
+impl<R: JobRecords> LocalIndex<R> {
+    pub(crate) fn get(&self, which: &[JobSelector], now: Time) -> Result<Vec<Option<Job>>, Error> {
+        let one = |which: &JobSelector| match which {
+            JobSelector::Id(id) => self.visible(*id, now),
+            JobSelector::Client(client) => {
                 self.keys.client(client).map_or(Ok(None), |id| self.visible(id, now))
             }
         };
@@ -39,7 +39,7 @@ impl<R: Records> Local<R> {
         keys.iter().map(|key| self.keys.holder(key, now)).collect()
     }
 
-    /// A job as it may be seen now.
+    /// A job without its result if the result has expired.
     fn visible(&self, id: JobId, now: Time) -> Result<Option<Job>, Error> {
         Ok(self.load(id)?.map(|mut record| {
             let early = Span::from_millis(if planted!("bug-35") { 10_000 } else { 0 });
@@ -48,109 +48,114 @@ impl<R: Records> Local<R> {
         }))
     }
 
-    pub(crate) fn list(&self, query: &Query, now: Time) -> Result<Page, Error> {
-        let mut runs: Vec<Box<dyn Iterator<Item = Place> + '_>> = Vec::new();
+    pub(crate) fn list(&self, query: &ListQuery, now: Time) -> Result<ListPage, Error> {
+        let mut runs: Vec<Box<dyn Iterator<Item = ListPosition> + '_>> = Vec::new();
         if query.state == State::Running {
             self.running_of(query, &mut runs);
         } else {
-            for desk in self.desks_of(query) {
-                self.runs_of(desk, query, &mut runs);
+            for partition in self.partitions_of(query) {
+                self.runs_of(partition, query, &mut runs);
             }
         }
-        let mut merge: Merge<'_> = BinaryHeap::new();
+        let mut merge: ListMerge<'_> = BinaryHeap::new();
         for (nth, run) in runs.iter_mut().enumerate() {
-            merge.extend(run.next().map(|place| Reverse((place, nth))));
+            merge.extend(run.next().map(|position| Reverse((position, nth))));
         }
-        let mut places = Vec::new();
-        while places.len() < query.n
-            && let Some(Reverse((place, nth))) = merge.pop()
+        let mut positions = Vec::new();
+        while positions.len() < query.n
+            && let Some(Reverse((position, nth))) = merge.pop()
         {
-            places.push(place);
+            positions.push(position);
             let next = runs.get_mut(nth).and_then(Iterator::next);
-            merge.extend(next.map(|place| Reverse((place, nth))));
+            merge.extend(next.map(|position| Reverse((position, nth))));
         }
-        let next = if merge.is_empty() { None } else { places.last().map(Place::cursor) };
-        let jobs = places.iter().map(|place| self.visible(place.cursor().id, now));
+        let next = if merge.is_empty() { None } else { positions.last().map(ListPosition::cursor) };
+        let jobs = positions.iter().map(|position| self.visible(position.cursor().id, now));
         let jobs = jobs.filter_map(Result::transpose).collect::<Result<_, _>>()?;
-        Ok(Page { jobs, next })
+        Ok(ListPage { jobs, next })
     }
 
-    fn desks_of(&self, query: &Query) -> Vec<u32> {
-        let desks = self.queues_of(query).into_iter().flat_map(|queue| {
-            let desks = &self.lanes.queues.at(queue).desks;
+    fn partitions_of(&self, query: &ListQuery) -> Vec<u32> {
+        let partitions = self.queues_of(query).into_iter().flat_map(|queue| {
+            let partitions = &self.lanes.queues.at(queue).partitions;
             let all = query.kind.is_none();
-            desks.iter().filter(move |(kind, _)| all || Some(*kind) == query.kind.as_ref())
+            partitions.iter().filter(move |(kind, _)| all || Some(*kind) == query.kind.as_ref())
         });
-        desks.map(|(_, desk)| *desk).collect()
+        partitions.map(|(_, partition)| *partition).collect()
     }
 
-    /// The runs of a desk in which the state's jobs stand, from the query's cursor on.
+    /// Adds the runs of a partition for the queried state, from the cursor on.
     fn runs_of<'a>(
         &'a self,
-        desk: u32,
-        query: &Query,
-        runs: &mut Vec<Box<dyn Iterator<Item = Place> + 'a>>,
+        partition: u32,
+        query: &ListQuery,
+        runs: &mut Vec<Box<dyn Iterator<Item = ListPosition> + 'a>>,
     ) {
-        let desk = self.lanes.desks.at(desk);
+        let partition = self.lanes.partitions.at(partition);
         let after = query.after;
-        let slot = after.map(|cursor| Slot { at: cursor.at, id: cursor.id });
-        let Some(run) = desk.run(query.state) else {
-            for lane in &desk.lanes {
+        let slot = after.map(|cursor| RunSlot { at: cursor.at, id: cursor.id });
+        let Some(run) = partition.run(query.state) else {
+            for lane in &partition.lanes {
                 for (priority, run) in self.lanes.lanes.at(*lane).ready.runs() {
                     let from = match after {
                         Some(cursor) if cursor.priority > priority => continue,
                         Some(cursor) if cursor.priority == priority => slot,
                         _ => None,
                     };
-                    let places = run.iter_after(from).map(move |slot| Place::Up(priority, slot));
-                    runs.push(Box::new(places));
+                    let positions = run
+                        .iter_after(from)
+                        .map(move |slot| ListPosition::Ascending(priority, slot));
+                    runs.push(Box::new(positions));
                 }
             }
             return;
         };
         if query.state.has_ended() {
-            runs.push(Box::new(run.iter_before(slot).map(|s| Place::Down(Reverse(s)))));
+            runs.push(Box::new(
+                run.iter_before(slot).map(|s| ListPosition::Descending(Reverse(s))),
+            ));
         } else {
-            runs.push(Box::new(run.iter_after(slot).map(|s| Place::Up(0, s))));
+            runs.push(Box::new(run.iter_after(slot).map(|s| ListPosition::Ascending(0, s))));
         }
     }
 
-    /// The running jobs of each queue that is asked for. There are only as many as workers hold, so
-    /// their kind is looked up one by one.
+    /// Adds the running jobs of each queried queue. There are only as many as workers hold, so
+    /// their kinds are looked up one by one.
     fn running_of<'a>(
         &'a self,
-        query: &'a Query,
-        runs: &mut Vec<Box<dyn Iterator<Item = Place> + 'a>>,
+        query: &'a ListQuery,
+        runs: &mut Vec<Box<dyn Iterator<Item = ListPosition> + 'a>>,
     ) {
-        let slot = query.after.map(|cursor| Slot { at: cursor.at, id: cursor.id });
+        let slot = query.after.map(|cursor| RunSlot { at: cursor.at, id: cursor.id });
         let of_kind = move |id: JobId| {
             let Some(kind) = &query.kind else { return true };
             self.load(id).is_ok_and(|record| record.is_some_and(|r| r.job.spec.kind == *kind))
         };
         for queue in self.queues_of(query) {
             let running = self.lanes.queues.at(queue).running.iter_after(slot);
-            let places = running.filter(move |slot| of_kind(slot.id)).map(|s| Place::Up(0, s));
-            runs.push(Box::new(places));
+            let positions =
+                running.filter(move |slot| of_kind(slot.id)).map(|s| ListPosition::Ascending(0, s));
+            runs.push(Box::new(positions));
         }
     }
 
-    fn queues_of(&self, query: &Query) -> Vec<u32> {
+    fn queues_of(&self, query: &ListQuery) -> Vec<u32> {
         match &query.queue {
             Some(name) => self.lanes.queue(name).into_iter().collect(),
-            None => self.lanes.queues.iter().map(|(no, _)| no).collect(),
+            None => self.lanes.queues.iter().map(|(number, _)| number).collect(),
         }
     }
 
-    pub(crate) fn counts(&self, queue: Option<&Name>) -> Vec<Count> {
+    pub(crate) fn counts(&self, queue: Option<&Name>) -> Vec<JobCount> {
         let mut counts = Vec::new();
         let all = self.lanes.queues.iter().map(|(_, row)| row);
         for row in all.filter(|row| queue.is_none_or(|name| row.name == *name)) {
-            for (kind, desk) in &row.desks {
-                let desk = self.lanes.desks.at(*desk);
+            for (kind, partition) in &row.partitions {
+                let partition = self.lanes.partitions.at(*partition);
                 counts.extend(State::ALL.iter().filter_map(|state| {
-                    let n = desk.count(*state) as u64;
+                    let n = partition.count(*state) as u64;
                     let (queue, kind) = (row.name.clone(), kind.clone());
-                    (n > 0).then_some(Count { queue, kind, state: *state, n })
+                    (n > 0).then_some(JobCount { queue, kind, state: *state, n })
                 }));
             }
         }
@@ -188,16 +193,18 @@ impl<R: Records> Local<R> {
         self.notes.of(id)
     }
 
-    pub(crate) fn stats(&self, series: &Name, step: Step, now: Time) -> Vec<(Time, u64)> {
+    pub(crate) fn stats(&self, series: &Name, step: StatStep, now: Time) -> Vec<(Time, u64)> {
         self.notes.stats(series, step, now)
     }
 }
 
-impl Place {
+impl ListPosition {
     const fn cursor(&self) -> Cursor {
         match self {
-            Self::Up(priority, slot) => Cursor { priority: *priority, at: slot.at, id: slot.id },
-            Self::Down(Reverse(slot)) => Cursor { priority: 0, at: slot.at, id: slot.id },
+            Self::Ascending(priority, slot) => {
+                Cursor { priority: *priority, at: slot.at, id: slot.id }
+            }
+            Self::Descending(Reverse(slot)) => Cursor { priority: 0, at: slot.at, id: slot.id },
         }
     }
 }

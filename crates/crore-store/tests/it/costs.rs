@@ -1,18 +1,17 @@
-//! What many strangers' jobs may not make slow. Each of these takes well under a second if its cost
-//! grows with what is done; if it grows with the square of it, it runs into the time limit that every
-//! test has.
+//! Costs that must not grow with the jobs of others. Each test takes well under a second if its
+//! cost is linear; with quadratic cost it exceeds the time limit of every test.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crore_core::job::{Needs, Retain};
+use crore_core::job::{DependencyCondition, JobRetention};
 use crore_core::limit::{Limit, LimitKey};
-use crore_core::machine::{Event, Outcome, decide};
-use crore_core::push::{After, AfterRef, GroupRef, NewGroup};
+use crore_core::machine::{JobEvent, Outcome, decide};
+use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
 use crore_core::{Batch, Job, Name, NewJob, Payload, Span, Spec};
-use crore_store::jobs::{Claim, Order, Write};
-use crore_store::registry::{Define, Value};
-use crore_store::{Answer, Jobs, Memory, Registry, Upkeep};
+use crore_store::jobs::{Claim, QueueOrder, StoreWrite};
+use crore_store::registry::{Define, RegistryValue};
+use crore_store::{Jobs, Memory, Registry, StoreFuture, Upkeep};
 use crore_testkit::FakeClock;
 
 fn name(text: &str) -> Name {
@@ -23,8 +22,8 @@ fn job(queue: &str, kind: &str) -> NewJob {
     Spec::new(name(queue), name(kind), Payload::json("1")).into()
 }
 
-/// The answer of a store that never makes one wait.
-fn now<T>(mut answer: Answer<'_, T>) -> T {
+/// Result of a store whose futures are ready at once.
+fn now<T>(mut answer: StoreFuture<'_, T>) -> T {
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result.expect("an answer"),
         Poll::Pending => panic!("the memory store answers at once"),
@@ -33,14 +32,14 @@ fn now<T>(mut answer: Answer<'_, T>) -> T {
 
 fn claim(store: &Memory, queues: Vec<Name>, n: usize) -> Vec<Job> {
     let worker = name("worker");
-    now(store.claim(Claim { queues, kinds: None, n, order: Order::Merged, worker })).jobs
+    now(store.claim(Claim { queues, kinds: None, n, order: QueueOrder::Merged, worker })).jobs
 }
 
 fn done(store: &Memory, jobs: &[Job]) {
     let change = |job: &Job| {
         let report = Outcome::Done { result: None }.into();
-        let event = Event::Finished { delivery: Some(job.live.delivery), report };
-        Write::Job(decide(job, &event, 0).expect("it runs"))
+        let event = JobEvent::Finished { delivery: Some(job.live.delivery), report };
+        StoreWrite::Job(decide(job, &event, 0).expect("it runs"))
     };
     now(store.apply(jobs.iter().map(change).collect())).into_inner();
 }
@@ -61,7 +60,7 @@ fn many_priorities_do_not_make_claims_slow() {
 fn many_queues_behind_one_limit_do_not_make_claims_nor_pruning_slow() {
     let store = Memory::default();
     let queues: Vec<Name> = (0..8000).map(|n: u32| name(&n.to_string())).collect();
-    let rate = Value::Limit(Limit::parse("rate 1/1h burst 1").expect("a limit"));
+    let rate = RegistryValue::Limit(Limit::parse("rate 1/1h burst 1").expect("a limit"));
     now(store.define(vec![Define::set(name("slow"), rate)])).into_inner();
     let jobs = queues.iter().map(|queue| {
         let mut job = job(queue.as_str(), "k");
@@ -90,14 +89,18 @@ fn many_that_wait_for_a_group_do_not_make_its_members_slow() {
     let group = GroupRef::New(0);
     let waits = |nth: u32| {
         let mut job = job("then", "k");
-        let needs = if nth.is_multiple_of(2) { Needs::End } else { Needs::Success };
-        job.after = vec![After { on: AfterRef::Group(group), needs }];
+        let needs = if nth.is_multiple_of(2) {
+            DependencyCondition::End
+        } else {
+            DependencyCondition::Success
+        };
+        job.after = vec![NewDependency { on: NewDependencyTarget::Group(group), needs }];
         job
     };
     let member = |_| {
         let mut job = job("q", "k");
         job.group = Some(group);
-        job.spec.retain = Retain::Nothing;
+        job.spec.retain = JobRetention::Nothing;
         job
     };
     let jobs = (0..30_000).map(waits).chain((0..10_000).map(member)).collect();

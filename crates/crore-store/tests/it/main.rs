@@ -1,4 +1,4 @@
-//! The stores of this crate, as others see them.
+//! Integration tests of the stores of this crate.
 
 mod costs;
 mod embedded;

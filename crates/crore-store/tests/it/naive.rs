@@ -1,16 +1,16 @@
-//! The order of claims and the parking of lanes, against a look at every job there is.
+//! Claim order and parking of lanes, compared with a model that examines every job.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crore_core::job::{Retain, When};
+use crore_core::job::{DueTime, JobRetention};
 use crore_core::limit::{Limit, LimitKey, Tat};
-use crore_core::machine::{Again, Edit, Event, Outcome, decide};
+use crore_core::machine::{JobEdit, JobEvent, Outcome, RetryDirective, decide};
 use crore_core::{Clock, Job, JobId, Name, NewJob, Payload, Span, Spec, State, Time};
-use crore_store::jobs::{Applied, Claim, Order, Which, Write};
-use crore_store::registry::{Define, QueueSettings, Table, Value};
-use crore_store::{Answer, Jobs, Memory, Registry, Upkeep};
+use crore_store::jobs::{Applied, Claim, JobSelector, QueueOrder, StoreWrite};
+use crore_store::registry::{Define, QueueSettings, RegistryTable, RegistryValue};
+use crore_store::{Jobs, Memory, Registry, StoreFuture, Upkeep};
 use crore_testkit::FakeClock;
 use proptest::prelude::*;
 
@@ -56,16 +56,16 @@ fn name(text: &str) -> Name {
     Name::new("name", text).expect("a good name")
 }
 
-/// The answer of a store that never makes one wait.
-fn now<T>(mut answer: Answer<'_, T>) -> T {
+/// Result of a store whose futures are ready at once.
+fn now<T>(mut answer: StoreFuture<'_, T>) -> T {
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result.expect("an answer"),
         Poll::Pending => panic!("the memory store answers at once"),
     }
 }
 
-/// A store, and all that is needed to know what it must do next.
-struct World {
+/// A store, and the state needed to predict its claims.
+struct NaiveModel {
     clock: Arc<FakeClock>,
     store: Memory,
     ids: Vec<JobId>,
@@ -74,7 +74,7 @@ struct World {
     paused: [bool; 3],
 }
 
-impl World {
+impl NaiveModel {
     fn new() -> Self {
         let clock = Arc::new(FakeClock::default());
         let store = Memory::new(clock.clone());
@@ -87,7 +87,7 @@ impl World {
     }
 
     fn jobs(&self) -> Vec<Job> {
-        now(self.store.get(Which::all(&self.ids))).into_iter().flatten().collect()
+        now(self.store.get(JobSelector::all(&self.ids))).into_iter().flatten().collect()
     }
 
     fn in_state(&self, state: State) -> Vec<Job> {
@@ -100,18 +100,18 @@ impl World {
             Some(text) => {
                 let parsed = Limit::parse(texts[text]).expect("a good limit");
                 self.limits.insert(name(limit), parsed.clone());
-                Define::set(name(limit), Value::Limit(parsed))
+                Define::set(name(limit), RegistryValue::Limit(parsed))
             }
             None => {
                 self.limits.remove(&name(limit));
-                Define::remove(Table::Limits, name(limit))
+                Define::remove(RegistryTable::Limits, name(limit))
             }
         };
         assert_eq!(now(self.store.define(vec![define])).get().len(), 1);
     }
 
-    /// The jobs that a claim must give: every ready job is looked at, in order, and every permit is
-    /// counted anew.
+    /// The jobs that a claim must return: examines every ready job in order, and recounts every
+    /// permit.
     fn expected(&mut self, ask: &Claim) -> Vec<JobId> {
         let mut ready: Vec<(usize, Job)> = Vec::new();
         for job in self.in_state(State::Ready) {
@@ -120,7 +120,7 @@ impl World {
             let paused =
                 QUEUES.iter().zip(self.paused).any(|(q, p)| p && *q == job.spec.queue.as_str());
             if let Some(place) = asked.filter(|_| of_kind && !paused) {
-                let place = if ask.order == Order::Strict { place } else { 0 };
+                let place = if ask.order == QueueOrder::Strict { place } else { 0 };
                 ready.push((place, job));
             }
         }
@@ -165,9 +165,9 @@ impl World {
         free
     }
 
-    fn happens(&self, job: &Job, event: &Event) {
+    fn apply_event(&self, job: &Job, event: &JobEvent) {
         if let Ok(change) = decide(job, event, 0) {
-            let applied = now(self.store.apply(vec![Write::Job(change)])).into_inner();
+            let applied = now(self.store.apply(vec![StoreWrite::Job(change)])).into_inner();
             assert!(matches!(applied.as_slice(), [Applied::Yes(_)]), "{event:?}");
         }
     }
@@ -178,13 +178,13 @@ impl World {
                 let (queue, kind) = (name(QUEUES[queue]), name(["k", "l"][kind]));
                 let mut spec = Spec::new(queue, kind, Payload::json("0"));
                 spec.priority = priority;
-                spec.retain = Retain::Nothing;
+                spec.retain = JobRetention::Nothing;
                 let keys = LIMITS.iter().zip(limits).filter_map(|((limit, _), value)| {
                     let value = value?.checked_sub(1).map(|n| Arc::from(n.to_string()));
                     Some(LimitKey { limit: name(limit), value })
                 });
                 spec.limits = keys.collect();
-                let due = When::After(Span::from_millis(later));
+                let due = DueTime::After(Span::from_millis(later));
                 let job = NewJob { due, ..spec.into() };
                 let pushed = now(self.store.push(job.into())).into_inner();
                 self.ids.extend(pushed.jobs.iter().filter_map(|pushed| pushed.id()));
@@ -195,7 +195,7 @@ impl World {
                     queues: asked.map(|(queue, _)| name(queue)).collect(),
                     kinds: kind.map(|kind| vec![name(["k", "l"][kind])]),
                     n,
-                    order: if strict { Order::Strict } else { Order::Merged },
+                    order: if strict { QueueOrder::Strict } else { QueueOrder::Merged },
                     worker: name("w"),
                 };
                 let expected = self.expected(&ask);
@@ -206,7 +206,7 @@ impl World {
             Step::Finish { nth, how } => {
                 let running = self.in_state(State::Running);
                 let Some(job) = running.get(nth % running.len().max(1)) else { return };
-                let again = Again::After(Span::from_millis(500));
+                let again = RetryDirective::After(Span::from_millis(500));
                 let outcome = match how {
                     0 => Outcome::Interrupted,
                     1 => Outcome::Failed { error: "no".into(), detail: None, again },
@@ -214,18 +214,18 @@ impl World {
                     _ => Outcome::Done { result: None },
                 };
                 let (delivery, report) = (Some(job.live.delivery), outcome.into());
-                self.happens(job, &Event::Finished { delivery, report });
+                self.apply_event(job, &JobEvent::Finished { delivery, report });
             }
             Step::Cancel(nth) => {
                 let ready = self.in_state(State::Ready);
                 let Some(job) = ready.get(nth % ready.len().max(1)) else { return };
-                self.happens(job, &Event::Delete);
+                self.apply_event(job, &JobEvent::Delete);
             }
             Step::Reorder { nth, priority } => {
                 let ready = self.in_state(State::Ready);
                 let Some(job) = ready.get(nth % ready.len().max(1)) else { return };
                 let spec = Some(Arc::new(Spec { priority, ..Spec::clone(&job.spec) }));
-                self.happens(job, &Event::Edit(Edit { spec, due: None }));
+                self.apply_event(job, &JobEvent::Edit(JobEdit { spec, due: None }));
             }
             Step::Wait(millis) => {
                 self.clock.advance(Span::from_millis(millis));
@@ -241,14 +241,14 @@ impl World {
             Step::Pause { queue, paused } => {
                 self.paused[queue] = paused;
                 let settings = QueueSettings { paused, ..QueueSettings::default() };
-                let define = Define::set(name(QUEUES[queue]), Value::Queue(settings));
+                let define = Define::set(name(QUEUES[queue]), RegistryValue::Queue(settings));
                 assert_eq!(now(self.store.define(vec![define])).get().len(), 1);
             }
         }
     }
 }
 
-/// A rate that was made faster counts as just used up when a claim next comes to it, not before.
+/// A rate that was made faster counts as just used up when a claim next reaches it, not before.
 #[test]
 fn a_rate_that_was_made_faster_counts_from_the_next_claim() {
     let push =
@@ -256,7 +256,7 @@ fn a_rate_that_was_made_faster_counts_from_the_next_claim() {
     let claim = |n| Step::Claim { queues: [true, false, false], kind: None, n, strict: false };
     let (slow, fast) =
         (Step::Limit { which: 1, text: Some(1) }, Step::Limit { which: 1, text: Some(0) });
-    let mut world = World::new();
+    let mut world = NaiveModel::new();
     for step in [slow, push.clone(), push, claim(2), fast, Step::Wait(1000), claim(1)] {
         world.step(&step);
     }
@@ -272,7 +272,7 @@ proptest! {
 
     #[test]
     fn a_claim_takes_what_a_look_at_every_job_would(steps in steps()) {
-        let mut world = World::new();
+        let mut world = NaiveModel::new();
         for step in &steps {
             world.step(step);
         }

@@ -1,16 +1,17 @@
-//! The simulator over the stores of this crate.
+//! The simulator on the stores of this crate.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use crore_conformance::simulation::{
-    Config, Coverage, InMemory, OnLog, Sometimes, Subject, run_fresh_seeds, run_twice, run_twice_as,
+    Coverage, RareSituation, SimConfig, SimulatedEmbedded, SimulatedMemory, SimulatedStore,
+    run_fresh_seeds, run_twice, run_twice_as,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Runs seeds, each twice, to see that nothing but the seed has a say; the first that fails ends it.
-fn all_well<S: Subject>(seeds: Range<u64>, make: impl Fn() -> S) -> Coverage {
+/// Runs each seed twice, to check that only the seed matters; panics at the first failure.
+fn run_seeds<S: SimulatedStore>(seeds: Range<u64>, make: impl Fn() -> S) -> Coverage {
     let mut coverage = Coverage::default();
     for seed in seeds {
         match run_twice(seed, &make) {
@@ -22,22 +23,22 @@ fn all_well<S: Subject>(seeds: Range<u64>, make: impl Fn() -> S) -> Coverage {
     coverage
 }
 
-/// The embedded store keeps every promise, and the moments in which stores go wrong were met.
-fn the_log_is_well(seeds: Range<u64>) {
-    let coverage = all_well(seeds, || OnLog);
-    assert_eq!(coverage.never(&Sometimes::ALL), [], "moments that were never met");
-    // All two thousand together hit more than eight of ten.
+/// Checks the embedded store, and that the run covered the moments in which stores go wrong.
+fn check_embedded_store(seeds: Range<u64>) {
+    let coverage = run_seeds(seeds, || SimulatedEmbedded);
+    assert_eq!(coverage.missing(&RareSituation::ALL), [], "moments that were never met");
+    // All two thousand seeds together cover more than 80 %.
     let (hit, all) = coverage.cells();
     assert!(hit * 100 >= all * 40, "only {hit} of {all} cells were hit");
 }
 
-/// Two thousand seeds, in parts that run side by side.
+/// Two thousand seeds, in parts that run in parallel.
 macro_rules! the_embedded_store_keeps_every_promise {
     ($($part:ident: $seeds:expr,)+) => {
         mod the_embedded_store_keeps_every_promise {$(
             #[test]
             fn $part() {
-                super::the_log_is_well($seeds);
+                super::check_embedded_store($seeds);
             }
         )+}
     };
@@ -54,23 +55,23 @@ the_embedded_store_keeps_every_promise! {
     part_8: 1750..2000,
 }
 
-/// A seed that failed once is run for ever.
+/// Seeds that failed once are run forever.
 #[test]
 fn seeds_that_failed_once_do_not_fail_again() {
-    for config in Config::kept(include_str!("seeds.txt")) {
-        if let Err(failure) = run_twice_as(&config, || OnLog) {
+    for config in SimConfig::parse_seeds(include_str!("seeds.txt")) {
+        if let Err(failure) = run_twice_as(&config, || SimulatedEmbedded) {
             panic!("{failure}");
         }
     }
 }
 
-/// A minute of seeds that nobody has seen.
+/// A minute of fresh seeds.
 #[test]
 fn fresh_seeds_keep_every_promise() {
-    run_fresh_seeds(MINUTE, || OnLog);
+    run_fresh_seeds(MINUTE, || SimulatedEmbedded);
 }
 
 #[test]
 fn the_memory_store_keeps_every_promise_without_crashes() {
-    all_well(0..200, || InMemory);
+    run_seeds(0..200, || SimulatedMemory);
 }

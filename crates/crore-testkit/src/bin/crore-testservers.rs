@@ -1,7 +1,7 @@
-//! Starts real servers, runs a command that finds them through the environment, stops them, and
-//! ends with the command's exit code.
+//! Starts real servers, runs a command that finds them through the environment, stops them, and exits with
+//! the command's exit code.
 //!
-//! Killed in any way, it leaves neither a server nor a directory: see `Process` of the library.
+//! However it ends, it leaves neither a server nor a directory behind: see `SupervisedServer` of the library.
 #![forbid(unsafe_code)]
 
 use std::any::Any;
@@ -11,42 +11,43 @@ use std::process::{Command, ExitCode};
 use std::thread::{self, ScopedJoinHandle};
 
 use crore_testkit::{
-    Error, MariaDb, Npm, Package, Postgres, Pypi, Redis, RedisCluster, install_missing,
+    DebianPackage, Error, MariaDbServer, Npm, PostgresServer, Pypi, RedisCluster, RedisServer,
+    install_missing,
 };
 
 const USAGE: &str = "\
 usage: crore-testservers [--install] [--postgres] [--mariadb] [--redis] [--redis-cluster] [--xfs] [--faketime]
                          [--prometheus] [--sslscan] [--docker] [--pypi] [--npm] [-- CMD ARGS…]
 
-  --install        first install what is missing (Debian, root)
+  --install        first install missing packages (Debian, root)
   --postgres       start PostgreSQL, set CRORE_TEST_POSTGRES to its URL
   --mariadb        start MariaDB, set CRORE_TEST_MARIADB to its URL
   --redis          start Redis, set CRORE_TEST_REDIS to its URL
   --redis-cluster  start a Redis Cluster, set CRORE_TEST_REDIS_CLUSTER to its host:port,…
-  --xfs            with --install, the tools of tests that cut the power of a file system
-  --prometheus     with --install, what reads metrics
-  --sslscan        with --install, what tries everything that TLS should not be
-  --docker         with --install, the engine of tests that run containers
-  --pypi           with --install, the programs in Python that tests speak to
-  --npm            with --install, Node and the programs for it that tests speak to
-  --faketime       with --install, the library of tests that set a server's clock
+  --xfs            with --install: tools that cut the power of a file system
+  --prometheus     with --install: Prometheus and promtool
+  --sslscan        with --install: sslscan, a scanner for weak TLS settings
+  --docker         with --install: the Docker engine
+  --pypi           with --install: the PyPI packages that tests use
+  --npm            with --install: Node and the npm packages that tests use
+  --faketime       with --install: libfaketime, which sets a server's clock
 
-Exits with CMD's code, 128 + n if signal n ended it, 125 if it could not be run, 2 for wrong usage.";
+Exits with CMD's code, 128 + n if signal n ended it, 125 if it could not be run, 2 on a usage error.";
 const USAGE_FAULT: u8 = 2;
 const NOT_RUN: u8 = 125;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Want {
+enum WantedServer {
     Postgres,
     MariaDb,
     Redis,
     RedisCluster,
 }
 
-/// A started server of any sort, which stops when dropped, and its address as the variable gives it.
-type Running = (Box<dyn Any + Send>, String);
+/// A started server, which stops when dropped, and its address for the environment variable.
+type RunningServer = (Box<dyn Any + Send>, String);
 
-impl Want {
+impl WantedServer {
     fn from_flag(flag: &str) -> Option<Self> {
         match flag {
             "--postgres" => Some(Self::Postgres),
@@ -57,11 +58,11 @@ impl Want {
         }
     }
 
-    fn package(self) -> Package {
+    fn package(self) -> DebianPackage {
         match self {
-            Self::Postgres => Package::Postgres,
-            Self::MariaDb => Package::MariaDb,
-            Self::Redis | Self::RedisCluster => Package::Redis,
+            Self::Postgres => DebianPackage::Postgres,
+            Self::MariaDb => DebianPackage::MariaDb,
+            Self::Redis | Self::RedisCluster => DebianPackage::Redis,
         }
     }
 
@@ -74,11 +75,11 @@ impl Want {
         }
     }
 
-    fn start(self) -> Result<Running, Error> {
+    fn start(self) -> Result<RunningServer, Error> {
         match self {
-            Self::Postgres => running(Postgres::start()?, Postgres::url),
-            Self::MariaDb => running(MariaDb::start()?, MariaDb::url),
-            Self::Redis => running(Redis::start()?, Redis::url),
+            Self::Postgres => running(PostgresServer::start()?, PostgresServer::url),
+            Self::MariaDb => running(MariaDbServer::start()?, MariaDbServer::url),
+            Self::Redis => running(RedisServer::start()?, RedisServer::url),
             Self::RedisCluster => {
                 running(RedisCluster::start()?, |cluster| cluster.addresses().join(","))
             }
@@ -86,21 +87,24 @@ impl Want {
     }
 }
 
-fn running<S: Send + 'static>(server: S, address: fn(&S) -> String) -> Result<Running, Error> {
+fn running<S: Send + 'static>(
+    server: S,
+    address: fn(&S) -> String,
+) -> Result<RunningServer, Error> {
     let address = address(&server);
     Ok((Box::new(server), address))
 }
 
 #[derive(Debug, Default)]
-struct Asked {
+struct ToolArgs {
     install: bool,
-    /// Packages that are only installed.
-    tools: Vec<Package>,
-    /// Whether what comes from PyPI is installed too.
+    /// Packages that are installed but not started.
+    tools: Vec<DebianPackage>,
+    /// Whether the PyPI packages are installed too.
     pypi: bool,
-    /// And from npm.
+    /// Whether the npm packages are installed too.
     npm: bool,
-    wants: Vec<Want>,
+    servers: Vec<WantedServer>,
     command: Vec<String>,
 }
 
@@ -120,37 +124,37 @@ fn fail(code: u8, message: impl Display) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
-    let mut asked = Asked::default();
+fn parse(mut words: impl Iterator<Item = String>) -> Result<ToolArgs, String> {
+    let mut asked = ToolArgs::default();
     while let Some(word) = words.next() {
-        match (word.as_str(), Want::from_flag(&word)) {
-            (_, Some(want)) => asked.wants.push(want),
+        match (word.as_str(), WantedServer::from_flag(&word)) {
+            (_, Some(want)) => asked.servers.push(want),
             ("--install", _) => asked.install = true,
-            ("--xfs", _) => asked.tools.push(Package::Xfs),
-            ("--prometheus", _) => asked.tools.push(Package::Prometheus),
+            ("--xfs", _) => asked.tools.push(DebianPackage::Xfs),
+            ("--prometheus", _) => asked.tools.push(DebianPackage::Prometheus),
             ("--pypi", _) => asked.pypi = true,
             ("--npm", _) => {
                 asked.npm = true;
-                asked.tools.extend([Package::Node, Package::Npm]);
+                asked.tools.extend([DebianPackage::Node, DebianPackage::Npm]);
             }
-            ("--sslscan", _) => asked.tools.push(Package::Sslscan),
-            ("--docker", _) => asked.tools.extend([Package::Docker, Package::Busybox]),
-            ("--faketime", _) => asked.tools.push(Package::FakeTime),
+            ("--sslscan", _) => asked.tools.push(DebianPackage::Sslscan),
+            ("--docker", _) => asked.tools.extend([DebianPackage::Docker, DebianPackage::Busybox]),
+            ("--faketime", _) => asked.tools.push(DebianPackage::FakeTime),
             ("--", _) => asked.command = words.by_ref().collect(),
-            _ => return Err(format!("`{word}` is not an option; a command comes after `--`")),
+            _ => return Err(format!("unknown option `{word}`; put the command after `--`")),
         }
     }
-    asked.wants.sort_unstable();
-    asked.wants.dedup();
+    asked.servers.sort_unstable();
+    asked.servers.dedup();
     if asked.command.is_empty() && !asked.install {
-        return Err("there is no command to run".into());
+        return Err("no command; put one after `--`".into());
     }
     Ok(asked)
 }
 
-fn run(asked: &Asked) -> Result<u8, Error> {
+fn run(asked: &ToolArgs) -> Result<u8, Error> {
     if asked.install {
-        let mut packages: Vec<_> = asked.wants.iter().map(|want| want.package()).collect();
+        let mut packages: Vec<_> = asked.servers.iter().map(|want| want.package()).collect();
         packages.extend(&asked.tools);
         install_missing(&packages)?;
         if asked.pypi {
@@ -163,14 +167,14 @@ fn run(asked: &Asked) -> Result<u8, Error> {
     match asked.command.split_first() {
         None => Ok(0),
         Some((program, args)) => {
-            let servers = start_all(&asked.wants)?;
+            let servers = start_all(&asked.servers)?;
             run_command(Command::new("setpriv").args(PDEATHSIG).arg(program).args(args), &servers)
         }
     }
 }
 
-/// Side by side, because each spends most of its start waiting.
-fn start_all(wants: &[Want]) -> Result<Vec<(Want, Running)>, Error> {
+/// Concurrently, because each spends most of its start waiting.
+fn start_all(wants: &[WantedServer]) -> Result<Vec<(WantedServer, RunningServer)>, Error> {
     thread::scope(|scope| {
         let starts: Vec<_> =
             wants.iter().map(|want| scope.spawn(|| (*want, want.start()))).collect();
@@ -183,11 +187,14 @@ fn start_all(wants: &[Want]) -> Result<Vec<(Want, Running)>, Error> {
     })
 }
 
-/// The command is to end with us, should somebody end us alone. The signal comes when the thread
-/// that forked ends, and that is the main thread.
+/// The command ends with this process, even if only this process is killed. The signal is sent when the
+/// thread that forked ends, which is the main thread.
 const PDEATHSIG: [&str; 3] = ["--pdeathsig", "TERM", "--"];
 
-fn run_command(command: &mut Command, servers: &[(Want, Running)]) -> Result<u8, Error> {
+fn run_command(
+    command: &mut Command,
+    servers: &[(WantedServer, RunningServer)],
+) -> Result<u8, Error> {
     command.envs(servers.iter().map(|(want, (_, address))| (want.variable(), address)));
     let status = command
         .status()

@@ -1,84 +1,84 @@
-//! Events, and the history that they make.
+//! Events and the history they form.
 
 use std::sync::Arc;
 
 use crore_core::Time;
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Fault, Node, Op};
+use super::{NodeObservation, RecordedFault, RecordedOp, RecordedResponse};
 
-/// How a fetch ends (in `info`) whose caller was seen to leave before he was told what he was given: as a stream that
-/// is over. It may be given back since then, and not only when its lease is over.
-pub const LEFT: &str = "its caller has left";
+/// The `why` of a fetch that ends in `info` because its caller left before the response, for example on a
+/// closed stream. Jobs it took may be given back from then on, before their leases end.
+pub const CALLER_LEFT: &str = "its caller has left";
 
 /// One line of a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Event {
-    /// Its place in the recorder's total order.
+pub struct HistoryEvent {
+    /// Position in the recorder's total order.
     pub i: u64,
-    /// The recorder's own time in nanoseconds; it never goes back.
+    /// The recorder's monotonic time in nanoseconds.
     pub t: u64,
-    /// Which caller; for faults and nodes, which node.
+    /// The caller; for faults and nodes, the node.
     pub p: Arc<str>,
-    /// What happened.
+    /// The content of the event.
     #[serde(flatten)]
-    pub what: What,
+    pub what: HistoryEventBody,
 }
 
-/// What happened.
+/// The content of an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "k", rename_all = "kebab-case")]
-pub enum What {
-    /// A call begins. Whatever it does, it does not do it before.
+pub enum HistoryEventBody {
+    /// A call begins. It has no effect before this event.
     Invoke {
-        /// The number of the call, which ties it to its end.
+        /// Number of the call; its end carries the same number.
         n: u64,
-        /// The node that is asked; none where there is only one.
+        /// The node that is called. `None` where there is only one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Arc<str>>,
-        /// What is asked.
+        /// The operation.
         #[serde(flatten)]
-        op: Op,
+        op: RecordedOp,
     },
-    /// A call was answered.
+    /// A call received a response.
     Ok {
         /// The number of the call.
         n: u64,
-        /// The store's time, if the answer says it.
+        /// The store's time, if the response carries it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         now: Option<Time>,
-        /// The answer.
-        r: Answer,
+        /// The response.
+        r: RecordedResponse,
     },
-    /// A call certainly had no effect, and has none later: it was refused.
+    /// The call was refused: it had no effect and will have none.
     Fail {
         /// The number of the call.
         n: u64,
-        /// Why, in words.
+        /// The reason, as text.
         why: String,
     },
-    /// Nobody knows what became of a call: it may have had its effect, may have it yet, or never.
+    /// The effect of the call is unknown: it may have happened, may still happen, or may never happen.
     Info {
         /// The number of the call.
         n: u64,
-        /// What was seen of it, in words.
+        /// The observation, as text.
         why: String,
     },
-    /// The harness broke something.
+    /// The harness injected a fault.
     Fault {
-        /// What.
-        fault: Fault,
+        /// The fault.
+        fault: RecordedFault,
     },
-    /// Something was seen of a node.
+    /// Something was observed at a node.
     Node {
-        /// What.
-        node: Node,
+        /// The observation.
+        node: NodeObservation,
     },
 }
 
-/// Everything that was recorded, in the order of `i`.
+/// All recorded events, in the order of `i`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct History {
     /// The events.
-    pub events: Vec<Event>,
+    pub events: Vec<HistoryEvent>,
 }

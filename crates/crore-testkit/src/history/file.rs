@@ -1,4 +1,4 @@
-//! A history in a file: JSON lines.
+//! History files: JSON lines.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -7,12 +7,12 @@ use std::path::Path;
 use super::History;
 
 impl History {
-    /// Reads a history. Empty lines are skipped; a line that is no event is an error that names it.
+    /// Reads a history. Empty lines are skipped; an invalid line is an error with its number.
     pub fn load(path: &Path) -> io::Result<Self> {
         Self::read(BufReader::new(File::open(path)?))
     }
 
-    /// Writes the history, over whatever was there.
+    /// Writes the history, replacing the file.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         let mut out = BufWriter::new(File::create(path)?);
         self.write(&mut out)?;
@@ -48,61 +48,69 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::answer::{Granted, Pushed};
-    use crate::history::node::Dump;
-    use crate::history::op::{Entry, Item, Meaning, Outcome};
-    use crate::history::{Answer, Fault, Hash, Node, Op, Recorder};
-    use crore_core::job::{Keep, When};
+    use crate::history::node::StoreDump;
+    use crate::history::op::{
+        DefinitionContent, RecordedDefinition, RecordedItem, RecordedOutcome,
+    };
+    use crate::history::response::{RecordedDelivery, RecordedPush};
+    use crate::history::{
+        NodeObservation, PayloadHash, RecordedFault, RecordedOp, RecordedResponse, Recorder,
+    };
+    use crore_core::job::{DueTime, ResultRetention};
     use crore_core::schedule::{Missed, Timing};
-    use crore_core::unique::{Hold, Unique};
+    use crore_core::unique::{Unique, UniqueHold};
     use crore_core::{Delivery, JobId, Name, NewJob, Payload, Span, Spec, Time};
 
     fn name(text: &str) -> Name {
         Name::new("name", text).expect("a name")
     }
 
-    fn item() -> Item {
+    fn item() -> RecordedItem {
         let mut spec = Spec::new(name("q"), name("k"), Payload::json("[1]"));
         let window = Some(Span::from_secs(1));
-        spec.unique = Some(Unique { key: "u".into(), hold: Hold::Window, window });
-        spec.keep = Keep::Once(Span::from_secs(9));
-        let due = When::After(Span::from_millis(5));
-        Item::of(u64::MAX, &NewJob { due, ..NewJob::from(spec) })
+        spec.unique = Some(Unique { key: "u".into(), hold: UniqueHold::Window, window });
+        spec.keep = ResultRetention::Once(Span::from_secs(9));
+        let due = DueTime::After(Span::from_millis(5));
+        RecordedItem::of(u64::MAX, &NewJob { due, ..NewJob::from(spec) })
     }
 
     fn recorded() -> History {
         let recorder = Recorder::new(|| 1_000);
-        let call = recorder.invoke("c1", Op::Push { groups: 0, items: vec![item()] });
-        let items = vec![Pushed::New(JobId(1)), Pushed::Broken];
-        recorder.ok(call, Some(Time::from_millis(5)), Answer::Pushed { groups: vec![], items });
-        let fetch = Op::Fetch { queues: vec![name("q")], kinds: None, n: 2, strict: true };
+        let call = recorder.invoke("c1", RecordedOp::Push { groups: 0, items: vec![item()] });
+        let items = vec![RecordedPush::New(JobId(1)), RecordedPush::Broken];
+        recorder.ok(
+            call,
+            Some(Time::from_millis(5)),
+            RecordedResponse::Pushed { groups: vec![], items },
+        );
+        let fetch = RecordedOp::Fetch { queues: vec![name("q")], kinds: None, n: 2, strict: true };
         let call = recorder.invoke_at("c2", "n1", fetch);
-        let granted = Granted {
+        let granted = RecordedDelivery {
             id: JobId(1),
             queue: name("q"),
             attempt: 1,
             delivery: Delivery(u64::MAX),
             lease: None,
-            payload: Hash(3),
+            payload: PayloadHash(3),
             priority: -1,
             due: Time::ZERO,
         };
-        recorder.ok(call, None, Answer::Fetched(vec![granted]));
+        recorder.ok(call, None, RecordedResponse::Fetched(vec![granted]));
         let timing = Timing::parse("timing", "every 90s").expect("a timing");
         let (missed, cursor) = (Missed::All, Time::ZERO);
-        let to = Meaning::Schedule { timing, missed, cursor, paused: false };
-        let entries = vec![Entry { name: name("s"), to, expires_after: None }];
-        let call = recorder.invoke("c1", Op::Define { entries });
+        let to = DefinitionContent::Schedule { timing, missed, cursor, paused: false };
+        let entries = vec![RecordedDefinition { name: name("s"), to, expires_after: None }];
+        let call = recorder.invoke("c1", RecordedOp::Define { entries });
         recorder.fail(call, "no");
-        let outcome = Outcome::Done { result: Some(Hash(u64::MAX)) };
+        let outcome = RecordedOutcome::Done { result: Some(PayloadHash(u64::MAX)) };
         let (id, delivery) = (JobId(1), Some(Delivery(7)));
         let on_done = vec![item()];
-        let report = Op::Report { id, delivery, outcome, on_done, on_dead: vec![] };
+        let report = RecordedOp::Report { id, delivery, outcome, on_done, on_dead: vec![] };
         let call = recorder.invoke("c1", report);
         recorder.info(call, "reset");
-        drop(recorder.invoke("c1", Op::Counts));
-        recorder.fault("n1", Fault::ClockJump { by: -5 });
-        recorder.node("n1", Node::Dump(Dump::default()));
+        drop(recorder.invoke("c1", RecordedOp::Counts));
+        recorder.fault("n1", RecordedFault::ClockJump { by: -5 });
+        recorder.node("n1", NodeObservation::Dump(StoreDump::default()));
         recorder.history()
     }
 

@@ -1,17 +1,17 @@
-//! What a payload was, in 64 bits.
+//! Payload hashes.
 
 use std::fmt;
 
 use crore_core::{Encoding, Payload};
 use serde::{Deserialize, Serialize};
 
-/// The hash of a payload or a result: 64-bit FNV-1a over its encoding and its bytes. Written as 16
-/// hex digits, because most readers of JSON have no room for 64-bit numbers.
+/// The hash of a payload or a result: 64-bit FNV-1a over its encoding and its bytes. Serialized as 16 hex
+/// digits, because many JSON readers cannot represent 64-bit integers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Hash(pub u64);
+pub struct PayloadHash(pub u64);
 
-impl Hash {
+impl PayloadHash {
     /// The hash of a payload.
     pub fn of(payload: &Payload) -> Self {
         const START: u64 = 0xcbf2_9ce4_8422_2325;
@@ -28,25 +28,25 @@ impl Hash {
     }
 }
 
-impl fmt::Display for Hash {
+impl fmt::Display for PayloadHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }
 }
 
-impl fmt::Debug for Hash {
+impl fmt::Debug for PayloadHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "h{:x}", self.0)
     }
 }
 
-impl From<Hash> for String {
-    fn from(hash: Hash) -> Self {
+impl From<PayloadHash> for String {
+    fn from(hash: PayloadHash) -> Self {
         hash.to_string()
     }
 }
 
-impl TryFrom<String> for Hash {
+impl TryFrom<String> for PayloadHash {
     type Error = std::num::ParseIntError;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -61,8 +61,8 @@ mod tests {
     #[test]
     fn bytes_and_encoding_both_count() {
         let text = Payload::new(Encoding::Text, *b"1");
-        assert_ne!(Hash::of(&text), Hash::of(&Payload::json("1")));
-        assert_ne!(Hash::of(&text), Hash::of(&Payload::new(Encoding::Text, *b"2")));
-        assert_eq!(Hash::of(&text), Hash::of(&text.clone()));
+        assert_ne!(PayloadHash::of(&text), PayloadHash::of(&Payload::json("1")));
+        assert_ne!(PayloadHash::of(&text), PayloadHash::of(&Payload::new(Encoding::Text, *b"2")));
+        assert_eq!(PayloadHash::of(&text), PayloadHash::of(&text.clone()));
     }
 }

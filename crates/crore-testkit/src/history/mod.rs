@@ -1,10 +1,9 @@
-//! A history: everything that callers did and were told, in one recorded form, and the checker that
-//! holds it to the promises.
+//! A history: every call that callers made, its response, and every injected fault, in one recorded format;
+//! and the checker that compares it with the invariants.
 //!
-//! One format serves every harness that breaks a store on purpose (a simulator, a killed process, a
-//! cluster), because the checker knows nothing of a store: only what was asked, what was answered,
-//! which faults were injected, and what an offline dump found in the end. A history is JSON lines,
-//! one [`Event`] each:
+//! Every harness that breaks a store on purpose (the simulator, a killed process, a cluster) records this
+//! format. The checker knows nothing about a store: it sees calls, responses, injected faults and the offline
+//! dump at the end. A history is JSON lines, one [`HistoryEvent`] each:
 //!
 //! ```text
 //! {"i":0,"t":10,"p":"c1","k":"invoke","n":0,"op":"get","a":{"id":7}}
@@ -13,19 +12,18 @@
 //! {"i":3,"t":90,"p":"n1","k":"node","node":"opened"}
 //! ```
 //!
-//! - `i` is the total order of the recorder and `t` its own time in nanoseconds (simulated time in a
-//!   simulator), which never goes back. No clock of a store or of a machine is trusted: where an
-//!   answer says the store's time, that is kept beside as `now`.
-//! - `p` is the caller, or for `fault` and `node` the node.
-//! - `k` is `invoke`, or how the call numbered `n` ended: `ok` is what its caller saw, `fail` means
-//!   that it certainly had no effect, and `info` that nobody knows. A call without an end is like
-//!   one that ended in `info`. To take `info` for `fail`, or for `ok`, would be wrong.
+//! - `i` is the recorder's total order and `t` its monotonic time in nanoseconds (simulated time in a
+//!   simulator). No clock of a store or of a machine is trusted; a store's time from a response is recorded
+//!   separately as `now`.
+//! - `p` is the caller, or the node for `fault` and `node`.
+//! - `k` is `invoke`, or the end of the call numbered `n`: `ok` is the response that its caller received,
+//!   `fail` means that the call certainly had no effect, `info` means that its effect is unknown. A call
+//!   without an end counts as `info`. Treating `info` as `fail` or as `ok` would be wrong.
 //!
-//! **Payloads tell jobs apart.** Whoever records must give every pushed item a payload of its own
-//! (the caller's name and a number of its own in it), because a job whose push ended in `info` is
-//! recognised by the [`struct@Hash`] of its payload alone. Results likewise.
+//! **Payloads identify jobs.** A harness gives every pushed item a unique payload (the caller's name and a
+//! counter), because a job whose push ended in `info` is recognised only by the [`struct@PayloadHash`] of its
+//! payload. The same holds for results.
 
-pub mod answer;
 pub mod check;
 mod event;
 mod file;
@@ -33,11 +31,12 @@ mod hash;
 pub mod node;
 pub mod op;
 mod record;
+pub mod response;
 
-pub use answer::Answer;
-pub use check::{Report, Rules, check};
-pub use event::{Event, History, LEFT, What};
-pub use hash::Hash;
-pub use node::{Fault, Node};
-pub use op::Op;
-pub use record::{Pending, Recorder};
+pub use check::{CheckReport, CheckRules, check};
+pub use event::{CALLER_LEFT, History, HistoryEvent, HistoryEventBody};
+pub use hash::PayloadHash;
+pub use node::{NodeObservation, RecordedFault};
+pub use op::RecordedOp;
+pub use record::{PendingCall, Recorder};
+pub use response::RecordedResponse;

@@ -1,76 +1,76 @@
-//! What happened to nodes: faults that a harness injected, and what was seen of a node.
+//! Events of nodes: injected faults and observed states.
 
 use std::sync::Arc;
 
 use crore_core::{Delivery, GroupId, Job, JobId, Name, State, Time};
 use serde::{Deserialize, Serialize};
 
-use super::Hash;
-use super::answer::Count;
+use super::PayloadHash;
+use super::response::RecordedCount;
 
-/// Something that a harness broke, recorded at the latest when it takes effect.
+/// A fault injected by a harness, recorded at the latest when it takes effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Fault {
-    /// The process died; what it had written is there.
+pub enum RecordedFault {
+    /// The process died; everything it had written survives.
     Crash,
-    /// The machine died; only what was synced is there, and perhaps some of the rest.
+    /// The machine died; synced data survives, unsynced data may be partly lost.
     PowerCut,
-    /// A write or a sync of the store's files reports an error from here on, until the next
-    /// opening. Recorded when the error is given to the store.
+    /// From here until the next opening, a write or sync of the store's files returns an error. Recorded when
+    /// the store receives the error.
     SyncError,
-    /// There is no more room from here on; room that the store had taken before is its own.
+    /// The disk is full from here on; space that the store had preallocated stays available.
     DiskFull,
-    /// There is room again.
+    /// The disk has space again.
     DiskFreed,
-    /// The node's clock jumps by this many milliseconds, back if negative.
+    /// The node's clock jumps by this many milliseconds; negative is backwards.
     ClockJump {
-        /// By how much.
+        /// Milliseconds.
         by: i64,
     },
-    /// Bytes of the store's files were changed or cut off while nothing had them open. If the next
-    /// opening is refused, the harness puts the files right before it opens again.
+    /// Bytes of the store's files were changed or cut off while the store was closed. If the next opening is
+    /// refused, the harness restores the files before it opens again.
     Corruption {
-        /// Which, in words.
+        /// Description of the damage.
         what: String,
     },
 }
 
-/// Something that was seen of a node.
+/// An observation about a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Node {
+pub enum NodeObservation {
     /// It opened its store and serves.
     Opened,
-    /// It did not open its store, and said why.
+    /// It refused to open its store, with a reason.
     Refused {
-        /// What it said.
+        /// The reason.
         message: String,
     },
-    /// It reported, loudly and by itself, that acknowledged data is missing.
+    /// It reported by itself that acknowledged data is missing.
     Reported {
-        /// What it said.
+        /// The report.
         message: String,
     },
-    /// It was closed in order, or has closed itself.
+    /// It was closed in order, or closed itself.
     Closed,
-    /// What an offline look into its store found. The last one of a history is the ground truth.
-    Dump(Dump),
+    /// Contents found by offline inspection. The last dump of a history is the ground truth.
+    Dump(StoreDump),
 }
 
-/// Everything that is in a store.
+/// Contents of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Dump {
+pub struct StoreDump {
     /// Every job.
-    pub jobs: Vec<Stored>,
-    /// How many jobs there are, as the store counts them.
-    pub counts: Vec<Count>,
+    pub jobs: Vec<DumpedJob>,
+    /// Job counts, as the store reports them.
+    pub counts: Vec<RecordedCount>,
 }
 
 /// A job in a dump.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stored {
-    /// Its number.
+pub struct DumpedJob {
+    /// Its id.
     pub id: JobId,
     /// Its state.
     pub state: State,
@@ -87,11 +87,11 @@ pub struct Stored {
     /// The newest delivery.
     pub delivery: Delivery,
     /// Its payload.
-    pub payload: Hash,
+    pub payload: PayloadHash,
     /// Its result, if one is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Hash>,
-    /// The job whose end pushed it, and its place among the follow-ups.
+    pub result: Option<PayloadHash>,
+    /// The job whose end pushed it, and its index among that job's follow-ups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<(JobId, u32)>,
     /// Its unique key.
@@ -102,8 +102,8 @@ pub struct Stored {
     pub group: Option<GroupId>,
 }
 
-impl Stored {
-    /// What is recorded of a stored job.
+impl DumpedJob {
+    /// Records a stored job.
     pub fn of(job: &Job) -> Self {
         Self {
             id: job.id,
@@ -114,8 +114,8 @@ impl Stored {
             due: job.live.due,
             attempt: job.live.attempt,
             delivery: job.live.delivery,
-            payload: Hash::of(&job.spec.payload),
-            result: job.live.result.as_ref().map(|kept| Hash::of(&kept.payload)),
+            payload: PayloadHash::of(&job.spec.payload),
+            result: job.live.result.as_ref().map(|kept| PayloadHash::of(&kept.payload)),
             parent: job.spec.parent,
             unique: job.spec.unique.as_ref().map(|unique| Arc::clone(&unique.key)),
             group: job.spec.group,

@@ -1,161 +1,158 @@
-//! What callers ask for.
+//! Recorded operations.
 
-use crore_core::job::{Keep, Lapse, Reports, Retain};
+use crore_core::job::{JobRetention, Lapse, ReportFencing, ResultRetention};
 use crore_core::limit::LimitKey;
-use crore_core::push::{After, GroupRef};
+use crore_core::push::{GroupRef, NewDependency};
 use crore_core::retry::Retry;
 use crore_core::schedule::{Missed, Timing};
 use crore_core::unique::Unique;
 use crore_core::{Delivery, JobId, Name, NewJob, Span, Time};
 use serde::{Deserialize, Serialize};
 
-use super::Hash;
-pub use crore_core::job::When;
+use super::PayloadHash;
+pub use crore_core::job::DueTime;
 
-/// What a call asks for.
+/// The operation of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", content = "a", rename_all = "kebab-case")]
-pub enum Op {
-    /// One atomic batch of jobs. Answered by [`super::Answer::Pushed`].
+pub enum RecordedOp {
+    /// Pushes one atomic batch of jobs. Response: [`super::RecordedResponse::Pushed`].
     Push {
-        /// How many new groups the batch brings.
+        /// Number of new groups in the batch.
         #[serde(default)]
         groups: usize,
         /// The jobs.
-        items: Vec<Item>,
+        items: Vec<RecordedItem>,
     },
-    /// Takes ready jobs. Answered by [`super::Answer::Fetched`].
+    /// Fetches ready jobs. Response: [`super::RecordedResponse::Fetched`].
     Fetch {
-        /// From which queues.
+        /// The queues.
         queues: Vec<Name>,
-        /// Only these kinds; none: any.
+        /// The kinds. `None`: all kinds.
         #[serde(default)]
         kinds: Option<Vec<Name>>,
-        /// At most so many.
+        /// Maximum number of jobs.
         n: usize,
-        /// Whether the queues are emptied one after the other, and not merged.
+        /// Whether the queues are emptied one after the other instead of merged.
         #[serde(default)]
         strict: bool,
     },
-    /// Extends leases. Answered by [`super::Answer::Renewed`].
+    /// Renews leases. Response: [`super::RecordedResponse::Renewed`].
     Renew {
-        /// Which.
-        leases: Vec<Lease>,
+        /// The leases.
+        leases: Vec<RecordedLease>,
     },
-    /// Says how a delivery went. Answered by [`super::Answer::Reported`].
+    /// Reports the outcome of a delivery. Response: [`super::RecordedResponse::Reported`].
     Report {
         /// The job.
         id: JobId,
-        /// The delivery; none where the wire has no word for it.
+        /// The delivery. `None` where the protocol does not carry it.
         delivery: Option<Delivery>,
-        /// How it went.
-        outcome: Outcome,
+        /// The outcome.
+        outcome: RecordedOutcome,
         /// Jobs to push if this makes the job done.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        on_done: Vec<Item>,
+        on_done: Vec<RecordedItem>,
         /// Jobs to push if this makes the job dead.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        on_dead: Vec<Item>,
+        on_dead: Vec<RecordedItem>,
     },
-    /// Somebody wants something of a job by hand. Answered by [`super::Answer::Changed`].
+    /// An admin action on a job. Response: [`super::RecordedResponse::Changed`].
     Admin {
         /// The job.
         id: JobId,
-        /// What is wanted.
-        want: Want,
+        /// The action.
+        want: AdminAction,
     },
-    /// The engine noticed something about a job and had it decided. Only harnesses that drive the
-    /// upkeep themselves see these; no check needs them, some are sharper with them. Answered by
-    /// [`super::Answer::Changed`].
+    /// An upkeep decision of the engine about a job. Only harnesses that drive the upkeep themselves record
+    /// these; they make some checks sharper, and no check needs them. Response: [`super::RecordedResponse::Changed`].
     Notice {
         /// The job.
         id: JobId,
-        /// The delivery that it is about, if it is about one.
+        /// The delivery it concerns, if any.
         delivery: Option<Delivery>,
-        /// What was noticed.
-        what: Noticed,
+        /// The decision.
+        what: UpkeepDecision,
     },
-    /// Takes a result away, or reads one that is kept for many. Answered by
-    /// [`super::Answer::Result`].
+    /// Takes a result, or reads one that is kept for several readers. Response: [`super::RecordedResponse::Result`].
     TakeResult {
         /// The job.
         id: JobId,
     },
-    /// Looks at a job. Answered by [`super::Answer::Job`].
+    /// Reads a job. Response: [`super::RecordedResponse::Job`].
     Get {
         /// The job.
         id: JobId,
     },
-    /// Ticks of a schedule are accounted for. Answered by [`super::Answer::Ticked`].
+    /// Accounts for ticks of a schedule. Response: [`super::RecordedResponse::Ticked`].
     Tick {
         /// The schedule.
         schedule: Name,
-        /// The last tick that is accounted for with this.
+        /// The last tick accounted for by this call.
         cursor: Time,
-        /// The tick of each item, in the same order.
+        /// The tick of each item, in the order of the items.
         fire: Vec<Time>,
         /// The jobs.
-        items: Vec<Item>,
+        items: Vec<RecordedItem>,
     },
-    /// Sets or removes definitions, each answered singly by [`super::Answer::Defined`].
+    /// Sets or removes definitions, each on its own. Response: [`super::RecordedResponse::Defined`].
     Define {
-        /// Which.
-        entries: Vec<Entry>,
+        /// The definitions.
+        entries: Vec<RecordedDefinition>,
     },
-    /// Which jobs there are, some or all. It says nothing of their states, only whose number is whose
-    /// payload, so a harness may note it whenever it learns of that. Answered by
-    /// [`super::Answer::Listed`].
+    /// Lists some or all jobs. Only the mapping from id to payload is recorded, not the states, so a harness
+    /// may record it whenever it learns a mapping. Response: [`super::RecordedResponse::Listed`].
     List,
-    /// How many jobs there are. Answered by [`super::Answer::Counts`].
+    /// Counts jobs. Response: [`super::RecordedResponse::Counts`].
     Counts,
 }
 
-/// A job to be pushed, as its pusher said it.
+/// A job to push, as its caller specified it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Item {
-    /// The caller's own number of it.
+pub struct RecordedItem {
+    /// The caller's own sequence number.
     pub seq: u64,
-    /// Where it waits.
+    /// Its queue.
     pub queue: Name,
-    /// What it is to do.
+    /// Its kind.
     pub kind: Name,
-    /// Smaller first.
+    /// Priority; smaller first.
     pub priority: i32,
     /// When it is due.
-    pub due: When,
-    /// How often and when it is retried.
+    pub due: DueTime,
+    /// Its retry policy.
     pub retry: Retry,
-    /// Its lease; none: done when handed over.
+    /// Its lease. `None`: done on delivery.
     pub lease: Option<Span>,
-    /// How long one run may take; none: as long as it likes.
+    /// Timeout of one run. `None`: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
-    /// What a lapsed lease means.
+    /// Effect of a lapsed lease.
     pub lapse: Lapse,
-    /// Whose report counts.
-    pub reports: Reports,
-    /// What becomes of its result.
-    pub keep: Keep,
-    /// What becomes of it when it is done.
-    pub retain: Retain,
+    /// Which deliveries may report.
+    pub reports: ReportFencing,
+    /// How long its result is kept.
+    pub keep: ResultRetention,
+    /// Whether it is retained when done.
+    pub retain: JobRetention,
     /// Its unique key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unique: Option<Unique>,
     /// The group that it joins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupRef>,
-    /// What it waits for.
+    /// Its dependencies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub after: Vec<After>,
+    pub after: Vec<NewDependency>,
     /// The buckets that it counts against.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitKey>,
     /// Its payload.
-    pub payload: Hash,
+    pub payload: PayloadHash,
 }
 
-impl Item {
-    /// What is recorded of a new job.
+impl RecordedItem {
+    /// Records a new job.
     pub fn of(seq: u64, job: &NewJob) -> Self {
         let spec = &job.spec;
         Self {
@@ -175,51 +172,51 @@ impl Item {
             group: job.group,
             after: job.after.clone(),
             limits: spec.limits.clone(),
-            payload: Hash::of(&spec.payload),
+            payload: PayloadHash::of(&spec.payload),
         }
     }
 }
 
-/// A lease to extend.
+/// A lease to renew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lease {
+pub struct RecordedLease {
     /// The job.
     pub id: JobId,
     /// The delivery that holds it.
     pub delivery: Delivery,
-    /// For how long from now; none: as the job's spec says.
+    /// Duration from now. `None`: the lease of the job's spec.
     pub span: Option<Span>,
 }
 
-/// How a delivery went.
+/// The outcome of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// Well.
+pub enum RecordedOutcome {
+    /// Success.
     Done {
-        /// What it gave.
-        result: Option<Hash>,
+        /// Its result.
+        result: Option<PayloadHash>,
     },
-    /// Badly.
+    /// Failure.
     Failed {
-        /// Whether and when to try again.
-        again: Again,
-        /// What went wrong, for programs: kept like a result if the job dies of it.
-        detail: Option<Hash>,
+        /// Whether and when to retry.
+        again: RecordedRetry,
+        /// Machine-readable details of the failure, kept like a result if the job dies of it.
+        detail: Option<PayloadHash>,
     },
-    /// Not yet: again after this long, at no cost.
+    /// Retry after this long, without counting an attempt.
     Snooze(Span),
-    /// It was given up for good, or stopped because it was asked to.
+    /// Cancelled by the worker, or stopped on request.
     Cancel,
-    /// It was handed back unfinished, at no cost.
+    /// Handed back unfinished, without counting an attempt.
     Interrupted,
 }
 
 /// Whether and when to try again after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Again {
-    /// As the job's policy says.
+pub enum RecordedRetry {
+    /// By the job's retry policy.
     ByPolicy,
     /// After this long.
     After(Span),
@@ -227,118 +224,118 @@ pub enum Again {
     Never,
 }
 
-/// What somebody wants of a job by hand.
+/// An admin action on a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Want {
-    /// That it does not run, or stops.
+pub enum AdminAction {
+    /// Cancel it, or ask it to stop.
     Cancel,
-    /// That it runs again, or now.
+    /// Run it again, or now.
     Retry,
-    /// That it is gone.
+    /// Delete it.
     Delete,
-    /// That it runs elsewhere or at another time. What is none stays.
+    /// Change it. Fields that are `None` stay.
     Edit {
         /// Another queue.
         queue: Option<Name>,
         /// Another priority.
         priority: Option<i32>,
         /// Another time.
-        due: Option<When>,
+        due: Option<DueTime>,
         /// Other buckets.
         limits: Option<Vec<LimitKey>>,
     },
 }
 
-/// What the engine noticed about a job.
+/// An upkeep decision about a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Noticed {
+pub enum UpkeepDecision {
     /// A lease ended without a report.
     Lapsed,
-    /// Its worker left, in the open, before its lease ended.
+    /// Its worker announced its departure before the lease ended.
     Left,
-    /// A run took longer than it may.
+    /// A run exceeded its timeout.
     TimedOut,
-    /// A job without a lease was handed over.
+    /// A job without a lease was delivered.
     HandedOver,
-    /// Something that it waits for can no longer succeed.
+    /// A dependency can no longer succeed.
     Broken,
 }
 
 /// A definition to set or to remove.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct RecordedDefinition {
     /// The name of the limit, queue or schedule.
     pub name: Name,
-    /// What becomes of it.
-    pub to: Meaning,
-    /// How long it holds; none: for ever.
+    /// The new definition.
+    pub to: DefinitionContent,
+    /// How long it holds. `None`: for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_after: Option<Span>,
 }
 
-/// What becomes of a definition.
+/// The new content of a definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Meaning {
-    /// A limit. Which jobs it is about stands with the jobs, as their keys.
+pub enum DefinitionContent {
+    /// A limit. The jobs that it covers carry its key.
     Limit {
-        /// How many may run at once.
+        /// Maximum number of jobs running at once.
         concurrency: Option<u32>,
-        /// How many may start in a span.
-        rate: Option<Rate>,
+        /// Maximum rate of starts.
+        rate: Option<RecordedRate>,
     },
     /// The limit is removed.
     NoLimit,
     /// Settings of a queue.
-    Queue(Queue),
-    /// The settings are removed, so the defaults hold.
+    Queue(RecordedQueueSettings),
+    /// The settings are removed; defaults apply.
     NoQueue,
     /// A schedule.
     Schedule {
         /// When it fires.
         timing: Timing,
-        /// What becomes of ticks that nobody was there for.
+        /// Handling of missed ticks.
         missed: Missed,
-        /// The last tick that is accounted for.
+        /// The last tick accounted for.
         cursor: Time,
-        /// Whether it is not to fire.
+        /// Whether it is paused.
         paused: bool,
     },
     /// The schedule is removed.
     NoSchedule,
-    /// Anything else that a registry keeps; of no meaning to jobs.
+    /// Any other entry of a registry; it does not affect jobs.
     Other,
 }
 
-/// So many jobs in a span of time, and how many of them at once.
+/// A rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rate {
-    /// How many in every span.
+pub struct RecordedRate {
+    /// Number of jobs per span.
     pub count: u32,
     /// The span.
     pub every: Span,
-    /// How many at once.
+    /// Maximum burst.
     pub burst: u32,
 }
 
 /// Settings of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Queue {
-    /// Whether its jobs are not handed out.
+pub struct RecordedQueueSettings {
+    /// Whether its jobs are withheld.
     pub paused: bool,
     /// How long done and cancelled jobs are kept.
     pub keep_done: Span,
-    /// How many done and cancelled jobs are kept, each.
+    /// Maximum number of done jobs and of cancelled jobs that are kept.
     pub max_done: u64,
     /// How long dead jobs are kept.
     pub keep_dead: Span,
-    /// How many dead jobs are kept.
+    /// Maximum number of dead jobs that are kept.
     pub max_dead: u64,
 }
 
-impl Default for Queue {
+impl Default for RecordedQueueSettings {
     fn default() -> Self {
         const DAY: Span = Span::from_secs(24 * 60 * 60);
         Self {

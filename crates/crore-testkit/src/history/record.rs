@@ -1,4 +1,4 @@
-//! The recorder: where a harness writes its history.
+//! The recorder, to which a harness writes its history.
 
 use std::fmt;
 use std::mem;
@@ -6,103 +6,110 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crore_core::Time;
 
-use super::{Answer, Event, Fault, History, Node, Op, What};
+use super::{
+    History, HistoryEvent, HistoryEventBody, NodeObservation, RecordedFault, RecordedOp,
+    RecordedResponse,
+};
 
-/// Writes down what happens, from any number of threads. Time is read under the lock that gives an
-/// event its place, so `t` grows with `i`.
+/// Records events from any number of threads. Time is read under the lock that assigns an event's position,
+/// so `t` grows with `i`.
 pub struct Recorder {
     now: Box<dyn Fn() -> u64 + Send + Sync>,
-    inner: Mutex<Inner>,
+    inner: Mutex<RecorderState>,
 }
 
 #[derive(Default)]
-struct Inner {
-    events: Vec<Event>,
+struct RecorderState {
+    events: Vec<HistoryEvent>,
     next: u64,
     calls: u64,
 }
 
-/// A call that has begun. Passing it back with its end is the only way to record one, so no call
-/// ends twice; one that is dropped has no end, and counts as unknown.
+/// A call that has begun. Its end is recorded by passing it back, so no call ends twice; a dropped call has
+/// no end and counts as unknown.
 #[derive(Debug)]
 #[must_use = "a call without an end counts as unknown"]
-pub struct Pending {
+pub struct PendingCall {
     n: u64,
     p: Arc<str>,
 }
 
 impl Recorder {
-    /// A recorder without events. `now` gives its time in nanoseconds and never goes back: monotonic
-    /// time, or a simulation's own.
+    /// An empty recorder. `now` returns monotonic time in nanoseconds, real or simulated.
     pub fn new(now: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self { now: Box::new(now), inner: Mutex::default() }
     }
 
-    /// A caller is about to ask: to be recorded before the call can have any effect.
-    pub fn invoke(&self, p: impl Into<Arc<str>>, op: Op) -> Pending {
+    /// A call begins. Record this before the call can have any effect.
+    pub fn invoke(&self, p: impl Into<Arc<str>>, op: RecordedOp) -> PendingCall {
         self.begin(p.into(), None, op)
     }
 
-    /// The same, where there are several nodes and this one is asked.
-    pub fn invoke_at(&self, p: impl Into<Arc<str>>, at: impl Into<Arc<str>>, op: Op) -> Pending {
+    /// Like [`Recorder::invoke`], for a call to a named node.
+    pub fn invoke_at(
+        &self,
+        p: impl Into<Arc<str>>,
+        at: impl Into<Arc<str>>,
+        op: RecordedOp,
+    ) -> PendingCall {
         self.begin(p.into(), Some(at.into()), op)
     }
 
-    /// A call was answered. `now` is the store's time, if the answer says it.
-    pub fn ok(&self, call: Pending, now: Option<Time>, r: Answer) {
-        self.push(call.p, What::Ok { n: call.n, now, r });
+    /// A call received a response. `now` is the store's time, if the response carries it.
+    pub fn ok(&self, call: PendingCall, now: Option<Time>, r: RecordedResponse) {
+        self.push(call.p, HistoryEventBody::Ok { n: call.n, now, r });
     }
 
     /// A call certainly had no effect.
-    pub fn fail(&self, call: Pending, why: impl Into<String>) {
-        self.push(call.p, What::Fail { n: call.n, why: why.into() });
+    pub fn fail(&self, call: PendingCall, why: impl Into<String>) {
+        self.push(call.p, HistoryEventBody::Fail { n: call.n, why: why.into() });
     }
 
-    /// Nobody knows what became of a call.
-    pub fn info(&self, call: Pending, why: impl Into<String>) {
-        self.push(call.p, What::Info { n: call.n, why: why.into() });
+    /// The effect of a call is unknown.
+    pub fn info(&self, call: PendingCall, why: impl Into<String>) {
+        self.push(call.p, HistoryEventBody::Info { n: call.n, why: why.into() });
     }
 
-    /// The harness breaks something of a node.
-    pub fn fault(&self, node: impl Into<Arc<str>>, fault: Fault) {
-        self.push(node.into(), What::Fault { fault });
+    /// The harness injects a fault at a node.
+    pub fn fault(&self, node: impl Into<Arc<str>>, fault: RecordedFault) {
+        self.push(node.into(), HistoryEventBody::Fault { fault });
     }
 
-    /// Something was seen of a node.
-    pub fn node(&self, node: impl Into<Arc<str>>, seen: Node) {
-        self.push(node.into(), What::Node { node: seen });
+    /// An observation about a node.
+    pub fn node(&self, node: impl Into<Arc<str>>, seen: NodeObservation) {
+        self.push(node.into(), HistoryEventBody::Node { node: seen });
     }
 
-    /// What was recorded so far, as a copy.
+    /// A copy of the events so far.
     pub fn history(&self) -> History {
         History { events: self.inner().events.clone() }
     }
 
-    /// What was recorded so far; the recorder goes on with the numbers, and without these events.
+    /// Takes the events recorded so far; numbering continues.
     pub fn take(&self) -> History {
         History { events: mem::take(&mut self.inner().events) }
     }
 
-    fn begin(&self, p: Arc<str>, at: Option<Arc<str>>, op: Op) -> Pending {
+    fn begin(&self, p: Arc<str>, at: Option<Arc<str>>, op: RecordedOp) -> PendingCall {
         let mut inner = self.inner();
         let n = inner.calls;
         inner.calls += 1;
-        self.write(&mut inner, Arc::clone(&p), What::Invoke { n, at, op });
-        Pending { n, p }
+        self.write(&mut inner, Arc::clone(&p), HistoryEventBody::Invoke { n, at, op });
+        PendingCall { n, p }
     }
 
-    fn push(&self, p: Arc<str>, what: What) {
+    fn push(&self, p: Arc<str>, what: HistoryEventBody) {
         self.write(&mut self.inner(), p, what);
     }
 
-    fn write(&self, inner: &mut Inner, p: Arc<str>, what: What) {
+    fn write(&self, inner: &mut RecorderState, p: Arc<str>, what: HistoryEventBody) {
         let i = inner.next;
         inner.next += 1;
-        inner.events.push(Event { i, t: (self.now)(), p, what });
+        inner.events.push(HistoryEvent { i, t: (self.now)(), p, what });
     }
 
-    /// A panic of another thread leaves whole events behind, and its history is wanted all the more.
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    /// A panic in another thread leaves only whole events behind, so the poisoned lock is usable.
+    fn inner(&self) -> MutexGuard<'_, RecorderState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -130,8 +137,8 @@ mod tests {
                 let recorder = &recorder;
                 scope.spawn(move || {
                     for _ in 0..250 {
-                        let call = recorder.invoke(p, Op::Get { id: JobId(1) });
-                        recorder.ok(call, None, Answer::Job(None));
+                        let call = recorder.invoke(p, RecordedOp::Get { id: JobId(1) });
+                        recorder.ok(call, None, RecordedResponse::Job(None));
                     }
                 });
             }
@@ -141,8 +148,8 @@ mod tests {
         let mut open = std::collections::BTreeMap::new();
         for event in &events {
             match &event.what {
-                What::Invoke { n, .. } => assert_eq!(open.insert(n, &event.p), None),
-                What::Ok { n, .. } => assert_eq!(open.remove(n), Some(&event.p)),
+                HistoryEventBody::Invoke { n, .. } => assert_eq!(open.insert(n, &event.p), None),
+                HistoryEventBody::Ok { n, .. } => assert_eq!(open.remove(n), Some(&event.p)),
                 other => panic!("{other:?}"),
             }
         }
@@ -150,11 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_not_given_again_and_numbers_go_on() {
+    fn taken_events_are_not_returned_again_and_numbers_continue() {
         let recorder = Recorder::new(|| 7);
-        recorder.fault("n1", Fault::Crash);
+        recorder.fault("n1", RecordedFault::Crash);
         assert_eq!(recorder.take().events.len(), 1);
-        recorder.node("n1", Node::Opened);
+        recorder.node("n1", NodeObservation::Opened);
         let events = recorder.take().events;
         assert_eq!((events.len(), events[0].i, events[0].t), (1, 1, 7));
     }

@@ -1,18 +1,19 @@
 //! A Docker engine without a network, and one image.
 //!
-//! It needs root, and leaves its containers to processes that outlive it. So it runs in process and
-//! mount namespaces of its own: whatever is in them goes with the engine, however that ends.
+//! The engine needs root, and its containers are processes that outlive it. It therefore runs in its own PID
+//! and mount namespaces: everything in them ends with the engine, however that ends.
 
 use std::path::Path;
 
-use super::package::Package;
-use super::port::Bus;
-use super::process::{Launch, Process, Stop};
-use super::{ask, command};
+use super::package::DebianPackage;
+use super::port::ExtraPorts;
+use super::process::{ServerSpec, StopSignal, SupervisedServer};
+use super::{command, run_client};
 use crate::Error;
 
-/// TERM goes to the whole group: the engine ends itself, and the one who waits for it ends with it. It starts with a copy
-/// of every mount there is, and lets those go that others make and cut off.
+/// TERM goes to the whole process group: the engine shuts down on it, and the waiting `unshare` ignores it and ends
+/// with the engine. A mount namespace starts with a copy of every mount, so the script releases the test mounts,
+/// which other tests cut off.
 const SCRIPT: &str = r#"
 shift
 trap '' TERM
@@ -25,7 +26,7 @@ exec unshare --mount --pid --fork --kill-child=KILL --mount-proc /bin/sh -c '
     --host "unix://$PWD/docker.sock" --data-root "$PWD/data" --exec-root "$PWD/exec" \
     --pidfile "$PWD/docker.pid"
 "#;
-/// It touches nothing of the machine's network, and works on any file system.
+/// The engine leaves the machine's network alone, and works on any file system.
 const OPTIONS: [&str; 8] = [
     "--iptables=false",
     "--ip6tables=false",
@@ -38,7 +39,7 @@ const OPTIONS: [&str; 8] = [
 ];
 const SOCKET: &str = "docker.sock";
 
-/// All that busybox can do, under its names, as an image.
+/// Imports busybox with all its applets as an image.
 const IMPORT: &str = r#"
 mkdir -p root/bin root/tmp && cp "$1" root/bin/busybox || exit
 for name in $(root/bin/busybox --list); do ln -s busybox "root/bin/$name" 2>&-; done
@@ -47,80 +48,82 @@ tar -C root -c . | "$2" --host "unix://$PWD/docker.sock" import - "$3"
 
 /// A Docker engine.
 #[derive(Debug)]
-pub struct Docker {
-    process: Process,
+pub struct DockerServer {
+    process: SupervisedServer,
 }
 
-impl Docker {
-    /// The one image that it has: busybox, with a shell and the usual small programs.
+impl DockerServer {
+    /// Its only image: busybox, with a shell and the usual small programs.
     pub const IMAGE: &'static str = "crore-busybox:latest";
 
-    /// Starts one.
+    /// Starts an engine.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`] if it is not installed (a panic where `CI=true`), [`Error::Unable`] where
-    /// this machine has no namespaces for it, [`Error::Failed`] if it does not come up.
+    /// [`Error::Missing`] if it is not installed (a panic with `CI=true`), [`Error::Unable`] where this
+    /// machine has no namespaces for it, [`Error::Failed`] if it does not start.
     pub fn start() -> Result<Self, Error> {
-        Package::Docker.require()?;
-        Package::UtilLinux.require()?;
-        let busybox = Package::Busybox.need("busybox")?;
+        DebianPackage::Docker.require()?;
+        DebianPackage::UtilLinux.require()?;
+        let busybox = DebianPackage::Busybox.require_program("busybox")?;
         let namespaces = ["--mount", "--pid", "--fork", "--mount-proc", "true"];
-        ask(command("unshare").args(namespaces))
+        run_client(command("unshare").args(namespaces))
             .map_err(|why| Error::Unable(format!("an engine needs namespaces: {why}")))?;
-        let program = Package::Docker.need("dockerd")?.display().to_string();
+        let program = DebianPackage::Docker.require_program("dockerd")?.display().to_string();
         let options = OPTIONS.map(str::to_owned);
-        let launch = Launch {
+        let launch = ServerSpec {
             name: "docker",
             script: SCRIPT,
             args: [program].into_iter().chain(options).collect(),
-            stop: Stop::Term,
-            bus: Bus::None,
+            stop: StopSignal::Term,
+            bus: ExtraPorts::None,
             below: Some(&std::env::temp_dir()),
             socket: Some(SOCKET),
         };
-        let docker = Self { process: Process::start(&launch, probe)? };
+        let docker = Self { process: SupervisedServer::start(&launch, probe)? };
         docker.import(&busybox).map_err(Error::Failed)?;
         Ok(docker)
     }
 
     fn import(&self, busybox: &Path) -> Result<(), String> {
-        let docker = Package::Docker.need("docker").map_err(|error| error.to_string())?;
+        let docker =
+            DebianPackage::Docker.require_program("docker").map_err(|error| error.to_string())?;
         let mut shell = command("/bin/sh");
         shell.args(["-c", IMPORT, "import"]).arg(busybox).arg(docker).arg(Self::IMAGE);
-        ask(shell.current_dir(self.process.dir())).map(drop)
+        run_client(shell.current_dir(self.process.dir())).map(drop)
     }
 
-    /// Where it listens: `unix:///…/docker.sock`.
+    /// Its address: `unix:///…/docker.sock`.
     pub fn address(&self) -> String {
         address(&self.process)
     }
 
-    /// Runs one command of `docker` and gives what it printed.
+    /// Runs one `docker` command and returns its output.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] with what it said.
+    /// [`Error::Failed`] with its error output.
     pub fn command(&self, words: &[&str]) -> Result<String, Error> {
         cli(&self.process, words).map_err(Error::Failed)
     }
 
     /// The server process.
-    pub fn process(&self) -> &Process {
+    pub fn process(&self) -> &SupervisedServer {
         &self.process
     }
 }
 
-fn address(process: &Process) -> String {
+fn address(process: &SupervisedServer) -> String {
     format!("unix://{}", process.dir().join(SOCKET).display())
 }
 
-fn cli(process: &Process, words: &[&str]) -> Result<String, String> {
-    let client = Package::Docker.need("docker").map_err(|error| error.to_string())?;
-    ask(command(client).args(["--host", &address(process)]).args(words))
+fn cli(process: &SupervisedServer, words: &[&str]) -> Result<String, String> {
+    let client =
+        DebianPackage::Docker.require_program("docker").map_err(|error| error.to_string())?;
+    run_client(command(client).args(["--host", &address(process)]).args(words))
 }
 
-/// The socket lies in its own directory: nobody else can answer there.
-fn probe(process: &Process) -> Result<(), String> {
+/// The socket is in the engine's own directory: no other process can answer there.
+fn probe(process: &SupervisedServer) -> Result<(), String> {
     cli(process, &["version"]).map(drop)
 }

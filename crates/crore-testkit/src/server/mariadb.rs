@@ -1,9 +1,9 @@
-//! MariaDB, which also stands for MySQL.
+//! MariaDB, which also represents MySQL.
 
-use super::package::Package;
-use super::port::Bus;
-use super::process::{Launch, Process, Stop};
-use super::{Durability, ask, command};
+use super::package::DebianPackage;
+use super::port::ExtraPorts;
+use super::process::{ServerSpec, StopSignal, SupervisedServer};
+use super::{ServerDurability, command, run_client};
 use crate::Error;
 
 const SCRIPT: &str = r#"
@@ -25,42 +25,43 @@ const FAST: [&str; 3] = [
 /// A MariaDB server with 200 connections, the user `root` without a password, and the empty
 /// database `test`.
 #[derive(Debug)]
-pub struct MariaDb {
-    process: Process,
+pub struct MariaDbServer {
+    process: SupervisedServer,
 }
 
-impl MariaDb {
+impl MariaDbServer {
     /// Starts one that syncs nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`] if it is not installed (a panic where `CI=true`), [`Error::Failed`] if it
-    /// does not come up.
+    /// [`Error::Missing`] if it is not installed (a panic with `CI=true`), [`Error::Failed`] if it does not
+    /// start.
     pub fn start() -> Result<Self, Error> {
-        Self::start_with(Durability::Fast)
+        Self::start_with(ServerDurability::Fast)
     }
 
-    /// Starts one that keeps its word as `durability` says.
+    /// Starts one with the given durability.
     ///
     /// # Errors
     ///
-    /// As for [`MariaDb::start`].
-    pub fn start_with(durability: Durability) -> Result<Self, Error> {
-        let package = Package::MariaDb;
+    /// As for [`MariaDbServer::start`].
+    pub fn start_with(durability: ServerDurability) -> Result<Self, Error> {
+        let package = DebianPackage::MariaDb;
         package.require()?;
-        let programs = [package.need("mariadb-install-db")?, package.need("mariadbd")?];
-        let options: &[&str] = if durability == Durability::Fast { &FAST } else { &[] };
+        let programs =
+            [package.require_program("mariadb-install-db")?, package.require_program("mariadbd")?];
+        let options: &[&str] = if durability == ServerDurability::Fast { &FAST } else { &[] };
         let programs = programs.iter().map(|path| path.display().to_string());
-        let launch = Launch {
+        let launch = ServerSpec {
             name: "mariadb",
             script: SCRIPT,
             args: programs.chain(options.iter().map(ToString::to_string)).collect(),
-            stop: Stop::Kill,
-            bus: Bus::None,
+            stop: StopSignal::Kill,
+            bus: ExtraPorts::None,
             below: None,
             socket: None,
         };
-        Ok(Self { process: Process::start(&launch, probe)? })
+        Ok(Self { process: SupervisedServer::start(&launch, probe)? })
     }
 
     /// The connection URL: `mysql://root@127.0.0.1:PORT/test`.
@@ -68,31 +69,31 @@ impl MariaDb {
         format!("mysql://root@127.0.0.1:{}/test", self.process.port())
     }
 
-    /// Runs statements through `mariadb` and gives the rows, one per line, columns joined with
-    /// tabs.
+    /// Runs statements through `mariadb` and returns the rows, one per line, columns joined with tabs.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] with what `mariadb` said.
+    /// [`Error::Failed`] with the error output of `mariadb`.
     pub fn query(&self, sql: &str) -> Result<String, Error> {
         query(&self.process, sql).map_err(Error::Failed)
     }
 
     /// The server process.
-    pub fn process(&self) -> &Process {
+    pub fn process(&self) -> &SupervisedServer {
         &self.process
     }
 }
 
-fn query(process: &Process, sql: &str) -> Result<String, String> {
-    let client = Package::MariaDb.need("mariadb").map_err(|error| error.to_string())?;
+fn query(process: &SupervisedServer, sql: &str) -> Result<String, String> {
+    let client =
+        DebianPackage::MariaDb.require_program("mariadb").map_err(|error| error.to_string())?;
     let mut client = command(client);
     client.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=root", "-N", "-B"]);
     client.arg(format!("--port={}", process.port()));
-    ask(client.args(["--connect-timeout=5", "--database=test", "-e", sql]))
+    run_client(client.args(["--connect-timeout=5", "--database=test", "-e", sql]))
 }
 
-fn probe(process: &Process) -> Result<(), String> {
+fn probe(process: &SupervisedServer) -> Result<(), String> {
     let answered = query(process, "SELECT @@datadir")?;
     let ours = format!("{}/", process.dir().join("data").display());
     if answered == ours { Ok(()) } else { Err(format!("`{answered}` answers on its port")) }

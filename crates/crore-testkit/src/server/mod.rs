@@ -1,5 +1,5 @@
-//! Real servers: each in a private temp dir, on a free port of 127.0.0.1, ready when its `start`
-//! returns, and gone with its directory when dropped or when this process ends in any way.
+//! Real servers: each in a private temporary directory, on a free port of 127.0.0.1, ready when its `start`
+//! returns. The server and its directory are removed when it is dropped or this process ends in any way.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,21 +13,21 @@ mod process;
 pub(crate) mod redis;
 pub(crate) mod redis_cluster;
 
-pub use process::{Launch, Process};
+pub use process::{ServerSpec, SupervisedServer};
 
 use crate::environment;
 
-/// What a server does before it says that a write is done.
+/// Whether a server syncs a write before it acknowledges it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// Nothing is synced: for tests that never cut the power. A killed server may lose data.
+pub enum ServerDurability {
+    /// Nothing is synced: for tests that never cut power. A killed server may lose data.
     #[default]
     Fast,
-    /// Every acknowledged write is synced first, as in the server's safest usual setting.
+    /// Every write is synced before it is acknowledged, as in the server's safest usual setting.
     Durable,
 }
 
-/// A command with a known environment, so that no `PGHOST` or locale of the machine reaches it.
+/// A command with a clean environment, so that no `PGHOST` or locale of the machine reaches it.
 fn command(program: impl AsRef<Path>) -> Command {
     let mut command = Command::new(program.as_ref());
     let path = environment::read("PATH").unwrap_or_else(|| "/usr/sbin:/usr/bin:/sbin:/bin".into());
@@ -36,14 +36,14 @@ fn command(program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// Runs a client and gives what it printed, without the white space around it.
-fn ask(client: &mut Command) -> Result<String, String> {
+/// Runs a client and returns its trimmed output.
+fn run_client(client: &mut Command) -> Result<String, String> {
     let output = client.output().map_err(|error| error.to_string())?;
-    let (said, complained) =
+    let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.success() {
-        Ok(said.trim().to_owned())
+        Ok(stdout.trim().to_owned())
     } else {
-        Err(format!("{}: {} {}", output.status, complained.trim(), said.trim()))
+        Err(format!("{}: {} {}", output.status, stderr.trim(), stdout.trim()))
     }
 }

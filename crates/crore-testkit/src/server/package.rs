@@ -1,4 +1,4 @@
-//! Where the servers' programs are, and which package has them.
+//! Packages of the servers' programs, and where the programs are installed.
 
 use std::fmt;
 use std::fs;
@@ -6,43 +6,43 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, environment};
 
-/// A Debian package with a server in it, whose clients come along as dependencies, or with tools.
+/// A Debian package that contains a server (its clients come as dependencies) or tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Package {
+pub enum DebianPackage {
     /// `postgresql-15`.
     Postgres,
     /// `mariadb-server`.
     MariaDb,
     /// `redis-server`.
     Redis,
-    /// `prometheus`, for itself and for `promtool`.
+    /// `prometheus`, with `promtool`.
     Prometheus,
-    /// `sslscan`, which tries everything that TLS should not be.
+    /// `sslscan`, which scans a TLS endpoint for weak settings.
     Sslscan,
-    /// `docker.io`, an engine that runs containers.
+    /// `docker.io`, the container engine.
     Docker,
-    /// `busybox-static`, all that a container needs in one file.
+    /// `busybox-static`, the only file that a container needs.
     Busybox,
     /// `util-linux`, for `setsid` and `setpriv`.
     UtilLinux,
-    /// `xfsprogs`, for XFS and for `xfs_io`, which cuts any file system off from its disk.
+    /// `xfsprogs`, for XFS and for `xfs_io`, which shuts a file system down as a power cut does.
     Xfs,
-    /// `nodejs`, which runs JavaScript.
+    /// `nodejs`.
     Node,
-    /// `npm`, which installs it.
+    /// `npm`.
     Npm,
-    /// `libfaketime`, which shows a program another time than the machine's.
+    /// `libfaketime`, which fakes a program's clock.
     FakeTime,
-    /// Any other, for a server that the testkit does not know.
+    /// Any other package.
     Other {
         /// Its name.
         name: &'static str,
-        /// What has to be there of it: programs that are looked for, or paths.
+        /// Programs, or absolute paths, that it must provide.
         programs: &'static [&'static str],
     },
 }
 
-impl Package {
+impl DebianPackage {
     /// The package's name, as apt knows it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -62,22 +62,22 @@ impl Package {
         }
     }
 
-    /// Whether every program that the testkit runs from this package is on this machine.
+    /// Whether every program that the testkit runs from this package is installed.
     pub fn is_installed(self) -> bool {
         self.programs().iter().all(|program| self.find(program).is_ok())
     }
 
-    /// Makes sure that every program that the testkit runs from this package is on this machine.
+    /// Checks that every program that the testkit runs from this package is installed.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`] names the first that is not.
+    /// [`Error::Missing`] for the first missing one.
     ///
     /// # Panics
     ///
     /// If one is missing and `CI=true`: there, a test that silently does not run is a failure.
     pub fn require(self) -> Result<(), Error> {
-        self.programs().iter().try_for_each(|program| self.need(program).map(drop))
+        self.programs().iter().try_for_each(|program| self.require_program(program).map(drop))
     }
 
     const fn programs(self) -> &'static [&'static str] {
@@ -99,13 +99,13 @@ impl Package {
     }
 
     fn find(self, program: &str) -> Result<PathBuf, Error> {
-        let found = self.places().into_iter().map(|place| place.join(program));
+        let found = self.search_path().into_iter().map(|place| place.join(program));
         let missing = || Error::Missing { program: program.to_owned(), package: self };
         found.into_iter().find(|path| path.is_file()).ok_or_else(missing)
     }
 
-    /// PostgreSQL's own directories come first: programs of one version must not meet another's.
-    fn places(self) -> Vec<PathBuf> {
+    /// PostgreSQL's own directories come first: programs of different versions must not be mixed.
+    fn search_path(self) -> Vec<PathBuf> {
         let path = environment::read("PATH").unwrap_or_default();
         let path = std::env::split_paths(&path).filter(|place| place.is_absolute());
         let system = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].map(PathBuf::from);
@@ -127,34 +127,34 @@ impl Package {
         own.into_iter().chain(path).chain(system).collect()
     }
 
-    /// The library that shows a program another time, to be loaded into it.
+    /// The `libfaketime` library, for `LD_PRELOAD`.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`], if it is not installed; it panics like [`Package::require`].
+    /// [`Error::Missing`] if it is not installed; panics like [`DebianPackage::require`].
     pub fn faketime() -> Result<PathBuf, Error> {
-        Self::FakeTime.need(FAKETIME)
+        Self::FakeTime.require_program(FAKETIME)
     }
 
-    /// The path of a program that a test cannot do without.
+    /// The path of a program that a test requires.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`], if it is not on this machine.
+    /// [`Error::Missing`] if it is not installed.
     ///
     /// # Panics
     ///
-    /// Like [`Package::require`].
-    pub fn need(self, program: &str) -> Result<PathBuf, Error> {
+    /// Like [`DebianPackage::require`].
+    pub fn require_program(self, program: &str) -> Result<PathBuf, Error> {
         let found = self.find(program);
         if environment::is_ci() { never_missing(found) } else { found }
     }
 }
 
-/// Its variant for programs with many threads.
+/// Its variant for multi-threaded programs.
 const FAKETIME: &str = "libfaketimeMT.so.1";
 
-/// Debian keeps libraries apart by the machine that they are for.
+/// Debian keeps libraries in a directory per architecture.
 fn faketime_places() -> Vec<PathBuf> {
     let machines = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     machines.map(|machine| machine.path().join("faketime")).collect()
@@ -164,13 +164,13 @@ fn never_missing(found: Result<PathBuf, Error>) -> Result<PathBuf, Error> {
     found.map_err(|error| panic!("nothing may be skipped where CI=true: {error}"))
 }
 
-impl fmt::Display for Package {
+impl fmt::Display for DebianPackage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// Debian keeps each version apart; 15 is the one we test with, then the newest.
+/// Debian keeps a directory per version; the tests prefer 15, then the newest.
 fn postgres_places() -> Vec<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let number = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
@@ -186,27 +186,27 @@ mod tests {
 
     #[test]
     fn a_program_that_is_nowhere_names_its_package() {
-        let missing = Package::Redis.find("no-such-program");
+        let missing = DebianPackage::Redis.find("no-such-program");
         let program = "no-such-program".to_owned();
-        assert_eq!(missing, Err(Error::Missing { program, package: Package::Redis }));
+        assert_eq!(missing, Err(Error::Missing { program, package: DebianPackage::Redis }));
     }
 
     #[test]
     #[should_panic(expected = "apt-get install redis-server")]
     fn where_nothing_may_be_skipped_a_missing_program_is_a_failure() {
-        _ = never_missing(Package::Redis.find("no-such-program"));
+        _ = never_missing(DebianPackage::Redis.find("no-such-program"));
     }
 
     #[test]
     fn programs_are_found_in_the_system_places() {
-        assert!(Package::UtilLinux.find("sh").is_ok_and(|path| path.is_absolute()));
+        assert!(DebianPackage::UtilLinux.find("sh").is_ok_and(|path| path.is_absolute()));
     }
 
     #[test]
     fn any_package_can_be_asked_for_by_its_programs_or_their_paths() {
-        let dash = Package::Other { name: "dash", programs: &["sh", "/bin/sh"] };
+        let dash = DebianPackage::Other { name: "dash", programs: &["sh", "/bin/sh"] };
         assert!(dash.is_installed() && dash.name() == "dash");
-        let none = Package::Other { name: "none", programs: &["/no/such/program"] };
+        let none = DebianPackage::Other { name: "none", programs: &["/no/such/program"] };
         assert!(!none.is_installed());
     }
 }

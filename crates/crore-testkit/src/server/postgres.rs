@@ -1,9 +1,9 @@
 //! PostgreSQL.
 
-use super::package::Package;
-use super::port::Bus;
-use super::process::{Launch, Process, Stop};
-use super::{Durability, ask, command};
+use super::package::DebianPackage;
+use super::port::ExtraPorts;
+use super::process::{ServerSpec, StopSignal, SupervisedServer};
+use super::{ServerDurability, command, run_client};
 use crate::Error;
 
 const SCRIPT: &str = r#"
@@ -19,41 +19,44 @@ const FAST: [&str; 6] =
 /// A PostgreSQL server with 200 connections, the superuser `postgres` without a password, and the
 /// database `postgres` in UTF-8.
 #[derive(Debug)]
-pub struct Postgres {
-    process: Process,
+pub struct PostgresServer {
+    process: SupervisedServer,
 }
 
-impl Postgres {
+impl PostgresServer {
     /// Starts one that syncs nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`] if it is not installed (a panic where `CI=true`), [`Error::Failed`] if it
-    /// does not come up.
+    /// [`Error::Missing`] if it is not installed (a panic with `CI=true`), [`Error::Failed`] if it does not
+    /// start.
     pub fn start() -> Result<Self, Error> {
-        Self::start_with(Durability::Fast)
+        Self::start_with(ServerDurability::Fast)
     }
 
-    /// Starts one that keeps its word as `durability` says.
+    /// Starts one with the given durability.
     ///
     /// # Errors
     ///
-    /// As for [`Postgres::start`].
-    pub fn start_with(durability: Durability) -> Result<Self, Error> {
-        Package::Postgres.require()?;
-        let programs = [Package::Postgres.need("initdb")?, Package::Postgres.need("postgres")?];
-        let options: &[&str] = if durability == Durability::Fast { &FAST } else { &[] };
+    /// As for [`PostgresServer::start`].
+    pub fn start_with(durability: ServerDurability) -> Result<Self, Error> {
+        DebianPackage::Postgres.require()?;
+        let programs = [
+            DebianPackage::Postgres.require_program("initdb")?,
+            DebianPackage::Postgres.require_program("postgres")?,
+        ];
+        let options: &[&str] = if durability == ServerDurability::Fast { &FAST } else { &[] };
         let programs = programs.iter().map(|path| path.display().to_string());
-        let launch = Launch {
+        let launch = ServerSpec {
             name: "postgres",
             script: SCRIPT,
             args: programs.chain(options.iter().map(ToString::to_string)).collect(),
-            stop: Stop::Quit,
-            bus: Bus::None,
+            stop: StopSignal::Quit,
+            bus: ExtraPorts::None,
             below: None,
             socket: None,
         };
-        Ok(Self { process: Process::start(&launch, probe)? })
+        Ok(Self { process: SupervisedServer::start(&launch, probe)? })
     }
 
     /// The connection URL: `postgres://postgres@127.0.0.1:PORT/postgres`.
@@ -61,33 +64,34 @@ impl Postgres {
         url(&self.process)
     }
 
-    /// Runs statements through `psql` and gives the rows, one per line, columns joined with `|`.
+    /// Runs statements through `psql` and returns the rows, one per line, columns joined with `|`.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] with what `psql` said.
+    /// [`Error::Failed`] with the error output of `psql`.
     pub fn query(&self, sql: &str) -> Result<String, Error> {
         query(&self.process, sql).map_err(Error::Failed)
     }
 
     /// The server process.
-    pub fn process(&self) -> &Process {
+    pub fn process(&self) -> &SupervisedServer {
         &self.process
     }
 }
 
-fn url(process: &Process) -> String {
+fn url(process: &SupervisedServer) -> String {
     format!("postgres://postgres@127.0.0.1:{}/postgres", process.port())
 }
 
-fn query(process: &Process, sql: &str) -> Result<String, String> {
-    let psql = Package::Postgres.need("psql").map_err(|error| error.to_string())?;
+fn query(process: &SupervisedServer, sql: &str) -> Result<String, String> {
+    let psql =
+        DebianPackage::Postgres.require_program("psql").map_err(|error| error.to_string())?;
     let mut psql = command(psql);
     psql.env("PGCONNECT_TIMEOUT", "5").args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
-    ask(psql.args(["-d", &url(process), "-c", sql]))
+    run_client(psql.args(["-d", &url(process), "-c", sql]))
 }
 
-fn probe(process: &Process) -> Result<(), String> {
+fn probe(process: &SupervisedServer) -> Result<(), String> {
     let answered = query(process, "SHOW data_directory")?;
     let ours = process.dir().join("data").display().to_string();
     if answered == ours { Ok(()) } else { Err(format!("`{answered}` answers on its port")) }

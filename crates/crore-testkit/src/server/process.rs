@@ -1,9 +1,9 @@
 //! One server process under its supervisor.
 //!
-//! Destructors do not run in a process that is killed, nor for a static, so a server that only its
-//! `Drop` stops is left behind sooner or later. Here a shell, `supervisor.sh`, waits on a pipe
-//! whose other end only this process holds. The kernel closes it however the process ends; `drop`
-//! closes it too. Either way the same lines of shell stop the server and remove its directory.
+//! Destructors do not run in a killed process, nor for a static, so a server that only `Drop` stops is
+//! eventually left behind. Here a shell, `supervisor.sh`, waits on a pipe whose other end only this process
+//! holds. The kernel closes the pipe however the process ends; `drop` closes it too. Either way the shell
+//! stops the server and removes its directory.
 
 use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader};
@@ -16,33 +16,33 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::time::Duration;
 
 use super::command;
-use super::package::Package;
-use super::port::{self, Bus};
+use super::package::DebianPackage;
+use super::port::{self, ExtraPorts};
 use crate::Error;
 use crate::eventually::poll;
 
-/// Long enough for a cold machine that does many things at once.
-const START_LIMIT: Duration = Duration::from_secs(60);
+/// Long enough for a cold, busy machine.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 const PORT_TRIES: usize = 5;
-/// What every system's servers say when somebody else was faster to a port.
+/// Part of every server's message when another process took the port first.
 const PORT_TAKEN: &str = "ddress already in use";
 /// User and group `nobody`: PostgreSQL and MariaDB refuse to run as root.
 const NOBODY: u32 = 65534;
 
-/// How a server is told to end.
+/// How a server is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum StopSignal {
     /// At once: the server owns nothing outside its directory.
     Kill,
-    /// PostgreSQL's immediate shutdown. A killed one leaves its shared memory segment behind, and
-    /// the kernel has only a few thousand.
+    /// PostgreSQL's immediate shutdown. A killed PostgreSQL leaves its shared memory segment behind, and the
+    /// kernel has only a few thousand.
     Quit,
-    /// What a server gives back when it is asked to end. One that has not after five seconds is
-    /// killed.
+    /// Graceful stop, for a server that owns resources outside its directory. It is killed after five
+    /// seconds.
     Term,
 }
 
-impl Stop {
+impl StopSignal {
     fn signal(self) -> &'static str {
         match self {
             Self::Kill => "KILL",
@@ -52,37 +52,36 @@ impl Stop {
     }
 }
 
-/// How to start a server: a shell script that is run in the server's directory with the port as
-/// `$1` and `args` from `$2` on, and that ends in `exec` of the server. Its environment is ours no
-/// more than its `PATH`.
+/// How to start a server: a shell script that runs in the server's directory with the port as `$1` and `args`
+/// from `$2` on, and ends in `exec` of the server. It inherits nothing of our environment but `PATH`.
 #[derive(Debug)]
-pub struct Launch<'a> {
+pub struct ServerSpec<'a> {
     pub(super) name: &'a str,
     pub(super) script: &'a str,
     pub(super) args: Vec<String>,
-    pub(super) stop: Stop,
-    pub(super) bus: Bus,
+    pub(super) stop: StopSignal,
+    pub(super) bus: ExtraPorts,
     pub(super) below: Option<&'a Path>,
-    /// A socket in its directory that it listens on, instead of the port.
+    /// A socket in its directory on which it listens, instead of the port.
     pub(super) socket: Option<&'static str>,
 }
 
-impl<'a> Launch<'a> {
-    /// A server that owns nothing outside its directory, and is killed when it is not needed any more.
+impl<'a> ServerSpec<'a> {
+    /// A server that owns nothing outside its directory and may be killed.
     pub fn new(name: &'a str, script: &'a str) -> Self {
-        let (args, stop, bus) = (Vec::new(), Stop::Kill, Bus::None);
+        let (args, stop, bus) = (Vec::new(), StopSignal::Kill, ExtraPorts::None);
         Self { name, script, args, stop, bus, below: None, socket: None }
     }
 
-    /// What the script gets from `$2` on.
+    /// Arguments of the script, from `$2` on.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// Makes the server's directory in this one and not among the temporary files, which may be in
-    /// memory. It then runs as who we are: nobody else need be let in there.
+    /// Creates the server's directory in this one instead of the temporary directory, which may be in memory.
+    /// The server then runs as the current user.
     #[must_use]
     pub fn below(mut self, dir: &'a Path) -> Self {
         self.below = Some(dir);
@@ -90,21 +89,21 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// A running server: stopped, and its directory removed, when this is dropped or when the process
-/// that holds it ends in any way.
+/// A running server. It is stopped and its directory removed when this is dropped or the process that holds
+/// it ends in any way.
 #[derive(Debug)]
-pub struct Process {
+pub struct SupervisedServer {
     name: String,
     pid: u32,
     port: u16,
     dir: PathBuf,
     supervisor: Child,
-    /// Held open for as long as the server shall live.
-    leash: Option<ChildStdin>,
+    /// Held open for the lifetime of the server.
+    lifeline: Option<ChildStdin>,
 }
 
-impl Process {
-    /// The server's process id; for tests that kill or stop it.
+impl SupervisedServer {
+    /// The server's process id, for tests that kill or stop it.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -114,26 +113,26 @@ impl Process {
         self.port
     }
 
-    /// The directory in which it keeps everything.
+    /// The directory of all its files.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Whether the process still runs.
+    /// Whether the process is still running.
     pub fn is_running(&self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
         state.is_some_and(|state| state != 'Z')
     }
 
-    /// Starts a server and waits until `probe` finds it ready. A probe must make sure that it
-    /// talks to this very process: on a port that was taken meanwhile, another one may answer.
+    /// Starts a server and waits until `probe` finds it ready. The probe must verify that it talks to this
+    /// process: if the port was taken in the meantime, another process may answer.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] if it does not come up.
+    /// [`Error::Failed`] if it does not start.
     pub fn start(
-        launch: &Launch<'_>,
+        launch: &ServerSpec<'_>,
         probe: impl Fn(&Self) -> Result<(), String>,
     ) -> Result<Self, Error> {
         let mut tries = 1;
@@ -147,8 +146,8 @@ impl Process {
         }
     }
 
-    fn spawn(launch: &Launch<'_>) -> Result<Self, Error> {
-        Package::UtilLinux.require()?;
+    fn spawn(launch: &ServerSpec<'_>) -> Result<Self, Error> {
+        DebianPackage::UtilLinux.require()?;
         let port = port::free(launch.bus)?;
         let (dir, user) = private_dir(launch.name, launch.below)?;
         let mut supervisor = command("/bin/sh")
@@ -164,21 +163,21 @@ impl Process {
             .process_group(0)
             .spawn()
             .map_err(|error| Error::io(format_args!("{} did not start", launch.name), &error))?;
-        let leash = supervisor.stdin.take();
+        let lifeline = supervisor.stdin.take();
         let pid = read_pid(&mut supervisor);
         let name = launch.name.to_owned();
-        // From here on a failure drops the process, which stops what there is.
-        let mut process = Self { name, pid: 0, port, dir, supervisor, leash };
-        process.pid = pid.ok_or_else(|| process.failed("its supervisor said no process id"))?;
+        // From here on a failure drops the process, which stops the server.
+        let mut process = Self { name, pid: 0, port, dir, supervisor, lifeline };
+        process.pid = pid.ok_or_else(|| process.failed("its supervisor printed no process id"))?;
         Ok(process)
     }
 
     fn wait_until_ready(
         &self,
-        launch: &Launch<'_>,
+        launch: &ServerSpec<'_>,
         probe: impl Fn(&Self) -> Result<(), String>,
     ) -> Result<(), Error> {
-        let ready = poll(START_LIMIT, || {
+        let ready = poll(START_TIMEOUT, || {
             if !self.is_running() {
                 return Ok(Err(self.failed("it ended")));
             }
@@ -196,7 +195,7 @@ impl Process {
         }
     }
 
-    /// An error that ends with what the server said last.
+    /// An error that ends with the server's last log lines.
     fn failed(&self, why: &str) -> Error {
         let log = self.log();
         let mut lines: Vec<_> = log.lines().rev().take(20).collect();
@@ -210,30 +209,30 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for SupervisedServer {
     fn drop(&mut self) {
-        drop(self.leash.take());
-        // The supervisor's own limit bounds this; there is nobody to report a failure to.
+        drop(self.lifeline.take());
+        // The supervisor's own timeout bounds this; no one is left to report a failure to.
         _ = self.supervisor.wait();
     }
 }
 
-/// A new directory that only the server's user may enter, and the `setpriv` options to become that
-/// user: who we are, but among the temporary files `nobody` if we are root.
+/// A new directory accessible only to the server's user, and the `setpriv` options to become that user: the
+/// current user, or `nobody` if that is root and the directory is a temporary one.
 fn private_dir(name: &str, below: Option<&Path>) -> Result<(PathBuf, Vec<String>), Error> {
-    let made = tempfile::Builder::new()
+    let created = tempfile::Builder::new()
         .prefix(&format!("crore-{name}-"))
         .permissions(Permissions::from_mode(0o700))
         .tempdir_in(below.unwrap_or(&std::env::temp_dir()));
-    let settled = made.and_then(|dir| {
+    let prepared = created.and_then(|dir| {
         let as_root = below.is_none() && fs::metadata(dir.path())?.uid() == 0;
         if as_root {
             chown(dir.path(), Some(NOBODY), Some(NOBODY))?;
         }
         Ok((as_root, fs::canonicalize(dir.path())?, dir))
     });
-    let (as_root, path, dir) = settled
-        .map_err(|error| Error::io("the directory of a server could not be made", &error))?;
+    let (as_root, path, dir) =
+        prepared.map_err(|error| Error::io("cannot create the directory of a server", &error))?;
     // The supervisor removes it from now on.
     _ = dir.keep();
     let user = format!("--reuid={NOBODY} --regid={NOBODY} --clear-groups");

@@ -2,41 +2,41 @@
 
 use std::time::Duration;
 
-use super::package::Package;
-use super::redis::{Redis, Role, cli};
-use super::{Durability, ask, command};
+use super::package::DebianPackage;
+use super::redis::{RedisRole, RedisServer, cli};
+use super::{ServerDurability, command, run_client};
 use crate::Error;
 use crate::eventually::poll;
 
 const NODES: usize = 3;
 const JOIN_LIMIT: Duration = Duration::from_secs(60);
-/// What a node says once it and all others are members and every slot has a master.
-const WHOLE: [&str; 3] = ["cluster_state:ok", "cluster_slots_ok:16384", "cluster_known_nodes:3"];
+/// Lines of `CLUSTER INFO` once all nodes are members and every slot has a master.
+const FORMED: [&str; 3] = ["cluster_state:ok", "cluster_slots_ok:16384", "cluster_known_nodes:3"];
 
 /// Three Redis masters without replicas, each with a third of the slots.
 #[derive(Debug)]
 pub struct RedisCluster {
-    nodes: Vec<Redis>,
+    nodes: Vec<RedisServer>,
 }
 
 impl RedisCluster {
-    /// Starts one that keeps everything in memory only.
+    /// Starts one that keeps everything in memory.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`] if Redis is not installed (a panic where `CI=true`), [`Error::Failed`] if
-    /// a node does not come up or the cluster does not form.
+    /// [`Error::Missing`] if Redis is not installed (a panic with `CI=true`), [`Error::Failed`] if a node
+    /// does not start or the cluster does not form.
     pub fn start() -> Result<Self, Error> {
-        Self::start_with(Durability::Fast)
+        Self::start_with(ServerDurability::Fast)
     }
 
-    /// Starts one that keeps its word as `durability` says.
+    /// Starts one with the given durability.
     ///
     /// # Errors
     ///
     /// As for [`RedisCluster::start`].
-    pub fn start_with(durability: Durability) -> Result<Self, Error> {
-        let nodes = (0..NODES).map(|_| Redis::start_as(Role::Node, durability));
+    pub fn start_with(durability: ServerDurability) -> Result<Self, Error> {
+        let nodes = (0..NODES).map(|_| RedisServer::start_as(RedisRole::Node, durability));
         let cluster = Self { nodes: nodes.collect::<Result<_, _>>()? };
         cluster.join()?;
         Ok(cluster)
@@ -44,20 +44,20 @@ impl RedisCluster {
 
     /// `127.0.0.1:PORT` of every node.
     pub fn addresses(&self) -> Vec<String> {
-        self.nodes.iter().map(Redis::address).collect()
+        self.nodes.iter().map(RedisServer::address).collect()
     }
 
-    /// The nodes, each a server of its own.
-    pub fn nodes(&self) -> &[Redis] {
+    /// The nodes.
+    pub fn nodes(&self) -> &[RedisServer] {
         &self.nodes
     }
 
-    /// Runs one command through `redis-cli`, on the node that has its key, and gives its answer,
-    /// bare, one element per line.
+    /// Runs one command through `redis-cli` on the node that holds its key, and returns its raw reply, one
+    /// element per line.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] with what `redis-cli` said.
+    /// [`Error::Failed`] with the error output of `redis-cli`.
     pub fn command(&self, words: &[&str]) -> Result<String, Error> {
         let mut follow = vec!["-c"];
         follow.extend_from_slice(words);
@@ -65,19 +65,20 @@ impl RedisCluster {
     }
 
     fn join(&self) -> Result<(), Error> {
-        let mut create = command(Package::Redis.need("redis-cli")?);
+        let mut create = command(DebianPackage::Redis.require_program("redis-cli")?);
         create.args(["--cluster", "create"]).args(self.addresses()).arg("--cluster-yes");
-        ask(&mut create).map_err(|said| Error::Failed(format!("no cluster was made: {said}")))?;
-        poll(JOIN_LIMIT, || self.nodes.iter().try_for_each(is_whole))
+        run_client(&mut create)
+            .map_err(|output| Error::Failed(format!("no cluster created: {output}")))?;
+        poll(JOIN_LIMIT, || self.nodes.iter().try_for_each(is_formed))
             .map_err(|seen| Error::Failed(format!("the cluster did not form: {seen}")))
     }
 }
 
-fn is_whole(node: &Redis) -> Result<(), String> {
+fn is_formed(node: &RedisServer) -> Result<(), String> {
     let info = cli(node.process(), &["CLUSTER", "INFO"])?;
     let says = |word: &&str| info.lines().any(|line| line.trim() == *word);
-    match WHOLE.iter().find(|word| !says(word)) {
+    match FORMED.iter().find(|word| !says(word)) {
         None => Ok(()),
-        Some(word) => Err(format!("{} does not say {word}: {info}", node.address())),
+        Some(word) => Err(format!("{} does not report {word}: {info}", node.address())),
     }
 }

@@ -1,21 +1,21 @@
-//! A disk that was cut off is a new one when its power is back, whoever else made a copy of all mounts meanwhile.
+//! A disk that was cut off is writable again after a remount, even if another process had copied all mounts.
 
 use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use crore_testkit::mount::{Mounts, Sort};
-use crore_testkit::{Docker, or_skip};
+use crore_testkit::mount::{FileSystem, Mounts};
+use crore_testkit::{DockerServer, or_skip};
 
 fn disk() -> Option<Mounts> {
-    or_skip(Mounts::with_image(96 << 10, Sort::Ext4, 64))
+    or_skip(Mounts::with_image(96 << 10, FileSystem::Ext4, 64))
 }
 
 fn is_whole_after_a_power_cut(disk: &Mounts) {
     disk.cut_power().expect("cut");
     disk.unmount().expect("nobody has a file open");
     disk.mount().expect("mounted");
-    fs::write(disk.inner().join("a"), "b").expect("it takes something again");
+    fs::write(disk.inner().join("a"), "b").expect("it is writable again");
 }
 
 #[test]
@@ -26,8 +26,8 @@ fn a_disk_is_free_when_whoever_had_a_copy_of_its_mount_is_gone() {
         .stdout(Stdio::piped())
         .spawn();
     let mut holder = holder.expect("a mount namespace");
-    let mut said = [0];
-    holder.stdout.take().expect("a pipe").read_exact(&mut said).expect("it has its copy");
+    let mut byte = [0];
+    holder.stdout.take().expect("a pipe").read_exact(&mut byte).expect("it has its copy");
     is_whole_after_a_power_cut(&disk);
     holder.wait().expect("it ends");
 }
@@ -35,6 +35,6 @@ fn a_disk_is_free_when_whoever_had_a_copy_of_its_mount_is_gone() {
 #[test]
 fn an_engine_for_containers_holds_no_disk_of_others() {
     let Some(disk) = disk() else { return };
-    let Some(_docker) = or_skip(Docker::start()) else { return };
+    let Some(_docker) = or_skip(DockerServer::start()) else { return };
     is_whole_after_a_power_cut(&disk);
 }

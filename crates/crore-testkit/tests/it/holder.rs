@@ -1,5 +1,5 @@
-//! A process of its own that holds servers and can be killed: this very test binary, told by a
-//! variable to run one test that starts servers, says so, and waits.
+//! A separate process that holds servers and can be killed: this test binary, which a variable directs to run
+//! one test that starts servers, reports them and waits.
 
 use std::env;
 use std::fs;
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use crore_testkit::{Package, Redis, eventually, or_skip, shared};
+use crore_testkit::{DebianPackage, RedisServer, eventually, or_skip, shared};
 
-use crate::gone::Traces;
+use crate::cleanup::ServerTraces;
 
 const ROLE: &str = "CRORE_TESTKIT_HOLDER";
 
@@ -20,7 +20,7 @@ const ROLE: &str = "CRORE_TESTKIT_HOLDER";
 fn a_holder_starts_servers_and_waits_for_the_end_of_its_input() {
     match env::var_os(ROLE).as_deref().and_then(|role| role.to_str()) {
         Some("redis") => {
-            let redis = Redis::start().expect("redis starts");
+            let redis = RedisServer::start().expect("redis starts");
             hold(redis.process().pid(), redis.process().dir());
         }
         Some("shared-postgres") => {
@@ -44,19 +44,19 @@ fn psql(url: &str, sql: &str) -> String {
 fn hold(pid: u32, dir: &Path) {
     println!("\nheld {pid} {}", dir.display());
     io::stdout().flush().expect("the output is open");
-    // Either end of the input will do.
+    // A line and the end of input both end the wait.
     _ = io::stdin().lock().read_line(&mut String::new());
 }
 
 struct Holder {
     child: Child,
-    held: Traces,
-    /// Kept open, because the harness of the holder goes on to report.
+    held: ServerTraces,
+    /// Kept open, because the holder's test harness still prints its report.
     _output: BufReader<ChildStdout>,
 }
 
 impl Holder {
-    /// Starts a holder in a process group of its own and waits until it has its server.
+    /// Starts a holder in its own process group and waits until its server runs.
     fn start(role: &str) -> Self {
         let mut child = Command::new(env::current_exe().expect("this binary has a path"))
             .args(["--exact", "--nocapture"])
@@ -69,11 +69,11 @@ impl Holder {
             .spawn()
             .expect("the holder starts");
         let mut output = BufReader::new(child.stdout.take().expect("piped"));
-        let mut said = output.by_ref().lines().map_while(Result::ok);
-        let said = said.find(|line| line.starts_with("held ")).expect("the holder says what");
-        let mut words = said.split(' ').skip(1);
+        let mut lines = output.by_ref().lines().map_while(Result::ok);
+        let held = lines.find(|line| line.starts_with("held ")).expect("the holder reports it");
+        let mut words = held.split(' ').skip(1);
         let pid = words.next().and_then(|pid| pid.parse().ok()).expect("a process id");
-        let held = Traces::new(pid, PathBuf::from(words.next().expect("a directory")));
+        let held = ServerTraces::new(pid, PathBuf::from(words.next().expect("a directory")));
         Self { child, held, _output: output }
     }
 
@@ -87,7 +87,7 @@ impl Holder {
 
 #[test]
 fn a_server_goes_when_its_owner_is_killed() {
-    if or_skip(Package::Redis.require()).is_none() {
+    if or_skip(DebianPackage::Redis.require()).is_none() {
         return;
     }
     let mut holder = Holder::start("redis");
@@ -98,7 +98,7 @@ fn a_server_goes_when_its_owner_is_killed() {
 
 #[test]
 fn a_server_goes_when_its_owners_whole_group_is_killed() {
-    if or_skip(Package::Redis.require()).is_none() {
+    if or_skip(DebianPackage::Redis.require()).is_none() {
         return;
     }
     let mut holder = Holder::start("redis");
@@ -108,14 +108,14 @@ fn a_server_goes_when_its_owners_whole_group_is_killed() {
 
 #[test]
 fn a_server_goes_when_its_supervisor_is_killed() {
-    let Some(redis) = or_skip(Redis::start()) else { return };
+    let Some(redis) = or_skip(RedisServer::start()) else { return };
     let stat = fs::read_to_string(format!("/proc/{}/status", redis.process().pid()));
     let stat = stat.expect("it runs");
     let supervisor = stat.lines().find_map(|line| line.strip_prefix("PPid:\t")).expect("a parent");
     let kill = Command::new("kill").args(["-KILL", supervisor]).status();
     assert!(kill.expect("kill runs").success());
     eventually(Duration::from_secs(15), || !redis.process().is_running());
-    // Only the directory is left then, and nobody who would remove it.
+    // Without the supervisor, the directory stays.
     let dir = redis.process().dir().to_owned();
     drop(redis);
     fs::remove_dir_all(dir).expect("it is there");
@@ -123,7 +123,7 @@ fn a_server_goes_when_its_supervisor_is_killed() {
 
 #[test]
 fn a_shared_server_goes_when_the_process_ends_although_statics_are_not_dropped() {
-    if or_skip(Package::Postgres.require()).is_none() {
+    if or_skip(DebianPackage::Postgres.require()).is_none() {
         return;
     }
     let mut holder = Holder::start("shared-postgres");
@@ -134,7 +134,7 @@ fn a_shared_server_goes_when_the_process_ends_although_statics_are_not_dropped()
 
 #[test]
 fn a_shared_server_goes_when_the_process_is_killed() {
-    if or_skip(Package::Postgres.require()).is_none() {
+    if or_skip(DebianPackage::Postgres.require()).is_none() {
         return;
     }
     let mut holder = Holder::start("shared-postgres");

@@ -1,7 +1,7 @@
-//! The testkit against real servers: they work, and nothing of them stays behind.
+//! The testkit against real servers: they work, and leave nothing behind.
 
+mod cleanup;
 mod disks;
-mod gone;
 mod holder;
 mod servers;
 mod tool;

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crore_testkit::{Package, eventually, or_skip};
+use crore_testkit::{DebianPackage, eventually, or_skip};
 
-use crate::gone::Traces;
+use crate::cleanup::ServerTraces;
 
 fn tool() -> Command {
     Command::new(env!("CARGO_BIN_EXE_crore-testservers"))
@@ -31,7 +31,7 @@ fn the_commands_exit_code_is_the_tools() {
 }
 
 #[test]
-fn wrong_usage_says_what_is_right() {
+fn wrong_usage_prints_the_usage() {
     for wrong in [&[][..], &["--postgres"], &["--oracle", "--", "true"], &["true"]] {
         let output = run(wrong);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
@@ -41,7 +41,7 @@ fn wrong_usage_says_what_is_right() {
 
 #[test]
 fn installing_what_is_installed_does_nothing() {
-    if or_skip(Package::Postgres.require()).is_none() {
+    if or_skip(DebianPackage::Postgres.require()).is_none() {
         return;
     }
     let output = run(&["--install", "--postgres"]);
@@ -50,7 +50,7 @@ fn installing_what_is_installed_does_nothing() {
 
 #[test]
 fn the_command_finds_every_server_through_its_variable() {
-    for package in [Package::Postgres, Package::MariaDb, Package::Redis] {
+    for package in [DebianPackage::Postgres, DebianPackage::MariaDb, DebianPackage::Redis] {
         if or_skip(package.require()).is_none() {
             return;
         }
@@ -68,8 +68,8 @@ fn the_command_finds_every_server_through_its_variable() {
     "#;
     let all = ["--postgres", "--mariadb", "--redis", "--redis-cluster", "--", "sh", "-c", script];
     let output = run(&all);
-    let said = stdout(&output);
-    let lines: Vec<_> = said.lines().map(str::trim).collect();
+    let stdout = stdout(&output);
+    let lines: Vec<_> = stdout.lines().map(str::trim).collect();
     let ok = "cluster_state:ok";
     assert!(output.status.success(), "{output:?}");
     assert_eq!(lines[1..], ["PONG", "42", ok, ok, ok], "{output:?}");
@@ -78,7 +78,7 @@ fn the_command_finds_every_server_through_its_variable() {
 
 #[test]
 fn killing_the_tool_ends_its_servers_and_its_command() {
-    if or_skip(Package::Redis.require()).is_none() {
+    if or_skip(DebianPackage::Redis.require()).is_none() {
         return;
     }
     let script = r#"redis-cli -u "$CRORE_TEST_REDIS" INFO server | sed -n 's/^process_id://p'
@@ -89,12 +89,13 @@ fn killing_the_tool_ends_its_servers_and_its_command() {
         .process_group(0)
         .spawn()
         .expect("the tool runs");
-    let said = BufReader::new(killed.stdout.take().expect("piped")).lines();
-    let said: Vec<_> = said.take(3).map(|line| line.expect("a line").trim().to_owned()).collect();
-    let server = Traces::new(said[0].parse().expect("a process id"), PathBuf::from(&said[1]));
+    let lines = BufReader::new(killed.stdout.take().expect("piped")).lines();
+    let lines: Vec<_> = lines.take(3).map(|line| line.expect("a line").trim().to_owned()).collect();
+    let server =
+        ServerTraces::new(lines[0].parse().expect("a process id"), PathBuf::from(&lines[1]));
     killed.kill().expect("it runs");
     killed.wait().expect("it was started");
     server.assert_gone_soon();
-    let command = PathBuf::from("/proc").join(&said[2]).join("exe");
+    let command = PathBuf::from("/proc").join(&lines[2]).join("exe");
     eventually(Duration::from_secs(15), || !command.exists());
 }

@@ -3,25 +3,25 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A backup to make.
+/// Request for a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewBackup {
-    /// Its name, which nothing in the server's directory for backups has yet: letters, digits, `.`, `-` and
-    /// `_`, and no `.` at its start.
+    /// Name of the backup, which must not exist yet in the server's backup directory: letters, digits, `.`, `-`
+    /// and `_`, not beginning with `.`.
     #[schema(min_length = 1, max_length = 255, pattern = "^[A-Za-z0-9_-][A-Za-z0-9._-]*$")]
     pub name: String,
 }
 
-/// A backup that was made: a store with everything that was answered before it was asked for.
+/// A completed backup: a store with every write that was acknowledged before the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Backup {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub bytes: u64,
-    /// In how many files.
+    /// Number of segment files.
     pub segments: usize,
-    /// The newest commit in it.
+    /// The last commit it contains.
     pub commit: u64,
 }

@@ -1,38 +1,38 @@
-//! What happens, as it happens.
+//! Live events.
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Id;
-use super::words::State;
-use crate::words::Moment;
+use super::enums::State;
+use crate::units::Moment;
 
-/// Which events to hear.
+/// Selects events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WhichEvents {
-    /// Of this queue.
+pub struct EventsQuery {
+    /// Only events of jobs in this queue.
     #[param(value_type = Option<super::Name>)]
     pub queue: Option<String>,
-    /// Of this kind.
+    /// Only events of jobs of this kind.
     #[param(value_type = Option<super::Name>)]
     pub kind: Option<String>,
 }
 
-/// What happened to a job.
+/// Type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
-    /// It was pushed.
+    /// The job was pushed.
     Pushed,
-    /// It was handed to a worker.
+    /// The job was delivered to a worker.
     Started,
-    /// It came into `state`.
+    /// The state changed to `state`.
     Became,
-    /// It was asked to stop.
+    /// The job was asked to stop.
     AskedToStop,
-    /// It was removed.
+    /// The job was removed.
     Removed,
 }
 
@@ -41,22 +41,22 @@ pub enum What {
 pub struct Event {
     /// The job.
     pub id: Id,
-    /// Its queue.
+    /// The queue.
     pub queue: String,
-    /// Its kind.
+    /// The kind.
     pub kind: String,
-    /// What happened.
+    /// Type of the event.
     pub what: What,
-    /// Its state, if that is what changed.
+    /// The new state, for `became`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub state: Option<State>,
-    /// When.
+    /// Time of the event.
     pub at: Moment,
 }
 
-/// An event named `missed`: the listener was too slow, and so many events are lost to him.
+/// An event named `missed`: the client read too slowly, and events were dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MissedEvents {
-    /// How many.
+    /// Number of dropped events.
     pub n: u64,
 }

@@ -1,112 +1,111 @@
-//! Fetching jobs, and keeping their leases.
+//! Fetching jobs and renewing leases.
 
 use crore_core::job;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::payload::Said;
-use super::words::Encoding;
+use super::enums::Encoding;
+use super::payload::WirePayload;
 use super::{DeliveryId, Id, Labels};
-use crate::words::{Moment, Period};
+use crate::units::{Moment, Period};
 use crate::{Format, Raw};
 
-/// How several queues are merged.
+/// Order of jobs from several queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// By priority, due time and id over all of them.
+    /// By priority, due time and id over all queues.
     #[default]
     Merged,
-    /// The first queue as long as it has any, then the second, and so on.
+    /// All jobs of the first queue, then those of the second, …
     Strict,
 }
 
-/// What a fetch asks for.
+/// Request for jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fetch {
-    /// From which queues.
+    /// Queues to fetch from.
     #[schema(min_items = 1, max_items = 1000, value_type = Vec<super::Name>)]
     pub queues: Vec<String>,
-    /// Only these kinds; any, unless told otherwise.
+    /// Only jobs of these kinds. Default: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1, max_items = 1000, value_type = Option<Vec<super::Name>>)]
     pub kinds: Option<Vec<String>>,
-    /// At most so many, 1 to 1000; 1 unless told otherwise.
+    /// Maximum number of jobs, 1 to 1000. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000)]
     pub n: Option<usize>,
-    /// How long to wait for the first one, if there is none; not at all, unless told otherwise, and not
-    /// longer than a minute.
+    /// Maximum time to wait for the first job, up to one minute. Default: do not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<Period>,
-    /// Who asks: a name of your own for each process, new whenever it starts.
+    /// Name of the worker: unique per process, and new whenever the process starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<super::Name>)]
     pub worker: Option<String>,
-    /// A lease of at least this length instead of the job's own.
+    /// Minimum lease duration; overrides a shorter lease of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<Period>,
-    /// How several queues are merged.
+    /// Order of jobs from several queues.
     #[serde(default)]
     pub order: Order,
 }
 
-/// What a fetch gives.
+/// Fetched jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Fetched {
-    /// The jobs, each under a lease; none, if there was none in time.
+    /// The jobs, each with a lease; empty if none was available in time.
     pub jobs: Vec<Delivered>,
 }
 
-/// A job that was handed over. `id` and `delivery` are what its renewals and its report name.
+/// A delivered job. Renewals and the report refer to it by `id` and `delivery`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Delivered {
     /// The job.
     pub id: Id,
-    /// The number of this hand-over.
+    /// Number of this delivery.
     pub delivery: DeliveryId,
-    /// Its queue.
+    /// The queue.
     pub queue: String,
-    /// What is to be done.
+    /// The kind.
     pub kind: String,
-    /// Any value.
+    /// The payload, any value.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Raw, required = false)]
     pub payload: Option<Raw>,
-    /// The payload in Base64, if it cannot be said as a value in this encoding.
+    /// The payload in Base64, if it cannot be represented as a value in this format.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub payload_base64: Option<String>,
-    /// What the payload was pushed as.
+    /// Encoding in which the payload was pushed.
     pub encoding: Encoding,
-    /// Which attempt this is, from 1.
+    /// Number of this attempt, from 1.
     pub attempt: u32,
-    /// How many there are; without it, any number.
+    /// Maximum number of attempts; absent: unlimited.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_attempts: Option<u32>,
-    /// Its priority.
+    /// The priority.
     pub priority: i32,
     /// When it was pushed.
     pub pushed_at: Moment,
-    /// Since when it could have run.
+    /// When it became due.
     pub due: Moment,
-    /// When the lease ends, unless it is renewed.
+    /// When the lease expires unless renewed.
     pub lease_until: Moment,
-    /// How long this run may take.
+    /// Timeout of this run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timeout: Option<Period>,
-    /// Free marks.
+    /// Labels.
     pub labels: Labels,
-    /// Trace context: a `traceparent`, and after a space the `tracestate`, if there is one.
+    /// Trace context: `traceparent`, optionally followed by a space and `tracestate`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace: Option<String>,
 }
 
 impl Delivered {
-    /// A job, as it is handed over in a body of this format.
+    /// Converts a job for a body of this format.
     pub fn of(job: &job::Job, format: Format) -> Self {
         let (spec, live) = (&job.spec, &job.live);
-        let payload = Said::of(&spec.payload, format);
+        let payload = WirePayload::of(&spec.payload, format);
         Self {
             id: job.id.into(),
             delivery: live.delivery.into(),
@@ -128,7 +127,7 @@ impl Delivered {
     }
 }
 
-/// Leases to extend.
+/// Leases to renew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Renew {
@@ -136,7 +135,7 @@ pub struct Renew {
     #[schema(max_items = 1000)]
     #[serde(deserialize_with = "crate::object::list")]
     pub jobs: Vec<Held>,
-    /// For how long from now; as long as each job says, unless told otherwise.
+    /// New lease duration, from now. Default: the lease of each job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<Period>,
 }
@@ -147,28 +146,28 @@ pub struct Renew {
 pub struct Held {
     /// The job.
     pub id: Id,
-    /// The number of the hand-over.
+    /// Number of the delivery.
     pub delivery: DeliveryId,
 }
 
-/// What became of leases.
+/// Results of renewals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Renewed {
-    /// One answer for each, in order.
+    /// One result per lease, in order.
     pub jobs: Vec<Lease>,
 }
 
-/// What became of a lease.
+/// Result of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", tag = "status")]
 pub enum Lease {
-    /// It ends then.
+    /// Renewed.
     Renewed {
-        /// When.
+        /// When the lease expires.
         until: Moment,
         /// Whether the job was asked to stop.
         stop: bool,
     },
-    /// The job is another's by now, or has ended: let it be.
+    /// The delivery no longer holds the lease: abandon the job.
     Stale,
 }

@@ -1,31 +1,31 @@
-//! Reports: how deliveries went.
+//! Reports: the outcomes of deliveries.
 
-use crore_core::machine::{self, Again, Report};
+use crore_core::machine::{self, Report, RetryDirective};
 use crore_core::push;
 use crore_core::{Code, Invalid};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::payload::Said;
+use super::enums::{Encoding, State};
+use super::payload::WirePayload;
 use super::push::{NewJob, Pushed};
-use super::words::{Encoding, State};
 use super::{DeliveryId, Id};
-use crate::words::Period;
+use crate::units::Period;
 use crate::{Format, Raw};
 
-/// How a delivery went.
+/// The outcome of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Well.
+    /// Success.
     Done,
-    /// Badly: it is tried again as its policy says, or after `after`, or not at all (`retry: false`).
+    /// Failure: retried by the job's policy, after `after`, or not at all (`retry: false`).
     Failed,
-    /// Not yet: it is to run again after `after`, at no cost in attempts.
+    /// Run again after `after`, without using an attempt.
     Snooze,
-    /// It was given up, or stopped because it was asked to.
+    /// The worker cancelled the job, or stopped it on request.
     Cancel,
-    /// It is handed back unfinished, at no cost in attempts.
+    /// The worker returns the job unfinished, without using an attempt.
     Interrupted,
 }
 
@@ -33,7 +33,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Finish {
-    /// The reports, each on its own.
+    /// The reports; each is applied separately.
     #[schema(max_items = 1000)]
     #[serde(deserialize_with = "crate::object::list")]
     pub jobs: Vec<FinishOne>,
@@ -45,41 +45,41 @@ pub struct Finish {
 pub struct FinishOne {
     /// The job.
     pub id: Id,
-    /// The number of the hand-over.
+    /// The delivery.
     pub delivery: DeliveryId,
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What a job that is done gave: any value, at most 1 MiB.
+    /// Result of a successful run: any value, at most 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Raw, required = false)]
     pub result: Option<Raw>,
-    /// The same as bytes, in Base64.
+    /// Result as Base64-encoded bytes, instead of `result`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_base64: Option<String>,
-    /// What the bytes of `result_base64` are.
+    /// Encoding of the bytes in `result_base64`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<Encoding>,
-    /// What went wrong, in words; longer than 64 KiB, it is cut.
+    /// Error message; truncated at 64 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What went wrong, for programs; kept like a result if the job dies of it.
+    /// Machine-readable error detail; stored like a result if the job becomes dead.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Raw, required = false)]
     pub detail: Option<Raw>,
-    /// When to run it again: for `failed` and `snooze`.
+    /// Delay before the next run, for `failed` and `snooze`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Period>,
-    /// Whether a failed job is tried again at all.
+    /// `false`: do not retry a failed job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
-    /// Jobs to push if this makes the job done.
+    /// Jobs to push if the job becomes done.
     #[serde(
         default,
         deserialize_with = "crate::object::list",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub on_done: Vec<NewJob>,
-    /// Jobs to push if this makes the job dead.
+    /// Jobs to push if the job becomes dead.
     #[serde(
         default,
         deserialize_with = "crate::object::list",
@@ -89,24 +89,25 @@ pub struct FinishOne {
 }
 
 impl FinishOne {
-    /// The report that is meant, in the words of the rules.
+    /// Converts to the core type.
     pub fn read(self, format: Format) -> Result<Report, Invalid> {
         self.check_fields()?;
-        let said = Said { value: self.result, base64: self.result_base64, encoding: self.encoding };
-        let result = said.read("result", format)?;
+        let fields =
+            WirePayload { value: self.result, base64: self.result_base64, encoding: self.encoding };
+        let result = fields.read("result", format)?;
         let outcome = match self.outcome {
             Outcome::Done => machine::Outcome::Done { result },
             Outcome::Failed => machine::Outcome::Failed {
                 error: self.error.unwrap_or_default().into(),
                 detail: self.detail.map(|detail| detail.into_payload("detail")).transpose()?,
                 again: match (self.retry, self.after) {
-                    (Some(false), _) => Again::Never,
-                    (_, Some(after)) => Again::After(after.0),
-                    (_, None) => Again::ByPolicy,
+                    (Some(false), _) => RetryDirective::Never,
+                    (_, Some(after)) => RetryDirective::After(after.0),
+                    (_, None) => RetryDirective::ByPolicy,
                 },
             },
             Outcome::Snooze => {
-                let why = "how long to snooze has to be said";
+                let why = "required for the outcome `snooze`";
                 let missing = || Invalid::new(Code::Malformed, "after", why);
                 machine::Outcome::Snooze(self.after.ok_or_else(missing)?.0)
             }
@@ -118,7 +119,7 @@ impl FinishOne {
         Ok(Report { outcome, on_done, on_dead })
     }
 
-    /// Refuses what would say nothing for this outcome.
+    /// Refuses fields that do not apply to the outcome.
     fn check_fields(&self) -> Result<(), Invalid> {
         use Outcome::{Done, Failed, Snooze};
         let rows: [(&str, bool, &[Outcome]); 6] = [
@@ -129,10 +130,11 @@ impl FinishOne {
             ("after", self.after.is_some(), &[Failed, Snooze]),
             ("retry", self.retry.is_some(), &[Failed]),
         ];
-        match rows.iter().find(|(_, said, of)| *said && !of.contains(&self.outcome)) {
+        match rows.iter().find(|(_, is_set, outcomes)| *is_set && !outcomes.contains(&self.outcome))
+        {
             None => Ok(()),
             Some((field, ..)) => {
-                let why = format!("`{field}` means nothing for this outcome");
+                let why = format!("`{field}` does not apply to this outcome");
                 Err(Invalid::new(Code::Malformed, *field, why))
             }
         }
@@ -150,28 +152,28 @@ fn follow_ups(
     jobs.into_iter().enumerate().map(read).collect()
 }
 
-/// What became of reports.
+/// Results of reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Finished {
-    /// One answer for each, in order.
+    /// One result per report, in order.
     pub jobs: Vec<FinishedOne>,
 }
 
-/// What became of a report.
+/// Result of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", tag = "status")]
 pub enum FinishedOne {
-    /// It counts.
+    /// The report was applied.
     Finished {
-        /// The job's state; without it, the job is gone.
+        /// The new state; absent if the job was removed.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         state: Option<State>,
-        /// The follow-ups, in order.
+        /// The pushed follow-ups, in order.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         pushed: Vec<Pushed>,
     },
-    /// The delivery does not count any more: its lease has ended, or it was reported before.
+    /// The delivery no longer holds the lease: the lease expired, or the delivery was reported before.
     Stale,
-    /// There is no such job.
+    /// The job does not exist.
     NotFound,
 }

@@ -1,4 +1,4 @@
-//! Groups: jobs that belong together. They are made by a push.
+//! Groups: sets of jobs that other jobs can wait for. Created by a push.
 
 use crore_core::{GroupId, group};
 use serde::{Deserialize, Serialize};
@@ -6,25 +6,25 @@ use utoipa::ToSchema;
 
 use super::Id;
 
-/// A group's counts.
+/// Counters of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Group {
-    /// The group.
+    /// The id.
     pub id: Id,
-    /// Its members.
+    /// Number of members.
     pub size: u64,
     /// Members that have ended at least once.
     pub ran: u64,
     /// Members that are done.
     pub succeeded: u64,
-    /// Whether it is complete, so that it ends when its members have.
+    /// Whether the group is complete, so that it ends when its members have.
     pub sealed: bool,
-    /// Whether a member is gone that never succeeded, so that not all can.
+    /// Whether a member was removed without success, so that the group can no longer succeed.
     pub lost: bool,
 }
 
 impl Group {
-    /// A group, as it is shown.
+    /// Converts from the core type.
     pub fn of(id: GroupId, group: &group::Group) -> Self {
         let group::Group { size, ran, succeeded, sealed, lost, .. } = *group;
         Self { id: id.into(), size, ran, succeeded, sealed, lost }

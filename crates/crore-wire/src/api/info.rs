@@ -1,27 +1,28 @@
-//! What server this is, and how it is.
+//! Description and health of the server.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What server this is.
+/// Description of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Info {
     /// `crore`.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// What survives what: `D0` memory only, `D1` a kill, `D2` a power cut, `D3` the loss of a host.
+    /// Durability of acknowledged writes: `D0` memory only, `D1` survives a killed process, `D2` a power failure,
+    /// `D3` the loss of a host.
     pub durability: String,
-    /// The doors that are open.
+    /// The enabled protocols.
     pub doors: Vec<String>,
 }
 
-/// How the server is.
+/// Health of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
-    /// Whether all is well.
+    /// Whether the server is healthy.
     pub ok: bool,
-    /// What is not.
+    /// The problems, if it is not.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub faults: Vec<String>,
 }

@@ -1,141 +1,141 @@
-//! A job, as it is shown; and lists of them.
+//! Jobs and lists of jobs, as returned by the API.
 
-use crore_core::job::{self, Keep, Thing};
+use crore_core::job::{self, DependencyTarget, ResultRetention};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::payload::Said;
+use super::enums::{Encoding, HowEnded, Needs, Retain, State, Why};
+use super::payload::WirePayload;
 use super::push::Unique;
 use super::retry::Retry;
-use super::words::{Encoding, HowEnded, Needs, Retain, State, Why};
 use super::{DeliveryId, Id, Labels};
-use crate::words::{Moment, Period};
+use crate::units::{Moment, Period};
 use crate::{Format, Raw};
 
-/// A job: what its pusher said, and where it stands.
+/// A job: its definition and its current state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Job {
-    /// Its id.
+    /// The id.
     pub id: Id,
-    /// Where it waits.
+    /// The queue.
     pub queue: String,
-    /// What it is to do.
+    /// The kind.
     pub kind: String,
-    /// Where it stands.
+    /// The state.
     pub state: State,
-    /// Smaller first.
+    /// Priority; smaller values are delivered first.
     pub priority: i32,
-    /// Any value; not in lists.
+    /// The payload, any value; omitted in lists.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Raw, required = false)]
     pub payload: Option<Raw>,
-    /// The payload in Base64, if it cannot be said as a value in this encoding.
+    /// The payload in Base64, if it cannot be represented as a value in this format.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub payload_base64: Option<String>,
-    /// What the payload was pushed as.
+    /// Encoding in which the payload was pushed.
     pub encoding: Encoding,
-    /// How many deliveries counted so far.
+    /// Number of attempts so far.
     pub attempt: u32,
-    /// How many may; without it, any number.
+    /// Maximum number of attempts; absent: unlimited.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_attempts: Option<u32>,
-    /// How many of its workers crashed.
+    /// Number of crashes of its workers.
     pub crashes: u32,
-    /// The newest delivery.
+    /// The latest delivery.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub delivery: Option<DeliveryId>,
-    /// Who has it, or had it last.
+    /// The current or last worker.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worker: Option<String>,
-    /// Whether it was asked to stop.
+    /// Whether the job was asked to stop.
     pub stop: bool,
     /// When it was pushed.
     pub pushed_at: Moment,
-    /// When it may start.
+    /// Earliest start.
     pub due: Moment,
-    /// When its newest delivery was handed over.
+    /// When the latest delivery started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub started_at: Option<Moment>,
-    /// When its lease ends, if it is running.
+    /// When the lease expires, for a running job.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lease_until: Option<Moment>,
-    /// When it ended.
+    /// When the job ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ended_at: Option<Moment>,
     /// Why it is dead or cancelled.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub why: Option<Why>,
-    /// When it is tried again.
+    /// Retry policy.
     pub retry: Retry,
-    /// How long its worker may be silent; without it, it is done when it is handed over.
+    /// Lease duration; absent: fire and forget, done on delivery.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lease: Option<Period>,
-    /// How long a run may take.
+    /// Timeout of one run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timeout: Option<Period>,
-    /// How long its result is kept.
+    /// Retention of the result.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub keep_result: Option<Period>,
-    /// What becomes of it when it is done.
+    /// Retention of the job when it is done.
     pub retain: Retain,
-    /// Whether there is a result to be read.
+    /// Whether a result is stored.
     pub has_result: bool,
-    /// Its unique key.
+    /// The unique key.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unique: Option<Unique>,
-    /// Its caller's own id.
+    /// The caller's own id.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub client_id: Option<String>,
-    /// The group that it belongs to.
+    /// The group of the job.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub group: Option<Id>,
-    /// The job whose end pushed it.
+    /// The job whose end pushed this one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent: Option<Id>,
-    /// What it waits for.
+    /// Dependencies.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub after: Vec<WaitsFor>,
-    /// The limits that a run of it counts against.
+    pub after: Vec<JobDependency>,
+    /// The limits that a run counts against.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub limits: Vec<LimitKey>,
-    /// Free marks.
+    /// Labels.
     pub labels: Labels,
     /// Trace context.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace: Option<String>,
-    /// How earlier deliveries ended, newest first, at most ten.
+    /// Ended deliveries, newest first, at most ten.
     pub history: Vec<Attempt>,
 }
 
-/// Something that a job waits for.
+/// A dependency of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct WaitsFor {
-    /// A job.
+pub struct JobDependency {
+    /// The job to wait for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub job: Option<Id>,
-    /// A group.
+    /// The group to wait for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub group: Option<Id>,
-    /// What has to become of it.
+    /// The condition.
     pub needs: Needs,
 }
 
-impl From<&job::Dependency> for WaitsFor {
+impl From<&job::Dependency> for JobDependency {
     fn from(dependency: &job::Dependency) -> Self {
         let (job, group) = match dependency.on {
-            Thing::Job(id) => (Some(id.into()), None),
-            Thing::Group(id) => (None, Some(id.into())),
+            DependencyTarget::Job(id) => (Some(id.into()), None),
+            DependencyTarget::Group(id) => (None, Some(id.into())),
         };
         Self { job, group, needs: dependency.needs.into() }
     }
 }
 
-/// A limit, and the value at which a job counts against it.
+/// A limit, and the bucket of it that a job counts against.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LimitKey {
-    /// The limit.
+    /// Name of the limit.
     pub limit: String,
-    /// The value of the field that it is kept for.
+    /// Value of the limit's `per` field.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub value: Option<String>,
 }
@@ -147,21 +147,21 @@ impl From<&crore_core::limit::LimitKey> for LimitKey {
     }
 }
 
-/// How one delivery ended.
+/// An ended delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Attempt {
-    /// Its number.
+    /// Number of the delivery.
     pub delivery: DeliveryId,
-    /// When it was handed over.
+    /// When it started.
     pub started_at: Moment,
     /// When it ended.
     pub ended_at: Moment,
-    /// Who had it.
+    /// The worker.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worker: Option<String>,
     /// How it ended.
     pub ended: HowEnded,
-    /// What it said, if it did not go well.
+    /// Error message, if it did not succeed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
 }
@@ -179,22 +179,22 @@ impl From<&job::Attempt> for Attempt {
     }
 }
 
-/// Whether a job is shown with its payload.
+/// Whether a job is returned with its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Show {
-    /// With it.
-    Whole,
-    /// Without: a list of a thousand would be a gigabyte.
-    Brief,
+pub enum JobView {
+    /// With the payload.
+    Full,
+    /// Without the payload, for lists: a thousand payloads can be a gigabyte.
+    Summary,
 }
 
 impl Job {
-    /// A job, as it is shown in a body of this format.
-    pub fn of(job: &job::Job, format: Format, show: Show) -> Self {
+    /// Converts a job for a body of this format.
+    pub fn of(job: &job::Job, format: Format, show: JobView) -> Self {
         let (spec, live) = (&job.spec, &job.live);
         let payload = match show {
-            Show::Whole => Said::of(&spec.payload, format),
-            Show::Brief => Said::default(),
+            JobView::Full => WirePayload::of(&spec.payload, format),
+            JobView::Summary => WirePayload::default(),
         };
         let is_running = live.state == job::State::Running;
         let was_started = live.delivery != crore_core::Delivery::NONE;
@@ -223,8 +223,8 @@ impl Job {
             lease: spec.lease.map(Period),
             timeout: spec.timeout.map(Period),
             keep_result: match spec.keep {
-                Keep::Discard => None,
-                Keep::Once(span) | Keep::For(span) => Some(Period(span)),
+                ResultRetention::Discard => None,
+                ResultRetention::Once(span) | ResultRetention::For(span) => Some(Period(span)),
             },
             retain: spec.retain.into(),
             has_result: live.result.is_some(),
@@ -241,71 +241,71 @@ impl Job {
     }
 }
 
-/// Which jobs to list.
+/// Selects the jobs to list.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
-    /// In this state; state by state, if it is not given.
+pub struct JobsQuery {
+    /// Only jobs in this state. Default: all states, one after the other.
     pub state: Option<State>,
-    /// In this queue.
+    /// Only jobs in this queue.
     #[param(value_type = Option<super::Name>)]
     pub queue: Option<String>,
-    /// Of this kind.
+    /// Only jobs of this kind.
     #[param(value_type = Option<super::Name>)]
     pub kind: Option<String>,
-    /// The one with this `client_id`, and nothing else.
+    /// Only the job with this `client_id`.
     #[param(min_length = 1, max_length = 256)]
     pub client_id: Option<String>,
-    /// Where the last page ended: its `next`.
+    /// Cursor: `next` of the previous page.
     #[param(min_length = 1, max_length = 255)]
     pub cursor: Option<String>,
-    /// At most so many, 1 to 1000; 100 unless told otherwise.
+    /// Page size, 1 to 1000. Default: 100.
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<usize>,
 }
 
-/// A page of jobs, without their payloads. Each state has an order of its own: ready jobs as they will be
-/// fetched, scheduled ones by when they are due, ended ones by newest.
+/// A page of jobs, without their payloads. The order depends on the state: ready jobs in fetch order, scheduled
+/// jobs by due time, ended jobs newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Jobs {
     /// The jobs.
     pub jobs: Vec<Job>,
-    /// Where to go on; without it, that was all.
+    /// Cursor of the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next: Option<String>,
 }
 
-/// How long to wait for an end.
+/// Wait time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Wait {
-    /// At most so long, and not longer than a minute.
+pub struct WaitQuery {
+    /// Maximum time to wait for the end of the job, up to one minute.
     pub wait: Option<Period>,
 }
 
-/// How a job ended, or that it has not.
+/// Result of a wait: how the job ended, or that it has not ended yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Ended {
     /// The job.
     pub id: Id,
-    /// Whether it has ended.
+    /// Whether the job has ended.
     pub ended: bool,
-    /// How; without it, it is gone, or has not ended.
+    /// The final state; absent if the job has not ended or was removed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub state: Option<State>,
-    /// What it gave, if that is kept and nobody took it before.
+    /// The result, if it is stored and was not taken before.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Raw, required = false)]
     pub result: Option<Raw>,
-    /// The same in Base64, if it cannot be said as a value in this encoding.
+    /// The result in Base64, if it cannot be represented as a value in this format.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub result_base64: Option<String>,
-    /// What the result was reported as.
+    /// Encoding in which the result was reported.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub encoding: Option<Encoding>,
-    /// What its last delivery said, if that did not go well.
+    /// Error message of the last delivery, if it did not succeed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
 }
@@ -315,18 +315,17 @@ pub struct Ended {
 pub struct Explanation {
     /// The job.
     pub id: Id,
-    /// Where it stands.
+    /// The state.
     pub state: State,
-    /// What holds it, the most important first; empty: nothing does, the next fetch gets it.
+    /// Reasons why the job is not running, most important first; empty: the next fetch delivers it.
     pub reasons: Vec<Reason>,
 }
 
-/// One thing that holds a job.
+/// A reason why a job is not running.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Reason {
-    /// The word for it: `ended`, `running`, `waits-for`, `due-at`, `paused`, `limited`, `behind` or
-    /// `nobody-waits`.
+    /// The reason: `ended`, `running`, `waits-for`, `due-at`, `paused`, `limited`, `behind` or `nobody-waits`.
     pub reason: String,
-    /// The same in words.
+    /// Description for operators.
     pub detail: String,
 }

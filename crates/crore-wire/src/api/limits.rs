@@ -1,13 +1,13 @@
-//! Limits: how many jobs may start or run, and which ones.
+//! Rate and concurrency limits.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A limit to set.
+/// Definition of a limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetLimit {
-    /// The limit: `where kind = "mail" rate 100/1m concurrency 5 per payload.tenant`.
+    /// Text of the limit: `where kind = "mail" rate 100/1m concurrency 5 per payload.tenant`.
     #[schema(example = r#"where kind = "mail" rate 100/1m"#, max_length = 16384)]
     pub limit: String,
 }
@@ -15,15 +15,15 @@ pub struct SetLimit {
 /// A limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Limit {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it says.
+    /// Text of the limit.
     pub limit: String,
 }
 
 /// All limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Limits {
-    /// By name.
+    /// The limits, by name.
     pub limits: Vec<Limit>,
 }

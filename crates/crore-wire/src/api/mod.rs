@@ -1,8 +1,9 @@
-//! The structures of the native API, one file for each resource. Requests refuse fields that they do not
-//! know; ids are texts; times are RFC 3339 and lengths of time are words.
+//! Request and response types of the native API, one file per resource. Requests refuse unknown fields; ids are
+//! strings, times RFC 3339, and durations text such as `30s`.
 
 pub mod act;
 pub mod backups;
+pub mod enums;
 pub mod events;
 pub mod fetch;
 pub mod finish;
@@ -22,7 +23,6 @@ mod scalar;
 pub mod schedules;
 pub mod stats;
 pub mod tokens;
-pub mod words;
 pub mod workers;
 
 pub use problem::Problem;

@@ -1,10 +1,10 @@
-//! What deliveries say while they run.
+//! Progress and log lines of running deliveries.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{DeliveryId, Id};
-use crate::words::Moment;
+use crate::units::Moment;
 
 /// Notes of running deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -16,57 +16,56 @@ pub struct NewNotes {
     pub notes: Vec<NewNote>,
 }
 
-/// A note of a running delivery: how far it is (`percent`, with or without `text`), or a log line (`text`
-/// alone).
+/// A note of a running delivery: progress (`percent`, with or without `text`), or a log line (`text` alone).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"id": "17", "delivery": "4294967297", "percent": 50, "text": "half of it"}))]
 pub struct NewNote {
     /// The job.
     pub id: Id,
-    /// The number of the hand-over.
+    /// The delivery.
     pub delivery: DeliveryId,
-    /// How far it is.
+    /// Progress in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 100)]
     pub percent: Option<u8>,
-    /// In words; longer than 64 KiB, it is cut.
+    /// Message; truncated at 64 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// How many notes were kept: those of deliveries that are not running are dropped.
+/// Result of adding notes: notes of deliveries that are not running are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Noted {
-    /// How many.
+    /// Number of notes that were stored.
     pub kept: usize,
 }
 
 /// The notes of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Notes {
-    /// The newest progress.
+    /// The latest progress.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub progress: Option<HowFar>,
-    /// The newest log lines, oldest first, at most a hundred.
+    /// The latest log lines, oldest first, at most a hundred.
     pub lines: Vec<Line>,
 }
 
-/// How far a delivery is.
+/// Progress of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HowFar {
-    /// When it said so.
+    /// Time of the note.
     pub at: Moment,
-    /// From 0 to 100.
+    /// Percent, 0 to 100.
     pub percent: u8,
-    /// In words.
+    /// Message.
     pub text: String,
 }
 
 /// A log line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Line {
-    /// When it was said.
+    /// Time of the line.
     pub at: Moment,
     /// The line.
     pub text: String,

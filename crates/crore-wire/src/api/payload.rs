@@ -1,25 +1,25 @@
-//! Payloads and results: any value in the encoding of the body, or bytes in Base64.
+//! Payloads and results: any value in the format of the body, or Base64-encoded bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use crore_core::{Code, Encoding, Invalid, Payload};
 
-use crate::api::words;
+use crate::api::enums;
 use crate::{Format, Raw};
 
-/// The three fields in which a payload is said.
+/// The three fields that carry a payload.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Said {
+pub struct WirePayload {
     /// Any value.
     pub value: Option<Raw>,
-    /// Bytes in Base64.
+    /// Base64-encoded bytes.
     pub base64: Option<String>,
-    /// What the bytes are.
-    pub encoding: Option<words::Encoding>,
+    /// Encoding of the bytes.
+    pub encoding: Option<enums::Encoding>,
 }
 
-impl Said {
-    /// The payload that is meant, if one is; `field` is what the value's field is called.
+impl WirePayload {
+    /// Converts to a payload, if one is set; `field` is the name of the field that holds the value.
     pub fn read(self, field: &str, format: Format) -> Result<Option<Payload>, Invalid> {
         let malformed = |field: &str, why: String| Err(Invalid::new(Code::Malformed, field, why));
         let encoding = self.encoding.map(Encoding::from);
@@ -31,7 +31,7 @@ impl Said {
                 Some(encoding) if encoding != format.encoding() => malformed(
                     "encoding",
                     format!(
-                        "a value in a body of {format} is {format}; other bytes go into `{field}_base64`"
+                        "a value in a {format} body is {format}; use `{field}_base64` for others"
                     ),
                 ),
                 _ => value.into_payload(field).map(Some),
@@ -41,16 +41,13 @@ impl Said {
                 Err(error) => malformed(&format!("{field}_base64"), format!("not Base64: {error}")),
             },
             (None, None) if encoding.is_some_and(|encoding| encoding != format.encoding()) => {
-                malformed(
-                    "encoding",
-                    format!("there is no `{field}_base64` of which this is the encoding"),
-                )
+                malformed("encoding", format!("`encoding` needs `{field}_base64`"))
             }
             (None, None) => Ok(None),
         }
     }
 
-    /// A payload, as it is said in a body of this format: as a value if that can be.
+    /// The fields for a payload in a body of this format: as a value if possible, else as Base64.
     pub fn of(payload: &Payload, format: Format) -> Self {
         let from = match payload.encoding {
             Encoding::Json => Some(Format::Json),
@@ -70,34 +67,39 @@ impl Said {
 mod tests {
     use super::*;
 
-    fn said(value: Option<&[u8]>, base64: Option<&str>, encoding: Option<words::Encoding>) -> Said {
+    fn wire_payload(
+        value: Option<&[u8]>,
+        base64: Option<&str>,
+        encoding: Option<enums::Encoding>,
+    ) -> WirePayload {
         let value = value.map(|bytes| Raw::new(Format::Json, bytes));
-        Said { value, base64: base64.map(str::to_owned), encoding }
+        WirePayload { value, base64: base64.map(str::to_owned), encoding }
     }
 
     #[test]
     fn a_payload_is_a_value_or_bytes() {
-        let read = |said: Said| said.read("payload", Format::Json);
-        let is = |said, encoding, bytes: &[u8]| {
-            assert_eq!(read(said), Ok(Some(Payload::new(encoding, bytes))));
+        let read = |fields: WirePayload| fields.read("payload", Format::Json);
+        let is = |fields, encoding, bytes: &[u8]| {
+            assert_eq!(read(fields), Ok(Some(Payload::new(encoding, bytes))));
         };
-        is(said(Some(b"[1]"), None, None), Encoding::Json, b"[1]");
-        is(said(None, Some("AAE="), None), Encoding::Bytes, &[0, 1]);
-        is(said(None, Some("aGk="), Some(words::Encoding::Text)), Encoding::Text, b"hi");
-        assert_eq!(read(Said::default()), Ok(None));
+        is(wire_payload(Some(b"[1]"), None, None), Encoding::Json, b"[1]");
+        is(wire_payload(None, Some("AAE="), None), Encoding::Bytes, &[0, 1]);
+        is(wire_payload(None, Some("aGk="), Some(enums::Encoding::Text)), Encoding::Text, b"hi");
+        assert_eq!(read(WirePayload::default()), Ok(None));
         for (bad, field) in [
-            (said(Some(b"1"), Some("AAE="), None), "payload"),
-            (said(Some(b"1"), None, Some(words::Encoding::Text)), "encoding"),
-            (said(None, Some("%"), None), "payload_base64"),
-            (said(None, None, Some(words::Encoding::Bytes)), "encoding"),
+            (wire_payload(Some(b"1"), Some("AAE="), None), "payload"),
+            (wire_payload(Some(b"1"), None, Some(enums::Encoding::Text)), "encoding"),
+            (wire_payload(None, Some("%"), None), "payload_base64"),
+            (wire_payload(None, None, Some(enums::Encoding::Bytes)), "encoding"),
         ] {
             assert_eq!(read(bad).unwrap_err().field, field);
         }
     }
 
     #[test]
-    fn what_cannot_be_said_as_a_value_comes_as_bytes() {
-        let of = |encoding, bytes: &[u8]| Said::of(&Payload::new(encoding, bytes), Format::Json);
+    fn a_payload_that_is_not_a_value_is_returned_as_base64() {
+        let of =
+            |encoding, bytes: &[u8]| WirePayload::of(&Payload::new(encoding, bytes), Format::Json);
         assert_eq!(of(Encoding::Json, b"[1]").value.unwrap().bytes(), b"[1]");
         assert_eq!(of(Encoding::Msgpack, &[0x91, 1]).value.unwrap().bytes(), b"[1]");
         assert_eq!(of(Encoding::Msgpack, &[0xc4, 1, 7]).base64.unwrap(), "xAEH");

@@ -1,4 +1,4 @@
-//! What went wrong, by RFC 9457.
+//! Error responses: problem details by RFC 9457.
 
 use std::borrow::Cow;
 
@@ -8,29 +8,29 @@ use utoipa::ToSchema;
 
 use crate::api::scalar::Id;
 
-/// What went wrong: `application/problem+json`, or `application/problem+msgpack`.
+/// An error: `application/problem+json`, or `application/problem+msgpack`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// The code as a URI.
+    /// The error code as a URI.
     #[serde(rename = "type")]
     pub kind: Cow<'static, str>,
-    /// What the code means.
+    /// Class of the problem.
     pub title: Cow<'static, str>,
-    /// The status of the answer.
+    /// HTTP status of the response.
     pub status: u16,
-    /// The stable code, for programs.
+    /// Stable error code.
     #[schema(example = "name-empty")]
     pub code: Cow<'static, str>,
-    /// What is wrong, for people.
+    /// Description of this occurrence.
     pub detail: String,
-    /// The field that is wrong, as a path.
+    /// Path of the offending field.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(example = "retry.max_attempts")]
     pub field: Option<String>,
-    /// For texts (limits, timings): the offset of the character that is wrong.
+    /// For limits and timings: offset of the error in the text, in characters.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub at: Option<usize>,
-    /// The job that is in the way.
+    /// The conflicting job.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub id: Option<Id>,
 }
@@ -50,15 +50,15 @@ impl Problem {
         }
     }
 
-    /// A request that breaks a rule.
+    /// A validation error.
     pub fn invalid(invalid: Invalid, status: u16) -> Self {
-        let field = Some(native(&invalid.field)).filter(|field| !field.is_empty());
+        let field = Some(api_field(&invalid.field)).filter(|field| !field.is_empty());
         Self { field, at: invalid.at, ..Self::new(invalid.code, status, invalid.message) }
     }
 }
 
-/// What the rules call otherwise than this API.
-const OTHERWISE: [(&str, &str); 5] = [
+/// Fields whose name in the core types differs from this API.
+const FIELD_NAMES: [(&str, &str); 5] = [
     ("retry.backoff.every", "retry.base"),
     ("retry.backoff.step", "retry.base"),
     ("retry.backoff.base", "retry.base"),
@@ -66,10 +66,10 @@ const OTHERWISE: [(&str, &str); 5] = [
     ("keep", "keep_result"),
 ];
 
-/// A field as this API spells it: the rules say `max-attempts`, and we `max_attempts`.
-fn native(field: &str) -> String {
+/// The name of a core field in this API: `max-attempts` becomes `max_attempts`.
+fn api_field(field: &str) -> String {
     let field = field.replace('-', "_");
-    for (theirs, ours) in OTHERWISE {
+    for (theirs, ours) in FIELD_NAMES {
         if let Some(before) = field.strip_suffix(theirs)
             && (before.is_empty() || before.ends_with('.'))
         {
@@ -92,7 +92,7 @@ mod tests {
             ("payload", "payload"),
             ("upkeep", "upkeep"),
         ] {
-            assert_eq!(native(theirs), ours);
+            assert_eq!(api_field(theirs), ours);
         }
     }
 }

@@ -1,32 +1,32 @@
 //! Pushing: one job, or a batch of jobs and groups.
 
-use crore_core::job::{ClientId, Keep, Lapse, Spec, When};
-use crore_core::push::{self, AfterRef};
+use crore_core::job::{ClientId, DueTime, Lapse, ResultRetention, Spec};
+use crore_core::push::{self, NewDependencyTarget};
 use crore_core::unique;
 use crore_core::{Code, Invalid, Name, Payload};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::payload::Said;
-use super::retry::{Retry, said};
-use super::words::{Encoding, Hold, Needs, Retain};
+use super::enums::{Encoding, Hold, Needs, Retain};
+use super::payload::WirePayload;
+use super::retry::{Retry, double_option};
 use super::{Id, Labels};
-use crate::words::{Moment, Period};
+use crate::units::{Moment, Period};
 use crate::{Format, Raw};
 
-pub use super::pushed::{Pushed, PushedAll, Took};
+pub use super::pushed::{PushStatus, Pushed, PushedAll};
 
-/// The door within which a `client_id` of this API is unique.
-pub const DOOR: &str = "native";
+/// Namespace of the `client_id`s of this API.
+pub const CLIENT_ID_DOOR: &str = "native";
 
-/// The most crashes that may be put up with, unless any number is.
-pub(crate) const MOST_CRASHES: u32 = 1000;
+/// Maximum value of `max_crashes`.
+pub(crate) const MAX_CRASHES: u32 = 1000;
 
-/// A job to push. Only `kind` is needed.
+/// A job to push. Only `kind` is required.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewJob {
-    /// What it is to do; the name of its handler.
+    /// The kind of the job, which selects its handler.
     #[schema(
         min_length = 1,
         max_length = 255,
@@ -34,161 +34,160 @@ pub struct NewJob {
         example = "send-mail"
     )]
     pub kind: String,
-    /// Where it waits; the queue named after its kind, unless told otherwise.
+    /// The queue. Default: the queue of the handler, or else the queue named after the kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     pub queue: Option<String>,
-    /// What it is to do it with: any value, at most 1 MiB.
+    /// The payload: any value, at most 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Raw, required = false)]
     pub payload: Option<Raw>,
-    /// The same as bytes, in Base64.
+    /// Payload as Base64-encoded bytes, instead of `payload`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(content_encoding = "base64")]
     pub payload_base64: Option<String>,
-    /// What the bytes of `payload_base64` are; `bytes`, unless told otherwise.
+    /// Encoding of the bytes in `payload_base64`. Default: `bytes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<Encoding>,
-    /// Smaller first; 0 unless told otherwise.
+    /// Priority; smaller values are delivered first. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// Not before this instant; one in the past means now.
+    /// Earliest start; an instant in the past means now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due: Option<Moment>,
-    /// Not before this long from now.
+    /// Minimum delay before the start, from now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Period>,
-    /// When it is tried again.
+    /// Retry policy.
     #[serde(
         default,
         deserialize_with = "crate::object::maybe",
         skip_serializing_if = "Option::is_none"
     )]
     pub retry: Option<Retry>,
-    /// How long its worker may be silent, 1 s to 24 h; 30 s unless told otherwise.
+    /// Lease duration, 1 s to 24 h. Default: 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<Period>,
-    /// How long a run may take; as long as it likes, unless told otherwise.
+    /// Timeout of one run. Default: no timeout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Period>,
-    /// After how many crashes of its workers it is dead, at most 1000; 3 unless told otherwise, `null`: never.
-    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    /// Number of worker crashes after which the job is dead, at most 1000; `null`: unlimited. Default: 3.
+    #[serde(default, deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>, maximum = 1000)]
     pub max_crashes: Option<Option<u32>>,
-    /// How long its result is kept; not at all, unless told otherwise.
+    /// Retention of the result. Default: not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_result: Option<Period>,
-    /// Whether the first reader of its result takes it away.
+    /// Whether the first read removes the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_once: Option<bool>,
-    /// What becomes of it when it is done.
+    /// Retention of the job when it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retain: Option<Retain>,
-    /// At most one such job at a time.
+    /// Unique key: at most one job at a time holds it.
     #[serde(
         default,
         deserialize_with = "crate::object::maybe",
         skip_serializing_if = "Option::is_none"
     )]
     pub unique: Option<Unique>,
-    /// Your own id for it; no two jobs that are there have the same.
+    /// The caller's own id, unique among stored jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 256)]
     pub client_id: Option<String>,
-    /// The group that it joins.
+    /// The group to join.
     #[serde(
         default,
         deserialize_with = "crate::object::maybe",
         skip_serializing_if = "Option::is_none"
     )]
     pub group: Option<GroupRef>,
-    /// What it waits for.
+    /// Dependencies.
     #[serde(
         default,
         deserialize_with = "crate::object::list",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub after: Vec<After>,
-    /// Free marks. Names that begin with `crore.` are the server's own, and are refused.
-    #[serde(default, skip_serializing_if = "is_none")]
+    /// Free-form labels. Names that begin with `crore.` are reserved.
+    #[serde(default, skip_serializing_if = "has_no_labels")]
     pub labels: Labels,
-    /// Trace context, carried to its run: a `traceparent`, and after a space the `tracestate`, if there is one.
-    /// Unless told otherwise, that of the request: the headers `traceparent` and `tracestate`, or `b3`, or `x-b3-…`.
+    /// Trace context, propagated to the run: `traceparent`, optionally followed by a space and `tracestate`.
+    /// Default: from the request headers `traceparent` and `tracestate`, `b3`, or `x-b3-…`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 1024)]
     pub trace: Option<String>,
 }
 
-fn is_none(labels: &Labels) -> bool {
+fn has_no_labels(labels: &Labels) -> bool {
     labels.0.is_empty()
 }
 
-/// At most one job with this key at a time; a second one is answered with the first.
+/// Unique key: at most one job at a time holds it; a second push returns the first job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unique {
     /// The key.
     #[schema(min_length = 1, max_length = 256)]
     pub key: String,
-    /// What ends the lock; `until-end` unless told otherwise.
+    /// When the lock is released. Default: `until-end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
-    /// The longest time for which it is held.
+    /// Maximum time for which the lock is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Period>,
 }
 
-/// A group that is there (`id`), or one that the same batch makes (`new`: its place in `groups`, from 0).
+/// Reference to a stored group (`id`), or to a group of the same batch (`new`: index in `groups`, from 0).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupRef {
-    /// A group that is there.
+    /// Id of a stored group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Id>,
-    /// A group that the same batch makes.
+    /// Index of a group of the same batch, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new: Option<usize>,
 }
 
-/// Something that a job waits for: exactly one of `job`, `earlier`, `group` and `new_group`.
+/// A dependency: exactly one of `job`, `earlier`, `group` and `new_group`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct After {
-    /// A job that is there.
+    /// Id of a stored job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<Id>,
-    /// An earlier job of the same batch, by its place from 0.
+    /// Index of an earlier job of the same batch, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<usize>,
-    /// A group that is there.
+    /// Id of a stored group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<Id>,
-    /// A group that the same batch makes, by its place from 0.
+    /// Index of a group of the same batch, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_group: Option<usize>,
-    /// What has to become of it; `success` unless told otherwise.
+    /// The condition. Default: `success`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs: Option<Needs>,
 }
 
-/// A group to make. A job that waits for it is its follow-up.
+/// A group to create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewGroup {
-    /// Whether later batches may add members, until it is sealed.
+    /// Whether the group stays open for members of later batches, until it is sealed.
     #[serde(default)]
     pub open: bool,
 }
 
-/// Many jobs and groups at once. Each job that breaks a rule is answered singly; all the others are
-/// stored together, or none of them.
+/// A batch of jobs and groups. Invalid jobs are reported individually; all others are stored atomically.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewJobs {
     /// The jobs, at most 1000.
     #[schema(value_type = Vec<NewJob>)]
     pub jobs: Vec<Raw>,
-    /// The groups.
+    /// The groups to create.
     #[serde(
         default,
         deserialize_with = "crate::object::list",
@@ -197,7 +196,7 @@ pub struct NewJobs {
     pub groups: Vec<NewGroup>,
 }
 
-/// What a push brings: one job, or a batch.
+/// Body of a push: one job, or a batch.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Push {
@@ -208,7 +207,7 @@ pub enum Push {
 }
 
 impl Push {
-    /// Reads a body: a batch is told by its first key.
+    /// Parses a body; a body whose first key is `jobs` or `groups` is a batch.
     pub fn decode(format: Format, bytes: &[u8]) -> Result<Self, Invalid> {
         match format.first_key(bytes) {
             Some(b"jobs" | b"groups") => format.decode(bytes).map(Self::Many),
@@ -218,10 +217,10 @@ impl Push {
 }
 
 impl NewJob {
-    /// The job that is meant, in the words of the rules.
+    /// Converts to the core type.
     pub fn read(self, format: Format) -> Result<push::NewJob, Invalid> {
         let kind = Name::new("kind", &self.kind)?;
-        let unsaid = push::Unsaid {
+        let unset_fields = push::UnsetFields {
             queue: self.queue.is_none(),
             retry: self.retry.is_none(),
             timeout: self.timeout.is_none(),
@@ -231,8 +230,11 @@ impl NewJob {
             Some(queue) => Name::new("queue", queue)?,
             None => kind.clone(),
         };
-        let payload =
-            Said { value: self.payload, base64: self.payload_base64, encoding: self.encoding };
+        let payload = WirePayload {
+            value: self.payload,
+            base64: self.payload_base64,
+            encoding: self.encoding,
+        };
         let payload = match payload.read("payload", format)? {
             Some(payload) => payload,
             None => Payload::new(format.encoding(), Raw::null(format).bytes()),
@@ -247,34 +249,41 @@ impl NewJob {
         }
         spec.timeout = self.timeout.map(|timeout| timeout.0);
         if let Some(quarantine) = self.max_crashes {
-            if quarantine.is_some_and(|n| n > MOST_CRASHES) {
-                let why = format!("at most {MOST_CRASHES} are allowed, or `null` for any number");
+            if quarantine.is_some_and(|n| n > MAX_CRASHES) {
+                let why = format!("at most {MAX_CRASHES} are allowed, or `null` for unlimited");
                 return Err(Invalid::new(Code::RetryRange, "max_crashes", why));
             }
             spec.lapse = Lapse::Crash { quarantine };
         }
-        spec.keep = keep(self.keep_result, self.read_once)?;
+        spec.keep = result_retention(self.keep_result, self.read_once)?;
         spec.retain = self.retain.map_or(spec.retain, Into::into);
         spec.unique = self.unique.map(Unique::read);
         if let Some(id) = self.client_id {
-            spec.client_id = Some(ClientId { door: Name::new("door", DOOR)?, id: id.into() });
+            spec.client_id =
+                Some(ClientId { door: Name::new("door", CLIENT_ID_DOOR)?, id: id.into() });
         }
         spec.labels = self.labels.0;
         spec.trace = self.trace.map(Into::into);
-        let due = when(self.due, self.delay)?.unwrap_or_default();
+        let due = due_time(self.due, self.delay)?.unwrap_or_default();
         let group = self.group.map(GroupRef::read).transpose()?;
         let after = self.after.into_iter().enumerate().map(|(n, after)| after.read(n));
-        Ok(push::NewJob { spec, due, group, after: after.collect::<Result<_, _>>()?, unsaid })
+        Ok(push::NewJob {
+            spec,
+            due,
+            group,
+            after: after.collect::<Result<_, _>>()?,
+            unset: unset_fields,
+        })
     }
 
-    /// A job as it would be pushed, in a body of this format.
+    /// Converts from the core type, for a body of this format.
     pub fn of(job: &push::NewJob, format: Format) -> Self {
         let spec = &job.spec;
-        let payload = Said::of(&spec.payload, format);
+        let payload = WirePayload::of(&spec.payload, format);
         let (keep_result, read_once) = match spec.keep {
-            Keep::Discard => (None, None),
-            Keep::Once(span) => (Some(Period(span)), Some(true)),
-            Keep::For(span) => (Some(Period(span)), None),
+            ResultRetention::Discard => (None, None),
+            ResultRetention::Once(span) => (Some(Period(span)), Some(true)),
+            ResultRetention::For(span) => (Some(Period(span)), None),
         };
         let encoding = payload.encoding.filter(|_| payload.base64.is_some());
         Self {
@@ -285,11 +294,11 @@ impl NewJob {
             encoding,
             priority: Some(spec.priority),
             due: match job.due {
-                When::At(time) => Some(Moment(time)),
+                DueTime::At(time) => Some(Moment(time)),
                 _ => None,
             },
             delay: match job.due {
-                When::After(span) => Some(Period(span)),
+                DueTime::After(span) => Some(Period(span)),
                 _ => None,
             },
             retry: Some((&spec.retry).into()),
@@ -312,37 +321,40 @@ impl NewJob {
     }
 }
 
-/// When a job is due, if that is said.
-pub(super) fn when(due: Option<Moment>, delay: Option<Period>) -> Result<Option<When>, Invalid> {
+/// The due time, if set.
+pub(super) fn due_time(
+    due: Option<Moment>,
+    delay: Option<Period>,
+) -> Result<Option<DueTime>, Invalid> {
     match (due, delay) {
         (Some(_), Some(_)) => {
             Err(Invalid::new(Code::Malformed, "delay", "either `due` or `delay`, not both"))
         }
-        (Some(due), None) => Ok(Some(When::At(due.0))),
-        (None, Some(delay)) => Ok(Some(When::After(delay.0))),
+        (Some(due), None) => Ok(Some(DueTime::At(due.0))),
+        (None, Some(delay)) => Ok(Some(DueTime::After(delay.0))),
         (None, None) => Ok(None),
     }
 }
 
-fn keep(keep: Option<Period>, once: Option<bool>) -> Result<Keep, Invalid> {
+fn result_retention(keep: Option<Period>, once: Option<bool>) -> Result<ResultRetention, Invalid> {
     match (keep, once) {
-        (Some(Period(span)), Some(true)) => Ok(Keep::Once(span)),
-        (Some(Period(span)), _) => Ok(Keep::For(span)),
+        (Some(Period(span)), Some(true)) => Ok(ResultRetention::Once(span)),
+        (Some(Period(span)), _) => Ok(ResultRetention::For(span)),
         (None, Some(true)) => {
-            let why = "a result that is read once needs a `keep_result` too";
+            let why = "`read_once` needs `keep_result`";
             Err(Invalid::new(Code::Malformed, "read_once", why))
         }
-        (None, _) => Ok(Keep::Discard),
+        (None, _) => Ok(ResultRetention::Discard),
     }
 }
 
 impl Unique {
     fn read(self) -> unique::Unique {
-        let hold = self.hold.map_or(unique::Hold::UntilEnd, Into::into);
+        let hold = self.hold.map_or(unique::UniqueHold::UntilEnd, Into::into);
         unique::Unique { key: self.key.into(), hold, window: self.window.map(|window| window.0) }
     }
 
-    /// A key, as it is said here.
+    /// Converts from the core type.
     pub fn of(unique: &unique::Unique) -> Self {
         let (key, hold) = (unique.key.to_string(), Some(unique.hold.into()));
         Self { key, hold, window: unique.window.map(Period) }
@@ -367,28 +379,34 @@ impl GroupRef {
 }
 
 impl After {
-    fn read(self, place: usize) -> Result<push::After, Invalid> {
+    fn read(self, index: usize) -> Result<push::NewDependency, Invalid> {
         let on = match (self.job, self.earlier, self.group, self.new_group) {
-            (Some(id), None, None, None) => AfterRef::Job(id.into()),
-            (None, Some(n), None, None) => AfterRef::Earlier(n),
-            (None, None, Some(id), None) => AfterRef::Group(push::GroupRef::Id(id.into())),
-            (None, None, None, Some(n)) => AfterRef::Group(push::GroupRef::New(n)),
+            (Some(id), None, None, None) => NewDependencyTarget::Job(id.into()),
+            (None, Some(n), None, None) => NewDependencyTarget::Earlier(n),
+            (None, None, Some(id), None) => {
+                NewDependencyTarget::Group(push::GroupRef::Id(id.into()))
+            }
+            (None, None, None, Some(n)) => NewDependencyTarget::Group(push::GroupRef::New(n)),
             _ => {
                 let why = "needs exactly one of `job`, `earlier`, `group` and `new_group`";
-                return Err(Invalid::new(Code::Malformed, format!("after[{place}]"), why));
+                return Err(Invalid::new(Code::Malformed, format!("after[{index}]"), why));
             }
         };
         let needs = self.needs.unwrap_or(Needs::Success).into();
-        Ok(push::After { on, needs })
+        Ok(push::NewDependency { on, needs })
     }
 
-    fn of(after: &push::After) -> Self {
+    fn of(after: &push::NewDependency) -> Self {
         let blank = Self { needs: Some(after.needs.into()), ..Self::default() };
         match after.on {
-            AfterRef::Job(id) => Self { job: Some(id.into()), ..blank },
-            AfterRef::Earlier(n) => Self { earlier: Some(n), ..blank },
-            AfterRef::Group(push::GroupRef::Id(id)) => Self { group: Some(id.into()), ..blank },
-            AfterRef::Group(push::GroupRef::New(n)) => Self { new_group: Some(n), ..blank },
+            NewDependencyTarget::Job(id) => Self { job: Some(id.into()), ..blank },
+            NewDependencyTarget::Earlier(n) => Self { earlier: Some(n), ..blank },
+            NewDependencyTarget::Group(push::GroupRef::Id(id)) => {
+                Self { group: Some(id.into()), ..blank }
+            }
+            NewDependencyTarget::Group(push::GroupRef::New(n)) => {
+                Self { new_group: Some(n), ..blank }
+            }
         }
     }
 }

@@ -1,42 +1,42 @@
-//! What a push answers.
+//! Results of a push.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Id, Problem};
 
-/// What became of a pushed job.
+/// Status of a pushed job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Took {
-    /// It is stored.
+pub enum PushStatus {
+    /// Stored.
     New,
-    /// Its unique key, client id or idempotency key belongs to the job `id`; it is not stored again.
+    /// Not stored: the unique key, client id or idempotency key belongs to the job `id`.
     Duplicate,
-    /// It is not stored; `problem` says why.
+    /// Not stored: invalid, see `problem`.
     Refused,
 }
 
-/// The answer to a pushed job.
+/// Result of one pushed job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pushed {
-    /// What became of it.
-    pub status: Took,
+    /// The status.
+    pub status: PushStatus,
     /// The job.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub id: Option<Id>,
-    /// Why it was refused.
+    /// Why the job was refused.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<Problem>,
 }
 
-/// The answer to a batch.
+/// Result of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PushedAll {
-    /// One answer for each job, in order.
+    /// One result per job, in order.
     pub jobs: Vec<Pushed>,
     /// The new groups, in order.
     pub groups: Vec<Id>,
-    /// How many were refused.
+    /// Number of refused jobs.
     pub refused: usize,
 }

@@ -1,59 +1,58 @@
-//! When a job is tried again.
+//! Retry policies.
 
 use crore_core::{Code, Invalid, Span, retry};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-use crate::words::Period;
+use crate::units::Period;
 
-/// How delays grow from one attempt to the next.
+/// Back-off: how delays grow from one attempt to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backoff {
-    /// There is no delay.
+    /// No delay.
     None,
     /// Each delay is `base`.
     Constant,
-    /// `base` after the first attempt, twice that after the second, and so on.
+    /// `base` after the first attempt, twice that after the second, …
     Linear,
-    /// `base` after the first attempt, and each delay `factor` times the one before.
+    /// `base` after the first attempt; each later delay is `factor` times the previous one.
     #[default]
     Exponential,
-    /// `n⁴ + 15` seconds and some jitter, as Faktory has it.
+    /// `n⁴ + 15` seconds plus jitter, as in Faktory.
     Polynomial,
 }
 
-/// When a job is tried again. What is left out is as the default has it: 20 attempts, delays of 1 s, 2 s,
-/// 4 s and so on up to an hour, give or take a tenth.
+/// Retry policy. Default: 20 attempts, exponential back-off of 1 s, 2 s, 4 s … up to one hour, 10 % jitter.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
-    /// How many attempts there are in all, 1 to 1000; `null`: without end.
-    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    /// Maximum number of attempts, 1 to 1000; `null`: unlimited. Default: 20.
+    #[serde(default, deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     pub max_attempts: Option<Option<u32>>,
-    /// How delays grow.
+    /// Back-off. Default: `exponential`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff: Option<Backoff>,
-    /// The first delay, at most 30 days.
+    /// First delay, at most 30 days. Default: 1 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<Period>,
-    /// By how much an exponential delay grows: 1 to 1000.
+    /// Factor of the exponential back-off, 1 to 1000. Default: 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000)]
     pub factor: Option<f64>,
-    /// No delay is longer; `null`: than 30 days.
-    #[serde(default, deserialize_with = "said", skip_serializing_if = "Option::is_none")]
+    /// Maximum delay; `null`: 30 days. Default: 1 h.
+    #[serde(default, deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Period>)]
     pub max_interval: Option<Option<Period>>,
-    /// How far a delay may be off, either way, in percent: 0 to 100.
+    /// Jitter in percent, in both directions, 0 to 100. Default: 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 100)]
     pub jitter: Option<u8>,
 }
 
-/// Reads a field for which `null` says something else than to leave it out.
-pub(super) fn said<'de, T, D>(reader: D) -> Result<Option<Option<T>>, D::Error>
+/// Deserializes a field in which `null` differs from an absent value.
+pub(super) fn double_option<'de, T, D>(reader: D) -> Result<Option<Option<T>>, D::Error>
 where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
@@ -62,17 +61,17 @@ where
 }
 
 impl Retry {
-    /// The policy that is meant; its numbers are checked where all policies are.
+    /// Converts to the core type; [`retry::Retry::check`] validates the ranges.
     pub fn read(self) -> Result<retry::Retry, Invalid> {
-        let usual = retry::Retry::default();
+        let defaults = retry::Retry::default();
         Ok(retry::Retry {
             backoff: backoff(self.backoff.unwrap_or_default(), self.base, self.factor)?,
-            max_attempts: self.max_attempts.unwrap_or(usual.max_attempts),
+            max_attempts: self.max_attempts.unwrap_or(defaults.max_attempts),
             max_interval: match self.max_interval {
                 Some(max) => max.map(|max| max.0),
-                None => usual.max_interval,
+                None => defaults.max_interval,
             },
-            jitter: self.jitter.unwrap_or(usual.jitter),
+            jitter: self.jitter.unwrap_or(defaults.jitter),
         })
     }
 }
@@ -84,12 +83,12 @@ fn backoff(
 ) -> Result<retry::Backoff, Invalid> {
     let wrong = |field: &str, why: String| Err(Invalid::new(Code::RetryRange, field, why));
     if factor.is_some() && shape != Backoff::Exponential {
-        return wrong("retry.factor", "only exponential delays have a factor".to_owned());
+        return wrong("retry.factor", "only an exponential back-off has a factor".to_owned());
     }
     let span = base.map_or(Span::from_secs(1), |base| base.0);
     Ok(match shape {
         Backoff::None | Backoff::Polynomial if base.is_some() => {
-            return wrong("retry.base", "such delays have no base".to_owned());
+            return wrong("retry.base", "this back-off has no base".to_owned());
         }
         Backoff::None => retry::Backoff::None,
         Backoff::Polynomial => retry::Backoff::Polynomial,
@@ -98,7 +97,7 @@ fn backoff(
         Backoff::Exponential => {
             let factor = factor.unwrap_or(2.0);
             if !(1.0..=1000.0).contains(&factor) {
-                return wrong("retry.factor", format!("`{factor}` lies outside 1 to 1000"));
+                return wrong("retry.factor", format!("`{factor}` is not between 1 and 1000"));
             }
             retry::Backoff::Exponential { base: span, factor: (factor * 1000.0).round() as u32 }
         }
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_is_as_usual_and_what_is_said_comes_back() {
+    fn omitted_fields_have_defaults_and_set_fields_round_trip() {
         assert_eq!(Retry::default().read(), Ok(retry::Retry::default()));
         for backoff in [
             retry::Backoff::None,
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_mean_nothing_are_refused_by_name() {
+    fn invalid_numbers_are_refused_with_their_field() {
         for (bad, field) in [
             (Retry { factor: Some(0.5), ..Retry::default() }, "retry.factor"),
             (Retry { factor: Some(f64::NAN), ..Retry::default() }, "retry.factor"),

@@ -1,4 +1,4 @@
-//! Ids and labels, and what the small types look like in the description of the API.
+//! Ids and labels, and the OpenAPI schemas of scalar types.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::Raw;
-use crate::strict::{KeySeed, Keys};
-use crate::words::{Moment, Period};
+use crate::strict::{KeySeed, UniqueKeys};
+use crate::units::{Moment, Period};
 
 macro_rules! ids {
     ($($(#[$doc:meta])+ $name:ident: $most:expr,)+) => {$(
@@ -26,7 +26,7 @@ macro_rules! ids {
         impl FromStr for $name {
             type Err = String;
 
-            /// Reads the one way in which a number is written: digits without a sign or zeros before.
+            /// Accepts the canonical form only: digits without sign or leading zeros.
             fn from_str(text: &str) -> Result<Self, String> {
                 let plain = !text.starts_with(['0', '+']);
                 let number = text.parse().ok().filter(|n| plain && (1..=$most).contains(n));
@@ -55,13 +55,13 @@ macro_rules! ids {
 }
 
 ids! {
-    /// The id of a job or of a group: a number of up to 19 digits, written as a text.
+    /// Id of a job or a group: up to 19 digits, as a string.
     Id: i64::MAX as u64,
-    /// The number of a delivery, written as a text.
+    /// Number of a delivery, as a string.
     DeliveryId: u64::MAX,
 }
 
-macro_rules! same {
+macro_rules! convert_ids {
     ($($wire:ident: $core:ident),+) => {$(
         impl From<$core> for $wire {
             fn from(id: $core) -> Self {
@@ -77,9 +77,9 @@ macro_rules! same {
     )+};
 }
 
-same!(Id: JobId, Id: GroupId, DeliveryId: Delivery);
+convert_ids!(Id: JobId, Id: GroupId, DeliveryId: Delivery);
 
-/// Free marks; no name stands twice.
+/// Labels: strings by unique name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Labels(pub BTreeMap<String, String>);
 
@@ -101,12 +101,12 @@ impl<'de> Visitor<'de> for LabelVisitor {
     type Value = Labels;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("labels: texts by name")
+        f.write_str("an object of labels")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Labels, A::Error> {
         let mut labels = BTreeMap::new();
-        let mut keys = Keys::default();
+        let mut keys = UniqueKeys::default();
         while let Some(key) = entries.next_key_seed(KeySeed)? {
             let name = key.clone().into_owned();
             keys.add(key)?;
@@ -116,12 +116,12 @@ impl<'de> Visitor<'de> for LabelVisitor {
     }
 }
 
-/// What the name of a queue, a kind, a schedule, a limit or a worker looks like. There is none of these: names are
-/// read as texts, and judged by the rules of names.
+/// Schema of the name of a queue, kind, schedule, limit or worker. Never instantiated: names are parsed as strings
+/// and validated by [`crore_core::Name`].
 #[derive(Debug, Clone, Copy)]
 pub enum Name {}
 
-macro_rules! looks {
+macro_rules! schemas {
     ($($name:ident = $schema:expr;)+) => {$(
         impl PartialSchema for $name {
             fn schema() -> RefOr<Schema> {
@@ -133,7 +133,7 @@ macro_rules! looks {
     )+};
 }
 
-/// Without control characters.
+/// No control characters.
 const NAME: &str = r"^[^\x00-\x1f\x7f-\x9f]+$";
 
 fn text(about: &str, pattern: &str, example: &str) -> ObjectBuilder {
@@ -144,25 +144,25 @@ fn text(about: &str, pattern: &str, example: &str) -> ObjectBuilder {
         .examples([example])
 }
 
-looks! {
-    Id = text("The id of a job or of a group.", "^[1-9][0-9]{0,17}$", "17");
-    DeliveryId = text("The number of a delivery.", "^[1-9][0-9]{0,18}$", "4294967297");
+schemas! {
+    Id = text("Id of a job or a group.", "^[1-9][0-9]{0,17}$", "17");
+    DeliveryId = text("Number of a delivery.", "^[1-9][0-9]{0,18}$", "4294967297");
     Name = text("A name: at most 255 bytes, without control characters.", NAME, "mail")
         .min_length(Some(1))
         .max_length(Some(255));
     Period = text(
-        "A length of time in words; the units are `d`, `h`, `m`, `s` and `ms`.",
+        "A duration; the units are `d`, `h`, `m`, `s` and `ms`.",
         "^([0-9]{1,9}d|[0-9]{1,11}h|[0-9]{1,13}m|[0-9]{1,15}s|[0-9]{1,18}ms)+$",
         "30s",
     );
     Moment = ObjectBuilder::new()
         .schema_type(SchemaType::Type(Type::String))
-        .description(Some("An instant by RFC 3339, with a zone."))
+        .description(Some("An instant in RFC 3339 format, with a zone."))
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
         .examples(["2026-11-15T08:00:00Z"]);
     Labels = ObjectBuilder::new()
         .schema_type(SchemaType::Type(Type::Object))
-        .description(Some("Free marks to find jobs by, at most 32."))
+        .description(Some("Free-form labels to filter jobs by, at most 32."))
         .additional_properties(Some(ObjectBuilder::new().schema_type(SchemaType::Type(Type::String))));
     Raw = ObjectBuilder::new()
         .schema_type(SchemaType::AnyValue)

@@ -1,23 +1,23 @@
-//! Schedules: jobs that the clock pushes.
+//! Schedules of recurring jobs.
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::enums::Missed;
 use super::push::NewJob;
-use super::words::Missed;
-use crate::words::Moment;
+use crate::units::Moment;
 
-/// A schedule to set.
+/// Definition of a schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetSchedule {
     /// When it fires: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`.
     #[schema(example = "cron 0 3 * * * in Europe/Berlin", max_length = 128)]
     pub timing: String,
-    /// What becomes of ticks that nobody was there for; `skip` unless told otherwise.
+    /// Policy for missed ticks. Default: `skip`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed: Option<Missed>,
-    /// What it pushes.
+    /// The job to push.
     #[serde(deserialize_with = "crate::object::one")]
     pub job: NewJob,
 }
@@ -25,46 +25,46 @@ pub struct SetSchedule {
 /// A schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Schedule {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// When it fires.
     pub timing: String,
-    /// What becomes of ticks that nobody was there for.
+    /// Policy for missed ticks.
     pub missed: Missed,
-    /// Whether it is not to fire.
+    /// Whether the schedule is paused.
     pub paused: bool,
     /// When it fires next.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next_at: Option<Moment>,
-    /// What it pushes.
+    /// The job to push.
     pub job: NewJob,
 }
 
 /// All schedules.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Schedules {
-    /// By name.
+    /// The schedules, by name.
     pub schedules: Vec<Schedule>,
 }
 
-/// A timing to look ahead with.
+/// Preview of a timing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Ahead {
+pub struct PreviewQuery {
     /// The timing: `cron 0 3 * * * in Europe/Berlin`, or `every 15m`.
     #[param(max_length = 128, example = "every 15m")]
     pub timing: String,
-    /// How many instants, 1 to 1000; 10 unless told otherwise.
+    /// Number of ticks, 1 to 1000. Default: 10.
     #[param(minimum = 1, maximum = 1000)]
     pub n: Option<usize>,
 }
 
-/// The instants at which a timing fires.
+/// The next ticks of a timing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Ticks {
-    /// The timing, as it is understood.
+    /// The timing in canonical form.
     pub timing: String,
-    /// The instants, the next one first.
+    /// The ticks, earliest first.
     pub ticks: Vec<Moment>,
 }

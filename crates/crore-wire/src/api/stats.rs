@@ -3,37 +3,37 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::words::Moment;
+use crate::units::Moment;
 
-/// How fine a statistic is.
+/// Resolution of a statistic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// By minute, for a day.
+    /// Per minute, kept for one day.
     #[default]
     Minute,
-    /// By hour, for 90 days.
+    /// Per hour, kept for 90 days.
     Hour,
 }
 
-/// What is counted.
+/// The counted event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Series {
-    /// Jobs that were pushed.
+    /// Jobs pushed.
     Pushed,
-    /// Jobs that were done.
+    /// Jobs done.
     Done,
-    /// Attempts that failed.
+    /// Failed attempts.
     Failed,
-    /// Jobs that died.
+    /// Jobs that became dead.
     Dead,
-    /// Jobs that were cancelled.
+    /// Jobs cancelled.
     Cancelled,
 }
 
 impl Series {
-    /// Its name in the store.
+    /// Name of the series in the store.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pushed => "pushed",
@@ -45,33 +45,33 @@ impl Series {
     }
 }
 
-/// Which statistic.
+/// Selects a statistic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WhichStats {
-    /// What is counted.
+pub struct StatsQuery {
+    /// The counted event.
     pub series: Series,
-    /// How fine; by minute, unless told otherwise.
+    /// Resolution. Default: `minute`.
     pub step: Option<Step>,
 }
 
 /// A statistic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Stats {
-    /// What is counted.
+    /// The counted event.
     pub series: Series,
-    /// How fine.
+    /// Resolution.
     pub step: Step,
-    /// Oldest first; what is zero is left out.
+    /// Data points, oldest first; zeros are omitted.
     pub points: Vec<Point>,
 }
 
-/// How often it happened in one step.
+/// The number of events in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Point {
-    /// When the step began.
+    /// Start of the step.
     pub at: Moment,
-    /// How often.
+    /// Number of events.
     pub n: u64,
 }

@@ -1,12 +1,12 @@
-//! Tokens, and what they let their bearers do.
+//! Access tokens and scopes.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::secret::Secret;
-use crate::words::{Moment, Period};
+use crate::secret::TokenSecret;
+use crate::units::{Moment, Period};
 
-macro_rules! words {
+macro_rules! text_enum {
     ($(#[$about:meta])+ $name:ident { $($(#[$doc:meta])+ $variant:ident = $word:literal,)+ }) => {
         $(#[$about])+
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,10 +17,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All there are.
+            /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// As it stands in answers and on the command line.
+            /// The text used in the API and on the command line.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
@@ -46,40 +46,40 @@ macro_rules! words {
     };
 }
 
-words! {
-    /// What a call needs its caller to be allowed: one table for all doors. No scope includes another.
+text_enum! {
+    /// A permission that a call requires, the same for all protocols. No scope includes another.
     Scope {
-        /// To push jobs, and to wait for their results.
+        /// Push jobs and wait for their results.
         Push = "push",
-        /// To fetch jobs and to report on them.
+        /// Fetch jobs and report on them.
         Work = "work",
-        /// To look at anything.
+        /// Read everything.
         Read = "read",
-        /// To pause, retry, cancel and change what is there.
+        /// Pause queues; retry, cancel, delete and change jobs.
         Operate = "operate",
-        /// To define handlers, schedules and limits.
+        /// Define handlers, schedules and limits.
         Define = "define",
-        /// To see to tokens and nodes, and to remove for good.
+        /// Manage tokens and nodes, and delete permanently.
         Admin = "admin",
     }
 }
 
-words! {
-    /// Scopes that are often wanted together.
+text_enum! {
+    /// A predefined set of scopes.
     Preset {
         /// For a program that pushes jobs: `push`.
         Producer = "producer",
         /// For a worker: `work`.
         Worker = "worker",
-        /// For people who keep things running: `read`, `operate` and `define`.
+        /// For operators: `read`, `operate` and `define`.
         Operator = "operator",
-        /// For who may do everything.
+        /// All scopes.
         Admin = "admin",
     }
 }
 
 impl Preset {
-    /// The scopes that are meant.
+    /// The scopes of the preset.
     pub const fn scopes(self) -> &'static [Scope] {
         match self {
             Self::Producer => &[Scope::Push],
@@ -90,20 +90,20 @@ impl Preset {
     }
 }
 
-/// A token to be made: `preset`, `scopes`, or both together.
+/// Request for a token, with `preset`, `scopes`, or both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
-    /// Who it is for; it stands in the audit log.
+    /// Name of the holder, recorded in the audit log.
     #[schema(example = "mailer")]
     pub name: String,
-    /// Scopes that are often wanted together.
+    /// A predefined set of scopes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<Preset>,
-    /// What its bearer may do.
+    /// Scopes of the token.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<Scope>,
-    /// After this long it is good for nothing; never, unless told otherwise.
+    /// Time until the token expires. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<Period>,
 }
@@ -111,32 +111,32 @@ pub struct NewToken {
 /// A token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Token {
-    /// Its public part, which also stands in the token itself.
+    /// Public part of the token.
     pub id: String,
-    /// Who it is for.
+    /// Name of the holder.
     pub name: String,
-    /// What its bearer may do.
+    /// Scopes of the token.
     pub scopes: Vec<Scope>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Moment,
-    /// From when on it is good for nothing.
+    /// When it expires.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub expires_at: Option<Moment>,
 }
 
-/// A token that was made. This is the only time that it is shown.
+/// A created token. The secret is returned only once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CreatedToken {
-    /// What is kept of it.
+    /// The stored part.
     pub about: Token,
     /// The token itself, for the header `Authorization: Bearer …`.
     #[schema(value_type = String)]
-    pub token: Secret,
+    pub token: TokenSecret,
 }
 
 /// All tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Tokens {
-    /// By name.
+    /// The tokens, by name.
     pub tokens: Vec<Token>,
 }

@@ -1,66 +1,66 @@
-//! Workers: who is there.
+//! Registered workers.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Raw;
-use crate::words::{Moment, Period};
+use crate::units::{Moment, Period};
 
-/// A worker says that it is there.
+/// Heartbeat of a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetWorker {
-    /// Anything that people should see: host, version, queues.
+    /// Free-form description for operators: host, version, queues.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Raw, required = false)]
     pub about: Option<Raw>,
-    /// Within which time it will say so again, 1 s to 24 h; a minute unless told otherwise. Otherwise it is forgotten.
+    /// Time to the next heartbeat, 1 s to 24 h; without one the registration expires. Default: 1 m.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<Period>,
 }
 
-/// The stream by which a worker is given its jobs, as this server sees it.
+/// The stream of a worker to this server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkerStream {
-    /// Which process of that name it is.
+    /// Identifies the process of the worker.
     pub incarnation: String,
-    /// The version of its program, if it says so.
+    /// Version of the worker's program.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub version: Option<String>,
-    /// From which queues it wants jobs.
+    /// Queues that the worker takes jobs from.
     pub queues: Vec<String>,
-    /// Only these kinds; none: any.
+    /// Kinds that the worker takes; empty: any.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub kinds: Vec<String>,
-    /// How many jobs it runs at a time.
+    /// Maximum number of concurrent jobs.
     pub slots: usize,
-    /// How many it has.
+    /// Number of running jobs.
     pub running: usize,
-    /// Since when its stream is there.
+    /// When the stream was opened.
     pub since: Moment,
-    /// When it last said anything.
+    /// When the last message was received.
     pub heard: Moment,
 }
 
 /// A worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Worker {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it says of itself.
+    /// Free-form description, as sent by the worker.
     #[schema(value_type = Raw)]
     pub about: Raw,
-    /// When it is forgotten, unless it says that it is there; of a worker with a stream: unless it comes back.
+    /// When the registration expires without a heartbeat, or for a lost stream without a reconnect.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub until: Option<Moment>,
-    /// Its stream, if it has one to this server.
+    /// The stream of the worker, if it has one to this server.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stream: Option<WorkerStream>,
 }
 
-/// All workers that are there.
+/// All registered workers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Workers {
-    /// By name.
+    /// The workers, by name.
     pub workers: Vec<Worker>,
 }

@@ -1,9 +1,8 @@
-//! Messages from their bytes, and no larger than those: one that would take far more memory than it has bytes is
-//! refused before any of it is read.
+//! gRPC codec that bounds the memory of decoded messages.
 //!
-//! An empty job takes two bytes on the wire and some hundred in memory, so a message of a few MiB could take
-//! gigabytes. What is repeated in a request is counted first, as what it takes; that is a walk over its fields, which
-//! looks at no values.
+//! An empty job takes two bytes on the wire and several hundred in memory, so a message of a few MiB could take
+//! gigabytes. Before decoding, the codec adds up the memory of all repeated fields of a request, without looking at
+//! values, and refuses a message above the maximum.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -18,61 +17,66 @@ use tonic_prost::{ProstDecoder, ProstEncoder};
 use super::jobworkerp::{data, service};
 use super::{RpcStatus, lakh, v1};
 
-/// How much everything that is repeated in one message may take, its texts and bytes aside: more than any message that
-/// is not refused anyway.
-const MOST_BYTES: usize = 32 << 20;
+/// Maximum memory of all repeated fields of one message, excluding their strings and bytes. Every message within the
+/// other limits stays below it.
+const MAX_MEMORY: usize = 32 << 20;
 
-/// Something that is repeated, or that has such things in it.
+/// A repeated field, or one that contains repeated fields.
 #[derive(Debug)]
-struct Field {
+struct RepeatedField {
     tag: u64,
     name: &'static str,
-    /// How much each takes.
+    /// Memory of one element.
     bytes: usize,
-    of: &'static [Self],
+    nested: &'static [Self],
 }
 
-const fn field(tag: u64, name: &'static str, bytes: usize, of: &'static [Field]) -> Field {
-    Field { tag, name, bytes, of }
+const fn field(
+    tag: u64,
+    name: &'static str,
+    bytes: usize,
+    nested: &'static [RepeatedField],
+) -> RepeatedField {
+    RepeatedField { tag, name, bytes, nested }
 }
 
 const TEXT: usize = size_of::<String>();
-/// A name and a value, and their share of the tree.
+/// Name, value and map overhead.
 const LABEL: usize = 3 * TEXT;
 const HELD: usize = size_of::<v1::Held>();
 
-const NEW_JOB: &[Field] =
+const NEW_JOB: &[RepeatedField] =
     &[field(19, "after", size_of::<v1::After>(), &[]), field(20, "labels", LABEL, &[])];
-const REPORT: &[Field] = &[
+const REPORT: &[RepeatedField] = &[
     field(8, "on_done", size_of::<v1::NewJob>(), NEW_JOB),
     field(9, "on_dead", size_of::<v1::NewJob>(), NEW_JOB),
 ];
-const HELLO: &[Field] = &[
+const HELLO: &[RepeatedField] = &[
     field(1, "queues", TEXT, &[]),
     field(2, "kinds", TEXT, &[]),
     field(8, "held", HELD, &[]),
     field(10, "runners", TEXT, &[]),
 ];
 
-const PUSH: &[Field] = &[field(1, "jobs", size_of::<v1::NewJob>(), NEW_JOB)];
-const SAYS: &[Field] = &[
+const PUSH: &[RepeatedField] = &[field(1, "jobs", size_of::<v1::NewJob>(), NEW_JOB)];
+const WORKER_MESSAGE: &[RepeatedField] = &[
     field(1, "hello", size_of::<v1::Hello>(), HELLO),
     field(2, "finish", size_of::<v1::Report>(), REPORT),
     field(3, "notes", size_of::<v1::Note>(), &[]),
 ];
-const FETCH: &[Field] = &[field(1, "queues", TEXT, &[]), field(2, "kinds", TEXT, &[])];
-const RENEW: &[Field] = &[field(1, "jobs", HELD, &[])];
-const FINISH: &[Field] = &[field(1, "jobs", size_of::<v1::Report>(), REPORT)];
-const ACT: &[Field] = &[field(5, "labels", LABEL, &[])];
-const LAKH: &[Field] = &[field(3, "args", TEXT, &[])];
-const CREATE: &[Field] = &[field(11, "next_workers", size_of::<data::WorkerId>(), &[])];
-const UPDATE: &[Field] = &[field(2, "data", size_of::<data::WorkerData>(), CREATE)];
+const FETCH: &[RepeatedField] = &[field(1, "queues", TEXT, &[]), field(2, "kinds", TEXT, &[])];
+const RENEW: &[RepeatedField] = &[field(1, "jobs", HELD, &[])];
+const FINISH: &[RepeatedField] = &[field(1, "jobs", size_of::<v1::Report>(), REPORT)];
+const ACT: &[RepeatedField] = &[field(5, "labels", LABEL, &[])];
+const LAKH: &[RepeatedField] = &[field(3, "args", TEXT, &[])];
+const CREATE: &[RepeatedField] = &[field(11, "next_workers", size_of::<data::WorkerId>(), &[])];
+const UPDATE: &[RepeatedField] = &[field(2, "data", size_of::<data::WorkerData>(), CREATE)];
 
-/// What is repeated in a request; nothing, in any other message.
-fn repeated<U: 'static>() -> &'static [Field] {
-    let shapes: [(TypeId, &'static [Field]); 9] = [
+/// The repeated fields of a request; empty for any other message.
+fn repeated<U: 'static>() -> &'static [RepeatedField] {
+    let shapes: [(TypeId, &'static [RepeatedField]); 9] = [
         (TypeId::of::<v1::PushRequest>(), PUSH),
-        (TypeId::of::<v1::WorkerSays>(), SAYS),
+        (TypeId::of::<v1::WorkerSays>(), WORKER_MESSAGE),
         (TypeId::of::<v1::FetchRequest>(), FETCH),
         (TypeId::of::<v1::RenewRequest>(), RENEW),
         (TypeId::of::<v1::FinishRequest>(), FINISH),
@@ -85,7 +89,7 @@ fn repeated<U: 'static>() -> &'static [Field] {
     shape.map_or(&[], |(_, shape)| shape)
 }
 
-/// The codec of all our services.
+/// The codec of all services.
 #[derive(Debug)]
 pub struct Codec<T, U>(PhantomData<(T, U)>);
 
@@ -103,34 +107,34 @@ where
     type Encode = T;
     type Decode = U;
     type Encoder = ProstEncoder<T>;
-    type Decoder = Bounded<U>;
+    type Decoder = BoundedDecoder<U>;
 
     fn encoder(&mut self) -> Self::Encoder {
         ProstEncoder::new(buffers())
     }
 
     fn decoder(&mut self) -> Self::Decoder {
-        Bounded(ProstDecoder::new(buffers()), repeated::<U>())
+        BoundedDecoder(ProstDecoder::new(buffers()), repeated::<U>())
     }
 }
 
-/// Thousands of workers have a stream and nothing to say: their buffers are small until there is.
+/// Small initial buffers: thousands of idle workers each have a stream.
 fn buffers() -> BufferSettings {
     BufferSettings::new(1 << 10, 32 << 10)
 }
 
-/// Reads messages that take no more memory than they may.
+/// Decoder that refuses messages above the memory limit.
 #[derive(Debug)]
-pub struct Bounded<U>(ProstDecoder<U>, &'static [Field]);
+pub struct BoundedDecoder<U>(ProstDecoder<U>, &'static [RepeatedField]);
 
-impl<U: Message + Default> Decoder for Bounded<U> {
+impl<U: Message + Default> Decoder for BoundedDecoder<U> {
     type Item = U;
     type Error = Status;
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
         if !self.1.is_empty() {
-            let mut left = MOST_BYTES;
-            walk(buffer.chunk(), self.1, &mut left).map_err(Status::from)?;
+            let mut left = MAX_MEMORY;
+            count_memory(buffer.chunk(), self.1, &mut left).map_err(Status::from)?;
         }
         self.0.decode(buffer).map_err(|status| unreadable(status.message()))
     }
@@ -140,68 +144,72 @@ impl<U: Message + Default> Decoder for Bounded<U> {
     }
 }
 
-/// Why a message is not read.
+/// Why a message is refused.
 #[derive(Debug, PartialEq, Eq)]
-enum Refused {
-    /// There is too much of this.
+enum DecodeRefusal {
+    /// A repeated field exceeds the memory limit.
     TooMuch(&'static str),
-    /// It has a group, in which anything could be hidden. Nobody speaks those any more.
+    /// The message has a group, a deprecated wire type whose contents are not counted.
     Group,
 }
 
-impl From<Refused> for Status {
-    fn from(refused: Refused) -> Self {
-        let Refused::TooMuch(field) = refused else {
-            return unreadable("a group, which is not understood");
+impl From<DecodeRefusal> for Status {
+    fn from(refused: DecodeRefusal) -> Self {
+        let DecodeRefusal::TooMuch(field) = refused else {
+            return unreadable("groups are not supported");
         };
         let problem = v1::Problem {
             code: Code::BatchTooLarge.as_str().to_owned(),
             field: field.to_owned(),
-            message: "more than one message may have".to_owned(),
+            message: "too many elements in one message".to_owned(),
         };
         let message = format!("{field}: {}", problem.message);
-        said(tonic::Code::ResourceExhausted, message, &problem)
+        status_with_problem(tonic::Code::ResourceExhausted, message, &problem)
     }
 }
 
-/// The status of a call whose bytes are no message: what its caller sent is wrong, and nothing is here.
+/// The status for bytes that are not a valid message: `INVALID_ARGUMENT`, because the caller is at fault.
 pub fn unreadable(why: &str) -> Status {
     let message = format!("the message cannot be read: {why}");
     let code = Code::Malformed.as_str().to_owned();
     let problem = v1::Problem { code, field: String::new(), message: message.clone() };
-    said(tonic::Code::InvalidArgument, message, &problem)
+    status_with_problem(tonic::Code::InvalidArgument, message, &problem)
 }
 
-fn said(code: tonic::Code, message: String, problem: &v1::Problem) -> Status {
+fn status_with_problem(code: tonic::Code, message: String, problem: &v1::Problem) -> Status {
     let details = RpcStatus::about(code as i32, &message, problem);
     Status::with_details(code, message, details.into())
 }
 
-/// Counts what is repeated. What is no message ends it: whoever reads it will say so.
-fn walk(mut bytes: &[u8], fields: &[Field], left: &mut usize) -> Result<(), Refused> {
+/// Adds up the memory of repeated fields. Stops silently at malformed bytes, which the decoder reports.
+fn count_memory(
+    mut bytes: &[u8],
+    fields: &[RepeatedField],
+    left: &mut usize,
+) -> Result<(), DecodeRefusal> {
     while let Some(key) = varint(&mut bytes) {
         let length = match key & 7 {
             0 => varint(&mut bytes).map(|_| 0),
             1 => Some(8),
             2 => varint(&mut bytes),
             5 => Some(4),
-            3 | 4 => return Err(Refused::Group),
+            3 | 4 => return Err(DecodeRefusal::Group),
             _ => None,
         };
         let Some(length) = length.and_then(|length| usize::try_from(length).ok()) else { break };
         let Some((value, rest)) = bytes.split_at_checked(length) else { break };
         bytes = rest;
         if let Some(field) = fields.iter().find(|field| field.tag == key >> 3) {
-            *left = left.checked_sub(field.bytes).ok_or(Refused::TooMuch(field.name))?;
-            if !field.of.is_empty() {
-                walk(value, field.of, left)?;
+            *left = left.checked_sub(field.bytes).ok_or(DecodeRefusal::TooMuch(field.name))?;
+            if !field.nested.is_empty() {
+                count_memory(value, field.nested, left)?;
             }
         }
     }
     Ok(())
 }
 
-/// The next number; none: there is none.
+/// The next varint; `None` at the end or if it is malformed.
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..70).step_by(7) {
@@ -219,12 +227,12 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn walked(bytes: &[u8], fields: &[Field]) -> Result<(), Refused> {
-        walk(bytes, fields, &mut { MOST_BYTES })
+    fn counted(bytes: &[u8], fields: &[RepeatedField]) -> Result<(), DecodeRefusal> {
+        count_memory(bytes, fields, &mut { MAX_MEMORY })
     }
 
     #[test]
-    fn what_takes_far_more_memory_than_it_has_bytes_is_refused_by_name() {
+    fn a_message_above_the_memory_limit_is_refused_with_its_field() {
         let many = |one: &[u8]| one.repeat((12 << 20) / one.len());
         let inside = |tag: u8, value: Vec<u8>| {
             let mut bytes = vec![tag];
@@ -235,12 +243,12 @@ mod tests {
             ("jobs", many(&[0x0a, 0]), PUSH),
             ("after", inside(0x0a, many(&[0x9a, 1, 0])), PUSH),
             ("labels", inside(0x0a, many(&[0xa2, 1, 0])), PUSH),
-            ("finish", many(&[0x12, 0]), SAYS),
-            ("on_done", inside(0x12, many(&[0x42, 0])), SAYS),
-            ("notes", many(&[0x1a, 0]), SAYS),
-            ("held", inside(0x0a, many(&[0x42, 0])), SAYS),
-            ("runners", inside(0x0a, many(&[0x52, 0])), SAYS),
-            ("hello", many(&[0x0a, 0]), SAYS),
+            ("finish", many(&[0x12, 0]), WORKER_MESSAGE),
+            ("on_done", inside(0x12, many(&[0x42, 0])), WORKER_MESSAGE),
+            ("notes", many(&[0x1a, 0]), WORKER_MESSAGE),
+            ("held", inside(0x0a, many(&[0x42, 0])), WORKER_MESSAGE),
+            ("runners", inside(0x0a, many(&[0x52, 0])), WORKER_MESSAGE),
+            ("hello", many(&[0x0a, 0]), WORKER_MESSAGE),
             ("queues", many(&[0x0a, 0]), FETCH),
             ("jobs", many(&[0x0a, 0]), RENEW),
             ("jobs", many(&[0x0a, 0]), FINISH),
@@ -250,33 +258,33 @@ mod tests {
             ("next_workers", inside(0x12, many(&[0x5a, 0])), UPDATE),
             ("data", many(&[0x12, 0]), UPDATE),
         ] {
-            assert_eq!(walked(&bytes, shape), Err(Refused::TooMuch(field)));
-            // What comes before it, and is not understood, hides nothing.
-            let behind = [&[0x78, 1, 0x7d, 0, 0, 0, 0, 0x79, 0, 0, 0, 0, 0, 0, 0, 0], &*bytes];
-            assert_eq!(walked(&behind.concat(), shape), Err(Refused::TooMuch(field)));
+            assert_eq!(counted(&bytes, shape), Err(DecodeRefusal::TooMuch(field)));
+            // Unknown fields before it do not hide it.
+            let prefixed = [&[0x78, 1, 0x7d, 0, 0, 0, 0, 0x79, 0, 0, 0, 0, 0, 0, 0, 0], &*bytes];
+            assert_eq!(counted(&prefixed.concat(), shape), Err(DecodeRefusal::TooMuch(field)));
         }
-        assert_eq!(walked(&[0x7b, 0x7c], PUSH), Err(Refused::Group));
+        assert_eq!(counted(&[0x7b, 0x7c], PUSH), Err(DecodeRefusal::Group));
     }
 
     #[test]
-    fn the_largest_message_that_may_come_is_read() {
+    fn the_largest_allowed_message_is_decoded() {
         let after = vec![v1::After::default(); 1000];
         let labels = (0..32).map(|n| (n.to_string(), String::new())).collect();
         let job = v1::NewJob { kind: "k".to_owned(), after, labels, ..v1::NewJob::default() };
         let jobs = vec![job; 1000];
         let push = v1::PushRequest { jobs, ..v1::PushRequest::default() };
-        assert_eq!(walked(&push.encode_to_vec(), PUSH), Ok(()));
+        assert_eq!(counted(&push.encode_to_vec(), PUSH), Ok(()));
         let held = vec![v1::Held { id: u64::MAX, delivery: u64::MAX }; 10_000];
         let hello = Some(v1::Hello { held, ..v1::Hello::default() });
         let finish = vec![v1::Report::default(); 10_000];
-        let says = v1::WorkerSays { hello, finish, ..v1::WorkerSays::default() };
-        assert_eq!(walked(&says.encode_to_vec(), SAYS), Ok(()));
+        let message = v1::WorkerSays { hello, finish, ..v1::WorkerSays::default() };
+        assert_eq!(counted(&message.encode_to_vec(), WORKER_MESSAGE), Ok(()));
     }
 
     #[test]
-    fn what_is_no_message_is_left_to_whoever_reads_it() {
+    fn malformed_bytes_are_left_to_the_decoder() {
         for bytes in [&[0xff; 11][..], &[0x0a, 5, 1], &[0x0a], &[0x0f, 1], &[0x0a, 2, 0x0a, 9]] {
-            assert_eq!(walked(bytes, PUSH), Ok(()));
+            assert_eq!(counted(bytes, PUSH), Ok(()));
         }
     }
 }

@@ -1,16 +1,16 @@
-//! A job, as it is shown.
+//! Converts jobs to messages.
 
-use crore_core::job::{self, Keep, Thing};
+use crore_core::job::{self, DependencyTarget, ResultRetention};
 use crore_core::{Delivery, GroupId};
 
 use super::v1::{self, after};
-use super::{at, millis, word};
-use crate::api::job::Show;
-use crate::api::words::{HowEnded, Why};
+use super::{enum_text, epoch_millis, millis};
+use crate::api::enums::{HowEnded, Why};
+use crate::api::job::JobView;
 
 impl v1::Job {
-    /// A job, as it is shown.
-    pub fn of(job: &job::Job, show: Show) -> Self {
+    /// Converts from the core type.
+    pub fn of(job: &job::Job, show: JobView) -> Self {
         let (spec, live) = (&job.spec, &job.live);
         let is_running = live.state == job::State::Running;
         let was_started = live.delivery != Delivery::NONE;
@@ -20,25 +20,25 @@ impl v1::Job {
             kind: spec.kind.to_string(),
             state: v1::State::from(live.state).into(),
             priority: spec.priority,
-            payload: (show == Show::Whole).then(|| spec.payload.bytes.to_vec().into()),
+            payload: (show == JobView::Full).then(|| spec.payload.bytes.to_vec().into()),
             encoding: v1::Encoding::from(spec.payload.encoding).into(),
             attempt: live.attempt,
             crashes: live.crashes,
             delivery: live.delivery.0,
             worker: live.worker.as_ref().map_or_else(String::new, ToString::to_string),
             stop: live.stop,
-            pushed_at_ms: at(live.pushed_at),
-            due_ms: at(live.due),
-            started_at_ms: was_started.then_some(at(live.started_at)),
-            lease_until_ms: is_running.then_some(at(live.lease_until)),
-            ended_at_ms: live.ended_at.map(at),
-            why: live.why.map_or_else(String::new, |why| word(&Why::from(why))),
+            pushed_at_ms: epoch_millis(live.pushed_at),
+            due_ms: epoch_millis(live.due),
+            started_at_ms: was_started.then_some(epoch_millis(live.started_at)),
+            lease_until_ms: is_running.then_some(epoch_millis(live.lease_until)),
+            ended_at_ms: live.ended_at.map(epoch_millis),
+            why: live.why.map_or_else(String::new, |why| enum_text(&Why::from(why))),
             retry: Some((&spec.retry).into()),
             lease_ms: spec.lease.map(millis),
             timeout_ms: spec.timeout.map(millis),
             keep_result_ms: match spec.keep {
-                Keep::Discard => None,
-                Keep::Once(span) | Keep::For(span) => Some(millis(span)),
+                ResultRetention::Discard => None,
+                ResultRetention::Once(span) | ResultRetention::For(span) => Some(millis(span)),
             },
             retain: v1::Retain::from(spec.retain).into(),
             has_result: live.result.is_some(),
@@ -57,8 +57,8 @@ impl v1::Job {
 impl From<&job::Dependency> for v1::After {
     fn from(dependency: &job::Dependency) -> Self {
         let on = match dependency.on {
-            Thing::Job(id) => after::On::Job(id.0),
-            Thing::Group(id) => after::On::Group(id.0),
+            DependencyTarget::Job(id) => after::On::Job(id.0),
+            DependencyTarget::Group(id) => after::On::Group(id.0),
         };
         Self { on: Some(on), needs: v1::Needs::from(dependency.needs).into() }
     }
@@ -68,10 +68,10 @@ impl From<&job::Attempt> for v1::Attempt {
     fn from(attempt: &job::Attempt) -> Self {
         Self {
             delivery: attempt.delivery.0,
-            started_at_ms: at(attempt.started_at),
-            ended_at_ms: at(attempt.ended_at),
+            started_at_ms: epoch_millis(attempt.started_at),
+            ended_at_ms: epoch_millis(attempt.ended_at),
             worker: attempt.worker.as_ref().map_or_else(String::new, ToString::to_string),
-            ended: word(&HowEnded::from(attempt.ended)),
+            ended: enum_text(&HowEnded::from(attempt.ended)),
             error: attempt.error.as_ref().map_or_else(String::new, ToString::to_string),
         }
     }

@@ -1,80 +1,80 @@
-//! gRPC: the messages and services of `proto/`, and what they mean to the rules.
+//! gRPC: the generated messages and services of `proto/`, and their conversion to core types.
 
 mod codec;
+mod enums;
 mod job;
 mod push;
 mod report;
-mod words;
 mod worker;
 
-/// Our own services.
+/// The native services.
 #[expect(
     unused_qualifications,
     clippy::allow_attributes,
     clippy::allow_attributes_without_reason,
-    reason = "it is made from the files under `proto`"
+    reason = "generated from the files under `proto`"
 )]
 pub mod v1 {
     tonic::include_proto!("crore.v1");
 }
 
-/// Lakh.
+/// The Lakh service.
 #[expect(
     unused_qualifications,
     clippy::allow_attributes,
     clippy::allow_attributes_without_reason,
-    reason = "it is made from the files under `proto`"
+    reason = "generated from the files under `proto`"
 )]
 pub mod lakh {
     tonic::include_proto!("lakh");
 }
 
-/// jobworkerp.
+/// The jobworkerp services.
 pub mod jobworkerp {
-    /// What its messages are about.
+    /// Data messages.
     pub mod data {
         tonic::include_proto!("jobworkerp.data");
     }
 
-    /// Its calls.
+    /// Services.
     #[expect(
         unused_qualifications,
         clippy::allow_attributes,
         clippy::allow_attributes_without_reason,
-        reason = "it is made from the files under `proto`"
+        reason = "generated from the files under `proto`"
     )]
     pub mod service {
         tonic::include_proto!("jobworkerp.service");
     }
 }
 
-/// All files, as reflection tells them.
+/// Descriptors of all files, served by reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 use crore_core::{Invalid, Span, Time};
 use prost::Message;
 
-pub use codec::{Bounded, Codec, unreadable};
+pub use codec::{BoundedDecoder, Codec, unreadable};
+pub use enums::{enum_text, message_field, parse_enum_text};
 pub use report::follow_ups;
-pub use words::{field, read_word, word};
-pub use worker::Handlers;
+pub use worker::ReceivedHandlers;
 
-/// What stands in the details of a status: `google.rpc.Status`.
+/// `google.rpc.Status`, sent as the binary details of a gRPC status.
 #[derive(Clone, PartialEq, Message)]
 pub struct RpcStatus {
-    /// The number of the status.
+    /// The status code.
     #[prost(int32, tag = "1")]
     pub code: i32,
-    /// Its message.
+    /// The message.
     #[prost(string, tag = "2")]
     pub message: String,
-    /// What is known besides.
+    /// Details.
     #[prost(message, repeated, tag = "3")]
     pub details: Vec<prost_types::Any>,
 }
 
 impl RpcStatus {
-    /// The bytes of a status about a problem.
+    /// Encodes a status with a problem as its detail.
     pub fn about(code: i32, message: &str, problem: &v1::Problem) -> Vec<u8> {
         let type_url = "type.googleapis.com/crore.v1.Problem".to_owned();
         let details = vec![prost_types::Any { type_url, value: problem.encode_to_vec() }];
@@ -86,18 +86,18 @@ impl From<&Invalid> for v1::Problem {
     fn from(invalid: &Invalid) -> Self {
         Self {
             code: invalid.code.as_str().to_owned(),
-            field: field(&invalid.field),
+            field: message_field(&invalid.field),
             message: invalid.message.clone(),
         }
     }
 }
 
-/// An instant, in the numbers of the wire.
-fn at(time: Time) -> i64 {
+/// An instant in milliseconds since the epoch.
+fn epoch_millis(time: Time) -> i64 {
     time.as_millis()
 }
 
-/// A span, in the numbers of the wire.
+/// A duration in milliseconds.
 fn millis(span: Span) -> u64 {
     span.as_millis()
 }

@@ -1,19 +1,19 @@
-//! A job to push, and what it means to the rules.
+//! Converts jobs to push to and from core types.
 
-use crore_core::job::{ClientId, Keep, Lapse, Spec, When};
-use crore_core::push::{self, AfterRef};
+use crore_core::job::{ClientId, DueTime, Lapse, ResultRetention, Spec};
+use crore_core::push::{self, NewDependencyTarget};
 use crore_core::{Code, Encoding, GroupId, Invalid, JobId, Name, Payload, Span, Time};
 use crore_core::{retry, unique};
 
 use super::v1::{self, after, group_ref, new_job};
-use super::{at, millis};
-use crate::api::push::{DOOR, MOST_CRASHES};
+use super::{epoch_millis, millis};
+use crate::api::push::{CLIENT_ID_DOOR, MAX_CRASHES};
 
 impl v1::NewJob {
-    /// The job that is meant, in the words of the rules.
+    /// Converts to the core type.
     pub fn read(self) -> Result<push::NewJob, Invalid> {
         let kind = Name::new("kind", &self.kind)?;
-        let unsaid = push::Unsaid {
+        let unset_fields = push::UnsetFields {
             queue: self.queue.is_empty(),
             retry: self.retry.is_none(),
             timeout: self.timeout_ms.is_none(),
@@ -38,28 +38,34 @@ impl v1::NewJob {
         spec.retain = v1::Retain::read(self.retain)?;
         spec.unique = self.unique.map(v1::Unique::read).transpose()?;
         if !self.client_id.is_empty() {
-            let door = Name::new("door", DOOR)?;
+            let door = Name::new("door", CLIENT_ID_DOOR)?;
             spec.client_id = Some(ClientId { door, id: self.client_id.into() });
         }
         spec.labels = self.labels;
         spec.trace = (!self.trace.is_empty()).then(|| self.trace.into());
         let due = match self.when {
-            None => When::Now,
-            Some(new_job::When::DueMs(due)) => When::At(Time::from_millis(due)),
-            Some(new_job::When::DelayMs(delay)) => When::After(Span::from_millis(delay)),
+            None => DueTime::Now,
+            Some(new_job::When::DueMs(due)) => DueTime::At(Time::from_millis(due)),
+            Some(new_job::When::DelayMs(delay)) => DueTime::After(Span::from_millis(delay)),
         };
         let group = self.group.map(v1::GroupRef::read).transpose()?;
         let after = self.after.into_iter().enumerate().map(|(n, after)| after.read(n));
-        Ok(push::NewJob { spec, due, group, after: after.collect::<Result<_, _>>()?, unsaid })
+        Ok(push::NewJob {
+            spec,
+            due,
+            group,
+            after: after.collect::<Result<_, _>>()?,
+            unset: unset_fields,
+        })
     }
 
-    /// A job as it would be pushed.
+    /// Converts from the core type.
     pub fn of(job: &push::NewJob) -> Self {
         let spec = &job.spec;
         let (keep_result_ms, read_once) = match spec.keep {
-            Keep::Discard => (None, false),
-            Keep::Once(span) => (Some(millis(span)), true),
-            Keep::For(span) => (Some(millis(span)), false),
+            ResultRetention::Discard => (None, false),
+            ResultRetention::Once(span) => (Some(millis(span)), true),
+            ResultRetention::For(span) => (Some(millis(span)), false),
         };
         let (max_crashes, any_crashes) = match spec.lapse {
             Lapse::Crash { quarantine } => (quarantine, quarantine.is_none()),
@@ -72,8 +78,8 @@ impl v1::NewJob {
             encoding: v1::Encoding::from(spec.payload.encoding).into(),
             priority: spec.priority,
             when: match job.due {
-                When::At(time) => Some(new_job::When::DueMs(at(time))),
-                When::After(span) => Some(new_job::When::DelayMs(millis(span))),
+                DueTime::At(time) => Some(new_job::When::DueMs(epoch_millis(time))),
+                DueTime::After(span) => Some(new_job::When::DelayMs(millis(span))),
                 _ => None,
             },
             retry: Some((&spec.retry).into()),
@@ -94,80 +100,80 @@ impl v1::NewJob {
     }
 }
 
-/// A payload; one that is left out is `null`, where there is a word for that.
+/// The payload; if absent, `null` in encodings that have it.
 fn payload(bytes: Option<&[u8]>, encoding: Encoding) -> Payload {
-    let nothing: &[u8] = match encoding {
+    let empty: &[u8] = match encoding {
         Encoding::Json => b"null",
         Encoding::Msgpack => &[0xc0],
         Encoding::Protobuf | Encoding::Text | Encoding::Bytes => b"",
     };
-    Payload::new(encoding, bytes.unwrap_or(nothing))
+    Payload::new(encoding, bytes.unwrap_or(empty))
 }
 
-fn lapse(usual: Lapse, most: Option<u32>, any: bool) -> Result<Lapse, Invalid> {
+fn lapse(default: Lapse, max: Option<u32>, any: bool) -> Result<Lapse, Invalid> {
     let wrong = |why: String| Err(Invalid::new(Code::RetryRange, "max_crashes", why));
-    match (most, any) {
-        (None, false) => Ok(usual),
+    match (max, any) {
+        (None, false) => Ok(default),
         (None, true) => Ok(Lapse::Crash { quarantine: None }),
         (Some(_), true) => wrong("either `max_crashes` or `any_crashes`, not both".to_owned()),
-        (Some(most), false) if most > MOST_CRASHES => {
-            wrong(format!("`{most}` is more than {MOST_CRASHES}, which are allowed"))
+        (Some(max), false) if max > MAX_CRASHES => {
+            wrong(format!("`{max}` is above the maximum of {MAX_CRASHES}"))
         }
         (quarantine, false) => Ok(Lapse::Crash { quarantine }),
     }
 }
 
-fn keep(keep: Option<u64>, once: bool) -> Result<Keep, Invalid> {
+fn keep(keep: Option<u64>, once: bool) -> Result<ResultRetention, Invalid> {
     match keep.map(Span::from_millis) {
-        Some(span) if once => Ok(Keep::Once(span)),
-        Some(span) => Ok(Keep::For(span)),
+        Some(span) if once => Ok(ResultRetention::Once(span)),
+        Some(span) => Ok(ResultRetention::For(span)),
         None if once => {
-            let why = "a result that is read once needs a `keep_result_ms` too";
+            let why = "`read_once` needs `keep_result_ms`";
             Err(Invalid::new(Code::Malformed, "read_once", why))
         }
-        None => Ok(Keep::Discard),
+        None => Ok(ResultRetention::Discard),
     }
 }
 
 impl v1::Retry {
     fn read(self) -> Result<retry::Retry, Invalid> {
-        let usual = retry::Retry::default();
+        let defaults = retry::Retry::default();
         let unless_none = |n: u32| (n > 0).then_some(n);
-        let jitter = self.jitter.map_or(Ok(usual.jitter), |jitter| {
+        let jitter = self.jitter.map_or(Ok(defaults.jitter), |jitter| {
             u8::try_from(jitter).map_err(|_| {
-                let why = format!("`{jitter}` lies outside 0 to 100");
+                let why = format!("`{jitter}` is not between 0 and 100");
                 Invalid::new(Code::RetryRange, "retry.jitter", why)
             })
         });
         Ok(retry::Retry {
-            backoff: self.shape()?,
-            max_attempts: self.max_attempts.map_or(usual.max_attempts, unless_none),
+            backoff: self.read_backoff()?,
+            max_attempts: self.max_attempts.map_or(defaults.max_attempts, unless_none),
             max_interval: match self.max_interval_ms {
-                None => usual.max_interval,
+                None => defaults.max_interval,
                 Some(0) => None,
-                Some(most) => Some(Span::from_millis(most)),
+                Some(max) => Some(Span::from_millis(max)),
             },
             jitter: jitter?,
         })
     }
 
-    fn shape(&self) -> Result<retry::Backoff, Invalid> {
+    fn read_backoff(&self) -> Result<retry::Backoff, Invalid> {
         let wrong = |field: &str, why: String| Err(Invalid::new(Code::RetryRange, field, why));
         let base = Span::from_millis(self.base_ms.unwrap_or(1000));
         let shape = match v1::Backoff::try_from(self.backoff) {
             Ok(v1::Backoff::Unspecified) => v1::Backoff::Exponential,
             Ok(shape) => shape,
             Err(_) => {
-                let why = format!("`{}` stands for nothing", self.backoff);
+                let why = format!("unknown value `{}`", self.backoff);
                 return Err(Invalid::new(Code::Malformed, "retry.backoff", why));
             }
         };
         if self.factor.is_some() && shape != v1::Backoff::Exponential {
-            return wrong("retry.factor", "only exponential delays have a factor".to_owned());
+            return wrong("retry.factor", "only an exponential back-off has a factor".to_owned());
         }
         Ok(match shape {
             v1::Backoff::None | v1::Backoff::Polynomial if self.base_ms.is_some() => {
-                return wrong("retry.base_ms", "such delays have no base".to_owned());
+                return wrong("retry.base_ms", "this back-off has no base".to_owned());
             }
             v1::Backoff::None => retry::Backoff::None,
             v1::Backoff::Polynomial => retry::Backoff::Polynomial,
@@ -176,7 +182,7 @@ impl v1::Retry {
             v1::Backoff::Exponential | v1::Backoff::Unspecified => {
                 let factor = self.factor.unwrap_or(2.0);
                 if !(1.0..=1000.0).contains(&factor) {
-                    return wrong("retry.factor", format!("`{factor}` lies outside 1 to 1000"));
+                    return wrong("retry.factor", format!("`{factor}` is not between 1 and 1000"));
                 }
                 retry::Backoff::Exponential { base, factor: (factor * 1000.0).round() as u32 }
             }
@@ -236,41 +242,45 @@ impl v1::GroupRef {
     fn of(group: push::GroupRef) -> Self {
         let group = match group {
             push::GroupRef::Id(id) => group_ref::Group::Id(id.0),
-            push::GroupRef::New(n) => group_ref::Group::New(place(n)),
+            push::GroupRef::New(n) => group_ref::Group::New(index(n)),
         };
         Self { group: Some(group) }
     }
 }
 
 impl v1::After {
-    fn read(self, nth: usize) -> Result<push::After, Invalid> {
-        let inside = || format!("after[{nth}]");
+    fn read(self, index: usize) -> Result<push::NewDependency, Invalid> {
+        let inside = || format!("after[{index}]");
         let on = match self.on {
-            Some(after::On::Job(id)) => AfterRef::Job(JobId(id)),
-            Some(after::On::Earlier(n)) => AfterRef::Earlier(n as usize),
-            Some(after::On::Group(id)) => AfterRef::Group(push::GroupRef::Id(GroupId(id))),
-            Some(after::On::NewGroup(n)) => AfterRef::Group(push::GroupRef::New(n as usize)),
+            Some(after::On::Job(id)) => NewDependencyTarget::Job(JobId(id)),
+            Some(after::On::Earlier(n)) => NewDependencyTarget::Earlier(n as usize),
+            Some(after::On::Group(id)) => {
+                NewDependencyTarget::Group(push::GroupRef::Id(GroupId(id)))
+            }
+            Some(after::On::NewGroup(n)) => {
+                NewDependencyTarget::Group(push::GroupRef::New(n as usize))
+            }
             None => {
                 let why = "needs one of `job`, `earlier`, `group` and `new_group`";
                 return Err(Invalid::new(Code::Malformed, inside(), why));
             }
         };
         let needs = v1::Needs::read(self.needs).map_err(|invalid| invalid.inside(&inside()))?;
-        Ok(push::After { on, needs })
+        Ok(push::NewDependency { on, needs })
     }
 
-    fn of(after: &push::After) -> Self {
+    fn of(after: &push::NewDependency) -> Self {
         let on = match after.on {
-            AfterRef::Job(id) => after::On::Job(id.0),
-            AfterRef::Earlier(n) => after::On::Earlier(place(n)),
-            AfterRef::Group(push::GroupRef::Id(id)) => after::On::Group(id.0),
-            AfterRef::Group(push::GroupRef::New(n)) => after::On::NewGroup(place(n)),
+            NewDependencyTarget::Job(id) => after::On::Job(id.0),
+            NewDependencyTarget::Earlier(n) => after::On::Earlier(index(n)),
+            NewDependencyTarget::Group(push::GroupRef::Id(id)) => after::On::Group(id.0),
+            NewDependencyTarget::Group(push::GroupRef::New(n)) => after::On::NewGroup(index(n)),
         };
         Self { on: Some(on), needs: v1::Needs::from(after.needs).into() }
     }
 }
 
-fn place(n: usize) -> u32 {
+fn index(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
@@ -279,15 +289,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_is_as_in_the_other_encodings() {
-        let said = v1::NewJob { kind: "mail".into(), ..v1::NewJob::default() };
+    fn omitted_fields_have_the_defaults_of_the_other_encodings() {
+        let message = v1::NewJob { kind: "mail".into(), ..v1::NewJob::default() };
         let json = crate::api::push::NewJob { kind: "mail".into(), ..Default::default() };
-        assert_eq!(said.read(), json.read(crate::Format::Json));
+        assert_eq!(message.read(), json.read(crate::Format::Json));
     }
 
     #[test]
-    fn a_job_comes_back_as_it_was_said() {
-        let said = v1::NewJob {
+    fn a_job_round_trips() {
+        let message = v1::NewJob {
             kind: "mail".into(),
             queue: "post".into(),
             payload: Some(vec![1, 2, 3].into()),
@@ -323,12 +333,12 @@ mod tests {
             labels: [("a".to_owned(), "b".to_owned())].into(),
             trace: "00-1-2-3".into(),
         };
-        let read = said.clone().read().unwrap();
-        assert_eq!(v1::NewJob::of(&read), said);
+        let read = message.clone().read().unwrap();
+        assert_eq!(v1::NewJob::of(&read), message);
     }
 
     #[test]
-    fn what_means_nothing_is_refused_by_name() {
+    fn invalid_values_are_refused_with_their_field() {
         let job = || v1::NewJob { kind: "mail".into(), ..v1::NewJob::default() };
         let retry = |retry| v1::NewJob { retry: Some(retry), ..job() };
         for (field, bad) in [

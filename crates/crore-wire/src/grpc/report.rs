@@ -1,12 +1,12 @@
-//! A report about a delivery, and what it means to the rules.
+//! Converts reports to core types.
 
-use crore_core::machine::{self, Again, Outcome};
+use crore_core::machine::{self, Outcome, RetryDirective};
 use crore_core::{Code, Invalid, Payload, Span, push};
 
 use super::v1::{self, report};
 
 impl v1::Report {
-    /// The report that is meant, in the words of the rules.
+    /// Converts to the core type.
     pub fn read(self) -> Result<machine::Report, Invalid> {
         let outcome = match self.outcome {
             Some(report::Outcome::Done(done)) => Outcome::Done { result: done.read()? },
@@ -14,7 +14,7 @@ impl v1::Report {
             Some(report::Outcome::SnoozeMs(span)) => Outcome::Snooze(Span::from_millis(span)),
             Some(report::Outcome::Cancelled(_)) => Outcome::Cancel,
             Some(report::Outcome::Interrupted(_)) => Outcome::Interrupted,
-            None => return Err(Invalid::new(Code::Malformed, "outcome", "has to be said")),
+            None => return Err(Invalid::new(Code::Malformed, "outcome", "is required")),
         };
         let on_done = follow_ups("on_done", self.on_done)?;
         let on_dead = follow_ups("on_dead", self.on_dead)?;
@@ -32,9 +32,9 @@ impl v1::Failed {
     fn read(self) -> Result<Outcome, Invalid> {
         let detail = payload("failed", self.detail, self.encoding)?;
         let again = match (self.never, self.after_ms) {
-            (true, _) => Again::Never,
-            (false, Some(after)) => Again::After(Span::from_millis(after)),
-            (false, None) => Again::ByPolicy,
+            (true, _) => RetryDirective::Never,
+            (false, Some(after)) => RetryDirective::After(Span::from_millis(after)),
+            (false, None) => RetryDirective::ByPolicy,
         };
         Ok(Outcome::Failed { error: self.error.into(), detail, again })
     }
@@ -49,7 +49,7 @@ fn payload(
     Ok(bytes.map(|bytes| Payload::new(encoding, &*bytes)))
 }
 
-/// The jobs that follow a report.
+/// Converts the follow-ups of a report; errors name `field`.
 pub fn follow_ups(field: &str, jobs: Vec<v1::NewJob>) -> Result<Vec<push::NewJob>, Invalid> {
     let read = |(n, job): (usize, v1::NewJob)| {
         job.read().map_err(|invalid| invalid.inside(&format!("{field}[{n}]")))
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_named_with_its_place() {
+    fn an_error_names_the_full_path_of_the_field() {
         let failed = v1::Failed { encoding: 77, ..v1::Failed::default() };
         let outcome = Some(report::Outcome::Failed(failed));
         let report = v1::Report { outcome, ..v1::Report::default() };

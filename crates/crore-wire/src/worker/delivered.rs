@@ -1,4 +1,4 @@
-//! A job as it is handed to a worker.
+//! A job as delivered to a worker.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use bytes::Bytes;
 use crore_core::job::Job;
 use crore_core::{Delivery, Encoding, JobId, Name, Span, Time};
 
-use super::{HandlerRevision, Held};
+use super::{DeliveryRef, HandlerRevision};
 
-/// A job as it is handed to a worker.
+/// A job as delivered to a worker.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Delivered {
+pub struct JobDelivery {
     /// The job.
     pub id: JobId,
-    /// The number of the hand-over.
+    /// Number of the delivery.
     pub delivery: Delivery,
-    /// Its queue.
+    /// The queue.
     pub queue: Name,
-    /// Its kind.
+    /// The kind.
     pub kind: Name,
-    /// Its payload. Cloning shares the bytes.
+    /// The payload. Cloning shares the bytes.
     pub payload: Bytes,
     /// Encoding of the payload.
     pub encoding: Encoding,
-    /// Deliveries that count so far, this one among them.
+    /// Number of this attempt, from 1.
     pub attempt: u32,
-    /// Maximum of attempts; `None`: no maximum.
+    /// Maximum number of attempts; `None`: unlimited.
     pub max_attempts: Option<u32>,
     /// Priority; smaller first.
     pub priority: i32,
@@ -40,23 +40,23 @@ pub struct Delivered {
     pub timeout: Option<Span>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// Trace context, as W3C writes it.
+    /// W3C trace context.
     pub trace: Option<String>,
-    /// Its handler, for a worker that runs handlers.
-    pub handler: Option<Handled>,
+    /// The handler, for a worker that runs handlers.
+    pub handler: Option<JobHandler>,
 }
 
 /// Handler of a delivered job.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Handled {
-    /// The handler at its current revision, shared by all jobs of it.
+pub struct JobHandler {
+    /// The handler at its current revision, shared by all its jobs.
     pub handler: Arc<HandlerRevision>,
     /// Whether the runner is pooled.
     pub pooled: bool,
 }
 
-impl Delivered {
-    /// A job as it is handed over, without its handler.
+impl JobDelivery {
+    /// Converts a job, without its handler.
     pub fn of(job: &Job, trace: Option<String>) -> Self {
         let (spec, live) = (&job.spec, &job.live);
         Self {
@@ -80,7 +80,7 @@ impl Delivered {
     }
 
     /// The delivery.
-    pub const fn held(&self) -> Held {
-        Held { id: self.id, delivery: self.delivery }
+    pub const fn held(&self) -> DeliveryRef {
+        DeliveryRef { id: self.id, delivery: self.delivery }
     }
 }

@@ -1,11 +1,11 @@
-//! One revision of a handler, as it travels with jobs.
+//! One revision of a handler, as delivered with jobs.
 
 use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
-/// One revision of a handler: the runner and its settings. The settings are parsed at most once, and written as text at
-/// most once; all jobs of the revision share both.
+/// One revision of a handler: the runner and its settings. The settings are parsed and serialized at most once; all
+/// jobs of the revision share both forms.
 #[derive(Debug)]
 pub struct HandlerRevision {
     revision: u64,
@@ -15,19 +15,19 @@ pub struct HandlerRevision {
 }
 
 impl HandlerRevision {
-    /// A revision whose settings are known as values.
+    /// A revision with parsed settings.
     pub fn new(revision: u64, runner: impl Into<String>, settings: Map<String, Value>) -> Self {
         let settings = OnceLock::from(Ok(Value::Object(settings)));
         Self { revision, runner: runner.into(), settings, text: OnceLock::new() }
     }
 
-    /// A revision whose settings are known as JSON text.
+    /// A revision with settings as JSON text, parsed on first use.
     pub fn from_text(revision: u64, runner: impl Into<String>, text: impl Into<String>) -> Self {
         let text = OnceLock::from(text.into());
         Self { revision, runner: runner.into(), settings: OnceLock::new(), text }
     }
 
-    /// Number of the revision; a greater one replaces a smaller one.
+    /// Number of the revision; a greater number replaces a smaller one.
     pub const fn revision(&self) -> u64 {
         self.revision
     }
@@ -37,7 +37,7 @@ impl HandlerRevision {
         &self.runner
     }
 
-    /// The settings; the error tells why their text is no JSON.
+    /// The settings; the error is a JSON syntax error.
     pub fn settings(&self) -> Result<&Value, &str> {
         let parse = || serde_json::from_str(self.text()).map_err(|error| error.to_string());
         self.settings.get_or_init(parse).as_ref().map_err(String::as_str)
@@ -68,16 +68,16 @@ mod tests {
     #[test]
     fn settings_are_the_same_as_values_and_as_text() {
         let settings = Map::from_iter([("url".to_owned(), json!("http://a.test/"))]);
-        let known = HandlerRevision::new(3, "http", settings.clone());
-        let read = HandlerRevision::from_text(3, "http", known.text());
+        let parsed = HandlerRevision::new(3, "http", settings.clone());
+        let read = HandlerRevision::from_text(3, "http", parsed.text());
         assert_eq!(read.settings(), Ok(&Value::Object(settings)));
-        assert_eq!(known, read);
+        assert_eq!(parsed, read);
         let first: *const Value = read.settings().unwrap();
         assert!(std::ptr::eq(first, read.settings().unwrap()), "parsed once");
     }
 
     #[test]
-    fn text_that_is_no_json_is_an_error() {
+    fn text_that_is_not_json_is_an_error() {
         let bad = HandlerRevision::from_text(1, "http", "{");
         assert!(bad.settings().is_err());
         assert_eq!(bad.text(), "{");

@@ -1,15 +1,15 @@
-//! What nobody asks for: due jobs become ready, lapsed leases are taken back, schedules fire, old
-//! records go. Each duty says when it has something to do next, and until then nothing runs.
+//! Upkeep: the engine's background duties, such as promoting due jobs, expiring leases, firing schedules and
+//! pruning. Each duty plans when it is due next; nothing runs before that.
 
-mod doubts;
-mod lanes;
+mod limit_wakeups;
 mod overdue;
 mod promote;
 mod prune;
+mod relimit;
 mod rescue;
-mod ring;
 mod schedules;
 mod stats;
+mod unconfirmed;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,39 +17,39 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crore_core::{Span, Time};
 use crore_store::jobs::Renew;
 
-pub(crate) use promote::Dues;
-pub(crate) use stats::Stats;
+pub(crate) use promote::DueTimes;
+pub(crate) use stats::PendingStats;
 
-use crate::doubt::Doubt;
-use crate::engine::Inner;
+use crate::drop_guard::DropGuard;
+use crate::engine::EngineInner;
 use crate::error::Error;
 use crate::timers::NEVER;
 
-/// After an error of the store it is asked again this much later.
-pub(crate) const AGAIN_AFTER: Span = Span::from_secs(1);
+/// Delay before the store is asked again after an error.
+pub(crate) const RETRY_AFTER: Span = Span::from_secs(1);
 
-/// One thing that upkeep does.
+/// A background duty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Duty {
-    /// Due jobs become ready.
+    /// Makes due jobs ready.
     Promote,
-    /// Lapsed leases are taken back, and jobs whose dependency broke are cancelled.
+    /// Expires lapsed leases, and cancels jobs whose dependency can no longer succeed.
     Rescue,
-    /// Whoever waits for what a limit held back looks again.
-    Ring,
-    /// Runs that take too long are ended.
+    /// Wakes fetches when a limit may allow more jobs.
+    WakeLimited,
+    /// Ends runs past their timeout.
     Overdue,
-    /// Leases of work in this process are renewed.
+    /// Renews the leases of jobs that run in this process.
     Renew,
-    /// Schedules push their jobs.
+    /// Fires schedules.
     Schedules,
-    /// Waiting jobs are brought under limits that were changed.
-    Lanes,
-    /// What was kept long enough is removed.
+    /// Updates the limit keys of waiting jobs after limits have changed.
+    Relimit,
+    /// Removes ended jobs and other records whose retention is over.
     Prune,
-    /// What may have been changed unheard is looked at.
-    Doubts,
-    /// Counts are written down.
+    /// Reads jobs whose last change was not confirmed.
+    Unconfirmed,
+    /// Writes statistics.
     Stats,
 }
 
@@ -57,75 +57,75 @@ impl Duty {
     const ALL: [Self; 10] = [
         Self::Promote,
         Self::Rescue,
-        Self::Ring,
+        Self::WakeLimited,
         Self::Overdue,
         Self::Renew,
         Self::Schedules,
-        Self::Lanes,
+        Self::Relimit,
         Self::Prune,
-        Self::Doubts,
+        Self::Unconfirmed,
         Self::Stats,
     ];
 }
 
-/// When each duty has something to do.
+/// When each duty is due, and the state that duties share with callers.
 #[derive(Debug)]
 pub(crate) struct Duties {
-    at: Mutex<[Time; Duty::ALL.len()]>,
-    pub(crate) stats: Stats,
-    pub(crate) sweeps: Mutex<lanes::Sweeps>,
-    pub(crate) rings: ring::Rings,
-    pub(crate) doubts: doubts::Doubts,
-    /// What ran when the engine was made, and has yet to be given one more lease.
-    kept: Mutex<Vec<Renew>>,
-    /// Whether a job may wait for others that is due later than they end.
-    pub(crate) are_dues_held: AtomicBool,
+    due_at: Mutex<[Time; Duty::ALL.len()]>,
+    pub(crate) stats: PendingStats,
+    pub(crate) sweeps: Mutex<relimit::LimitSweeps>,
+    pub(crate) limit_wakeups: limit_wakeups::LimitWakeups,
+    pub(crate) unconfirmed: unconfirmed::UnconfirmedJobs,
+    /// Leases of jobs that were running when the engine started, still to be renewed once.
+    recovered_leases: Mutex<Vec<Renew>>,
+    /// Whether there may be a job that waits for others and is due later than they end.
+    pub(crate) may_have_held_jobs: AtomicBool,
 }
 
 impl Default for Duties {
     fn default() -> Self {
         let at = Mutex::new([NEVER; Duty::ALL.len()]);
         Self {
-            at,
-            stats: Stats::default(),
+            due_at: at,
+            stats: PendingStats::default(),
             sweeps: Mutex::default(),
-            rings: ring::Rings::default(),
-            doubts: doubts::Doubts::default(),
-            kept: Mutex::default(),
-            are_dues_held: AtomicBool::new(false),
+            limit_wakeups: limit_wakeups::LimitWakeups::default(),
+            unconfirmed: unconfirmed::UnconfirmedJobs::default(),
+            recovered_leases: Mutex::default(),
+            may_have_held_jobs: AtomicBool::new(false),
         }
     }
 }
 
 impl Duties {
-    fn at(&self) -> MutexGuard<'_, [Time; Duty::ALL.len()]> {
-        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    fn due_times(&self) -> MutexGuard<'_, [Time; Duty::ALL.len()]> {
+        self.due_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn leases_to_keep(&self) -> MutexGuard<'_, Vec<Renew>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recovered_leases(&self) -> MutexGuard<'_, Vec<Renew>> {
+        self.recovered_leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The duties whose time has come.
+    /// The duties that are due.
     fn due(&self, now: Time) -> Vec<Duty> {
-        let at = self.at();
+        let at = self.due_times();
         Duty::ALL.into_iter().filter(|duty| at[*duty as usize] <= now).collect()
     }
 
-    /// A duty is being done: whatever is wanted from here on is wanted anew.
+    /// Clears the plan of a duty that starts now; plans made from here on apply to its next run.
     fn begin(&self, duty: Duty) {
-        self.at()[duty as usize] = NEVER;
+        self.due_times()[duty as usize] = NEVER;
     }
 
-    /// The clock went back: every duty that is planned is due, and plans itself again.
+    /// Makes every planned duty due, because the clock went back. Each then plans itself again.
     fn bring_forward(&self, now: Time) {
-        for at in self.at().iter_mut().filter(|at| **at != NEVER) {
+        for at in self.due_times().iter_mut().filter(|at| **at != NEVER) {
             *at = (*at).min(now);
         }
     }
 
     fn next_at(&self) -> Time {
-        self.at().iter().copied().min().unwrap_or(NEVER)
+        self.due_times().iter().copied().min().unwrap_or(NEVER)
     }
 }
 
@@ -150,51 +150,51 @@ impl Duties {
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct Upkeep<'a> {
-    pub(crate) inner: &'a Inner,
+pub struct ManualUpkeep<'a> {
+    pub(crate) inner: &'a EngineInner,
 }
 
-impl Upkeep<'_> {
+impl ManualUpkeep<'_> {
     /// When upkeep is due next.
     pub fn due_at(self) -> Time {
         self.inner.timers.next_at()
     }
 
-    /// Does what is due, and wakes the callers whose timeout has passed. An error is the first of those
-    /// that the store gave; what could not be done is tried again later, and what was not done because
-    /// the future was dropped is still due.
+    /// Runs the duties that are due, and wakes callers whose timeout has passed. Returns the first error of the
+    /// store. A duty that failed is retried later; one that was interrupted because the future was dropped is still
+    /// due.
     pub async fn run_once(self) -> Result<(), Error> {
         self.inner.upkeep_once().await
     }
 }
 
-impl Inner {
-    /// A duty has something to do at an instant, at the latest.
-    pub(crate) fn want(&self, duty: Duty, at: Time) {
+impl EngineInner {
+    /// Plans a duty for this instant at the latest.
+    pub(crate) fn plan_duty(&self, duty: Duty, at: Time) {
         if at == NEVER {
             return;
         }
         let is_sooner = {
-            let mut wanted = self.duties.at();
-            let slot = &mut wanted[duty as usize];
+            let mut due_times = self.duties.due_times();
+            let slot = &mut due_times[duty as usize];
             let is_sooner = at < *slot;
             *slot = (*slot).min(at);
             is_sooner
         };
         if is_sooner {
-            self.timers.want_upkeep(at);
+            self.timers.plan_upkeep(at);
         }
     }
 
-    /// What has to be done once, when the engine is made.
-    pub(crate) async fn wake_up(&self) -> Result<(), Error> {
+    /// Loads the caches and plans the first duties, when the engine starts.
+    pub(crate) async fn recover(&self) -> Result<(), Error> {
         self.load_limits().await?;
         self.load_handlers().await?;
-        self.look_for_held().await?;
-        self.look_for_running().await?;
+        self.detect_held_jobs().await?;
+        self.recover_running().await?;
         let now = self.now();
         for duty in [Duty::Promote, Duty::Rescue, Duty::Schedules, Duty::Prune] {
-            self.want(duty, now);
+            self.plan_duty(duty, now);
         }
         Ok(())
     }
@@ -203,29 +203,29 @@ impl Inner {
         if self.timers.fire() {
             self.duties.bring_forward(self.now());
         }
-        // Whatever is wanted and was not due now has to be waited for again, also if the caller leaves.
-        let _again = Doubt::new(|| self.timers.want_upkeep(self.duties.next_at()));
+        // Plan the timer for duties that are not due yet, even if the future is dropped.
+        let _plan_timer = DropGuard::new(|| self.timers.plan_upkeep(self.duties.next_at()));
         let mut first_error = Ok(());
         for duty in self.duties.due(self.now()) {
             self.duties.begin(duty);
-            let undone = Doubt::new(|| self.want(duty, self.now()));
+            let guard = DropGuard::new(|| self.plan_duty(duty, self.now()));
             let done = match duty {
                 Duty::Promote => self.promote_once().await,
                 Duty::Rescue => self.rescue_once().await,
-                Duty::Ring => Ok(self.ring_once()),
+                Duty::WakeLimited => Ok(self.wake_limited_once()),
                 Duty::Overdue => self.overdue_once().await,
                 Duty::Renew => self.renew_once().await,
                 Duty::Schedules => self.schedules_once().await,
-                Duty::Lanes => self.lanes_once().await,
+                Duty::Relimit => self.relimit_once().await,
                 Duty::Prune => self.prune_once().await,
-                Duty::Doubts => self.doubts_once().await,
+                Duty::Unconfirmed => self.unconfirmed_once().await,
                 Duty::Stats => self.stats_once().await,
             };
-            undone.over();
+            guard.disarm();
             match done {
-                Ok(next_at) => self.want(duty, next_at),
+                Ok(next_at) => self.plan_duty(duty, next_at),
                 Err(error) => {
-                    self.want(duty, self.now().after(AGAIN_AFTER));
+                    self.plan_duty(duty, self.now().after(RETRY_AFTER));
                     first_error = first_error.and(Err(error));
                 }
             }
@@ -233,11 +233,11 @@ impl Inner {
         first_error
     }
 
-    /// The engine's thread.
+    /// The loop of the engine's thread.
     pub(crate) fn upkeep_until_stopped(&self) {
-        self.timers.begin();
+        self.timers.use_current_thread();
         while self.timers.park() {
-            // Whoever calls the engine is told what is wrong with the store; here it is tried again.
+            // Callers see the store's errors themselves; upkeep just retries.
             let _ = self.timers.drive(self.upkeep_once());
         }
     }

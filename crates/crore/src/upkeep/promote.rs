@@ -1,25 +1,27 @@
+//! Makes due jobs ready, and plans for jobs that are due later.
+
 use std::sync::atomic::Ordering;
 
 use crore_core::{NewJob, State, Time};
-use crore_store::views::Query;
+use crore_store::views::ListQuery;
 
 use super::Duty;
-use crate::doubt::Doubt;
-use crate::engine::Inner;
+use crate::drop_guard::DropGuard;
+use crate::engine::EngineInner;
 use crate::error::Error;
 use crate::timers::NEVER;
 
-/// How many become ready at a time, so that a million that are due together stall nobody.
+/// Jobs per promotion, so that a million jobs due at once do not stall other calls.
 const AT_ONCE: usize = 1000;
 
-/// When the first of some new jobs is due later, and whether one of those waits for others before.
+/// The earliest due time of new jobs, and whether one of the delayed jobs also waits for others.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Dues {
+pub(crate) struct DueTimes {
     first: Time,
     is_held: bool,
 }
 
-impl Dues {
+impl DueTimes {
     pub(crate) fn of(jobs: &[NewJob], now: Time) -> Self {
         let mut dues = Self { first: NEVER, is_held: false };
         for job in jobs {
@@ -33,48 +35,48 @@ impl Dues {
     }
 }
 
-impl Inner {
-    /// Makes due jobs ready; gives when the next one is due.
+impl EngineInner {
+    /// Makes due jobs ready; returns when the next one is due.
     pub(super) async fn promote_once(&self) -> Result<Time, Error> {
         let mut promoted = self.store.promote(AT_ONCE).await?;
-        // Put down before the look: who comes to wait after it puts the mark up again.
-        if self.duties.are_dues_held.swap(false, Ordering::AcqRel) {
-            let unseen = Doubt::new(|| self.expect_held());
-            self.look_for_held().await?;
-            unseen.over();
-            // A job that was released before the mark was up again is counted only now.
+        // Clear the flag before the check: a job that starts to wait after the check sets it again.
+        if self.duties.may_have_held_jobs.swap(false, Ordering::AcqRel) {
+            let guard = DropGuard::new(|| self.note_held_job());
+            self.detect_held_jobs().await?;
+            guard.disarm();
+            // A job that was released while the flag was clear is only counted by another promotion.
             promoted = self.store.promote(AT_ONCE).await?;
         }
         Ok(promoted.next_at.unwrap_or(NEVER))
     }
 
-    /// Such jobs were stored.
-    pub(crate) fn expect(&self, dues: Dues) {
-        self.want(Duty::Promote, dues.first);
+    /// Plans promotion for new jobs.
+    pub(crate) fn plan_promotion(&self, dues: DueTimes) {
+        self.plan_duty(Duty::Promote, dues.first);
         if dues.is_held {
-            self.expect_held();
+            self.note_held_job();
         }
     }
 
-    /// A job waits for others, and is due later than they may end. The store's next promotion does not
-    /// count it yet.
-    pub(crate) fn expect_held(&self) {
-        self.duties.are_dues_held.store(true, Ordering::Release);
+    /// Notes that a job waits for others and may be due later than they end. The store's next promotion time does
+    /// not include it yet.
+    pub(crate) fn note_held_job(&self) {
+        self.duties.may_have_held_jobs.store(true, Ordering::Release);
     }
 
-    /// Something has ended that others may have waited for, and some of them may be due later.
-    pub(crate) fn released(&self) {
-        if self.duties.are_dues_held.load(Ordering::Acquire) {
-            self.want(Duty::Promote, self.now());
+    /// A job or group has ended that others may have waited for: those may be due later.
+    pub(crate) fn plan_promotion_of_released(&self) {
+        if self.duties.may_have_held_jobs.load(Ordering::Acquire) {
+            self.plan_duty(Duty::Promote, self.now());
         }
     }
 
-    /// Whatever waits may be due later.
-    pub(super) async fn look_for_held(&self) -> Result<(), Error> {
+    /// Notes whether there are waiting jobs, which may be due later.
+    pub(super) async fn detect_held_jobs(&self) -> Result<(), Error> {
         let (queue, kind) = (None, None);
-        let query = Query { state: State::Waiting, queue, kind, after: None, n: 1 };
+        let query = ListQuery { state: State::Waiting, queue, kind, after: None, n: 1 };
         if !self.store.list(query).await?.jobs.is_empty() {
-            self.expect_held();
+            self.note_held_job();
         }
         Ok(())
     }

@@ -1,34 +1,35 @@
+//! Removes ended jobs and other records whose retention is over.
+
 use crore_core::{Span, Time};
 
 use super::Duty;
-use crate::engine::Inner;
+use crate::engine::EngineInner;
 use crate::error::Error;
 
-/// How many are removed in one go.
+/// Records per call.
 const AT_ONCE: usize = 1000;
 
-/// How soon after something ended there may be too much of it.
-const SOON: Span = Span::from_secs(10);
+/// Delay between the end of a job and the next pruning, for queues that keep a limited number.
+const DELAY_AFTER_END: Span = Span::from_secs(10);
 
-/// How often it is looked when nothing happens: records are kept for hours, and nobody minds one that
-/// goes some minutes late.
-const SELDOM: Span = Span::from_secs(15 * 60);
+/// Interval of pruning when nothing ends. Records are kept for hours, so some minutes do not matter.
+const IDLE_INTERVAL: Span = Span::from_secs(15 * 60);
 
-impl Inner {
-    /// Removes what was kept long enough; gives when to look again.
+impl EngineInner {
+    /// Removes records whose retention is over; returns when to continue.
     pub(super) async fn prune_once(&self) -> Result<Time, Error> {
         let pruned = self.store.prune(AT_ONCE).await?;
         if pruned.jobs > 0 {
-            // A job that is gone may be one that another waited for.
-            self.want(Duty::Rescue, self.now());
-            self.released();
+            // Other jobs may depend on a removed one.
+            self.plan_duty(Duty::Rescue, self.now());
+            self.plan_promotion_of_released();
         }
         let is_more = pruned.jobs + pruned.others >= AT_ONCE;
-        Ok(if is_more { self.now() } else { self.now().after(SELDOM) })
+        Ok(if is_more { self.now() } else { self.now().after(IDLE_INTERVAL) })
     }
 
-    /// Something has ended.
-    pub(crate) fn want_prune_soon(&self, now: Time) {
-        self.want(Duty::Prune, now.after(SOON));
+    /// Plans pruning because a job has ended.
+    pub(crate) fn plan_prune_soon(&self, now: Time) {
+        self.plan_duty(Duty::Prune, now.after(DELAY_AFTER_END));
     }
 }

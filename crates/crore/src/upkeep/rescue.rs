@@ -1,57 +1,58 @@
-use crore_core::machine::{Event, decide};
-use crore_core::{Job, Time};
-use crore_store::jobs::{Renew, Which};
-use crore_store::views::Query;
+//! Expires lapsed leases, and cancels jobs whose dependencies can no longer succeed.
 
-use crate::engine::Inner;
+use crore_core::machine::{JobEvent, decide};
+use crore_core::{Job, Time};
+use crore_store::jobs::{JobSelector, Renew};
+use crore_store::views::ListQuery;
+
+use crate::engine::EngineInner;
 use crate::error::Error;
 use crate::timers::NEVER;
 
-/// How many are looked at in one go.
+/// Jobs per call.
 const AT_ONCE: usize = 1000;
 
-impl Inner {
-    /// Takes lapsed leases back, and cancels what waits for something that cannot come true; gives
-    /// when the next lease ends.
+impl EngineInner {
+    /// Expires lapsed leases and cancels broken jobs; returns when the next lease ends.
     pub(super) async fn rescue_once(&self) -> Result<Time, Error> {
-        self.keep_leases().await?;
+        self.renew_recovered_leases().await?;
         let lapses = self.store.lapsed(AT_ONCE).await?;
-        let lapsed = lapses.lapsed.iter().map(|job| (job, Event::Lapsed(job.live.delivery)));
-        let broken = lapses.broken.iter().map(|job| (job, Event::Broken));
-        let asked: Vec<(Which, Event)> = lapsed
+        let lapsed = lapses.lapsed.iter().map(|job| (job, JobEvent::Lapsed(job.live.delivery)));
+        let broken = lapses.broken.iter().map(|job| (job, JobEvent::Broken));
+        let requests: Vec<(JobSelector, JobEvent)> = lapsed
             .chain(broken)
             .map(|(job, event)| {
-                // What is at hand knows nothing of renewals.
+                // The cached job does not include renewals.
                 self.running.forget(job.id);
-                (Which::Id(job.id), event)
+                (JobSelector::Id(job.id), event)
             })
             .collect();
-        if !asked.is_empty() {
+        if !requests.is_empty() {
             let now = lapses.now;
-            self.change(asked, |job, event, dice| match event {
-                // It may have been renewed since.
-                Event::Lapsed(_) if job.live.lease_until > now => {
+            self.change(requests, |job, event, random| match event {
+                // The lease may have been renewed since.
+                JobEvent::Lapsed(_) if job.live.lease_until > now => {
                     Err(crore_core::machine::Refusal::NotNow)
                 }
-                event => decide(job, event, dice),
+                event => decide(job, event, random),
             })
             .await?;
         }
         Ok(lapses.next_at.unwrap_or(NEVER))
     }
 
-    /// After a restart every running job is to be given one more lease, so that workers which come back
-    /// keep their jobs. Which ones those are is seen before anybody can claim one.
-    pub(crate) async fn look_for_running(&self) -> Result<(), Error> {
+    /// Collects the running jobs when the engine starts, before any fetch can claim one. Each gets one more lease,
+    /// so that workers that reconnect keep their jobs.
+    pub(crate) async fn recover_running(&self) -> Result<(), Error> {
         let mut after = None;
         loop {
             let state = crore_core::State::Running;
-            let query = Query { state, queue: None, kind: None, after, n: AT_ONCE };
+            let query = ListQuery { state, queue: None, kind: None, after, n: AT_ONCE };
             let page = self.store.list(query).await?;
             let renew = |job: &Job| Renew { id: job.id, delivery: job.live.delivery, span: None };
-            self.duties.leases_to_keep().extend(page.jobs.iter().map(renew));
+            self.duties.recovered_leases().extend(page.jobs.iter().map(renew));
             let overdue_at = self.running.add(&page.jobs);
-            self.want(super::Duty::Overdue, overdue_at);
+            self.plan_duty(super::Duty::Overdue, overdue_at);
             after = page.next;
             if after.is_none() {
                 return Ok(());
@@ -59,12 +60,11 @@ impl Inner {
         }
     }
 
-    /// Gives them their leases. A full disk has no room for that: they end then when they would have
-    /// ended.
-    async fn keep_leases(&self) -> Result<(), Error> {
+    /// Renews the collected leases once. If the disk is full they end when they would have ended anyway.
+    async fn renew_recovered_leases(&self) -> Result<(), Error> {
         loop {
             let some: Vec<Renew> =
-                self.duties.leases_to_keep().iter().rev().take(AT_ONCE).copied().collect();
+                self.duties.recovered_leases().iter().rev().take(AT_ONCE).copied().collect();
             if some.is_empty() {
                 return Ok(());
             }
@@ -73,7 +73,7 @@ impl Inner {
                 Err(crore_store::Error::Full { .. }) => {}
                 renewed => drop(renewed?),
             }
-            let mut leases = self.duties.leases_to_keep();
+            let mut leases = self.duties.recovered_leases();
             let left = leases.len().saturating_sub(n);
             leases.truncate(left);
         }

@@ -1,28 +1,30 @@
-use crore_core::job::When;
+//! Fires schedules: pushes the jobs of due ticks.
+
+use crore_core::job::DueTime;
 use crore_core::schedule::due;
 use crore_core::{NewJob, Time};
-use crore_store::jobs::{Applied, Write};
-use crore_store::registry::{Entry, Schedule, Table, Value};
+use crore_store::jobs::{Applied, StoreWrite};
+use crore_store::registry::{RegistryEntry, RegistryTable, RegistryValue, Schedule};
 
-use super::Dues;
-use crate::doubt::Doubt;
-use crate::engine::Inner;
+use super::DueTimes;
+use crate::drop_guard::DropGuard;
+use crate::engine::EngineInner;
 use crate::error::Error;
-use crate::push::names;
+use crate::push::event_names;
 use crate::timers::NEVER;
 
-/// How many missed ticks of a schedule are made up for at a time.
-const TICKS: usize = 100;
+/// Maximum missed ticks of a schedule that are made up for in one write.
+const MAX_TICKS: usize = 100;
 
-impl Inner {
-    /// Pushes the jobs of all ticks that are due; gives when the next one is.
+impl EngineInner {
+    /// Pushes the jobs of all due ticks; returns when the next tick is due.
     pub(super) async fn schedules_once(&self) -> Result<Time, Error> {
-        self.sure_limits().await?;
-        self.sure_handlers().await?;
+        self.ensure_limits_current().await?;
+        self.ensure_handlers_current().await?;
         let now = self.now();
         let mut next_at = NEVER;
-        for entry in self.entries(Table::Schedules).await? {
-            let Value::Schedule(schedule) = &entry.value else { continue };
+        for entry in self.entries(RegistryTable::Schedules).await? {
+            let RegistryValue::Schedule(schedule) = &entry.value else { continue };
             if !schedule.paused {
                 next_at = next_at.min(self.tick(&entry, schedule, now).await?);
             }
@@ -30,35 +32,41 @@ impl Inner {
         Ok(next_at)
     }
 
-    async fn tick(&self, entry: &Entry, schedule: &Schedule, now: Time) -> Result<Time, Error> {
-        let due = due(&schedule.timing, schedule.missed, schedule.cursor, now, TICKS);
+    async fn tick(
+        &self,
+        entry: &RegistryEntry,
+        schedule: &Schedule,
+        now: Time,
+    ) -> Result<Time, Error> {
+        let due = due(&schedule.timing, schedule.missed, schedule.cursor, now, MAX_TICKS);
         if due.cursor == schedule.cursor {
             return Ok(due.next.unwrap_or(NEVER));
         }
         let job = |tick: &Time| {
             let mut job: NewJob = schedule.job.clone();
             job.due = match job.due {
-                When::After(span) => When::At(tick.after(span)),
-                _ => When::At(*tick),
+                DueTime::After(span) => DueTime::At(tick.after(span)),
+                _ => DueTime::At(*tick),
             };
             self.fill_in(&mut job);
             job
         };
         let push: Vec<NewJob> = due.fire.iter().map(job).collect();
-        let (dues, names) = (Dues::of(&push, now), push.iter().map(names).collect::<Vec<_>>());
-        let write = Write::Tick {
+        let (dues, names) =
+            (DueTimes::of(&push, now), push.iter().map(event_names).collect::<Vec<_>>());
+        let write = StoreWrite::Tick {
             schedule: entry.name.clone(),
             seen: entry.revision,
             cursor: due.cursor,
             push,
         };
-        let doubt = Doubt::new(|| self.expect(dues));
+        let guard = DropGuard::new(|| self.plan_promotion(dues));
         let applied = self.store.apply(vec![write]).await?.into_inner();
-        doubt.over();
-        // Stale: another node was faster, and has pushed them.
+        guard.disarm();
+        // Stale: another node has pushed them.
         if let Some(Applied::Yes(pushed)) = applied.first() {
-            self.expect(dues);
-            self.tell_pushed((now, now), pushed, &names);
+            self.plan_promotion(dues);
+            self.publish_pushed((now, now), pushed, &names);
         }
         Ok(due.next.unwrap_or(NEVER))
     }

@@ -1,3 +1,5 @@
+//! Statistics: counts are collected in memory and written periodically.
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -5,20 +7,20 @@ use crore_core::{Name, Span, Time};
 use crore_store::views::Note;
 
 use super::Duty;
-use crate::doubt::Doubt;
-use crate::engine::Inner;
+use crate::drop_guard::DropGuard;
+use crate::engine::EngineInner;
 use crate::error::Error;
 use crate::timers::NEVER;
 
-/// How long counts are gathered before they are written down.
-const EVERY: Span = Span::from_secs(5);
+/// How long counts are collected before they are written.
+const WRITE_INTERVAL: Span = Span::from_secs(5);
 
-/// Counts that are not written down yet.
+/// Counts that have not been written yet.
 #[derive(Debug, Default)]
-pub(crate) struct Stats(Mutex<BTreeMap<&'static str, u64>>);
+pub(crate) struct PendingStats(Mutex<BTreeMap<&'static str, u64>>);
 
-impl Inner {
-    /// Something happened so many times.
+impl EngineInner {
+    /// Adds to a count.
     pub(crate) fn count(&self, what: &'static str, n: usize) {
         if n == 0 {
             return;
@@ -30,11 +32,11 @@ impl Inner {
             is_first
         };
         if is_first {
-            self.want(Duty::Stats, self.now().after(EVERY));
+            self.plan_duty(Duty::Stats, self.now().after(WRITE_INTERVAL));
         }
     }
 
-    /// Writes the counts down.
+    /// Writes the counts.
     pub(super) async fn stats_once(&self) -> Result<Time, Error> {
         self.write_stats().await.map(|()| NEVER)
     }
@@ -49,13 +51,13 @@ impl Inner {
             Some(Note::Stat { series, n: *n })
         };
         let unwritten =
-            Doubt::new(|| counts.iter().for_each(|(what, n)| self.keep_count(what, *n)));
+            DropGuard::new(|| counts.iter().for_each(|(what, n)| self.restore_count(what, *n)));
         self.store.note(counts.iter().filter_map(stat).collect()).await?;
-        unwritten.over();
+        unwritten.disarm();
         Ok(())
     }
 
-    fn keep_count(&self, what: &'static str, n: u64) {
+    fn restore_count(&self, what: &'static str, n: u64) {
         let mut counts = self.duties.stats.0.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.entry(what).or_default() += n;
     }

@@ -1,13 +1,13 @@
-//! Many things in one call, each answered singly.
+//! Batches: each item of a call has its own result.
 
-use crore::core::job::{Needs, Retain};
+use crore::core::job::{DependencyCondition, JobRetention};
 use crore::core::machine::Outcome;
-use crore::core::push::{After, AfterRef};
+use crore::core::push::{NewDependency, NewDependencyTarget};
 use crore::core::retry::Retry;
 use crore::core::{Name, NewJob, Payload, Spec, State};
 use crore::fetch::Fetch;
-use crore::finish::{Finish, Finished};
-use crore::push::Taken;
+use crore::finish::{Finish, FinishResult};
+use crore::push::PushResult;
 use crore::{Engine, block_on};
 
 fn name(text: &str) -> Name {
@@ -16,13 +16,13 @@ fn name(text: &str) -> Name {
 
 fn job() -> NewJob {
     let mut spec = Spec::new(name("q"), name("k"), Payload::json("{}"));
-    spec.retain = Retain::AsQueue;
+    spec.retain = JobRetention::AsQueue;
     spec.into()
 }
 
 fn after(place: usize) -> NewJob {
-    let on = AfterRef::Earlier(place);
-    NewJob { after: vec![After { on, needs: Needs::Success }], ..job() }
+    let on = NewDependencyTarget::Earlier(place);
+    NewJob { after: vec![NewDependency { on, needs: DependencyCondition::Success }], ..job() }
 }
 
 #[test]
@@ -32,8 +32,13 @@ fn a_job_that_breaks_a_rule_is_left_out_and_references_still_mean_the_same() {
     bad.spec.retry = Retry { max_attempts: Some(0), ..Retry::default() };
     let batch = vec![job(), bad, after(1), after(0), after(3)];
     let taken = block_on(engine.push_all(batch.into())).expect("no error").jobs;
-    let [Taken::New(first), Taken::Invalid(why), Taken::BrokenBy(1), Taken::New(second), last] =
-        taken.as_slice()
+    let [
+        PushResult::New(first),
+        PushResult::Invalid(why),
+        PushResult::BrokenBy(1),
+        PushResult::New(second),
+        last,
+    ] = taken.as_slice()
     else {
         panic!("{taken:?}");
     };
@@ -55,6 +60,6 @@ fn the_second_report_about_a_job_in_one_call_is_stale_and_the_others_count() {
     let done = |n: usize| Finish::of(&jobs[n], Outcome::Done { result: None });
     let finished = block_on(engine.deliveries().finish_all(vec![done(0), done(0), done(1)]))
         .expect("no error");
-    let yes = Finished::Yes { state: Some(State::Done), pushed: Vec::new() };
-    assert_eq!(finished, [yes.clone(), Finished::Stale, yes]);
+    let yes = FinishResult::Accepted { state: Some(State::Done), pushed: Vec::new() };
+    assert_eq!(finished, [yes.clone(), FinishResult::Stale, yes]);
 }

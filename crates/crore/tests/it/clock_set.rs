@@ -1,8 +1,8 @@
-//! A wall clock that is set while the engine runs.
+//! The wall clock is set while the engine runs.
 
 use crore::fetch::Fetch;
 
-use crate::scene::{HOUR, MINUTE, SECOND, Task, ask, on_both};
+use crate::test_engine::{HOUR, MINUTE, SECOND, Task, ask, on_both};
 
 #[test]
 fn a_wait_lasts_no_longer_when_the_clock_is_set_back() {

@@ -1,4 +1,4 @@
-//! Whom a job wakes, and that nobody waits for one that is there.
+//! Wake-ups: which fetches a job wakes, and that no fetch waits while a job for it is ready.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,16 +6,18 @@ use crore::core::{Job, Span};
 use crore::fetch::Fetch;
 use crore::{Engine, Error, block_on};
 
-use crate::scene::{HOUR, MINUTE, SECOND, Scene, Task, ask, job, jobs, name, on_both, wait_for};
+use crate::test_engine::{
+    HOUR, MINUTE, SECOND, Task, TestEngine, ask, job, jobs, name, on_both, wait_for,
+};
 
-type Waits<'a> = Task<'a, Result<Vec<Job>, Error>>;
+type WaitingTask<'a> = Task<'a, Result<Vec<Job>, Error>>;
 
-fn waits(engine: &Engine, ask: Fetch) -> Waits<'_> {
+fn start_waiting(engine: &Engine, ask: Fetch) -> WaitingTask<'_> {
     Task::waiting(engine.fetch(ask))
 }
 
-/// Polls whoever was woken until nobody is; gives the jobs by waiter.
-fn run(waiters: &mut Vec<Waits<'_>>) -> Vec<Job> {
+/// Polls woken fetches until there are none; returns the jobs in the order of the waiters.
+fn poll_woken_fetches(waiters: &mut Vec<WaitingTask<'_>>) -> Vec<Job> {
     let mut got = Vec::new();
     loop {
         let before = (got.len(), waiters.iter().map(Task::wakes).sum::<usize>());
@@ -32,27 +34,28 @@ fn run(waiters: &mut Vec<Waits<'_>>) -> Vec<Job> {
     }
 }
 
-fn woken(waiters: &[Waits<'_>]) -> usize {
+fn woken(waiters: &[WaitingTask<'_>]) -> usize {
     waiters.iter().filter(|waiter| waiter.wakes() > 0).count()
 }
 
 #[test]
-fn one_job_wakes_one_of_a_thousand_who_wait_and_one_more_looks_whether_that_was_all() {
-    let scene = Scene::memory();
-    let mut waiters: Vec<_> = (0..1000).map(|_| waits(&scene.engine, wait_for("q"))).collect();
+fn one_job_wakes_one_of_a_thousand_fetches_which_wakes_one_more() {
+    let scene = TestEngine::memory();
+    let mut waiters: Vec<_> =
+        (0..1000).map(|_| start_waiting(&scene.engine, wait_for("q"))).collect();
     scene.push(job("q"));
     assert_eq!(woken(&waiters), 1);
     let got = waiters.iter_mut().find_map(Task::poll_if_woken).expect("the job").expect("no error");
     assert_eq!(got.len(), 1);
-    assert_eq!(woken(&waiters), 1, "he who got it cannot know whether there is more");
-    assert_eq!(run(&mut waiters).len(), 0);
+    assert_eq!(woken(&waiters), 1, "the fetch that got it passes the wake-up on");
+    assert_eq!(poll_woken_fetches(&mut waiters).len(), 0);
     assert_eq!(woken(&waiters), 0);
 }
 
 #[test]
-fn whoever_waits_longest_is_next_though_he_looked_in_vain() {
-    let scene = Scene::memory();
-    let wait = || waits(&scene.engine, wait_for("q"));
+fn the_longest_waiting_fetch_is_next_even_if_it_found_nothing() {
+    let scene = TestEngine::memory();
+    let wait = || start_waiting(&scene.engine, wait_for("q"));
     let mut waiters = [wait(), wait(), wait()];
     for n in 0..9 {
         scene.push(job("q"));
@@ -61,19 +64,19 @@ fn whoever_waits_longest_is_next_though_he_looked_in_vain() {
             waiters[next].poll_if_woken().is_some(),
             "job {n} is for the one who waits longest"
         );
-        // He is back before the others have looked whether there was more.
+        // The fetch is repeated before the others have checked for more jobs.
         waiters[next] = wait();
         assert!(waiters.iter_mut().all(|waiter| waiter.poll_if_woken().is_none()));
     }
 }
 
 #[test]
-fn one_job_wakes_one_for_each_kind_that_is_waited_for_and_only_he_who_got_it_wakes_another() {
-    let scene = Scene::memory();
+fn one_job_wakes_one_fetch_per_kind_and_only_the_one_that_got_it_wakes_another() {
+    let scene = TestEngine::memory();
     let kinds = [None, Some("work"), Some("other"), Some("third")];
     let wait = |n: usize| {
         let kinds = kinds[n % kinds.len()].map(|kind| vec![name(kind)]);
-        waits(&scene.engine, Fetch { kinds, ..wait_for("q") })
+        start_waiting(&scene.engine, Fetch { kinds, ..wait_for("q") })
     };
     let mut waiters: Vec<_> = (0..1000).map(wait).collect();
     scene.push(job("q"));
@@ -89,11 +92,12 @@ fn one_job_wakes_one_for_each_kind_that_is_waited_for_and_only_he_who_got_it_wak
 }
 
 #[test]
-fn a_batch_of_ten_jobs_reaches_ten_who_wait() {
-    let scene = Scene::memory();
-    let mut waiters: Vec<_> = (0..20).map(|_| waits(&scene.engine, wait_for("q"))).collect();
+fn a_batch_of_ten_jobs_reaches_ten_waiting_fetches() {
+    let scene = TestEngine::memory();
+    let mut waiters: Vec<_> =
+        (0..20).map(|_| start_waiting(&scene.engine, wait_for("q"))).collect();
     scene.push_all(jobs("q", 10));
-    assert_eq!(run(&mut waiters).len(), 10);
+    assert_eq!(poll_woken_fetches(&mut waiters).len(), 10);
     assert_eq!((waiters.len(), scene.engine.deliveries().waiting()), (10, 10));
 }
 
@@ -112,10 +116,10 @@ fn ten_jobs_reach_ten_threads_on_both_stores() {
 }
 
 #[test]
-fn whoever_leaves_with_a_wake_up_passes_it_on() {
-    let scene = Scene::memory();
-    let first = waits(&scene.engine, wait_for("q"));
-    let mut second = waits(&scene.engine, wait_for("q"));
+fn a_fetch_dropped_with_a_wake_up_passes_it_on() {
+    let scene = TestEngine::memory();
+    let first = start_waiting(&scene.engine, wait_for("q"));
+    let mut second = start_waiting(&scene.engine, wait_for("q"));
     scene.push(job("q"));
     assert_eq!((first.wakes(), second.wakes()), (1, 0));
     drop(first);
@@ -123,11 +127,11 @@ fn whoever_leaves_with_a_wake_up_passes_it_on() {
 }
 
 #[test]
-fn whoever_waits_for_one_kind_gets_that_kind_and_no_other() {
-    let scene = Scene::memory();
+fn a_fetch_for_one_kind_gets_that_kind_only() {
+    let scene = TestEngine::memory();
     let of = |kind: &str| Fetch { kinds: Some(vec![name(kind)]), ..wait_for("q") };
-    let mut mail = waits(&scene.engine, of("mail"));
-    let mut print = waits(&scene.engine, of("print"));
+    let mut mail = start_waiting(&scene.engine, of("mail"));
+    let mut print = start_waiting(&scene.engine, of("print"));
     let mut one = job("q");
     one.spec.kind = name("print");
     scene.push(one);
@@ -141,11 +145,11 @@ fn whoever_waits_for_one_kind_gets_that_kind_and_no_other() {
 }
 
 #[test]
-fn whoever_waits_for_several_queues_is_woken_by_each() {
-    let scene = Scene::memory();
+fn a_fetch_for_several_queues_is_woken_by_each() {
+    let scene = TestEngine::memory();
     for queue in ["a", "b", "c"] {
         let all = Fetch { queues: vec![name("a"), name("b"), name("c")], ..wait_for("a") };
-        let mut waiter = waits(&scene.engine, all);
+        let mut waiter = start_waiting(&scene.engine, all);
         scene.push(job("elsewhere"));
         assert_eq!(waiter.wakes(), 0);
         scene.push(job(queue));
@@ -157,8 +161,8 @@ fn whoever_waits_for_several_queues_is_woken_by_each() {
 
 #[test]
 fn a_fetch_ends_when_its_time_is_over_and_not_before() {
-    let scene = Scene::memory();
-    let mut waiter = waits(&scene.engine, Fetch { wait: MINUTE, ..ask("q") });
+    let scene = TestEngine::memory();
+    let mut waiter = start_waiting(&scene.engine, Fetch { wait: MINUTE, ..ask("q") });
     scene.pass(Span::from_millis(59_999));
     assert!(waiter.poll_if_woken().is_none());
     scene.pass(Span::from_millis(1));
@@ -168,38 +172,39 @@ fn a_fetch_ends_when_its_time_is_over_and_not_before() {
 
 #[test]
 fn a_fetch_for_several_jobs_takes_what_is_there_when_the_first_comes() {
-    let scene = Scene::memory();
-    let mut waiter = waits(&scene.engine, Fetch { n: 5, ..wait_for("q") });
+    let scene = TestEngine::memory();
+    let mut waiter = start_waiting(&scene.engine, Fetch { n: 5, ..wait_for("q") });
     scene.push_all(jobs("q", 3));
     assert_eq!(waiter.poll_if_woken().expect("woken").expect("no error").len(), 3);
 }
 
 #[test]
-fn a_rate_limit_wakes_whoever_waits_when_it_lets_the_next_one_through() {
-    let scene = Scene::memory();
+fn a_rate_limit_wakes_a_waiting_fetch_when_it_allows_the_next_job() {
+    let scene = TestEngine::memory();
     let limit = crore::core::limit::Limit::parse("rate 1/10s").expect("a limit");
     block_on(scene.engine.limits().set(name("slow"), limit)).expect("set");
     scene.push_all(jobs("q", 3));
     assert_eq!(scene.fetch_n("q", 3).len(), 1);
-    let mut waiters: Vec<_> = (0..10).map(|_| waits(&scene.engine, wait_for("q"))).collect();
+    let mut waiters: Vec<_> =
+        (0..10).map(|_| start_waiting(&scene.engine, wait_for("q"))).collect();
     scene.pass(SECOND.times(9));
-    assert_eq!(run(&mut waiters).len(), 0);
+    assert_eq!(poll_woken_fetches(&mut waiters).len(), 0);
     scene.pass(SECOND);
     assert_eq!(woken(&waiters), 1, "one permit is for one");
-    assert_eq!(run(&mut waiters).len(), 1);
+    assert_eq!(poll_woken_fetches(&mut waiters).len(), 1);
     scene.pass(SECOND.times(10));
-    assert_eq!(run(&mut waiters).len(), 1);
+    assert_eq!(poll_woken_fetches(&mut waiters).len(), 1);
     assert_eq!(waiters.len(), 8);
 }
 
 #[test]
-fn a_permit_that_comes_free_wakes_whoever_waits() {
+fn a_returned_permit_wakes_a_waiting_fetch() {
     on_both(|scene| {
         let limit = crore::core::limit::Limit::parse("concurrency 1").expect("a limit");
         block_on(scene.engine.limits().set(name("one"), limit)).expect("set");
         scene.push_all(jobs("q", 2));
         let first = scene.fetch("q");
-        let mut waiter = waits(&scene.engine, wait_for("q"));
+        let mut waiter = start_waiting(&scene.engine, wait_for("q"));
         assert!(waiter.poll_if_woken().is_none());
         scene.done(&first);
         let got = crore_testkit::eventually(std::time::Duration::from_secs(10), || {
@@ -210,12 +215,12 @@ fn a_permit_that_comes_free_wakes_whoever_waits() {
 }
 
 #[test]
-fn a_paused_queue_hands_out_nothing_and_wakes_whoever_waits_when_it_goes_on() {
+fn a_paused_queue_hands_out_nothing_and_wakes_waiting_fetches_when_resumed() {
     on_both(|scene| {
         block_on(scene.engine.queues().pause(name("q"))).expect("paused");
         scene.push(job("q"));
         assert_eq!(scene.try_fetch("q"), None);
-        let mut waiter = waits(&scene.engine, wait_for("q"));
+        let mut waiter = start_waiting(&scene.engine, wait_for("q"));
         block_on(scene.engine.queues().resume(name("q"))).expect("goes on");
         let got = crore_testkit::eventually(std::time::Duration::from_secs(10), || {
             waiter.poll_if_woken()
@@ -226,7 +231,7 @@ fn a_paused_queue_hands_out_nothing_and_wakes_whoever_waits_when_it_goes_on() {
 
 #[test]
 fn a_drained_queue_is_one_of_which_nothing_runs() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     scene.push_all(jobs("q", 2));
     scene.push(job("other"));
     let (first, _) = (scene.fetch("q"), scene.fetch("other"));
@@ -254,7 +259,7 @@ fn a_queue_is_drained_by_reports_of_other_threads_on_both_stores() {
 
 #[test]
 fn a_queue_that_is_not_drained_in_time_stays_paused_and_says_so() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     scene.push(job("q"));
     let running = scene.fetch("q");
     let mut drain = Task::waiting(scene.engine.queues().drain(name("q"), SECOND));
@@ -266,14 +271,15 @@ fn a_queue_that_is_not_drained_in_time_stays_paused_and_says_so() {
 }
 
 #[test]
-fn a_stop_wakes_all_who_wait_and_tells_them_that_there_is_nothing() {
-    let scene = Scene::memory();
+fn a_stop_wakes_all_waiting_fetches_without_jobs() {
+    let scene = TestEngine::memory();
     let id = scene.push(job("elsewhere"));
-    let mut waiters: Vec<_> = (0..10).map(|_| waits(&scene.engine, wait_for("q"))).collect();
+    let mut waiters: Vec<_> =
+        (0..10).map(|_| start_waiting(&scene.engine, wait_for("q"))).collect();
     let mut ended = Task::waiting(scene.engine.wait(id, HOUR));
     scene.engine.stop().expect("stopped");
     assert_eq!(woken(&waiters), 10);
-    assert_eq!(run(&mut waiters), []);
+    assert_eq!(poll_woken_fetches(&mut waiters), []);
     assert!(waiters.is_empty());
     assert!(matches!(ended.poll_if_woken(), Some(Err(Error::Stopping))));
     assert_eq!(block_on(scene.engine.fetch(wait_for("q"))).expect("no error"), []);
@@ -282,7 +288,7 @@ fn a_stop_wakes_all_who_wait_and_tells_them_that_there_is_nothing() {
 }
 
 #[test]
-fn a_quiet_engine_takes_nothing_new_and_hears_of_what_it_handed_out() {
+fn a_quiesced_engine_refuses_pushes_and_accepts_reports() {
     on_both(|scene| {
         scene.push(job("q"));
         scene.push(job("q"));
@@ -303,7 +309,7 @@ fn a_quiet_engine_takes_nothing_new_and_hears_of_what_it_handed_out() {
 
 #[test]
 fn a_drain_ends_when_the_engine_stops() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     scene.push(job("q"));
     scene.fetch("q");
     let mut drain = Task::waiting(scene.engine.queues().drain(name("q"), HOUR));
@@ -312,8 +318,8 @@ fn a_drain_ends_when_the_engine_stops() {
 }
 
 #[test]
-fn what_a_fetch_may_not_ask_for_is_refused_by_its_field() {
-    let scene = Scene::memory();
+fn invalid_fetches_are_refused_with_the_field() {
+    let scene = TestEngine::memory();
     let refused = |ask: Fetch| match block_on(scene.engine.fetch(ask)) {
         Err(Error::Invalid(invalid)) => invalid.field,
         other => panic!("not refused: {other:?}"),
@@ -331,9 +337,8 @@ fn what_a_fetch_may_not_ask_for_is_refused_by_its_field() {
 
 const JOBS: usize = 400;
 
-/// Eight fetch and four push. Whoever waits for a job that lies there would wait for ever, since the
-/// clock stands still.
-fn hurry(scene: &Scene, do_leave: bool) {
+/// Eight threads fetch and four push. A missed wake-up hangs the test, since the clock stands still.
+fn fetch_and_push_concurrently(scene: &TestEngine, do_leave: bool) {
     let done = AtomicUsize::new(0);
     std::thread::scope(|threads| {
         for fetcher in 0..8 {
@@ -344,7 +349,7 @@ fn hurry(scene: &Scene, do_leave: bool) {
                 ask.queues = queues.into_iter().map(name).collect();
                 ask.kinds = (fetcher % 4 == 2).then(|| vec![name("work")]);
                 while done.load(Ordering::SeqCst) < JOBS {
-                    let early = do_leave.then(|| waits_a_moment(&scene.engine, &ask)).flatten();
+                    let early = do_leave.then(|| poll_briefly(&scene.engine, &ask)).flatten();
                     let jobs = early.unwrap_or_else(|| {
                         block_on(scene.engine.fetch(ask.clone())).expect("no error")
                     });
@@ -370,17 +375,17 @@ fn hurry(scene: &Scene, do_leave: bool) {
 }
 
 #[test]
-fn no_job_is_left_lying_while_somebody_waits_for_it() {
-    on_both(|scene| hurry(scene, false));
+fn no_ready_job_is_missed_by_waiting_fetches() {
+    on_both(|scene| fetch_and_push_concurrently(scene, false));
 }
 
 #[test]
-fn no_job_is_left_lying_though_those_who_wait_come_and_go() {
-    hurry(&Scene::memory(), true);
+fn no_ready_job_is_missed_when_fetches_are_dropped() {
+    fetch_and_push_concurrently(&TestEngine::memory(), true);
 }
 
-/// Polls a fetch a few times and leaves, unless it has given something by then.
-fn waits_a_moment(engine: &Engine, ask: &Fetch) -> Option<Vec<Job>> {
+/// Polls a fetch a few times, then drops it unless it has returned.
+fn poll_briefly(engine: &Engine, ask: &Fetch) -> Option<Vec<Job>> {
     let mut fetch = Task::new(engine.fetch(ask.clone()));
     (0..3).find_map(|_| {
         std::thread::yield_now();

@@ -1,18 +1,18 @@
-//! Why a job is not running, as the engine says it.
+//! Explanations of why a job is not running.
 
-use crore::act::Act;
+use crore::actions::JobAction;
 use crore::block_on;
-use crore::core::job::{Needs, Retain, Why};
+use crore::core::job::{DependencyCondition, EndReason, JobRetention};
 use crore::core::limit::Limit;
 use crore::core::machine::Outcome;
-use crore::core::push::{After, AfterRef};
+use crore::core::push::{NewDependency, NewDependencyTarget};
 use crore::core::{JobId, Spec};
 use crore::explain::Reason;
 use crore::fetch::Fetch;
 
-use crate::scene::{LEASE, MINUTE, Scene, Task, job, name, on_both, spec, wait_for};
+use crate::test_engine::{LEASE, MINUTE, Task, TestEngine, job, name, on_both, spec, wait_for};
 
-fn reasons(scene: &Scene, id: JobId) -> Vec<Reason> {
+fn reasons(scene: &TestEngine, id: JobId) -> Vec<Reason> {
     let explained = block_on(scene.engine.explain(id)).expect("no error").expect("it is there");
     assert_eq!((explained.id, explained.state), (id, scene.state(id)));
     explained.reasons
@@ -22,18 +22,18 @@ fn reasons(scene: &Scene, id: JobId) -> Vec<Reason> {
 fn every_state_has_its_reason() {
     on_both(|scene| {
         let first = scene.push(job("q"));
-        assert_eq!(reasons(scene, first), [Reason::NobodyWaits]);
+        assert_eq!(reasons(scene, first), [Reason::NoWorkerWaiting]);
         let second = scene.push(job("q"));
         let behind = Reason::Behind { jobs: 1, or_more: false };
-        assert_eq!(reasons(scene, second), [behind, Reason::NobodyWaits]);
+        assert_eq!(reasons(scene, second), [behind, Reason::NoWorkerWaiting]);
         let running = scene.fetch("q");
         let (since, lease_until) = (scene.now(), scene.now().after(LEASE));
         let worker = Some(name("w"));
         let runs = Reason::Running { since, worker, lease_until, stop: false };
         assert_eq!(reasons(scene, first), [runs]);
         let mut held = job("q");
-        let on = AfterRef::Job(first);
-        held.after.push(After { on, needs: Needs::Success });
+        let on = NewDependencyTarget::Job(first);
+        held.after.push(NewDependency { on, needs: DependencyCondition::Success });
         let held = scene.push(held);
         let on = scene.get(held).spec.after.clone();
         assert_eq!(reasons(scene, held), [Reason::WaitsFor { left: 1, on, broken: false }]);
@@ -41,8 +41,8 @@ fn every_state_has_its_reason() {
         let at = scene.now().after(MINUTE);
         let due = Reason::DueAt { at, after: MINUTE, attempts: 0, error: None };
         assert_eq!(reasons(scene, first), [due]);
-        scene.act(second, &Act::Cancel);
-        let ended = Reason::Ended { at: Some(scene.now()), why: Some(Why::Asked) };
+        scene.act(second, &JobAction::Cancel);
+        let ended = Reason::Ended { at: Some(scene.now()), why: Some(EndReason::Asked) };
         assert_eq!(reasons(scene, second), [ended]);
         assert_eq!(block_on(scene.engine.explain(JobId(4711))).expect("no error"), None);
     });
@@ -50,7 +50,7 @@ fn every_state_has_its_reason() {
 
 #[test]
 fn a_job_that_is_held_by_a_pause_and_a_limit_says_both() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     let limit = Limit::parse("concurrency 1").expect("a limit");
     block_on(scene.engine.limits().set(name("l"), limit)).expect("set");
     let ids = [scene.push(job("q")), scene.push(job("q"))];
@@ -72,36 +72,36 @@ fn a_rate_is_named_only_while_it_holds_the_job_back() {
             let key = scene.get(id).spec.limits[0].clone();
             Reason::Limited { key, running, most: None }
         };
-        // There is room, and nobody wants it.
+        // The rate has room, but no fetch waits.
         let id = scene.push(job("q"));
-        assert_eq!(reasons(scene, id), [Reason::NobodyWaits]);
+        assert_eq!(reasons(scene, id), [Reason::NoWorkerWaiting]);
         scene.done(&scene.fetch("q"));
-        // One start more.
-        let id = scene.push(Spec { retain: Retain::Nothing, ..spec("q") });
-        assert_eq!(reasons(scene, id), [Reason::NobodyWaits]);
+        // The rate has room for one more start.
+        let id = scene.push(Spec { retain: JobRetention::Nothing, ..spec("q") });
+        assert_eq!(reasons(scene, id), [Reason::NoWorkerWaiting]);
         let running = scene.fetch("q");
         let id = scene.push(job("q"));
-        assert_eq!(reasons(scene, id), [limited(id, 1), Reason::NobodyWaits]);
-        // Of a job that is gone nobody can tell that it has run; but somebody waits in vain.
+        assert_eq!(reasons(scene, id), [limited(id, 1), Reason::NoWorkerWaiting]);
+        // The run of a removed job is not on record; but a waiting fetch gets nothing.
         scene.done(&running);
         let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));
         assert_eq!(reasons(scene, id), [limited(id, 0)]);
         drop(waiter);
         scene.pass(MINUTE);
-        assert_eq!(reasons(scene, id), [Reason::NobodyWaits]);
+        assert_eq!(reasons(scene, id), [Reason::NoWorkerWaiting]);
     });
 }
 
 #[test]
-fn whoever_waits_for_other_jobs_does_not_count_as_waiting_for_this_one() {
-    let scene = Scene::memory();
+fn a_fetch_for_other_jobs_does_not_count_as_waiting() {
+    let scene = TestEngine::memory();
     let id = scene.push(job("q"));
     let other_kind = Fetch { kinds: Some(vec![name("other")]), ..wait_for("q") };
     let others = [
         Task::waiting(scene.engine.fetch(wait_for("other"))),
         Task::waiting(scene.engine.fetch(other_kind)),
     ];
-    assert_eq!(reasons(&scene, id), [Reason::NobodyWaits]);
+    assert_eq!(reasons(&scene, id), [Reason::NoWorkerWaiting]);
     drop(others);
     block_on(scene.engine.queues().pause(name("q"))).expect("paused");
     let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));

@@ -1,48 +1,51 @@
-//! Handlers: what they say about jobs that are pushed, who is given them, and what follows.
+//! Handlers: defaults of pushed jobs, fetches by handler, and follow-ups.
 
 use crore::block_on;
-use crore::core::handler::{BUILT_IN, Follow, Gives, HANDLER, PHASE, Planned, joined};
-use crore::core::job::{Keep, When};
-use crore::core::machine::{Again, Outcome};
-use crore::core::push::Unsaid;
-use crore::core::unique::{Hold, Unique};
+use crore::core::handler::{
+    BUILT_IN_ID, FollowUpHandler, FollowUpPayload, HANDLER_LABEL, HandlerSchedule, PHASE_LABEL,
+    join_items,
+};
+use crore::core::job::{DueTime, ResultRetention};
+use crore::core::machine::{Outcome, RetryDirective};
+use crore::core::push::UnsetFields;
+use crore::core::unique::{Unique, UniqueHold};
 use crore::core::{Encoding, Handler, Job, NewJob, Payload, Spec, State, Time};
 use crore::fetch::Fetch;
-use crore::store::views::Query;
+use crore::store::views::ListQuery;
 
-use crate::scene::{HOUR, SECOND, Scene, Task, ask, name, on_both};
+use crate::test_engine::{HOUR, SECOND, Task, TestEngine, ask, name, on_both};
 
 pub(crate) fn handler() -> Handler {
     Handler::new(name("command"), [("program".to_owned(), "ls".into())].into_iter().collect())
 }
 
-fn set(scene: &Scene, kind: &str, handler: Handler) -> u64 {
+fn set(scene: &TestEngine, kind: &str, handler: Handler) -> u64 {
     block_on(scene.engine.handlers().set(name(kind), handler)).expect("set")
 }
 
-fn unsaid(kind: &str) -> NewJob {
+fn job_with_unset_fields(kind: &str) -> NewJob {
     let spec = Spec::new(name(kind), name(kind), Payload::json("1"));
-    NewJob { unsaid: Unsaid::ALL, ..spec.into() }
+    NewJob { unset: UnsetFields::ALL, ..spec.into() }
 }
 
 fn handled(queue: &str) -> Fetch {
     Fetch { handled: Some(Vec::new()), n: 10, ..ask(queue) }
 }
 
-fn fetch_handled(scene: &Scene) -> Vec<Job> {
+fn fetch_handled(scene: &TestEngine) -> Vec<Job> {
     block_on(scene.engine.fetch(handled("default"))).expect("fetched")
 }
 
-fn follow(kind: &str) -> Follow {
-    Follow { kind: name(kind), gives: Gives::Items }
+fn follow(kind: &str) -> FollowUpHandler {
+    FollowUpHandler { kind: name(kind), gives: FollowUpPayload::Items }
 }
 
-fn give(scene: &Scene, job: &Job, result: Payload) {
+fn give(scene: &TestEngine, job: &Job, result: Payload) {
     scene.finish(job, Outcome::Done { result: Some(result) });
 }
 
-fn die(scene: &Scene, job: &Job) {
-    let failed = Outcome::Failed { error: "no".into(), detail: None, again: Again::Never };
+fn die(scene: &TestEngine, job: &Job) {
+    let failed = Outcome::Failed { error: "no".into(), detail: None, again: RetryDirective::Never };
     scene.finish(job, failed);
 }
 
@@ -65,12 +68,12 @@ fn numbers_count_up_and_are_never_used_again() {
 }
 
 #[test]
-fn what_is_built_in_is_not_counted_and_keeps_its_number() {
+fn a_built_in_handler_keeps_its_number_and_allocates_none() {
     on_both(|scene| {
-        let built_in = || Handler { id: BUILT_IN, ..handler() };
-        assert_eq!(set(scene, "in", built_in()), BUILT_IN);
+        let built_in = || Handler { id: BUILT_IN_ID, ..handler() };
+        assert_eq!(set(scene, "in", built_in()), BUILT_IN_ID);
         assert_eq!(set(scene, "a", handler()), 1);
-        assert_eq!(set(scene, "in", handler()), BUILT_IN, "the same one");
+        assert_eq!(set(scene, "in", handler()), BUILT_IN_ID, "the same one");
         assert_eq!(set(&scene.restarted(), "b", handler()), 2);
     });
 }
@@ -80,12 +83,12 @@ fn a_job_says_which_handler_it_was_pushed_for() {
     on_both(|scene| {
         set(scene, "b", handler());
         let number = set(scene, "a", Handler { next: vec![follow("b")], ..handler() });
-        let id = scene.push(unsaid("a"));
-        assert_eq!(scene.get(id).spec.labels[HANDLER], number.to_string());
+        let id = scene.push(job_with_unset_fields("a"));
+        assert_eq!(scene.get(id).spec.labels[HANDLER_LABEL], number.to_string());
         let job = fetch_handled(scene).remove(0);
         give(scene, &job, Payload::json("1"));
         let next = fetch_handled(scene).remove(0);
-        assert_eq!(next.spec.labels[HANDLER], "1", "so does one that follows");
+        assert_eq!(next.spec.labels[HANDLER_LABEL], "1", "so does one that follows");
         let other = scene.push(Spec::new(name("q"), name("nobody's"), Payload::json("1")));
         assert!(scene.get(other).spec.labels.is_empty());
     });
@@ -99,20 +102,23 @@ fn a_handler_says_what_the_pusher_left_unsaid() {
         handler.retry.max_attempts = Some(2);
         handler.results.success = true;
         set(scene, "k", handler);
-        let id = scene.push(unsaid("k"));
+        let id = scene.push(job_with_unset_fields("k"));
         let said = Spec::new(name("q"), name("k"), Payload::json("1"));
         let other = scene.push(said);
         let spec = scene.get(id).spec;
         assert_eq!((&spec.queue, spec.timeout), (&name("default"), Some(SECOND)));
         assert_eq!(spec.retry.max_attempts, Some(2));
-        assert!(matches!(spec.keep, Keep::For(_)));
+        assert!(matches!(spec.keep, ResultRetention::For(_)));
         let spec = scene.get(other).spec;
-        assert_eq!((&spec.queue, spec.timeout, spec.keep), (&name("q"), None, Keep::Discard));
+        assert_eq!(
+            (&spec.queue, spec.timeout, spec.keep),
+            (&name("q"), None, ResultRetention::Discard)
+        );
     });
 }
 
 #[test]
-fn a_change_of_handlers_reaches_whoever_waits_at_once() {
+fn a_change_of_handlers_reaches_waiting_fetches_at_once() {
     on_both(|scene| {
         scene.push(Spec::new(name("default"), name("k"), Payload::json("1")));
         let ask = Fetch { wait: HOUR, ..handled("default") };
@@ -131,8 +137,8 @@ fn a_change_of_handlers_reaches_whoever_waits_at_once() {
 }
 
 #[test]
-fn whoever_waits_for_other_kinds_is_woken_past_one_who_waits_for_handlers() {
-    let scene = Scene::memory();
+fn a_fetch_for_other_kinds_is_woken_besides_one_for_handlers() {
+    let scene = TestEngine::memory();
     set(&scene, "k", handler());
     let hour = |ask| Fetch { wait: HOUR, ..ask };
     let _handled = Task::waiting(scene.engine.fetch(hour(handled("default"))));
@@ -143,14 +149,16 @@ fn whoever_waits_for_other_kinds_is_woken_past_one_who_waits_for_handlers() {
 }
 
 #[test]
-fn what_comes_out_is_given_to_the_next_in_the_same_write() {
+fn a_result_is_passed_to_the_follow_up_in_the_same_write() {
     on_both(|scene| {
         set(scene, "b", Handler { timeout: Some(SECOND), ..handler() });
         set(scene, "a", Handler { next: vec![follow("b"), follow("nobody")], ..handler() });
-        let id =
-            scene.push(NewJob { spec: Spec { priority: -3, ..unsaid("a").spec }, ..unsaid("a") });
+        let id = scene.push(NewJob {
+            spec: Spec { priority: -3, ..job_with_unset_fields("a").spec },
+            ..job_with_unset_fields("a")
+        });
         let job = fetch_handled(scene).remove(0);
-        give(scene, &job, joined(&[b"one", b"", b"two"]));
+        give(scene, &job, join_items(&[b"one", b"", b"two"]));
         let jobs = fetch_handled(scene);
         let told: Vec<_> = jobs.iter().map(|job| &*job.spec.payload.bytes).collect();
         assert_eq!(told, [b"one", b"two"]);
@@ -162,16 +170,17 @@ fn what_comes_out_is_given_to_the_next_in_the_same_write() {
 }
 
 #[test]
-fn who_is_to_hear_of_a_death_hears_of_every_sort() {
+fn failure_follow_ups_come_for_every_cause_of_death() {
     on_both(|scene| {
         let mut tries = handler();
-        tries.on_failure = vec![Follow { kind: name("tell"), gives: Gives::Summary }];
+        tries.on_failure =
+            vec![FollowUpHandler { kind: name("tell"), gives: FollowUpPayload::Summary }];
         tries.retry.max_attempts = Some(1);
         tries.timeout = Some(SECOND);
         set(scene, "a", tries);
         set(scene, "tell", handler());
-        scene.push(unsaid("a"));
-        scene.push(unsaid("a"));
+        scene.push(job_with_unset_fields("a"));
+        scene.push(job_with_unset_fields("a"));
         let jobs = fetch_handled(scene);
         die(scene, &jobs[0]);
         scene.pass(SECOND);
@@ -181,8 +190,8 @@ fn who_is_to_hear_of_a_death_hears_of_every_sort() {
         assert_eq!(texts.len(), 2);
         assert!(texts[0].contains(r#""error":"no""#), "{}", texts[0]);
         assert!(texts[1].contains(r#""error":"timed out""#), "{}", texts[1]);
-        // A death that is looked at again is no second one.
-        scene.act(jobs[0].id, &crore::act::Act::Delete);
+        // Deleting a dead job does not count as another death.
+        scene.act(jobs[0].id, &crore::actions::JobAction::Delete);
         assert_eq!(fetch_handled(scene), []);
     });
 }
@@ -191,13 +200,13 @@ fn who_is_to_hear_of_a_death_hears_of_every_sort() {
 fn a_run_that_is_retried_by_hand_has_no_second_next_one() {
     on_both(|scene| {
         set(scene, "a", Handler { every: Some(SECOND), ..handler() });
-        let first = scene.push(unsaid("a"));
+        let first = scene.push(job_with_unset_fields("a"));
         let mut dead = first;
         for _ in 0..3 {
             let job = fetch_handled(scene).pop().expect("a run");
             die(scene, &job);
             for id in [first, dead] {
-                scene.act(id, &crore::act::Act::Retry);
+                scene.act(id, &crore::actions::JobAction::Retry);
                 fetch_handled(scene).iter().for_each(|again| die(scene, again));
             }
             dead = job.id;
@@ -209,10 +218,10 @@ fn a_run_that_is_retried_by_hand_has_no_second_next_one() {
 
 #[test]
 fn a_key_that_outlives_its_job_ends_no_chain() {
-    for hold in [Hold::Window, Hold::UntilSuccess, Hold::UntilStart] {
-        let scene = Scene::memory();
+    for hold in [UniqueHold::Window, UniqueHold::UntilSuccess, UniqueHold::UntilStart] {
+        let scene = TestEngine::memory();
         set(&scene, "a", Handler { every: Some(SECOND), ..handler() });
-        let mut first = unsaid("a");
+        let mut first = job_with_unset_fields("a");
         first.spec.unique = Some(Unique { key: "once".into(), hold, window: Some(HOUR) });
         scene.push(first);
         for _ in 0..3 {
@@ -224,12 +233,12 @@ fn a_key_that_outlives_its_job_ends_no_chain() {
 }
 
 #[test]
-fn a_host_is_given_what_its_runners_run_and_nothing_else() {
+fn a_host_gets_only_jobs_of_its_runners() {
     on_both(|scene| {
         set(scene, "a", handler());
         set(scene, "b", Handler { runner: name("http"), ..handler() });
-        scene.push(unsaid("a"));
-        scene.push(unsaid("b"));
+        scene.push(job_with_unset_fields("a"));
+        scene.push(job_with_unset_fields("b"));
         let by = |runner: &str| {
             let ask = Fetch { handled: Some(vec![name(runner)]), ..handled("default") };
             let jobs = block_on(scene.engine.fetch(ask)).expect("fetched");
@@ -244,49 +253,49 @@ fn a_host_is_given_what_its_runners_run_and_nothing_else() {
 
 #[test]
 fn the_schedule_of_a_handler_is_changed_through_the_handler_alone() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     let removed = block_on(scene.engine.schedules().remove(name("handler:a")));
     assert!(matches!(removed, Err(crore::Error::Refused { .. })), "{removed:?}");
 }
 
 #[test]
-fn much_that_came_out_is_cut_in_a_summary() {
-    let scene = Scene::memory();
+fn a_long_result_is_truncated_in_a_summary() {
+    let scene = TestEngine::memory();
     set(&scene, "b", handler());
-    let next = vec![Follow { kind: name("b"), gives: Gives::Summary }];
+    let next = vec![FollowUpHandler { kind: name("b"), gives: FollowUpPayload::Summary }];
     set(&scene, "a", Handler { next, ..handler() });
-    scene.push(unsaid("a"));
+    scene.push(job_with_unset_fields("a"));
     let job = fetch_handled(&scene).remove(0);
     give(&scene, &job, Payload::new(Encoding::Text, "\u{7}\u{fc}".repeat(300_000).into_bytes()));
-    let told = fetch_handled(&scene).pop().expect("it was told");
+    let told = fetch_handled(&scene).pop().expect("a follow-up");
     assert!(told.spec.payload.bytes.len() < scene.engine.status().caps().payload_bytes);
 }
 
 #[test]
-fn what_cannot_be_passed_on_is_a_failure_of_the_job() {
-    let scene = Scene::memory();
+fn invalid_follow_ups_fail_the_job() {
+    let scene = TestEngine::memory();
     set(&scene, "b", handler());
     set(&scene, "a", Handler { next: vec![follow("b")], ..handler() });
-    let id = scene.push(unsaid("a"));
+    let id = scene.push(job_with_unset_fields("a"));
     let job = fetch_handled(&scene).remove(0);
     let items = vec![&b"x"[..]; scene.engine.status().caps().batch_jobs + 1];
-    give(&scene, &job, joined(&items));
+    give(&scene, &job, join_items(&items));
     let job = scene.get(id);
     assert_eq!(job.live.state, State::Dead);
     let error = job.live.history[0].error.clone().unwrap_or_default();
-    assert!(error.starts_with("what it gave cannot be passed on: "), "{error}");
+    assert!(error.starts_with("the follow-ups cannot be pushed: "), "{error}");
     assert_eq!(fetch_handled(&scene), []);
 }
 
 #[test]
 fn a_job_that_is_done_when_handed_over_is_so_though_what_follows_is_too_much() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     let mut options = crore::Options::default();
     options.caps.batch_jobs = 1;
     let clock = std::sync::Arc::new(scene.clock.clone());
     let engine = block_on(crore::Engine::without_thread(scene.store.clone(), clock, options))
         .expect("an engine");
-    let summary = |kind| Follow { kind: name(kind), gives: Gives::Summary };
+    let summary = |kind| FollowUpHandler { kind: name(kind), gives: FollowUpPayload::Summary };
     let next = vec![summary("a"), summary("b")];
     for (kind, handler) in
         [("a", handler()), ("b", handler()), ("k", Handler { next, ..handler() })]
@@ -294,7 +303,7 @@ fn a_job_that_is_done_when_handed_over_is_so_though_what_follows_is_too_much() {
         block_on(engine.handlers().set(name(kind), handler)).expect("set");
     }
     let spec = Spec { lease: None, ..Spec::new(name("default"), name("k"), Payload::json("1")) };
-    let job = NewJob { unsaid: Unsaid::default(), ..spec.into() };
+    let job = NewJob { unset: UnsetFields::default(), ..spec.into() };
     block_on(engine.push_all(job.into())).expect("pushed");
     let jobs = block_on(engine.fetch(ask("default"))).expect("fetched");
     let id = jobs[0].id;
@@ -310,13 +319,13 @@ fn a_job_that_was_pushed_with_a_delay_repeats_from_when_it_was_first_due() {
     on_both(|scene| {
         scene.pass(SECOND.times(1000));
         set(scene, "a", Handler { every: Some(SECOND.times(10)), ..handler() });
-        let mut first = unsaid("a");
-        first.due = When::After(SECOND.times(3));
+        let mut first = job_with_unset_fields("a");
+        first.due = DueTime::After(SECOND.times(3));
         scene.push(first);
         let due = scene.now().after(SECOND.times(3));
         scene.pass(SECOND.times(3));
         let job = fetch_handled(scene).pop().expect("a run");
-        assert_eq!(job.spec.labels[PHASE], due.as_millis().to_string());
+        assert_eq!(job.spec.labels[PHASE_LABEL], due.as_millis().to_string());
         give(scene, &job, Payload::new(Encoding::Text, &b"x"[..]));
         scene.pass(SECOND.times(9));
         assert!(fetch_handled(scene).is_empty(), "it is not due before ten seconds");
@@ -330,9 +339,9 @@ fn a_job_that_repeats_keeps_its_phase_and_its_key_whatever_becomes_of_its_runs()
     on_both(|scene| {
         scene.pass(SECOND.times(1000));
         set(scene, "a", Handler { every: Some(SECOND.times(3)), ..handler() });
-        let mut first = unsaid("a");
-        first.due = When::At(Time::from_millis(1000));
-        let unique = Unique { key: "once".into(), hold: Hold::UntilEnd, window: None };
+        let mut first = job_with_unset_fields("a");
+        first.due = DueTime::At(Time::from_millis(1000));
+        let unique = Unique { key: "once".into(), hold: UniqueHold::UntilEnd, window: None };
         first.spec.unique = Some(unique);
         scene.push(first);
         let mut last = None;
@@ -340,7 +349,7 @@ fn a_job_that_repeats_keeps_its_phase_and_its_key_whatever_becomes_of_its_runs()
             let job = fetch_handled(scene).pop().expect("a run");
             assert_ne!(Some(job.id), last, "a job of its own");
             last = Some(job.id);
-            assert_eq!(job.spec.labels[PHASE], "1000");
+            assert_eq!(job.spec.labels[PHASE_LABEL], "1000");
             assert_eq!(&*job.spec.payload.bytes, b"1");
             scene.pass(SECOND.times(4));
             match round % 2 {
@@ -352,16 +361,16 @@ fn a_job_that_repeats_keeps_its_phase_and_its_key_whatever_becomes_of_its_runs()
         }
         let job = fetch_handled(scene).pop().expect("a run");
         assert_eq!(job.live.due.as_millis() % 3000, 1000);
-        // A run that is retried by hand has had its next one.
-        let query = Query { state: State::Dead, queue: None, kind: None, after: None, n: 1 };
+        // The next run of a run that is retried by hand already exists.
+        let query = ListQuery { state: State::Dead, queue: None, kind: None, after: None, n: 1 };
         let dead = block_on(scene.engine.list(query)).expect("listed").jobs[0].id;
-        scene.act(dead, &crore::act::Act::Retry);
+        scene.act(dead, &crore::actions::JobAction::Retry);
         let retried = fetch_handled(scene).pop().expect("a run");
         give(scene, &retried, Payload::new(Encoding::Text, &b"x"[..]));
         scene.pass(SECOND.times(3));
         assert_eq!(fetch_handled(scene), [], "the one that runs is the only one");
-        // Who cancels a run ends it all.
-        scene.act(job.id, &crore::act::Act::Cancel);
+        // Cancelling a run ends the repetition.
+        scene.act(job.id, &crore::actions::JobAction::Cancel);
         scene.finish(&job, Outcome::Cancel);
         scene.pass(HOUR);
         assert_eq!(fetch_handled(scene), []);
@@ -370,11 +379,11 @@ fn a_job_that_repeats_keeps_its_phase_and_its_key_whatever_becomes_of_its_runs()
 
 #[test]
 fn a_schedule_leaves_to_the_handler_what_it_does_not_say() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     set(&scene, "a", handler());
     let timing = crore::core::schedule::Timing::parse("timing", "every 5s").expect("good");
     let missed = crore::core::schedule::Missed::Once;
-    let set = scene.engine.schedules().set(name("s"), timing, missed, unsaid("a"));
+    let set = scene.engine.schedules().set(name("s"), timing, missed, job_with_unset_fields("a"));
     block_on(set).expect("set");
     scene.pass(SECOND.times(5));
     assert_eq!(fetch_handled(&scene).len(), 1);
@@ -385,11 +394,11 @@ fn a_handler_may_have_a_schedule_which_comes_and_goes_with_it() {
     on_both(|scene| {
         let timing = crore::core::schedule::Timing::parse("timing", "every 5s").expect("good");
         let missed = crore::core::schedule::Missed::Once;
-        let planned = Planned { timing, missed, payload: serde_json::json!({ "a": 1 }) };
+        let planned = HandlerSchedule { timing, missed, payload: serde_json::json!({ "a": 1 }) };
         let with = Handler { schedule: Some(planned), ..handler() };
         set(scene, "a", with.clone());
         scene.pass(SECOND.times(4));
-        // To say the same again does not put it off.
+        // Setting the same definition again does not postpone the schedule.
         set(scene, "a", with);
         scene.pass(SECOND);
         let [job] = &fetch_handled(scene)[..] else { panic!("one job") };
@@ -402,8 +411,8 @@ fn a_handler_may_have_a_schedule_which_comes_and_goes_with_it() {
 }
 
 #[test]
-fn what_is_no_handler_is_refused_by_its_field() {
-    let scene = Scene::memory();
+fn an_invalid_handler_is_refused_with_the_field() {
+    let scene = TestEngine::memory();
     let mut bad = handler();
     bad.timeout = Some(crore::core::Span::ZERO);
     for (kind, handler, field) in [("a", bad, "timeout"), ("crore.handlers", handler(), "kind")] {
@@ -413,9 +422,9 @@ fn what_is_no_handler_is_refused_by_its_field() {
     }
 }
 
-/// The kind that follows a job of `first`, if one does; it is brought to its end.
-fn followed_by(scene: &Scene, first: &str) -> Option<String> {
-    scene.push(unsaid(first));
+/// Runs a job of kind `first` and returns the kind of its follow-up, if there is one, which is run too.
+fn run_and_follow_up_kind(scene: &TestEngine, first: &str) -> Option<String> {
+    scene.push(job_with_unset_fields(first));
     let [job] = &fetch_handled(scene)[..] else { panic!("one job") };
     give(scene, job, Payload::json("1"));
     let jobs = fetch_handled(scene);
@@ -429,20 +438,20 @@ fn followed_by(scene: &Scene, first: &str) -> Option<String> {
 fn a_link_holds_by_number_whatever_its_handler_is_called_and_whenever_it_comes() {
     on_both(|scene| {
         set(scene, "first", Handler { links: vec![2], ..handler() });
-        assert_eq!(followed_by(scene, "first"), None, "it is not there yet");
+        assert_eq!(run_and_follow_up_kind(scene, "first"), None, "it is not there yet");
         assert_eq!(set(scene, "second", handler()), 2);
-        assert_eq!(followed_by(scene, "first").as_deref(), Some("second"));
+        assert_eq!(run_and_follow_up_kind(scene, "first").as_deref(), Some("second"));
         let handlers = scene.engine.handlers();
         let second = block_on(handlers.get(&name("second"))).expect("read").expect("there");
         let (from, it) = ((name("second"), second.revision), (*second.handler).clone());
         assert!(block_on(handlers.rename(from, name("renamed"), it)).expect("renamed"));
         let scene = scene.restarted();
-        assert_eq!(followed_by(&scene, "first").as_deref(), Some("renamed"));
+        assert_eq!(run_and_follow_up_kind(&scene, "first").as_deref(), Some("renamed"));
         let handlers = scene.engine.handlers();
         assert!(block_on(handlers.remove(name("renamed"))).expect("removed"));
-        assert_eq!(followed_by(&scene, "first"), None);
+        assert_eq!(run_and_follow_up_kind(&scene, "first"), None);
         assert_eq!(set(&scene, "renamed", handler()), 3, "another one of the same kind");
-        assert_eq!(followed_by(&scene, "first"), None);
+        assert_eq!(run_and_follow_up_kind(&scene, "first"), None);
     });
 }
 

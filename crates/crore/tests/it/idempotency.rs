@@ -1,18 +1,18 @@
-//! A batch that is pushed twice under one key is pushed once.
+//! Idempotent pushes: a batch that is pushed twice under one key is stored once.
 
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
 
-use crore::core::job::{ClientId, Retain};
-use crore::core::push::{GroupRef, NewGroup, Unsaid};
-use crore::core::unique::{Hold, Unique};
+use crore::core::job::{ClientId, JobRetention};
+use crore::core::push::{GroupRef, NewGroup, UnsetFields};
+use crore::core::unique::{Unique, UniqueHold};
 use crore::core::{Batch, Code, GroupId, JobId, NewJob, Payload, Span, Spec};
-use crore::push::{Pushes, Taken};
+use crore::push::{BatchResult, PushResult};
 use crore::{Error, IdempotencyKey, block_on};
 
 use crate::handlers::handler;
-use crate::scene::{SECOND, Scene, name, on_both};
+use crate::test_engine::{SECOND, TestEngine, name, on_both};
 
 fn key(text: &str) -> IdempotencyKey {
     IdempotencyKey::new("key", text).expect("a good key")
@@ -26,16 +26,16 @@ fn jobs(payloads: &[&str]) -> Batch {
     payloads.iter().map(|payload| job(payload)).collect::<Vec<_>>().into()
 }
 
-fn try_push(scene: &Scene, text: &str, batch: impl Into<Batch>) -> Result<Pushes, Error> {
+fn try_push(scene: &TestEngine, text: &str, batch: impl Into<Batch>) -> Result<BatchResult, Error> {
     block_on(scene.engine.push_once(&key(text), batch.into()))
 }
 
-fn push(scene: &Scene, text: &str, batch: impl Into<Batch>) -> Pushes {
+fn push(scene: &TestEngine, text: &str, batch: impl Into<Batch>) -> BatchResult {
     try_push(scene, text, batch).expect("pushed")
 }
 
-/// The first job under the key, which was used for another batch.
-fn refused(scene: &Scene, text: &str, batch: impl Into<Batch>) -> Option<JobId> {
+/// Expects that the key is refused, and returns its first job.
+fn refused(scene: &TestEngine, text: &str, batch: impl Into<Batch>) -> Option<JobId> {
     match try_push(scene, text, batch) {
         Err(error @ Error::KeyReused { first, .. }) => {
             assert_eq!(error.code(), Code::KeyReused);
@@ -45,7 +45,7 @@ fn refused(scene: &Scene, text: &str, batch: impl Into<Batch>) -> Option<JobId> 
     }
 }
 
-fn stored(scene: &Scene) -> u64 {
+fn stored(scene: &TestEngine) -> u64 {
     block_on(scene.engine.jobs().counts(None)).expect("counted").iter().map(|count| count.n).sum()
 }
 
@@ -53,7 +53,7 @@ fn stored(scene: &Scene) -> u64 {
 fn the_same_batch_under_one_key_is_stored_once_and_answered_alike() {
     on_both(|scene| {
         let first = push(scene, "k", jobs(&["1", "2"]));
-        assert!(first.jobs.iter().all(|taken| matches!(taken, Taken::New(_))), "{first:?}");
+        assert!(first.jobs.iter().all(|taken| matches!(taken, PushResult::New(_))), "{first:?}");
         scene.pass(SECOND);
         assert_eq!(push(scene, "k", jobs(&["1", "2"])).jobs, first.jobs);
         let other = push(scene, "other", jobs(&["1", "2"]));
@@ -68,16 +68,16 @@ fn the_same_batch_under_one_key_is_stored_once_and_answered_alike() {
 fn another_batch_under_a_used_key_is_refused_and_stores_nothing() {
     on_both(|scene| {
         let first = push(scene, "k", jobs(&["1", "2"])).jobs[0].id();
-        let later = |scene: &Scene| {
+        let later = |scene: &TestEngine| {
             let mut batch = jobs(&["1", "2"]);
-            batch.jobs[1].due = crore::core::job::When::After(SECOND);
+            batch.jobs[1].due = crore::core::job::DueTime::After(SECOND);
             refused(scene, "k", batch)
         };
         for batch in [&["1"][..], &["1", "3"], &["1", "2", "3"]] {
             assert_eq!(refused(scene, "k", jobs(batch)), first, "{batch:?}");
         }
         assert_eq!(later(scene), first, "when it is due is part of a batch");
-        // A new engine knows only what is stored: the beginning of a batch is nothing else to it.
+        // A new engine knows only what is stored, and cannot tell a prefix of the batch from the batch.
         for batch in [&["3"][..], &["1", "2", "3"], &["1", "2", "3", "4"]] {
             assert_eq!(refused(&scene.restarted(), "k", jobs(batch)), first, "{batch:?}");
         }
@@ -90,7 +90,7 @@ fn a_key_is_held_for_a_day_also_when_its_jobs_are_gone() {
     on_both(|scene| {
         let gone = || {
             let mut job = job("1");
-            job.spec.retain = Retain::Nothing;
+            job.spec.retain = JobRetention::Nothing;
             job
         };
         let first = push(scene, "k", gone()).jobs;
@@ -101,7 +101,10 @@ fn a_key_is_held_for_a_day_also_when_its_jobs_are_gone() {
         assert_eq!(push(&scene.restarted(), "k", gone()).jobs, first);
         scene.pass(SECOND);
         let again = push(&scene.restarted(), "k", gone()).jobs;
-        assert!(matches!(again[..], [Taken::New(id)] if Some(id) != first[0].id()), "{again:?}");
+        assert!(
+            matches!(again[..], [PushResult::New(id)] if Some(id) != first[0].id()),
+            "{again:?}"
+        );
     });
 }
 
@@ -111,12 +114,12 @@ fn a_job_with_a_unique_key_of_its_own_is_refused_alone_and_uses_no_key() {
         let unique = || {
             let mut job = job("1");
             let key = "mine".into();
-            job.spec.unique = Some(Unique { key, hold: Hold::UntilEnd, window: None });
+            job.spec.unique = Some(Unique { key, hold: UniqueHold::UntilEnd, window: None });
             job
         };
-        let fields = |pushes: Pushes| -> Vec<_> {
-            let field = |taken: &Taken| match taken {
-                Taken::Invalid(invalid) => Some((invalid.code, invalid.field.clone())),
+        let fields = |pushes: BatchResult| -> Vec<_> {
+            let field = |taken: &PushResult| match taken {
+                PushResult::Invalid(invalid) => Some((invalid.code, invalid.field.clone())),
                 _ => None,
             };
             pushes.jobs.iter().map(field).collect()
@@ -145,7 +148,7 @@ fn a_repeated_batch_is_answered_with_its_group_and_its_refusals() {
         let first = push(scene, "k", batch());
         assert!(matches!(
             first.jobs[..],
-            [Taken::New(_), Taken::Broken(_), Taken::Invalid(_), Taken::New(_)]
+            [PushResult::New(_), PushResult::Broken(_), PushResult::Invalid(_), PushResult::New(_)]
         ));
         for scene in [scene, &scene.restarted()] {
             let again = push(scene, "k", batch());
@@ -165,19 +168,19 @@ fn a_client_id_that_is_taken_is_a_duplicate_each_time() {
         let first = push(scene, "first", named("1")).jobs;
         let id = first[0].id().expect("stored");
         for scene in [scene, &scene.restarted()] {
-            assert_eq!(push(scene, "second", named("1")).jobs, [Taken::Duplicate(id)]);
+            assert_eq!(push(scene, "second", named("1")).jobs, [PushResult::Duplicate(id)]);
             assert_eq!(push(scene, "first", named("1")).jobs, first);
         }
     });
 }
 
 #[test]
-fn what_a_handler_fills_in_is_no_difference() {
+fn fields_filled_in_by_a_handler_are_not_compared() {
     on_both(|scene| {
         let mut handler = handler();
         handler.timeout = Some(Span::from_secs(7));
         block_on(scene.engine.handlers().set(name("k"), handler)).expect("set");
-        let batch = || NewJob { unsaid: Unsaid::ALL, ..job("1") };
+        let batch = || NewJob { unset: UnsetFields::ALL, ..job("1") };
         let first = push(scene, "k", batch()).jobs;
         assert_eq!(push(scene, "k", batch()).jobs, first);
         assert_eq!(push(&scene.restarted(), "k", batch()).jobs, first);
@@ -186,7 +189,7 @@ fn what_a_handler_fills_in_is_no_difference() {
 
 #[test]
 fn pushes_under_one_key_at_the_same_time_are_one_push() {
-    let scene = Scene::embedded();
+    let scene = TestEngine::embedded();
     let push = |n: usize| try_push(&scene, "k", vec![job("1"); n]);
     let answers: Vec<_> = std::thread::scope(|threads| {
         let all: Vec<_> = (2..6).map(|n| threads.spawn(move || push(n))).collect();
@@ -198,11 +201,11 @@ fn pushes_under_one_key_at_the_same_time_are_one_push() {
 
 #[test]
 fn a_caller_that_leaves_does_not_keep_the_key_from_others() {
-    let scene = Scene::embedded();
+    let scene = TestEngine::embedded();
     let key = key("k");
     {
         let mut left = pin!(scene.engine.push_once(&key, jobs(&["1", "2"])));
-        // Whether it has come far enough to be stored does not matter.
+        // Whether the batch was already stored does not matter.
         let _ = left.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     }
     push(&scene, "k", jobs(&["1", "2"]));
@@ -221,7 +224,7 @@ fn only_short_ascii_texts_are_keys() {
         assert_eq!((invalid.code, &*invalid.field), (code, "key"), "{text}");
     }
     assert!(IdempotencyKey::new("key", &"x".repeat(200)).is_ok());
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     let refused = scene.engine.push("q", "1").idempotent("").wait().expect_err("no key");
     assert_eq!(refused.code(), Code::KeyEmpty);
 }

@@ -1,32 +1,32 @@
-//! The engine over its stores, with the clock in hand.
+//! Tests of the engine on its stores, mostly with a simulated clock.
 #![expect(clippy::expect_used, reason = "a test panics, and says why")]
 
 mod batch;
-mod care;
+mod bulk;
 mod clock_set;
-mod clockwork;
+mod concurrent_handlers;
+mod delayed_jobs;
 mod dispatch;
-mod doorsteps;
+mod door_calls;
+mod due_later;
+mod embedding;
 mod events;
 mod explain;
+mod faulty_store;
 mod handlers;
 mod idempotency;
-mod large;
-mod later;
-mod life;
-mod many;
-mod meanwhile;
-mod named_handlers;
-mod power;
+mod large_payloads;
+mod lost_answers;
+mod observer;
+mod power_loss;
+mod races;
+mod renamed_handlers;
 mod reports;
 mod resources;
 mod restart;
-mod scene;
-mod seen_handlers;
-mod sick;
-mod sick_store;
 mod sim;
 mod stop;
+mod store_errors;
+mod test_engine;
+mod time_driven;
 mod tokens;
-mod unheard;
-mod watch;

@@ -1,33 +1,35 @@
-//! Reports and acts: what counts, what does not, and what a job becomes.
+//! Reports and actions: which are accepted, and the resulting states.
 
 use std::sync::Arc;
 
-use crore::act::{Act, Acted, Other};
-use crore::core::job::{Ended, Keep, Retain, Thing, When, Why};
-use crore::core::machine::{Again, Outcome, Refusal, Report};
-use crore::core::push::{After, AfterRef};
+use crore::actions::{ActionResult, JobAction, JobChanges};
+use crore::core::job::{
+    DeliveryEnd, DependencyTarget, DueTime, EndReason, JobRetention, ResultRetention,
+};
+use crore::core::machine::{Outcome, Refusal, Report, RetryDirective};
+use crore::core::push::{NewDependency, NewDependencyTarget};
 use crore::core::retry::Retry;
 use crore::core::{Code, Delivery, Encoding, Job, JobId, Payload, Span, State};
 use crore::fetch::Fetch;
-use crore::finish::{Finish, Finished};
-use crore::push::Taken;
+use crore::finish::{Finish, FinishResult};
+use crore::push::PushResult;
 use crore::store::jobs::{Renew, Renewed};
 use crore::store::{Memory, SystemClock};
 use crore::{Engine, Error, Options, block_on};
 
-use crate::scene::{
-    DAY, HOUR, LEASE, MINUTE, SECOND, Scene, Task, ask, job, name, on_both, spec, wait_for,
+use crate::test_engine::{
+    DAY, HOUR, LEASE, MINUTE, SECOND, Task, TestEngine, ask, job, name, on_both, spec, wait_for,
 };
 
 const DONE: Outcome = Outcome::Done { result: None };
 
 fn failed(error: &str) -> Outcome {
-    Outcome::Failed { error: error.into(), detail: None, again: Again::ByPolicy }
+    Outcome::Failed { error: error.into(), detail: None, again: RetryDirective::ByPolicy }
 }
 
-fn state(finished: &Finished) -> Option<State> {
+fn state(finished: &FinishResult) -> Option<State> {
     match finished {
-        Finished::Yes { state, .. } => *state,
+        FinishResult::Accepted { state, .. } => *state,
         other => panic!("it does not count: {other:?}"),
     }
 }
@@ -42,20 +44,20 @@ fn the_first_report_counts_and_the_second_is_stale() {
         let id = scene.push(job("q"));
         let job = scene.fetch("q");
         assert_eq!(state(&scene.finish(&job, DONE)), Some(State::Done));
-        assert_eq!(scene.finish(&job, failed("late")), Finished::Stale);
+        assert_eq!(scene.finish(&job, failed("late")), FinishResult::Stale);
         assert_eq!(scene.state(id), State::Done);
     });
 }
 
 #[test]
 fn two_reports_of_one_call_are_answered_in_order() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     scene.push(job("q"));
     let job = scene.fetch("q");
     let both = vec![Finish::of(&job, DONE), Finish::of(&job, DONE)];
     let finished = block_on(scene.engine.deliveries().finish_all(both)).expect("reported");
     assert_eq!(state(&finished[0]), Some(State::Done));
-    assert_eq!(finished[1], Finished::Stale);
+    assert_eq!(finished[1], FinishResult::Stale);
 }
 
 #[test]
@@ -64,20 +66,20 @@ fn a_report_about_a_strangers_delivery_changes_nothing() {
         let id = scene.push(job("q"));
         let mut job = scene.fetch("q");
         job.live.delivery = Delivery(job.live.delivery.0 + 1);
-        assert_eq!(scene.finish(&job, DONE), Finished::Stale);
+        assert_eq!(scene.finish(&job, DONE), FinishResult::Stale);
         job.id = JobId(4711);
-        assert_eq!(scene.finish(&job, DONE), Finished::NotFound);
+        assert_eq!(scene.finish(&job, DONE), FinishResult::NotFound);
         assert_eq!(scene.state(id), State::Running);
     });
 }
 
 #[test]
 fn a_report_that_names_no_delivery_is_stale_where_only_the_current_one_counts() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     let id = scene.push(job("q"));
     scene.fetch("q");
     let report = Finish { job: id.into(), delivery: None, report: DONE.into() };
-    assert_eq!(block_on(scene.engine.finish(report)).expect("answered"), Finished::Stale);
+    assert_eq!(block_on(scene.engine.finish(report)).expect("answered"), FinishResult::Stale);
 }
 
 #[test]
@@ -87,12 +89,12 @@ fn after_its_lease_a_workers_report_is_stale_and_its_renewal_too() {
         let late = scene.fetch("q");
         scene.pass(LEASE);
         assert_eq!(scene.state(id), State::Ready);
-        assert_eq!(scene.finish(&late, DONE), Finished::Stale);
+        assert_eq!(scene.finish(&late, DONE), FinishResult::Stale);
         let renewed = block_on(scene.engine.renew(vec![renew(&late)])).expect("answered");
         assert_eq!(renewed, [Renewed::Stale]);
         let again = scene.fetch("q");
         assert_eq!((again.live.attempt, again.live.crashes), (1, 1));
-        assert_eq!(scene.finish(&late, DONE), Finished::Stale);
+        assert_eq!(scene.finish(&late, DONE), FinishResult::Stale);
         scene.done(&again);
     });
 }
@@ -124,7 +126,7 @@ fn after_three_crashes_a_job_is_quarantined() {
             assert_eq!(scene.get(id).live.crashes, crash);
         }
         let dead = scene.get(id).live;
-        assert_eq!((dead.state, dead.why), (State::Dead, Some(Why::Quarantined)));
+        assert_eq!((dead.state, dead.why), (State::Dead, Some(EndReason::Quarantined)));
     });
 }
 
@@ -152,7 +154,7 @@ fn a_job_that_is_handed_back_keeps_its_place_and_its_attempts() {
         assert_eq!(state(&finished), Some(State::Ready));
         let again = scene.fetch("q");
         assert_eq!((again.id, again.live.attempt, again.live.crashes), (first, 1, 0));
-        assert_eq!(again.live.history[0].ended, Ended::Interrupted);
+        assert_eq!(again.live.history[0].ended, DeliveryEnd::Interrupted);
     });
 }
 
@@ -160,10 +162,13 @@ fn a_job_that_is_handed_back_keeps_its_place_and_its_attempts() {
 fn a_job_that_waits_is_cancelled_at_once_and_only_once() {
     on_both(|scene| {
         let id = scene.push(job("q"));
-        assert_eq!(scene.act(id, &Act::Cancel), Acted::Yes(Some(State::Cancelled)));
-        assert_eq!(scene.act(id, &Act::Cancel), Acted::No(Refusal::Ended));
+        assert_eq!(
+            scene.act(id, &JobAction::Cancel),
+            ActionResult::Applied(Some(State::Cancelled))
+        );
+        assert_eq!(scene.act(id, &JobAction::Cancel), ActionResult::Refused(Refusal::Ended));
         assert_eq!(scene.try_fetch("q"), None);
-        assert_eq!(scene.act(JobId(4711), &Act::Cancel), Acted::NotFound);
+        assert_eq!(scene.act(JobId(4711), &JobAction::Cancel), ActionResult::NotFound);
     });
 }
 
@@ -173,22 +178,25 @@ fn a_running_job_is_asked_to_stop_and_cancelled_when_it_reports() {
         for outcome in [Outcome::Cancel, failed("stopped"), Outcome::Interrupted] {
             let id = scene.push(job("q"));
             let job = scene.fetch("q");
-            assert_eq!(scene.act(id, &Act::Cancel), Acted::Yes(Some(State::Running)));
-            assert_eq!(scene.act(id, &Act::Cancel), Acted::No(Refusal::Nothing));
+            assert_eq!(
+                scene.act(id, &JobAction::Cancel),
+                ActionResult::Applied(Some(State::Running))
+            );
+            assert_eq!(scene.act(id, &JobAction::Cancel), ActionResult::Refused(Refusal::Nothing));
             let renewed = block_on(scene.engine.renew(vec![renew(&job)])).expect("answered");
             assert!(matches!(renewed[0], Renewed::Until { stop: true, .. }));
             assert_eq!(state(&scene.finish(&job, outcome)), Some(State::Cancelled));
-            assert_eq!(scene.get(id).live.why, Some(Why::Asked));
+            assert_eq!(scene.get(id).live.why, Some(EndReason::Asked));
         }
     });
 }
 
 #[test]
 fn a_job_that_was_asked_to_stop_and_did_its_work_is_done() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     let id = scene.push(job("q"));
     let job = scene.fetch("q");
-    scene.act(id, &Act::Cancel);
+    scene.act(id, &JobAction::Cancel);
     assert_eq!(state(&scene.finish(&job, DONE)), Some(State::Done));
 }
 
@@ -197,7 +205,7 @@ fn a_worker_that_falls_silent_after_it_was_asked_to_stop_leaves_a_cancelled_job(
     on_both(|scene| {
         let id = scene.push(job("q"));
         scene.fetch("q");
-        scene.act(id, &Act::Cancel);
+        scene.act(id, &JobAction::Cancel);
         scene.pass(LEASE);
         assert_eq!(scene.state(id), State::Cancelled);
     });
@@ -207,12 +215,12 @@ fn a_worker_that_falls_silent_after_it_was_asked_to_stop_leaves_a_cancelled_job(
 fn a_dead_job_is_retried_by_hand_and_starts_afresh() {
     on_both(|scene| {
         let id = scene.push(job("q"));
-        let again = Again::Never;
+        let again = RetryDirective::Never;
         let outcome = Outcome::Failed { error: "no".into(), detail: None, again };
         assert_eq!(state(&scene.finish(&scene.fetch("q"), outcome)), Some(State::Dead));
-        assert_eq!(scene.act(id, &Act::Retry), Acted::Yes(Some(State::Ready)));
+        assert_eq!(scene.act(id, &JobAction::Retry), ActionResult::Applied(Some(State::Ready)));
         assert_eq!(scene.fetch("q").live.attempt, 1);
-        assert_eq!(scene.act(id, &Act::Retry), Acted::No(Refusal::Running));
+        assert_eq!(scene.act(id, &JobAction::Retry), ActionResult::Refused(Refusal::Running));
     });
 }
 
@@ -221,10 +229,10 @@ fn a_job_is_gone_when_it_was_deleted_unless_it_runs() {
     on_both(|scene| {
         let id = scene.push(job("q"));
         let running = scene.fetch("q");
-        assert_eq!(scene.act(id, &Act::Delete), Acted::No(Refusal::Running));
+        assert_eq!(scene.act(id, &JobAction::Delete), ActionResult::Refused(Refusal::Running));
         scene.done(&running);
-        assert_eq!(scene.act(id, &Act::Delete), Acted::Yes(None));
-        assert_eq!(scene.act(id, &Act::Delete), Acted::NotFound);
+        assert_eq!(scene.act(id, &JobAction::Delete), ActionResult::Applied(None));
+        assert_eq!(scene.act(id, &JobAction::Delete), ActionResult::NotFound);
     });
 }
 
@@ -232,20 +240,25 @@ fn a_job_is_gone_when_it_was_deleted_unless_it_runs() {
 fn a_change_says_the_state_in_which_the_job_is_afterwards() {
     on_both(|scene| {
         let mut later = job("q");
-        later.due = When::After(HOUR);
+        later.due = DueTime::After(HOUR);
         let scheduled = scene.push(later);
-        let sooner = Act::Change(Other { priority: Some(-1), ..Other::default() });
-        assert_eq!(scene.act(scheduled, &sooner), Acted::Yes(Some(State::Scheduled)));
+        let sooner = JobAction::Change(JobChanges { priority: Some(-1), ..JobChanges::default() });
+        assert_eq!(scene.act(scheduled, &sooner), ActionResult::Applied(Some(State::Scheduled)));
         let mut held = job("q");
-        held.after
-            .push(After { on: AfterRef::Job(scheduled), needs: crore::core::job::Needs::Success });
+        held.after.push(NewDependency {
+            on: NewDependencyTarget::Job(scheduled),
+            needs: crore::core::job::DependencyCondition::Success,
+        });
         let held = scene.push(held);
-        assert_eq!(scene.act(held, &sooner), Acted::Yes(Some(State::Waiting)));
-        let now = Act::Change(Other { due: Some(When::Now), ..Other::default() });
-        assert_eq!(scene.act(scheduled, &now), Acted::Yes(Some(State::Ready)));
+        assert_eq!(scene.act(held, &sooner), ActionResult::Applied(Some(State::Waiting)));
+        let now =
+            JobAction::Change(JobChanges { due: Some(DueTime::Now), ..JobChanges::default() });
+        assert_eq!(scene.act(scheduled, &now), ActionResult::Applied(Some(State::Ready)));
         assert_eq!(scene.state(held), State::Waiting);
-        let far =
-            Act::Change(Other { due: Some(When::After(DAY.times(4000))), ..Other::default() });
+        let far = JobAction::Change(JobChanges {
+            due: Some(DueTime::After(DAY.times(4000))),
+            ..JobChanges::default()
+        });
         let refused = block_on(scene.engine.jobs().act(held.into(), &far));
         assert!(matches!(refused, Err(Error::Invalid(invalid)) if invalid.field == "due"));
     });
@@ -264,35 +277,35 @@ fn a_run_that_takes_too_long_is_ended_and_tried_again() {
         assert_eq!(scene.state(id), State::Running);
         scene.pass(Span::from_millis(1));
         let live = scene.get(id).live;
-        assert_eq!((live.state, live.history[0].ended), (State::Scheduled, Ended::TimedOut));
-        assert_eq!(scene.finish(&slow, DONE), Finished::Stale);
+        assert_eq!((live.state, live.history[0].ended), (State::Scheduled, DeliveryEnd::TimedOut));
+        assert_eq!(scene.finish(&slow, DONE), FinishResult::Stale);
     });
 }
 
 #[test]
 fn a_strangers_report_does_not_take_a_runs_timeout_away() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     let id = scene.push(timed(5));
     let mut stranger = scene.fetch("q");
     stranger.live.delivery = Delivery(4711);
-    assert_eq!(scene.finish(&stranger, DONE), Finished::Stale);
+    assert_eq!(scene.finish(&stranger, DONE), FinishResult::Stale);
     scene.pass(SECOND.times(5));
-    assert_eq!(scene.get(id).live.history[0].ended, Ended::TimedOut);
+    assert_eq!(scene.get(id).live.history[0].ended, DeliveryEnd::TimedOut);
 }
 
 #[test]
 fn a_run_that_was_asked_to_stop_still_has_its_timeout() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     let id = scene.push(timed(5));
     scene.fetch("q");
-    scene.act(id, &Act::Cancel);
+    scene.act(id, &JobAction::Cancel);
     scene.pass(SECOND.times(5));
     assert_eq!(scene.state(id), State::Cancelled);
 }
 
 #[test]
 fn the_timeout_of_a_run_that_has_ended_does_not_end_the_next_one() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     let id = scene.push(timed(5));
     scene.finish(&scene.fetch("q"), Outcome::Interrupted);
     scene.pass(SECOND.times(4));
@@ -300,7 +313,7 @@ fn the_timeout_of_a_run_that_has_ended_does_not_end_the_next_one() {
     scene.pass(SECOND.times(4));
     assert_eq!(scene.state(id), State::Running);
     scene.pass(SECOND);
-    assert_eq!(scene.get(id).live.history[0].ended, Ended::TimedOut);
+    assert_eq!(scene.get(id).live.history[0].ended, DeliveryEnd::TimedOut);
 }
 
 #[test]
@@ -318,7 +331,7 @@ fn follow_ups_come_with_the_end_that_they_belong_to() {
             let delivery = Some(fetched.live.delivery);
             let finish = Finish { job: id.into(), delivery, report: report(outcome) };
             let finished = block_on(scene.engine.finish(finish)).expect("reported");
-            let Finished::Yes { pushed, .. } = finished else { panic!("{finished:?}") };
+            let FinishResult::Accepted { pushed, .. } = finished else { panic!("{finished:?}") };
             assert_eq!(pushed.len(), good + bad);
             assert_eq!(scene.fetch_n("good", 10).len(), good);
             assert_eq!(scene.fetch_n("bad", 10).len(), bad);
@@ -332,7 +345,7 @@ fn a_follow_up_that_is_due_later_comes_when_it_is_due() {
         scene.push(job("q"));
         let fetched = scene.fetch("q");
         let mut later = job("then");
-        later.due = When::After(MINUTE);
+        later.due = DueTime::After(MINUTE);
         let mut finish = Finish::of(&fetched, DONE);
         finish.report.on_done.push(later);
         block_on(scene.engine.finish(finish)).expect("reported");
@@ -345,7 +358,7 @@ fn a_follow_up_that_is_due_later_comes_when_it_is_due() {
 
 #[test]
 fn a_follow_up_that_breaks_a_rule_refuses_its_report_by_its_field() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     let id = scene.push(job("q"));
     let mut finish = Finish::of(&scene.fetch("q"), DONE);
     finish.report.on_done = vec![job("then"), spec_with_lease(Span::from_millis(1)).into()];
@@ -367,7 +380,7 @@ fn result(text: &str) -> Outcome {
 #[test]
 fn a_result_to_be_read_once_is_read_once() {
     on_both(|scene| {
-        let id = scene.push(crore::core::Spec { keep: Keep::Once(HOUR), ..spec("q") });
+        let id = scene.push(crore::core::Spec { keep: ResultRetention::Once(HOUR), ..spec("q") });
         scene.finish(&scene.fetch("q"), result("r"));
         let read = || block_on(scene.engine.wait(id, HOUR)).expect("no error").expect("ended");
         let first = read();
@@ -378,11 +391,11 @@ fn a_result_to_be_read_once_is_read_once() {
 }
 
 #[test]
-fn whoever_waits_for_an_end_alone_may_leave_at_any_time_and_takes_nothing() {
+fn a_dropped_wait_for_an_end_takes_no_result() {
     on_both(|scene| {
-        let id = scene.push(crore::core::Spec { keep: Keep::Once(HOUR), ..spec("q") });
-        let leaves = Task::waiting(scene.engine.results().ended(id, HOUR));
-        let mut stays = Task::waiting(scene.engine.results().ended(id, HOUR));
+        let id = scene.push(crore::core::Spec { keep: ResultRetention::Once(HOUR), ..spec("q") });
+        let leaves = Task::waiting(scene.engine.results().wait_for_end(id, HOUR));
+        let mut stays = Task::waiting(scene.engine.results().wait_for_end(id, HOUR));
         scene.finish(&scene.fetch("q"), result("r"));
         drop(leaves);
         let ended = stays.poll_if_woken().expect("told").expect("no error").expect("ended");
@@ -396,7 +409,7 @@ fn whoever_waits_for_an_end_alone_may_leave_at_any_time_and_takes_nothing() {
 #[test]
 fn a_result_that_is_kept_for_a_time_is_read_until_then() {
     on_both(|scene| {
-        let id = scene.push(crore::core::Spec { keep: Keep::For(MINUTE), ..spec("q") });
+        let id = scene.push(crore::core::Spec { keep: ResultRetention::For(MINUTE), ..spec("q") });
         scene.finish(&scene.fetch("q"), result("r"));
         let read = || block_on(scene.engine.wait(id, HOUR)).expect("no error").expect("ended");
         for _ in 0..3 {
@@ -408,10 +421,10 @@ fn a_result_that_is_kept_for_a_time_is_read_until_then() {
 }
 
 #[test]
-fn whoever_waits_is_told_when_the_job_ends_whatever_it_becomes() {
-    let scene = Scene::memory();
+fn a_waiting_caller_is_notified_of_every_kind_of_end() {
+    let scene = TestEngine::memory();
     let wait = |id| Task::waiting(scene.engine.wait(id, HOUR));
-    let done = scene.push(crore::core::Spec { keep: Keep::For(HOUR), ..spec("q") });
+    let done = scene.push(crore::core::Spec { keep: ResultRetention::For(HOUR), ..spec("q") });
     let mut waiter = wait(done);
     let fetched = scene.fetch("q");
     assert!(waiter.poll_if_woken().is_none(), "to start is no end");
@@ -429,14 +442,14 @@ fn whoever_waits_is_told_when_the_job_ends_whatever_it_becomes() {
 
     let deleted = scene.push(job("q"));
     let mut waiter = wait(deleted);
-    scene.act(deleted, &Act::Delete);
+    scene.act(deleted, &JobAction::Delete);
     let ended = waiter.poll_if_woken().expect("told").expect("no error").expect("ended");
     assert_eq!((ended.state, ended.result), (None, None));
 }
 
 #[test]
-fn whoever_waits_for_a_job_that_does_not_end_is_told_so_in_time() {
-    let scene = Scene::memory();
+fn a_wait_for_a_job_that_does_not_end_times_out() {
+    let scene = TestEngine::memory();
     let id = scene.push(job("q"));
     let mut waiter = Task::waiting(scene.engine.wait(id, MINUTE));
     scene.pass(MINUTE);
@@ -449,15 +462,15 @@ fn whoever_waits_for_a_job_that_does_not_end_is_told_so_in_time() {
 #[test]
 fn a_job_that_leaves_nothing_behind_is_gone_when_it_is_done() {
     on_both(|scene| {
-        let id = scene.push(crore::core::Spec { retain: Retain::Nothing, ..spec("q") });
+        let id = scene.push(crore::core::Spec { retain: JobRetention::Nothing, ..spec("q") });
         assert_eq!(state(&scene.finish(&scene.fetch("q"), DONE)), None);
         assert_eq!(block_on(scene.engine.get(id)).expect("no error"), None);
     });
 }
 
 #[test]
-fn what_a_report_says_is_held_to_the_caps() {
-    let scene = Scene::memory();
+fn reports_are_held_to_the_caps() {
+    let scene = TestEngine::memory();
     let id = scene.push(job("q"));
     let fetched = scene.fetch("q");
     let large = Payload::new(Encoding::Bytes, vec![0; (1 << 20) + 1]);
@@ -478,23 +491,28 @@ fn what_a_report_says_is_held_to_the_caps() {
 #[test]
 fn a_batch_with_a_bad_job_is_answered_singly() {
     on_both(|scene| {
-        let after = |n| After { on: AfterRef::Earlier(n), needs: crore::core::job::Needs::End };
+        let after = |n| NewDependency {
+            on: NewDependencyTarget::Earlier(n),
+            needs: crore::core::job::DependencyCondition::End,
+        };
         let bad = spec_with_lease(Span::ZERO).into();
         let (mut by_bad, mut by_good, mut by_gone) = (job("q"), job("q"), job("q"));
         by_bad.after.push(after(0));
         by_good.after.push(after(2));
-        let gone = AfterRef::Job(JobId(4711));
-        by_gone.after.push(After { on: gone, ..after(0) });
+        let gone = NewDependencyTarget::Job(JobId(4711));
+        by_gone.after.push(NewDependency { on: gone, ..after(0) });
         let mut by_broken = job("q");
         by_broken.after.push(after(4));
         let taken = scene.push_all(vec![bad, by_bad, job("q"), by_good, by_gone, by_broken]);
-        assert!(matches!(&taken[0], Taken::Invalid(invalid) if invalid.field == "jobs[0].lease"));
-        assert_eq!(taken[1], Taken::BrokenBy(0));
-        let (Taken::New(first), Taken::New(second)) = (&taken[2], &taken[3]) else {
+        assert!(
+            matches!(&taken[0], PushResult::Invalid(invalid) if invalid.field == "jobs[0].lease")
+        );
+        assert_eq!(taken[1], PushResult::BrokenBy(0));
+        let (PushResult::New(first), PushResult::New(second)) = (&taken[2], &taken[3]) else {
             panic!("{taken:?}")
         };
-        assert_eq!(taken[4], Taken::Broken(Thing::Job(JobId(4711))));
-        assert_eq!(taken[5], Taken::BrokenBy(4));
+        assert_eq!(taken[4], PushResult::Broken(DependencyTarget::Job(JobId(4711))));
+        assert_eq!(taken[5], PushResult::BrokenBy(4));
         assert_eq!(scene.state(*second), State::Waiting);
         let fetched = scene.fetch("q");
         assert_eq!(fetched.id, *first);
@@ -525,8 +543,8 @@ fn notes_are_kept_for_the_delivery_that_runs_and_for_no_other() {
 }
 
 #[test]
-fn whoever_fetches_and_vanishes_loses_no_job() {
-    let scene = Scene::memory();
+fn a_worker_that_vanishes_loses_no_job() {
+    let scene = TestEngine::memory();
     let waiter = Task::waiting(scene.engine.fetch(wait_for("q")));
     drop(waiter);
     let id = scene.push(job("q"));
@@ -537,7 +555,7 @@ fn whoever_fetches_and_vanishes_loses_no_job() {
 }
 
 #[test]
-fn workers_are_kept_as_they_are_said_and_no_longer_than_a_payload() {
+fn worker_descriptions_are_stored_unchanged_up_to_the_payload_cap() {
     on_both(|scene| {
         let engine = &scene.engine;
         block_on(engine.workers().set(name("w1"), "here", MINUTE)).expect("set");
@@ -563,12 +581,15 @@ fn reports_that_come_together_count_though_another_engine_has_handed_their_job_o
     }
     let first = fetch(&here, 2);
     assert_eq!(first.len(), 2);
-    // Their worker is gone, as the other engine knows; what is at hand here is old from now on.
+    // The other engine expires the leases, so the jobs cached here are outdated.
     let gone = first.iter().map(|job| (job.id, job.live.delivery)).collect();
     block_on(there.deliveries().lapse(gone)).expect("given back");
     let again = fetch(&there, 2);
     let done = |job| Finish::of(job, DONE);
     let finished =
         block_on(here.deliveries().finish_all(again.iter().map(done).collect())).expect("heard");
-    assert!(finished.iter().all(|one| matches!(one, Finished::Yes { .. })), "{finished:?}");
+    assert!(
+        finished.iter().all(|one| matches!(one, FinishResult::Accepted { .. })),
+        "{finished:?}"
+    );
 }

@@ -1,4 +1,4 @@
-//! The handles of resources cost nothing, and `Engine` itself stays small.
+//! Resource handles are free to create, and `Engine` itself stays small.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use crore::core::Span;
 use crore::resources::{Jobs, Queues};
 use crore::{Engine, block_on};
 
-use crate::scene::name;
+use crate::test_engine::name;
 
-/// How many methods `Engine` may show besides the accessors of handles.
-const MOST: usize = 25;
+/// Maximum public methods of `Engine`, without the accessors of handles.
+const MAX_METHODS: usize = 25;
 
 fn sent<T: Send>(future: T) -> T {
     future
@@ -41,7 +41,10 @@ fn engine_shows_a_newcomer_only_everyday_methods() {
     let files = files(&src).into_iter().filter(|file| !file.ends_with("resources.rs"));
     let methods: Vec<String> = files.flat_map(|file| methods_of_engine(&file)).collect();
     assert!(methods.iter().any(|method| method.contains("fn push(")), "{methods:?}");
-    assert!(methods.len() <= MOST, "put new methods on the handle of a resource: {methods:#?}");
+    assert!(
+        methods.len() <= MAX_METHODS,
+        "put new methods on the handle of a resource: {methods:#?}"
+    );
 }
 
 fn files(dir: &Path) -> Vec<PathBuf> {

@@ -1,13 +1,13 @@
-//! An engine that was made anew on what another one left, and one that has nothing to do.
+//! An engine that is restarted on an existing store, and an idle engine.
 
-use crore::core::job::Ended;
+use crore::core::job::DeliveryEnd;
 use crore::core::machine::Outcome;
 use crore::core::{Spec, State};
 use crore::fetch::Fetch;
-use crore::finish::Finished;
+use crore::finish::FinishResult;
 
-use crate::scene::{HOUR, LEASE, MINUTE, SECOND, Scene, Task, ask, job, on_both, spec};
-use crate::sick_store::{Sick, Verb};
+use crate::faulty_store::{FaultyStore, Verb};
+use crate::test_engine::{HOUR, LEASE, MINUTE, SECOND, Task, TestEngine, ask, job, on_both, spec};
 
 const DONE: Outcome = Outcome::Done { result: None };
 
@@ -20,7 +20,7 @@ fn after_a_restart_workers_keep_their_jobs_for_one_more_lease() {
         let scene = scene.restarted();
         scene.pass(SECOND.times(29));
         assert!(ids.iter().all(|id| scene.state(*id) == State::Running));
-        assert!(matches!(scene.finish(&running[0], DONE), Finished::Yes { .. }));
+        assert!(matches!(scene.finish(&running[0], DONE), FinishResult::Accepted { .. }));
         scene.pass(SECOND);
         assert_eq!((scene.state(ids[0]), scene.state(ids[1])), (State::Done, State::Ready));
     });
@@ -28,7 +28,7 @@ fn after_a_restart_workers_keep_their_jobs_for_one_more_lease() {
 
 #[test]
 fn after_a_restart_on_a_full_disk_leases_end_when_they_would_have_ended() {
-    let (scene, sick) = Sick::scene();
+    let (scene, sick) = FaultyStore::test_engine();
     let id = scene.push(job("q"));
     scene.fetch("q");
     scene.clock.advance(SECOND.times(20));
@@ -42,13 +42,13 @@ fn after_a_restart_on_a_full_disk_leases_end_when_they_would_have_ended() {
 
 #[test]
 fn after_a_restart_runs_still_have_their_timeouts() {
-    let scene = Scene::memory();
+    let scene = TestEngine::memory();
     let id = scene.push(Spec { timeout: Some(SECOND.times(10)), ..spec("q") });
     scene.fetch("q");
     scene.clock.advance(SECOND.times(4));
     let scene = scene.restarted();
     scene.pass(SECOND.times(6));
-    assert_eq!(scene.get(id).live.history[0].ended, Ended::TimedOut);
+    assert_eq!(scene.get(id).live.history[0].ended, DeliveryEnd::TimedOut);
 }
 
 #[test]

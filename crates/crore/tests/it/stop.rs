@@ -1,5 +1,5 @@
-//! An engine that is stopped while there is work: what is with the store goes through, what comes later is
-//! told so, and nothing is lost.
+//! Stopping an engine with work in progress: reports in flight complete, later ones get an error, and nothing is
+//! lost.
 
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Wake, Waker};
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use crore::core::machine::Outcome;
 use crore::core::{Code, Job, State};
-use crore::events::{Happened, Heard};
+use crore::events::{EventType, ListenerItem};
 use crore::fetch::Fetch;
-use crore::finish::{Finish, Finished};
+use crore::finish::{Finish, FinishResult};
 use crore::{Engine, Error, Work, block_on};
 
-use crate::scene::{Task, ask, jobs};
+use crate::test_engine::{Task, ask, jobs};
 
 const DONE: Outcome = Outcome::Done { result: None };
 
@@ -22,7 +22,7 @@ fn state(engine: &Engine, job: &Job) -> State {
 
 #[test]
 fn reports_that_are_under_way_go_through_and_later_ones_lose_nothing() {
-    // More than go to the store one by one, so that some are gathered meanwhile.
+    // More than the maximum of calls in flight, so that some are batched.
     const N: usize = 200;
     let dir = tempfile::tempdir().expect("a directory");
     let engine = Engine::open(dir.path()).expect("opened");
@@ -44,9 +44,9 @@ fn reports_that_are_under_way_go_through_and_later_ones_lose_nothing() {
     let engine = Engine::open(dir.path()).expect("opened");
     let mut done = 0;
     for (job, answer) in under_way.iter().zip(answers) {
-        match answer.expect("nobody is left without an answer") {
+        match answer.expect("every report is answered") {
             Ok(finished) => {
-                assert!(matches!(finished, Finished::Yes { .. }), "{finished:?}");
+                assert!(matches!(finished, FinishResult::Accepted { .. }), "{finished:?}");
                 assert_eq!(state(&engine, job), State::Done);
                 done += 1;
             }
@@ -57,7 +57,10 @@ fn reports_that_are_under_way_go_through_and_later_ones_lose_nothing() {
     assert!(done >= 64, "those that were with the store went through: {done}");
     assert_eq!(state(&engine, &later[0]), State::Running, "its lease has to end first");
     let again = block_on(engine.finish(Finish::of(&later[0], DONE))).expect("reported");
-    assert!(matches!(again, Finished::Yes { .. }), "its worker may say it to the next engine");
+    assert!(
+        matches!(again, FinishResult::Accepted { .. }),
+        "its worker may report it to the next engine"
+    );
 }
 
 #[test]
@@ -89,10 +92,10 @@ fn a_worker_whose_engine_is_stopped_under_its_job_says_so_at_once() {
 }
 
 #[test]
-fn the_last_handle_may_be_let_go_by_whoever_the_engines_own_thread_wakes() {
-    /// A task that owns the engine, and is over as soon as it is woken.
-    struct Owns(std::sync::Mutex<Option<Engine>>, mpsc::Sender<()>);
-    impl Wake for Owns {
+fn the_last_handle_may_be_dropped_on_the_engines_own_thread() {
+    /// A task that drops the engine as soon as it is woken.
+    struct DropEngineOnWake(std::sync::Mutex<Option<Engine>>, mpsc::Sender<()>);
+    impl Wake for DropEngineOnWake {
         fn wake(self: Arc<Self>) {
             drop(self.0.lock().expect("no panic").take());
             self.1.send(()).expect("heard");
@@ -104,14 +107,13 @@ fn the_last_handle_may_be_let_go_by_whoever_the_engines_own_thread_wakes() {
     let mut listener = engine.listen();
     assert_eq!(block_on(engine.fetch(ask("q"))).expect("no error").len(), 1);
     let drained = std::iter::from_fn(|| listener.try_next());
-    let is_end =
-        |heard: &Heard| matches!(heard, Heard::Event(event) if event.what != Happened::Started);
+    let is_end = |heard: &ListenerItem| matches!(heard, ListenerItem::Event(event) if event.what != EventType::Started);
     let has_ended = drained.filter(is_end).count() > 0;
     let (send, gone) = mpsc::channel();
-    let waker = Waker::from(Arc::new(Owns(std::sync::Mutex::new(Some(engine)), send)));
+    let waker = Waker::from(Arc::new(DropEngineOnWake(std::sync::Mutex::new(Some(engine)), send)));
     let mut next = Box::pin(listener.next());
     if has_ended || next.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
-        // The run was ended already, and the engine is let go here.
+        // The run has ended already: drop the engine here.
         waker.wake();
     }
     gone.recv_timeout(Duration::from_secs(10)).expect("the engine is gone");

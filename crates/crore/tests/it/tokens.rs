@@ -1,10 +1,10 @@
-//! Tokens are kept as they are, and stay.
+//! Tokens are stored unchanged, and stay until they are removed.
 
 use crore::core::{Name, Span};
-use crore::store::registry::Value;
+use crore::store::registry::RegistryValue;
 use crore::{Engine, Error, block_on};
 
-use crate::scene::on_both;
+use crate::test_engine::on_both;
 
 fn name(text: &str) -> Name {
     Name::new("token", text).expect("a good name")
@@ -21,7 +21,7 @@ fn a_token_is_kept_until_it_is_removed_and_never_replaced() {
         scene.clock.set(now.after(Span::from_secs(10 * 365 * 86_400)));
         let tokens = block_on(engine.tokens().list()).expect("read");
         let says: Vec<_> = tokens.iter().map(|entry| (entry.name.as_str(), &entry.value)).collect();
-        assert_eq!(says, [("a1", &Value::Token("says one".into()))]);
+        assert_eq!(says, [("a1", &RegistryValue::Token("says one".into()))]);
         for _ in 0..2 {
             block_on(engine.tokens().remove(name("a1"))).expect("removed");
             assert_eq!(block_on(engine.tokens().list()).expect("read"), []);

@@ -1,5 +1,5 @@
-//! `bench NAME --against REV`: the benchmark of an earlier commit and of this one, by turns on the same machine, so that
-//! a change that must not cost speed can be shown not to.
+//! `bench NAME --against REV`: the benchmark of an earlier commit and of this one, alternated on the same machine, to
+//! show that a change costs no speed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{Bench, SERVER};
+use super::{BUILD_SERVER, BenchProgram};
 use crate::command;
 
-/// Turns of each side, unless `--turns` says otherwise.
-const TURNS: usize = 3;
-/// The least ratio of a figure to that of the earlier commit.
-const GOAL: f64 = 0.97;
+/// Default number of turns of each side.
+const DEFAULT_TURNS: usize = 3;
+/// The minimum ratio of a figure to that of the earlier commit.
+const MIN_RATIO: f64 = 0.97;
 
 /// The arguments of a comparison; all others go to both benchmarks.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Args<'a> {
+pub(super) struct AgainstArgs<'a> {
     revision: &'a str,
     turns: usize,
     json: Option<&'a str>,
@@ -25,8 +25,8 @@ pub(super) struct Args<'a> {
 }
 
 /// Reads the arguments; `None` without `--against`.
-pub(super) fn args<'a>(args: &[&'a str]) -> Result<Option<Args<'a>>, String> {
-    let (mut revision, mut turns, mut json, mut rest) = (None, TURNS, None, Vec::new());
+pub(super) fn parse_args<'a>(args: &[&'a str]) -> Result<Option<AgainstArgs<'a>>, String> {
+    let (mut revision, mut turns, mut json, mut rest) = (None, DEFAULT_TURNS, None, Vec::new());
     let mut words = args.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().copied().ok_or_else(|| format!("{word} needs a value"));
@@ -40,16 +40,16 @@ pub(super) fn args<'a>(args: &[&'a str]) -> Result<Option<Args<'a>>, String> {
             other => rest.push(other),
         }
     }
-    Ok(revision.map(|revision| Args { revision, turns, json, rest }))
+    Ok(revision.map(|revision| AgainstArgs { revision, turns, json, rest }))
 }
 
-/// Builds both sides, runs them by turns, and compares the medians.
-pub(super) fn run(bench: &Bench, args: &Args<'_>) -> Result<(), String> {
+/// Builds both sides, alternates their runs, and compares the medians.
+pub(super) fn run(bench: &BenchProgram, args: &AgainstArgs<'_>) -> Result<(), String> {
     let root = command::root();
     let commit = command::git(&["rev-parse", "--short", &format!("{}^{{commit}}", args.revision)])?;
     let tree = check_out(&root.join("target/against").join(&commit), &commit)?;
     let (before, after) = (build(bench, &tree)?, build(bench, &root)?);
-    let (mut old, mut new) = (Figures::default(), Figures::default());
+    let (mut old, mut new) = (AgainstFigures::default(), AgainstFigures::default());
     for turn in 1..=args.turns {
         println!("bench: turn {turn} of {}: {commit}, then this commit", args.turns);
         old.add(&measure(&before, args)?);
@@ -57,7 +57,7 @@ pub(super) fn run(bench: &Bench, args: &Args<'_>) -> Result<(), String> {
     }
     let rows = compare(&old, &new, &commit);
     for row in &rows {
-        println!("{}", line(row));
+        println!("{}", row_line(row));
     }
     if let Some(file) = args.json {
         let text = serde_json::to_string_pretty(&rows).unwrap_or_default() + "\n";
@@ -66,7 +66,7 @@ pub(super) fn run(bench: &Bench, args: &Args<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// A work tree of an earlier commit. It stays, so that the next comparison builds less.
+/// A work tree of an earlier commit. It is kept, so that the next comparison builds less.
 fn check_out(tree: &Path, commit: &str) -> Result<PathBuf, String> {
     if !tree.join("Cargo.toml").is_file() {
         command::git(&["worktree", "prune"])?;
@@ -76,11 +76,12 @@ fn check_out(tree: &Path, commit: &str) -> Result<PathBuf, String> {
     Ok(tree.to_owned())
 }
 
-/// Builds the programs of a tree in its own build directory, and returns the benchmark. The two sides share none: cargo
-/// takes the crates of one work tree for those of another, because it names them by their paths within the workspace.
-fn build(bench: &Bench, tree: &Path) -> Result<PathBuf, String> {
+/// Builds the programs of a tree in its own build directory, and returns the benchmark. The two sides cannot share a
+/// build directory: cargo identifies workspace crates by their paths within the workspace, and would confuse the two
+/// trees.
+fn build(bench: &BenchProgram, tree: &Path) -> Result<PathBuf, String> {
     if bench.starts_server {
-        cargo(tree, &SERVER)?;
+        cargo(tree, &BUILD_SERVER)?;
     }
     cargo(tree, &["build", "--release", "-p", bench.package, "--bin", bench.binary])?;
     Ok(tree.join("target/release").join(bench.binary))
@@ -95,7 +96,7 @@ fn cargo(tree: &Path, args: &[&str]) -> Result<(), String> {
 }
 
 /// Runs one side once, and reads its rows.
-fn measure(program: &Path, args: &Args<'_>) -> Result<Vec<Value>, String> {
+fn measure(program: &Path, args: &AgainstArgs<'_>) -> Result<Vec<Value>, String> {
     let file = std::env::temp_dir().join(format!("crore-against-{}.json", std::process::id()));
     let mut run = Command::new(program);
     run.args(&args.rest).arg("--json").arg(&file);
@@ -108,24 +109,24 @@ fn measure(program: &Path, args: &Args<'_>) -> Result<Vec<Value>, String> {
         return Err(format!("{} failed: {status}", program.display()));
     }
     let text = text.map_err(|error| format!("{} wrote nothing: {error}", program.display()))?;
-    serde_json::from_str(&text).map_err(|error| format!("its figures are no JSON: {error}"))
+    serde_json::from_str(&text).map_err(|error| format!("the figures are not valid JSON: {error}"))
 }
 
 /// The figures of one side: each row's values, its unit, and whether a larger one is better.
 #[derive(Debug, Default)]
-struct Figures {
+struct AgainstFigures {
     names: Vec<String>,
-    rows: BTreeMap<String, Figure>,
+    rows: BTreeMap<String, AgainstFigure>,
 }
 
 #[derive(Debug)]
-struct Figure {
+struct AgainstFigure {
     unit: String,
     is_larger_better: bool,
     values: Vec<f64>,
 }
 
-impl Figures {
+impl AgainstFigures {
     fn add(&mut self, rows: &[Value]) {
         for row in rows {
             let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
@@ -134,14 +135,14 @@ impl Figures {
                 self.names.push(name);
                 let unit = text("unit");
                 let is_larger_better = is_larger_better(&unit, &text("goal"));
-                Figure { unit, is_larger_better, values: Vec::new() }
+                AgainstFigure { unit, is_larger_better, values: Vec::new() }
             });
             figure.values.push(value);
         }
     }
 }
 
-/// A goal says it by its sign, and a row without one by its unit: rates are better if they are larger.
+/// Follows from the sign of the goal; without a goal, rates are better if larger.
 fn is_larger_better(unit: &str, goal: &str) -> bool {
     goal.starts_with(">=") || (!goal.starts_with("<=") && unit.ends_with("/s"))
 }
@@ -158,21 +159,21 @@ fn median(values: &[f64]) -> f64 {
 }
 
 /// A row for each figure that both sides have. The ratio is above 1 if this commit is better.
-fn compare(old: &Figures, new: &Figures, commit: &str) -> Vec<Value> {
+fn compare(old: &AgainstFigures, new: &AgainstFigures, commit: &str) -> Vec<Value> {
     let row = |name: &String| {
         let (before, after) = (old.rows.get(name)?, new.rows.get(name)?);
         let (baseline, value) = (median(&before.values), median(&after.values));
         let ratio = if after.is_larger_better { value / baseline } else { baseline / value };
         Some(json!({
             "name": name, "value": value, "unit": after.unit, "baseline": commit,
-            "baseline_value": baseline, "ratio": ratio, "goal": format!(">= {GOAL}"),
-            "ok": ratio >= GOAL, "turns": after.values, "baseline_turns": before.values,
+            "baseline_value": baseline, "ratio": ratio, "goal": format!(">= {MIN_RATIO}"),
+            "ok": ratio >= MIN_RATIO, "turns": after.values, "baseline_turns": before.values,
         }))
     };
     new.names.iter().filter_map(row).collect()
 }
 
-fn line(row: &Value) -> String {
+fn row_line(row: &Value) -> String {
     let number = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
     let text = |key: &str| row[key].as_str().unwrap_or_default();
     let missed = if row["ok"] == true { "" } else { "  below the goal" };
@@ -193,18 +194,19 @@ mod tests {
     #[test]
     fn a_comparison_takes_its_own_arguments_and_passes_the_others_on() {
         let words = ["--against", "main~1", "--only", "cycle", "--turns", "5", "--json", "f.json"];
-        let found = args(&words).expect("read").expect("a comparison");
+        let found = parse_args(&words).expect("read").expect("a comparison");
         let rest = vec!["--only", "cycle"];
         let json = Some("f.json");
-        assert_eq!(found, Args { revision: "main~1", turns: 5, json, rest });
-        assert_eq!(args(&["--json", "f.json"]), Ok(None));
+        assert_eq!(found, AgainstArgs { revision: "main~1", turns: 5, json, rest });
+        assert_eq!(parse_args(&["--json", "f.json"]), Ok(None));
         assert!(
-            args(&["--against"]).is_err() && args(&["--against", "x", "--turns", "0"]).is_err()
+            parse_args(&["--against"]).is_err()
+                && parse_args(&["--against", "x", "--turns", "0"]).is_err()
         );
     }
 
-    fn figures(rows: &[(&str, &str, &str, f64)]) -> Figures {
-        let mut figures = Figures::default();
+    fn figures(rows: &[(&str, &str, &str, f64)]) -> AgainstFigures {
+        let mut figures = AgainstFigures::default();
         for (name, unit, goal, value) in rows {
             figures.add(&[json!({ "name": name, "unit": unit, "goal": goal, "value": value })]);
         }

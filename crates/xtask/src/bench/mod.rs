@@ -4,7 +4,7 @@ mod against;
 
 use crate::command;
 
-struct Bench {
+struct BenchProgram {
     name: &'static str,
     package: &'static str,
     binary: &'static str,
@@ -14,31 +14,31 @@ struct Bench {
 
 /// Every benchmark takes `--json FILE` and writes its figures there.
 #[rustfmt::skip]
-const BENCHES: &[Bench] = &[
-    Bench { name: "store",   package: "crore-bench", binary: "bench-store",   starts_server: false },
-    Bench { name: "log",     package: "crore-bench", binary: "bench-log",     starts_server: false },
-    Bench { name: "engine",  package: "crore-bench", binary: "bench-engine",  starts_server: false },
-    Bench { name: "http",    package: "crore-bench", binary: "bench-http",    starts_server: true },
-    Bench { name: "grpc",    package: "crore-bench", binary: "bench-grpc",    starts_server: true },
-    Bench { name: "runners", package: "crore-bench", binary: "bench-runners", starts_server: true },
-    Bench { name: "peers",   package: "crore-peers", binary: "crore-peers",   starts_server: true },
+const BENCHES: &[BenchProgram] = &[
+    BenchProgram { name: "store",   package: "crore-bench", binary: "bench-store",   starts_server: false },
+    BenchProgram { name: "log",     package: "crore-bench", binary: "bench-log",     starts_server: false },
+    BenchProgram { name: "engine",  package: "crore-bench", binary: "bench-engine",  starts_server: false },
+    BenchProgram { name: "http",    package: "crore-bench", binary: "bench-http",    starts_server: true },
+    BenchProgram { name: "grpc",    package: "crore-bench", binary: "bench-grpc",    starts_server: true },
+    BenchProgram { name: "runners", package: "crore-bench", binary: "bench-runners", starts_server: true },
+    BenchProgram { name: "peers",   package: "crore-peers", binary: "crore-peers",   starts_server: true },
 ];
 
-const SERVER: [&str; 6] = ["build", "--release", "-p", "crore-server", "--bin", "crore"];
+const BUILD_SERVER: [&str; 6] = ["build", "--release", "-p", "crore-server", "--bin", "crore"];
 
 /// Runs the benchmark that `args` names, with the arguments that follow.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     let (bench, rest) = find(args)?;
-    if let Some(args) = against::args(rest)? {
+    if let Some(args) = against::parse_args(rest)? {
         return against::run(bench, &args);
     }
     if bench.starts_server {
-        command::cargo_here(&SERVER)?;
+        command::cargo_here(&BUILD_SERVER)?;
     }
     command::cargo_here(&cargo_args(bench, rest))
 }
 
-fn find<'a, 'b>(args: &'a [&'b str]) -> Result<(&'static Bench, &'a [&'b str]), String> {
+fn find<'a, 'b>(args: &'a [&'b str]) -> Result<(&'static BenchProgram, &'a [&'b str]), String> {
     let names = || BENCHES.iter().map(|bench| bench.name).collect::<Vec<_>>().join(", ");
     let [name, rest @ ..] = args else {
         return Err(format!("name a benchmark: {}", names()));
@@ -48,7 +48,7 @@ fn find<'a, 'b>(args: &'a [&'b str]) -> Result<(&'static Bench, &'a [&'b str]), 
     Ok((bench, rest))
 }
 
-fn cargo_args<'a>(bench: &Bench, rest: &[&'a str]) -> Vec<&'a str> {
+fn cargo_args<'a>(bench: &BenchProgram, rest: &[&'a str]) -> Vec<&'a str> {
     let run = ["run", "--release", "-p", bench.package, "--bin", bench.binary, "--"];
     [&run, rest].concat()
 }
@@ -73,7 +73,7 @@ mod tests {
         }
     }
 
-    /// The binaries of `crore-bench` are folders; one that is not listed here could not be run.
+    /// The binaries of `crore-bench` are folders; a binary that is not listed could not be run.
     #[test]
     fn every_binary_of_the_crate_is_a_benchmark() {
         let folder = command::root().join("crates/crore-bench/src/bin");

@@ -1,14 +1,14 @@
-//! `ci`: the steps that must pass before a change is merged, in order, up to the first failure. What takes too long for
-//! each change belongs to `soak`.
+//! `ci`: the steps that must pass before a change is merged, in order, up to the first failure. Tests that take too
+//! long for each change belong to `soak`.
 
 mod slowest;
 
 use std::time::{Duration, Instant};
 
 use crate::command::{cargo, has_cargo_command};
-use crate::{layers, links, sizes};
+use crate::{layers, links, sizes, words};
 
-/// How much of the table is run.
+/// Which steps are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     Full,
@@ -16,64 +16,63 @@ pub(crate) enum Extent {
     Quick,
 }
 
-/// In which extent a step is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum When {
+enum StepExtent {
     Always,
     Only(Extent),
 }
 
-enum Work {
+enum StepWork {
     Cargo(&'static [&'static str]),
     Call(fn() -> Result<(), String>),
 }
 
-struct Step {
+struct CiStep {
     name: &'static str,
-    when: When,
-    work: Work,
+    when: StepExtent,
+    work: StepWork,
 }
 
 use Extent::{Full, Quick};
-use When::{Always, Only};
-use Work::{Call, Cargo};
+use StepExtent::{Always, Only};
+use StepWork::{Call, Cargo};
 
-/// Features beyond the default ones that every step builds with, as `package/feature`, with commas.
-/// One set for all steps, so that nothing is built twice. Never a `bug-` feature: those plant
-/// mistakes.
+/// Features beyond the default ones that every step builds with, as `package/feature`, comma-separated. All steps use
+/// one set, so that nothing is built twice. Never a `bug-` feature: those plant bugs.
 const FEATURES: &str = "";
 
 const TESTSERVERS: [&str; 7] =
     ["run", "-q", "-p", "crore-testkit", "--bin", "crore-testservers", "--"];
 
-/// The servers that the tests speak to, as flags of `crore-testservers`.
+/// The servers that the tests use, as flags of `crore-testservers`.
 const SERVERS: &[&str] = &["--postgres", "--redis-cluster", "--redis", "--mariadb"];
 
 /// The steps. To add one, add a line.
 ///
-/// Warnings are errors here and only here. They are passed behind `--` and by `--config`, and not
-/// in `RUSTFLAGS`, which would build every dependency a second time.
+/// Warnings are errors here and only here. The flags are passed behind `--` and by `--config`, not in `RUSTFLAGS`,
+/// which would build every dependency a second time.
 #[rustfmt::skip]
-const STEPS: &[Step] = &[
-    Step { name: "set-up", when: Only(Full),  work: Call(|| testservers(&["--xfs", "--faketime", "--prometheus", "--sslscan", "--docker", "--pypi", "--npm", "--install"])) },
-    Step { name: "fmt",    when: Always,      work: Cargo(&["fmt", "--all", "--check"]) },
-    Step { name: "clippy", when: Always,      work: Cargo(&["clippy", "--workspace", "--features", FEATURES, "--all-targets", "--", "-D", "warnings"]) },
-    Step { name: "layers", when: Always,      work: Call(layers::run) },
-    Step { name: "sizes",  when: Always,      work: Call(sizes::run) },
-    Step { name: "links",  when: Always,      work: Call(links::run) },
-    Step { name: "docs",   when: Always,      work: Cargo(&["doc", "--workspace", "--features", FEATURES, "--no-deps", "--config", r#"build.rustdocflags=["-D", "warnings"]"#]) },
-    Step { name: "tests",  when: Only(Full),  work: Call(|| with_servers(&test_command(Full))) },
-    Step { name: "tests",  when: Only(Quick), work: Call(|| cargo(&test_command(Quick)[1..])) },
-    Step { name: "doc tests", when: Always,   work: Cargo(&["test", "--workspace", "--features", FEATURES, "--doc"]) },
-    Step { name: "bugs",   when: Always,      work: Cargo(&["test", "-p", "crore-store", "--features", "bug-drill", "--test", "bugs"]) },
-    Step { name: "engine bugs", when: Always, work: Cargo(&["test", "-p", "crore", "--features", "bug-drill", "--test", "it", "sim::bugs"]) },
-    Step { name: "example", when: Always,     work: Cargo(&["run", "-q", "-p", "crore-store", "--example", "first_job"]) },
+const STEPS: &[CiStep] = &[
+    CiStep { name: "set-up", when: Only(Full),  work: Call(|| testservers(&["--xfs", "--faketime", "--prometheus", "--sslscan", "--docker", "--pypi", "--npm", "--install"])) },
+    CiStep { name: "fmt",    when: Always,      work: Cargo(&["fmt", "--all", "--check"]) },
+    CiStep { name: "clippy", when: Always,      work: Cargo(&["clippy", "--workspace", "--features", FEATURES, "--all-targets", "--", "-D", "warnings"]) },
+    CiStep { name: "layers", when: Always,      work: Call(layers::run) },
+    CiStep { name: "sizes",  when: Always,      work: Call(sizes::run) },
+    CiStep { name: "links",  when: Always,      work: Call(links::run) },
+    CiStep { name: "words",  when: Always,      work: Call(words::run) },
+    CiStep { name: "docs",   when: Always,      work: Cargo(&["doc", "--workspace", "--features", FEATURES, "--no-deps", "--config", r#"build.rustdocflags=["-D", "warnings"]"#]) },
+    CiStep { name: "tests",  when: Only(Full),  work: Call(|| with_servers(&test_command(Full))) },
+    CiStep { name: "tests",  when: Only(Quick), work: Call(|| cargo(&test_command(Quick)[1..])) },
+    CiStep { name: "doc tests", when: Always,   work: Cargo(&["test", "--workspace", "--features", FEATURES, "--doc"]) },
+    CiStep { name: "bugs",   when: Always,      work: Cargo(&["test", "-p", "crore-store", "--features", "bug-drill", "--test", "bugs"]) },
+    CiStep { name: "engine bugs", when: Always, work: Cargo(&["test", "-p", "crore", "--features", "bug-drill", "--test", "it", "sim::bugs"]) },
+    CiStep { name: "example", when: Always,     work: Cargo(&["run", "-q", "-p", "crore-store", "--example", "first_job"]) },
 ];
 
 /// Runs every step of `extent`; the first that fails ends the run.
 pub(crate) fn run(extent: Extent) -> Result<(), String> {
-    let steps: Vec<&Step> = STEPS.iter().filter(|step| step.when.holds(extent)).collect();
-    slowest::forget(extent.profile());
+    let steps: Vec<&CiStep> = STEPS.iter().filter(|step| step.when.includes(extent)).collect();
+    slowest::remove_report(extent.profile());
     let result = run_steps(&steps);
     if let Some(tests) = slowest::text(extent.profile()) {
         println!("\n{tests}");
@@ -81,7 +80,7 @@ pub(crate) fn run(extent: Extent) -> Result<(), String> {
     result
 }
 
-fn run_steps(steps: &[&Step]) -> Result<(), String> {
+fn run_steps(steps: &[&CiStep]) -> Result<(), String> {
     let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
     println!("{} steps: {}", steps.len(), names.join(", "));
     let mut table = String::new();
@@ -115,8 +114,8 @@ impl Extent {
     }
 }
 
-impl When {
-    fn holds(self, extent: Extent) -> bool {
+impl StepExtent {
+    fn includes(self, extent: Extent) -> bool {
         match self {
             Always => true,
             Only(only) => only == extent,
@@ -124,7 +123,7 @@ impl When {
     }
 }
 
-impl Work {
+impl StepWork {
     fn run(&self) -> Result<(), String> {
         match self {
             Cargo(args) => cargo(args),
@@ -133,8 +132,7 @@ impl Work {
     }
 }
 
-/// Runs `command` while the servers run. With `CI` set, a server that a test cannot reach is a
-/// failure and not a skipped test.
+/// Runs `command` while the servers run. With `CI` set, an unreachable server is a failure instead of a skipped test.
 fn with_servers(command: &[&str]) -> Result<(), String> {
     testservers(&[&["--", "env", "CI=true"], command].concat())
 }
@@ -148,8 +146,8 @@ pub(crate) fn install(flags: &[&str]) -> Result<(), String> {
     cargo(&[&TESTSERVERS, flags, &["--install"]].concat())
 }
 
-/// The command that runs all tests but the doc tests. A fresh machine has a Rust toolchain and no
-/// nextest; the same tests then run under plain `cargo test`, in threads instead of processes.
+/// The command that runs all tests except the doc tests. Without nextest the same tests run under plain `cargo test`,
+/// in threads instead of processes.
 fn test_command(extent: Extent) -> Vec<&'static str> {
     let runner: &[&str] = match (has_cargo_command("nextest"), extent) {
         (true, _) => &["nextest", "run", "--profile", extent.profile()],
@@ -183,7 +181,7 @@ mod tests {
     use super::*;
 
     fn names(extent: Extent) -> Vec<&'static str> {
-        STEPS.iter().filter(|step| step.when.holds(extent)).map(|step| step.name).collect()
+        STEPS.iter().filter(|step| step.when.includes(extent)).map(|step| step.name).collect()
     }
 
     #[test]
@@ -198,17 +196,17 @@ mod tests {
     }
 
     #[test]
-    fn a_heading_says_how_far_the_run_is() {
+    fn a_heading_shows_the_progress() {
         let heading = heading(3, 12, "clippy", Duration::from_secs(125));
         assert_eq!(heading, "step 3 of 12: clippy (2:05 so far)");
     }
 
     #[test]
     fn the_first_failure_ends_the_run_and_is_named() {
-        let passes = Step { name: "one", when: Always, work: Call(|| Ok(())) };
-        let fails = Step { name: "two", when: Always, work: Call(|| Err("it broke".to_owned())) };
+        let passes = CiStep { name: "one", when: Always, work: Call(|| Ok(())) };
+        let fails = CiStep { name: "two", when: Always, work: Call(|| Err("it broke".to_owned())) };
         let never =
-            Step { name: "three", when: Always, work: Call(|| panic!("ran after a failure")) };
+            CiStep { name: "three", when: Always, work: Call(|| panic!("ran after a failure")) };
         assert_eq!(run_steps(&[&passes, &passes]), Ok(()));
         let message = run_steps(&[&passes, &fails, &never]).expect_err("step two fails");
         assert!(message.contains("it broke") && message.contains("two"), "{message}");

@@ -9,7 +9,7 @@ const LISTED: usize = 10;
 
 /// A test and its time, in seconds.
 #[derive(Debug, PartialEq)]
-struct Timed {
+struct TimedTest {
     name: String,
     seconds: f64,
 }
@@ -20,17 +20,17 @@ fn report_file(profile: &str) -> PathBuf {
 }
 
 /// Removes the report of an earlier run, so that a run without nextest does not show its times.
-pub(super) fn forget(profile: &str) {
+pub(super) fn remove_report(profile: &str) {
     // It is missing before the first run.
     let _ = std::fs::remove_file(report_file(profile));
 }
 
 /// The list of the slowest tests as text; `None` without a report.
 pub(super) fn text(profile: &str) -> Option<String> {
-    listed(&report_file(profile))
+    slowest_tests(&report_file(profile))
 }
 
-fn listed(file: &Path) -> Option<String> {
+fn slowest_tests(file: &Path) -> Option<String> {
     let report = std::fs::read_to_string(file).ok()?;
     let mut tests = tests(&report);
     if tests.is_empty() {
@@ -44,14 +44,14 @@ fn listed(file: &Path) -> Option<String> {
 
 /// The test cases of a report, each named with its binary. The output of tests is escaped, so that `<testcase` is
 /// always an element.
-fn tests(report: &str) -> Vec<Timed> {
+fn tests(report: &str) -> Vec<TimedTest> {
     let elements = report.split("<testcase ").skip(1);
     elements
         .filter_map(|element| {
             let head = element.split('>').next()?;
             let (binary, name) = (attribute(head, "classname")?, attribute(head, "name")?);
             let seconds = attribute(head, "time")?.parse().ok()?;
-            Some(Timed { name: format!("{binary} {name}"), seconds })
+            Some(TimedTest { name: format!("{binary} {name}"), seconds })
         })
         .collect()
 }
@@ -90,11 +90,11 @@ mod tests {
     fn the_slowest_comes_first_and_a_missing_report_is_none() {
         let file = std::env::temp_dir().join(format!("crore-junit-{}.xml", std::process::id()));
         std::fs::write(&file, REPORT).expect("written");
-        let text = listed(&file).expect("a report");
+        let text = slowest_tests(&file).expect("a report");
         std::fs::remove_file(&file).expect("removed");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "slowest of 3 tests:");
         assert!(lines[1].ends_with("8.5 s  crore::it sim::b"), "{text}");
-        assert_eq!(listed(&file), None);
+        assert_eq!(slowest_tests(&file), None);
     }
 }

@@ -3,38 +3,40 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::part::Part;
-use super::progress::Wanted;
+use super::part::SoakPart;
+use super::progress::SoakGoals;
 
 /// A parsed command line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Args {
+pub(super) struct SoakArgs {
     pub(super) file: Option<PathBuf>,
-    /// The chosen parts, in the order of [`Part::ALL`].
-    pub(super) parts: Vec<Part>,
-    pub(super) wanted: Wanted,
+    /// The chosen parts, in the order of [`SoakPart::ALL`].
+    pub(super) parts: Vec<SoakPart>,
+    pub(super) wanted: SoakGoals,
     /// After this long no new turn starts.
     pub(super) time: Option<Duration>,
 }
 
 /// The usage, with the list of parts.
 pub(super) fn usage() -> String {
-    let parts = Part::ALL.map(|part| format!("  {:<7} {}", part.name(), part.about())).join("\n");
+    let parts =
+        SoakPart::ALL.map(|part| format!("  {:<7} {}", part.name(), part.about())).join("\n");
     format!(
         "usage: soak [PART …] [--for MINUTES] [--file FILE]\n            \
          [--store SEEDS] [--engine SEEDS] [--chaos MINUTES] [--harm ROUNDS]\n\
-         a soak continues where its file ends; without --file, the file is under bench/results\n\
-         parts (all of them unless some are named):\n{parts}"
+         a soak continues from its file, which is under bench/results unless --file names another\n\
+         parts (default: all):\n{parts}"
     )
 }
 
-/// Parses the command line; `None` if it is wrong.
-pub(super) fn parse(args: &[&str]) -> Option<Args> {
-    let mut parsed = Args { file: None, parts: Vec::new(), wanted: Wanted::default(), time: None };
+/// Parses the command line; `None` if it is invalid.
+pub(super) fn parse(args: &[&str]) -> Option<SoakArgs> {
+    let mut parsed =
+        SoakArgs { file: None, parts: Vec::new(), wanted: SoakGoals::default(), time: None };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         if !arg.starts_with('-') {
-            parsed.parts.push(Part::named(arg)?);
+            parsed.parts.push(SoakPart::named(arg)?);
             continue;
         }
         let value = args.next()?;
@@ -50,7 +52,7 @@ pub(super) fn parse(args: &[&str]) -> Option<Args> {
         }
     }
     if parsed.parts.is_empty() {
-        parsed.parts = Part::ALL.into();
+        parsed.parts = SoakPart::ALL.into();
     }
     parsed.parts.sort_unstable();
     parsed.parts.dedup();
@@ -62,11 +64,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_read_strictly() {
+    fn arguments_are_parsed_strictly() {
         let args = parse(&["--store", "10", "--chaos", "2", "--for", "1"]).expect("read");
         assert_eq!((args.wanted.store_seeds, args.wanted.chaos_seconds), (10, 120));
         assert_eq!(args.time, Some(Duration::from_secs(60)));
-        assert_eq!(args.parts, Part::ALL);
+        assert_eq!(args.parts, SoakPart::ALL);
         for wrong in [&["--store"][..], &["--store", "many"], &["--stor", "1"], &["sedes"]] {
             assert_eq!(parse(wrong), None, "{wrong:?}");
         }
@@ -75,13 +77,13 @@ mod tests {
     #[test]
     fn parts_are_chosen_by_name_beside_options() {
         let args = parse(&["chaos", "seeds", "--for", "30", "seeds"]).expect("read");
-        assert_eq!(args.parts, [Part::Seeds, Part::Chaos]);
+        assert_eq!(args.parts, [SoakPart::Seeds, SoakPart::Chaos]);
         assert_eq!(args.time, Some(Duration::from_secs(1800)));
     }
 
     #[test]
     fn the_usage_names_every_part() {
         let usage = usage();
-        assert!(Part::ALL.iter().all(|part| usage.contains(part.name())), "{usage}");
+        assert!(SoakPart::ALL.iter().all(|part| usage.contains(part.name())), "{usage}");
     }
 }

@@ -1,26 +1,28 @@
-//! The audit: the locked versions of all dependencies against the RustSec advisory database, offline.
+//! The audit: checks the locked versions of all dependencies against the RustSec advisory database, offline.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::part::Part;
-use super::progress::Outcome;
+use super::part::SoakPart;
+use super::progress::PartOutcome;
 use super::{Soak, checks};
 use crate::command;
 
-/// The database, unless [`VARIABLE`] names another: a directory beside the repository.
+/// The database, unless [`DATABASE_VARIABLE`] names another: a directory beside the repository.
 const DATABASE: &str = "../shared/advisory-db";
-const VARIABLE: &str = "CRORE_ADVISORY_DB";
-const VERSION: &str = "0.22.2";
+const DATABASE_VARIABLE: &str = "CRORE_ADVISORY_DB";
+const TOOL_VERSION: &str = "0.22.2";
 const LOCKS: [&str; 2] = ["Cargo.lock", "fuzz/Cargo.lock"];
 
 /// Audits every lock file; without a database or the tool the part is skipped.
 pub(super) fn run(soak: &Soak) -> Result<(), String> {
-    let skipped = |why: String| checks::ended(soak, Part::Audit, Outcome::Skipped(why), None);
+    let skipped = |why: String| {
+        checks::record_outcome(soak, SoakPart::Audit, PartOutcome::Skipped(why), None)
+    };
     let database = database();
     if !database.join("crates").is_dir() {
         return skipped(format!(
-            "no advisory database at `{}`; {VARIABLE} names another place",
+            "no advisory database at `{}`; {DATABASE_VARIABLE} names another place",
             database.display()
         ));
     }
@@ -28,9 +30,14 @@ pub(super) fn run(soak: &Soak) -> Result<(), String> {
         Ok(tool) => tool,
         Err(why) => return skipped(format!("no cargo-audit: {why}")),
     };
-    // One command for all lock files, so that the part has one end.
+    // One command for all lock files, so that the part has one result.
     let script = LOCKS.map(|lock| audit_line(&tool, &database, lock)).join(" && ");
-    checks::once(soak, Part::Audit, Command::new("sh").args(["-c", &script]), &again(&database))
+    checks::run_once(
+        soak,
+        SoakPart::Audit,
+        Command::new("sh").args(["-c", &script]),
+        &repeat_command(&database),
+    )
 }
 
 fn audit_line(tool: &Path, database: &Path, lock: &str) -> String {
@@ -38,13 +45,13 @@ fn audit_line(tool: &Path, database: &Path, lock: &str) -> String {
     format!("{} audit --no-fetch --stale --db {} --file {lock}", quoted(tool), quoted(database))
 }
 
-fn again(database: &Path) -> String {
+fn repeat_command(database: &Path) -> String {
     format!("cargo audit --no-fetch --stale --db {}", database.display())
 }
 
 #[expect(clippy::disallowed_methods, reason = "a developer names the database")]
 fn database() -> PathBuf {
-    std::env::var(VARIABLE).map_or_else(|_| command::root().join(DATABASE), PathBuf::from)
+    std::env::var(DATABASE_VARIABLE).map_or_else(|_| command::root().join(DATABASE), PathBuf::from)
 }
 
 /// The program, which is installed below `target` if it is missing.
@@ -56,8 +63,8 @@ fn tool() -> Result<PathBuf, String> {
     let program = folder.join("bin/cargo-audit");
     if !program.is_file() {
         let root = folder.to_string_lossy();
-        let install = ["install", "-q", "--locked", "cargo-audit", "--version", VERSION];
-        // Without its default features it cannot scan binaries, which nothing here does.
+        let install = ["install", "-q", "--locked", "cargo-audit", "--version", TOOL_VERSION];
+        // Without its default features it cannot scan binaries, which is not needed here.
         command::cargo(&[&install[..], &["--no-default-features", "--root", &root]].concat())?;
     }
     Ok(program)

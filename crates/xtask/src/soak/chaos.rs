@@ -1,27 +1,27 @@
-//! Turns of chaos.
+//! The part `chaos`: faults injected into the built server.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use super::part::Part;
+use super::part::SoakPart;
 use super::progress::fresh_seed;
 use super::{Soak, output_of, turn_file};
 use crate::command;
 
-/// How long one turn takes, in seconds.
-const TURN: u64 = 300;
+/// Duration of a turn, in seconds.
+const TURN_SECONDS: u64 = 300;
 
-/// Runs chaos by turns until it took long enough.
+/// Runs turns until the wanted time is reached.
 pub(super) fn run(soak: &Soak) -> Result<(), String> {
     loop {
         let left = {
             let progress = soak.progress();
-            progress.wanted.chaos_seconds.saturating_sub(progress.chaos.seconds)
+            progress.goals.chaos_seconds.saturating_sub(progress.chaos.seconds)
         };
-        if left == 0 || !soak.goes_on(Part::Chaos) {
+        if left == 0 || !soak.may_continue(SoakPart::Chaos) {
             return Ok(());
         }
-        turn(soak, left.min(TURN))?;
+        turn(soak, left.min(TURN_SECONDS))?;
     }
 }
 
@@ -33,16 +33,16 @@ fn turn(soak: &Soak, seconds: u64) -> Result<(), String> {
     if !is_good {
         println!("{text}");
     }
-    soak.note(|progress| {
+    soak.update(|progress| {
         let before = progress.chaos.rounds;
-        for (harm, rounds) in turns(&text) {
-            *progress.chaos.harms.entry(harm).or_default() += rounds;
+        for (fault, rounds) in rounds_by_fault(&text) {
+            *progress.chaos.faults.entry(fault).or_default() += rounds;
             progress.chaos.rounds += rounds;
         }
         progress.chaos.seeds.push(seed);
-        for (harm, why) in skipped(&text) {
-            println!("soak: chaos: {harm} SKIPPED: {why}");
-            progress.skipped.insert(format!("{} {harm}", Part::Chaos.name()), why);
+        for (fault, why) in skipped_faults(&text) {
+            println!("soak: chaos: {fault} SKIPPED: {why}");
+            progress.skipped.insert(format!("{} {fault}", SoakPart::Chaos.name()), why);
         }
         if is_good && progress.chaos.rounds > before {
             progress.chaos.seconds += seconds;
@@ -54,25 +54,25 @@ fn turn(soak: &Soak, seconds: u64) -> Result<(), String> {
     })
 }
 
-/// The harms of a turn's output, each with its rounds. A line has the sum of rounds so far.
-fn turns(text: &str) -> Vec<(String, u64)> {
+/// The faults in a turn's output, each with its rounds. A line has the sum of rounds so far.
+fn rounds_by_fault(text: &str) -> Vec<(String, u64)> {
     let mut before = 0;
     let lines = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
-        let (harm, sum) = (words.next()?, words.next()?.parse::<u64>().ok()?);
-        (words.next() == Some("rounds")).then_some((harm.to_owned(), sum))
+        let (fault, sum) = (words.next()?, words.next()?.parse::<u64>().ok()?);
+        (words.next() == Some("rounds")).then_some((fault.to_owned(), sum))
     });
     lines
-        .map(|(harm, sum)| (harm, sum.saturating_sub(std::mem::replace(&mut before, sum))))
+        .map(|(fault, sum)| (fault, sum.saturating_sub(std::mem::replace(&mut before, sum))))
         .collect()
 }
 
-/// The harms that a turn skipped, each with the reason.
-fn skipped(text: &str) -> BTreeMap<String, String> {
+/// The faults that a turn skipped, each with the reason.
+fn skipped_faults(text: &str) -> BTreeMap<String, String> {
     let lines = text.lines().filter_map(|line| {
-        let (harm, rest) = line.split_once(" SKIPPED, ")?;
+        let (fault, rest) = line.split_once(" SKIPPED, ")?;
         let (_, why) = rest.split_once(": ")?;
-        Some((harm.trim_end().to_owned(), why.to_owned()))
+        Some((fault.trim_end().to_owned(), why.to_owned()))
     });
     lines.collect()
 }
@@ -82,19 +82,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn skipped_harms_are_read_with_their_reasons() {
+    fn skipped_faults_are_read_with_their_reasons() {
         let text = "kill           12 rounds in    9 s: nothing lost\n\
             power      SKIPPED, 12 rounds: this machine cannot do it: there are no loop devices\n";
         let why = "this machine cannot do it: there are no loop devices".to_owned();
-        assert_eq!(skipped(text), BTreeMap::from([("power".to_owned(), why)]));
+        assert_eq!(skipped_faults(text), BTreeMap::from([("power".to_owned(), why)]));
     }
 
     #[test]
-    fn the_rounds_of_each_harm_are_read() {
+    fn the_rounds_of_each_fault_are_read() {
         let text = "seed 7\n\
             kill           12 rounds in    9 s: 300 jobs, 500 deliveries, nothing lost\n\
             stop           24 rounds in   40 s: 310 jobs, 502 deliveries, nothing lost\n\
             24 rounds, 610 jobs\n";
-        assert_eq!(turns(text), [("kill".to_owned(), 12), ("stop".to_owned(), 12)]);
+        assert_eq!(rounds_by_fault(text), [("kill".to_owned(), 12), ("stop".to_owned(), 12)]);
     }
 }

@@ -1,5 +1,5 @@
-//! `soak`: tests that take too long for each change, as parts that can be chosen. The progress is written after each
-//! turn, so that a soak that was stopped can be continued, on any machine that has its file and the same code.
+//! `soak`: tests that take too long for each change, in parts. The progress is written after each turn, so that a soak
+//! can be interrupted and continued on any machine that has its file and the same code.
 
 mod args;
 mod audit;
@@ -17,16 +17,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::{ci, command};
-use part::{Lane, Part};
-use progress::Progress;
+use part::{SoakLane, SoakPart};
+use progress::SoakProgress;
 
 /// Starts a soak, or continues one.
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     let args = args::parse(args).ok_or_else(args::usage)?;
     let code = code()?;
     let file = args.file.unwrap_or_else(|| default_file(&code));
-    let mut progress = Progress::load_or_new(&file, &code, args.wanted)?;
-    progress.forget_skipped(&args.parts);
+    let mut progress = SoakProgress::load_or_new(&file, &code, args.wanted)?;
+    progress.clear_skipped(&args.parts);
     println!("soak of {code}, written to {}", file.display());
     set_up(&args.parts);
     build(&args.parts)?;
@@ -37,63 +37,63 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         end: Deadline::after(args.time),
     };
     let ran = std::thread::scope(|scope| {
-        let processes = scope.spawn(|| soak.run(Lane::Processes));
-        let checks = soak.run(Lane::Checks);
+        let processes = scope.spawn(|| soak.run(SoakLane::Processes));
+        let checks = soak.run(SoakLane::Checks);
         let processes = processes.join();
         checks.and(processes.unwrap_or_else(|_| Err("a part of the soak panicked".to_owned())))
     });
-    soak.note(|_| {})?;
+    soak.update(|_| {})?;
     let progress = soak.progress();
     println!("{progress}");
     ran?;
     progress.verdict(&soak.parts)
 }
 
-/// A soak that runs.
+/// A running soak.
 struct Soak {
     file: PathBuf,
-    parts: Vec<Part>,
-    progress: Mutex<Progress>,
+    parts: Vec<SoakPart>,
+    progress: Mutex<SoakProgress>,
     end: Deadline,
 }
 
 impl Soak {
-    /// Runs the chosen parts of a lane. An error of the tools in one part does not keep the others from running.
-    fn run(&self, lane: Lane) -> Result<(), String> {
+    /// Runs the chosen parts of a lane. An error of the tools in one part does not prevent the others from running.
+    fn run(&self, lane: SoakLane) -> Result<(), String> {
         let parts = self.parts.iter().filter(|part| part.lane() == lane);
         parts.map(|part| self.run_part(*part)).fold(Ok(()), Result::and)
     }
 
-    fn run_part(&self, part: Part) -> Result<(), String> {
-        if self.progress().is_done(part) || !self.goes_on(part) {
+    fn run_part(&self, part: SoakPart) -> Result<(), String> {
+        if self.progress().is_done(part) || !self.may_continue(part) {
             return Ok(());
         }
         println!("soak: {}: {}", part.name(), part.about());
         match part {
-            Part::Seeds => seeds::run(self),
-            Part::Chaos => chaos::run(self),
-            Part::Harm => harm::run(self),
-            Part::Audit => audit::run(self),
-            Part::Docs => checks::docs(self),
-            Part::Damage => checks::damage(self),
-            Part::Drill => checks::drill(self),
+            SoakPart::Seeds => seeds::run(self),
+            SoakPart::Chaos => chaos::run(self),
+            SoakPart::Harm => harm::run(self),
+            SoakPart::Audit => audit::run(self),
+            SoakPart::Docs => checks::docs(self),
+            SoakPart::Damage => checks::damage(self),
+            SoakPart::Drill => checks::drill(self),
         }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, SoakProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the progress with the result of a turn, and the summary of it.
-    fn note(&self, change: impl FnOnce(&mut Progress)) -> Result<(), String> {
+    /// Applies a change to the progress, and saves it with its summary.
+    fn update(&self, change: impl FnOnce(&mut SoakProgress)) -> Result<(), String> {
         let mut progress = self.progress();
         change(&mut progress);
         progress.save(&self.file)?;
         summary::save(&progress, &self.file)
     }
 
-    /// Whether another turn of a part may start: there is time, and the part has not failed.
-    fn goes_on(&self, part: Part) -> bool {
+    /// Whether another turn of a part may start: time is left, and the part has not failed.
+    fn may_continue(&self, part: SoakPart) -> bool {
         !self.end.is_over() && !self.progress().has_failed(part)
     }
 }
@@ -112,12 +112,13 @@ impl Deadline {
     }
 }
 
-/// The code that is soaked: what is committed of the product, its tests and its dependencies. A change of
-/// a document is no other code.
+/// Identifies the tested code: the committed crates and the lock file. Changes of documents do not count.
 fn code() -> Result<String, String> {
     let changed = command::git(&["status", "--porcelain", "--", "crates", "Cargo.lock"])?;
     if !changed.is_empty() {
-        return Err(format!("commit first; a soak is of committed code:\n{changed}"));
+        return Err(format!(
+            "uncommitted changes; a soak tests committed code, commit first:\n{changed}"
+        ));
     }
     let tree = |path: &str| command::git(&["rev-parse", "--short=12", &format!("HEAD:{path}")]);
     Ok(format!("{}-{}", tree("crates")?, tree("Cargo.lock")?))
@@ -128,9 +129,9 @@ fn default_file(code: &str) -> PathBuf {
     command::root().join("bench/results").join(format!("soak-{short}.json"))
 }
 
-/// Installs the packages that the parts need. Where that fails, those parts skip what they cannot do, and the soak is
-/// not done.
-fn set_up(parts: &[Part]) {
+/// Installs the packages that the parts need. If that fails, the parts skip the faults that need them, and the soak
+/// stays incomplete.
+fn set_up(parts: &[SoakPart]) {
     let mut flags: Vec<&str> = parts.iter().flat_map(|part| part.packages()).copied().collect();
     flags.sort_unstable();
     flags.dedup();
@@ -138,30 +139,30 @@ fn set_up(parts: &[Part]) {
         return;
     }
     if let Err(why) = ci::install(&flags) {
-        eprintln!("soak: packages cannot be installed, so that some rounds will be skipped: {why}");
+        eprintln!("soak: packages cannot be installed; some rounds will be skipped: {why}");
     }
 }
 
-/// Builds everything that turns run, so that they do not wait for each other's builds.
-fn build(parts: &[Part]) -> Result<(), String> {
-    if parts.contains(&Part::Seeds) {
+/// Builds everything that the turns run, so that they do not wait for each other's builds.
+fn build(parts: &[SoakPart]) -> Result<(), String> {
+    if parts.contains(&SoakPart::Seeds) {
         let store = ["build", "--release", "-q", "-p", "crore-conformance", "--example", "sim"];
         command::cargo(&store)?;
         command::cargo(&["test", "--release", "-q", "-p", "crore", "--test", "it", "--no-run"])?;
     }
-    if parts.contains(&Part::Chaos) {
+    if parts.contains(&SoakPart::Chaos) {
         command::cargo(&["build", "-q", "-p", "crore-server", "-p", "crore-chaos"])?;
     }
     Ok(())
 }
 
-/// A file of one turn's own.
+/// A temporary file for one turn.
 fn turn_file(soak: &Path, turn: &str) -> PathBuf {
     let code = soak.file_stem().unwrap_or_default().to_string_lossy();
     std::env::temp_dir().join(format!("{code}-{}-{turn}", std::process::id()))
 }
 
-/// Runs a command to its end in the root, and returns whether it succeeded and everything that it printed.
+/// Runs a command in the root; returns whether it succeeded, and its output.
 fn output_of(command: &mut Command, log: &Path) -> Result<(bool, String), String> {
     let file = std::fs::File::create(log).map_err(|error| error.to_string())?;
     let errors = file.try_clone().map_err(|error| error.to_string())?;
@@ -173,7 +174,7 @@ fn output_of(command: &mut Command, log: &Path) -> Result<(bool, String), String
     Ok((status.success(), String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// This program, to run another of its commands.
+/// This program, with another command.
 fn xtask(args: &[&str]) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);

@@ -2,7 +2,7 @@
 
 /// A part, which can be chosen by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum SoakPart {
     Audit,
     Docs,
     Damage,
@@ -12,17 +12,17 @@ pub(super) enum Part {
     Chaos,
 }
 
-/// Parts of the same lane run one after the other, and the lanes side by side.
+/// Parts of one lane run sequentially, the lanes in parallel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum SoakLane {
     /// Builds, tests and simulators.
     Checks,
     /// Real processes and file systems.
     Processes,
 }
 
-impl Part {
-    /// In the order in which each lane runs them: short parts first.
+impl SoakPart {
+    /// In the order of execution within a lane: short parts first.
     pub(super) const ALL: [Self; 7] =
         [Self::Audit, Self::Docs, Self::Damage, Self::Seeds, Self::Drill, Self::Harm, Self::Chaos];
 
@@ -40,20 +40,20 @@ impl Part {
 
     pub(super) const fn about(self) -> &'static str {
         match self {
-            Self::Audit => "dependencies against the advisory database",
-            Self::Docs => "documentation built, its links checked",
-            Self::Damage => "every bit of a store flipped, every file cut at every byte",
-            Self::Seeds => "fresh seeds of the simulators of store and engine",
-            Self::Drill => "planted mistakes of the doors, each of which chaos has to catch",
-            Self::Harm => "kills, power cuts, full and broken disks of a store",
-            Self::Chaos => "harm to the built server while many clients use it",
+            Self::Audit => "check dependencies against the advisory database",
+            Self::Docs => "build the documentation and check its links",
+            Self::Damage => "flip every bit of a store, cut every file at every byte",
+            Self::Seeds => "run the simulators of store and engine on fresh seeds",
+            Self::Drill => "check that chaos finds each bug planted in the doors",
+            Self::Harm => "inject kills, power cuts, full and failing disks into a store",
+            Self::Chaos => "inject faults into the built server under load",
         }
     }
 
-    pub(super) const fn lane(self) -> Lane {
+    pub(super) const fn lane(self) -> SoakLane {
         match self {
-            Self::Audit | Self::Docs | Self::Damage | Self::Seeds => Lane::Checks,
-            Self::Drill | Self::Harm | Self::Chaos => Lane::Processes,
+            Self::Audit | Self::Docs | Self::Damage | Self::Seeds => SoakLane::Checks,
+            Self::Drill | Self::Harm | Self::Chaos => SoakLane::Processes,
         }
     }
 
@@ -70,7 +70,7 @@ impl Part {
         Self::ALL.into_iter().find(|part| part.name() == name)
     }
 
-    /// The part that a command repeats. Files of soaks hold only the commands.
+    /// The part of a failure, recognized by the command that repeats it; soak files store only the commands.
     pub(super) fn repeated_by(command: &str) -> Self {
         let prefixes = [
             ("cargo xtask sim", Self::Seeds),
@@ -92,22 +92,22 @@ mod tests {
 
     #[test]
     fn parts_are_found_by_their_names() {
-        for part in Part::ALL {
-            assert_eq!(Part::named(part.name()), Some(part));
+        for part in SoakPart::ALL {
+            assert_eq!(SoakPart::named(part.name()), Some(part));
         }
-        assert_eq!(Part::named("sedes"), None);
+        assert_eq!(SoakPart::named("sedes"), None);
     }
 
     #[test]
-    fn commands_of_failures_tell_their_part() {
+    fn commands_of_failures_identify_their_part() {
         for (command, part) in [
-            ("cargo xtask sim --engine --seed 7", Part::Seeds),
-            ("cargo xtask chaos stop --plan-seed 7", Part::Chaos),
-            ("chaos all --seed 7", Part::Chaos),
-            ("cargo xtask chaos drill --seed 7", Part::Drill),
-            ("cargo xtask harm kill --rounds 10 --seed 7", Part::Harm),
+            ("cargo xtask sim --engine --seed 7", SoakPart::Seeds),
+            ("cargo xtask chaos stop --plan-seed 7", SoakPart::Chaos),
+            ("chaos all --seed 7", SoakPart::Chaos),
+            ("cargo xtask chaos drill --seed 7", SoakPart::Drill),
+            ("cargo xtask harm kill --rounds 10 --seed 7", SoakPart::Harm),
         ] {
-            assert_eq!(Part::repeated_by(command), part, "{command}");
+            assert_eq!(SoakPart::repeated_by(command), part, "{command}");
         }
     }
 }

@@ -1,30 +1,29 @@
-//! Turns of the two simulators.
+//! The part `seeds`: fresh seeds of the two simulators.
 
 use serde_json::Value;
 
-use super::part::Part;
-use super::progress::{Progress, Seeds};
+use super::part::SoakPart;
+use super::progress::{SeedProgress, SoakProgress};
 use super::{Soak, turn_file};
 use crate::sim;
 
-/// How many seeds one turn has: about a minute of them.
+/// Seeds per turn: about a minute.
 const STORE_TURN: u64 = 30_000;
 const ENGINE_TURN: u64 = 10_000;
 
-/// Which simulator.
 #[derive(Debug, Clone, Copy)]
-enum Which {
+enum Simulator {
     Store,
     Engine,
 }
 
-/// Runs the two by turns until so many seeds of each are done.
+/// Alternates the two simulators until each has its seeds.
 pub(super) fn run(soak: &Soak) -> Result<(), String> {
     loop {
         let mut is_done = true;
-        for which in [Which::Store, Which::Engine] {
+        for which in [Simulator::Store, Simulator::Engine] {
             let (from, n) = which.next(&soak.progress());
-            if n > 0 && soak.goes_on(Part::Seeds) {
+            if n > 0 && soak.may_continue(SoakPart::Seeds) {
                 turn(soak, which, from, n)?;
                 is_done = false;
             }
@@ -35,40 +34,40 @@ pub(super) fn run(soak: &Soak) -> Result<(), String> {
     }
 }
 
-impl Which {
-    fn seeds(self, progress: &mut Progress) -> &mut Seeds {
+impl Simulator {
+    fn seeds(self, progress: &mut SoakProgress) -> &mut SeedProgress {
         match self {
             Self::Store => &mut progress.store,
             Self::Engine => &mut progress.engine,
         }
     }
 
-    /// Where the next turn begins, and how many seeds it has.
-    fn next(self, progress: &Progress) -> (u64, u64) {
+    /// The first seed and the number of seeds of the next turn.
+    fn next(self, progress: &SoakProgress) -> (u64, u64) {
         let (seeds, wanted, turn) = match self {
-            Self::Store => (&progress.store, progress.wanted.store_seeds, STORE_TURN),
-            Self::Engine => (&progress.engine, progress.wanted.engine_seeds, ENGINE_TURN),
+            Self::Store => (&progress.store, progress.goals.store_seeds, STORE_TURN),
+            Self::Engine => (&progress.engine, progress.goals.engine_seeds, ENGINE_TURN),
         };
         (seeds.from + seeds.done, wanted.saturating_sub(seeds.done).min(turn))
     }
 }
 
-fn turn(soak: &Soak, which: Which, from: u64, n: u64) -> Result<(), String> {
+fn turn(soak: &Soak, which: Simulator, from: u64, n: u64) -> Result<(), String> {
     let file = turn_file(&soak.file, "seeds.json");
     let (seeds, first) = (n.to_string(), from.to_string());
     let path = file.to_string_lossy();
     let args = ["--seeds", &seeds, "--from", &first, "--json", &path];
     let ran = match which {
-        Which::Store => sim::run(&args),
-        Which::Engine => sim::run(&[&["--engine"], &args[..]].concat()),
+        Simulator::Store => sim::run(&args),
+        Simulator::Engine => sim::run(&[&["--engine"], &args[..]].concat()),
     };
     let text = std::fs::read_to_string(&file);
     let _ = std::fs::remove_file(&file);
     let Ok(text) = text else {
-        return ran.and(Err("the simulator has written nothing".to_owned()));
+        return ran.and(Err("the simulator wrote no report".to_owned()));
     };
     let report: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    soak.note(|progress| {
+    soak.update(|progress| {
         let seeds = which.seeds(progress);
         seeds.done += n;
         seeds.possible = seeds.possible.max(report["cells_possible"].as_u64().unwrap_or_default());

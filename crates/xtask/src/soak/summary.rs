@@ -2,18 +2,18 @@
 
 use std::path::Path;
 
-use super::part::Part;
-use super::progress::Progress;
+use super::part::SoakPart;
+use super::progress::SoakProgress;
 
 /// Writes the summary.
-pub(super) fn save(progress: &Progress, file: &Path) -> Result<(), String> {
+pub(super) fn save(progress: &SoakProgress, file: &Path) -> Result<(), String> {
     let file = file.with_extension("md");
     std::fs::write(&file, text(progress))
         .map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
-fn text(progress: &Progress) -> String {
-    let rows = Part::ALL.map(|part| {
+fn text(progress: &SoakProgress) -> String {
+    let rows = SoakPart::ALL.map(|part| {
         let skipped =
             progress.skipped_of(part).map(|(name, why)| format!("; {name} skipped: {why}"));
         let amount = progress.amount(part) + &skipped.collect::<String>();
@@ -32,7 +32,7 @@ fn text(progress: &Progress) -> String {
     text
 }
 
-fn state(progress: &Progress, part: Part) -> &'static str {
+fn state(progress: &SoakProgress, part: SoakPart) -> &'static str {
     if progress.has_failed(part) {
         "**failed**"
     } else if progress.is_done(part) {
@@ -44,14 +44,15 @@ fn state(progress: &Progress, part: Part) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::progress::{Outcome, Wanted};
+    use super::super::progress::{PartOutcome, SoakGoals};
     use super::*;
 
     #[test]
     fn every_part_has_a_row_with_its_state() {
         let nowhere = Path::new("/nonexistent/soak.json");
-        let mut progress = Progress::load_or_new(nowhere, "abc", Wanted::default()).expect("new");
-        progress.parts.insert("docs".to_owned(), Outcome::Passed);
+        let mut progress =
+            SoakProgress::load_or_new(nowhere, "abc", SoakGoals::default()).expect("new");
+        progress.parts.insert("docs".to_owned(), PartOutcome::Passed);
         progress.skipped.insert("harm power".to_owned(), "no loop devices".to_owned());
         progress.failures.push("cargo xtask sim --seed 7".to_owned());
         let text = text(&progress);

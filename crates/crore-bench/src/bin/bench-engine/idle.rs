@@ -1,4 +1,4 @@
-//! Many who wait for jobs that do not come: what they cost in memory, and that they cost no time.
+//! Many fetchers that wait for jobs that do not come: their memory, and that they use no processor time.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use crore::core::Span;
 
-use crate::engine::{DrivenEngine, ask};
-use crate::measurement::Bench;
+use crate::engine::{DrivenEngine, fetch_from};
+use crate::measurement::EngineBench;
 use crore_bench::driver::{Until, drive};
 use crore_bench::interleave::short;
 use crore_bench::machine;
-use crore_bench::report::Row;
+use crore_bench::report::ReportRow;
 
 const MEGABYTES: f64 = 200.0;
 const MILLIS: f64 = 10.0;
-const LOOK: Duration = Duration::from_secs(2);
+const OBSERVED_FOR: Duration = Duration::from_secs(2);
 const WAIT: Span = Span::from_secs(3600);
 
-pub(crate) fn measure(bench: &mut Bench) {
+pub(crate) fn measure(bench: &mut EngineBench) {
     let through = DrivenEngine::open(&bench.work_dir.fresh("idle"));
     let (engine, scale) = (&through.engine, bench.scale);
     let begun = AtomicUsize::new(0);
@@ -30,7 +30,8 @@ pub(crate) fn measure(bench: &mut Bench) {
             drive(Until::Begun(scale.fetchers as u64), scale.fetchers, |turn| async move {
                 if turn.begin().is_some() {
                     let queue = begun.fetch_add(1, Ordering::Relaxed) % scale.queues;
-                    let jobs = engine.fetch(ask(&format!("queue-{queue}"), 1, WAIT)).await.unwrap();
+                    let jobs =
+                        engine.fetch(fetch_from(&format!("queue-{queue}"), 1, WAIT)).await.unwrap();
                     assert!(jobs.is_empty(), "nothing was pushed");
                 }
             })
@@ -38,12 +39,12 @@ pub(crate) fn measure(bench: &mut Bench) {
         while engine.deliveries().waiting() < scale.fetchers {
             thread::sleep(Duration::from_millis(10));
         }
-        // Until the last one sleeps too.
-        thread::sleep(LOOK / 2);
+        // Until the last one waits too.
+        thread::sleep(OBSERVED_FOR / 2);
         let bytes = machine::resident().saturating_sub(before);
-        let start = on_processor();
-        thread::sleep(LOOK);
-        let millis = (on_processor() - start).as_secs_f64() * 1e3;
+        let start = thread_cpu_time();
+        thread::sleep(OBSERVED_FOR);
+        let millis = (thread_cpu_time() - start).as_secs_f64() * 1e3;
         engine.stop().unwrap();
         (bytes, millis)
     });
@@ -51,15 +52,15 @@ pub(crate) fn measure(bench: &mut Bench) {
     let who = format!("{fetchers} fetchers, {queues} queues");
     let megabytes = bytes as f64 / 1e6;
     bench.report.rows.extend([
-        Row::allowed(format!("{who}: memory"), (megabytes, "MB"), MEGABYTES),
-        Row::allowed(format!("{who}: 2 s idle"), (millis, "ms of CPU"), MILLIS),
+        ReportRow::with_bound(format!("{who}: memory"), (megabytes, "MB"), MEGABYTES),
+        ReportRow::with_bound(format!("{who}: 2 s idle"), (millis, "ms of CPU"), MILLIS),
     ]);
     let each = bytes as f64 / scale.fetchers as f64;
     bench.report.notes.push(format!("a waiting fetch: {each:.0} bytes, its future included"));
 }
 
-/// Processor time of all threads of this process that are there, in nanoseconds.
-fn on_processor() -> Duration {
+/// Processor time of all current threads of this process, in nanoseconds.
+fn thread_cpu_time() -> Duration {
     let nanos = |task: fs::DirEntry| {
         let stat = fs::read_to_string(task.path().join("schedstat")).unwrap();
         stat.split(' ').next().unwrap().parse::<u64>().unwrap()

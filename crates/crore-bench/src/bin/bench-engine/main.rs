@@ -1,10 +1,8 @@
-//! `cargo xtask bench engine --json FILE`: the engine beside the store that it runs on, at the same work in
-//! the same run; how soon a waiting fetcher has a job; what those who wait cost; and whether a million jobs
-//! that are due together hold others up.
+//! `cargo xtask bench engine --json FILE`: the engine beside its store at the same work in the same run; the latency of
+//! a waiting fetch; the cost of waiting fetches; and whether a million jobs that are due together delay others.
 //!
-//! Every push and finish is synced to the disk before its answer. `--only PART` measures the parts whose
-//! name has the word, `--dir DIR` puts the files on another file system, and `--quick` tries it out with less
-//! of everything. Beside `FILE` lies a text with the machine, the day, the commit and more figures.
+//! Every push and finish is synced to disk before its answer. `FILE` contains the figures, and a text file beside it
+//! the machine, the date, the commit and more figures; `--help` lists the options.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 mod cycle;
@@ -16,17 +14,17 @@ mod pickup;
 
 use std::process::ExitCode;
 
-use crore_bench::args::Args;
-use measurement::{Bench, Scale};
+use crore_bench::args::BenchArgs;
+use measurement::{EngineBench, EngineBenchScale};
 
 /// The allocator of the server.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-type Part = (&'static str, fn(&mut Bench));
+type EnginePart = (&'static str, fn(&mut EngineBench));
 
-/// What waits is measured first, while the process is small.
-const PARTS: [Part; 4] = [
+/// Waiting fetches are measured first, while the process is small.
+const PARTS: [EnginePart; 4] = [
     ("idle", idle::measure),
     ("pick-up", pickup::measure),
     ("cycle", cycle::measure),
@@ -34,12 +32,15 @@ const PARTS: [Part; 4] = [
 ];
 
 fn main() -> ExitCode {
-    let args = match Args::read("bench-engine", |_| false) {
+    let args = match BenchArgs::read("bench-engine", |_| false) {
         Ok(args) => args,
         Err(code) => return code,
     };
-    let mut bench = Bench::new(&args.dir(), if args.quick { Scale::QUICK } else { Scale::FULL });
-    for (name, measure) in PARTS.into_iter().filter(|(name, _)| args.wants(name)) {
+    let mut bench = EngineBench::new(
+        &args.dir(),
+        if args.quick { EngineBenchScale::QUICK } else { EngineBenchScale::FULL },
+    );
+    for (name, measure) in PARTS.into_iter().filter(|(name, _)| args.selects(name)) {
         bench.work_dir.progress(name);
         measure(&mut bench);
     }

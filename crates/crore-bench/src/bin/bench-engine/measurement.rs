@@ -3,30 +3,30 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crore_bench::driver::Ran;
+use crore_bench::driver::RunFigures;
 use crore_bench::embedded::PAYLOAD_BYTES;
 use crore_bench::machine;
-use crore_bench::report::Report;
+use crore_bench::report::BenchReport;
 use crore_bench::work_dir::WorkDir;
 
 /// Amount of work.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Scale {
+pub(crate) struct EngineBenchScale {
     /// Alternated runs.
     pub(crate) runs: usize,
     /// Duration of a timed run.
     pub(crate) span: Duration,
     pub(crate) backlog: u64,
-    /// How often a fetcher picks a job up.
+    /// Number of picked-up jobs.
     pub(crate) pickups: usize,
     pub(crate) fetchers: usize,
     pub(crate) queues: usize,
-    /// Jobs that are due together, and how long it may take to push them.
+    /// Jobs that are due together, and the time allowed for pushing them.
     pub(crate) due: u64,
     pub(crate) ahead: Duration,
 }
 
-impl Scale {
+impl EngineBenchScale {
     pub(crate) const FULL: Self = Self {
         runs: 5,
         span: Duration::from_secs(3),
@@ -50,17 +50,18 @@ impl Scale {
 }
 
 #[derive(Debug)]
-pub(crate) struct Bench {
+pub(crate) struct EngineBench {
     pub(crate) work_dir: WorkDir,
-    pub(crate) scale: Scale,
-    pub(crate) report: Report,
+    pub(crate) scale: EngineBenchScale,
+    pub(crate) report: BenchReport,
 }
 
-impl Bench {
+impl EngineBench {
     /// Starts a run in a directory of its own below `below`.
-    pub(crate) fn new(below: &Path, scale: Scale) -> Self {
+    pub(crate) fn new(below: &Path, scale: EngineBenchScale) -> Self {
         let work_dir = WorkDir::new(below, "engine");
-        let mut report = Report { facts: machine::facts(work_dir.path()), ..Report::default() };
+        let mut report =
+            BenchReport { facts: machine::facts(work_dir.path()), ..BenchReport::default() };
         report.facts.extend([
             "durability: synced before the answer".to_owned(),
             format!("jobs: {PAYLOAD_BYTES}-byte payloads, nothing retained after the finish"),
@@ -70,9 +71,9 @@ impl Bench {
     }
 
     /// Adds a note with the latencies and the processor time of a run.
-    pub(crate) fn note(&mut self, what: &str, ran: &Ran) {
-        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|share| ran.within(share));
-        let cpu = ran.cpu_micros_a_job();
+    pub(crate) fn note(&mut self, what: &str, ran: &RunFigures) {
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|share| ran.quantile_millis(share));
+        let cpu = ran.cpu_micros_per_job();
         self.report.notes.push(format!(
             "{what}: push answered in p50 {p50:.2}, p99 {p99:.2}, p99.9 {p999:.2} ms; \
              {cpu:.2} µs of processor time a job, callers included (last run)"
@@ -80,11 +81,11 @@ impl Bench {
     }
 }
 
-/// Times of many single things, in microseconds.
+/// Latencies, in microseconds.
 #[derive(Debug, Default)]
-pub(crate) struct Times(Vec<f64>);
+pub(crate) struct Latencies(Vec<f64>);
 
-impl Times {
+impl Latencies {
     pub(crate) fn add(&mut self, span: Duration) {
         self.0.push(span.as_secs_f64() * 1e6);
     }
@@ -93,8 +94,8 @@ impl Times {
         self.0.len()
     }
 
-    /// The time within which this share of them was over, in microseconds.
-    pub(crate) fn within(&self, share: f64) -> f64 {
+    /// The latency quantile `share`, in microseconds.
+    pub(crate) fn quantile_micros(&self, share: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len().saturating_sub(1);

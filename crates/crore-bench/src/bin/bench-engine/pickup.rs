@@ -1,5 +1,5 @@
-//! Idle pick-up: a fetcher waits; from the answer to a push until he has the job. Beside it, in turn with
-//! it, what it may cost: one fdatasync of a small append, and a thread woken through a bare channel.
+//! Idle pick-up: a fetch waits; the time from the answer of a push until the fetch has the job. Measured in turn with
+//! its bound: one fdatasync of a small append, and the wake-up of a thread through a bare channel.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,29 +12,29 @@ use crore::core::machine::Outcome;
 use crore::finish::Finish;
 use crore::{Engine, block_on};
 
-use crate::engine::{DrivenEngine, ask};
-use crate::measurement::{Bench, Times};
+use crate::engine::{DrivenEngine, fetch_from};
+use crate::measurement::{EngineBench, Latencies};
 use crore_bench::embedded;
-use crore_bench::report::{Goal, Row, Runs};
+use crore_bench::report::{Goal, ReportRow, RunValues};
 
 const WAKES: f64 = 10.0;
-const LATE: f64 = 0.99;
+const P99: f64 = 0.99;
 
 /// Long enough for a thread to be asleep.
 const REST: Duration = Duration::from_micros(500);
-const LONG: Span = Span::from_secs(60);
+const FETCH_WAIT: Span = Span::from_secs(60);
 
 /// A file that is written and synced block by block.
-struct FsyncProbe {
+struct BlockFsyncProbe {
     file: File,
     at: u64,
 }
 
-impl FsyncProbe {
+impl BlockFsyncProbe {
     const BYTES: u64 = 16 << 20;
     const BLOCK: usize = 512;
 
-    fn prepare(bench: &Bench) -> Self {
+    fn prepare(bench: &EngineBench) -> Self {
         let file = File::create_new(bench.work_dir.fresh("synced")).unwrap();
         file.write_all_at(&vec![0; Self::BYTES as usize], 0).unwrap();
         file.sync_all().unwrap();
@@ -50,19 +50,20 @@ impl FsyncProbe {
     }
 }
 
-pub(crate) fn measure(bench: &mut Bench) {
-    let through = DrivenEngine::open(&bench.work_dir.fresh("pick-up"));
-    let mut synced = FsyncProbe::prepare(bench);
-    let [mut picked, mut syncs, mut wakes] = [Times::default(), Times::default(), Times::default()];
+pub(crate) fn measure(bench: &mut EngineBench) {
+    let driven = DrivenEngine::open(&bench.work_dir.fresh("pick-up"));
+    let mut synced = BlockFsyncProbe::prepare(bench);
+    let [mut picked, mut syncs, mut wakes] =
+        [Latencies::default(), Latencies::default(), Latencies::default()];
     let (fetched, to_pusher) = channel();
     let (to_sleeper, asleep) = channel::<Instant>();
     let (woken, wake_took) = channel();
     thread::scope(|scope| {
-        let engine = &through.engine;
+        let engine = &driven.engine;
         scope.spawn(move || fetcher(engine, &fetched));
         scope.spawn(move || sleeper(&asleep, &woken));
         for _ in 0..bench.scale.pickups {
-            picked.add(pick_up(&through, &to_pusher));
+            picked.add(pick_up(&driven, &to_pusher));
             syncs.add(synced.append());
             thread::sleep(REST);
             to_sleeper.send(Instant::now()).unwrap();
@@ -71,26 +72,26 @@ pub(crate) fn measure(bench: &mut Bench) {
         drop(to_sleeper);
         engine.stop().unwrap();
     });
-    let allowed = WAKES.mul_add(wakes.within(0.5), syncs.within(LATE));
-    let row = Row::beside(
+    let allowed = WAKES.mul_add(wakes.quantile_micros(0.5), syncs.quantile_micros(P99));
+    let row = ReportRow::compared(
         ("idle pick-up, p99", "µs"),
-        &Runs(vec![picked.within(LATE)]),
-        ("fdatasync p99 + 10 wakes p50", &Runs(vec![allowed])),
+        &RunValues(vec![picked.quantile_micros(P99)]),
+        ("fdatasync p99 + 10 wakes p50", &RunValues(vec![allowed])),
         Goal::AtMost(1.0),
     );
     bench.report.rows.push(row);
-    let figures = |name: &str, times: &Times| {
-        let [p50, p99] = [0.5, LATE].map(|share| times.within(share));
+    let figures = |name: &str, times: &Latencies| {
+        let [p50, p99] = [0.5, P99].map(|share| times.quantile_micros(share));
         format!("{name}: p50 {p50:.1}, p99 {p99:.1} µs")
     };
     let all = [("idle pick-up", &picked), ("fdatasync", &syncs), ("a bare channel wake", &wakes)];
     bench.report.notes.extend(all.map(|(name, times)| figures(name, times)));
 }
 
-/// Fetches one after the other, and says when he had it.
+/// Fetches one job after the other, and sends the time of each.
 fn fetcher(engine: &Engine, fetched: &Sender<Instant>) {
     loop {
-        let jobs = block_on(engine.fetch(ask("work", 1, LONG))).unwrap();
+        let jobs = block_on(engine.fetch(fetch_from("work", 1, FETCH_WAIT))).unwrap();
         let at = Instant::now();
         let Some(job) = jobs.first() else { return };
         block_on(engine.finish(Finish::of(job, Outcome::Done { result: None }))).unwrap();
@@ -98,20 +99,20 @@ fn fetcher(engine: &Engine, fetched: &Sender<Instant>) {
     }
 }
 
-/// Says how long it took to be woken.
+/// Sends how long each wake-up took.
 fn sleeper(asleep: &Receiver<Instant>, woken: &Sender<Duration>) {
     while let Ok(sent_at) = asleep.recv() {
         woken.send(sent_at.elapsed()).unwrap();
     }
 }
 
-/// From the answer to a push until the fetcher has the job; nothing, if he was faster than the answer.
-fn pick_up(through: &DrivenEngine, fetched: &Receiver<Instant>) -> Duration {
-    while through.engine.deliveries().waiting() == 0 {
+/// From the answer of a push until the fetch has the job; zero if the fetch was faster than the answer.
+fn pick_up(driven: &DrivenEngine, fetched: &Receiver<Instant>) -> Duration {
+    while driven.engine.deliveries().waiting() == 0 {
         thread::yield_now();
     }
     thread::sleep(REST);
-    block_on(through.pushed(vec![embedded::job("work")]));
+    block_on(driven.push_jobs(vec![embedded::job("work")]));
     let answered_at = Instant::now();
     fetched.recv().unwrap().saturating_duration_since(answered_at)
 }

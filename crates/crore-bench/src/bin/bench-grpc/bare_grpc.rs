@@ -49,11 +49,11 @@ async fn push(
     Ok(tonic::Response::new(v1::PushResponse { jobs, ..v1::PushResponse::default() }))
 }
 
-type Says = futures_util::stream::BoxStream<'static, Result<v1::ServerSays, Status>>;
+type ServerMessages = futures_util::stream::BoxStream<'static, Result<v1::ServerSays, Status>>;
 
 async fn stream(
     request: tonic::Request<Streaming<v1::WorkerSays>>,
-) -> Result<tonic::Response<Says>, Status> {
-    let says = request.into_inner().map(|said| said.map(|_| v1::ServerSays::default()));
+) -> Result<tonic::Response<ServerMessages>, Status> {
+    let says = request.into_inner().map(|message| message.map(|_| v1::ServerSays::default()));
     Ok(tonic::Response::new(says.boxed()))
 }

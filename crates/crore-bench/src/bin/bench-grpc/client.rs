@@ -1,4 +1,4 @@
-//! Connections, and a worker's end of a stream, without anything around them.
+//! Connections, and the worker's end of a stream, without the client library.
 
 use std::net::SocketAddr;
 
@@ -21,11 +21,11 @@ pub(crate) async fn connect(address: SocketAddr) -> Channel {
 
 /// Pushes one job.
 pub(crate) async fn push_one(jobs: &mut JobsClient<Channel>) {
-    let pushed = jobs.push(one()).await.unwrap().into_inner();
+    let pushed = jobs.push(push_request()).await.unwrap().into_inner();
     assert!(pushed.jobs.len() == 1 && pushed.refused == 0, "{pushed:?}");
 }
 
-fn one() -> v1::PushRequest {
+fn push_request() -> v1::PushRequest {
     let payload = Some(vec![b'x'; PAYLOAD_BYTES].into());
     let (kind, encoding) = (QUEUE.to_owned(), v1::Encoding::Bytes.into());
     let job = v1::NewJob { kind, payload, encoding, ..v1::NewJob::default() };
@@ -33,15 +33,15 @@ fn one() -> v1::PushRequest {
 }
 
 /// A worker's end of a stream.
-pub(crate) struct Worker {
-    says: mpsc::Sender<v1::WorkerSays>,
-    hears: Streaming<v1::ServerSays>,
+pub(crate) struct BareWorker {
+    sender: mpsc::Sender<v1::WorkerSays>,
+    receiver: Streaming<v1::ServerSays>,
 }
 
-impl Worker {
-    /// Says hello; the bare server answers that as anything else.
+impl BareWorker {
+    /// Sends a hello; the bare server answers it like any message.
     pub(crate) async fn start(address: SocketAddr, name: &str) -> Self {
-        let (says, said) = mpsc::channel(16);
+        let (sender, outgoing) = mpsc::channel(16);
         let hello = v1::Hello {
             queues: vec![QUEUE.to_owned()],
             slots: 100,
@@ -50,20 +50,21 @@ impl Worker {
             ..v1::Hello::default()
         };
         let hello = v1::WorkerSays { hello: Some(hello), ..v1::WorkerSays::default() };
-        says.send(hello).await.unwrap();
-        let said = unfold(said, async |mut said| Some((said.recv().await?, said)));
+        sender.send(hello).await.unwrap();
+        let outgoing =
+            unfold(outgoing, async |mut outgoing| Some((outgoing.recv().await?, outgoing)));
         let mut work = WorkClient::new(connect(address).await);
-        let hears = work.stream(said).await.unwrap().into_inner();
-        let mut worker = Self { says, hears };
-        worker.hear().await;
+        let receiver = work.stream(outgoing).await.unwrap().into_inner();
+        let mut worker = Self { sender, receiver };
+        worker.receive().await;
         worker
     }
 
-    pub(crate) async fn say(&self, says: v1::WorkerSays) {
-        self.says.send(says).await.unwrap();
+    pub(crate) async fn send(&self, message: v1::WorkerSays) {
+        self.sender.send(message).await.unwrap();
     }
 
-    pub(crate) async fn hear(&mut self) -> v1::ServerSays {
-        self.hears.message().await.unwrap().expect("the stream goes on")
+    pub(crate) async fn receive(&mut self) -> v1::ServerSays {
+        self.receiver.message().await.unwrap().expect("the stream goes on")
     }
 }

@@ -1,12 +1,12 @@
-//! Full cycles: one producer that pushes batches, one worker with a hundred slots, by the client that people use.
-//! Nothing is left of a job that is done.
+//! Full cycles by the client library: one producer that pushes batches, and one worker with a hundred slots. Finished
+//! jobs are not retained.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crore_client::{Client, Error, Job, Stop, Worker, v1};
+use crore_client::{Client, Error, Job, StopHandle, Worker, v1};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::runtime::Builder;
@@ -14,33 +14,33 @@ use tokio::sync::Notify;
 
 use crate::client::QUEUE;
 use crore_bench::machine::cpu_seconds;
-use crore_bench::report::{Goal, Row, Runs};
-use crore_bench::server::Server;
-use crore_bench::server::measurement::{Bench, PAYLOAD_BYTES};
+use crore_bench::report::{Goal, ReportRow, RunValues};
+use crore_bench::server::BenchServer;
+use crore_bench::server::measurement::{PAYLOAD_BYTES, ServerBench};
 
 const SLOTS: u32 = 100;
 const BATCH: usize = 1000;
-/// Batches that are on their way at the same time.
+/// Batches in flight.
 const IN_FLIGHT: usize = 4;
-/// The producer waits while so many jobs are not finished.
-const AHEAD: usize = 20_000;
-/// Jobs a second: where we want to be.
-const WANTED: f64 = 200_000.0;
-/// Of processor time a job, the server's and the client's together.
-const MICROS: f64 = 10.0;
+/// The producer pauses while this many jobs are unfinished.
+const MAX_UNFINISHED: usize = 20_000;
+/// Goal, in jobs per second.
+const GOAL_JOBS_PER_SECOND: f64 = 200_000.0;
+/// Goal, in microseconds of processor time per job, server and client together.
+const GOAL_CPU_MICROS: f64 = 10.0;
 
 /// Which jobs ran, and how often.
-struct Ledger {
+struct RunLedger {
     ran: Vec<AtomicU64>,
     n: AtomicUsize,
     doubled: AtomicUsize,
-    /// Another batch of jobs has run.
+    /// Notified when another batch of jobs has run.
     moved: Notify,
 }
 
-impl Ledger {
-    fn new(most: usize) -> Self {
-        let ran = std::iter::repeat_with(AtomicU64::default).take(most.div_ceil(64)).collect();
+impl RunLedger {
+    fn new(max: usize) -> Self {
+        let ran = std::iter::repeat_with(AtomicU64::default).take(max.div_ceil(64)).collect();
         Self { ran, n: AtomicUsize::new(0), doubled: AtomicUsize::new(0), moved: Notify::new() }
     }
 
@@ -54,80 +54,81 @@ impl Ledger {
         }
     }
 
-    /// Waits until all but so many of these have run.
-    async fn behind(&self, pushed: usize, most: usize) {
-        while self.n.load(Ordering::Relaxed) + most < pushed {
+    /// Waits until all but `max` of the pushed jobs have run.
+    async fn wait_until_behind(&self, pushed: usize, max: usize) {
+        while self.n.load(Ordering::Relaxed) + max < pushed {
             self.moved.notified().await;
         }
     }
 }
 
-struct Ran {
+struct CycleFigures {
     jobs: usize,
     span: Duration,
     server: f64,
     client: f64,
 }
 
-pub(crate) fn measure(bench: &mut Bench) {
-    let crore = Server::crore(&bench.work_dir);
-    let (mut rate, mut cpu) = (Runs::default(), Runs::default());
+pub(crate) fn measure(bench: &mut ServerBench) {
+    let crore = BenchServer::crore(&bench.work_dir);
+    let (mut rate, mut cpu) = (RunValues::default(), RunValues::default());
     for run in 1..=bench.scale.runs {
         let ran = cycle(&crore, bench.scale.span);
         let [server, client] = [ran.server, ran.client].map(|cpu| cpu * 1e6 / ran.jobs as f64);
         rate.0.push(ran.jobs as f64 / ran.span.as_secs_f64());
         cpu.0.push(server + client);
         let jobs = ran.jobs as f64 / ran.span.as_secs_f64();
-        let said = format!(
+        let line = format!(
             "cycle {run}: {jobs:.0} jobs/s; processor time a job: server {server:.2}, client {client:.2} µs"
         );
-        bench.work_dir.progress(&said);
-        bench.report.notes.push(said);
+        bench.work_dir.progress(&line);
+        bench.report.notes.push(line);
     }
-    let [wanted, allowed] = [WANTED, MICROS].map(|figure| Runs(vec![figure; rate.0.len()]));
+    let [goal, allowed] =
+        [GOAL_JOBS_PER_SECOND, GOAL_CPU_MICROS].map(|figure| RunValues(vec![figure; rate.0.len()]));
     bench.report.rows.extend([
-        Row::beside(
+        ReportRow::compared(
             ("full cycle, one producer, one worker with 100 slots", "jobs/s"),
             &rate,
-            ("where we want to be", &wanted),
+            ("goal", &goal),
             Goal::AtLeast(1.0),
         ),
-        Row::beside(
+        ReportRow::compared(
             ("the same: processor time a job, client included", "µs"),
             &cpu,
-            ("what is allowed", &allowed),
+            ("budget", &allowed),
             Goal::AtMost(1.0),
         ),
     ]);
 }
 
-/// Producer and worker each on a thread of their own, as if they were two programs.
-fn cycle(crore: &Server, span: Duration) -> Ran {
+/// Runs producer and worker on threads of their own, as if they were two programs.
+fn cycle(crore: &BenchServer, span: Duration) -> CycleFigures {
     let address = format!("http://{}", crore.address);
-    let ledger = Arc::new(Ledger::new(span.as_secs_f64() as usize * 1_000_000 + 1_000_000));
+    let ledger = Arc::new(RunLedger::new(span.as_secs_f64() as usize * 1_000_000 + 1_000_000));
     let stop = OnceLock::new();
     thread::scope(|scope| {
-        scope.spawn(|| here(work(&address, &ledger, &stop)));
-        here(async {
+        scope.spawn(|| block_on_here(work(&address, &ledger, &stop)));
+        block_on_here(async {
             let client = Client::connect(&address).await.unwrap();
             let (server, own, start) = (crore.cpu_seconds(), cpu_seconds(), Instant::now());
             let jobs = produce(&client, &ledger, start + span).await;
-            ledger.behind(jobs, 0).await;
+            ledger.wait_until_behind(jobs, 0).await;
             let span = start.elapsed();
             let (server, client) = (crore.cpu_seconds() - server, cpu_seconds() - own);
-            stop.get().map(Stop::stop);
+            stop.get().map(StopHandle::stop);
             assert_eq!(ledger.doubled.load(Ordering::Relaxed), 0, "every job runs once");
-            Ran { jobs, span, server, client }
+            CycleFigures { jobs, span, server, client }
         })
     })
 }
 
-fn here<T>(task: impl Future<Output = T>) -> T {
+fn block_on_here<T>(task: impl Future<Output = T>) -> T {
     Builder::new_current_thread().enable_all().build().unwrap().block_on(task)
 }
 
 /// Works until it is stopped.
-async fn work(address: &str, ledger: &Arc<Ledger>, stop: &OnceLock<Stop>) {
+async fn work(address: &str, ledger: &Arc<RunLedger>, stop: &OnceLock<StopHandle>) {
     let client = Client::connect(address).await.unwrap();
     let ledger = Arc::clone(ledger);
     let worker = Worker::new(&client).slots(SLOTS).handle(QUEUE, move |job| {
@@ -142,8 +143,8 @@ async fn work(address: &str, ledger: &Arc<Ledger>, stop: &OnceLock<Stop>) {
     worker.run().await.unwrap();
 }
 
-/// Pushes batches until then; gives how many jobs that were.
-async fn produce(client: &Client, ledger: &Ledger, until: Instant) -> usize {
+/// Pushes batches until `until`; returns the number of jobs.
+async fn produce(client: &Client, ledger: &RunLedger, until: Instant) -> usize {
     let (mut pushed, mut under_way) = (0, FuturesUnordered::new());
     while Instant::now() < until {
         let jobs: Vec<Job> = (pushed..pushed + BATCH)
@@ -158,7 +159,7 @@ async fn produce(client: &Client, ledger: &Ledger, until: Instant) -> usize {
         if under_way.len() == IN_FLIGHT {
             under_way.next().await.unwrap().unwrap();
         }
-        ledger.behind(pushed, AHEAD).await;
+        ledger.wait_until_behind(pushed, MAX_UNFINISHED).await;
     }
     while let Some(answered) = under_way.next().await {
         answered.unwrap();

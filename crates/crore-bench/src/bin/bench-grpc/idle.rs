@@ -1,46 +1,46 @@
-//! Many workers, each with a connection and a stream of its own, for which there is nothing to do.
+//! Many idle workers, each with a connection and a stream of its own.
 
 use std::time::Duration;
 
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::client::Worker;
-use crore_bench::report::Row;
-use crore_bench::server::Server;
-use crore_bench::server::measurement::Bench;
+use crate::client::BareWorker;
+use crore_bench::report::ReportRow;
+use crore_bench::server::BenchServer;
+use crore_bench::server::measurement::ServerBench;
 
 const MEGABYTES: f64 = 150.0;
 /// Of one core.
 const PERCENT: f64 = 2.0;
-const LOOK: Duration = Duration::from_secs(10);
+const OBSERVED_FOR: Duration = Duration::from_secs(10);
 
-pub(crate) fn measure(bench: &mut Bench) {
-    let crore = Server::crore(&bench.work_dir);
+pub(crate) fn measure(bench: &mut ServerBench) {
+    let crore = BenchServer::crore(&bench.work_dir);
     let before = crore.resident();
     let n = bench.scale.workers;
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let (bytes, cpu) = runtime.block_on(async {
         let mut workers = Vec::with_capacity(n);
         for nth in 0..n {
-            workers.push(Worker::start(crore.address, &format!("worker {nth}")).await);
+            workers.push(BareWorker::start(crore.address, &format!("worker {nth}")).await);
         }
-        // Until the last one sleeps too.
-        sleep(LOOK / 5).await;
+        // Until the last one waits too.
+        sleep(OBSERVED_FOR / 5).await;
         let (bytes, cpu) = (crore.resident(), crore.cpu_seconds());
-        sleep_until(Instant::now() + LOOK).await;
+        sleep_until(Instant::now() + OBSERVED_FOR).await;
         (bytes, crore.cpu_seconds() - cpu)
     });
     let name = format!("{n} idle workers");
     bench.report.rows.extend([
-        Row::allowed(
+        ReportRow::with_bound(
             format!("{name}: memory of the server"),
             (bytes as f64 / 1e6, "MB"),
             MEGABYTES,
         ),
-        Row::allowed(
+        ReportRow::with_bound(
             format!("{name}: share of a core"),
-            (cpu / LOOK.as_secs_f64() * 100.0, "%"),
+            (cpu / OBSERVED_FOR.as_secs_f64() * 100.0, "%"),
             PERCENT,
         ),
     ]);

@@ -1,10 +1,9 @@
-//! `cargo xtask bench grpc --json FILE`: the built server with workers that have a stream, and with one push a call
-//! beside a bare tonic server; how soon a job reaches a worker; and what many idle workers cost.
+//! `cargo xtask bench grpc --json FILE`: the built server with streaming workers; single pushes beside a bare tonic
+//! server; the latency until a worker has a job; and the cost of many idle workers.
 //!
-//! Every push and every report is synced to the disk before its answer. Clients run on the same machine, in this
-//! process. `--only PART` measures the parts whose name has the word, `--dir DIR` puts the store on another file
-//! system, and `--quick` tries it out with less of everything. Beside `FILE` lies a text with the machine, the day,
-//! the commit and more figures.
+//! Every push and report is synced to disk before its answer. Clients run on the same machine, in this process. `FILE`
+//! contains the figures, and a text file beside it the machine, the date, the commit and more figures; `--help` lists
+//! the options.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 mod bare_grpc;
@@ -16,17 +15,17 @@ mod push;
 
 use std::process::ExitCode;
 
-use crore_bench::args::Args;
-use crore_bench::server::BARE;
-use crore_bench::server::measurement::{Bench, Scale};
+use crore_bench::args::BenchArgs;
+use crore_bench::server::BARE_SERVER_FLAG;
+use crore_bench::server::measurement::{ServerBench, ServerBenchScale};
 
 /// The allocator of the server, for the bare one too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-type Part = (&'static str, fn(&mut Bench));
+type GrpcPart = (&'static str, fn(&mut ServerBench));
 
-const PARTS: [Part; 4] = [
+const PARTS: [GrpcPart; 4] = [
     ("cycle", cycle::measure),
     ("push", push::measure),
     ("pick-up", pickup::measure),
@@ -34,17 +33,21 @@ const PARTS: [Part; 4] = [
 ];
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some(BARE) {
+    if std::env::args().nth(1).as_deref() == Some(BARE_SERVER_FLAG) {
         bare_grpc::serve();
         return ExitCode::SUCCESS;
     }
-    let args = match Args::read("bench-grpc", |_| false) {
+    let args = match BenchArgs::read("bench-grpc", |_| false) {
         Ok(args) => args,
         Err(code) => return code,
     };
-    let scale = if args.quick { Scale::QUICK } else { Scale::FULL };
-    let mut bench = Bench::new(&args.dir(), Scale { workers: scale.workers / 5, ..scale }, "grpc");
-    for (name, measure) in PARTS.into_iter().filter(|(name, _)| args.wants(name)) {
+    let scale = if args.quick { ServerBenchScale::QUICK } else { ServerBenchScale::FULL };
+    let mut bench = ServerBench::new(
+        &args.dir(),
+        ServerBenchScale { workers: scale.workers / 5, ..scale },
+        "grpc",
+    );
+    for (name, measure) in PARTS.into_iter().filter(|(name, _)| args.selects(name)) {
         bench.work_dir.progress(name);
         measure(&mut bench);
     }

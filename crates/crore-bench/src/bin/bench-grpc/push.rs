@@ -1,4 +1,4 @@
-//! One push a call, many at a time on one connection, beside the same calls to a bare tonic server.
+//! Single pushes, many in flight on one connection, beside the same calls to a bare tonic server.
 
 use std::time::{Duration, Instant};
 
@@ -7,18 +7,18 @@ use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
 use crate::client::{connect, push_one};
-use crore_bench::report::{Goal, Row, Runs};
-use crore_bench::server::Server;
-use crore_bench::server::measurement::{Bench, within};
+use crore_bench::report::{Goal, ReportRow, RunValues};
+use crore_bench::server::BenchServer;
+use crore_bench::server::measurement::{ServerBench, quantile_micros};
 
 const IN_FLIGHT: usize = 64;
 
-/// How often the sides take turns in a run: all have to meet the same weather.
+/// Turns per run, short enough that all sides see the same disk speed.
 const SLICES: u32 = 3;
 
-pub(crate) fn measure(bench: &mut Bench) {
-    let servers = [Server::bare(), Server::crore(&bench.work_dir)];
-    let mut rates = [Runs::default(), Runs::default()];
+pub(crate) fn measure(bench: &mut ServerBench) {
+    let servers = [BenchServer::bare(), BenchServer::crore(&bench.work_dir)];
+    let mut rates = [RunValues::default(), RunValues::default()];
     let mut notes = Vec::new();
     for run in 1..=bench.scale.runs {
         let (mut calls, mut cpu) = ([const { Vec::new() }; 2], [0.0; 2]);
@@ -37,14 +37,14 @@ pub(crate) fn measure(bench: &mut Bench) {
             .iter()
             .zip(calls.iter().zip(cpu))
             .map(|(name, (calls, cpu))| {
-                let [p50, p99] = [0.5, 0.99].map(|share| within(calls, share));
+                let [p50, p99] = [0.5, 0.99].map(|share| quantile_micros(calls, share));
                 let cpu = cpu * 1e6 / calls.len() as f64;
                 format!("single pushes, {name}: p50 {p50:.0}, p99 {p99:.0} µs; server's processor time {cpu:.1} µs")
             })
             .collect();
     }
     let [bare, crore] = &rates;
-    bench.report.rows.push(Row::beside(
+    bench.report.rows.push(ReportRow::compared(
         ("single pushes, 64 in flight, one connection", "calls/s"),
         crore,
         ("a bare tonic server", bare),
@@ -53,8 +53,8 @@ pub(crate) fn measure(bench: &mut Bench) {
     bench.report.notes.extend(notes);
 }
 
-/// How long each call took.
-fn drive(server: &Server, span: Duration) -> Vec<Duration> {
+/// The latency of each call.
+fn drive(server: &BenchServer, span: Duration) -> Vec<Duration> {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let channel = connect(server.address).await;

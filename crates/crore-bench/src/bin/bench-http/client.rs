@@ -1,5 +1,4 @@
-//! A client that costs little: requests are bytes that were made before, and of an answer only its status
-//! and its length are read.
+//! A cheap client: requests are prepared bytes, and only the status and the length of a response are read.
 
 use std::net::SocketAddr;
 use std::str;
@@ -9,7 +8,7 @@ use tokio::net::TcpStream;
 
 /// A connection that is kept alive.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct BareConnection {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
@@ -24,14 +23,14 @@ pub(crate) fn post(path: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-impl Connection {
+impl BareConnection {
     pub(crate) async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
         Self { stream, buffer: Vec::with_capacity(4096) }
     }
 
-    /// Sends a request, and waits for its answer.
+    /// Sends a request, and waits for its response.
     pub(crate) async fn call(&mut self, request: &[u8]) -> &str {
         self.send(request).await;
         self.answer().await
@@ -41,7 +40,7 @@ impl Connection {
         self.stream.write_all(request).await.unwrap();
     }
 
-    /// The body of the next answer, which has to be a good one.
+    /// The body of the next response, which has to be a success.
     pub(crate) async fn answer(&mut self) -> &str {
         self.buffer.clear();
         loop {

@@ -1,20 +1,20 @@
-//! Many workers that poll for jobs that do not come: what they cost the server.
+//! Many workers that poll for jobs that do not come: their cost for the server.
 
 use std::time::Duration;
 
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::client::{Connection, post};
-use crore_bench::report::Row;
-use crore_bench::server::Server;
-use crore_bench::server::measurement::Bench;
+use crate::client::{BareConnection, post};
+use crore_bench::report::ReportRow;
+use crore_bench::server::BenchServer;
+use crore_bench::server::measurement::ServerBench;
 
 const MEGABYTES: f64 = 200.0;
-const LOOK: Duration = Duration::from_secs(5);
+const OBSERVED_FOR: Duration = Duration::from_secs(5);
 
-pub(crate) fn measure(bench: &mut Bench) {
-    let crore = Server::crore(&bench.work_dir);
+pub(crate) fn measure(bench: &mut ServerBench) {
+    let crore = BenchServer::crore(&bench.work_dir);
     let before = crore.resident();
     let workers = bench.scale.workers;
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -22,19 +22,19 @@ pub(crate) fn measure(bench: &mut Bench) {
         let fetch = post("/v1/fetch", r#"{"queues":["work"],"wait":"60s","worker":"bench"}"#);
         let mut waiting = Vec::with_capacity(workers);
         for _ in 0..workers {
-            let mut connection = Connection::open(crore.address).await;
+            let mut connection = BareConnection::open(crore.address).await;
             connection.send(&fetch).await;
             waiting.push(connection);
         }
-        // Until the last one sleeps too.
-        sleep(LOOK / 2).await;
+        // Until the last one waits too.
+        sleep(OBSERVED_FOR / 2).await;
         let (bytes, cpu) = (crore.resident(), crore.cpu_seconds());
-        sleep_until(Instant::now() + LOOK).await;
+        sleep_until(Instant::now() + OBSERVED_FOR).await;
         (bytes, crore.cpu_seconds() - cpu)
     });
     let name = format!("{workers} workers that wait");
     let megabytes = bytes as f64 / 1e6;
-    bench.report.rows.push(Row::allowed(
+    bench.report.rows.push(ReportRow::with_bound(
         format!("{name}: memory of the server"),
         (megabytes, "MB"),
         MEGABYTES,
@@ -43,6 +43,6 @@ pub(crate) fn measure(bench: &mut Bench) {
     bench.report.notes.push(format!(
         "{name}: {each:.0} bytes each, {:.1} MB before them; {cpu:.2} s of processor time in {} s",
         before as f64 / 1e6,
-        LOOK.as_secs()
+        OBSERVED_FOR.as_secs()
     ));
 }

@@ -1,11 +1,10 @@
-//! `cargo xtask bench http --json FILE`: the built server beside a bare hyper server that answers 200 to
-//! the same requests, each a process of its own; how soon a job reaches a worker that polls; and what many
-//! workers that wait cost.
+//! `cargo xtask bench http --json FILE`: the built server beside a bare hyper server that answers 200 to the same
+//! requests, each in a process of its own; the latency until a polling worker has a job; and the cost of many waiting
+//! workers.
 //!
-//! Every push is synced to the disk before its answer. Clients run on the same machine, in this process.
-//! `--only PART` measures the parts whose name has the word, `--dir DIR` puts the store on another file
-//! system, and `--quick` tries it out with less of everything. Beside `FILE` lies a text with the machine,
-//! the day, the commit and more figures.
+//! Every push is synced to disk before its answer. Clients run on the same machine, in this process. `FILE` contains
+//! the figures, and a text file beside it the machine, the date, the commit and more figures; `--help` lists the
+//! options.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 mod client;
@@ -15,31 +14,34 @@ mod push;
 
 use std::process::ExitCode;
 
-use crore_bench::args::Args;
-use crore_bench::server::measurement::{Bench, Scale};
-use crore_bench::server::{BARE, bare_http};
+use crore_bench::args::BenchArgs;
+use crore_bench::server::measurement::{ServerBench, ServerBenchScale};
+use crore_bench::server::{BARE_SERVER_FLAG, bare_http};
 
 /// The allocator of the server, for the bare one too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-type Part = (&'static str, fn(&mut Bench));
+type HttpPart = (&'static str, fn(&mut ServerBench));
 
-const PARTS: [Part; 3] =
+const PARTS: [HttpPart; 3] =
     [("push", push::measure), ("pick-up", pickup::measure), ("idle", idle::measure)];
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some(BARE) {
+    if std::env::args().nth(1).as_deref() == Some(BARE_SERVER_FLAG) {
         bare_http::serve();
         return ExitCode::SUCCESS;
     }
-    let args = match Args::read("bench-http", |_| false) {
+    let args = match BenchArgs::read("bench-http", |_| false) {
         Ok(args) => args,
         Err(code) => return code,
     };
-    let mut bench =
-        Bench::new(&args.dir(), if args.quick { Scale::QUICK } else { Scale::FULL }, "http");
-    for (name, measure) in PARTS.into_iter().filter(|(name, _)| args.wants(name)) {
+    let mut bench = ServerBench::new(
+        &args.dir(),
+        if args.quick { ServerBenchScale::QUICK } else { ServerBenchScale::FULL },
+        "http",
+    );
+    for (name, measure) in PARTS.into_iter().filter(|(name, _)| args.selects(name)) {
         bench.work_dir.progress(name);
         measure(&mut bench);
     }

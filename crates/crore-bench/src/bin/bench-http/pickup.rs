@@ -1,5 +1,5 @@
-//! An idle server: a worker polls, somebody pushes; from the request until the worker has the job. Beside
-//! it, in turn with it, what it may cost: round trips to a bare server, and a sync of a small append.
+//! Idle pick-up: a worker polls; the time from the push request until the worker has the job. Measured in turn with its
+//! bound: round trips to a bare server, and a sync of a small append.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 use tokio::time::sleep;
 
-use crate::client::{Connection, post};
-use crore_bench::server::Server;
+use crate::client::{BareConnection, post};
+use crore_bench::server::BenchServer;
 use crore_bench::server::fsync::FsyncProbe;
-use crore_bench::server::measurement::Bench;
-use crore_bench::server::pickup::Times;
+use crore_bench::server::measurement::ServerBench;
+use crore_bench::server::pickup::PickupTimes;
 
-/// What else it may take, in microseconds.
+/// Allowed in addition, in microseconds.
 const MORE: f64 = 1000.0;
 
-/// Long enough for a poll to have arrived, and for everybody to sleep.
+/// Long enough for a poll to arrive and for all threads to sleep.
 const REST: Duration = Duration::from_millis(2);
 
-pub(crate) fn measure(bench: &mut Bench) {
-    let (crore, bare) = (Server::crore(&bench.work_dir), Server::bare());
+pub(crate) fn measure(bench: &mut ServerBench) {
+    let (crore, bare) = (BenchServer::crore(&bench.work_dir), BenchServer::bare());
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let file = bench.work_dir.fresh("synced");
     let times = runtime.block_on(take_turns(&crore, &bare, &file, bench.scale.pickups));
@@ -32,14 +32,14 @@ pub(crate) fn measure(bench: &mut Bench) {
     );
 }
 
-async fn take_turns(crore: &Server, bare: &Server, file: &Path, n: usize) -> Times {
-    let mut worker = Connection::open(crore.address).await;
-    let mut pusher = Connection::open(crore.address).await;
-    let mut other = Connection::open(bare.address).await;
+async fn take_turns(crore: &BenchServer, bare: &BenchServer, file: &Path, n: usize) -> PickupTimes {
+    let mut worker = BareConnection::open(crore.address).await;
+    let mut pusher = BareConnection::open(crore.address).await;
+    let mut other = BareConnection::open(bare.address).await;
     let fetch = post("/v1/fetch", r#"{"queues":["work"],"wait":"30s","worker":"bench"}"#);
     let push = post("/v1/jobs", r#"{"queue":"work","kind":"work","payload":"hello"}"#);
     let file = FsyncProbe::new(file);
-    let mut times = Times::default();
+    let mut times = PickupTimes::default();
     for nth in 0..n {
         worker.send(&fetch).await;
         sleep(REST).await;

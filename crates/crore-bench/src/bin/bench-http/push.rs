@@ -1,4 +1,4 @@
-//! Pushes over keep-alive connections: one job a request, and a hundred.
+//! Pushes over keep-alive connections: one job per request, and a hundred.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -6,27 +6,27 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
-use crate::client::{Connection, post};
-use crore_bench::report::{Goal, Row, Runs};
-use crore_bench::server::Server;
-use crore_bench::server::measurement::{Bench, PAYLOAD_BYTES, within};
+use crate::client::{BareConnection, post};
+use crore_bench::report::{Goal, ReportRow, RunValues};
+use crore_bench::server::BenchServer;
+use crore_bench::server::measurement::{PAYLOAD_BYTES, ServerBench, quantile_micros};
 
 const CONNECTIONS: usize = 64;
 const BATCH: usize = 100;
 
-/// How often the sides take turns in a run: all have to meet the same weather.
+/// Turns per run, short enough that all sides see the same disk speed.
 const SLICES: u32 = 3;
 
-/// What came of some turns.
+/// The figures of some turns.
 #[derive(Debug, Default)]
-struct Ran {
+struct PushFigures {
     requests: u64,
     span: Duration,
     server_cpu: f64,
     times: Vec<Duration>,
 }
 
-impl Ran {
+impl PushFigures {
     fn rate(&self) -> f64 {
         self.requests as f64 / self.span.as_secs_f64()
     }
@@ -39,7 +39,7 @@ impl Ran {
     }
 
     fn note(&self, name: &str) -> String {
-        let [p50, p99] = [0.5, 0.99].map(|share| within(&self.times, share));
+        let [p50, p99] = [0.5, 0.99].map(|share| quantile_micros(&self.times, share));
         let cpu = self.server_cpu * 1e6 / self.requests as f64;
         format!(
             "{name}: p50 {p50:.0}, p99 {p99:.0} µs; server's processor time {cpu:.1} µs a request"
@@ -47,14 +47,14 @@ impl Ran {
     }
 }
 
-pub(crate) fn measure(bench: &mut Bench) {
-    let (crore, bare) = (Server::crore(&bench.work_dir), Server::bare());
+pub(crate) fn measure(bench: &mut ServerBench) {
+    let (crore, bare) = (BenchServer::crore(&bench.work_dir), BenchServer::bare());
     let (one, many) = (single(), batch());
     let sides = [("bare", &bare, &one), ("single", &crore, &one), ("batches", &crore, &many)];
-    let mut rates = [Runs::default(), Runs::default(), Runs::default()];
+    let mut rates = [RunValues::default(), RunValues::default(), RunValues::default()];
     let mut last = Vec::new();
     for run in 1..=bench.scale.runs {
-        let mut ran = [Ran::default(), Ran::default(), Ran::default()];
+        let mut ran = [PushFigures::default(), PushFigures::default(), PushFigures::default()];
         for _ in 0..SLICES {
             for ((_, server, request), ran) in sides.iter().zip(&mut ran) {
                 ran.add(turn(server, request, bench.scale.span / SLICES));
@@ -68,15 +68,15 @@ pub(crate) fn measure(bench: &mut Bench) {
         last = ran.into();
     }
     let [bare, one, many] = &rates;
-    let jobs = many.times(BATCH as f64);
+    let jobs = many.scaled(BATCH as f64);
     bench.report.rows.extend([
-        Row::beside(
+        ReportRow::compared(
             ("single pushes, 64 connections", "requests/s"),
             one,
             ("a bare hyper server", bare),
             Goal::AtLeast(0.5),
         ),
-        Row::beside(
+        ReportRow::compared(
             ("batches of 100, 64 connections", "jobs/s"),
             &jobs,
             ("single pushes", one),
@@ -87,14 +87,14 @@ pub(crate) fn measure(bench: &mut Bench) {
     bench.report.notes.extend(notes);
 }
 
-fn turn(server: &Server, request: &[u8], span: Duration) -> Ran {
+fn turn(server: &BenchServer, request: &[u8], span: Duration) -> PushFigures {
     let (cpu, start) = (server.cpu_seconds(), Instant::now());
     let times = drive(server.address, request, start + span);
     let (requests, span) = (times.len() as u64, start.elapsed());
-    Ran { requests, span, server_cpu: server.cpu_seconds() - cpu, times }
+    PushFigures { requests, span, server_cpu: server.cpu_seconds() - cpu, times }
 }
 
-/// All connections at once, each with one request after the other; how long each took.
+/// Sends requests on all connections at once, one after the other on each; returns their latencies.
 fn drive(address: SocketAddr, request: &[u8], until: Instant) -> Vec<Duration> {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -102,7 +102,7 @@ fn drive(address: SocketAddr, request: &[u8], until: Instant) -> Vec<Duration> {
         for _ in 0..CONNECTIONS {
             let request = request.to_vec();
             clients.spawn(async move {
-                let mut connection = Connection::open(address).await;
+                let mut connection = BareConnection::open(address).await;
                 let mut times = Vec::new();
                 loop {
                     let start = Instant::now();
@@ -119,7 +119,7 @@ fn drive(address: SocketAddr, request: &[u8], until: Instant) -> Vec<Duration> {
 }
 
 fn job() -> String {
-    // A string of this length in JSON, its quotes included.
+    // A JSON string of this length, quotes included.
     let payload = "x".repeat(PAYLOAD_BYTES - 2);
     format!(r#"{{"queue":"work","kind":"work","payload":"{payload}"}}"#)
 }

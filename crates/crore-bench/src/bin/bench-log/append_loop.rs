@@ -1,18 +1,18 @@
-//! The limit: a loop that does nothing but append, in groups of a fixed size, with one write and
-//! one fdatasync each, on zero-filled files that were prepared before and are used again and again.
+//! The upper bound: a loop that only appends, in groups of a fixed size, with one write and one fdatasync each, to
+//! preallocated files that are reused.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crore_bench::driver::Ran;
+use crore_bench::driver::RunFigures;
 
-/// As long as a segment of the store.
+/// The segment size of the store.
 pub(crate) const FILE_BYTES: u64 = 64 << 20;
 const FILES: usize = 4;
 
-/// Files to append to, and where the last append ended.
+/// Files to append to, and the position of the last append.
 #[derive(Debug)]
 pub(crate) struct AppendLoop {
     files: Vec<File>,
@@ -21,7 +21,7 @@ pub(crate) struct AppendLoop {
 }
 
 impl AppendLoop {
-    /// Writes the zeros.
+    /// Preallocates the files.
     pub(crate) fn prepare(dir: &Path) -> Self {
         let zeros = vec![0; 1 << 20];
         let prepared = |n: usize| {
@@ -35,8 +35,8 @@ impl AppendLoop {
         Self { files: (0..FILES).map(prepared).collect(), file: 0, at: 0 }
     }
 
-    /// Appends records of so many bytes, so many at once.
-    pub(crate) fn append(&mut self, group: usize, record_bytes: f64, span: Duration) -> Ran {
+    /// Appends groups of records of this size.
+    pub(crate) fn append(&mut self, group: usize, record_bytes: f64, span: Duration) -> RunFigures {
         let bytes = vec![7; (group as f64 * record_bytes) as usize];
         let (start, mut records) = (Instant::now(), 0);
         while start.elapsed() < span {
@@ -50,6 +50,6 @@ impl AppendLoop {
             self.at += bytes.len() as u64;
             records += group as u64;
         }
-        Ran::alone(records, start.elapsed())
+        RunFigures::without_callers(records, start.elapsed())
     }
 }

@@ -1,5 +1,5 @@
-//! Many jobs cycled over a backlog while one in a hundred stays for ever, so that no segment dies
-//! by itself: what the files occupy meanwhile, and what compaction does to commits.
+//! Many jobs cycled over a backlog while one in a hundred is never finished, so that every segment has to be compacted:
+//! the disk space used meanwhile, and the effect of compaction on commits.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,26 +7,26 @@ use std::thread;
 use std::time::Duration;
 
 use crate::append_loop::FILE_BYTES;
-use crate::measurement::Bench;
+use crate::measurement::LogBench;
 use crore_bench::contender::Contender;
-use crore_bench::driver::{Ran, Until};
+use crore_bench::driver::{RunFigures, Until};
 use crore_bench::embedded::EmbeddedStore;
 use crore_bench::interleave::{SLICES, settle, short};
 use crore_bench::machine;
-use crore_bench::report::{Goal, Row, Runs};
+use crore_bench::report::{Goal, ReportRow, RunValues};
 
 const IN_FLIGHT: usize = 1024;
 const SPARE_SEGMENTS: u64 = 4;
-const LATE: f64 = 0.999;
+const P999: f64 = 0.999;
 
-/// The moment at which the files were largest beside what they may be.
+/// The moment at which the files were largest compared with their bound.
 #[derive(Debug, Clone, Copy, Default)]
-struct Worst {
+struct PeakDiskUse {
     bytes: f64,
     allowed: f64,
 }
 
-impl Worst {
+impl PeakDiskUse {
     fn or(self, bytes: u64, live_bytes: f64) -> Self {
         let allowed = 2.0f64.mul_add(live_bytes, (SPARE_SEGMENTS * FILE_BYTES) as f64);
         let now = Self { bytes: bytes as f64, allowed };
@@ -38,13 +38,13 @@ impl Worst {
     }
 }
 
-/// Looks at the files every few milliseconds while something is done.
+/// Measures the files every few milliseconds while something runs.
 fn watched(
     dir: &Path,
     live_bytes: impl Fn() -> f64 + Sync,
-    mut worst: Worst,
-    work: impl FnOnce() -> Ran,
-) -> (Ran, Worst) {
+    mut worst: PeakDiskUse,
+    work: impl FnOnce() -> RunFigures,
+) -> (RunFigures, PeakDiskUse) {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let watcher = scope.spawn(|| {
@@ -61,9 +61,9 @@ fn watched(
     })
 }
 
-/// Two stores take turns: one that leaves one in a hundred behind, and one that leaves nothing, so
-/// that its oldest segments hold nothing that would have to be moved.
-pub(crate) fn measure(bench: &mut Bench) {
+/// Two stores take turns: one that leaves one job in a hundred, and one that leaves none, so that its oldest segments
+/// have no live records to move.
+pub(crate) fn measure(bench: &mut LogBench) {
     let backlog = bench.scale.backlogs[0];
     let (dir, quiet_dir) = (bench.work_dir.fresh("churned"), bench.work_dir.fresh("quiet"));
     let (store, quiet) = (EmbeddedStore::open(&dir), EmbeddedStore::open(&quiet_dir));
@@ -71,23 +71,24 @@ pub(crate) fn measure(bench: &mut Bench) {
     quiet.fill(backlog);
     let (left, job_bytes) = (AtomicU64::new(0), bench.append_bytes.push);
     let live_bytes = || (backlog + left.load(Ordering::Relaxed)) as f64 * job_bytes;
-    let (mut with, mut without, mut worst) = (Runs::default(), Runs::default(), Worst::default());
+    let (mut with, mut without, mut worst) =
+        (RunValues::default(), RunValues::default(), PeakDiskUse::default());
     for run in 1..=bench.scale.runs {
         let slice =
             Until::Begun(bench.scale.churned / (bench.scale.runs as u64 * u64::from(SLICES)));
-        let (mut churned, mut calm) = (Ran::default(), Ran::default());
+        let (mut churned, mut calm) = (RunFigures::default(), RunFigures::default());
         for _ in 0..SLICES {
             settle();
-            calm = calm.and(quiet.cycle(slice, IN_FLIGHT));
+            calm = calm.merge(quiet.cycle(slice, IN_FLIGHT));
             settle();
             let churn = || store.churn(slice, IN_FLIGHT, &left);
             let (ran, seen) = watched(&dir, live_bytes, worst, churn);
-            churned = churned.and(ran);
+            churned = churned.merge(ran);
             worst = seen;
         }
         assert_eq!(quiet.count(), backlog, "what was pushed is finished");
         assert_eq!(store.count(), backlog + left.load(Ordering::Relaxed), "and so are the others");
-        let late = [&churned, &calm].map(|ran| ran.within(LATE));
+        let late = [&churned, &calm].map(|ran| ran.quantile_millis(P999));
         with.0.push(late[0]);
         without.0.push(late[1]);
         let rates = [churned.rate(), calm.rate()];
@@ -103,12 +104,13 @@ pub(crate) fn measure(bench: &mut Bench) {
     quiet.close();
 }
 
-fn rows(bench: &mut Bench, worst: Worst, (with, without): (&Runs, &Runs)) {
+fn rows(bench: &mut LogBench, worst: PeakDiskUse, (with, without): (&RunValues, &RunValues)) {
     let name = format!("churn {}, disk at its worst", short(bench.scale.churned));
-    let (disk, allowed) = (Runs(vec![worst.bytes / 1e6]), Runs(vec![worst.allowed / 1e6]));
+    let (disk, allowed) =
+        (RunValues(vec![worst.bytes / 1e6]), RunValues(vec![worst.allowed / 1e6]));
     let beside = (format!("2 x live + {SPARE_SEGMENTS} segments"), &allowed);
-    bench.report.rows.push(Row::beside((name, "MB"), &disk, beside, Goal::AtMost(1.0)));
+    bench.report.rows.push(ReportRow::compared((name, "MB"), &disk, beside, Goal::AtMost(1.0)));
     let name = format!("churn {}, p99.9 of a commit", short(bench.scale.churned));
     let beside = ("the same, nothing left behind", without);
-    bench.report.rows.push(Row::beside((name, "ms"), with, beside, Goal::AtMost(2.0)));
+    bench.report.rows.push(ReportRow::compared((name, "ms"), with, beside, Goal::AtMost(2.0)));
 }

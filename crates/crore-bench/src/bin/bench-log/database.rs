@@ -1,7 +1,6 @@
-//! An embedded database at the same work, with the same promises: one writer thread commits all
-//! requests that wait in one transaction, pushes and finishes are answered after it, and claims are
-//! noted by the next one. The order of jobs is kept in memory, as the store does it; a claim reads
-//! the job from the database.
+//! An embedded database at the same work, with the same durability: one writer thread commits all waiting requests in
+//! one transaction, pushes and finishes are answered after it, and claims are recorded by the next one. The order of
+//! jobs is kept in memory, as in the store; a claim reads the job from the database.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -15,23 +14,23 @@ use std::thread::{self, JoinHandle};
 use crate::redb::Redb;
 use crate::sqlite::Sqlite;
 use crore_bench::contender::Contender;
-use crore_bench::driver::{Ran, Until, drive, drivers, wait};
+use crore_bench::driver::{RunFigures, Until, drive, drivers, wait};
 
-/// What is written.
-pub(crate) enum Write {
+/// A write.
+pub(crate) enum TableWrite {
     Put(u64, Arc<[u8]>),
     /// The job is claimed under this delivery.
     Claim(u64, u64),
     Remove(u64),
 }
 
-/// A database of jobs by their numbers.
+/// A database of jobs by id.
 pub(crate) trait JobTable: Send {
     /// Another connection to the same database.
     fn connect(&self) -> Box<dyn JobTable>;
 
-    /// Writes all of this in one transaction that is durable when it returns.
-    fn commit(&mut self, asks: &[Write]);
+    /// Applies all writes in one transaction, which is durable on return.
+    fn commit(&mut self, writes: &[TableWrite]);
 
     fn read(&self, id: u64) -> Vec<u8>;
 
@@ -43,40 +42,40 @@ pub(crate) struct Database {
     body: Arc<[u8]>,
     last: AtomicU64,
     ready: Mutex<VecDeque<u64>>,
-    asks: Option<Sender<Request>>,
+    requests: Option<Sender<CommitRequest>>,
     writer: Option<JoinHandle<()>>,
     readers: Vec<Mutex<Box<dyn JobTable>>>,
 }
 
-struct Request {
-    ask: Write,
-    answer: Option<Arc<Answer>>,
+struct CommitRequest {
+    write: TableWrite,
+    committed: Option<Arc<CommitSignal>>,
 }
 
 #[derive(Default)]
-struct Answer(Mutex<(bool, Option<Waker>)>);
+struct CommitSignal(Mutex<(bool, Option<Waker>)>);
 
-struct Wait(Arc<Answer>);
+struct CommitWait(Arc<CommitSignal>);
 
-impl Future for Wait {
+impl Future for CommitWait {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut answer = self.0.0.lock().unwrap();
-        if answer.0 {
+        let mut signal = self.0.0.lock().unwrap();
+        if signal.0 {
             return Poll::Ready(());
         }
-        answer.1 = Some(context.waker().clone());
+        signal.1 = Some(context.waker().clone());
         Poll::Pending
     }
 }
 
-impl Answer {
-    fn give(&self) {
+impl CommitSignal {
+    fn signal(&self) {
         let waker = {
-            let mut answer = self.0.lock().unwrap();
-            answer.0 = true;
-            answer.1.take()
+            let mut state = self.0.lock().unwrap();
+            state.0 = true;
+            state.1.take()
         };
         if let Some(waker) = waker {
             waker.wake();
@@ -84,13 +83,13 @@ impl Answer {
     }
 }
 
-fn write_all(mut engine: Box<dyn JobTable>, requests: &Receiver<Request>) {
+fn write_all(mut engine: Box<dyn JobTable>, requests: &Receiver<CommitRequest>) {
     while let Ok(first) = requests.recv() {
         let waiting = std::iter::once(first).chain(requests.try_iter());
         let (asks, answers): (Vec<_>, Vec<_>) =
-            waiting.map(|request| (request.ask, request.answer)).unzip();
+            waiting.map(|request| (request.write, request.committed)).unzip();
         engine.commit(&asks);
-        answers.iter().flatten().for_each(|answer| answer.give());
+        answers.iter().flatten().for_each(|answer| answer.signal());
     }
 }
 
@@ -111,37 +110,42 @@ impl Database {
         let writer = Some(thread::spawn(move || write_all(engine, &requests)));
         let body = vec![7; job_bytes].into();
         let (last, ready, asks) = (0.into(), Mutex::default(), Some(asks));
-        Self { name, body, last, ready, asks, writer, readers }
+        Self { name, body, last, ready, requests: asks, writer, readers }
     }
 
-    fn ask(&self, ask: Write, answer: Option<Arc<Answer>>) {
-        self.asks.as_ref().unwrap().send(Request { ask, answer }).unwrap();
+    fn submit(&self, ask: TableWrite, answer: Option<Arc<CommitSignal>>) {
+        self.requests
+            .as_ref()
+            .unwrap()
+            .send(CommitRequest { write: ask, committed: answer })
+            .unwrap();
     }
 
-    /// Asks for all of these, and waits for the last.
-    async fn waited(&self, asks: impl Iterator<Item = Write>) {
-        let answer = Arc::new(Answer::default());
+    /// Submits all writes, and waits for the last.
+    async fn submit_and_wait(&self, asks: impl Iterator<Item = TableWrite>) {
+        let answer = Arc::new(CommitSignal::default());
         let mut asks = asks.peekable();
         while let Some(ask) = asks.next() {
             let last = asks.peek().is_none();
-            self.ask(ask, last.then(|| Arc::clone(&answer)));
+            self.submit(ask, last.then(|| Arc::clone(&answer)));
         }
-        Wait(answer).await;
+        CommitWait(answer).await;
     }
 
-    async fn pushed(&self, n: usize) {
+    async fn push_and_wait(&self, n: usize) {
         let first = self.last.fetch_add(n as u64, Ordering::Relaxed) + 1;
         let ids = first..first + n as u64;
-        self.waited(ids.clone().map(|id| Write::Put(id, Arc::clone(&self.body)))).await;
+        self.submit_and_wait(ids.clone().map(|id| TableWrite::Put(id, Arc::clone(&self.body))))
+            .await;
         self.ready.lock().unwrap().extend(ids);
     }
 
     async fn claim_and_finish(&self, driver: usize) {
         let id = self.ready.lock().unwrap().pop_front().expect("every claim finds a job");
-        self.ask(Write::Claim(id, id), None);
+        self.submit(TableWrite::Claim(id, id), None);
         let body = self.readers[driver].lock().unwrap().read(id);
         assert_eq!(body.len(), self.body.len(), "the job is as it was pushed");
-        self.waited(std::iter::once(Write::Remove(id))).await;
+        self.submit_and_wait(std::iter::once(TableWrite::Remove(id))).await;
     }
 }
 
@@ -150,23 +154,23 @@ impl Contender for Database {
         self.name
     }
 
-    fn push(&self, until: Until, in_flight: usize, batch: usize) -> Ran {
-        drive(until, in_flight, move |turn| async move {
-            while let Some(begun_at) = turn.begin() {
-                self.pushed(batch).await;
-                turn.answered(begun_at);
-                turn.done(batch);
+    fn push(&self, until: Until, in_flight: usize, batch: usize) -> RunFigures {
+        drive(until, in_flight, move |state| async move {
+            while let Some(begun_at) = state.begin() {
+                self.push_and_wait(batch).await;
+                state.record_latency(begun_at);
+                state.count_jobs(batch);
             }
         })
     }
 
-    fn cycle(&self, until: Until, in_flight: usize) -> Ran {
-        drive(until, in_flight, move |turn| async move {
-            while let Some(begun_at) = turn.begin() {
-                self.pushed(1).await;
-                turn.answered(begun_at);
-                self.claim_and_finish(turn.driver).await;
-                turn.done(1);
+    fn cycle(&self, until: Until, in_flight: usize) -> RunFigures {
+        drive(until, in_flight, move |state| async move {
+            while let Some(begun_at) = state.begin() {
+                self.push_and_wait(1).await;
+                state.record_latency(begun_at);
+                self.claim_and_finish(state.driver).await;
+                state.count_jobs(1);
             }
         })
     }
@@ -178,7 +182,7 @@ impl Contender for Database {
     fn drain(&self) {
         let ids: Vec<u64> = self.ready.lock().unwrap().drain(..).collect();
         for ids in ids.chunks(10_000) {
-            wait(self.waited(ids.iter().map(|id| Write::Remove(*id))));
+            wait(self.submit_and_wait(ids.iter().map(|id| TableWrite::Remove(*id))));
         }
         assert_eq!(self.count(), 0, "nothing is left");
     }
@@ -186,7 +190,7 @@ impl Contender for Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        self.asks = None;
+        self.requests = None;
         if let Some(writer) = self.writer.take() {
             writer.join().unwrap();
         }

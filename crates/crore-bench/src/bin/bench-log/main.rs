@@ -1,13 +1,10 @@
-//! `cargo xtask bench log --json FILE`: the embedded store beside a bare loop that appends the same
-//! bytes with the same syncs, and beside SQLite and redb at the same work; then memory, reopening,
-//! and what compaction costs.
+//! `cargo xtask bench log --json FILE`: the embedded store beside a bare loop that appends the same bytes with the same
+//! syncs, and beside SQLite and redb at the same work; then memory, reopening, and the cost of compaction.
 //!
-//! Everything that is waited for is synced to the disk before the answer. The subject and its
-//! baseline take turns, in slices of every run; a ratio is the median of the ratios of each run.
-//! `--only PART` measures the parts whose name has the word, `--dir DIR` puts the files on another
-//! file system, `--drivers N` runs the callers on so many threads, and `--quick` tries it out with
-//! less of everything. Beside `FILE` lies a text with the machine, the day, the commit and the
-//! latencies.
+//! Everything that is awaited is synced to disk before the answer. The store and its baseline take turns, in slices of
+//! every run; a ratio is the median of the ratios of each run. `--drivers N` sets the number of threads of the callers.
+//! `FILE` contains the figures, and a text file beside it the machine, the date, the commit and the latencies; `--help`
+//! lists the other options.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 mod append_loop;
@@ -23,15 +20,15 @@ mod sqlite;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crore_bench::args::{Args, Words};
+use crore_bench::args::{BenchArgs, OptionArgs};
 use crore_bench::{driver, embedded};
-use measurement::{Bench, Scale};
+use measurement::{LogBench, LogBenchScale};
 
 /// The allocator of the server.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn facts(bench: &mut Bench) {
+fn facts(bench: &mut LogBench) {
     let push = bench.append_bytes.push;
     let cycle = bench.append_bytes.cycle;
     let caller = driver::caller_nanos(Duration::from_millis(300));
@@ -52,13 +49,13 @@ fn facts(bench: &mut Bench) {
     ]);
 }
 
-type Part = (&'static str, Box<dyn Fn(&mut Bench)>);
+type LogPart = (&'static str, Box<dyn Fn(&mut LogBench)>);
 
-fn parts() -> Vec<Part> {
-    let mut parts: Vec<Part> = vec![
-        ("memory and reopen, large", Box::new(reopen::large)),
-        ("reopen, small", Box::new(reopen::small)),
-        ("open", Box::new(reopen::empty)),
+fn parts() -> Vec<LogPart> {
+    let mut parts: Vec<LogPart> = vec![
+        ("memory and reopen, large", Box::new(reopen::measure_large)),
+        ("reopen, small", Box::new(reopen::measure_small)),
+        ("open", Box::new(reopen::measure_empty)),
     ];
     for shape in push::SHAPES {
         parts.push((shape.name, Box::new(move |bench| push::measure(bench, shape))));
@@ -70,19 +67,22 @@ fn parts() -> Vec<Part> {
 
 fn main() -> ExitCode {
     // An option of this benchmark alone: the number of driver threads.
-    let drivers = |(word, words): Words<'_>| {
+    let drivers = |(word, words): OptionArgs<'_>| {
         let is_known = word == "--drivers";
         if is_known {
             driver::DRIVERS.set(words.next().unwrap().parse().unwrap()).unwrap();
         }
         is_known
     };
-    let args = match Args::read("bench-log [--drivers N]", drivers) {
+    let args = match BenchArgs::read("bench-log [--drivers N]", drivers) {
         Ok(args) => args,
         Err(code) => return code,
     };
-    let mut bench = Bench::new(&args.dir(), if args.quick { Scale::QUICK } else { Scale::FULL });
-    for (name, measure) in parts().into_iter().filter(|(name, _)| args.wants(name)) {
+    let mut bench = LogBench::new(
+        &args.dir(),
+        if args.quick { LogBenchScale::QUICK } else { LogBenchScale::FULL },
+    );
+    for (name, measure) in parts().into_iter().filter(|(name, _)| args.selects(name)) {
         bench.work_dir.progress(name);
         measure(&mut bench);
     }

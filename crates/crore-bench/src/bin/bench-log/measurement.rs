@@ -6,15 +6,15 @@ use std::time::Duration;
 use crate::append_loop::AppendLoop;
 use crate::database::Database;
 use crore_bench::contender::Contender;
-use crore_bench::driver::{Ran, Until};
+use crore_bench::driver::{RunFigures, Until};
 use crore_bench::embedded::{EmbeddedStore, PAYLOAD_BYTES};
 use crore_bench::machine;
-use crore_bench::report::Report;
+use crore_bench::report::BenchReport;
 use crore_bench::work_dir::WorkDir;
 
 /// Amount of work.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Scale {
+pub(crate) struct LogBenchScale {
     /// Alternated runs.
     pub(crate) runs: usize,
     /// Duration of a timed run.
@@ -24,7 +24,7 @@ pub(crate) struct Scale {
     pub(crate) churned: u64,
 }
 
-impl Scale {
+impl LogBenchScale {
     pub(crate) const FULL: Self = Self {
         runs: 5,
         span: Duration::from_secs(3),
@@ -51,7 +51,7 @@ pub(crate) struct AppendBytes {
 }
 
 impl AppendBytes {
-    /// Read off the files of a small store.
+    /// Measured on the files of a small store.
     fn of_store(dir: &Path) -> Self {
         const JOBS: u64 = 20_000;
         let store = EmbeddedStore::open(dir);
@@ -70,21 +70,22 @@ impl AppendBytes {
 }
 
 #[derive(Debug)]
-pub(crate) struct Bench {
+pub(crate) struct LogBench {
     pub(crate) work_dir: WorkDir,
-    pub(crate) scale: Scale,
+    pub(crate) scale: LogBenchScale,
     pub(crate) append_bytes: AppendBytes,
     pub(crate) append_loop: AppendLoop,
-    pub(crate) report: Report,
+    pub(crate) report: BenchReport,
 }
 
-impl Bench {
+impl LogBench {
     /// Starts a run in a directory of its own below `below`.
-    pub(crate) fn new(below: &Path, scale: Scale) -> Self {
+    pub(crate) fn new(below: &Path, scale: LogBenchScale) -> Self {
         let work_dir = WorkDir::new(below, "log");
         let append_bytes = AppendBytes::of_store(&work_dir.fresh("bytes"));
         let append_loop = AppendLoop::prepare(work_dir.path());
-        let report = Report { facts: machine::facts(work_dir.path()), ..Report::default() };
+        let report =
+            BenchReport { facts: machine::facts(work_dir.path()), ..BenchReport::default() };
         Self { work_dir, scale, append_bytes, append_loop, report }
     }
 
@@ -95,9 +96,9 @@ impl Bench {
     }
 
     /// Adds a note with the latencies and the processor time of a run.
-    pub(crate) fn note(&mut self, what: &str, ran: &Ran) {
-        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|share| ran.within(share));
-        let cpu = ran.cpu_micros_a_job();
+    pub(crate) fn note(&mut self, what: &str, ran: &RunFigures) {
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|share| ran.quantile_millis(share));
+        let cpu = ran.cpu_micros_per_job();
         self.report.notes.push(format!(
             "{what}: push answered in p50 {p50:.2}, p99 {p99:.2}, p99.9 {p999:.2} ms; \
              {cpu:.2} µs of processor time a job, callers included (last run)"

@@ -1,29 +1,35 @@
-//! Pushes, beside bare appends in groups that a group commit would make of them.
+//! Pushes, beside bare appends in the groups that a group commit would form.
 
-use crate::measurement::Bench;
+use crate::measurement::LogBench;
 use crore_bench::contender::Contender;
-use crore_bench::driver::{Ran, Until};
+use crore_bench::driver::{RunFigures, Until};
 use crore_bench::embedded::EmbeddedStore;
 use crore_bench::interleave::take_turns;
-use crore_bench::report::{Goal, Row, Runs};
+use crore_bench::report::{Goal, ReportRow, RunValues};
 
 /// How jobs are pushed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct PushShape {
     pub(crate) name: &'static str,
     in_flight: usize,
     batch: usize,
-    /// How many the bare loop appends at once: half of those in flight wait while the others are
-    /// being written.
+    /// Records per append of the bare loop: half of those in flight wait while the others are written.
     group: usize,
     goal: f64,
     peers: bool,
 }
 
-pub(crate) const SHAPES: [Shape; 3] = [
-    Shape { name: "push 64", in_flight: 64, batch: 1, group: 32, goal: 0.5, peers: true },
-    Shape { name: "push 1024", in_flight: 1024, batch: 1, group: 512, goal: 0.25, peers: false },
-    Shape {
+pub(crate) const SHAPES: [PushShape; 3] = [
+    PushShape { name: "push 64", in_flight: 64, batch: 1, group: 32, goal: 0.5, peers: true },
+    PushShape {
+        name: "push 1024",
+        in_flight: 1024,
+        batch: 1,
+        group: 512,
+        goal: 0.25,
+        peers: false,
+    },
+    PushShape {
         name: "push by 1000",
         in_flight: 2,
         batch: 1000,
@@ -33,14 +39,14 @@ pub(crate) const SHAPES: [Shape; 3] = [
     },
 ];
 
-/// Each contender stays open, and is emptied after every run, outside of the clock: so its files
-/// are used again, as those of the bare loop are.
-pub(crate) fn measure(bench: &mut Bench, shape: Shape) {
+/// Each contender stays open and is emptied after every run, outside the measured time, so that its files are reused
+/// like those of the bare loop.
+pub(crate) fn measure(bench: &mut LogBench, shape: PushShape) {
     let store = EmbeddedStore::open(&bench.work_dir.fresh("store"));
     let peers = if shape.peers { bench.databases().into() } else { Vec::new() };
     let mut contenders: Vec<&dyn Contender> = vec![&store];
     contenders.extend(peers.iter().map(|peer| peer as &dyn Contender));
-    let mut rates = vec![Runs::default(); 1 + contenders.len()];
+    let mut rates = vec![RunValues::default(); 1 + contenders.len()];
     let mut last = Vec::new();
     for run in 1..=bench.scale.runs {
         last = one_run(bench, shape, &contenders);
@@ -59,16 +65,20 @@ pub(crate) fn measure(bench: &mut Bench, shape: Shape) {
             peer => (format!("{}, {peer}", shape.name), Goal::None),
         };
         bench.note(&name, &last[n + 1]);
-        let row = Row::beside((name, "jobs/s"), &rates[n], (baseline.as_str(), bare), goal);
+        let row = ReportRow::compared((name, "jobs/s"), &rates[n], (baseline.as_str(), bare), goal);
         bench.report.rows.push(row);
     }
     store.close();
 }
 
-/// The bare loop's run, and those of the contenders.
-fn one_run(bench: &mut Bench, shape: Shape, contenders: &[&dyn Contender]) -> Vec<Ran> {
+/// One run of the bare loop, and one of each contender.
+fn one_run(
+    bench: &mut LogBench,
+    shape: PushShape,
+    contenders: &[&dyn Contender],
+) -> Vec<RunFigures> {
     let (bytes, bare) = (bench.append_bytes.push, &mut bench.append_loop);
-    let mut sides: Vec<Box<dyn FnMut(_) -> Ran + '_>> =
+    let mut sides: Vec<Box<dyn FnMut(_) -> RunFigures + '_>> =
         vec![Box::new(|span| bare.append(shape.group, bytes, span))];
     for contender in contenders {
         let push = |span| contender.push(Until::After(span), shape.in_flight, shape.batch);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
 
-use crate::database::{JobTable, Write};
+use crate::database::{JobTable, TableWrite};
 
 const JOBS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("jobs");
 const CLAIMS: TableDefinition<'_, u64, u64> = TableDefinition::new("claims");
@@ -16,7 +16,7 @@ impl Redb {
     pub(crate) fn open(dir: &Path) -> Self {
         std::fs::create_dir_all(dir).unwrap();
         let mut redb = Self(Arc::new(Database::create(dir.join("jobs.redb")).unwrap()));
-        // Makes the tables.
+        // Creates the tables.
         redb.commit(&[]);
         redb
     }
@@ -27,16 +27,18 @@ impl JobTable for Redb {
         Box::new(Self(Arc::clone(&self.0)))
     }
 
-    fn commit(&mut self, asks: &[Write]) {
+    fn commit(&mut self, asks: &[TableWrite]) {
         let transaction = self.0.begin_write().unwrap();
         {
             let mut jobs = transaction.open_table(JOBS).unwrap();
             let mut claims = transaction.open_table(CLAIMS).unwrap();
             for ask in asks {
                 match ask {
-                    Write::Put(id, body) => assert!(jobs.insert(id, &body[..]).unwrap().is_none()),
-                    Write::Claim(id, delivery) => drop(claims.insert(id, delivery).unwrap()),
-                    Write::Remove(id) => {
+                    TableWrite::Put(id, body) => {
+                        assert!(jobs.insert(id, &body[..]).unwrap().is_none());
+                    }
+                    TableWrite::Claim(id, delivery) => drop(claims.insert(id, delivery).unwrap()),
+                    TableWrite::Remove(id) => {
                         assert!(jobs.remove(id).unwrap().is_some(), "the job is there");
                         claims.remove(id).unwrap();
                     }

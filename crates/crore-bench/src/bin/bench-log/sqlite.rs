@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use crate::database::{JobTable, Write};
+use crate::database::{JobTable, TableWrite};
 
 pub(crate) struct Sqlite {
     path: PathBuf,
@@ -33,7 +33,7 @@ impl JobTable for Sqlite {
         Box::new(Self::at(self.path.clone()))
     }
 
-    fn commit(&mut self, asks: &[Write]) {
+    fn commit(&mut self, asks: &[TableWrite]) {
         let transaction = self.connection.transaction().unwrap();
         {
             let put = "INSERT INTO jobs (id, body) VALUES (?1, ?2)";
@@ -43,9 +43,11 @@ impl JobTable for Sqlite {
             let mut remove = transaction.prepare_cached("DELETE FROM jobs WHERE id = ?1").unwrap();
             for ask in asks {
                 let changed = match ask {
-                    Write::Put(id, body) => put.execute((*id as i64, &body[..])),
-                    Write::Claim(id, delivery) => claim.execute((*id as i64, *delivery as i64)),
-                    Write::Remove(id) => remove.execute([*id as i64]),
+                    TableWrite::Put(id, body) => put.execute((*id as i64, &body[..])),
+                    TableWrite::Claim(id, delivery) => {
+                        claim.execute((*id as i64, *delivery as i64))
+                    }
+                    TableWrite::Remove(id) => remove.execute([*id as i64]),
                 };
                 assert_eq!(changed.unwrap(), 1, "the job is there");
             }

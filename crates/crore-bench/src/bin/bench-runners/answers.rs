@@ -1,8 +1,8 @@
-//! How long after a job's end somebody has the answer who waits for it by jobworkerp's calls: who enqueued it for a
-//! `DIRECT` worker, and who listens. One job at a time.
+//! The delay between the end of a job and its answer by jobworkerp's calls: for the caller that enqueued it for a
+//! `DIRECT` worker, and for a caller that listens. One job at a time.
 //!
-//! A job's end is when the server was told of it, in whole milliseconds, so the sync of the end is in these figures,
-//! and up to a millisecond that was cut off.
+//! The server records the end of a job when it is reported, in whole milliseconds; the figures therefore include the
+//! sync of the end, and up to a millisecond of truncation.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,19 +17,19 @@ use tokio::runtime::Builder;
 use tonic::transport::Channel;
 
 use crate::client::connect;
-use crore_bench::report::{Goal, Row, Runs};
-use crore_bench::server::Server;
+use crore_bench::report::{Goal, ReportRow, RunValues};
+use crore_bench::server::BenchServer;
 use crore_bench::server::fsync::FsyncProbe;
-use crore_bench::server::measurement::{Bench, within};
+use crore_bench::server::measurement::{ServerBench, quantile_micros};
 
-const LATE: f64 = 0.99;
-/// How late the answer may be, in milliseconds.
-const ALLOWED: f64 = 5.0;
-/// How long a job sleeps, in seconds: somebody listens before it has ended.
+const P99: f64 = 0.99;
+/// Maximum delay of the answer, in milliseconds.
+const MAX_MILLIS: f64 = 5.0;
+/// Duration of a job, in seconds: long enough for the listener to be connected before it ends.
 const SLEEPS: &[u8] = b"0.02";
 
-pub(crate) fn measure(bench: &mut Bench) {
-    let server = Server::crore_with(
+pub(crate) fn measure(bench: &mut ServerBench) {
+    let server = BenchServer::crore_with(
         &bench.work_dir,
         &["--allow-runner", "command", "--channel", "default=1"],
     );
@@ -37,57 +37,57 @@ pub(crate) fn measure(bench: &mut Bench) {
     runtime.block_on(take_turns(bench, &server));
 }
 
-async fn take_turns(bench: &mut Bench, server: &Server) {
-    let door = Door::connect(server).await;
+async fn take_turns(bench: &mut ServerBench, server: &BenchServer) {
+    let door = JobworkerpClient::connect(server).await;
     let direct = door.create("direct", ResponseType::Direct).await;
-    let heard = door.create("heard", ResponseType::ListenAfter).await;
+    let listened = door.create("heard", ResponseType::ListenAfter).await;
     let file = FsyncProbe::new(&bench.work_dir.fresh("synced"));
     let n = bench.scale.pickups / 10;
-    let mut late = [Runs::default(), Runs::default()];
+    let mut delays = [RunValues::default(), RunValues::default()];
     for run in 1..=bench.scale.runs {
         let mut times = [Vec::new(), Vec::new(), Vec::new()];
         for nth in 0..n {
             times[0].push(door.direct(direct).await);
-            times[1].push(door.listen(heard).await);
+            times[1].push(door.listen(listened).await);
             times[2].push(file.sync(nth));
         }
-        let figures = times.each_ref().map(|times| within(times, LATE) / 1000.0);
-        for (late, figure) in late.iter_mut().zip(figures) {
-            late.0.push(figure);
+        let figures = times.each_ref().map(|times| quantile_micros(times, P99) / 1000.0);
+        for (delays, figure) in delays.iter_mut().zip(figures) {
+            delays.0.push(figure);
         }
-        let shown = ["DIRECT", "Listen", "fdatasync"].iter().zip(&times).zip(figures);
-        let shown: Vec<_> = shown
+        let figures_text = ["DIRECT", "Listen", "fdatasync"].iter().zip(&times).zip(figures);
+        let figures_text: Vec<_> = figures_text
             .map(|((name, times), p99)| {
-                format!("{name} p50 {:.2}, p99 {p99:.2} ms", within(times, 0.5) / 1000.0)
+                format!("{name} p50 {:.2}, p99 {p99:.2} ms", quantile_micros(times, 0.5) / 1000.0)
             })
             .collect();
-        let said = format!("answers {run}: {}", shown.join("; "));
-        bench.work_dir.progress(&said);
-        bench.report.notes.push(said);
+        let line = format!("answers {run}: {}", figures_text.join("; "));
+        bench.work_dir.progress(&line);
+        bench.report.notes.push(line);
     }
-    let allowed = Runs(vec![ALLOWED; bench.scale.runs]);
-    for (who, late) in ["DIRECT", "Listen"].iter().zip(&late) {
-        bench.report.rows.push(Row::beside(
-            (format!("from a job's end to {who}'s answer, p99"), "ms"),
-            late,
-            ("what is allowed", &allowed),
+    let allowed = RunValues(vec![MAX_MILLIS; bench.scale.runs]);
+    for (call, delays) in ["DIRECT", "Listen"].iter().zip(&delays) {
+        bench.report.rows.push(ReportRow::compared(
+            (format!("from a job's end to {call}'s answer, p99"), "ms"),
+            delays,
+            ("budget", &allowed),
             Goal::AtMost(1.0),
         ));
     }
-    let cut =
-        "answers: the sync of the end is in them, and up to 1 ms that is cut off from its time";
-    bench.report.notes.push(cut.to_owned());
+    let note =
+        "answers: each includes the sync of the end, and up to 1 ms of truncation of its time";
+    bench.report.notes.push(note.to_owned());
 }
 
-/// jobworkerp's calls.
-struct Door {
+/// A client of jobworkerp's calls.
+struct JobworkerpClient {
     workers: WorkerServiceClient<Channel>,
     jobs: JobServiceClient<Channel>,
     results: JobResultServiceClient<Channel>,
 }
 
-impl Door {
-    async fn connect(server: &Server) -> Self {
+impl JobworkerpClient {
+    async fn connect(server: &BenchServer) -> Self {
         let channel = connect(server).await;
         Self {
             workers: WorkerServiceClient::new(channel.clone()),
@@ -106,10 +106,10 @@ impl Door {
         self.workers.clone().create(worker).await.unwrap().into_inner().id.unwrap()
     }
 
-    /// Enqueues a job whose answer is its result.
+    /// Enqueues a job whose response is its result.
     async fn direct(&self, worker: WorkerId) -> Duration {
-        let answer = self.jobs.clone().enqueue(job(worker)).await.unwrap();
-        since_end(&answer.into_inner().result.unwrap().data.unwrap())
+        let response = self.jobs.clone().enqueue(job(worker)).await.unwrap();
+        since_end(&response.into_inner().result.unwrap().data.unwrap())
     }
 
     /// Enqueues a job and listens for its result.
@@ -117,8 +117,8 @@ impl Door {
         let job_id = self.jobs.clone().enqueue(job(worker)).await.unwrap().into_inner().id;
         let worker = Some(listen_request::Worker::WorkerId(worker));
         let listen = ListenRequest { job_id, worker, timeout: None };
-        let heard = self.results.clone().listen(listen).await.unwrap();
-        since_end(&heard.into_inner().data.unwrap())
+        let response = self.results.clone().listen(listen).await.unwrap();
+        since_end(&response.into_inner().data.unwrap())
     }
 }
 
@@ -127,7 +127,7 @@ fn job(worker: WorkerId) -> JobRequest {
     JobRequest { worker, arg: SLEEPS.to_vec(), ..JobRequest::default() }
 }
 
-/// The answer is here now; how long ago the job ended.
+/// Time since the job ended.
 fn since_end(result: &JobResultData) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     assert_eq!(result.status(), ResultStatus::Success, "{result:?}");

@@ -1,4 +1,4 @@
-//! The built server, as somebody sees it who sets handlers and pushes jobs.
+//! A client of the built server: it defines handlers and pushes jobs.
 
 use std::time::{Duration, Instant};
 
@@ -8,35 +8,35 @@ use crore_wire::grpc::v1::admin_client::AdminClient;
 use serde_json::Value;
 use tonic::transport::{Channel, Endpoint};
 
-use crore_bench::server::Server;
+use crore_bench::server::BenchServer;
 use crore_bench::server::measurement::PAYLOAD_BYTES;
 
-/// The most jobs that are pushed at once.
+/// Maximum number of jobs per push.
 const BATCH: usize = 1000;
-/// As long as one may wait for a job at a time.
-const LONG: Duration = Duration::from_secs(60);
+/// Timeout of a wait for a job.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
-pub(crate) struct Crore {
+pub(crate) struct RunnersClient {
     pub(crate) client: Client,
     admin: AdminClient<Channel>,
 }
 
-impl Crore {
-    pub(crate) async fn connect(server: &Server) -> Self {
+impl RunnersClient {
+    pub(crate) async fn connect(server: &BenchServer) -> Self {
         let client = Client::connect(format!("http://{}", server.address)).await.unwrap();
         Self { client, admin: AdminClient::new(connect(server).await) }
     }
 
-    pub(crate) async fn set(&self, kind: &str, handler: &Value) {
+    pub(crate) async fn set_handler(&self, kind: &str, handler: &Value) {
         let handler = v1::Handler { kind: kind.to_owned(), handler: handler.to_string() };
         self.admin.clone().set_handler(handler).await.unwrap();
     }
 
-    /// Pushes so many jobs while none is handed out, then lets them run: from then until the last has ended.
+    /// Pushes jobs into a paused queue and resumes it; the time from then until the last job has ended.
     pub(crate) async fn run_all(&self, kind: &str, queue: &str, n: usize) -> Duration {
         let of = || v1::QueueRef { queue: queue.to_owned() };
-        let done = self.done(kind, of()).await;
+        let done = self.done_jobs(kind, of()).await;
         self.admin.clone().pause_queue(of()).await.unwrap();
         let mut last = JobId(0);
         for start in (0..n).step_by(BATCH) {
@@ -45,16 +45,16 @@ impl Crore {
         }
         let start = Instant::now();
         self.admin.clone().resume_queue(of()).await.unwrap();
-        // Those that run beside the last one may end after it.
-        self.ended(last).await;
-        while self.done(kind, of()).await < done + n as u64 {}
+        // Jobs that run beside the last one may end after it.
+        self.wait_until_done(last).await;
+        while self.done_jobs(kind, of()).await < done + n as u64 {}
         start.elapsed()
     }
 
-    /// Waits until a job has ended, well.
-    pub(crate) async fn ended(&self, job: JobId) {
+    /// Waits until a job is done.
+    pub(crate) async fn wait_until_done(&self, job: JobId) {
         loop {
-            let ended = self.client.wait(job, LONG).await.unwrap();
+            let ended = self.client.wait(job, WAIT_TIMEOUT).await.unwrap();
             if ended.ended {
                 assert_eq!(ended.state(), v1::State::Done, "{ended:?}");
                 return;
@@ -62,8 +62,8 @@ impl Crore {
         }
     }
 
-    /// How many jobs are done. None may have ended in another way.
-    async fn done(&self, kind: &str, queue: v1::QueueRef) -> u64 {
+    /// Number of done jobs; panics if a job has ended in another way.
+    async fn done_jobs(&self, kind: &str, queue: v1::QueueRef) -> u64 {
         let counted = self.admin.clone().counts(queue).await.unwrap().into_inner().counts;
         let mut done = 0;
         for count in counted.into_iter().filter(|count| count.kind == kind) {
@@ -76,7 +76,7 @@ impl Crore {
     }
 }
 
-pub(crate) async fn connect(server: &Server) -> Channel {
+pub(crate) async fn connect(server: &BenchServer) -> Channel {
     let endpoint = Endpoint::from_shared(format!("http://{}", server.address)).unwrap();
     endpoint.tcp_nodelay(true).connect().await.unwrap()
 }

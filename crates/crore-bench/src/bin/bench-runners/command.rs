@@ -1,4 +1,4 @@
-//! Jobs that are runs of a program that does next to nothing, beside a loop that spawns the same program.
+//! Jobs that run a trivial program, beside a loop that spawns the same program.
 
 use std::process::Stdio;
 
@@ -6,48 +6,50 @@ use serde_json::json;
 use tokio::process::Command;
 use tokio::runtime::Builder;
 
-use crate::client::Crore;
-use crate::throughput::{beside, repeat};
+use crate::client::RunnersClient;
+use crate::throughput::{compare_rates, repeat};
 use crore_bench::report::Goal;
-use crore_bench::server::Server;
-use crore_bench::server::measurement::Bench;
+use crore_bench::server::BenchServer;
+use crore_bench::server::measurement::ServerBench;
 
 const PARALLEL: usize = 8;
 const QUEUE: &str = "default";
 
-struct Case {
+struct CommandCase {
     kind: &'static str,
     program: &'static str,
     args: &'static [&'static str],
     goal: Goal,
 }
 
-const CASES: [Case; 2] = [
-    Case { kind: "true", program: "/bin/true", args: &[], goal: Goal::AtLeast(0.8) },
-    Case { kind: "echo", program: "/bin/echo", args: &["hello"], goal: Goal::None },
+const CASES: [CommandCase; 2] = [
+    CommandCase { kind: "true", program: "/bin/true", args: &[], goal: Goal::AtLeast(0.8) },
+    CommandCase { kind: "echo", program: "/bin/echo", args: &["hello"], goal: Goal::None },
 ];
 
-pub(crate) fn measure(bench: &mut Bench) {
+pub(crate) fn measure(bench: &mut ServerBench) {
     let channel = format!("{QUEUE}={PARALLEL}");
-    let server =
-        Server::crore_with(&bench.work_dir, &["--allow-runner", "command", "--channel", &channel]);
+    let server = BenchServer::crore_with(
+        &bench.work_dir,
+        &["--allow-runner", "command", "--channel", &channel],
+    );
     let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let crore = Crore::connect(&server).await;
+        let crore = RunnersClient::connect(&server).await;
         for case in CASES {
             case.measure(bench, &crore).await;
         }
     });
 }
 
-impl Case {
-    async fn measure(&self, bench: &mut Bench, crore: &Crore) {
+impl CommandCase {
+    async fn measure(&self, bench: &mut ServerBench, crore: &RunnersClient) {
         let n = bench.scale.pickups;
         let settings = json!({ "program": self.program, "args": self.args, "payload": "none" });
-        crore.set(self.kind, &json!({ "runner": "command", "settings": settings })).await;
+        crore.set_handler(self.kind, &json!({ "runner": "command", "settings": settings })).await;
         let name = format!("command {}, {PARALLEL} at a time", self.program);
         let (program, args) = (self.program, self.args);
-        beside(
+        compare_rates(
             bench,
             (&name, n, self.goal),
             async || crore.run_all(self.kind, QUEUE, n).await,
@@ -59,7 +61,7 @@ impl Case {
     }
 }
 
-/// Runs it once and reads what it prints.
+/// Runs it once and reads its output.
 async fn spawn(program: &str, args: &[&str]) {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -1,28 +1,28 @@
-//! Jobs that are calls of a bare hyper server, beside the same calls by reqwest.
+//! Jobs that call a bare hyper server, beside the same calls by reqwest.
 
 use serde_json::json;
 use tokio::runtime::Builder;
 
-use crate::client::Crore;
-use crate::throughput::{beside, repeat};
+use crate::client::RunnersClient;
+use crate::throughput::{compare_rates, repeat};
 use crore_bench::report::Goal;
-use crore_bench::server::Server;
-use crore_bench::server::measurement::{Bench, PAYLOAD_BYTES};
+use crore_bench::server::BenchServer;
+use crore_bench::server::measurement::{PAYLOAD_BYTES, ServerBench};
 
-/// How many at a time.
+/// Concurrent calls.
 const PARALLEL: [usize; 2] = [8, 64];
 
-pub(crate) fn measure(bench: &mut Bench) {
+pub(crate) fn measure(bench: &mut ServerBench) {
     let channels = PARALLEL.map(|parallel| format!("{}={parallel}", queue(parallel)));
     let mut more = Vec::new();
     for channel in &channels {
         more.extend(["--channel", channel]);
     }
-    let (server, called) = (Server::crore_with(&bench.work_dir, &more), Server::bare());
+    let (server, called) = (BenchServer::crore_with(&bench.work_dir, &more), BenchServer::bare());
     let url = format!("http://{}/", called.address);
     let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let crore = Crore::connect(&server).await;
+        let crore = RunnersClient::connect(&server).await;
         for pooled in [true, false] {
             for parallel in PARALLEL {
                 calls(bench, (&crore, &url), pooled, parallel).await;
@@ -35,7 +35,12 @@ fn queue(parallel: usize) -> String {
     format!("by-{parallel}")
 }
 
-async fn calls(bench: &mut Bench, (crore, url): (&Crore, &str), pooled: bool, parallel: usize) {
+async fn calls(
+    bench: &mut ServerBench,
+    (crore, url): (&RunnersClient, &str),
+    pooled: bool,
+    parallel: usize,
+) {
     let (n, queue) = (bench.scale.pickups * 10, queue(parallel));
     let (sort, goal) =
         if pooled { ("pooled", Goal::AtLeast(0.7)) } else { ("not pooled", Goal::None) };
@@ -43,10 +48,10 @@ async fn calls(bench: &mut Bench, (crore, url): (&Crore, &str), pooled: bool, pa
     let settings = json!({ "url": url, "method": "POST" });
     let handler =
         json!({ "runner": "http", "settings": settings, "queue": queue, "pooled": pooled });
-    crore.set(&kind, &handler).await;
-    // One for all turns, so that its connections are kept as the server's are.
+    crore.set_handler(&kind, &handler).await;
+    // One client for all turns, so that its connections are reused like the server's.
     let client = reqwest::Client::new();
-    beside(
+    compare_rates(
         bench,
         (&format!("http {sort}, {parallel} at a time"), n, goal),
         async || crore.run_all(&kind, &queue, n).await,

@@ -1,10 +1,9 @@
-//! `cargo xtask bench runners --json FILE`: jobs that the built server runs by itself, beside a loop in this process
-//! that does the same work without it; what a plugin costs; and how soon somebody who waits has the answer.
+//! `cargo xtask bench runners --json FILE`: jobs that the built server runs itself, beside a loop in this process that
+//! does the same work without it; the cost of a plugin; and the delay of answers.
 //!
-//! Every push and every end is synced to the disk. Whoever pushes and waits runs on the same machine, in this
-//! process. `--only PART` measures the parts whose name has the word, `--dir DIR` puts the store on another file
-//! system, and `--quick` tries it out with less of everything. Beside `FILE` lies a text with the machine, the day,
-//! the commit and more figures. It needs a compiler for C, `cc`, as building crore does.
+//! Every push and finish is synced to disk. Clients run on the same machine, in this process. `FILE` contains the
+//! figures, and a text file beside it the machine, the date, the commit and more figures; `--help` lists the options.
+//! Needs a C compiler, `cc`, like the build of crore.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 mod answers;
@@ -16,17 +15,17 @@ mod throughput;
 
 use std::process::ExitCode;
 
-use crore_bench::args::Args;
-use crore_bench::server::measurement::{Bench, Scale};
-use crore_bench::server::{BARE, bare_http};
+use crore_bench::args::BenchArgs;
+use crore_bench::server::measurement::{ServerBench, ServerBenchScale};
+use crore_bench::server::{BARE_SERVER_FLAG, bare_http};
 
-/// The allocator of the server, for what stands beside it too.
+/// The allocator of the server, for the baselines too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-type Part = (&'static str, fn(&mut Bench));
+type RunnerPart = (&'static str, fn(&mut ServerBench));
 
-const PARTS: [Part; 4] = [
+const PARTS: [RunnerPart; 4] = [
     ("command", command::measure),
     ("http", http::measure),
     ("plugin", plugin::measure),
@@ -34,17 +33,17 @@ const PARTS: [Part; 4] = [
 ];
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some(BARE) {
+    if std::env::args().nth(1).as_deref() == Some(BARE_SERVER_FLAG) {
         bare_http::serve();
         return ExitCode::SUCCESS;
     }
-    let args = match Args::read("bench-runners", |_| false) {
+    let args = match BenchArgs::read("bench-runners", |_| false) {
         Ok(args) => args,
         Err(code) => return code,
     };
-    let scale = if args.quick { Scale::QUICK } else { Scale::FULL };
-    let mut bench = Bench::new(&args.dir(), scale, "runners");
-    for (name, measure) in PARTS.into_iter().filter(|(name, _)| args.wants(name)) {
+    let scale = if args.quick { ServerBenchScale::QUICK } else { ServerBenchScale::FULL };
+    let mut bench = ServerBench::new(&args.dir(), scale, "runners");
+    for (name, measure) in PARTS.into_iter().filter(|(name, _)| args.selects(name)) {
         bench.work_dir.progress(name);
         measure(&mut bench);
     }

@@ -1,4 +1,4 @@
-//! How many a second, by the server and without it, in turns.
+//! Throughput with and without the server, in turns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use crore_bench::report::{Goal, Row, Runs};
-use crore_bench::server::measurement::Bench;
+use crore_bench::report::{Goal, ReportRow, RunValues};
+use crore_bench::server::measurement::ServerBench;
 
-/// Measures both sides in turns, each with so many a run, and puts them into the report.
-pub(crate) async fn beside(
-    bench: &mut Bench,
+/// Measures both sides in turns with `n` calls per run, and adds them to the report.
+pub(crate) async fn compare_rates(
+    bench: &mut ServerBench,
     (name, n, goal): (&str, usize, Goal),
     crore: impl AsyncFn() -> Duration,
     (baseline, bare): (&str, impl AsyncFn() -> Duration),
 ) {
-    let mut rates = [Runs::default(), Runs::default()];
+    let mut rates = [RunValues::default(), RunValues::default()];
     for run in 1..=bench.scale.runs {
         let spans = [bare().await, crore().await];
         let figures = spans.map(|span| n as f64 / span.as_secs_f64());
@@ -29,10 +29,10 @@ pub(crate) async fn beside(
             .progress(&format!("{name}, run {run}, jobs/s: {crore:.0}, without crore {bare:.0}"));
     }
     let [bare, crore] = &rates;
-    bench.report.rows.push(Row::beside((name, "jobs/s"), crore, (baseline, bare), goal));
+    bench.report.rows.push(ReportRow::compared((name, "jobs/s"), crore, (baseline, bare), goal));
 }
 
-/// Does it so often, so many at a time; how long all of that takes.
+/// Runs `n` calls, `parallel` at a time; returns the duration.
 pub(crate) async fn repeat<R>(
     (n, parallel): (usize, usize),
     one: impl Fn() -> R + Clone + Send + 'static,

@@ -3,58 +3,62 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crore_bench::report::{Goal, Row, Runs};
-use crore_core::job::When;
+use crore_bench::report::{Goal, ReportRow, RunValues};
+use crore_core::job::DueTime;
 use crore_core::limit::{Limit, LimitKey};
 use crore_core::{NewJob, Span};
-use crore_store::registry::{Define, Value};
+use crore_store::registry::{Define, RegistryValue};
 use crore_store::{Jobs, Memory, Registry, SystemClock, Upkeep};
 
-use crate::Scale;
-use crate::calls::{BATCH, Took, claim_of, finish_all, job, name, now, push, timed};
+use crate::StoreBenchScale;
+use crate::calls::{BATCH, VerbTimes, claim_of, finish_all, job, name, now, push, timed};
 
 const CLAIMED: usize = 200_000;
 const PROMOTED: usize = 100_000;
 
 /// Cost of a claim with this backlog.
-pub(crate) fn claim_row(name: &'static str, scale: Scale, backlog: Filled) -> Row {
+pub(crate) fn claim_row(
+    name: &'static str,
+    scale: StoreBenchScale,
+    backlog: BacklogKind,
+) -> ReportRow {
     let kinds = match backlog {
-        Filled::Lanes { behind: false } => kinds(scale.of(LANES)),
+        BacklogKind::Lanes { behind: false } => kinds(scale.of(LANES)),
         _ => vec![job("q", "k")],
     };
-    let empty = || claims(Filled::Empty, scale, &kinds);
+    let empty = || claims(BacklogKind::Empty, scale, &kinds);
     cost_row(name, (scale.runs, scale.of(CLAIMED)), &|| claims(backlog, scale, &kinds), &empty)
 }
 
 /// Cost of a promotion with a million jobs that are not due.
-pub(crate) fn promote_row(name: &'static str, scale: Scale) -> Row {
+pub(crate) fn promote_row(name: &'static str, scale: StoreBenchScale) -> ReportRow {
     let many = || promotions(scale.of(1_000_000), scale);
     cost_row(name, (scale.runs, scale.of(PROMOTED)), &many, &|| promotions(0, scale))
 }
 
-/// Alternated runs of a measured thing and of its baseline, in nanoseconds a job.
+/// Alternated runs of a subject and its baseline, in nanoseconds per job.
 fn cost_row(
     name: &'static str,
     (runs, jobs): (usize, usize),
     ours: &dyn Fn() -> f64,
     bare: &dyn Fn() -> f64,
-) -> Row {
-    let (mut value, mut baseline) = (Runs::default(), Runs::default());
+) -> ReportRow {
+    let (mut value, mut baseline) = (RunValues::default(), RunValues::default());
     for _ in 0..runs {
         baseline.0.push(bare() * 1e9 / jobs as f64);
         value.0.push(ours() * 1e9 / jobs as f64);
     }
     let beside = ("the same in an empty store", &baseline);
-    Row::beside((name, "ns/job"), &value, beside, Goal::AtMost(1.5))
+    ReportRow::compared((name, "ns/job"), &value, beside, Goal::AtMost(1.5))
 }
 
 /// The backlog of a store.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Filled {
+pub(crate) enum BacklogKind {
     Empty,
     /// A million jobs behind one limit that lets none through, in the same queue.
     Blocked,
-    /// Ten thousand lanes in the same queue, a hundred jobs each; with a lower priority than the claimed jobs if `behind`.
+    /// Ten thousand lanes in the same queue, a hundred jobs each; with lower priority than the claimed jobs if `behind`.
     Lanes {
         behind: bool,
     },
@@ -62,7 +66,7 @@ pub(crate) enum Filled {
     Pending,
 }
 
-fn filled(filled: Filled, scale: Scale) -> Memory {
+fn filled_store(filled: BacklogKind, scale: StoreBenchScale) -> Memory {
     let store = Memory::new(Arc::new(SystemClock));
     let fill = |n: usize, job: &dyn Fn(usize) -> NewJob| {
         for start in (0..n).step_by(1000) {
@@ -71,22 +75,23 @@ fn filled(filled: Filled, scale: Scale) -> Memory {
         }
     };
     match filled {
-        Filled::Empty => {}
-        Filled::Blocked => {
+        BacklogKind::Empty => {}
+        BacklogKind::Blocked => {
             let limit = Limit::parse("concurrency 0").unwrap();
-            let defined = now(store.define(vec![Define::set(name("none"), Value::Limit(limit))]));
+            let defined =
+                now(store.define(vec![Define::set(name("none"), RegistryValue::Limit(limit))]));
             assert_eq!(defined.get().len(), 1);
             let mut held = job("q", "held");
             held.spec.priority = -1;
             held.spec.limits = vec![LimitKey { limit: name("none"), value: None }];
             fill(scale.of(1_000_000), &|_| held.clone());
         }
-        Filled::Lanes { behind } => {
+        BacklogKind::Lanes { behind } => {
             let mut kinds = kinds(scale.of(LANES));
             kinds.iter_mut().for_each(|job| job.spec.priority = i32::from(behind));
             fill(scale.of(1_000_000), &|n| kinds[n % kinds.len()].clone());
         }
-        Filled::Pending => {
+        BacklogKind::Pending => {
             let pattern = job("q", "k");
             fill(scale.of(10_000_000), &|_| pattern.clone());
         }
@@ -102,28 +107,31 @@ fn kinds(n: usize) -> Vec<NewJob> {
 }
 
 /// Seconds for claiming `CLAIMED` jobs of these kinds in turn, pushed and finished in between.
-fn claims(filling: Filled, scale: Scale, kinds: &[NewJob]) -> f64 {
-    let store = filled(filling, scale);
-    let (mut kinds, ask, mut took) = (kinds.iter().cycle(), claim_of("q"), Took::default());
+fn claims(filling: BacklogKind, scale: StoreBenchScale, kinds: &[NewJob]) -> f64 {
+    let store = filled_store(filling, scale);
+    let (mut kinds, request, mut times) =
+        (kinds.iter().cycle(), claim_of("q"), VerbTimes::default());
     for _ in 0..scale.of(CLAIMED) / BATCH {
         push(&store, kinds.by_ref().take(BATCH).cloned().collect());
-        let ask = ask.clone();
-        let jobs = timed(&mut took.claim, || now(store.claim(ask))).jobs;
+        let request = request.clone();
+        let jobs = timed(&mut times.claim, || now(store.claim(request))).jobs;
         assert_eq!(jobs.len(), BATCH, "every claim was served");
-        finish_all(&store, vec![jobs], &mut took.finish);
+        finish_all(&store, vec![jobs], &mut times.finish);
     }
-    took.claim.as_secs_f64()
+    times.claim.as_secs_f64()
 }
 
 /// Seconds for promoting `PROMOTED` due jobs in slices, with `waiting` that are not due.
-fn promotions(waiting: usize, scale: Scale) -> f64 {
+fn promotions(waiting: usize, scale: StoreBenchScale) -> f64 {
     let store = Memory::new(Arc::new(SystemClock));
-    let later =
-        |n: usize| NewJob { due: When::After(Span::from_secs(3600 + n as u64)), ..job("q", "k") };
+    let later = |n: usize| NewJob {
+        due: DueTime::After(Span::from_secs(3600 + n as u64)),
+        ..job("q", "k")
+    };
     for start in (0..waiting).step_by(1000) {
         push(&store, (start..start + 1000).map(later).collect());
     }
-    let soon = NewJob { due: When::After(Span::from_millis(1)), ..job("q", "k") };
+    let soon = NewJob { due: DueTime::After(Span::from_millis(1)), ..job("q", "k") };
     for _ in 0..scale.of(PROMOTED) / 1000 {
         push(&store, vec![soon.clone(); 1000]);
     }

@@ -3,16 +3,16 @@
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use crore_core::job::Retain;
-use crore_core::machine::{Event, Outcome, decide};
+use crore_core::job::JobRetention;
+use crore_core::machine::{JobEvent, Outcome, decide};
 use crore_core::{Encoding, Job, Name, NewJob, Payload, Spec};
-use crore_store::jobs::{Claim, Order, Write};
-use crore_store::{Answer, Jobs, Memory};
+use crore_store::jobs::{Claim, QueueOrder, StoreWrite};
+use crore_store::{Jobs, Memory, StoreFuture};
 
 pub(crate) const BATCH: usize = 100;
 
 /// The answer of the memory store, which is never pending.
-pub(crate) fn now<T>(mut answer: Answer<'_, T>) -> T {
+pub(crate) fn now<T>(mut answer: StoreFuture<'_, T>) -> T {
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result.unwrap(),
         Poll::Pending => unreachable!("the memory store answers at once"),
@@ -26,24 +26,24 @@ pub(crate) fn name(text: &str) -> Name {
 pub(crate) fn job(queue: &str, kind: &str) -> NewJob {
     let payload = Payload::new(Encoding::Bytes, vec![7; 250]);
     let mut spec = Spec::new(name(queue), name(kind), payload);
-    spec.retain = Retain::Nothing;
+    spec.retain = JobRetention::Nothing;
     spec.into()
 }
 
 pub(crate) fn claim_of(queue: &str) -> Claim {
     let queues = vec![name(queue)];
-    Claim { queues, kinds: None, n: BATCH, order: Order::Merged, worker: name("bench") }
+    Claim { queues, kinds: None, n: BATCH, order: QueueOrder::Merged, worker: name("bench") }
 }
 
 /// Time spent in each verb.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Took {
+pub(crate) struct VerbTimes {
     pub(crate) push: Duration,
     pub(crate) claim: Duration,
     pub(crate) finish: Duration,
 }
 
-impl Took {
+impl VerbTimes {
     pub(crate) fn all(self) -> Duration {
         self.push + self.claim + self.finish
     }
@@ -79,8 +79,8 @@ pub(crate) fn finish_all(store: &Memory, claimed: Vec<Vec<Job>>, took: &mut Dura
         timed(took, || {
             let done = |job: &Job| {
                 let report = Outcome::Done { result: None }.into();
-                let event = Event::Finished { delivery: Some(job.live.delivery), report };
-                Write::Job(decide(job, &event, 0).unwrap())
+                let event = JobEvent::Finished { delivery: Some(job.live.delivery), report };
+                StoreWrite::Job(decide(job, &event, 0).unwrap())
             };
             let applied = now(store.apply(jobs.iter().map(done).collect()));
             assert_eq!(applied.get().len(), jobs.len());

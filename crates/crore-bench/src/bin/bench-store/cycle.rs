@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crore_bench::report::{Goal, Row, Runs};
+use crore_bench::report::{Goal, ReportRow, RunValues};
 use crore_core::{Delivery, Job, JobId, Live, Time};
 use crore_store::{Memory, SystemClock};
 
-use crate::Scale;
-use crate::calls::{BATCH, Took, claim_all, claim_of, finish_all, job, name, push, timed};
+use crate::StoreBenchScale;
+use crate::calls::{BATCH, VerbTimes, claim_all, claim_of, finish_all, job, name, push, timed};
 
-type Verb = (&'static str, fn(&Took) -> Duration);
+type TimedVerb = (&'static str, fn(&VerbTimes) -> Duration);
 
-const VERBS: [Verb; 4] = [
+const VERBS: [TimedVerb; 4] = [
     ("push", |took| took.push),
     ("claim", |took| took.claim),
     ("finish", |took| took.finish),
@@ -21,28 +21,28 @@ const VERBS: [Verb; 4] = [
 ];
 
 /// One row for each verb, and one for all.
-pub(crate) fn measure(scale: Scale) -> Vec<Row> {
+pub(crate) fn measure(scale: StoreBenchScale) -> Vec<ReportRow> {
     let jobs = scale.of(1_000_000);
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..scale.runs {
         bare.push(bare_moves(jobs));
         ours.push(through_the_store(jobs));
     }
-    let rates = |runs: &[Took], of: fn(&Took) -> Duration| {
-        Runs(runs.iter().map(|took| jobs as f64 / of(took).as_secs_f64()).collect())
+    let rates = |runs: &[VerbTimes], of: fn(&VerbTimes) -> Duration| {
+        RunValues(runs.iter().map(|took| jobs as f64 / of(took).as_secs_f64()).collect())
     };
-    let row = |(name, of): Verb| {
+    let row = |(name, of): TimedVerb| {
         let beside = rates(&bare, of);
         let beside = ("BTreeMap + VecDeque", &beside);
-        Row::beside((name, "jobs/s"), &rates(&ours, of), beside, Goal::AtLeast(0.3))
+        ReportRow::compared((name, "jobs/s"), &rates(&ours, of), beside, Goal::AtLeast(0.3))
     };
     VERBS.into_iter().map(row).collect()
 }
 
 /// All pushes, then all claims, then all finishes: the store holds every job in between.
-fn through_the_store(jobs: usize) -> Took {
+fn through_the_store(jobs: usize) -> VerbTimes {
     let store = Memory::new(Arc::new(SystemClock));
-    let mut took = Took::default();
+    let mut took = VerbTimes::default();
     let pattern = job("q", "k");
     for _ in 0..jobs / BATCH {
         let batch = vec![pattern.clone(); BATCH];
@@ -54,11 +54,11 @@ fn through_the_store(jobs: usize) -> Took {
 }
 
 /// The same moves without checks: records in a map, order in a deque, leases in a map.
-fn bare_moves(jobs: usize) -> Took {
+fn bare_moves(jobs: usize) -> VerbTimes {
     let mut records = BTreeMap::new();
     let mut order = VecDeque::new();
     let mut leases = BTreeMap::new();
-    let mut took = Took::default();
+    let mut took = VerbTimes::default();
     let (pattern, worker, mut last) = (job("q", "k"), name("bench"), 0u64);
     for _ in 0..jobs / BATCH {
         let batch = vec![pattern.clone(); BATCH];

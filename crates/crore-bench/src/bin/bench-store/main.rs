@@ -1,5 +1,5 @@
-//! `cargo xtask bench store --json FILE`: the memory store beside a `BTreeMap` and a `VecDeque` that make the same moves
-//! without checks; the cost of claims and promotions with a large backlog; and the memory of its index.
+//! `cargo xtask bench store --json FILE`: the memory store beside a `BTreeMap` and a `VecDeque` that make the same
+//! moves without checks; the cost of claims and promotions with a large backlog; and the memory of its index.
 //!
 //! It runs on the default allocator. `--quick` runs a twentieth of the work, once.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
@@ -11,25 +11,25 @@ mod cycle;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crore_bench::args::Args;
+use crore_bench::args::BenchArgs;
 use crore_bench::machine;
-use crore_bench::report::{Report, Row};
+use crore_bench::report::{BenchReport, ReportRow};
 
-use backlog::Filled;
+use backlog::BacklogKind;
 
 /// Bytes of index that a waiting job may take.
 const INDEX_BYTES: f64 = 40.0;
 
 /// Amount of work.
 #[derive(Debug, Clone, Copy)]
-struct Scale {
+struct StoreBenchScale {
     /// Alternated runs.
     runs: usize,
     /// Divides every number of jobs.
     part: usize,
 }
 
-impl Scale {
+impl StoreBenchScale {
     const FULL: Self = Self { runs: 5, part: 1 };
     const QUICK: Self = Self { runs: 1, part: 20 };
 
@@ -39,7 +39,7 @@ impl Scale {
 }
 
 /// Bytes of index for each of ten million waiting jobs.
-fn index_bytes(scale: Scale) -> f64 {
+fn index_bytes(scale: StoreBenchScale) -> f64 {
     let (jobs, pattern) = (scale.of(10_000_000) as u64, calls::job("q", "k"));
     let before = machine::resident();
     let index = crore_store::measure::index_of(jobs, &pattern).unwrap();
@@ -49,31 +49,32 @@ fn index_bytes(scale: Scale) -> f64 {
 }
 
 fn main() -> ExitCode {
-    let args = match Args::read("bench-store", |_| false) {
+    let args = match BenchArgs::read("bench-store", |_| false) {
         Ok(args) => args,
         Err(code) => return code,
     };
-    let scale = if args.quick { Scale::QUICK } else { Scale::FULL };
-    let mut report = Report { facts: machine::facts(Path::new(".")), ..Report::default() };
+    let scale = if args.quick { StoreBenchScale::QUICK } else { StoreBenchScale::FULL };
+    let mut report =
+        BenchReport { facts: machine::facts(Path::new(".")), ..BenchReport::default() };
     // First, while the process is small.
     let name = "index of a waiting job";
-    if args.wants(name) {
-        report.rows.push(Row::allowed(name, (index_bytes(scale), "bytes"), INDEX_BYTES));
+    if args.selects(name) {
+        report.rows.push(ReportRow::with_bound(name, (index_bytes(scale), "bytes"), INDEX_BYTES));
     }
-    if args.wants("push, claim and finish") {
+    if args.selects("push, claim and finish") {
         report.rows.extend(cycle::measure(scale));
     }
     for (name, filled) in [
-        ("claim, 1M blocked behind a limit", Filled::Blocked),
-        ("claim, 10k lanes behind", Filled::Lanes { behind: true }),
-        ("claim, 10k lanes in turn", Filled::Lanes { behind: false }),
-        ("claim, 10M pending", Filled::Pending),
+        ("claim, 1M blocked behind a limit", BacklogKind::Blocked),
+        ("claim, 10k lanes behind", BacklogKind::Lanes { behind: true }),
+        ("claim, 10k lanes in turn", BacklogKind::Lanes { behind: false }),
+        ("claim, 10M pending", BacklogKind::Pending),
     ] {
-        if args.wants(name) {
+        if args.selects(name) {
             report.rows.push(backlog::claim_row(name, scale, filled));
         }
     }
-    if args.wants("promote, 1M not due") {
+    if args.selects("promote, 1M not due") {
         report.rows.push(backlog::promote_row("promote, 1M not due", scale));
     }
     args.publish(&mut report);

@@ -3,15 +3,15 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crore_store::embedded::disk::{Disk, Open};
+use crore_store::embedded::disk::{Disk, OpenMode};
 
-use super::super::crash::Style;
+use super::super::crash::PowerCutStyle;
 use super::super::random::Random;
-use super::super::{Call, SimDisk};
+use super::super::{DiskCall, SimDisk};
 use super::{content, disk_with, file};
 
 #[derive(Debug, Clone)]
-enum Step {
+enum DiskStep {
     Write { file: usize, at: usize, n: usize },
     Sync { file: usize },
     Kill,
@@ -19,22 +19,22 @@ enum Step {
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<DiskStep>> {
     let step = prop_oneof![
         6 => (0..3_usize, 0..3000_usize, 0..2000_usize)
-            .prop_map(|(file, at, n)| Step::Write { file, at, n }),
-        2 => (0..3_usize).prop_map(|file| Step::Sync { file }),
-        1 => Just(Step::Kill),
+            .prop_map(|(file, at, n)| DiskStep::Write { file, at, n }),
+        2 => (0..3_usize).prop_map(|file| DiskStep::Sync { file }),
+        1 => Just(DiskStep::Kill),
     ];
     vec(step, 1..25)
 }
 
-/// What each byte of a file may be after a power cut: the durable one first, then each newer one.
+/// Possible values of each byte of a file after a power cut: the durable one first, then each newer one.
 #[derive(Debug, Default)]
-struct May(Vec<Vec<u8>>);
+struct PossibleBytes(Vec<Vec<u8>>);
 
-impl May {
-    /// How long the file is at least.
+impl PossibleBytes {
+    /// The minimum length of the file.
     fn durable(&self) -> usize {
         self.0.iter().rposition(|byte| byte[0] != 0).map_or(0, |last| last + 1)
     }
@@ -51,23 +51,23 @@ impl May {
     }
 }
 
-/// Runs the steps; every write has a byte of its own, and none is nought.
-fn run(steps: &[Step]) -> (SimDisk, [May; 3]) {
+/// Runs the steps; every write has its own byte value, never zero.
+fn run(steps: &[DiskStep]) -> (SimDisk, [PossibleBytes; 3]) {
     let mut disk = SimDisk::new(1);
     NAMES.iter().for_each(|name| drop(file(&disk, name)));
-    let mut may: [May; 3] = Default::default();
+    let mut may: [PossibleBytes; 3] = Default::default();
     for (turn, step) in (1..).zip(steps) {
         match *step {
-            Step::Write { file: i, at, n } => {
+            DiskStep::Write { file: i, at, n } => {
                 let at = at.min(may[i].0.len());
                 file(&disk, NAMES[i]).write(at as u64, &vec![turn; n]).expect("written");
                 may[i].write(at, n, turn);
             }
-            Step::Sync { file: i } => {
+            DiskStep::Sync { file: i } => {
                 file(&disk, NAMES[i]).sync().expect("synced");
                 may[i].sync();
             }
-            Step::Kill => disk = disk.kill(),
+            DiskStep::Kill => disk = disk.kill(),
         }
     }
     (disk, may)
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_cut_left_is_durable(steps in steps(), seed: u64, next: u64) {
+    fn data_that_survived_a_power_cut_is_durable(steps in steps(), seed: u64, next: u64) {
         let once = run(&steps).0.crash(seed);
         prop_assert_eq!(once.crash(next).image(), once.image());
     }
@@ -112,8 +112,8 @@ proptest! {
         let (disk, may) = run(&steps);
         let image = disk.image();
         let cut = |style| disk.cut(style, Random::new(seed)).image();
-        prop_assert_eq!(cut(Style::Kept), image);
-        let lost = cut(Style::Lost);
+        prop_assert_eq!(cut(PowerCutStyle::Kept), image);
+        let lost = cut(PowerCutStyle::Lost);
         for (name, may) in NAMES.iter().zip(&may) {
             let durable: Vec<u8> = may.0[..may.durable()].iter().map(|may| may[0]).collect();
             prop_assert_eq!(&lost[*name], &durable);
@@ -139,10 +139,10 @@ fn a_disk_that_crashed_or_was_killed_is_off() {
         assert!(f.write(0, b"y").is_err());
         assert!(f.sync().is_err());
         assert!(disk.list().is_err());
-        assert!(disk.open("f", Open::Existing).is_err());
+        assert!(disk.open("f", OpenMode::Existing).is_err());
         assert!(disk.remove("f").is_err());
         assert_eq!(disk.calls(), calls, "a machine that is off counts nothing");
-        assert_eq!(after.count(Call::Any), 0);
+        assert_eq!(after.count(DiskCall::Any), 0);
         assert_eq!(content(&after, "f"), b"x");
     }
 }
@@ -151,10 +151,10 @@ fn a_disk_that_crashed_or_was_killed_is_off() {
 fn a_write_after_a_crash_leaves_the_moment_of_the_crash_alone() {
     let (disk, f) = disk_with(b"durable");
     f.write(0, b"D").expect("written");
-    let first = disk.cut(Style::Kept, Random::new(1));
+    let first = disk.cut(PowerCutStyle::Kept, Random::new(1));
     file(&first, "f").write(0, b"another").expect("written");
-    assert_eq!(content(&disk.cut(Style::Kept, Random::new(1)), "f"), b"Durable");
-    assert_eq!(content(&disk.cut(Style::Lost, Random::new(1)), "f"), b"durable");
+    assert_eq!(content(&disk.cut(PowerCutStyle::Kept, Random::new(1)), "f"), b"Durable");
+    assert_eq!(content(&disk.cut(PowerCutStyle::Lost, Random::new(1)), "f"), b"durable");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_prefix_keeps_no_write_without_all_before_it_in_any_file() {
             file(&disk, "g").write(turn, b"g").expect("written");
             disk = disk.kill();
         }
-        let after = disk.cut(Style::Prefix, Random::new(seed));
+        let after = disk.cut(PowerCutStyle::Prefix, Random::new(seed));
         let (f, g) = (content(&after, "f").len(), content(&after, "g").len());
         assert!(f == g || f == g + 1, "{f} in the first, {g} in the second");
         *kept.entry(f + g).or_insert(0) += 1;
@@ -180,7 +180,7 @@ fn a_prefix_can_end_inside_a_write() {
     let inside = |seed| {
         let (disk, f) = disk_with(b"");
         f.write(0, &[1; 1000]).expect("written");
-        content(&disk.cut(Style::Prefix, Random::new(seed)), "f").len() % 512
+        content(&disk.cut(PowerCutStyle::Prefix, Random::new(seed)), "f").len() % 512
     };
     assert!((0..10).map(inside).any(|inside| inside > 0));
 }
@@ -191,7 +191,7 @@ fn files_can_stop_at_different_moments() {
         let (disk, f) = disk_with(b"");
         f.write(0, &[1; 1000]).expect("written");
         file(&disk, "g").write(0, &[2; 1000]).expect("written");
-        let after = disk.cut(Style::Reordered, Random::new(seed));
+        let after = disk.cut(PowerCutStyle::Reordered, Random::new(seed));
         ["f", "g"].map(|name| content(&after, name).len())
     };
     let stops: Vec<_> = (0..100).map(stops).collect();
@@ -214,7 +214,7 @@ fn a_subset_has_lost_sectors_between_kept_ones_and_a_torn_one() {
     for seed in 0..200 {
         let (disk, f) = disk_with(&[1; 4096]);
         f.write(100, &[2; 3900]).expect("written");
-        let left = content(&disk.cut(Style::Subset, Random::new(seed)), "f");
+        let left = content(&disk.cut(PowerCutStyle::Subset, Random::new(seed)), "f");
         assert_eq!(left.len(), 4096);
         assert!(left[..100] == [1; 100] && left[4000..] == [1; 96], "not being written");
         let mut edges = Vec::new();
@@ -234,8 +234,14 @@ fn a_subset_has_lost_sectors_between_kept_ones_and_a_torn_one() {
 
 #[test]
 fn every_style_is_drawn() {
-    let drawn = |style| (0..100).any(|seed| Style::draw(&mut Random::new(seed)) == style);
-    let styles = [Style::Lost, Style::Kept, Style::Prefix, Style::Subset, Style::Reordered];
+    let drawn = |style| (0..100).any(|seed| PowerCutStyle::draw(&mut Random::new(seed)) == style);
+    let styles = [
+        PowerCutStyle::Lost,
+        PowerCutStyle::Kept,
+        PowerCutStyle::Prefix,
+        PowerCutStyle::Subset,
+        PowerCutStyle::Reordered,
+    ];
     assert!(styles.into_iter().all(drawn));
 }
 
@@ -266,7 +272,7 @@ fn a_removed_file_may_come_back_as_it_was_durable() {
 }
 
 #[test]
-fn what_comes_after_a_removal_makes_it_durable() {
+fn a_later_disk_call_makes_a_removal_durable() {
     let laters: [fn(&SimDisk); 3] = [
         |disk| file(disk, "g").sync().expect("synced"),
         |disk| drop(file(disk, "new")),

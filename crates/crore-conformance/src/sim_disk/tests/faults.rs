@@ -1,23 +1,23 @@
 use std::error::Error;
 use std::io::{self, ErrorKind};
 
-use crore_store::embedded::disk::{Disk, Open};
+use crore_store::embedded::disk::{Disk, OpenMode};
 
-use super::super::{Call, Failure, Fault, SimDisk, Then};
+use super::super::{DiskCall, DiskError, DiskFault, Recurrence, SimDisk};
 use super::{content, disk_with, file};
 
-fn fault(n: u64, kind: Call, error: Failure, then: Then) -> Fault {
-    Fault::AfterCalls { n, kind, error, then }
+fn fault(n: u64, kind: DiskCall, error: DiskError, then: Recurrence) -> DiskFault {
+    DiskFault::AfterCalls { n, kind, error, then }
 }
 
 #[test]
 fn a_fault_hits_the_call_it_was_set_for_once_or_from_then_on() {
     for (then, expected) in [
-        (Then::Once, [true, true, false, true, true]),
-        (Then::FromThenOn, [true, true, false, false, false]),
+        (Recurrence::Once, [true, true, false, true, true]),
+        (Recurrence::FromThenOn, [true, true, false, false, false]),
     ] {
         let (disk, f) = disk_with(b"");
-        disk.fail(fault(2, Call::Write, Failure::Eio, then));
+        disk.fail(fault(2, DiskCall::Write, DiskError::Eio, then));
         let went = [0, 1, 2, 3, 4].map(|at| {
             f.sync().expect("another kind of call");
             f.write(at, b"x").is_ok()
@@ -30,19 +30,26 @@ fn a_fault_hits_the_call_it_was_set_for_once_or_from_then_on() {
 
 #[test]
 fn every_kind_of_call_can_fail() {
-    let kinds = [Call::List, Call::Open, Call::Remove, Call::Read, Call::Write, Call::Sync];
-    for kind in kinds.into_iter().chain([Call::Any]) {
+    let kinds = [
+        DiskCall::List,
+        DiskCall::Open,
+        DiskCall::Remove,
+        DiskCall::Read,
+        DiskCall::Write,
+        DiskCall::Sync,
+    ];
+    for kind in kinds.into_iter().chain([DiskCall::Any]) {
         let (disk, f) = disk_with(b"durable");
-        disk.fail(fault(0, kind, Failure::Eio, Then::FromThenOn));
+        disk.fail(fault(0, kind, DiskError::Eio, Recurrence::FromThenOn));
         let failed = [
             disk.list().is_err(),
-            disk.open("f", Open::Create).is_err(),
+            disk.open("f", OpenMode::Create).is_err(),
             disk.remove("g").is_err(),
             f.read(0, &mut [0]).is_err(),
             f.write(0, b"d").is_err(),
             f.sync().is_err(),
         ];
-        assert_eq!(failed, kinds.map(|each| kind == Call::Any || kind == each), "{kind:?}");
+        assert_eq!(failed, kinds.map(|each| kind == DiskCall::Any || kind == each), "{kind:?}");
         assert_eq!(disk.calls(), 7, "those that fail are counted too");
     }
 }
@@ -50,20 +57,20 @@ fn every_kind_of_call_can_fail() {
 #[test]
 fn a_creation_or_removal_that_failed_did_not_happen() {
     let (disk, _) = disk_with(b"durable");
-    disk.fail(fault(0, Call::Any, Failure::Eio, Then::FromThenOn));
-    assert!(disk.open("new", Open::Create).is_err());
+    disk.fail(fault(0, DiskCall::Any, DiskError::Eio, Recurrence::FromThenOn));
+    assert!(disk.open("new", OpenMode::Create).is_err());
     assert!(disk.remove("f").is_err());
     assert_eq!(disk.image().into_keys().collect::<Vec<_>>(), ["f"]);
 }
 
 #[test]
-fn errors_look_like_those_of_a_machine() {
+fn errors_have_the_kinds_of_a_real_disk() {
     let (disk, f) = disk_with(b"");
-    disk.fail(fault(0, Call::Write, Failure::Enospc, Then::Once));
+    disk.fail(fault(0, DiskCall::Write, DiskError::Enospc, Recurrence::Once));
     let error = f.write(8, b"xyz").expect_err("no space");
     assert_eq!(error.kind(), ErrorKind::StorageFull);
     assert_eq!(error.to_string(), "cannot write 3 bytes at 8 of `f`");
-    disk.fail(fault(0, Call::Sync, Failure::Eio, Then::Once));
+    disk.fail(fault(0, DiskCall::Sync, DiskError::Eio, Recurrence::Once));
     let error = f.sync().expect_err("an error of the device");
     let own = error.source().and_then(|own| own.downcast_ref::<io::Error>());
     assert_eq!(own.and_then(io::Error::raw_os_error), Some(5));
@@ -75,7 +82,7 @@ fn a_failed_write_leaves_some_first_bytes() {
     for seed in 0..50 {
         let disk = SimDisk::new(seed);
         let f = file(&disk, "f");
-        disk.fail(fault(0, Call::Write, Failure::Eio, Then::Once));
+        disk.fail(fault(0, DiskCall::Write, DiskError::Eio, Recurrence::Once));
         assert!(f.write(0, b"0123456789").is_err());
         let left = content(&disk, "f");
         assert!(b"0123456789".starts_with(&left));
@@ -110,7 +117,7 @@ fn a_full_disk_takes_what_fits_and_still_overwrites() {
 }
 
 #[test]
-fn what_a_failed_sync_dropped_is_read_but_no_later_sync_makes_it_durable() {
+fn data_dropped_by_a_failed_sync_is_readable_but_never_becomes_durable() {
     let (mut lost, mut partly) = (0, 0);
     for seed in 0..100 {
         let disk = SimDisk::new(seed);
@@ -118,7 +125,7 @@ fn what_a_failed_sync_dropped_is_read_but_no_later_sync_makes_it_durable() {
         f.write(0, &[1; 2048]).expect("written");
         f.sync().expect("synced");
         f.write(0, &[2; 2048]).expect("written");
-        disk.fail(fault(0, Call::Sync, Failure::Eio, Then::Once));
+        disk.fail(fault(0, DiskCall::Sync, DiskError::Eio, Recurrence::Once));
         assert!(f.sync().is_err());
         f.write(2048, &[3; 10]).expect("written");
         f.sync().expect("it knows of no failure");
@@ -137,11 +144,11 @@ fn what_a_failed_sync_dropped_is_read_but_no_later_sync_makes_it_durable() {
 }
 
 #[test]
-fn the_machine_goes_off_at_the_call_it_was_told() {
+fn the_power_is_cut_at_the_configured_call() {
     for n in 1..=6 {
         let disk = SimDisk::new(n);
         disk.crash_at(n);
-        let f = disk.open("f", Open::Create);
+        let f = disk.open("f", OpenMode::Create);
         let went = f.as_ref().map_or([false; 5], |f| {
             let wrote = f.write(0, b"x").is_ok();
             let read = f.read(0, &mut [0]).is_ok();
@@ -155,7 +162,7 @@ fn the_machine_goes_off_at_the_call_it_was_told() {
 }
 
 #[test]
-fn a_write_under_way_when_the_machine_goes_off_may_have_happened() {
+fn a_write_in_flight_during_a_power_cut_may_have_happened() {
     let (mut there, mut gone) = (0, 0);
     for seed in 0..100 {
         let (disk, f) = disk_with(b"old");
@@ -172,11 +179,11 @@ fn a_write_under_way_when_the_machine_goes_off_may_have_happened() {
 }
 
 #[test]
-fn a_creation_under_way_when_the_machine_goes_off_may_have_happened() {
+fn a_creation_in_flight_during_a_power_cut_may_have_happened() {
     let made = |seed| {
         let disk = SimDisk::new(seed);
         disk.crash_at(1);
-        assert!(disk.open("f", Open::Create).is_err());
+        assert!(disk.open("f", OpenMode::Create).is_err());
         disk.crash(0).image().contains_key("f")
     };
     let made: Vec<bool> = (0..20).map(made).collect();

@@ -1,69 +1,72 @@
-//! What is decided is written, with all its effects, and once.
+//! Decisions are written once, with all their effects.
 
-use crore_core::job::{Ended, Lapse, MAX_HISTORY, Needs, Reports, Retain, Thing};
-use crore_core::machine::{Again, Event, Next, Outcome, Report};
-use crore_core::push::AfterRef;
+use crore_core::job::{
+    DeliveryEnd, DependencyCondition, DependencyTarget, JobRetention, Lapse, MAX_HISTORY,
+    ReportFencing,
+};
+use crore_core::machine::{JobEvent, NextRecord, Outcome, Report, RetryDirective};
+use crore_core::push::NewDependencyTarget;
 use crore_core::{Job, NewJob, Span, State};
-use crore_store::jobs::{Applied, Pushed, Write};
+use crore_store::jobs::{Applied, Pushed, StoreWrite};
 
-use super::super::draft::{Draft, MINUTE, SECOND, job, jobs};
-use super::super::subject::{Few, change, failed, finished};
+use super::super::job_builder::{MINUTE, NewJobBuilder, SECOND, job, jobs};
+use super::super::subject::{JobsSubject, change, failed, finished};
 
-fn done_and(job: &Job, on_done: Vec<NewJob>) -> Event {
+fn done_and(job: &Job, on_done: Vec<NewJob>) -> JobEvent {
     let report = Report { on_done, ..Outcome::Done { result: None }.into() };
-    Event::Finished { delivery: Some(job.live.delivery), report }
+    JobEvent::Finished { delivery: Some(job.live.delivery), report }
 }
 
-pub(in super::super) async fn a_done_job_is_done(s: &Few) {
+pub(in super::super) async fn a_done_job_is_done(s: &JobsSubject) {
     let job = s.start(job("q")).await;
-    s.pass(SECOND);
+    s.advance(SECOND);
     s.done(&job).await;
     let job = s.job(job.id).await;
     assert_eq!((job.live.state, job.live.ended_at), (State::Done, Some(s.now())));
     assert_eq!(s.claim_ids(&["q"], 9).await, []);
 }
 
-pub(in super::super) async fn a_failed_job_comes_back_after_its_delay(s: &Few) {
+pub(in super::super) async fn a_failed_job_comes_back_after_its_delay(s: &JobsSubject) {
     let job = s.start(job("q").attempts(3)).await;
-    s.pass(SECOND);
-    s.ends(&job, failed(Again::After(MINUTE))).await;
+    s.advance(SECOND);
+    s.finish_as_decided(&job, failed(RetryDirective::After(MINUTE))).await;
     let live = s.job(job.id).await.live;
     assert_eq!((live.state, live.attempt), (State::Scheduled, 1));
     assert_eq!(live.due, s.now().after(MINUTE));
     assert_eq!(s.claim_ids(&["q"], 9).await, []);
 }
 
-pub(in super::super) async fn a_job_is_dead_after_its_last_attempt(s: &Few) {
+pub(in super::super) async fn a_job_is_dead_after_its_last_attempt(s: &JobsSubject) {
     s.push(job("q").attempts(3)).await;
     for attempt in 1..=3 {
         let job = s.claim_one("q").await;
         assert_eq!(job.live.attempt, attempt);
-        s.ends(&job, failed(Again::After(Span::ZERO))).await;
+        s.finish_as_decided(&job, failed(RetryDirective::After(Span::ZERO))).await;
         let state = if attempt < 3 { State::Ready } else { State::Dead };
         assert_eq!(s.job(job.id).await.live.state, state);
     }
     assert_eq!(s.claim_ids(&["q"], 9).await, []);
 }
 
-pub(in super::super) async fn a_dead_job_retried_by_hand_starts_afresh(s: &Few) {
+pub(in super::super) async fn a_dead_job_retried_by_hand_starts_afresh(s: &JobsSubject) {
     let job = s.start(job("q")).await;
-    s.dies(&job).await;
-    s.pass(SECOND);
-    s.happens_to(job.id, &Event::Retry).await;
+    s.fail_for_good(&job).await;
+    s.advance(SECOND);
+    s.apply_to_current(job.id, &JobEvent::Retry).await;
     let again = s.claim_one("q").await;
     assert_eq!((again.id, again.live.attempt, again.live.due), (job.id, 1, s.now()));
     assert!(again.live.delivery > job.live.delivery, "the fence does not start afresh");
 }
 
-pub(in super::super) async fn a_snoozed_job_costs_no_attempt(s: &Few) {
+pub(in super::super) async fn a_snoozed_job_costs_no_attempt(s: &JobsSubject) {
     let job = s.start(job("q")).await;
-    s.ends(&job, Outcome::Snooze(MINUTE)).await;
+    s.finish_as_decided(&job, Outcome::Snooze(MINUTE)).await;
     let live = s.job(job.id).await.live;
     assert_eq!((live.state, live.attempt), (State::Scheduled, 0));
     assert_eq!(live.due, s.now().after(MINUTE));
 }
 
-pub(in super::super) async fn a_lapse_means_what_the_job_says(s: &Few) {
+pub(in super::super) async fn a_lapse_has_the_effect_that_the_job_specifies(s: &JobsSubject) {
     let lapse = |lapse| job("q").with(|job| job.spec.lapse = lapse);
     for (new, state, attempt, crashes) in [
         (lapse(Lapse::Crash { quarantine: None }), State::Ready, 0, 1),
@@ -73,37 +76,37 @@ pub(in super::super) async fn a_lapse_means_what_the_job_says(s: &Few) {
         (lapse(Lapse::Again), State::Ready, 1, 0),
     ] {
         let job = s.start(new).await;
-        s.happens(&job, &Event::Lapsed(job.live.delivery)).await;
+        s.apply_as_decided(&job, &JobEvent::Lapsed(job.live.delivery)).await;
         let live = s.job(job.id).await.live;
         let what = job.spec.lapse;
         assert_eq!((live.state, live.attempt, live.crashes), (state, attempt, crashes), "{what:?}");
-        assert_eq!(live.history[0].ended, Ended::Lapsed);
+        assert_eq!(live.history[0].ended, DeliveryEnd::Lapsed);
         if live.state == State::Ready {
-            s.happens_to(job.id, &Event::Delete).await;
+            s.apply_to_current(job.id, &JobEvent::Delete).await;
         }
     }
 }
 
-pub(in super::super) async fn every_other_end_is_written_as_decided(s: &Few) {
+pub(in super::super) async fn every_other_end_is_written_as_decided(s: &JobsSubject) {
     let slow = s.start(job("q").attempts(2)).await;
-    s.happens(&slow, &Event::TimedOut(slow.live.delivery)).await;
+    s.apply_as_decided(&slow, &JobEvent::TimedOut(slow.live.delivery)).await;
     let forgotten = s.start(job("q").with(|job| job.spec.lease = None)).await;
-    s.happens(&forgotten, &Event::HandedOver(forgotten.live.delivery)).await;
+    s.apply_as_decided(&forgotten, &JobEvent::Delivered(forgotten.live.delivery)).await;
     let given_up = s.start(job("q")).await;
-    s.ends(&given_up, Outcome::Cancel).await;
+    s.finish_as_decided(&given_up, Outcome::Cancel).await;
     let policy = s.start(job("q")).await;
-    s.ends(&policy, failed(Again::ByPolicy)).await;
+    s.finish_as_decided(&policy, failed(RetryDirective::ByPolicy)).await;
 }
 
-pub(in super::super) async fn a_history_is_newest_first_and_bounded(s: &Few) {
+pub(in super::super) async fn a_history_is_newest_first_and_bounded(s: &JobsSubject) {
     s.push(job("q")).await;
     let mut deliveries = Vec::new();
     let mut last = None;
     for _ in 0..MAX_HISTORY + 2 {
         let job = s.claim_one("q").await;
         deliveries.insert(0, job.live.delivery);
-        s.pass(SECOND);
-        s.ends(&job, Outcome::Interrupted).await;
+        s.advance(SECOND);
+        s.finish_as_decided(&job, Outcome::Interrupted).await;
         last = Some(job.id);
     }
     let history = s.job(last.expect("it ran")).await.live.history;
@@ -112,40 +115,40 @@ pub(in super::super) async fn a_history_is_newest_first_and_bounded(s: &Few) {
     assert_eq!(history[0].ended_at, s.now());
 }
 
-pub(in super::super) async fn a_cancelled_job_is_not_handed_out(s: &Few) {
+pub(in super::super) async fn a_cancelled_job_is_not_handed_out(s: &JobsSubject) {
     let ready = s.push(job("q")).await;
     let later = s.push(job("q").later(SECOND)).await;
     for id in [ready, later] {
-        s.happens_to(id, &Event::Cancel).await;
+        s.apply_to_current(id, &JobEvent::Cancel).await;
         assert_eq!(s.job(id).await.live.state, State::Cancelled);
     }
-    s.pass(MINUTE);
+    s.advance(MINUTE);
     assert_eq!(s.claim_ids(&["q"], 9).await, []);
 }
 
-pub(in super::super) async fn a_deleted_job_is_gone(s: &Few) {
+pub(in super::super) async fn a_deleted_job_is_gone(s: &JobsSubject) {
     let pushed = s.push_all(vec![job("q"), job("q").later(SECOND), job("q").priority(-1)]).await;
     let dead = s.claim_one("q").await;
-    s.dies(&dead).await;
+    s.fail_for_good(&dead).await;
     for id in pushed {
         let job = s.job(id).await;
-        s.happens(&job, &Event::Delete).await;
-        assert_eq!(s.tell(&job, &Event::Delete).await, Applied::Stale, "gone once");
+        s.apply_as_decided(&job, &JobEvent::Delete).await;
+        assert_eq!(s.apply_event(&job, &JobEvent::Delete).await, Applied::Stale, "gone once");
     }
     assert_eq!(s.claim_ids(&["q"], 9).await, []);
 }
 
-pub(in super::super) async fn a_job_that_nobody_keeps_is_gone_when_done(s: &Few) {
-    let job = s.start(job("q").with(|job| job.spec.retain = Retain::Nothing)).await;
+pub(in super::super) async fn a_job_that_nobody_keeps_is_gone_when_done(s: &JobsSubject) {
+    let job = s.start(job("q").with(|job| job.spec.retain = JobRetention::Nothing)).await;
     s.done(&job).await;
     assert_eq!(s.find(job.id).await, None);
 }
 
-pub(in super::super) async fn follow_ups_are_pushed_once_and_know_their_parent(s: &Few) {
+pub(in super::super) async fn follow_ups_are_pushed_once_and_know_their_parent(s: &JobsSubject) {
     let parent = s.start(job("q")).await;
     let event = done_and(&parent, vec![job("then").priority(1), job("then").later(SECOND)]);
-    let pushed = s.happens(&parent, &event).await;
-    assert_eq!(s.tell(&parent, &event).await, Applied::Stale);
+    let pushed = s.apply_as_decided(&parent, &event).await;
+    assert_eq!(s.apply_event(&parent, &event).await, Applied::Stale);
     let children: Vec<_> = pushed.iter().filter_map(|answer| answer.id()).collect();
     assert_eq!(children.len(), 2, "{pushed:?}");
     for (n, id) in (0..).zip(&children) {
@@ -155,70 +158,74 @@ pub(in super::super) async fn follow_ups_are_pushed_once_and_know_their_parent(s
     assert_eq!(s.claim_ids(&["then"], 9).await, [children[0]]);
 }
 
-pub(in super::super) async fn a_follow_up_sees_its_parent_as_the_write_leaves_it(s: &Few) {
-    let then = |id| job("then").after(AfterRef::Job(id), Needs::End);
+pub(in super::super) async fn a_follow_up_sees_its_parent_as_the_write_leaves_it(s: &JobsSubject) {
+    let then = |id| job("then").after(NewDependencyTarget::Job(id), DependencyCondition::End);
     let kept = s.start(job("q")).await;
-    let pushed = s.happens(&kept, &done_and(&kept, vec![then(kept.id)])).await;
+    let pushed = s.apply_as_decided(&kept, &done_and(&kept, vec![then(kept.id)])).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, [pushed[0].id().expect("it is stored")]);
-    let removed = s.start(job("q").with(|job| job.spec.retain = Retain::Nothing)).await;
-    let pushed = s.happens(&removed, &done_and(&removed, vec![then(removed.id)])).await;
-    assert_eq!(pushed, [Pushed::Broken(Thing::Job(removed.id))], "there is nothing to wait for");
+    let removed = s.start(job("q").with(|job| job.spec.retain = JobRetention::Nothing)).await;
+    let pushed = s.apply_as_decided(&removed, &done_and(&removed, vec![then(removed.id)])).await;
+    assert_eq!(
+        pushed,
+        [Pushed::Broken(DependencyTarget::Job(removed.id))],
+        "there is nothing to wait for"
+    );
 }
 
-pub(in super::super) async fn follow_ups_are_pushed_only_for_their_end(s: &Few) {
+pub(in super::super) async fn follow_ups_are_pushed_only_for_their_end(s: &JobsSubject) {
     s.push_all(jobs("q", 2)).await;
     let running = s.claim(&["q"], 2).await;
     let report = |outcome| Report { outcome, on_done: jobs("done", 1), on_dead: jobs("dead", 1) };
-    let event = |job: &Job, outcome| Event::Finished {
+    let event = |job: &Job, outcome| JobEvent::Finished {
         delivery: Some(job.live.delivery),
         report: report(outcome),
     };
     let snoozed = event(&running[0], Outcome::Snooze(SECOND));
-    assert_eq!(s.happens(&running[0], &snoozed).await, []);
-    let dead = event(&running[1], failed(Again::Never));
-    assert_eq!(s.happens(&running[1], &dead).await.len(), 1);
+    assert_eq!(s.apply_as_decided(&running[0], &snoozed).await, []);
+    let dead = event(&running[1], failed(RetryDirective::Never));
+    assert_eq!(s.apply_as_decided(&running[1], &dead).await.len(), 1);
     assert_eq!(s.claim_ids(&["done"], 9).await, []);
     assert_eq!(s.claim_one("dead").await.spec.parent, Some((running[1].id, 0)));
 }
 
-pub(in super::super) async fn a_follow_up_may_be_a_duplicate(s: &Few) {
+pub(in super::super) async fn a_follow_up_may_be_a_duplicate(s: &JobsSubject) {
     let keyed = || job("then").client("native", "mine");
     let first = s.push(keyed()).await;
     let parent = s.start(job("q")).await;
-    let pushed = s.happens(&parent, &done_and(&parent, vec![keyed(), job("then")])).await;
+    let pushed = s.apply_as_decided(&parent, &done_and(&parent, vec![keyed(), job("then")])).await;
     assert_eq!(pushed[0], Pushed::Duplicate(first));
     assert!(matches!(pushed[1], Pushed::New(_)), "{pushed:?}");
     assert_eq!(s.job(first).await.spec.parent, None);
 }
 
-pub(in super::super) async fn any_delivery_may_report_where_the_job_says_so(s: &Few) {
-    let any = || job("q").with(|job| job.spec.reports = Reports::Any);
+pub(in super::super) async fn any_delivery_may_report_if_the_job_allows_it(s: &JobsSubject) {
+    let any = || job("q").with(|job| job.spec.reports = ReportFencing::Any);
     for again in [Span::ZERO, MINUTE] {
         let job = s.start(any()).await;
-        s.ends(&job, failed(Again::After(again))).await;
+        s.finish_as_decided(&job, failed(RetryDirective::After(again))).await;
         let waits = s.job(job.id).await;
-        s.happens(&waits, &finished(&job, Outcome::Done { result: None })).await;
+        s.apply_as_decided(&waits, &finished(&job, Outcome::Done { result: None })).await;
         assert_eq!(s.job(job.id).await.live.state, State::Done);
         assert_eq!(s.claim_ids(&["q"], 9).await, [], "it waits no more");
     }
 }
 
-pub(in super::super) async fn a_scheduled_job_may_be_run_now(s: &Few) {
+pub(in super::super) async fn a_scheduled_job_may_be_run_now(s: &JobsSubject) {
     let id = s.push(job("q").later(MINUTE)).await;
-    s.happens_to(id, &Event::Retry).await;
+    s.apply_to_current(id, &JobEvent::Retry).await;
     assert_eq!(s.claim_ids(&["q"], 9).await, [id]);
 }
 
-/// The second write is based on what the first one makes.
-pub(in super::super) async fn writes_of_a_batch_apply_in_order(s: &Few) {
+/// The second write is based on the result of the first.
+pub(in super::super) async fn writes_of_a_batch_apply_in_order(s: &JobsSubject) {
     let job = s.start(job("q")).await;
-    let first = change(&job, &finished(&job, failed(Again::Never)));
+    let first = change(&job, &finished(&job, failed(RetryDirective::Never)));
     let mut then = job.clone();
-    if let Next::Live(next) = &first.next {
-        then.take(next, s.now());
+    if let NextRecord::Live(next) = &first.next {
+        then.apply(next, s.now());
     }
-    let second = change(&then, &Event::Retry);
-    let answers = s.write_all(vec![Write::Job(first), Write::Job(second)]).await;
+    let second = change(&then, &JobEvent::Retry);
+    let answers = s.write_all(vec![StoreWrite::Job(first), StoreWrite::Job(second)]).await;
     assert_eq!(answers, [Applied::Yes(Vec::new()), Applied::Yes(Vec::new())]);
     assert_eq!(s.job(job.id).await.live.state, State::Ready);
     assert_eq!(s.write_all(Vec::new()).await, []);

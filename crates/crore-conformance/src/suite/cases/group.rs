@@ -1,14 +1,14 @@
-//! Groups count their members, and release who waits for all of them.
+//! Groups count their members, and release the jobs that wait for all of them.
 
 use crore_core::group::Group;
-use crore_core::job::{Needs, Thing};
-use crore_core::machine::{Again, Event, Outcome, Report};
-use crore_core::push::{AfterRef, GroupRef};
+use crore_core::job::{DependencyCondition, DependencyTarget};
+use crore_core::machine::{JobEvent, Outcome, Report, RetryDirective};
+use crore_core::push::{GroupRef, NewDependencyTarget};
 use crore_core::{GroupId, JobId, NewJob, Span};
-use crore_store::jobs::{Applied, Pushed, Write};
+use crore_store::jobs::{Applied, Pushed, StoreWrite};
 
-use super::super::draft::{Draft, grouped, job, open_group};
-use super::super::subject::{Few, failed, got};
+use super::super::job_builder::{NewJobBuilder, grouped, job, open_group};
+use super::super::subject::{JobsSubject, expect_ok, failed};
 use super::depend::retried;
 
 const NEW: GroupRef = GroupRef::New(0);
@@ -17,207 +17,216 @@ fn member() -> NewJob {
     job("q").member(NEW)
 }
 
-fn then(group: GroupRef, needs: Needs) -> NewJob {
-    job("then").after(AfterRef::Group(group), needs)
+fn follow_up(group: GroupRef, needs: DependencyCondition) -> NewJob {
+    job("then").after(NewDependencyTarget::Group(group), needs)
 }
 
-async fn group(s: &Few, id: GroupId) -> Group {
-    got(s.store.group(id)).await.expect("the group is there")
+async fn group(s: &JobsSubject, id: GroupId) -> Group {
+    expect_ok(s.store.group(id)).await.expect("the group is there")
 }
 
 /// Size, run, succeeded.
-async fn counts(s: &Few, id: GroupId) -> (u64, u64, u64) {
+async fn counts(s: &JobsSubject, id: GroupId) -> (u64, u64, u64) {
     let group = group(s, id).await;
     (group.size, group.ran, group.succeeded)
 }
 
-/// A sealed group of two, a follow-up for its end and one for its success.
-async fn two(s: &Few) -> (GroupId, JobId, JobId) {
-    let follow = [then(NEW, Needs::End), then(NEW, Needs::Success)];
+/// A sealed group of two, with a follow-up for its end and one for its success.
+async fn sealed_pair(s: &JobsSubject) -> (GroupId, JobId, JobId) {
+    let follow =
+        [follow_up(NEW, DependencyCondition::End), follow_up(NEW, DependencyCondition::Success)];
     let pushes = s.batch(grouped([vec![member(), member()], follow.to_vec()].concat())).await;
     let id = |n: usize| pushes.jobs[n].id().expect("stored");
     (pushes.groups[0], id(2), id(3))
 }
 
-pub(in super::super) async fn a_group_counts_its_members(s: &Few) {
-    let (id, _, _) = two(s).await;
+pub(in super::super) async fn a_group_counts_its_members(s: &JobsSubject) {
+    let (id, _, _) = sealed_pair(s).await;
     assert_eq!(counts(s, id).await, (2, 0, 0), "those that wait for it are no members");
     assert!(group(s, id).await.sealed);
     let before = group(s, id).await.revision;
     s.done(&s.claim_one("q").await).await;
     assert_eq!(counts(s, id).await, (2, 1, 1));
     assert!(group(s, id).await.revision > before);
-    s.dies(&s.claim_one("q").await).await;
+    s.fail_for_good(&s.claim_one("q").await).await;
     assert_eq!(counts(s, id).await, (2, 2, 1));
-    assert_eq!(got(s.store.group(GroupId(id.0 + 1000))).await, None);
+    assert_eq!(expect_ok(s.store.group(GroupId(id.0 + 1000))).await, None);
 }
 
-pub(in super::super) async fn a_group_releases_when_all_have_succeeded(s: &Few) {
-    let (_, end, success) = two(s).await;
+pub(in super::super) async fn a_group_releases_when_all_have_succeeded(s: &JobsSubject) {
+    let (_, end, success) = sealed_pair(s).await;
     s.done(&s.claim_one("q").await).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, [], "one is left");
     s.done(&s.claim_one("q").await).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, [end, success]);
 }
 
-pub(in super::super) async fn who_needs_all_to_succeed_breaks_when_a_dead_member_is_pruned(
-    s: &Few,
+pub(in super::super) async fn a_job_that_needs_all_to_succeed_breaks_when_a_dead_member_is_pruned(
+    s: &JobsSubject,
 ) {
-    let (id, end, success) = two(s).await;
+    let (id, end, success) = sealed_pair(s).await;
     let dead = s.claim_one("q").await;
-    s.dies(&dead).await;
-    s.happens_to(dead.id, &Event::Prune).await;
+    s.fail_for_good(&dead).await;
+    s.apply_to_current(dead.id, &JobEvent::Prune).await;
     assert!(s.job(success).await.live.broken, "it is held, to be cancelled");
     s.done(&s.claim_one("q").await).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, [end]);
     assert_eq!(counts(s, id).await, (2, 2, 1), "a lost member still counts");
     assert!(group(s, id).await.lost);
-    let late = s.offer(then(GroupRef::Id(id), Needs::Success)).await;
-    assert_eq!(late, Pushed::Broken(Thing::Group(id)));
-    assert!(s.offer(then(GroupRef::Id(id), Needs::End)).await.id().is_some());
+    let late = s.try_push(follow_up(GroupRef::Id(id), DependencyCondition::Success)).await;
+    assert_eq!(late, Pushed::Broken(DependencyTarget::Group(id)));
+    assert!(s.try_push(follow_up(GroupRef::Id(id), DependencyCondition::End)).await.id().is_some());
 }
 
-pub(in super::super) async fn a_dead_member_has_run_and_not_succeeded(s: &Few) {
-    let (id, end, success) = two(s).await;
+pub(in super::super) async fn a_dead_member_has_run_and_not_succeeded(s: &JobsSubject) {
+    let (id, end, success) = sealed_pair(s).await;
     let dead = s.claim_one("q").await;
-    s.dies(&dead).await;
+    s.fail_for_good(&dead).await;
     s.done(&s.claim_one("q").await).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, [end]);
-    s.dies(&retried(s, dead.id).await).await;
+    s.fail_for_good(&retried(s, dead.id).await).await;
     assert_eq!(counts(s, id).await, (2, 2, 1), "it is counted as run once");
     s.done(&retried(s, dead.id).await).await;
     assert_eq!(counts(s, id).await, (2, 2, 2));
     assert_eq!(s.claim_ids(&["then"], 9).await, [success]);
 }
 
-pub(in super::super) async fn a_member_that_is_tried_again_has_not_run(s: &Few) {
-    let (id, _, _) = two(s).await;
-    s.ends(&s.claim_one("q").await, failed(Again::After(Span::ZERO))).await;
-    s.ends(&s.claim_one("q").await, Outcome::Interrupted).await;
+pub(in super::super) async fn a_member_that_is_tried_again_has_not_run(s: &JobsSubject) {
+    let (id, _, _) = sealed_pair(s).await;
+    s.finish_as_decided(&s.claim_one("q").await, failed(RetryDirective::After(Span::ZERO))).await;
+    s.finish_as_decided(&s.claim_one("q").await, Outcome::Interrupted).await;
     assert_eq!(counts(s, id).await, (2, 0, 0));
 }
 
-pub(in super::super) async fn a_removed_member_is_no_member(s: &Few) {
-    let (id, end, success) = two(s).await;
+pub(in super::super) async fn a_removed_member_is_no_member(s: &JobsSubject) {
+    let (id, end, success) = sealed_pair(s).await;
     let done = s.claim_one("q").await;
     s.done(&done).await;
     let other = s.claim_one("q").await;
-    s.ends(&other, Outcome::Interrupted).await;
-    s.happens_to(other.id, &Event::Delete).await;
+    s.finish_as_decided(&other, Outcome::Interrupted).await;
+    s.apply_to_current(other.id, &JobEvent::Delete).await;
     assert_eq!(counts(s, id).await, (1, 1, 1));
     assert_eq!(s.claim_ids(&["then"], 9).await, [end, success], "the last one left succeeded");
-    s.happens_to(done.id, &Event::Delete).await;
+    s.apply_to_current(done.id, &JobEvent::Delete).await;
     assert_eq!(counts(s, id).await, (1, 1, 1), "what succeeded stays counted");
 }
 
-pub(in super::super) async fn a_cancelled_member_keeps_a_group_from_succeeding(s: &Few) {
-    let (id, end, success) = two(s).await;
+pub(in super::super) async fn a_cancelled_member_keeps_a_group_from_succeeding(s: &JobsSubject) {
+    let (id, end, success) = sealed_pair(s).await;
     let cancelled = s.claim_one("q").await;
-    s.ends(&cancelled, Outcome::Cancel).await;
+    s.finish_as_decided(&cancelled, Outcome::Cancel).await;
     s.done(&s.claim_one("q").await).await;
     assert_eq!(counts(s, id).await, (2, 2, 1));
     assert_eq!(s.claim_ids(&["then"], 9).await, [end]);
-    s.happens_to(cancelled.id, &Event::Delete).await;
+    s.apply_to_current(cancelled.id, &JobEvent::Delete).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, [success], "until it is removed");
 }
 
-pub(in super::super) async fn an_open_group_waits_for_its_seal(s: &Few) {
-    let pushes = s.batch(open_group(vec![member(), then(NEW, Needs::End)])).await;
+pub(in super::super) async fn an_open_group_waits_for_its_seal(s: &JobsSubject) {
+    let pushes =
+        s.batch(open_group(vec![member(), follow_up(NEW, DependencyCondition::End)])).await;
     let id = pushes.groups[0];
     s.done(&s.claim_one("q").await).await;
     assert!(!group(s, id).await.sealed);
     assert_eq!(s.claim_ids(&["then"], 9).await, [], "it may still grow");
     s.push(job("q").member(GroupRef::Id(id))).await;
     assert_eq!(counts(s, id).await, (2, 1, 1));
-    assert_eq!(s.write(Write::Seal(id)).await, Applied::Yes(Vec::new()));
+    assert_eq!(s.write(StoreWrite::Seal(id)).await, Applied::Yes(Vec::new()));
     assert!(group(s, id).await.sealed);
     assert_eq!(s.claim_ids(&["then"], 9).await, [], "one has not run");
     s.done(&s.claim_one("q").await).await;
     assert_eq!(s.claim(&["then"], 9).await.len(), 1);
 }
 
-pub(in super::super) async fn a_seal_releases_when_all_have_run_before(s: &Few) {
-    let pushes = s.batch(open_group(vec![member(), then(NEW, Needs::Success)])).await;
+pub(in super::super) async fn a_seal_releases_when_all_have_run_before(s: &JobsSubject) {
+    let pushes =
+        s.batch(open_group(vec![member(), follow_up(NEW, DependencyCondition::Success)])).await;
     s.done(&s.claim_one("q").await).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, []);
-    assert_eq!(s.write(Write::Seal(pushes.groups[0])).await, Applied::Yes(Vec::new()));
+    assert_eq!(s.write(StoreWrite::Seal(pushes.groups[0])).await, Applied::Yes(Vec::new()));
     assert_eq!(s.claim(&["then"], 9).await.len(), 1);
 }
 
-pub(in super::super) async fn a_seal_is_set_once(s: &Few) {
+pub(in super::super) async fn a_seal_is_set_once(s: &JobsSubject) {
     let id = s.batch(open_group(vec![member()])).await.groups[0];
     let unknown = GroupId(id.0 + 1000);
-    let answers = s.write_all([id, id, unknown].map(Write::Seal).to_vec()).await;
+    let answers = s.write_all([id, id, unknown].map(StoreWrite::Seal).to_vec()).await;
     assert_eq!(answers, [Applied::Yes(Vec::new()), Applied::Stale, Applied::Stale]);
     let sealed = s.batch(grouped(vec![member()])).await.groups[0];
-    assert_eq!(s.write(Write::Seal(sealed)).await, Applied::Stale, "it was born with one");
+    assert_eq!(s.write(StoreWrite::Seal(sealed)).await, Applied::Stale, "it was born with one");
 }
 
-pub(in super::super) async fn an_empty_group_has_ended_once_it_is_sealed(s: &Few) {
-    let pushes = s.batch(grouped(vec![then(NEW, Needs::Success)])).await;
+pub(in super::super) async fn an_empty_group_has_ended_once_it_is_sealed(s: &JobsSubject) {
+    let pushes = s.batch(grouped(vec![follow_up(NEW, DependencyCondition::Success)])).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, [pushes.jobs[0].id().expect("stored")]);
-    let pushes = s.batch(open_group(vec![then(NEW, Needs::End)])).await;
+    let pushes = s.batch(open_group(vec![follow_up(NEW, DependencyCondition::End)])).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, []);
-    s.write(Write::Seal(pushes.groups[0])).await;
+    s.write(StoreWrite::Seal(pushes.groups[0])).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, [pushes.jobs[0].id().expect("stored")]);
 }
 
-pub(in super::super) async fn who_waits_for_a_group_may_stand_before_its_members(s: &Few) {
-    let pushes = s.batch(grouped(vec![then(NEW, Needs::Success), member()])).await;
+pub(in super::super) async fn a_job_that_waits_for_a_group_may_precede_its_members(
+    s: &JobsSubject,
+) {
+    let pushes =
+        s.batch(grouped(vec![follow_up(NEW, DependencyCondition::Success), member()])).await;
     let waits = pushes.jobs[0].id().expect("stored");
     assert_eq!(s.claim_ids(&["then"], 9).await, [], "the group is sealed with all its members");
     s.done(&s.claim_one("q").await).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, [waits]);
 }
 
-pub(in super::super) async fn who_comes_after_a_group_has_ended_does_not_wait(s: &Few) {
-    let (id, _, _) = two(s).await;
+pub(in super::super) async fn a_dependency_on_an_ended_group_does_not_wait(s: &JobsSubject) {
+    let (id, _, _) = sealed_pair(s).await;
     s.done(&s.claim_one("q").await).await;
-    s.dies(&s.claim_one("q").await).await;
+    s.fail_for_good(&s.claim_one("q").await).await;
     s.claim(&["then"], 9).await;
-    let late = s.push(then(GroupRef::Id(id), Needs::End)).await;
-    s.push(then(GroupRef::Id(id), Needs::Success)).await;
+    let late = s.push(follow_up(GroupRef::Id(id), DependencyCondition::End)).await;
+    s.push(follow_up(GroupRef::Id(id), DependencyCondition::Success)).await;
     assert_eq!(s.claim_ids(&["then"], 9).await, [late]);
 }
 
-/// A member that runs once more after the group has ended releases nobody a second time.
-pub(in super::super) async fn a_group_releases_nobody_twice(s: &Few) {
-    let (id, _, _) = two(s).await;
+/// A member that runs again after the group has ended releases no job a second time.
+pub(in super::super) async fn a_group_releases_nobody_twice(s: &JobsSubject) {
+    let (id, _, _) = sealed_pair(s).await;
     let other = s.push(job("other")).await;
-    let new = then(GroupRef::Id(id), Needs::End).after(AfterRef::Job(other), Needs::Success);
+    let new = follow_up(GroupRef::Id(id), DependencyCondition::End)
+        .after(NewDependencyTarget::Job(other), DependencyCondition::Success);
     let waits = s.push(new).await;
     let dead = s.claim_one("q").await;
-    s.dies(&dead).await;
+    s.fail_for_good(&dead).await;
     s.done(&s.claim_one("q").await).await;
     assert_eq!(s.job(waits).await.live.waits, 1);
     s.done(&retried(s, dead.id).await).await;
     assert_eq!(s.job(waits).await.live.waits, 1, "the group released it before");
 }
 
-pub(in super::super) async fn a_follow_up_may_join_a_group(s: &Few) {
+pub(in super::super) async fn a_follow_up_may_join_a_group(s: &JobsSubject) {
     let id = s.batch(open_group(vec![member()])).await.groups[0];
     let first = s.claim_one("q").await;
     let report = Report {
         on_done: vec![job("q").member(GroupRef::Id(id))],
         ..Outcome::Done { result: None }.into()
     };
-    let event = Event::Finished { delivery: Some(first.live.delivery), report };
-    s.happens(&first, &event).await;
+    let event = JobEvent::Finished { delivery: Some(first.live.delivery), report };
+    s.apply_as_decided(&first, &event).await;
     assert_eq!(counts(s, id).await, (2, 1, 1));
     assert_eq!(s.claim_one("q").await.spec.group, Some(id));
 }
 
 /// A member that ends and adds another in the same write does not end its group.
-pub(in super::super) async fn a_follow_up_that_joins_its_parents_group_holds_it(s: &Few) {
+pub(in super::super) async fn a_follow_up_that_joins_its_parents_group_holds_it(s: &JobsSubject) {
     for dies in [false, true] {
-        let pushes = s.batch(grouped(vec![member(), then(NEW, Needs::End)])).await;
+        let pushes =
+            s.batch(grouped(vec![member(), follow_up(NEW, DependencyCondition::End)])).await;
         let (id, end) = (pushes.groups[0], pushes.jobs[1].id().expect("stored"));
         let first = s.claim_one("q").await;
         let next = vec![job("q").member(GroupRef::Id(id))];
-        let outcome = if dies { failed(Again::Never) } else { Outcome::Done { result: None } };
+        let outcome =
+            if dies { failed(RetryDirective::Never) } else { Outcome::Done { result: None } };
         let report = Report { outcome, on_done: next.clone(), on_dead: next };
-        let event = Event::Finished { delivery: Some(first.live.delivery), report };
-        s.happens(&first, &event).await;
+        let event = JobEvent::Finished { delivery: Some(first.live.delivery), report };
+        s.apply_as_decided(&first, &event).await;
         assert_eq!(s.claim_ids(&["then"], 9).await, [], "the follow-up has not run");
         s.done(&s.claim_one("q").await).await;
         assert_eq!(s.claim_ids(&["then"], 9).await, [end]);

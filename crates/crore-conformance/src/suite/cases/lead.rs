@@ -3,47 +3,47 @@
 use crore_core::Span;
 use crore_store::upkeep::Lead;
 
-use super::super::draft::{MILLI, MINUTE, SECOND, name};
-use super::super::subject::{Whole, got};
+use super::super::job_builder::{MILLI, MINUTE, SECOND, name};
+use super::super::subject::{StoreSubject, expect_ok};
 
-async fn lead(s: &Whole, node: u64, span: Span) -> Lead {
-    got(s.store.lead(name("promote"), node, span)).await
+async fn lead(s: &StoreSubject, node: u64, span: Span) -> Lead {
+    expect_ok(s.store.lead(name("promote"), node, span)).await
 }
 
-pub(in super::super) async fn one_node_leads_at_a_time(s: &Whole) {
+pub(in super::super) async fn one_node_leads_at_a_time(s: &StoreSubject) {
     let until = s.now().after(MINUTE);
     assert_eq!(lead(s, 1, MINUTE).await, Lead::Yes(until));
-    s.pass(SECOND);
+    s.advance(SECOND);
     assert_eq!(lead(s, 2, MINUTE).await, Lead::No(until));
     assert_eq!(lead(s, u64::MAX, MINUTE).await, Lead::No(until), "any node has a number");
 }
 
-pub(in super::super) async fn of_two_nodes_at_once_one_leads(s: &Whole) {
+pub(in super::super) async fn of_two_nodes_at_once_one_leads(s: &StoreSubject) {
     let (a, b) = tokio::join!(lead(s, 1, MINUTE), lead(s, 2, MINUTE));
     let yes = [a, b].iter().filter(|lead| matches!(lead, Lead::Yes(_))).count();
     assert_eq!(yes, 1, "{a:?} and {b:?}");
 }
 
-pub(in super::super) async fn a_leader_that_asks_again_goes_on(s: &Whole) {
+pub(in super::super) async fn a_leader_that_asks_again_goes_on(s: &StoreSubject) {
     lead(s, 1, MINUTE).await;
-    s.pass(Span::from_millis(59_999));
+    s.advance(Span::from_millis(59_999));
     let until = s.now().after(MINUTE);
     assert_eq!(lead(s, 1, MINUTE).await, Lead::Yes(until));
-    s.pass(MILLI);
+    s.advance(MILLI);
     assert_eq!(lead(s, 2, MINUTE).await, Lead::No(until));
 }
 
-pub(in super::super) async fn another_takes_over_after_the_end(s: &Whole) {
+pub(in super::super) async fn another_takes_over_after_the_end(s: &StoreSubject) {
     lead(s, 1, SECOND).await;
-    s.pass(Span::from_millis(999));
+    s.advance(Span::from_millis(999));
     assert!(matches!(lead(s, 2, MINUTE).await, Lead::No(_)));
-    s.pass(MILLI);
+    s.advance(MILLI);
     let until = s.now().after(MINUTE);
     assert_eq!(lead(s, 2, MINUTE).await, Lead::Yes(until));
     assert_eq!(lead(s, 1, MINUTE).await, Lead::No(until), "the first has lost it");
 }
 
-pub(in super::super) async fn a_leader_that_asks_for_no_time_hands_over(s: &Whole) {
+pub(in super::super) async fn a_leader_that_asks_for_no_time_hands_over(s: &StoreSubject) {
     lead(s, 1, MINUTE).await;
     assert!(matches!(lead(s, 2, Span::ZERO).await, Lead::No(_)), "not another for it");
     assert!(matches!(lead(s, 2, MINUTE).await, Lead::No(_)));
@@ -51,8 +51,8 @@ pub(in super::super) async fn a_leader_that_asks_for_no_time_hands_over(s: &Whol
     assert_eq!(lead(s, 2, MINUTE).await, Lead::Yes(s.now().after(MINUTE)));
 }
 
-pub(in super::super) async fn duties_are_led_apart(s: &Whole) {
+pub(in super::super) async fn duties_are_led_apart(s: &StoreSubject) {
     lead(s, 1, MINUTE).await;
-    let other = got(s.store.lead(name("prune"), 2, MINUTE)).await;
+    let other = expect_ok(s.store.lead(name("prune"), 2, MINUTE)).await;
     assert_eq!(other, Lead::Yes(s.now().after(MINUTE)));
 }

@@ -1,19 +1,19 @@
-//! Limits hold back what is too much, and nothing else.
+//! Limits hold back jobs in excess, and no others.
 
 use crore_core::limit::LimitKey;
-use crore_core::machine::{Edit, Event};
+use crore_core::machine::{JobEdit, JobEvent};
 use crore_core::{JobId, NewJob, Span, State};
-use crore_store::jobs::Order;
+use crore_store::jobs::QueueOrder;
 
-use super::super::draft::{Draft, MINUTE, SECOND, job, name};
-use super::super::subject::{Few, claim, ids};
+use super::super::job_builder::{MINUTE, NewJobBuilder, SECOND, job, name};
+use super::super::subject::{JobsSubject, claim, ids};
 
 /// `n` jobs under limit `x`.
 fn limited(n: usize) -> Vec<NewJob> {
     vec![job("q").limit("x"); n]
 }
 
-pub(in super::super) async fn no_more_run_than_a_limit_allows(s: &Few) {
+pub(in super::super) async fn no_more_run_than_a_limit_allows(s: &JobsSubject) {
     s.define_limit("x", "concurrency 2").await;
     let pushed = s.push_all(limited(5)).await;
     let claimed = s.ask(claim(&["q"], 9)).await;
@@ -24,7 +24,7 @@ pub(in super::super) async fn no_more_run_than_a_limit_allows(s: &Few) {
     assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[2]], "one permit came back");
 }
 
-pub(in super::super) async fn a_limit_holds_over_queues_kinds_and_claims(s: &Few) {
+pub(in super::super) async fn a_limit_holds_over_queues_kinds_and_claims(s: &JobsSubject) {
     s.define_limit("x", "concurrency 2").await;
     let new = vec![job("a").limit("x"), job("b").limit("x").kind("k"), job("c").limit("x")];
     let pushed = s.push_all(new).await;
@@ -33,7 +33,7 @@ pub(in super::super) async fn a_limit_holds_over_queues_kinds_and_claims(s: &Few
     assert_eq!(s.claim_ids(&["b"], 9).await, []);
 }
 
-pub(in super::super) async fn claims_at_once_do_not_pass_a_limit(s: &Few) {
+pub(in super::super) async fn claims_at_once_do_not_pass_a_limit(s: &JobsSubject) {
     s.define_limit("x", "concurrency 3").await;
     s.push_all(limited(20)).await;
     let ask = || s.claim(&["q"], 2);
@@ -43,7 +43,7 @@ pub(in super::super) async fn claims_at_once_do_not_pass_a_limit(s: &Few) {
     assert_eq!(running + s.claim(&["q"], 9).await.len(), 3, "and none is wasted");
 }
 
-pub(in super::super) async fn each_value_has_a_bucket_of_its_own(s: &Few) {
+pub(in super::super) async fn each_value_has_its_own_bucket(s: &JobsSubject) {
     s.define_limit("x", "concurrency 1 per payload.tenant").await;
     let of = |value| job("q").limit_for("x", value);
     let new = vec![of("a"), of("a"), of("b"), of("B"), of("b "), job("q").limit("x"), of("")];
@@ -52,8 +52,8 @@ pub(in super::super) async fn each_value_has_a_bucket_of_its_own(s: &Few) {
     assert_eq!(s.claim_ids(&["q"], 20).await, expected);
 }
 
-/// The head of a lane that is held back is no obstacle, and the order among the rest is kept.
-pub(in super::super) async fn a_blocked_lane_blocks_no_other(s: &Few) {
+/// The blocked head of a lane blocks no other lane, and the order among the others is kept.
+pub(in super::super) async fn a_blocked_lane_blocks_no_other(s: &JobsSubject) {
     s.define_limit("x", "concurrency 1").await;
     let new = vec![
         job("q").limit("x").priority(-3),
@@ -73,15 +73,15 @@ pub(in super::super) async fn a_blocked_lane_blocks_no_other(s: &Few) {
     assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[1], late], "the blocked in their order too");
 }
 
-pub(in super::super) async fn a_blocked_queue_yields_to_the_next_in_strict_order(s: &Few) {
+pub(in super::super) async fn a_blocked_queue_yields_to_the_next_in_strict_order(s: &JobsSubject) {
     s.define_limit("x", "concurrency 1").await;
     let pushed = s.push_all([limited(2), vec![job("r")]].concat()).await;
     let mut ask = claim(&["q", "r"], 9);
-    ask.order = Order::Strict;
+    ask.order = QueueOrder::Strict;
     assert_eq!(ids(&s.ask(ask).await.jobs), [pushed[0], pushed[2]]);
 }
 
-pub(in super::super) async fn a_rate_lets_through_its_burst_and_then_its_pace(s: &Few) {
+pub(in super::super) async fn a_rate_lets_through_its_burst_and_then_its_pace(s: &JobsSubject) {
     s.define_limit("x", "rate 1/1s burst 3").await;
     let pushed = s.push_all(limited(9)).await;
     let first = s.ask(claim(&["q"], 9)).await;
@@ -90,32 +90,34 @@ pub(in super::super) async fn a_rate_lets_through_its_burst_and_then_its_pace(s:
     for job in &first.jobs {
         s.done(job).await;
     }
-    s.pass(Span::from_millis(999));
+    s.advance(Span::from_millis(999));
     let none = s.ask(claim(&["q"], 9)).await;
     assert_eq!(
         (ids(&none.jobs), none.next_at),
         (vec![], first.next_at),
         "not by ending, nor early"
     );
-    s.pass(Span::from_millis(1));
+    s.advance(Span::from_millis(1));
     assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[3]]);
-    s.pass(Span::from_secs(2));
+    s.advance(Span::from_secs(2));
     assert_eq!(s.claim_ids(&["q"], 1).await, [pushed[4]]);
     assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[5]]);
 }
 
-pub(in super::super) async fn a_quiet_time_earns_no_more_than_the_burst(s: &Few) {
+pub(in super::super) async fn a_quiet_time_earns_no_more_than_the_burst(s: &JobsSubject) {
     s.define_limit("x", "rate 10/1s burst 2").await;
     s.push_all(limited(9)).await;
     assert_eq!(s.claim(&["q"], 9).await.len(), 2);
-    s.pass(MINUTE);
+    s.advance(MINUTE);
     assert_eq!(s.claim(&["q"], 9).await.len(), 2);
     assert_eq!(s.claim(&["q"], 9).await.len(), 0);
 }
 
-/// What was used up under the slower rate counts as just used up under the faster one, and no more,
-/// also if a concurrency was in the way when the rate changed.
-pub(in super::super) async fn a_rate_that_is_made_faster_forgets_what_it_cannot_owe(s: &Few) {
+/// When a rate is made faster, usage under the slower rate counts as just used up, and no more, even if a
+/// concurrency limit blocked when the rate changed.
+pub(in super::super) async fn a_rate_that_is_made_faster_forgets_what_it_cannot_owe(
+    s: &JobsSubject,
+) {
     s.define_limit("x", "rate 1/1m burst 1").await;
     let pushed = s.push_all(limited(2)).await;
     let running = s.claim(&["q"], 9).await;
@@ -124,13 +126,14 @@ pub(in super::super) async fn a_rate_that_is_made_faster_forgets_what_it_cannot_
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "one is running");
     s.done(&running[0]).await;
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "the rate is just used up");
-    s.pass(SECOND);
+    s.advance(SECOND);
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[1..]);
 }
 
-/// Where no permit is left the rate is not asked: a faster one that came and went meanwhile has changed nothing.
-pub(in super::super) async fn a_rate_that_was_not_asked_for_want_of_permits_forgets_nothing(
-    s: &Few,
+/// Without a permit the rate is not evaluated: a faster rate defined and removed in the meantime changes
+/// nothing.
+pub(in super::super) async fn a_rate_that_was_not_evaluated_for_lack_of_permits_changes_nothing(
+    s: &JobsSubject,
 ) {
     s.define_limit("x", "rate 1/1m burst 2").await;
     let pushed = s.push_all(limited(3)).await;
@@ -139,7 +142,7 @@ pub(in super::super) async fn a_rate_that_was_not_asked_for_want_of_permits_forg
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "one is running");
     s.define_limit("x", "rate 1/1m burst 2").await;
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[1..2]);
-    s.pass(SECOND);
+    s.advance(SECOND);
     assert_eq!(
         s.claim_ids(&["q"], 9).await,
         [],
@@ -147,8 +150,8 @@ pub(in super::super) async fn a_rate_that_was_not_asked_for_want_of_permits_forg
     );
 }
 
-/// The same if the concurrency in the way is another limit's: buckets are asked in the order of keys.
-pub(in super::super) async fn a_rate_is_asked_before_the_limits_after_it(s: &Few) {
+/// The same if the blocking concurrency belongs to another limit: buckets are evaluated in the order of keys.
+pub(in super::super) async fn a_rate_is_asked_before_the_limits_after_it(s: &JobsSubject) {
     s.define_limit("y", "concurrency 1").await;
     s.define_limit("x", "rate 1/1m burst 2").await;
     let busy = s.start(job("q").limit("y")).await;
@@ -158,13 +161,15 @@ pub(in super::super) async fn a_rate_is_asked_before_the_limits_after_it(s: &Few
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "one is running");
     s.define_limit("x", "rate 1/1s burst 1").await;
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "just used up");
-    s.pass(SECOND);
+    s.advance(SECOND);
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "one is running");
     s.done(&busy).await;
     assert_eq!(s.claim_ids(&["q"], 9).await, [both]);
 }
 
-pub(in super::super) async fn the_next_time_is_said_only_when_less_was_given(s: &Few) {
+pub(in super::super) async fn the_next_time_is_returned_only_when_fewer_jobs_were_claimed(
+    s: &JobsSubject,
+) {
     s.define_limit("x", "rate 1/1s burst 2").await;
     s.push_all([limited(2), vec![job("q").priority(9); 2]].concat()).await;
     assert_eq!(s.ask(claim(&["q"], 1)).await.next_at, None);
@@ -173,7 +178,7 @@ pub(in super::super) async fn the_next_time_is_said_only_when_less_was_given(s: 
     assert_eq!((rest.jobs.len(), rest.next_at), (1, None), "nobody is held by the rate");
 }
 
-pub(in super::super) async fn a_job_runs_only_if_all_its_limits_allow(s: &Few) {
+pub(in super::super) async fn a_job_runs_only_if_all_its_limits_allow(s: &JobsSubject) {
     s.define_limit("x", "concurrency 3").await;
     s.define_limit("y", "concurrency 1").await;
     let both = || job("q").limit("x").limit("y");
@@ -187,8 +192,8 @@ pub(in super::super) async fn a_job_runs_only_if_all_its_limits_allow(s: &Few) {
     assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[1]], "both permits came back");
 }
 
-/// First no permit is left, then no time has passed: each holds, and neither for ever.
-pub(in super::super) async fn a_rate_and_a_concurrency_hold_one_after_the_other(s: &Few) {
+/// First no permit is left, then no time has passed: each blocks, and neither for ever.
+pub(in super::super) async fn a_rate_and_a_concurrency_hold_one_after_the_other(s: &JobsSubject) {
     s.define_limit("x", "rate 1/1s concurrency 1").await;
     let pushed = s.push_all(limited(3)).await;
     let first = s.claim_one("q").await;
@@ -196,25 +201,25 @@ pub(in super::super) async fn a_rate_and_a_concurrency_hold_one_after_the_other(
     s.done(&first).await;
     let held = s.ask(claim(&["q"], 9)).await;
     assert_eq!((ids(&held.jobs), held.next_at), (vec![], Some(s.now().after(SECOND))));
-    s.pass(SECOND);
+    s.advance(SECOND);
     assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[1]]);
-    s.pass(SECOND);
+    s.advance(SECOND);
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "the rate allows it, but one runs");
 }
 
-pub(in super::super) async fn a_changed_limit_holds_by_its_new_terms(s: &Few) {
+pub(in super::super) async fn a_changed_limit_holds_by_its_new_terms(s: &JobsSubject) {
     s.define_limit("x", "concurrency 1").await;
     let pushed = s.push_all(limited(4)).await;
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[..1]);
     s.define_limit("x", "rate 1/1s").await;
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[1..2], "no matter how many run");
-    s.pass(SECOND);
+    s.advance(SECOND);
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[2..3]);
     s.define_limit("x", "concurrency 4").await;
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[3..], "no matter how fast");
 }
 
-pub(in super::super) async fn what_is_not_claimed_costs_no_rate(s: &Few) {
+pub(in super::super) async fn unclaimed_jobs_do_not_use_the_rate(s: &JobsSubject) {
     s.define_limit("x", "rate 1/1m burst 4").await;
     s.define_limit("y", "concurrency 1").await;
     let new = vec![job("q").limit("y").limit("x"), job("q").limit("y").limit("x")];
@@ -230,26 +235,28 @@ pub(in super::super) async fn what_is_not_claimed_costs_no_rate(s: &Few) {
     assert_eq!(s.claim_ids(&["q"], 9).await, [pushed[3], pushed[4]], "two grants are left");
 }
 
-pub(in super::super) async fn a_claim_that_takes_less_leaves_the_rest_of_the_permits(s: &Few) {
+pub(in super::super) async fn a_claim_that_takes_less_leaves_the_rest_of_the_permits(
+    s: &JobsSubject,
+) {
     s.define_limit("x", "concurrency 3").await;
     let pushed = s.push_all(limited(5)).await;
     assert_eq!(s.claim_ids(&["q"], 1).await, pushed[..1]);
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[1..3]);
 }
 
-pub(in super::super) async fn a_limit_of_nothing_stops_everything(s: &Few) {
+pub(in super::super) async fn a_limit_of_nothing_stops_everything(s: &JobsSubject) {
     s.define_limit("x", "concurrency 0").await;
     let free = s.push_all([limited(1), vec![job("q")]].concat()).await[1];
     let claimed = s.ask(claim(&["q"], 9)).await;
     assert_eq!((ids(&claimed.jobs), claimed.next_at), (vec![free], None));
 }
 
-pub(in super::super) async fn an_unknown_limit_holds_nobody_back(s: &Few) {
+pub(in super::super) async fn an_unknown_limit_holds_nobody_back(s: &JobsSubject) {
     s.push_all(limited(5)).await;
     assert_eq!(s.claim(&["q"], 9).await.len(), 5);
 }
 
-pub(in super::super) async fn a_limit_holds_from_the_next_claim_on(s: &Few) {
+pub(in super::super) async fn a_limit_holds_from_the_next_claim_on(s: &JobsSubject) {
     s.define_limit("x", "concurrency 1").await;
     let pushed = s.push_all(limited(9)).await;
     let mut running = s.claim(&["q"], 9).await;
@@ -268,20 +275,22 @@ pub(in super::super) async fn a_limit_holds_from_the_next_claim_on(s: &Few) {
     assert_eq!(s.claim_ids(&["q"], 9).await, pushed[4..], "removed");
 }
 
-/// What the slower rate had used up counts as just used up, and no longer than that.
-pub(in super::super) async fn a_rate_that_was_made_faster_does_not_wait_for_the_slower(s: &Few) {
+/// Usage under the slower rate counts as just used up, and no longer than that.
+pub(in super::super) async fn a_rate_that_was_made_faster_does_not_wait_for_the_slower(
+    s: &JobsSubject,
+) {
     s.define_limit("x", "rate 1/1h").await;
     s.push_all(limited(3)).await;
     assert_eq!(s.claim(&["q"], 9).await.len(), 1);
     s.define_limit("x", "rate 1/1s").await;
     let held = s.ask(claim(&["q"], 9)).await;
     assert_eq!((held.jobs.len(), held.next_at), (0, Some(s.now().after(SECOND))));
-    s.pass(SECOND);
+    s.advance(SECOND);
     assert_eq!(s.claim(&["q"], 9).await.len(), 1);
 }
 
-/// A permit that a job did not take, since there was no limit yet, is not given back either.
-pub(in super::super) async fn a_late_limit_is_not_widened_by_who_ran_before(s: &Few) {
+/// A permit that a job did not take, because no limit existed yet, is not returned either.
+pub(in super::super) async fn a_late_limit_is_not_widened_by_jobs_that_ran_before(s: &JobsSubject) {
     s.push_all(limited(6)).await;
     let before = s.claim(&["q"], 2).await;
     s.define_limit("x", "concurrency 1").await;
@@ -291,16 +300,16 @@ pub(in super::super) async fn a_late_limit_is_not_widened_by_who_ran_before(s: &
     assert_eq!(s.claim(&["q"], 9).await.len(), 1);
 }
 
-pub(in super::super) async fn a_job_with_other_limit_keys_counts_against_those(s: &Few) {
+pub(in super::super) async fn a_job_with_other_limit_keys_counts_against_those(s: &JobsSubject) {
     s.define_limit("x", "concurrency 0").await;
     let id: JobId = s.push_all(limited(1)).await[0];
     let mut spec = (*s.job(id).await.spec).clone();
     spec.limits = vec![LimitKey { limit: name("x"), value: Some("other".into()) }];
-    let edit = |spec| Event::Edit(Edit { spec: Some(spec), due: None });
-    s.happens_to(id, &edit(spec.clone().into())).await;
+    let edit = |spec| JobEvent::Edit(JobEdit { spec: Some(spec), due: None });
+    s.apply_to_current(id, &edit(spec.clone().into())).await;
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "held by a bucket of the same limit");
     spec.limits.clear();
-    s.happens_to(id, &edit(spec.into())).await;
+    s.apply_to_current(id, &edit(spec.into())).await;
     assert_eq!(s.claim_ids(&["q"], 9).await, [id]);
     assert_eq!(s.job(id).await.live.state, State::Running);
 }

@@ -1,11 +1,11 @@
 //! The cases, by topic. Each is named after what must hold.
 //!
-//! Where a promise of the whole server rests on the store, these hold its part of it:
+//! They cover the store's part of these invariants:
 //!
-//! | promise | topics |
+//! | invariant | topics |
 //! |---|---|
 //! | I1 no push is lost, I4 nor changed, I17 nor torn | `push`, `batch` |
-//! | I2, I3 nothing is there that was not pushed | `batch`, `stale` |
+//! | I2, I3 nothing exists that was not pushed | `batch`, `stale` |
 //! | I5 one live lease per job | `claim`, `renew`, `promote` |
 //! | I6 deliveries never repeat, attempts are bounded | `claim`, `apply` |
 //! | I7 the first report wins | `stale` |
@@ -16,9 +16,9 @@
 //! | I12 results are kept for their time | `results`, `prune` |
 //! | I14 retries end | `apply`, `prune` |
 //! | I15 limits hold | `limits`, `permits` |
-//! | I16 what is cancelled is not handed out | `apply`, `stale` |
+//! | I16 a cancelled job is not delivered | `apply`, `stale` |
 //! | I18 follow-ups come once | `apply`, `depend`, `breaks`, `group` |
-//! | I19 what was pushed is what is there | `lists` |
+//! | I19 counts match the jobs | `lists` |
 
 pub(super) mod apply;
 pub(super) mod batch;

@@ -1,15 +1,15 @@
-//! A permit comes back on every way out of a run, and once.
+//! Every end of a run returns its permit, exactly once.
 
 use crore_core::job::Lapse;
-use crore_core::machine::{Again, Event, Outcome};
+use crore_core::machine::{JobEvent, Outcome, RetryDirective};
 use crore_core::{Job, Span, State};
 use crore_store::jobs::Applied;
 
-use super::super::draft::{Draft, job};
-use super::super::subject::{Few, failed, finished};
+use super::super::job_builder::{NewJobBuilder, job};
+use super::super::subject::{JobsSubject, failed, finished};
 
-/// Whatever ends a run, the next one finds a permit; and there is never more than one.
-async fn comes_back(s: &Few, end: impl Fn(&Job) -> Event) {
+/// However a run ends, the next one finds a permit, and there is never more than one.
+async fn assert_permit_returns(s: &JobsSubject, end: impl Fn(&Job) -> JobEvent) {
     s.define_limit("x", "concurrency 1 per kind").await;
     for _ in 0..3 {
         let new = job("q").limit_for("x", "v").with(|job| job.spec.lapse = Lapse::Again);
@@ -20,18 +20,22 @@ async fn comes_back(s: &Few, end: impl Fn(&Job) -> Event) {
             s.push(job("q").limit_for("x", "v").priority(1)).await;
             assert_eq!(s.claim_ids(&["q"], 9).await, [], "it holds the one permit");
             let event = end(&running);
-            s.happens(&running, &event).await;
-            assert_eq!(s.tell(&running, &event).await, Applied::Stale, "and not a second time");
+            s.apply_as_decided(&running, &event).await;
+            assert_eq!(
+                s.apply_event(&running, &event).await,
+                Applied::Stale,
+                "and not a second time"
+            );
             if s.find(id).await.is_none_or(|job| job.live.state.has_ended()) {
                 break;
             }
-            s.pass(Span::from_secs(1));
+            s.advance(Span::from_secs(1));
             if s.job(id).await.live.state == State::Scheduled {
-                s.happens_to(id, &Event::Retry).await;
+                s.apply_to_current(id, &JobEvent::Retry).await;
             }
         }
         if let Some(job) = s.find(id).await {
-            s.happens(&job, &Event::Delete).await;
+            s.apply_as_decided(&job, &JobEvent::Delete).await;
         }
         let rest = s.claim(&["q"], 9).await;
         assert_eq!(rest.len(), 1, "one permit, no more");
@@ -44,59 +48,62 @@ async fn comes_back(s: &Few, end: impl Fn(&Job) -> Event) {
     }
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_is_done(s: &Few) {
-    comes_back(s, |job| finished(job, Outcome::Done { result: None })).await;
+pub(in super::super) async fn a_permit_comes_back_when_a_job_is_done(s: &JobsSubject) {
+    assert_permit_returns(s, |job| finished(job, Outcome::Done { result: None })).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_fails(s: &Few) {
-    comes_back(s, |job| finished(job, failed(Again::After(Span::ZERO)))).await;
+pub(in super::super) async fn a_permit_comes_back_when_a_job_fails(s: &JobsSubject) {
+    assert_permit_returns(s, |job| finished(job, failed(RetryDirective::After(Span::ZERO)))).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_waits_to_be_retried(s: &Few) {
-    comes_back(s, |job| finished(job, failed(Again::After(Span::from_secs(9))))).await;
+pub(in super::super) async fn a_permit_comes_back_when_a_job_waits_to_be_retried(s: &JobsSubject) {
+    assert_permit_returns(s, |job| {
+        finished(job, failed(RetryDirective::After(Span::from_secs(9))))
+    })
+    .await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_dies(s: &Few) {
-    comes_back(s, |job| finished(job, failed(Again::Never))).await;
+pub(in super::super) async fn a_permit_comes_back_when_a_job_dies(s: &JobsSubject) {
+    assert_permit_returns(s, |job| finished(job, failed(RetryDirective::Never))).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_is_snoozed(s: &Few) {
-    comes_back(s, |job| finished(job, Outcome::Snooze(Span::ZERO))).await;
+pub(in super::super) async fn a_permit_comes_back_when_a_job_is_snoozed(s: &JobsSubject) {
+    assert_permit_returns(s, |job| finished(job, Outcome::Snooze(Span::ZERO))).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_is_handed_back(s: &Few) {
-    comes_back(s, |job| finished(job, Outcome::Interrupted)).await;
+pub(in super::super) async fn a_permit_comes_back_when_a_job_is_handed_back(s: &JobsSubject) {
+    assert_permit_returns(s, |job| finished(job, Outcome::Interrupted)).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_is_given_up(s: &Few) {
-    comes_back(s, |job| finished(job, Outcome::Cancel)).await;
+pub(in super::super) async fn a_permit_comes_back_when_a_job_is_given_up(s: &JobsSubject) {
+    assert_permit_returns(s, |job| finished(job, Outcome::Cancel)).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_lease_lapses(s: &Few) {
-    comes_back(s, |job| Event::Lapsed(job.live.delivery)).await;
+pub(in super::super) async fn a_permit_comes_back_when_a_lease_lapses(s: &JobsSubject) {
+    assert_permit_returns(s, |job| JobEvent::Lapsed(job.live.delivery)).await;
 }
 
-pub(in super::super) async fn a_permit_comes_back_when_a_job_times_out(s: &Few) {
-    comes_back(s, |job| Event::TimedOut(job.live.delivery)).await;
+pub(in super::super) async fn a_permit_comes_back_when_a_job_times_out(s: &JobsSubject) {
+    assert_permit_returns(s, |job| JobEvent::TimedOut(job.live.delivery)).await;
 }
 
-pub(in super::super) async fn a_permit_is_held_until_a_cancelled_job_has_stopped(s: &Few) {
+pub(in super::super) async fn a_permit_is_held_until_a_cancelled_job_has_stopped(s: &JobsSubject) {
     s.define_limit("x", "concurrency 1").await;
     let running = s.start(job("q").limit("x")).await;
     let waits = s.push(job("q").limit("x")).await;
-    s.happens(&running, &Event::Cancel).await;
+    s.apply_as_decided(&running, &JobEvent::Cancel).await;
     assert_eq!(s.claim_ids(&["q"], 9).await, [], "it still runs");
     let asked = s.job(running.id).await;
-    s.ends(&asked, Outcome::Cancel).await;
+    s.finish_as_decided(&asked, Outcome::Cancel).await;
     assert_eq!(s.claim_ids(&["q"], 9).await, [waits]);
 }
 
-pub(in super::super) async fn what_never_ran_gives_no_permit_back(s: &Few) {
+pub(in super::super) async fn a_job_that_never_ran_returns_no_permit(s: &JobsSubject) {
     s.define_limit("x", "concurrency 1").await;
     s.start(job("q").limit("x")).await;
-    for event in [Event::Cancel, Event::Delete] {
+    for event in [JobEvent::Cancel, JobEvent::Delete] {
         let id = s.push(job("q").limit("x")).await;
-        s.happens_to(id, &event).await;
+        s.apply_to_current(id, &event).await;
     }
     s.push(job("q").limit("x")).await;
     assert_eq!(s.claim_ids(&["q"], 9).await, []);

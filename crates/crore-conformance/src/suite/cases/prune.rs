@@ -1,50 +1,52 @@
-//! What has had its time is removed, bounded and oldest first; nothing else is.
+//! Expired records are removed in bounded slices, oldest first; nothing else is removed.
 
-use crore_core::job::{Keep, Needs, Retain};
-use crore_core::machine::{Event, Outcome};
-use crore_core::push::{AfterRef, GroupRef};
-use crore_core::unique::Hold;
+use crore_core::job::{DependencyCondition, JobRetention, ResultRetention};
+use crore_core::machine::{JobEvent, Outcome};
+use crore_core::push::{GroupRef, NewDependencyTarget};
+use crore_core::unique::UniqueHold;
 use crore_core::{JobId, Payload, Span};
-use crore_store::registry::{Define, QueueSettings, Value};
-use crore_store::upkeep::{KEEP_GROUP, Pruned};
+use crore_store::registry::{Define, QueueSettings, RegistryValue};
+use crore_store::upkeep::{GROUP_RETENTION, Pruned};
 
-use super::super::draft::{DAY, Draft, MILLI, MINUTE, SECOND, grouped, job, jobs, name};
-use super::super::subject::{Whole, got};
+use super::super::job_builder::{
+    DAY, MILLI, MINUTE, NewJobBuilder, SECOND, grouped, job, jobs, name,
+};
+use super::super::subject::{StoreSubject, expect_ok};
 
 #[derive(Debug, Clone, Copy)]
-enum End {
+enum EndKind {
     Done,
     Dead,
     Cancelled,
 }
 
-/// A job that comes to its end now.
-async fn ended(s: &Whole, queue: &str, end: End) -> JobId {
+/// A job that ends now.
+async fn ended(s: &StoreSubject, queue: &str, end: EndKind) -> JobId {
     let job = s.start(job(queue).priority(-1)).await;
     match end {
-        End::Done => s.done(&job).await,
-        End::Dead => s.dies(&job).await,
-        End::Cancelled => {
-            s.ends(&job, Outcome::Cancel).await;
+        EndKind::Done => s.done(&job).await,
+        EndKind::Dead => s.fail_for_good(&job).await,
+        EndKind::Cancelled => {
+            s.finish_as_decided(&job, Outcome::Cancel).await;
         }
     }
     job.id
 }
 
-async fn prune(s: &Whole, n: usize) -> Pruned {
-    got(s.store.prune(n)).await
+async fn prune(s: &StoreSubject, n: usize) -> Pruned {
+    expect_ok(s.store.prune(n)).await
 }
 
-async fn is_there(s: &Whole, id: JobId) -> bool {
+async fn is_there(s: &StoreSubject, id: JobId) -> bool {
     s.find(id).await.is_some()
 }
 
-pub(in super::super) async fn ended_jobs_are_kept_for_their_time(s: &Whole) {
+pub(in super::super) async fn ended_jobs_are_kept_for_their_time(s: &StoreSubject) {
     let settings =
         QueueSettings { keep_done: MINUTE, keep_dead: MINUTE.times(2), ..QueueSettings::default() };
     s.set_queue("q", settings).await;
     let mut all = Vec::new();
-    for end in [End::Done, End::Dead, End::Cancelled] {
+    for end in [EndKind::Done, EndKind::Dead, EndKind::Cancelled] {
         all.push(ended(s, "q", end).await);
     }
     let there = |left: Vec<usize>| {
@@ -55,52 +57,52 @@ pub(in super::super) async fn ended_jobs_are_kept_for_their_time(s: &Whole) {
             }
         }
     };
-    s.pass(Span::from_millis(59_999));
+    s.advance(Span::from_millis(59_999));
     assert_eq!(prune(s, 9).await, Pruned { jobs: 0, others: 0 });
     there(vec![0, 1, 2]).await;
-    s.pass(Span::from_millis(2));
+    s.advance(Span::from_millis(2));
     assert_eq!(prune(s, 9).await, Pruned { jobs: 2, others: 0 });
     there(vec![1]).await;
-    s.pass(MINUTE);
+    s.advance(MINUTE);
     assert_eq!(prune(s, 9).await, Pruned { jobs: 1, others: 0 });
     there(vec![]).await;
 }
 
-pub(in super::super) async fn a_queue_without_settings_has_the_defaults(s: &Whole) {
-    let (done, dead) = (ended(s, "q", End::Done).await, ended(s, "q", End::Dead).await);
-    s.pass(DAY.times(1).plus(SECOND));
+pub(in super::super) async fn a_queue_without_settings_has_the_defaults(s: &StoreSubject) {
+    let (done, dead) = (ended(s, "q", EndKind::Done).await, ended(s, "q", EndKind::Dead).await);
+    s.advance(DAY.times(1).plus(SECOND));
     prune(s, 9).await;
     assert!(!is_there(s, done).await, "a day");
-    s.pass(DAY.times(178));
+    s.advance(DAY.times(178));
     prune(s, 9).await;
     assert!(is_there(s, dead).await, "less than 180 days");
-    s.pass(DAY);
+    s.advance(DAY);
     prune(s, 9).await;
     assert!(!is_there(s, dead).await, "180 days");
 }
 
-pub(in super::super) async fn settings_whose_time_is_over_prune_nothing(s: &Whole) {
+pub(in super::super) async fn settings_whose_time_is_over_prune_nothing(s: &StoreSubject) {
     let settings = QueueSettings { keep_done: Span::ZERO, max_done: 0, ..QueueSettings::default() };
-    let define = Define::set(name("q"), Value::Queue(settings));
+    let define = Define::set(name("q"), RegistryValue::Queue(settings));
     s.define(Define { expires_after: Some(MINUTE), ..define }).await;
     let running = s.start(job("q")).await;
-    s.pass(MINUTE);
+    s.advance(MINUTE);
     s.done(&running).await;
     assert_eq!(prune(s, 9).await.jobs, 0, "the queue has the defaults again");
     assert!(is_there(s, running.id).await);
 }
 
-pub(in super::super) async fn no_more_ended_jobs_are_kept_than_the_queue_says(s: &Whole) {
+pub(in super::super) async fn ended_jobs_are_pruned_to_the_maximum_of_the_queue(s: &StoreSubject) {
     let settings = QueueSettings { max_done: 2, max_dead: 1, ..QueueSettings::default() };
     s.set_queue("q", settings).await;
-    for end in [End::Done, End::Cancelled, End::Dead] {
+    for end in [EndKind::Done, EndKind::Cancelled, EndKind::Dead] {
         let mut all = Vec::new();
         for _ in 0..4 {
             all.push(ended(s, "q", end).await);
-            s.pass(SECOND);
+            s.advance(SECOND);
         }
         let elsewhere = ended(s, "r", end).await;
-        let keep = if matches!(end, End::Dead) { 1 } else { 2 };
+        let keep = if matches!(end, EndKind::Dead) { 1 } else { 2 };
         assert_eq!(prune(s, 99).await.jobs, 4 - keep, "{end:?} are counted by themselves");
         for (n, id) in all.iter().enumerate() {
             assert_eq!(is_there(s, *id).await, n >= 4 - keep, "{end:?} {n}: the newest stay");
@@ -109,13 +111,13 @@ pub(in super::super) async fn no_more_ended_jobs_are_kept_than_the_queue_says(s:
     }
 }
 
-pub(in super::super) async fn pruning_is_bounded_and_starts_with_the_oldest(s: &Whole) {
+pub(in super::super) async fn pruning_is_bounded_and_starts_with_the_oldest(s: &StoreSubject) {
     let mut all = Vec::new();
     for _ in 0..5 {
-        all.push(ended(s, "q", End::Done).await);
-        s.pass(SECOND);
+        all.push(ended(s, "q", EndKind::Done).await);
+        s.advance(SECOND);
     }
-    s.pass(DAY.plus(MINUTE));
+    s.advance(DAY.plus(MINUTE));
     assert_eq!(prune(s, 0).await.jobs, 0);
     assert_eq!(prune(s, 2).await.jobs, 2);
     for (n, id) in all.iter().enumerate() {
@@ -125,17 +127,17 @@ pub(in super::super) async fn pruning_is_bounded_and_starts_with_the_oldest(s: &
     assert_eq!(prune(s, 9).await, Pruned { jobs: 0, others: 0 }, "nothing is left");
 }
 
-pub(in super::super) async fn age_counts_from_the_end_and_not_from_the_push(s: &Whole) {
+pub(in super::super) async fn age_counts_from_the_end_and_not_from_the_push(s: &StoreSubject) {
     s.push(job("q")).await;
-    s.pass(DAY.times(2));
+    s.advance(DAY.times(2));
     let running = s.claim_one("q").await;
-    s.pass(DAY.times(2));
+    s.advance(DAY.times(2));
     s.done(&running).await;
     assert_eq!(prune(s, 9).await.jobs, 0);
     assert!(is_there(s, running.id).await);
 }
 
-pub(in super::super) async fn live_jobs_are_never_pruned(s: &Whole) {
+pub(in super::super) async fn live_jobs_are_never_pruned(s: &StoreSubject) {
     let settings = QueueSettings {
         keep_done: Span::ZERO,
         max_done: 0,
@@ -145,76 +147,78 @@ pub(in super::super) async fn live_jobs_are_never_pruned(s: &Whole) {
     };
     s.set_queue("q", settings).await;
     let running = s.start(job("q")).await;
-    let waits = job("q").after(AfterRef::Job(running.id), Needs::Success);
+    let waits = job("q").after(NewDependencyTarget::Job(running.id), DependencyCondition::Success);
     let rest = s.push_all(vec![job("q"), waits, job("q").later(MINUTE)]).await;
-    s.pass(DAY.times(400));
+    s.advance(DAY.times(400));
     assert_eq!(prune(s, 99).await.jobs, 0);
     for id in rest.into_iter().chain([running.id]) {
         assert!(is_there(s, id).await);
     }
 }
 
-pub(in super::super) async fn a_retried_job_is_not_pruned_for_its_first_death(s: &Whole) {
-    let dead = ended(s, "q", End::Dead).await;
-    s.happens_to(dead, &Event::Retry).await;
-    s.pass(DAY.times(200));
+pub(in super::super) async fn a_retried_job_is_not_pruned_for_its_first_death(s: &StoreSubject) {
+    let dead = ended(s, "q", EndKind::Dead).await;
+    s.apply_to_current(dead, &JobEvent::Retry).await;
+    s.advance(DAY.times(200));
     assert_eq!(prune(s, 9).await.jobs, 0);
-    s.dies(&s.claim_one("q").await).await;
-    s.pass(DAY);
-    assert_eq!(prune(s, 9).await.jobs, 0, "it died anew");
+    s.fail_for_good(&s.claim_one("q").await).await;
+    s.advance(DAY);
+    assert_eq!(prune(s, 9).await.jobs, 0, "it died again later");
     assert!(is_there(s, dead).await);
 }
 
-pub(in super::super) async fn a_pruned_job_lets_go_of_what_it_held(s: &Whole) {
-    let keyed = || job("q").unique("key", Hold::UntilSuccess).client("native", "mine");
+pub(in super::super) async fn a_pruned_job_lets_go_of_what_it_held(s: &StoreSubject) {
+    let keyed = || job("q").unique("key", UniqueHold::UntilSuccess).client("native", "mine");
     let dead = s.start(keyed()).await;
-    let waits = s.push(job("then").after(AfterRef::Job(dead.id), Needs::Success)).await;
-    s.dies(&dead).await;
-    s.pass(DAY.times(181));
+    let waits = s
+        .push(job("then").after(NewDependencyTarget::Job(dead.id), DependencyCondition::Success))
+        .await;
+    s.fail_for_good(&dead).await;
+    s.advance(DAY.times(181));
     assert_eq!(prune(s, 9).await.jobs, 1);
     let again = s.push(keyed()).await;
     assert!(again > dead.id, "its keys are free");
     assert!(s.job(waits).await.live.broken, "what it was can no longer succeed");
 }
 
-pub(in super::super) async fn pruning_a_job_takes_its_result_along(s: &Whole) {
-    let running = s.start(job("q").keep(Keep::For(DAY.times(90)))).await;
-    s.ends(&running, Outcome::Done { result: Some(Payload::json("1")) }).await;
-    s.pass(DAY.times(2));
+pub(in super::super) async fn pruning_a_job_takes_its_result_along(s: &StoreSubject) {
+    let running = s.start(job("q").keep(ResultRetention::For(DAY.times(90)))).await;
+    s.finish_as_decided(&running, Outcome::Done { result: Some(Payload::json("1")) }).await;
+    s.advance(DAY.times(2));
     assert_eq!(prune(s, 9).await.jobs, 1);
     assert!(!is_there(s, running.id).await);
-    s.pass(DAY.times(90));
+    s.advance(DAY.times(90));
     assert_eq!(prune(s, 9).await, Pruned { jobs: 0, others: 0 });
 }
 
-pub(in super::super) async fn pruned_jobs_are_not_counted_nor_listed(s: &Whole) {
+pub(in super::super) async fn pruned_jobs_are_not_counted_nor_listed(s: &StoreSubject) {
     s.push_all(jobs("q", 1)).await;
     s.done(&s.claim_one("q").await).await;
-    assert_eq!(got(s.store.counts(None)).await.len(), 1);
-    s.pass(DAY.times(2));
+    assert_eq!(expect_ok(s.store.counts(None)).await.len(), 1);
+    s.advance(DAY.times(2));
     prune(s, 9).await;
-    assert_eq!(got(s.store.counts(None)).await, []);
+    assert_eq!(expect_ok(s.store.counts(None)).await, []);
 }
 
-pub(in super::super) async fn a_group_goes_a_day_after_its_end(s: &Whole) {
+pub(in super::super) async fn a_group_goes_a_day_after_its_end(s: &StoreSubject) {
     let pushes = s.batch(grouped(vec![job("q").member(GroupRef::New(0))])).await;
     let id = pushes.groups[0];
-    s.pass(KEEP_GROUP);
+    s.advance(GROUP_RETENTION);
     prune(s, 9).await;
     let running = s.claim_one("q").await;
     s.done(&running).await;
-    s.clock.set(s.now().after(KEEP_GROUP).before(MILLI));
+    s.clock.set(s.now().after(GROUP_RETENTION).before(MILLI));
     prune(s, 9).await;
-    assert!(got(s.store.group(id)).await.is_some(), "it ended less than a day ago");
-    s.pass(MILLI);
+    assert!(expect_ok(s.store.group(id)).await.is_some(), "it ended less than a day ago");
+    s.advance(MILLI);
     prune(s, 9).await;
-    assert_eq!(got(s.store.group(id)).await, None);
+    assert_eq!(expect_ok(s.store.group(id)).await, None);
 }
 
-/// Pruning takes nothing away that anybody could miss: not even what is used up of a rate whose limit
-/// is not there for the moment.
-pub(in super::super) async fn pruning_forgets_nothing_that_is_used_up(s: &Whole) {
-    let limited = || job("q").limit("x").with(|job| job.spec.retain = Retain::Nothing);
+/// Pruning removes nothing that is still needed, including the used part of a rate whose limit is temporarily
+/// undefined.
+pub(in super::super) async fn pruning_forgets_nothing_that_is_used_up(s: &StoreSubject) {
+    let limited = || job("q").limit("x").with(|job| job.spec.retain = JobRetention::Nothing);
     s.define_limit("x", "rate 1/1m burst 1").await;
     let running = s.start(limited()).await;
     s.done(&running).await;
@@ -223,6 +227,6 @@ pub(in super::super) async fn pruning_forgets_nothing_that_is_used_up(s: &Whole)
     s.define_limit("x", "rate 1/1m burst 1").await;
     let next = s.push(limited()).await;
     assert_eq!(s.claim_ids(&["q"], 1).await, []);
-    s.pass(MINUTE);
+    s.advance(MINUTE);
     assert_eq!(s.claim_ids(&["q"], 1).await, [next]);
 }

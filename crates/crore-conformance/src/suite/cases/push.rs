@@ -1,17 +1,17 @@
-//! What is pushed is kept as it was pushed, under a number of its own.
+//! Pushed jobs are stored unchanged, each with its own id.
 
 use std::collections::BTreeMap;
 
-use crore_core::job::{ClientId, Keep, Lapse, Reports, Retain, When};
-use crore_core::machine::Event;
-use crore_core::unique::Hold;
+use crore_core::job::{ClientId, DueTime, JobRetention, Lapse, ReportFencing, ResultRetention};
+use crore_core::machine::JobEvent;
+use crore_core::unique::UniqueHold;
 use crore_core::{Encoding, Job, JobId, Live, Payload, Span, State, Time};
-use crore_store::jobs::Which;
+use crore_store::jobs::JobSelector;
 
-use super::super::draft::{Draft, MILLI, MINUTE, SECOND, job, jobs, name};
-use super::super::subject::{Few, claim, got, ids};
+use super::super::job_builder::{MILLI, MINUTE, NewJobBuilder, SECOND, job, jobs, name};
+use super::super::subject::{JobsSubject, claim, expect_ok, ids};
 
-/// Names that are easy to get wrong: quoted, hashed, escaped, folded or cut somewhere.
+/// Names that break careless quoting, hashing, escaping, case folding or truncation.
 pub(super) fn odd_names() -> Vec<String> {
     let odd =
         ["' OR 1=1--", "{tag}", "a}b{c", "%s\\n", "a:b*?[c]", "Mail", "mail", "mail ", "m ail"];
@@ -20,16 +20,17 @@ pub(super) fn odd_names() -> Vec<String> {
     odd.into_iter().chain(more).map(str::to_owned).chain(long).collect()
 }
 
-pub(in super::super) async fn a_pushed_job_comes_back_with_every_field(s: &Few) {
+pub(in super::super) async fn a_pushed_job_comes_back_with_every_field(s: &JobsSubject) {
     let mut new = job("mail").kind("send").priority(-7).attempts(4).later(MINUTE);
-    new = new.window("key", Hold::UntilSuccess, MINUTE).client("native", "mine").limit("none");
-    new = new.keep(Keep::Once(SECOND)).limit_for("none", "{v}");
+    new =
+        new.window("key", UniqueHold::UntilSuccess, MINUTE).client("native", "mine").limit("none");
+    new = new.keep(ResultRetention::Once(SECOND)).limit_for("none", "{v}");
     new.spec.payload = Payload::new(Encoding::Msgpack, vec![0x81, 0xa1, b'a', 0x01]);
     new.spec.lease = Some(Span::from_millis(1234));
     new.spec.timeout = Some(Span::from_secs(7));
     new.spec.lapse = Lapse::Failure;
-    new.spec.reports = Reports::Any;
-    new.spec.retain = Retain::Nothing;
+    new.spec.reports = ReportFencing::Any;
+    new.spec.retain = JobRetention::Nothing;
     new.spec.trace = Some("00-4bf92f3577b34da6-01".into());
     new.spec.labels = BTreeMap::from([("' ".into(), "{}".into()), ("é".into(), String::new())]);
     let spec = new.spec.clone();
@@ -38,7 +39,7 @@ pub(in super::super) async fn a_pushed_job_comes_back_with_every_field(s: &Few) 
     assert_eq!(s.job(id).await, Job { id, spec: spec.into(), live });
 }
 
-pub(in super::super) async fn what_is_left_out_stays_out(s: &Few) {
+pub(in super::super) async fn absent_options_stay_absent(s: &JobsSubject) {
     let mut new = job("q");
     (new.spec.lease, new.spec.timeout) = (None, None);
     new.spec.retry.max_attempts = None;
@@ -48,7 +49,7 @@ pub(in super::super) async fn what_is_left_out_stays_out(s: &Few) {
     assert_eq!(*s.job(id).await.spec, spec);
 }
 
-pub(in super::super) async fn payload_bytes_are_kept_exactly(s: &Few) {
+pub(in super::super) async fn payload_bytes_are_kept_exactly(s: &JobsSubject) {
     let all: Vec<u8> = (0..=255).collect();
     let large: Vec<u8> = all.iter().copied().cycle().take(1 << 20).collect();
     for bytes in [Vec::new(), vec![0], b"\r\n'\\\0\0".to_vec(), all, large] {
@@ -61,7 +62,7 @@ pub(in super::super) async fn payload_bytes_are_kept_exactly(s: &Few) {
     }
 }
 
-pub(in super::super) async fn an_encoding_is_kept_with_its_payload(s: &Few) {
+pub(in super::super) async fn an_encoding_is_kept_with_its_payload(s: &JobsSubject) {
     for encoding in Encoding::ALL {
         let payload = Payload::new(encoding, *b"1");
         let id = s.push(job("q").payload(payload.clone())).await;
@@ -69,7 +70,7 @@ pub(in super::super) async fn an_encoding_is_kept_with_its_payload(s: &Few) {
     }
 }
 
-pub(in super::super) async fn priorities_reach_both_ends(s: &Few) {
+pub(in super::super) async fn priorities_reach_both_ends(s: &JobsSubject) {
     let priorities = [0, i32::MAX, -1, i32::MIN, 1];
     let new = priorities.map(|priority| job("q").priority(priority)).to_vec();
     let pushed = s.push_all(new).await;
@@ -79,7 +80,7 @@ pub(in super::super) async fn priorities_reach_both_ends(s: &Few) {
     assert_eq!(claimed[0].id, pushed[3]);
 }
 
-pub(in super::super) async fn an_odd_queue_is_a_queue_of_its_own(s: &Few) {
+pub(in super::super) async fn an_unusual_queue_name_is_distinct(s: &JobsSubject) {
     let names = odd_names();
     let pushed = s.push_all(names.iter().map(|queue| job(queue)).collect()).await;
     for (queue, id) in names.iter().zip(pushed) {
@@ -88,7 +89,7 @@ pub(in super::super) async fn an_odd_queue_is_a_queue_of_its_own(s: &Few) {
     }
 }
 
-pub(in super::super) async fn an_odd_kind_is_a_kind_of_its_own(s: &Few) {
+pub(in super::super) async fn an_unusual_kind_name_is_distinct(s: &JobsSubject) {
     let names = odd_names();
     let pushed = s.push_all(names.iter().map(|kind| job("q").kind(kind)).collect()).await;
     for (kind, id) in names.iter().zip(pushed) {
@@ -100,7 +101,7 @@ pub(in super::super) async fn an_odd_kind_is_a_kind_of_its_own(s: &Few) {
     }
 }
 
-pub(in super::super) async fn ids_grow_in_the_order_of_pushes(s: &Few) {
+pub(in super::super) async fn ids_grow_in_the_order_of_pushes(s: &JobsSubject) {
     let mut all = Vec::new();
     for n in [1, 3, 2] {
         all.extend(s.push_all(jobs("q", n)).await);
@@ -109,27 +110,27 @@ pub(in super::super) async fn ids_grow_in_the_order_of_pushes(s: &Few) {
     assert!(all.iter().all(|id| JobId::new(id.0).is_some()), "{all:?}");
 }
 
-pub(in super::super) async fn an_id_is_never_used_again(s: &Few) {
+pub(in super::super) async fn an_id_is_never_used_again(s: &JobsSubject) {
     let first = s.push_all(jobs("q", 3)).await;
     for id in &first {
-        s.happens_to(*id, &Event::Delete).await;
+        s.apply_to_current(*id, &JobEvent::Delete).await;
     }
     let second = s.push_all(jobs("q", 3)).await;
     assert!(second[0] > first[2], "{first:?} then {second:?}");
 }
 
-pub(in super::super) async fn an_empty_push_is_answered_and_stores_nothing(s: &Few) {
+pub(in super::super) async fn an_empty_push_is_answered_and_stores_nothing(s: &JobsSubject) {
     let pushes = s.batch(Vec::new()).await;
     assert_eq!((pushes.now, pushes.groups.len(), pushes.jobs.len()), (s.now(), 0, 0));
 }
 
-pub(in super::super) async fn a_push_is_stamped_by_the_stores_clock(s: &Few) {
-    let at = |millis| When::At(Time::from_millis(millis));
+pub(in super::super) async fn a_push_is_stamped_by_the_stores_clock(s: &JobsSubject) {
+    let at = |millis| DueTime::At(Time::from_millis(millis));
     let now = s.now();
     for (due, expected, state) in [
-        (When::Now, now, State::Ready),
-        (When::After(Span::ZERO), now, State::Ready),
-        (When::After(MILLI), now.after(MILLI), State::Scheduled),
+        (DueTime::Now, now, State::Ready),
+        (DueTime::After(Span::ZERO), now, State::Ready),
+        (DueTime::After(MILLI), now.after(MILLI), State::Scheduled),
         (at(now.as_millis() + 5), now.after(Span::from_millis(5)), State::Scheduled),
         (at(now.as_millis()), now, State::Ready),
         (at(now.as_millis() - 1), now, State::Ready),
@@ -142,39 +143,42 @@ pub(in super::super) async fn a_push_is_stamped_by_the_stores_clock(s: &Few) {
     }
 }
 
-pub(in super::super) async fn nobody_jumps_the_queue_by_an_old_due_time(s: &Few) {
+pub(in super::super) async fn a_due_time_in_the_past_does_not_improve_the_position(
+    s: &JobsSubject,
+) {
     let first = s.push(job("q")).await;
-    s.pass(SECOND);
-    let liar = s.push(job("q").due(When::At(Time::ZERO))).await;
+    s.advance(SECOND);
+    let liar = s.push(job("q").due(DueTime::At(Time::ZERO))).await;
     assert_eq!(s.claim_ids(&["q"], 2).await, [first, liar]);
 }
 
-pub(in super::super) async fn a_job_that_is_due_later_is_not_claimed(s: &Few) {
+pub(in super::super) async fn a_job_that_is_due_later_is_not_claimed(s: &JobsSubject) {
     let id = s.push(job("q").later(SECOND)).await;
     assert_eq!(s.claim_ids(&["q"], 1).await, []);
-    s.pass(Span::from_millis(999));
+    s.advance(Span::from_millis(999));
     assert_eq!(s.claim_ids(&["q"], 1).await, [], "never early");
     assert_eq!(s.job(id).await.live.state, State::Scheduled);
 }
 
-pub(in super::super) async fn get_answers_in_the_order_asked_for(s: &Few) {
+pub(in super::super) async fn get_answers_in_the_order_asked_for(s: &JobsSubject) {
     let pushed = s.push_all(jobs("q", 3)).await;
     let (a, b, c) = (pushed[0], pushed[1], pushed[2]);
     let nobody = JobId(c.0 + 1000);
-    let found = got(s.store.get(Which::all(&[c, nobody, a, c, JobId(0), b]))).await;
+    let found = expect_ok(s.store.get(JobSelector::all(&[c, nobody, a, c, JobId(0), b]))).await;
     let found: Vec<_> = found.into_iter().map(|job| job.map(|job| job.id)).collect();
     assert_eq!(found, [Some(c), None, Some(a), Some(c), None, Some(b)]);
-    assert_eq!(got(s.store.get(Vec::new())).await, []);
+    assert_eq!(expect_ok(s.store.get(Vec::new())).await, []);
 }
 
-pub(in super::super) async fn a_job_is_found_by_its_callers_id(s: &Few) {
+pub(in super::super) async fn a_job_is_found_by_its_callers_id(s: &JobsSubject) {
     let mine = s.push(job("q").client("native", "mine")).await;
-    let theirs = s.push(job("q").client("lakh", "mine").unique("u", Hold::UntilEnd)).await;
-    let client = |door: &str, id: &str| Which::Client(ClientId { door: name(door), id: id.into() });
+    let theirs = s.push(job("q").client("lakh", "mine").unique("u", UniqueHold::UntilEnd)).await;
+    let client =
+        |door: &str, id: &str| JobSelector::Client(ClientId { door: name(door), id: id.into() });
     let asked = vec![client("lakh", "mine"), mine.into(), client("native", "mine")];
-    let found = got(s.store.get(asked)).await;
+    let found = expect_ok(s.store.get(asked)).await;
     assert_eq!(ids(&found.into_iter().flatten().collect::<Vec<_>>()), [theirs, mine, mine]);
-    assert_eq!(got(s.store.get(vec![client("native", "yours")])).await, [None]);
-    s.happens_to(mine, &Event::Delete).await;
-    assert_eq!(got(s.store.get(vec![client("native", "mine")])).await, [None]);
+    assert_eq!(expect_ok(s.store.get(vec![client("native", "yours")])).await, [None]);
+    s.apply_to_current(mine, &JobEvent::Delete).await;
+    assert_eq!(expect_ok(s.store.get(vec![client("native", "mine")])).await, [None]);
 }

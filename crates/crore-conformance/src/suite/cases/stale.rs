@@ -1,27 +1,27 @@
-//! What is based on something that is not so any more changes nothing, and says so.
+//! A write based on an outdated version changes nothing, and returns `Stale`.
 
-use crore_core::machine::{Again, Change, Event, Outcome, Report};
+use crore_core::machine::{Change, JobEvent, Outcome, Report, RetryDirective};
 use crore_core::push::GroupRef;
 use crore_core::{Delivery, Job, JobId, Revision, Seen, State};
-use crore_store::jobs::{Applied, Write};
+use crore_store::jobs::{Applied, StoreWrite};
 
-use super::super::draft::{Draft, SECOND, grouped, job, jobs};
-use super::super::subject::{Few, change, failed, finished, got};
+use super::super::job_builder::{NewJobBuilder, SECOND, grouped, job, jobs};
+use super::super::subject::{JobsSubject, change, expect_ok, failed, finished};
 
-/// The change is refused, and the job is what it was.
-async fn changes_nothing(s: &Few, change: Change) {
+/// The change is refused, and the job is unchanged.
+async fn changes_nothing(s: &JobsSubject, change: Change) {
     let before = s.find(change.id).await;
     let id = change.id;
     assert_eq!(s.apply(change).await, Applied::Stale);
     assert_eq!(s.find(id).await, before, "nothing was written");
 }
 
-pub(in super::super) async fn the_first_report_wins(s: &Few) {
+pub(in super::super) async fn the_first_report_wins(s: &JobsSubject) {
     let job = s.start(job("q")).await;
     s.done(&job).await;
     for outcome in [
         Outcome::Done { result: None },
-        failed(Again::Never),
+        failed(RetryDirective::Never),
         Outcome::Interrupted,
         Outcome::Cancel,
         Outcome::Snooze(SECOND),
@@ -30,12 +30,13 @@ pub(in super::super) async fn the_first_report_wins(s: &Few) {
     }
 }
 
-pub(in super::super) async fn of_two_reports_at_once_one_wins(s: &Few) {
+pub(in super::super) async fn of_two_reports_at_once_one_wins(s: &JobsSubject) {
     for _ in 0..10 {
         let job = s.start(job("q")).await;
         let report = |outcome| finished(&job, outcome);
-        let (done, dead) = (report(Outcome::Done { result: None }), report(failed(Again::Never)));
-        let (a, b) = tokio::join!(s.tell(&job, &done), s.tell(&job, &dead));
+        let (done, dead) =
+            (report(Outcome::Done { result: None }), report(failed(RetryDirective::Never)));
+        let (a, b) = tokio::join!(s.apply_event(&job, &done), s.apply_event(&job, &dead));
         let expected = match (&a, &b) {
             (Applied::Yes(_), Applied::Stale) => State::Done,
             (Applied::Stale, Applied::Yes(_)) => State::Dead,
@@ -45,9 +46,9 @@ pub(in super::super) async fn of_two_reports_at_once_one_wins(s: &Few) {
     }
 }
 
-pub(in super::super) async fn a_stale_delivery_changes_nothing(s: &Few) {
+pub(in super::super) async fn a_stale_delivery_changes_nothing(s: &JobsSubject) {
     let first = s.start(job("q")).await;
-    s.happens(&first, &Event::Lapsed(first.live.delivery)).await;
+    s.apply_as_decided(&first, &JobEvent::Lapsed(first.live.delivery)).await;
     let done = || change(&first, &finished(&first, Outcome::Done { result: None }));
     changes_nothing(s, done()).await;
     let second = s.claim_one("q").await;
@@ -56,12 +57,12 @@ pub(in super::super) async fn a_stale_delivery_changes_nothing(s: &Few) {
     changes_nothing(s, done()).await;
 }
 
-pub(in super::super) async fn a_change_is_guarded_by_each_thing_that_was_seen(s: &Few) {
+pub(in super::super) async fn a_change_is_guarded_by_each_thing_that_was_seen(s: &JobsSubject) {
     let running = s.start(job("q")).await;
     let ready = s.push(job("q")).await;
     for job in [running, s.job(ready).await] {
         let Seen { state, delivery, revision, .. } = job.seen();
-        let good = change(&job, &Event::Cancel);
+        let good = change(&job, &JobEvent::Cancel);
         let other_state = if state == State::Running { State::Ready } else { State::Running };
         let with = |say: &dyn Fn(&mut Change)| {
             let mut change = good.clone();
@@ -76,40 +77,41 @@ pub(in super::super) async fn a_change_is_guarded_by_each_thing_that_was_seen(s:
     }
 }
 
-pub(in super::super) async fn a_change_of_nobody_is_stale(s: &Few) {
+pub(in super::super) async fn a_change_of_a_missing_job_is_stale(s: &JobsSubject) {
     let id = s.push(job("q")).await;
     let job = s.job(id).await;
     let nobody = Job { id: JobId(id.0 + 1000), ..job };
-    changes_nothing(s, change(&nobody, &Event::Cancel)).await;
-    changes_nothing(s, change(&nobody, &Event::Delete)).await;
+    changes_nothing(s, change(&nobody, &JobEvent::Cancel)).await;
+    changes_nothing(s, change(&nobody, &JobEvent::Delete)).await;
 }
 
-pub(in super::super) async fn a_claim_makes_older_decisions_stale(s: &Few) {
+pub(in super::super) async fn a_claim_makes_older_decisions_stale(s: &JobsSubject) {
     let id = s.push(job("q")).await;
     let ready = s.job(id).await;
     let claimed = s.claim_one("q").await;
-    for event in [Event::Cancel, Event::Delete] {
+    for event in [JobEvent::Cancel, JobEvent::Delete] {
         changes_nothing(s, change(&ready, &event)).await;
     }
     assert_eq!(s.job(id).await, claimed);
 }
 
-pub(in super::super) async fn a_request_to_stop_comes_between_claim_and_report(s: &Few) {
+pub(in super::super) async fn a_request_to_stop_comes_between_claim_and_report(s: &JobsSubject) {
     let job = s.start(job("q")).await;
-    s.happens(&job, &Event::Cancel).await;
-    let report = finished(&job, failed(Again::ByPolicy));
+    s.apply_as_decided(&job, &JobEvent::Cancel).await;
+    let report = finished(&job, failed(RetryDirective::ByPolicy));
     changes_nothing(s, change(&job, &report)).await;
     let asked = s.job(job.id).await;
     assert!(asked.live.stop && asked.live.state == State::Running, "it runs until it stops");
-    s.happens(&asked, &report).await;
-    assert_eq!(s.job(job.id).await.live.state, State::Cancelled, "decided anew");
+    s.apply_as_decided(&asked, &report).await;
+    assert_eq!(s.job(job.id).await.live.state, State::Cancelled, "decided again");
 }
 
-pub(in super::super) async fn one_stale_write_does_not_stop_the_others(s: &Few) {
+pub(in super::super) async fn one_stale_write_does_not_stop_the_others(s: &JobsSubject) {
     s.push_all(jobs("q", 4)).await;
     let running = s.claim(&["q"], 4).await;
     s.done(&running[1]).await;
-    let done = |job: &Job| Write::Job(change(job, &finished(job, Outcome::Done { result: None })));
+    let done =
+        |job: &Job| StoreWrite::Job(change(job, &finished(job, Outcome::Done { result: None })));
     let writes = running.iter().map(done).chain([done(&running[0])]).collect();
     let yes = || Applied::Yes(Vec::new());
     let answers = s.write_all(writes).await;
@@ -119,16 +121,16 @@ pub(in super::super) async fn one_stale_write_does_not_stop_the_others(s: &Few) 
     }
 }
 
-/// A follow-up, a count in a group and a place in a queue: none of them comes from a stale write.
-pub(in super::super) async fn a_stale_write_has_no_effects(s: &Few) {
+/// A stale write adds no follow-up, no group count and no queue position.
+pub(in super::super) async fn a_stale_write_has_no_effects(s: &JobsSubject) {
     let batch = grouped(vec![job("q").member(GroupRef::New(0))]);
     let group = s.batch(batch).await.groups[0];
     let job = s.claim_one("q").await;
-    s.ends(&job, Outcome::Interrupted).await;
+    s.finish_as_decided(&job, Outcome::Interrupted).await;
     let report = Report { on_done: jobs("then", 1), ..Outcome::Done { result: None }.into() };
-    let event = Event::Finished { delivery: Some(job.live.delivery), report };
+    let event = JobEvent::Finished { delivery: Some(job.live.delivery), report };
     changes_nothing(s, change(&job, &event)).await;
-    let counts = got(s.store.group(group)).await.expect("the group");
+    let counts = expect_ok(s.store.group(group)).await.expect("the group");
     assert_eq!((counts.size, counts.ran, counts.succeeded), (1, 0, 0));
     assert_eq!(s.claim_ids(&["then"], 9).await, []);
     assert_eq!(s.claim_ids(&["q"], 9).await, [job.id]);

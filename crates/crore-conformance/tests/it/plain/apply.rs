@@ -1,19 +1,19 @@
-//! Apply: what was decided is written, if what it was based on is still so.
+//! Apply: writes a decision if the version it is based on is current.
 
-use crore_core::job::Thing;
-use crore_core::machine::{Change, Effect, Next, Settled};
+use crore_core::job::DependencyTarget;
+use crore_core::machine::{Change, Effect, NextRecord, Settled};
 use crore_core::{GroupId, JobId, Name, NewJob, Revision, Time};
-use crore_store::jobs::{Applied, Pushed, Write};
-use crore_store::registry::{Table, Value};
+use crore_store::jobs::{Applied, Pushed, StoreWrite};
+use crore_store::registry::{RegistryTable, RegistryValue};
 
 use super::records::Records;
 
 impl Records {
-    pub(super) fn apply(&mut self, write: Write) -> Applied {
+    pub(super) fn apply(&mut self, write: StoreWrite) -> Applied {
         let applied = match write {
-            Write::Job(change) => self.change_if_seen(change),
-            Write::Seal(id) => self.seal(id),
-            Write::Tick { schedule, seen, cursor, push } => {
+            StoreWrite::Job(change) => self.change_if_seen(change),
+            StoreWrite::Seal(id) => self.seal(id),
+            StoreWrite::Tick { schedule, seen, cursor, push } => {
                 self.tick(&schedule, seen, cursor).map(|()| self.push_jobs(push, &[]))
             }
         };
@@ -22,22 +22,22 @@ impl Records {
 
     fn change_if_seen(&mut self, change: Change) -> Option<Vec<Pushed>> {
         let job = self.jobs.get(&change.id)?;
-        job.live.is(&change.seen).then(|| self.change(change))
+        job.live.matches(&change.seen).then(|| self.change(change))
     }
 
-    /// Writes a decision about a job that is as it was seen: the record, then the effects in order.
+    /// Writes a decision: the record, then the effects in order. The job's version was checked.
     pub(super) fn change(&mut self, change: Change) -> Vec<Pushed> {
         let id = change.id;
-        let job = self.jobs.get_mut(&id).expect("it was seen");
+        let job = self.jobs.get_mut(&id).expect("the version was checked");
         let group = job.spec.group;
         match change.next {
-            Next::Live(next) => job.take(&next, self.now),
-            Next::Gone => self.remove(id),
+            NextRecord::Live(next) => job.apply(&next, self.now),
+            NextRecord::Gone => self.remove(id),
         }
         let mut pushed = Vec::new();
         for effect in change.effects {
             match effect {
-                // A permit is in use while its job runs, and this one does not run any more.
+                // Permits in use are the running jobs, and this job no longer runs.
                 Effect::ReturnPermits => {}
                 Effect::ReleaseKey => self.locks.retain(|_, lock| lock.job != id),
                 Effect::Tally(tally) => {
@@ -51,7 +51,7 @@ impl Records {
         pushed
     }
 
-    /// Removes a job and what is only about it. Its unique key goes by an effect of its own.
+    /// Removes a job and its own records. Its unique key is released by a separate effect.
     fn remove(&mut self, id: JobId) {
         self.jobs.remove(&id);
         self.notes.remove(&id);
@@ -59,7 +59,7 @@ impl Records {
     }
 
     fn settle(&mut self, id: JobId, settled: Settled) {
-        self.tell(Thing::Job(id), |needs| settled.satisfaction(needs));
+        self.settle_dependencies(DependencyTarget::Job(id), |needs| settled.satisfaction(needs));
     }
 
     fn seal(&mut self, id: GroupId) -> Option<Vec<Pushed>> {
@@ -68,13 +68,13 @@ impl Records {
         Some(Vec::new())
     }
 
-    /// Moves a schedule's cursor. That is a change of its entry, so no tick is accounted for twice.
+    /// Moves a schedule's cursor. This changes the entry's revision, so no tick is accounted for twice.
     fn tick(&mut self, name: &Name, seen: Revision, cursor: Time) -> Option<()> {
-        self.entry(Table::Schedules, name).filter(|entry| entry.revision == seen)?;
-        let revision = self.next_revision(Table::Schedules, name);
-        let entry = self.entries.get_mut(&(Table::Schedules, name.clone()))?;
+        self.entry(RegistryTable::Schedules, name).filter(|entry| entry.revision == seen)?;
+        let revision = self.next_revision(RegistryTable::Schedules, name);
+        let entry = self.entries.get_mut(&(RegistryTable::Schedules, name.clone()))?;
         entry.revision = revision;
-        if let Value::Schedule(schedule) = &mut entry.value {
+        if let RegistryValue::Schedule(schedule) = &mut entry.value {
             schedule.cursor = cursor;
         }
         Some(())

@@ -1,29 +1,29 @@
-//! Claim, and what its limits say.
+//! Claims and limits.
 
 use std::collections::BTreeSet;
 
 use crore_core::limit::{Limit, LimitKey, Tat};
-use crore_core::unique::Hold;
+use crore_core::unique::UniqueHold;
 use crore_core::{Delivery, Job, JobId, Name, Revision, Spec, State, Time};
-use crore_store::jobs::{Claim, Claimed, Order};
-use crore_store::registry::{Table, Value};
+use crore_store::jobs::{Claim, Claimed, QueueOrder};
+use crore_store::registry::{RegistryTable, RegistryValue};
 
 use super::records::Records;
 
-/// A rate that has no permit.
-struct Spent {
+/// An exhausted rate.
+struct ExhaustedRate {
     key: LimitKey,
-    /// What it becomes, although nothing was taken.
+    /// Its new state, although no permit was taken.
     tat: Tat,
-    /// When it has one again.
+    /// When the next permit is available.
     next_at: Time,
 }
 
 impl Records {
     pub(super) fn claim(&mut self, ask: &Claim) -> Claimed {
         let rounds: Vec<&[Name]> = match ask.order {
-            Order::Merged => vec![&ask.queues],
-            Order::Strict => ask.queues.chunks(1).collect(),
+            QueueOrder::Merged => vec![&ask.queues],
+            QueueOrder::Strict => ask.queues.chunks(1).collect(),
         };
         let (mut jobs, mut next_at) = (Vec::new(), None::<Time>);
         for queues in rounds {
@@ -41,7 +41,7 @@ impl Records {
         Claimed { now: self.now, jobs, next_at }
     }
 
-    /// Everything that a claim could hand out now: by this it is known who is to be woken.
+    /// All jobs that a claim could deliver now; determines which queues to wake.
     pub(super) fn claimable(&self) -> BTreeSet<(Name, JobId, Revision)> {
         let ready = self.jobs.values().filter(|job| self.is_open(job));
         let ready = ready.filter(|job| self.permits(&job.spec).is_ok());
@@ -64,7 +64,7 @@ impl Records {
         job.live.state == State::Ready && !self.settings(&job.spec.queue).paused
     }
 
-    /// Hands a ready job out if its buckets have permits; else says when a rate may.
+    /// Delivers a ready job if its buckets have permits; otherwise returns when a rate has one.
     fn start(&mut self, id: JobId, worker: &Name) -> Result<Job, Option<Time>> {
         match self.permits(&self.jobs[&id].spec) {
             Ok(taken) => self.tats.extend(taken),
@@ -77,15 +77,15 @@ impl Records {
         self.delivery += 1;
         let job = self.jobs.get_mut(&id).expect("it is ready");
         job.live.claim(Delivery(self.delivery), self.now, job.spec.lease, worker);
-        if job.spec.unique.as_ref().is_some_and(|unique| unique.hold == Hold::UntilStart) {
+        if job.spec.unique.as_ref().is_some_and(|unique| unique.hold == UniqueHold::UntilStart) {
             self.locks.retain(|_, lock| lock.job != id);
         }
         Ok(job.clone())
     }
 
-    /// What the rates of a job become if it takes a permit from each of its buckets. The buckets are
-    /// asked in order, concurrency before rate, and the first that has none ends that.
-    fn permits(&self, spec: &Spec) -> Result<Vec<(LimitKey, Tat)>, Option<Spent>> {
+    /// The new states of the rates if the job takes a permit from each of its buckets. Buckets are checked in
+    /// order, concurrency before rate, and the first without a permit ends the check.
+    fn permits(&self, spec: &Spec) -> Result<Vec<(LimitKey, Tat)>, Option<ExhaustedRate>> {
         let mut rates = Vec::new();
         for key in &spec.limits {
             let Some(limit) = self.limit(&key.limit) else { continue };
@@ -97,22 +97,22 @@ impl Records {
             let taken = rate.take(tat, self.now, 1);
             if taken.granted == 0 {
                 let next_at = rate.next_at(tat, self.now);
-                return Err(Some(Spent { key: key.clone(), tat: taken.tat, next_at }));
+                return Err(Some(ExhaustedRate { key: key.clone(), tat: taken.tat, next_at }));
             }
             rates.push((key.clone(), taken.tat));
         }
         Ok(rates)
     }
 
-    /// How many permits of a bucket's concurrency are in use.
+    /// Number of permits in use of a bucket's concurrency.
     fn running(&self, key: &LimitKey) -> usize {
         let running = self.jobs.values().filter(|job| job.live.state == State::Running);
         running.filter(|job| job.spec.limits.contains(key)).count()
     }
 
     fn limit(&self, name: &Name) -> Option<&Limit> {
-        match &self.entry(Table::Limits, name)?.value {
-            Value::Limit(limit) => Some(limit),
+        match &self.entry(RegistryTable::Limits, name)?.value {
+            RegistryValue::Limit(limit) => Some(limit),
             _ => None,
         }
     }

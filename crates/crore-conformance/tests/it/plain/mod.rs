@@ -1,9 +1,8 @@
-//! The simplest store that keeps the contract, to be read first by whoever writes one.
+//! The simplest store that fulfils the contract: a starting point for writing a new store.
 //!
-//! Everything is in plain maps and lists behind one lock, and every verb looks at everything: there is
-//! no index, no lane and no cleverness. What a record becomes is said by the core's own functions; here
-//! stands only what a store has to do around them. It passes the whole suite, and equals the memory
-//! store over random operations.
+//! All records are in plain maps and lists behind one lock, and every method scans everything: there is no
+//! index and no lane. The rules come from `crore-core`; this code is only what a store adds. It passes the
+//! whole suite, and equals the memory store over random operations.
 
 mod apply;
 mod claim;
@@ -22,28 +21,27 @@ use std::sync::{Arc, Mutex};
 use crore_conformance::model;
 use crore_conformance::suite::Subject;
 use crore_core::{Clock, Name};
-use crore_store::{Answer, Store, WakeHook};
+use crore_store::{Store, StoreFuture, WakeHook};
 use crore_testkit::FakeClock;
 
 use records::Records;
 
-/// A store that looks at everything.
-pub(super) struct Plain {
+/// A store without indexes.
+pub(super) struct PlainStore {
     clock: Arc<dyn Clock>,
     records: Mutex<Records>,
     hooks: Mutex<Vec<WakeHook>>,
 }
 
-impl Plain {
+impl PlainStore {
     fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, records: Mutex::default(), hooks: Mutex::default() }
     }
 
-    /// Does a verb: at one instant, alone, whole; and then wakes those who wait for what can be
-    /// claimed now and could not before.
+    /// Runs a method atomically at one instant, then wakes the queues with newly claimable jobs.
     fn run<T>(&self, verb: impl FnOnce(&mut Records) -> T) -> T {
         let (answer, queues) = {
-            let mut records = self.records.lock().expect("no verb panics");
+            let mut records = self.records.lock().expect("no method panics");
             records.now = records.now.max(self.clock.now());
             let before = records.claimable();
             let answer = verb(&mut records);
@@ -59,27 +57,30 @@ impl Plain {
         answer
     }
 
-    /// The answer of a verb, which is there at once.
-    fn answer<T: Send + 'static>(&self, verb: impl FnOnce(&mut Records) -> T) -> Answer<'_, T> {
+    /// The response of a method, which is ready at once.
+    fn answer<T: Send + 'static>(
+        &self,
+        verb: impl FnOnce(&mut Records) -> T,
+    ) -> StoreFuture<'_, T> {
         Box::pin(ready(Ok(self.run(verb))))
     }
 }
 
-impl Store for Plain {
-    fn wakes(&self, hook: WakeHook) {
+impl Store for PlainStore {
+    fn add_wake_hook(&self, hook: WakeHook) {
         self.hooks.lock().expect("no hook panics").push(hook);
     }
 }
 
-impl fmt::Debug for Plain {
+impl fmt::Debug for PlainStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plain").field("records", &self.records).finish_non_exhaustive()
     }
 }
 
-async fn make() -> Subject<Plain> {
+async fn make() -> Subject<PlainStore> {
     let clock = Arc::new(FakeClock::default());
-    Subject { store: Arc::new(Plain::new(clock.clone())), clock }
+    Subject { store: Arc::new(PlainStore::new(clock.clone())), clock }
 }
 
 crore_conformance::conformance!(make);

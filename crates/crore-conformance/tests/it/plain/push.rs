@@ -1,25 +1,25 @@
-//! Push: each job is looked at in the order of the batch, and sees those before it.
+//! Push: checks each job in the order of the batch; a job sees those before it.
 
 use std::sync::Arc;
 
-use crore_core::group::{Group, Tally};
-use crore_core::job::{Dependency, Thing};
-use crore_core::push::{After, AfterRef, GroupRef};
+use crore_core::group::{Group, GroupTally};
+use crore_core::job::{Dependency, DependencyTarget};
+use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget};
 use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Satisfaction, Spec};
-use crore_store::jobs::{Pushed, Pushes};
+use crore_store::jobs::{Pushed, PushedBatch};
 
 use super::records::{Lock, Records, Wait};
 
 impl Records {
-    pub(super) fn push(&mut self, batch: Batch) -> Pushes {
+    pub(super) fn push(&mut self, batch: Batch) -> PushedBatch {
         let groups: Vec<GroupId> = batch.groups.iter().map(|_| self.new_group()).collect();
         let jobs = self.push_jobs(batch.jobs, &groups);
-        // Sealed after its members are in, so that whoever waits for it waits for them, wherever in
-        // the batch they stand.
+        // Sealed after all members have joined, so that a job that depends on the group waits for all of
+        // them, wherever they are in the batch.
         for (id, _) in groups.iter().zip(&batch.groups).filter(|(_, new)| !new.open) {
             self.change_group(*id, |group| group.seal().expect("a new group is open"));
         }
-        Pushes { now: self.now, groups, jobs }
+        PushedBatch { now: self.now, groups, jobs }
     }
 
     /// Pushes jobs that may refer to these new groups, and to each other.
@@ -38,9 +38,9 @@ impl Records {
         groups: &[GroupId],
         earlier: &[Pushed],
     ) -> Result<Pushed, Pushed> {
-        self.look_for_twin(&new.spec)?;
+        self.check_duplicate(&new.spec)?;
         let group = new.group.map(|group| self.find_group(group, groups)).transpose()?;
-        let (after, waits) = self.look_at_waits(&new.after, groups, earlier)?;
+        let (after, waits) = self.resolve_dependencies(&new.after, groups, earlier)?;
         let id = JobId(self.next_number());
         let due = new.due.resolve(self.now, self.now);
         let live = Live::pushed(self.now, due, u32::try_from(waits.len()).unwrap_or(u32::MAX));
@@ -52,13 +52,15 @@ impl Records {
         self.waits.extend(waits.iter().map(|on| Wait { job: id, on: on.on, needs: on.needs }));
         self.jobs.insert(id, Job { id, spec: Arc::new(spec), live });
         if let Some(group) = group {
-            self.change_group(group, |group| group.tallied(Tally { size: 1, ..Tally::default() }));
+            self.change_group(group, |group| {
+                group.tallied(GroupTally { size: 1, ..GroupTally::default() })
+            });
         }
         Ok(Pushed::New(id))
     }
 
-    /// Looks whether the unique key, and then the client id, belongs to another.
-    fn look_for_twin(&self, spec: &Spec) -> Result<(), Pushed> {
+    /// Checks whether another job holds the unique key, or has the client id.
+    fn check_duplicate(&self, spec: &Spec) -> Result<(), Pushed> {
         if let Some(holder) = spec.unique.as_ref().and_then(|unique| self.holder(&unique.key)) {
             return Err(Pushed::Duplicate(holder));
         }
@@ -71,14 +73,18 @@ impl Records {
 
     fn find_group(&self, group: GroupRef, groups: &[GroupId]) -> Result<GroupId, Pushed> {
         let id = to_stored_group(group, groups);
-        if self.groups.contains_key(&id) { Ok(id) } else { Err(Pushed::Broken(Thing::Group(id))) }
+        if self.groups.contains_key(&id) {
+            Ok(id)
+        } else {
+            Err(Pushed::Broken(DependencyTarget::Group(id)))
+        }
     }
 
-    /// The things that a job is to wait for, with their numbers; and those of them that have not
-    /// come true yet. The first that is not there, or never can come true, is the answer.
-    fn look_at_waits(
+    /// The dependencies of a job, resolved, and those that are still open. Fails with the first that does not
+    /// exist or can no longer succeed.
+    fn resolve_dependencies(
         &self,
-        after: &[After],
+        after: &[NewDependency],
         groups: &[GroupId],
         earlier: &[Pushed],
     ) -> Result<(Vec<Dependency>, Vec<Dependency>), Pushed> {
@@ -107,20 +113,26 @@ impl Records {
     }
 }
 
-/// A dependency with the numbers that the store gave.
-fn to_stored(after: After, groups: &[GroupId], earlier: &[Pushed]) -> Result<Dependency, Pushed> {
+/// A dependency with resolved ids.
+fn to_stored(
+    after: NewDependency,
+    groups: &[GroupId],
+    earlier: &[Pushed],
+) -> Result<Dependency, Pushed> {
     let on = match after.on {
-        AfterRef::Job(id) => Thing::Job(id),
-        AfterRef::Group(group) => Thing::Group(to_stored_group(group, groups)),
-        AfterRef::Earlier(n) => {
+        NewDependencyTarget::Job(id) => DependencyTarget::Job(id),
+        NewDependencyTarget::Group(group) => {
+            DependencyTarget::Group(to_stored_group(group, groups))
+        }
+        NewDependencyTarget::Earlier(n) => {
             let id = earlier.get(n).and_then(|pushed| pushed.id());
-            Thing::Job(id.ok_or(Pushed::BrokenBy(n))?)
+            DependencyTarget::Job(id.ok_or(Pushed::BrokenBy(n))?)
         }
     };
     Ok(Dependency { on, needs: after.needs })
 }
 
-/// A group's number. Zero is nobody's: a group that is not of the batch is not there.
+/// A resolved group id. Zero is never used: a group that is not in the batch does not exist.
 fn to_stored_group(group: GroupRef, groups: &[GroupId]) -> GroupId {
     match group {
         GroupRef::Id(id) => id,

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crore_core::job::Thing;
-use crore_core::machine::{Event, decide};
+use crore_core::job::DependencyTarget;
+use crore_core::machine::{JobEvent, decide};
 use crore_core::{Job, JobId, Name, Span, State, Time};
-use crore_store::upkeep::{KEEP_GROUP, Lapses, Lead, Promoted, Pruned};
+use crore_store::upkeep::{GROUP_RETENTION, Lapses, Lead, Promoted, Pruned};
 
 use super::records::Records;
 
@@ -50,16 +50,17 @@ impl Records {
     }
 
     pub(super) fn prune(&mut self, n: usize) -> Pruned {
-        let ids: Vec<JobId> = self.kept_long_enough().into_iter().take(n).collect();
+        let ids: Vec<JobId> = self.expired_jobs().into_iter().take(n).collect();
         for id in &ids {
-            let change = decide(&self.jobs[id], &Event::Prune, 0).expect("an ended job is pruned");
+            let change =
+                decide(&self.jobs[id], &JobEvent::Prune, 0).expect("an ended job is pruned");
             self.change(change);
         }
         Pruned { jobs: ids.len(), others: self.prune_others(n - ids.len()) }
     }
 
     /// The ended jobs that are too old, or too many of their state in their queue; oldest first.
-    fn kept_long_enough(&self) -> Vec<JobId> {
+    fn expired_jobs(&self) -> Vec<JobId> {
         let mut over = BTreeSet::new();
         for state in [State::Done, State::Dead, State::Cancelled] {
             let mut newer = BTreeMap::<&Name, u64>::new();
@@ -80,7 +81,7 @@ impl Records {
         over.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Removes up to `n` results, locks, entries and groups; gives how many.
+    /// Removes up to `n` expired results, locks, entries and groups; returns how many.
     fn prune_others(&mut self, n: usize) -> usize {
         let (mut left, now) = (n, self.now);
         let mut goes = |is_over: bool| {
@@ -96,13 +97,13 @@ impl Records {
         self.locks.retain(|_, lock| !goes(lock.until.is_some_and(|until| until <= now)));
         self.entries.retain(|_, entry| !goes(entry.expires_at.is_some_and(|end| end <= now)));
         self.groups.retain(|id, (group, changed_at)| {
-            let is_over = group.has_ended() && changed_at.after(KEEP_GROUP) <= now;
-            !goes(is_over && self.waits.iter().all(|wait| wait.on != Thing::Group(*id)))
+            let is_over = group.has_ended() && changed_at.after(GROUP_RETENTION) <= now;
+            !goes(is_over && self.waits.iter().all(|wait| wait.on != DependencyTarget::Group(*id)))
         });
         n - left
     }
 
-    /// The jobs of a state by a time of theirs and their ids.
+    /// The jobs of a state, sorted by a time and their ids.
     fn by_time(&self, state: State, time: impl Fn(&Job) -> Time) -> Vec<(Time, JobId)> {
         let jobs = self.jobs.values().filter(|job| job.live.state == state);
         let mut jobs: Vec<_> = jobs.map(|job| (time(job), job.id)).collect();

@@ -1,45 +1,46 @@
-//! The four traits, word for word. Nothing here survives the process, so what is in memory is as
-//! durable as it gets, and an answer is committed when it is made.
-#![expect(clippy::disallowed_methods, reason = "this is a store, and its sync is to do nothing")]
+//! The four store traits. Nothing survives the process, so a write is committed as soon as it is in memory.
+#![expect(clippy::disallowed_methods, reason = "this store has nothing to sync")]
 
 use std::sync::Arc;
 
 use crore_core::group::Group;
 use crore_core::job::DEFAULT_LEASE;
 use crore_core::{Batch, GroupId, Job, JobId, Name, Span, State, Time};
-use crore_store::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
-use crore_store::registry::{Define, Defined, Entry, Table};
+use crore_store::jobs::{
+    Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Renewed, StoreWrite,
+};
+use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crore_store::views::{Count, JobNotes, Note, Page, Query, Step};
-use crore_store::{Answer, Committed, Jobs, Registry, Upkeep, Views};
+use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
+use crore_store::{Committed, Jobs, Registry, StoreFuture, Upkeep, Views};
 
-use super::Plain;
+use super::PlainStore;
 use super::records::Records;
 
-impl Jobs for Plain {
-    fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
+impl Jobs for PlainStore {
+    fn push(&self, batch: Batch) -> StoreFuture<'_, Committed<PushedBatch>> {
         self.answer(|records| Committed::synced(records.push(batch)))
     }
 
-    fn claim(&self, ask: Claim) -> Answer<'_, Claimed> {
+    fn claim(&self, ask: Claim) -> StoreFuture<'_, Claimed> {
         self.answer(|records| records.claim(&ask))
     }
 
-    fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
+    fn renew(&self, leases: Vec<Renew>) -> StoreFuture<'_, Vec<Renewed>> {
         self.answer(|records| leases.iter().map(|lease| records.renew(lease)).collect())
     }
 
-    fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
+    fn apply(&self, writes: Vec<StoreWrite>) -> StoreFuture<'_, Committed<Vec<Applied>>> {
         self.answer(|records| {
             Committed::synced(writes.into_iter().map(|write| records.apply(write)).collect())
         })
     }
 
-    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
+    fn get(&self, which: Vec<JobSelector>) -> StoreFuture<'_, Vec<Option<Job>>> {
         self.answer(|records| which.iter().map(|which| records.find(which)).collect())
     }
 
-    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+    fn holders(&self, keys: Vec<Arc<str>>) -> StoreFuture<'_, Vec<Option<JobId>>> {
         self.answer(|records| keys.iter().map(|key| records.holder(key)).collect())
     }
 }
@@ -57,10 +58,10 @@ impl Records {
         Renewed::Until { until: job.live.lease_until, stop: job.live.stop }
     }
 
-    fn find(&self, which: &Which) -> Option<Job> {
+    fn find(&self, which: &JobSelector) -> Option<Job> {
         let job = match which {
-            Which::Id(id) => self.jobs.get(id),
-            Which::Client(id) => {
+            JobSelector::Id(id) => self.jobs.get(id),
+            JobSelector::Client(id) => {
                 self.jobs.values().find(|job| job.spec.client_id.as_ref() == Some(id))
             }
         };
@@ -68,61 +69,66 @@ impl Records {
     }
 }
 
-impl Upkeep for Plain {
-    fn promote(&self, n: usize) -> Answer<'_, Promoted> {
+impl Upkeep for PlainStore {
+    fn promote(&self, n: usize) -> StoreFuture<'_, Promoted> {
         self.answer(|records| records.promote(n))
     }
 
-    fn lapsed(&self, n: usize) -> Answer<'_, Lapses> {
+    fn lapsed(&self, n: usize) -> StoreFuture<'_, Lapses> {
         self.answer(|records| records.lapsed(n))
     }
 
-    fn prune(&self, n: usize) -> Answer<'_, Pruned> {
+    fn prune(&self, n: usize) -> StoreFuture<'_, Pruned> {
         self.answer(|records| records.prune(n))
     }
 
-    fn lead(&self, duty: Name, node: u64, span: Span) -> Answer<'_, Lead> {
+    fn lead(&self, duty: Name, node: u64, span: Span) -> StoreFuture<'_, Lead> {
         self.answer(|records| records.lead(duty, node, span))
     }
 }
 
-impl Views for Plain {
-    fn note(&self, notes: Vec<Note>) -> Answer<'_, usize> {
+impl Views for PlainStore {
+    fn note(&self, notes: Vec<Note>) -> StoreFuture<'_, usize> {
         self.answer(|records| {
             let kept = notes.into_iter().map(|note| records.note(note));
             kept.filter(|kept| *kept).count()
         })
     }
 
-    fn notes(&self, id: JobId) -> Answer<'_, JobNotes> {
+    fn notes(&self, id: JobId) -> StoreFuture<'_, JobNotes> {
         self.answer(|records| records.notes.get(&id).cloned().unwrap_or_default())
     }
 
-    fn list(&self, query: Query) -> Answer<'_, Page> {
+    fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage> {
         self.answer(|records| records.list(&query))
     }
 
-    fn counts(&self, queue: Option<Name>) -> Answer<'_, Vec<Count>> {
+    fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>> {
         self.answer(|records| records.counts(queue.as_ref()))
     }
 
-    fn stats(&self, series: Name, step: Step) -> Answer<'_, Vec<(Time, u64)>> {
+    fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
         self.answer(|records| records.stats(&series, step))
     }
 }
 
-impl Registry for Plain {
-    fn define(&self, definitions: Vec<Define>) -> Answer<'_, Committed<Vec<Defined>>> {
+impl Registry for PlainStore {
+    fn define(&self, definitions: Vec<Define>) -> StoreFuture<'_, Committed<Vec<Defined>>> {
         self.answer(|records| {
             Committed::synced(definitions.into_iter().map(|one| records.define(one)).collect())
         })
     }
 
-    fn entries(&self, table: Table, after: Option<Name>, n: usize) -> Answer<'_, Vec<Entry>> {
+    fn entries(
+        &self,
+        table: RegistryTable,
+        after: Option<Name>,
+        n: usize,
+    ) -> StoreFuture<'_, Vec<RegistryEntry>> {
         self.answer(|records| records.list_entries(table, after.as_ref(), n))
     }
 
-    fn group(&self, id: GroupId) -> Answer<'_, Option<Group>> {
+    fn group(&self, id: GroupId) -> StoreFuture<'_, Option<Group>> {
         self.answer(|records| records.groups.get(&id).map(|(group, _)| *group))
     }
 }

@@ -1,9 +1,11 @@
-//! Views, and the notes that are kept for them.
+//! Views and notes.
 
 use std::collections::BTreeMap;
 
 use crore_core::{Delivery, Job, JobId, Name, State, Time};
-use crore_store::views::{Count, Cursor, JobNotes, MAX_LINES, Note, Page, Query, Step};
+use crore_store::views::{
+    Cursor, JobCount, JobNotes, ListPage, ListQuery, MAX_LOG_LINES, Note, StatStep,
+};
 
 use super::records::Records;
 
@@ -20,12 +22,12 @@ impl Records {
                 .notes_of(id, delivery)
                 .map(|notes| {
                     notes.lines.push((now, text));
-                    let old = notes.lines.len().saturating_sub(MAX_LINES);
+                    let old = notes.lines.len().saturating_sub(MAX_LOG_LINES);
                     notes.lines.drain(..old);
                 })
                 .is_some(),
             Note::Stat { series, n } => {
-                for step in Step::ALL {
+                for step in StatStep::ALL {
                     let count = self.stats.entry((series.clone(), step, bucket(now, step)));
                     let count = count.or_default();
                     *count = count.saturating_add(n);
@@ -42,7 +44,7 @@ impl Records {
         current.then(|| self.notes.entry(id).or_default())
     }
 
-    pub(super) fn list(&self, query: &Query) -> Page {
+    pub(super) fn list(&self, query: &ListQuery) -> ListPage {
         let jobs = self.jobs.values().filter(|job| job.live.state == query.state);
         let jobs = jobs.filter(|job| query.queue.as_ref().is_none_or(|q| *q == job.spec.queue));
         let jobs = jobs.filter(|job| query.kind.as_ref().is_none_or(|k| *k == job.spec.kind));
@@ -56,20 +58,20 @@ impl Records {
         let more = jobs.len() > query.n;
         jobs.truncate(query.n);
         let next = jobs.last().map(|(place, _)| *place).or(query.after).filter(|_| more);
-        Page { jobs: jobs.into_iter().map(|(_, job)| job.clone()).collect(), next }
+        ListPage { jobs: jobs.into_iter().map(|(_, job)| job.clone()).collect(), next }
     }
 
-    pub(super) fn counts(&self, queue: Option<&Name>) -> Vec<Count> {
+    pub(super) fn counts(&self, queue: Option<&Name>) -> Vec<JobCount> {
         let mut counts = BTreeMap::new();
         for job in self.jobs.values().filter(|job| queue.is_none_or(|q| *q == job.spec.queue)) {
             let sort = (job.spec.queue.clone(), job.spec.kind.clone(), job.live.state);
             *counts.entry(sort).or_default() += 1;
         }
-        let count = |((queue, kind, state), n)| Count { queue, kind, state, n };
+        let count = |((queue, kind, state), n)| JobCount { queue, kind, state, n };
         counts.into_iter().map(count).collect()
     }
 
-    pub(super) fn stats(&self, series: &Name, step: Step) -> Vec<(Time, u64)> {
+    pub(super) fn stats(&self, series: &Name, step: StatStep) -> Vec<(Time, u64)> {
         let age = step.span().times(step.buckets());
         let of_series = self.stats.iter().filter(|((name, s, _), _)| name == series && *s == step);
         let kept =
@@ -78,7 +80,7 @@ impl Records {
     }
 }
 
-/// The place of a job in the list of its state; ended ones are listed backwards.
+/// Sort key of a job in the list of its state; ended jobs are listed in reverse.
 fn place(job: &Job) -> Cursor {
     let live = &job.live;
     let (priority, at) = match live.state {
@@ -90,8 +92,8 @@ fn place(job: &Job) -> Cursor {
     Cursor { priority, at, id: job.id }
 }
 
-/// The beginning of the bucket that an instant falls into.
-fn bucket(now: Time, step: Step) -> Time {
+/// The start of the bucket that contains an instant.
+fn bucket(now: Time, step: StatStep) -> Time {
     let length = step.span().as_millis().cast_signed();
     Time::from_millis(now.as_millis() / length * length)
 }

@@ -1,20 +1,20 @@
-//! The simulator over a store that keeps its promises, and over stores that break one each.
+//! The simulator over a correct store, and over stores that each violate one promise.
 
 mod journal;
 mod verbs;
 
 use crore_conformance::simulation::{first_failing_seed, run_twice, shrink};
 
-use journal::{Journal, Lie};
+use journal::{JournalBug, JournalStore};
 
-/// A failing run is shown as the few steps that matter.
+/// A failing run is shrunk to the few steps that matter.
 #[test]
 fn a_failure_is_shrunk_to_what_matters() {
-    let make = || Journal::new(Lie::NeverSyncs);
-    let (_, failure) = first_failing_seed(0..300, make).expect("the lie is found");
-    let (sort, steps) = (failure.sort(), failure.config.last_step);
+    let make = || JournalStore::new(JournalBug::NeverSyncs);
+    let (_, failure) = first_failing_seed(0..300, make).expect("the bug is found");
+    let (class, steps) = (failure.class(), failure.config.last_step);
     let shrunk = shrink(failure, make);
-    assert_eq!(shrunk.sort(), sort, "the same promise is broken");
+    assert_eq!(shrunk.class(), class, "the same promise is broken");
     let skipped = shrunk.config.skip.range(..=shrunk.config.last_step).count();
     let left = shrunk.config.last_step as usize - skipped;
     assert!(left <= 12 && left < steps as usize, "{left} of {steps} steps are left");
@@ -26,24 +26,24 @@ fn a_failure_is_shrunk_to_what_matters() {
 #[test]
 fn a_store_that_is_as_durable_as_its_disk_keeps_every_promise() {
     for seed in 0..200 {
-        if let Err(failure) = run_twice(seed, || Journal::new(Lie::Nothing)) {
+        if let Err(failure) = run_twice(seed, || JournalStore::new(JournalBug::Nothing)) {
             panic!("{failure}");
         }
     }
 }
 
 #[test]
-fn every_lie_is_found() {
-    for lie in [
-        Lie::AnswersEarly,
-        Lie::NeverSyncs,
-        Lie::RepeatsDeliveries,
-        Lie::ForgivesErrors,
-        Lie::DropsTheLast,
-        Lie::TearsBatches,
+fn every_planted_bug_is_found() {
+    for bug in [
+        JournalBug::AnswersEarly,
+        JournalBug::NeverSyncs,
+        JournalBug::RepeatsDeliveries,
+        JournalBug::ForgivesErrors,
+        JournalBug::DropsTheLast,
+        JournalBug::TearsBatches,
     ] {
-        let found = first_failing_seed(0..300, || Journal::new(lie));
-        let (seed, failure) = found.unwrap_or_else(|| panic!("{lie:?} is never found"));
-        println!("{lie:?}: seed {seed}: {:?}", failure.violations.first());
+        let found = first_failing_seed(0..300, || JournalStore::new(bug));
+        let (seed, failure) = found.unwrap_or_else(|| panic!("{bug:?} is never found"));
+        println!("{bug:?}: seed {seed}: {:?}", failure.violations.first());
     }
 }

@@ -1,28 +1,30 @@
-//! The journal's verbs: made on the memory store, and answered when they are durable.
+//! The methods of the journal store: applied to the memory store, and acknowledged when durable.
 
 use std::sync::Arc;
 
 use crore_core::group::Group;
 use crore_core::{Batch, GroupId, Job, JobId, Name, Span, Time};
-use crore_store::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
-use crore_store::registry::{Define, Defined, Entry, Table};
+use crore_store::jobs::{
+    Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Renewed, StoreWrite,
+};
+use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crore_store::views::{Count, JobNotes, Note, Page, Query, Step};
-use crore_store::{Answer, Committed, Jobs, Registry, Store, Upkeep, Views, WakeHook};
+use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
+use crore_store::{Committed, Jobs, Registry, Store, StoreFuture, Upkeep, Views, WakeHook};
 
-use super::journal::{Journaled, Verb, now};
+use super::journal::{OpenJournal, Verb, poll_once};
 
-impl Jobs for Journaled {
-    fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
+impl Jobs for OpenJournal {
+    fn push(&self, batch: Batch) -> StoreFuture<'_, Committed<PushedBatch>> {
         Box::pin(async {
             let (place, pushes) = self.call(Verb::Push(batch.clone()), |m| m.push(batch))?;
-            pushes.get().jobs.iter().filter_map(|job| job.id()).for_each(|id| self.heard_of(id.0));
+            pushes.get().jobs.iter().filter_map(|job| job.id()).for_each(|id| self.note_id(id.0));
             self.durable(place).await?;
             Ok(pushes)
         })
     }
 
-    fn claim(&self, ask: Claim) -> Answer<'_, Claimed> {
+    fn claim(&self, ask: Claim) -> StoreFuture<'_, Claimed> {
         Box::pin(async {
             let (place, mut claimed) = self.call(Verb::Claim(ask.clone()), |m| m.claim(ask))?;
             claimed.jobs = claimed.jobs.into_iter().map(|job| self.shown(job)).collect();
@@ -31,17 +33,17 @@ impl Jobs for Journaled {
         })
     }
 
-    fn renew(&self, mut leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
+    fn renew(&self, mut leases: Vec<Renew>) -> StoreFuture<'_, Vec<Renewed>> {
         Box::pin(async {
             leases.iter_mut().for_each(|lease| lease.delivery = self.inward(lease.delivery));
             Ok(self.call(Verb::Renew(leases.clone()), |m| m.renew(leases))?.1)
         })
     }
 
-    fn apply(&self, mut writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
+    fn apply(&self, mut writes: Vec<StoreWrite>) -> StoreFuture<'_, Committed<Vec<Applied>>> {
         Box::pin(async {
             for write in &mut writes {
-                if let Write::Job(change) = write {
+                if let StoreWrite::Job(change) = write {
                     change.seen.delivery = self.inward(change.seen.delivery);
                 }
             }
@@ -50,34 +52,34 @@ impl Jobs for Journaled {
                 Applied::Yes(pushed) => Some(pushed),
                 Applied::Stale => None,
             }) {
-                pushed.iter().filter_map(|job| job.id()).for_each(|id| self.heard_of(id.0));
+                pushed.iter().filter_map(|job| job.id()).for_each(|id| self.note_id(id.0));
             }
             self.durable(place).await?;
             Ok(applied)
         })
     }
 
-    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
+    fn get(&self, which: Vec<JobSelector>) -> StoreFuture<'_, Vec<Option<Job>>> {
         self.set_time();
-        let jobs = now(self.memory.get(which));
+        let jobs = poll_once(self.memory.get(which));
         let shown = |job: Option<Job>| job.map(|job| self.shown(job));
         Box::pin(std::future::ready(jobs.map(|jobs| jobs.into_iter().map(shown).collect())))
     }
 
-    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+    fn holders(&self, keys: Vec<Arc<str>>) -> StoreFuture<'_, Vec<Option<JobId>>> {
         self.set_time();
-        Box::pin(std::future::ready(now(self.memory.holders(keys))))
+        Box::pin(std::future::ready(poll_once(self.memory.holders(keys))))
     }
 }
 
-impl Upkeep for Journaled {
-    fn promote(&self, n: usize) -> Answer<'_, Promoted> {
+impl Upkeep for OpenJournal {
+    fn promote(&self, n: usize) -> StoreFuture<'_, Promoted> {
         Box::pin(async move { Ok(self.call(Verb::Promote(n), |m| m.promote(n))?.1) })
     }
 
-    fn lapsed(&self, n: usize) -> Answer<'_, Lapses> {
+    fn lapsed(&self, n: usize) -> StoreFuture<'_, Lapses> {
         self.set_time();
-        let lapses = now(self.memory.lapsed(n)).map(|mut lapses| {
+        let lapses = poll_once(self.memory.lapsed(n)).map(|mut lapses| {
             lapses.lapsed = lapses.lapsed.into_iter().map(|job| self.shown(job)).collect();
             lapses.broken = lapses.broken.into_iter().map(|job| self.shown(job)).collect();
             lapses
@@ -85,11 +87,11 @@ impl Upkeep for Journaled {
         Box::pin(std::future::ready(lapses))
     }
 
-    fn prune(&self, n: usize) -> Answer<'_, Pruned> {
+    fn prune(&self, n: usize) -> StoreFuture<'_, Pruned> {
         Box::pin(async move { Ok(self.call(Verb::Prune(n), |m| m.prune(n))?.1) })
     }
 
-    fn lead(&self, duty: Name, node: u64, span: Span) -> Answer<'_, Lead> {
+    fn lead(&self, duty: Name, node: u64, span: Span) -> StoreFuture<'_, Lead> {
         Box::pin(async move {
             let verb = Verb::Lead(duty.clone(), node, span);
             Ok(self.call(verb, |m| m.lead(duty, node, span))?.1)
@@ -97,8 +99,8 @@ impl Upkeep for Journaled {
     }
 }
 
-impl Views for Journaled {
-    fn note(&self, mut notes: Vec<Note>) -> Answer<'_, usize> {
+impl Views for OpenJournal {
+    fn note(&self, mut notes: Vec<Note>) -> StoreFuture<'_, usize> {
         Box::pin(async {
             for note in &mut notes {
                 match note {
@@ -112,30 +114,30 @@ impl Views for Journaled {
         })
     }
 
-    fn notes(&self, id: JobId) -> Answer<'_, JobNotes> {
+    fn notes(&self, id: JobId) -> StoreFuture<'_, JobNotes> {
         self.memory.notes(id)
     }
 
-    fn list(&self, query: Query) -> Answer<'_, Page> {
+    fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage> {
         self.set_time();
-        let page = now(self.memory.list(query)).map(|mut page| {
+        let page = poll_once(self.memory.list(query)).map(|mut page| {
             page.jobs = page.jobs.into_iter().map(|job| self.shown(job)).collect();
             page
         });
         Box::pin(std::future::ready(page))
     }
 
-    fn counts(&self, queue: Option<Name>) -> Answer<'_, Vec<Count>> {
+    fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>> {
         self.memory.counts(queue)
     }
 
-    fn stats(&self, series: Name, step: Step) -> Answer<'_, Vec<(Time, u64)>> {
+    fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
         self.memory.stats(series, step)
     }
 }
 
-impl Registry for Journaled {
-    fn define(&self, definitions: Vec<Define>) -> Answer<'_, Committed<Vec<Defined>>> {
+impl Registry for OpenJournal {
+    fn define(&self, definitions: Vec<Define>) -> StoreFuture<'_, Committed<Vec<Defined>>> {
         Box::pin(async {
             let verb = Verb::Define(definitions.clone());
             let (place, defined) = self.call(verb, |m| m.define(definitions))?;
@@ -144,18 +146,23 @@ impl Registry for Journaled {
         })
     }
 
-    fn entries(&self, table: Table, after: Option<Name>, n: usize) -> Answer<'_, Vec<Entry>> {
+    fn entries(
+        &self,
+        table: RegistryTable,
+        after: Option<Name>,
+        n: usize,
+    ) -> StoreFuture<'_, Vec<RegistryEntry>> {
         self.set_time();
         self.memory.entries(table, after, n)
     }
 
-    fn group(&self, id: GroupId) -> Answer<'_, Option<Group>> {
+    fn group(&self, id: GroupId) -> StoreFuture<'_, Option<Group>> {
         self.memory.group(id)
     }
 }
 
-impl Store for Journaled {
-    fn wakes(&self, hook: WakeHook) {
-        self.memory.wakes(hook);
+impl Store for OpenJournal {
+    fn add_wake_hook(&self, hook: WakeHook) {
+        self.memory.add_wake_hook(hook);
     }
 }

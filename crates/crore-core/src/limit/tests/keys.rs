@@ -1,4 +1,4 @@
-use super::super::matcher::Facts;
+use super::super::matcher::MatchContext;
 use super::super::{Limit, LimitKey, keys_for};
 use crate::name::Name;
 use crate::payload::{Encoding, Payload};
@@ -89,7 +89,7 @@ fn a_payload_is_read_only_when_a_field_of_it_decides() {
         let mut paths = Vec::new();
         limit.matcher.collect_paths(&mut paths);
         limit.per.iter().for_each(|field| field.collect_path(&mut paths));
-        let facts = Facts::new("q", "mail", &payload, paths);
+        let facts = MatchContext::new("q", "mail", &payload, paths);
         super::super::keys(&[(&name("l"), &limit)], &facts);
         facts.has_read()
     };

@@ -82,7 +82,7 @@ fn conditions_hold_or_not() {
 }
 
 #[test]
-fn what_is_no_whole_payload_has_no_fields() {
+fn an_incomplete_payload_has_no_fields() {
     let one = matcher("payload.a = 1");
     let job = |encoding, bytes: &[u8]| one.matches("q", "k", &Payload::new(encoding, bytes));
     assert!(job(Encoding::Json, br#" {"a":1} "#));
@@ -104,7 +104,7 @@ fn what_is_no_whole_payload_has_no_fields() {
 }
 
 #[test]
-fn what_only_messagepack_can_say_equals_nothing() {
+fn values_that_only_messagepack_has_equal_nothing() {
     let values: [&[u8]; 4] = [
         &[0xcb, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0], // NaN
         &[0xc4, 1, b'x'],                      // binary

@@ -13,7 +13,7 @@ fn printed(text: &str) -> String {
     parse(text).to_string()
 }
 
-/// The code of the error, the character that it points at, and the message.
+/// Code, offset and message of the error.
 fn error(text: &str) -> (Code, Option<usize>, String) {
     let error = Limit::parse(text).expect_err(text);
     assert_eq!(error.field, "limit");
@@ -104,7 +104,7 @@ fn syntax_errors_point_at_the_character() {
             18,
             "expected `and`, `or`, `rate`, `burst`, `concurrency` or `per`, found `§`",
         ),
-        ("where kind = \"日本", 13, "expected a `\"` that closes this text"),
+        ("where kind = \"日本", 13, "expected a closing `\"`"),
         (
             "where kind = \"日\\x\"",
             15,
@@ -274,14 +274,14 @@ fn a_limit_is_stored_as_its_text() {
 
 proptest! {
     #[test]
-    fn what_is_printed_parses_to_the_same_limit(limit in limits()) {
+    fn a_printed_limit_parses_to_the_same_limit(limit in limits()) {
         let text = limit.to_string();
         prop_assume!(text.len() <= MAX_TEXT);
         prop_assert_eq!(Limit::parse(&text).map_err(|error| point_at(&text, &error)), Ok(limit));
     }
 
     #[test]
-    fn a_broken_text_is_refused_inside_of_it(limit in limits(), at: usize, c: char) {
+    fn an_error_offset_lies_inside_the_text(limit in limits(), at: usize, c: char) {
         let mut chars: Vec<char> = limit.to_string().chars().collect();
         let at = at % chars.len();
         chars[at] = c;

@@ -1,4 +1,4 @@
-//! Days on which clocks change, and days that not every year has.
+//! Daylight saving changes, and days that do not occur every year.
 
 use std::collections::BTreeSet;
 
@@ -72,7 +72,7 @@ fn hourly_goes_by_real_time_when_clocks_change() {
 
 #[test]
 fn half_an_hour_is_repeated_on_lord_howe() {
-    // From 2:00 back to 1:30: 1:45 comes twice, half an hour apart.
+    // From 2:00 back to 1:30: 1:45 occurs twice, half an hour apart.
     let ticks = day("cron 45 * * * * in Australia/Lord_Howe", "2026-04-04T14:00:00Z");
     let expected = ["2026-04-04T14:45:00Z", "2026-04-04T15:15:00Z", "2026-04-04T16:15:00Z"];
     assert_eq!(ticks[..3], expected);
@@ -119,7 +119,7 @@ fn special_days_are_found() {
     }
 }
 
-/// The ticks of a window, by looking at the clock on the wall every minute.
+/// The ticks of a window, by checking the local time of every minute.
 fn scan(
     zone: &TimeZone,
     repeats: bool,
@@ -133,7 +133,7 @@ fn scan(
     if repeats {
         return wall.iter().filter(|(_, clock)| fits(*clock)).map(|(at, _)| *at).collect();
     }
-    // A time of day fires when the clock first shows it or a later one.
+    // A time of day fires when the local time first reaches or passes it.
     let (mut ticks, mut latest) = (BTreeSet::new(), wall[0].1);
     for (at, clock) in &wall {
         while latest <= *clock {
@@ -148,14 +148,14 @@ fn scan(
 
 proptest! {
     #[test]
-    fn ticks_agree_with_a_look_at_the_wall_every_minute(
+    fn ticks_agree_with_a_scan_of_every_local_minute(
         zone in any_zone(),
         minute in field(0, 59),
         hour in field(0, 23),
         weekday in field(0, 6),
         near in any_time(),
     ) {
-        // A window of four days with a change of clocks in its midst, if the zone has any left.
+        // A window of four days around an offset change, if the zone has any left.
         let zone_name = zone;
         let zone = TimeZoneDatabase::bundled().get(&zone_name).expect("listed");
         let near = Timestamp::from_millisecond(near.as_millis()).expect("in range");

@@ -1,4 +1,4 @@
-//! What must hold of schedules as a whole.
+//! Tests of schedules as a whole.
 
 mod clock_changes;
 mod missing;
@@ -37,7 +37,7 @@ fn between(timing: &Timing, from: Time, until: Time) -> Vec<Time> {
         .collect()
 }
 
-/// A field of numbers from `min` to `max`: its text, and what it means.
+/// A field of numbers from `min` to `max`: its text, and its members.
 fn field(min: u32, max: u32) -> impl Strategy<Value = (String, Vec<u32>)> {
     let list = proptest::collection::btree_set(min..=max, 1..4).prop_map(|set| {
         let texts: Vec<_> = set.iter().map(u32::to_string).collect();
@@ -70,7 +70,7 @@ fn any_fields() -> impl Strategy<Value = String> {
         .prop_map(|(s, m, h, d, mo, w)| format!("{s}{m} {h} {d} {mo} {w}"))
 }
 
-/// Zones with the odder changes of clocks, and any other.
+/// Zones with unusual offset changes, and any other.
 fn any_zone() -> impl Strategy<Value = String> {
     let odd = vec![
         "UTC",

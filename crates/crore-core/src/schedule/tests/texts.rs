@@ -1,4 +1,4 @@
-//! Texts: what is read, what is written, what is refused and where.
+//! Text form of schedules: parsing, printing, and errors with their offsets.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn stored_timings_are_texts() {
 }
 
 #[test]
-fn what_is_no_schedule_is_refused_where_it_goes_wrong() {
+fn syntax_errors_have_the_offset_of_the_error() {
     for (text, at) in [
         ("", 0),
         ("  daily", 2),

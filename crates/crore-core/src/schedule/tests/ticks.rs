@@ -1,4 +1,4 @@
-//! Ticks from before, from behind, and at the ends of time.
+//! Forward and backward search of ticks, and the limits of the time range.
 
 use croner::parser::CronParser;
 use jiff::tz::TimeZone;
@@ -48,7 +48,7 @@ fn a_time_that_its_zone_always_leaves_out_ends_the_search() {
     assert!(gap.next_after(Time::ZERO).is_some(), "1970 had no summer time");
 }
 
-/// Cron by definition: a look at every minute.
+/// Reference implementation of cron: tests one minute.
 fn fits(at: i64, fields: &[(String, Vec<u32>); 5]) -> bool {
     let clock = TimeZone::UTC.to_datetime(Timestamp::from_second(at).expect("in range"));
     let weekday = clock.weekday().to_sunday_zero_offset();
@@ -82,7 +82,7 @@ proptest! {
             Time::from_millis((start + 3 * 86_400) * 1000 - 1),
         );
         let found: Vec<_> = found.iter().map(|tick| tick.as_millis() / 1000).collect();
-        // The epoch itself is not after any instant that crore knows.
+        // The epoch is the first instant, so no search can find it.
         prop_assert_eq!(found, expected.into_iter().filter(|at| *at > 0).collect::<Vec<_>>());
     }
 
@@ -91,7 +91,7 @@ proptest! {
         let Ok(timing) = Timing::parse("schedule", &format!("cron {fields}")) else {
             return Ok(());
         };
-        let theirs = CronParser::new().parse(&fields).expect("both know the grammar");
+        let theirs = CronParser::new().parse(&fields).expect("both parsers accept the grammar");
         let start = Timestamp::from_millisecond(from.as_millis()).expect("in range");
         let expected = theirs
             .find_next_occurrence(&start.to_zoned(TimeZone::UTC), false)
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn ticks_are_the_same_from_before_and_from_behind(timing in any_timing(), from in any_time()) {
+    fn forward_and_backward_search_find_the_same_ticks(timing in any_timing(), from in any_time()) {
         let Some(next) = timing.next_after(from) else { return Ok(()) };
         prop_assert!(next > from);
         prop_assert_eq!(timing.last_between(from, next), Some(next));

@@ -1,40 +1,40 @@
-//! A `.env` file. Not by `dotenvy`: it substitutes `$NAME` and reads escapes, and a value would change.
+//! Reader for `.env` files. Not `dotenvy`: it substitutes `$NAME` and processes escapes, which would change values.
 
 use std::collections::BTreeMap;
 
-/// A line of a `.env` file that is none.
+/// An invalid line of a `.env` file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
-pub struct Wrong {
-    /// Which, from 1.
+pub struct EnvFileError {
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub why: &'static str,
 }
 
-/// Reads a `.env` file: `NAME=value` on each line, `export` before it or not, quotes around the value or not, and
-/// remarks behind `#`. Nothing is put in for `$NAME`. Of what stands twice, the first counts, as it does there.
-pub fn file(text: &str) -> Result<BTreeMap<String, String>, Wrong> {
+/// Reads a `.env` file: `NAME=value` lines, with optional `export`, optional quotes around the value, and comments
+/// after `#`. `$NAME` is not substituted. If a name appears twice, the first counts, as in jobworkerp.
+pub fn file(text: &str) -> Result<BTreeMap<String, String>, EnvFileError> {
     let mut variables = BTreeMap::new();
     for (n, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-        let wrong = |why| Wrong { line: n + 1, why };
+        let wrong = |why| EnvFileError { line: n + 1, why };
         let line = line.trim();
         let line = line.strip_prefix("export ").map_or(line, str::trim_start);
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let (name, value) = line.split_once('=').ok_or_else(|| wrong("there is no `=`"))?;
+        let (name, value) = line.split_once('=').ok_or_else(|| wrong("missing `=`"))?;
         let name = name.trim();
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            return Err(wrong("what stands before `=` is no name"));
+            return Err(wrong("invalid name before `=`"));
         }
-        let value = unquoted(value.trim()).ok_or_else(|| wrong("a quote has no end"))?;
+        let value = unquoted(value.trim()).ok_or_else(|| wrong("unterminated quote"))?;
         variables.entry(name.to_owned()).or_insert_with(|| value.to_owned());
     }
     Ok(variables)
 }
 
-/// A value without its quotes, or without the remark behind it; `None`: its quote has no end.
+/// A value without its quotes, or without a trailing comment; `None`: unterminated quote.
 fn unquoted(value: &str) -> Option<&str> {
     for quote in ['"', '\''] {
         if let Some(rest) = value.strip_prefix(quote) {
@@ -72,14 +72,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_named() {
+    fn invalid_lines_are_reported() {
         for (text, line, why) in [
-            ("A=1\nB", 2, "there is no `=`"),
-            ("=1", 1, "what stands before `=` is no name"),
-            ("A B=1", 1, "what stands before `=` is no name"),
-            ("\n\nA=\"x", 3, "a quote has no end"),
+            ("A=1\nB", 2, "missing `=`"),
+            ("=1", 1, "invalid name before `=`"),
+            ("A B=1", 1, "invalid name before `=`"),
+            ("\n\nA=\"x", 3, "unterminated quote"),
         ] {
-            assert_eq!(file(text), Err(Wrong { line, why }), "{text}");
+            assert_eq!(file(text), Err(EnvFileError { line, why }), "{text}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The environment of jobworkerp, in our words.
+//! Translates jobworkerp's environment variables to crore's configuration keys.
 //!
-//! Each variable stands for itself: the groups of the original, of which one missing name dropped all the others without
-//! a word, are none here. Nothing is read from the environment in this place; whoever calls brings it.
+//! Each variable takes effect on its own, whereas in jobworkerp one missing variable of a group silently drops the
+//! whole group. This module does not read the environment; the caller passes the variables in.
 
 mod file;
 #[cfg(test)]
@@ -9,166 +9,173 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-pub use file::{Wrong, file};
+pub use file::{EnvFileError, file};
 
-/// What a variable of jobworkerp is here.
+/// The translation of one variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
-    /// The variable.
+pub struct TranslatedVariable {
+    /// Its name.
     pub name: &'static str,
-    /// What is set by it: our own keys, as in a file of ours, and their values.
-    pub ours: Vec<(String, String)>,
-    /// One line for the log: the variable, and our own name for it, or why it has none. Secrets are not in it.
+    /// The keys that it sets, as in a configuration file, and their values.
+    pub keys: Vec<(String, String)>,
+    /// One line for the log: the variable and its key, or why it has none. Secrets are masked.
     pub line: String,
-    /// Whether somebody should look: it asks for something that is not done here, or cannot be understood.
+    /// Whether the line is a warning: the variable asks for something unsupported, or is invalid.
     pub is_warning: bool,
 }
 
-/// The variables of jobworkerp among these, in the order of its documentation; all others are let be.
-pub fn read(variables: &BTreeMap<String, String>) -> Vec<Said> {
+/// Translates the variables of jobworkerp, in the order of its documentation. Others are ignored.
+pub fn read(variables: &BTreeMap<String, String>) -> Vec<TranslatedVariable> {
     let get =
         |name: &str| variables.get(name).map(String::as_str).filter(|value| !value.is_empty());
-    let mut said = Vec::new();
+    let mut translated = Vec::new();
     for (name, means) in TABLE {
         if let Some(value) = get(name) {
-            said.push(one(name, value, means, &get));
+            translated.push(translate(name, value, means, &get));
         }
     }
-    said
+    translated
 }
 
-/// How to look up another variable.
-type Get<'a> = &'a dyn Fn(&str) -> Option<&'a str>;
+/// Looks up another variable.
+type LookUp<'a> = &'a dyn Fn(&str) -> Option<&'a str>;
 
-/// Our keys and their values; `Err`: why it cannot be understood.
-type Read = Result<Vec<(String, String)>, String>;
+/// Keys and their values; `Err`: why the value is invalid.
+type ReadKeys = Result<Vec<(String, String)>, String>;
 
 /// What a variable means.
-enum Means {
-    /// This key, with the same value.
+enum VariableMeaning {
+    /// Sets this key to the same value.
     Key(&'static str),
-    /// These keys, with values made from it.
-    Keys(fn(&str, Get<'_>) -> Read),
-    /// It sets nothing by itself, for this reason; `Err`: it cannot be understood.
-    Checked(fn(&str, Get<'_>) -> Result<&'static str, String>),
-    /// It is a secret: this key refers to it, by its name.
+    /// Sets keys to values derived from it.
+    Keys(fn(&str, LookUp<'_>) -> ReadKeys),
+    /// Sets nothing by itself, for this reason; `Err`: why the value is invalid.
+    Checked(fn(&str, LookUp<'_>) -> Result<&'static str, String>),
+    /// A secret: sets this key to a reference to the variable.
     Secret(&'static str),
-    /// It has no meaning here, for this reason.
-    Nothing(&'static str),
-    /// It asks for something that is not done here.
-    Not(&'static str),
+    /// Ignored, for this reason.
+    Ignored(&'static str),
+    /// Not supported, for this reason.
+    Unsupported(&'static str),
 }
 
-fn one(name: &'static str, value: &str, means: &Means, get: Get<'_>) -> Said {
+fn translate(
+    name: &'static str,
+    value: &str,
+    means: &VariableMeaning,
+    get: LookUp<'_>,
+) -> TranslatedVariable {
     let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let shown = crore_core::code::excerpt(value);
-    let nothing = |shown: &str, why: &str, is_warning| {
+    let no_keys = |shown: &str, why: &str, is_warning| {
         let line = format!("{name}={shown}: {why}");
-        Said { name, ours: Vec::new(), line, is_warning }
+        TranslatedVariable { name, keys: Vec::new(), line, is_warning }
     };
     let (shown, read) = match means {
-        Means::Key(key) => (shown, Ok(vec![set(key, value)])),
-        Means::Keys(read) => (shown, read(value, get)),
-        Means::Secret(key) => ("***".to_owned(), Ok(vec![set(key, &format!("env:{name}"))])),
-        Means::Checked(check) => {
+        VariableMeaning::Key(key) => (shown, Ok(vec![set(key, value)])),
+        VariableMeaning::Keys(read) => (shown, read(value, get)),
+        VariableMeaning::Secret(key) => {
+            ("***".to_owned(), Ok(vec![set(key, &format!("env:{name}"))]))
+        }
+        VariableMeaning::Checked(check) => {
             return match check(value, get) {
-                Ok(why) => nothing(&shown, why, false),
-                Err(why) => nothing(&shown, &why, true),
+                Ok(why) => no_keys(&shown, why, false),
+                Err(why) => no_keys(&shown, &why, true),
             };
         }
-        Means::Nothing(why) => return nothing(&shown, why, false),
-        Means::Not(why) => return nothing("***", why, true),
+        VariableMeaning::Ignored(why) => return no_keys(&shown, why, false),
+        VariableMeaning::Unsupported(why) => return no_keys("***", why, true),
     };
     match read {
-        Ok(ours) => {
-            let keys: Vec<_> = ours.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        Ok(keys_read) => {
+            let keys: Vec<_> =
+                keys_read.iter().map(|(key, value)| format!("{key} = {value}")).collect();
             let line = format!("{name}={shown}: {}", keys.join(", "));
-            Said { name, ours, line, is_warning: false }
+            TranslatedVariable { name, keys: keys_read, line, is_warning: false }
         }
-        Err(why) => nothing(&shown, &why, true),
+        Err(why) => no_keys(&shown, &why, true),
     }
 }
 
-const MYSQL: &str = "there is no MySQL behind crore yet: jobs are in its own store (`store.data`)";
-const REDIS: &str = "there is no Redis behind crore yet: jobs are in its own store (`store.data`)";
-const SQLITE: &str = "crore has a store of its own, which needs no login and no pool";
-const CACHE: &str = "nothing is remembered that could be old, so there is no cache to size";
-const RESTORE: &str = "nothing is forgotten, so there is nothing to restore";
+const MYSQL: &str = "MySQL is not supported yet; crore uses its own store (`store.data`)";
+const REDIS: &str = "Redis is not supported yet; crore uses its own store (`store.data`)";
+const SQLITE: &str = "crore uses its own store, which has no login and no connection pool";
+const CACHE: &str = "crore has no such cache";
+const RESTORE: &str = "no job is lost, so there is nothing to restore";
 
-/// Every variable.
 #[rustfmt::skip]
-const TABLE: &[(&str, Means)] = &[
-    ("STORAGE_TYPE",                        Means::Checked(storage)),
-    ("STORAGE_RESTORE_AT_STARTUP",          Means::Nothing(RESTORE)),
-    ("STORAGE_REFLESH_FROM_RDB",            Means::Nothing(RESTORE)),
-    ("JOB_QUEUE_WITHOUT_RECOVERY_HYBRID",   Means::Nothing(RESTORE)),
-    ("SQLITE_DBNAME",                       Means::Nothing("crore has a store of its own: name its directory in `store.data`")),
-    ("SQLITE_HOST",                         Means::Nothing(SQLITE)),
-    ("SQLITE_PORT",                         Means::Nothing(SQLITE)),
-    ("SQLITE_USER",                         Means::Nothing(SQLITE)),
-    ("SQLITE_PASSWORD",                     Means::Not(SQLITE)),
-    ("SQLITE_MAX_CONNECTIONS",              Means::Nothing(SQLITE)),
-    ("MYSQL_HOST",                          Means::Not(MYSQL)),
-    ("MYSQL_PORT",                          Means::Not(MYSQL)),
-    ("MYSQL_USER",                          Means::Not(MYSQL)),
-    ("MYSQL_PASSWORD",                      Means::Not(MYSQL)),
-    ("MYSQL_DBNAME",                        Means::Not(MYSQL)),
-    ("MYSQL_MAX_CONNECTIONS",               Means::Not(MYSQL)),
-    ("REDIS_URL",                           Means::Not(REDIS)),
-    ("REDIS_POOL_SIZE",                     Means::Not(REDIS)),
-    ("REDIS_POOL_CREATE_TIMEOUT_MSEC",      Means::Not(REDIS)),
-    ("REDIS_POOL_WAIT_TIMEOUT_MSEC",        Means::Not(REDIS)),
-    ("REDIS_POOL_RECYCLE_TIMEOUT_MSEC",     Means::Not(REDIS)),
-    ("REDIS_USERNAME",                      Means::Not(REDIS)),
-    ("REDIS_PASSWORD",                      Means::Not(REDIS)),
-    ("MEMORY_CACHE_NUM_COUNTERS",           Means::Nothing(CACHE)),
-    ("MEMORY_CACHE_MAX_COST",               Means::Nothing(CACHE)),
-    ("MEMORY_CACHE_USE_METRICS",            Means::Nothing(CACHE)),
-    ("JOB_QUEUE_EXPIRE_JOB_RESULT_SECONDS", Means::Keys(expire)),
-    ("JOB_QUEUE_FETCH_INTERVAL",            Means::Nothing("nothing is polled: a job that is due is handed out at once")),
-    ("WORKER_DEFAULT_CONCURRENCY",          Means::Keys(concurrency)),
-    ("WORKER_CHANNELS",                     Means::Keys(channels)),
-    ("WORKER_CHANNEL_CONCURRENCIES",        Means::Checked(concurrencies)),
-    ("LOG_LEVEL",                           Means::Keys(level)),
-    ("LOG_FILE_DIR",                        Means::Key("log.dir")),
-    ("LOG_USE_JSON",                        Means::Keys(json)),
-    ("LOG_USE_STDOUT",                      Means::Nothing("the log goes to the standard error, or to files in `log.dir`")),
-    ("TZ_OFFSET_HOURS",                     Means::Nothing("times are in UTC, and say so")),
-    ("JAEGER_ADDR",                         Means::Not("Jaeger takes OTLP now: name that address in `telemetry.endpoint`")),
-    ("ZIPKIN_ADDR",                         Means::Keys(zipkin)),
-    ("OTLP_ADDR",                           Means::Keys(otlp)),
-    ("GRPC_ADDR",                           Means::Key("listen.address")),
-    ("USE_GRPC_WEB",                        Means::Nothing("gRPC-Web is always served; pages that may call are named in `grpc.allow-origins`")),
-    ("DOCKER_GID",                          Means::Nothing("it is only used by the image and compose file of jobworkerp")),
-    ("PLUGINS_RUNNER_DIR",                  Means::Key("runners.plugins")),
-    ("SLACK_TITLE",                         Means::Key("jobworkerp.slack-title")),
-    ("SLACK_BOT_TOKEN",                     Means::Secret("jobworkerp.slack-token")),
-    ("SLACK_CHANNEL",                       Means::Key("jobworkerp.slack-channel")),
-    ("SLACK_NOTIFY_SUCCESS",                Means::Keys(|value, _| flag("jobworkerp.slack-on-success", value))),
-    ("SLACK_NOTIFY_FAILURE",                Means::Keys(|value, _| flag("jobworkerp.slack-on-failure", value))),
+const TABLE: &[(&str, VariableMeaning)] = &[
+    ("STORAGE_TYPE",                        VariableMeaning::Checked(storage)),
+    ("STORAGE_RESTORE_AT_STARTUP",          VariableMeaning::Ignored(RESTORE)),
+    ("STORAGE_REFLESH_FROM_RDB",            VariableMeaning::Ignored(RESTORE)),
+    ("JOB_QUEUE_WITHOUT_RECOVERY_HYBRID",   VariableMeaning::Ignored(RESTORE)),
+    ("SQLITE_DBNAME",                       VariableMeaning::Ignored("crore uses its own store; set its directory in `store.data`")),
+    ("SQLITE_HOST",                         VariableMeaning::Ignored(SQLITE)),
+    ("SQLITE_PORT",                         VariableMeaning::Ignored(SQLITE)),
+    ("SQLITE_USER",                         VariableMeaning::Ignored(SQLITE)),
+    ("SQLITE_PASSWORD",                     VariableMeaning::Unsupported(SQLITE)),
+    ("SQLITE_MAX_CONNECTIONS",              VariableMeaning::Ignored(SQLITE)),
+    ("MYSQL_HOST",                          VariableMeaning::Unsupported(MYSQL)),
+    ("MYSQL_PORT",                          VariableMeaning::Unsupported(MYSQL)),
+    ("MYSQL_USER",                          VariableMeaning::Unsupported(MYSQL)),
+    ("MYSQL_PASSWORD",                      VariableMeaning::Unsupported(MYSQL)),
+    ("MYSQL_DBNAME",                        VariableMeaning::Unsupported(MYSQL)),
+    ("MYSQL_MAX_CONNECTIONS",               VariableMeaning::Unsupported(MYSQL)),
+    ("REDIS_URL",                           VariableMeaning::Unsupported(REDIS)),
+    ("REDIS_POOL_SIZE",                     VariableMeaning::Unsupported(REDIS)),
+    ("REDIS_POOL_CREATE_TIMEOUT_MSEC",      VariableMeaning::Unsupported(REDIS)),
+    ("REDIS_POOL_WAIT_TIMEOUT_MSEC",        VariableMeaning::Unsupported(REDIS)),
+    ("REDIS_POOL_RECYCLE_TIMEOUT_MSEC",     VariableMeaning::Unsupported(REDIS)),
+    ("REDIS_USERNAME",                      VariableMeaning::Unsupported(REDIS)),
+    ("REDIS_PASSWORD",                      VariableMeaning::Unsupported(REDIS)),
+    ("MEMORY_CACHE_NUM_COUNTERS",           VariableMeaning::Ignored(CACHE)),
+    ("MEMORY_CACHE_MAX_COST",               VariableMeaning::Ignored(CACHE)),
+    ("MEMORY_CACHE_USE_METRICS",            VariableMeaning::Ignored(CACHE)),
+    ("JOB_QUEUE_EXPIRE_JOB_RESULT_SECONDS", VariableMeaning::Keys(expire)),
+    ("JOB_QUEUE_FETCH_INTERVAL",            VariableMeaning::Ignored("crore does not poll: a due job is handed out at once")),
+    ("WORKER_DEFAULT_CONCURRENCY",          VariableMeaning::Keys(concurrency)),
+    ("WORKER_CHANNELS",                     VariableMeaning::Keys(channels)),
+    ("WORKER_CHANNEL_CONCURRENCIES",        VariableMeaning::Checked(concurrencies)),
+    ("LOG_LEVEL",                           VariableMeaning::Keys(level)),
+    ("LOG_FILE_DIR",                        VariableMeaning::Key("log.dir")),
+    ("LOG_USE_JSON",                        VariableMeaning::Keys(json)),
+    ("LOG_USE_STDOUT",                      VariableMeaning::Ignored("the log goes to standard error, or to files in `log.dir`")),
+    ("TZ_OFFSET_HOURS",                     VariableMeaning::Ignored("times are in UTC")),
+    ("JAEGER_ADDR",                         VariableMeaning::Unsupported("Jaeger accepts OTLP; set that address in `telemetry.endpoint`")),
+    ("ZIPKIN_ADDR",                         VariableMeaning::Keys(zipkin)),
+    ("OTLP_ADDR",                           VariableMeaning::Keys(otlp)),
+    ("GRPC_ADDR",                           VariableMeaning::Key("listen.address")),
+    ("USE_GRPC_WEB",                        VariableMeaning::Ignored("gRPC-Web is always on; set allowed origins in `grpc.allow-origins`")),
+    ("DOCKER_GID",                          VariableMeaning::Ignored("used only by jobworkerp's image and compose file")),
+    ("PLUGINS_RUNNER_DIR",                  VariableMeaning::Key("runners.plugins")),
+    ("SLACK_TITLE",                         VariableMeaning::Key("jobworkerp.slack-title")),
+    ("SLACK_BOT_TOKEN",                     VariableMeaning::Secret("jobworkerp.slack-token")),
+    ("SLACK_CHANNEL",                       VariableMeaning::Key("jobworkerp.slack-channel")),
+    ("SLACK_NOTIFY_SUCCESS",                VariableMeaning::Keys(|value, _| flag("jobworkerp.slack-on-success", value))),
+    ("SLACK_NOTIFY_FAILURE",                VariableMeaning::Keys(|value, _| flag("jobworkerp.slack-on-failure", value))),
 ];
 
-fn key(key: impl Into<String>, value: impl Into<String>) -> Read {
+fn key(key: impl Into<String>, value: impl Into<String>) -> ReadKeys {
     Ok(vec![(key.into(), value.into())])
 }
 
-fn storage(value: &str, _: Get<'_>) -> Result<&'static str, String> {
+fn storage(value: &str, _: LookUp<'_>) -> Result<&'static str, String> {
     match value {
-        "rdb" => Ok("as it is here anyway"),
+        "rdb" => Ok("the default"),
         "redis" | "hybrid" => Err(REDIS.to_owned()),
-        _ => Err("it is `rdb`, `redis` or `hybrid`".to_owned()),
+        _ => Err("expected `rdb`, `redis` or `hybrid`".to_owned()),
     }
 }
 
 fn number(value: &str) -> Result<u64, String> {
-    value.trim().parse().map_err(|_| "it is no number".to_owned())
+    value.trim().parse().map_err(|_| "not a number".to_owned())
 }
 
-fn expire(value: &str, _: Get<'_>) -> Read {
+fn expire(value: &str, _: LookUp<'_>) -> ReadKeys {
     key("jobworkerp.keep-results", format!("{}s", number(value)?))
 }
 
-fn concurrency(value: &str, _: Get<'_>) -> Read {
+fn concurrency(value: &str, _: LookUp<'_>) -> ReadKeys {
     key("channels.default", number(value)?.to_string())
 }
 
@@ -176,8 +183,8 @@ fn list(value: &str) -> Vec<&str> {
     value.split(',').map(str::trim).filter(|one| !one.is_empty()).collect()
 }
 
-/// Channels without a number of their own run one job at a time.
-fn channels(value: &str, get: Get<'_>) -> Read {
+/// A channel without a number runs one job at a time.
+fn channels(value: &str, get: LookUp<'_>) -> ReadKeys {
     let counts = list(get("WORKER_CHANNEL_CONCURRENCIES").unwrap_or_default());
     let named = list(value).into_iter().enumerate();
     let each = named.map(|(n, channel)| {
@@ -187,22 +194,22 @@ fn channels(value: &str, get: Get<'_>) -> Read {
     each.collect()
 }
 
-/// They are said with the channels' names.
-fn concurrencies(value: &str, get: Get<'_>) -> Result<&'static str, String> {
+/// The counts are used by `WORKER_CHANNELS`.
+fn concurrencies(value: &str, get: LookUp<'_>) -> Result<&'static str, String> {
     let (channels, counts) = (list(get("WORKER_CHANNELS").unwrap_or_default()), list(value));
     match counts.len() > channels.len() {
         true => {
             let (counts, channels) = (counts.len(), channels.len());
             Err(format!("{counts} numbers for {channels} channels in WORKER_CHANNELS"))
         }
-        false => Ok("said with WORKER_CHANNELS"),
+        false => Ok("see WORKER_CHANNELS"),
     }
 }
 
-fn level(value: &str, _: Get<'_>) -> Read {
+fn level(value: &str, _: LookUp<'_>) -> ReadKeys {
     match value.to_lowercase().as_str() {
         level @ ("error" | "warn" | "info" | "debug" | "trace" | "off") => key("log.level", level),
-        _ => Err("it is `error`, `warn`, `info`, `debug`, `trace` or `off`".to_owned()),
+        _ => Err("expected `error`, `warn`, `info`, `debug`, `trace` or `off`".to_owned()),
     }
 }
 
@@ -210,27 +217,27 @@ fn switch(value: &str) -> Result<bool, String> {
     match value.to_lowercase().as_str() {
         "true" | "1" => Ok(true),
         "false" | "0" => Ok(false),
-        _ => Err("it is `true` or `false`".to_owned()),
+        _ => Err("expected `true` or `false`".to_owned()),
     }
 }
 
-fn flag(name: &str, value: &str) -> Read {
+fn flag(name: &str, value: &str) -> ReadKeys {
     key(name, switch(value)?.to_string())
 }
 
-fn json(value: &str, _: Get<'_>) -> Read {
+fn json(value: &str, _: LookUp<'_>) -> ReadKeys {
     key("log.format", if switch(value)? { "json" } else { "text" })
 }
 
-/// The first that is set wins there: Jaeger, Zipkin, OTLP.
-fn zipkin(value: &str, _: Get<'_>) -> Read {
+/// Precedence as in jobworkerp: Jaeger, Zipkin, OTLP.
+fn zipkin(value: &str, _: LookUp<'_>) -> ReadKeys {
     let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     Ok(vec![set("telemetry.endpoint", value), set("telemetry.protocol", "zipkin")])
 }
 
-fn otlp(value: &str, get: Get<'_>) -> Read {
+fn otlp(value: &str, get: LookUp<'_>) -> ReadKeys {
     if get("ZIPKIN_ADDR").is_some() {
-        return Err("`ZIPKIN_ADDR` is set, and comes first".to_owned());
+        return Err("`ZIPKIN_ADDR` is set and takes precedence".to_owned());
     }
     let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     Ok(vec![set("telemetry.endpoint", value), set("telemetry.protocol", "otlp")])

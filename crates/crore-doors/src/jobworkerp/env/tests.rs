@@ -1,11 +1,11 @@
 use super::*;
 
-fn said(pairs: &[(&str, &str)]) -> Vec<Said> {
+fn translated(pairs: &[(&str, &str)]) -> Vec<TranslatedVariable> {
     read(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
 }
 
-fn ours(pairs: &[(&str, &str)]) -> Vec<String> {
-    let all = said(pairs).into_iter().flat_map(|one| one.ours);
+fn keys_of(pairs: &[(&str, &str)]) -> Vec<String> {
+    let all = translated(pairs).into_iter().flat_map(|one| one.keys);
     all.map(|(key, value)| format!("{key} = {value}")).collect()
 }
 
@@ -36,22 +36,22 @@ fn each_variable_is_a_key_of_ours_and_says_so() {
         ("SLACK_NOTIFY_SUCCESS", "true", "jobworkerp.slack-on-success = true"),
         ("SLACK_NOTIFY_FAILURE", "0", "jobworkerp.slack-on-failure = false"),
     ] {
-        let all = said(&[(name, value)]);
+        let all = translated(&[(name, value)]);
         let [one] = all.as_slice() else { panic!("{name}: {all:?}") };
         assert_eq!((one.name, &one.line), (name, &format!("{name}={value}: {keys}")));
-        assert_eq!(ours(&[(name, value)]).join(", "), keys);
+        assert_eq!(keys_of(&[(name, value)]).join(", "), keys);
         assert!(!one.is_warning, "{name}");
     }
 }
 
 #[test]
-fn channels_stand_beside_their_numbers() {
+fn channels_are_paired_with_their_concurrencies() {
     let both = [("WORKER_CHANNELS", "channel1,channel2"), ("WORKER_CHANNEL_CONCURRENCIES", "4,1")];
-    assert_eq!(ours(&both), ["channels.channel1 = 4", "channels.channel2 = 1"]);
-    assert_eq!(said(&both)[1].line, "WORKER_CHANNEL_CONCURRENCIES=4,1: said with WORKER_CHANNELS");
+    assert_eq!(keys_of(&both), ["channels.channel1 = 4", "channels.channel2 = 1"]);
+    assert_eq!(translated(&both)[1].line, "WORKER_CHANNEL_CONCURRENCIES=4,1: see WORKER_CHANNELS");
     let fewer = [("WORKER_CHANNELS", "a,b"), ("WORKER_CHANNEL_CONCURRENCIES", "4")];
-    assert_eq!(ours(&fewer), ["channels.a = 4", "channels.b = 1"]);
-    let more = said(&[("WORKER_CHANNELS", "a"), ("WORKER_CHANNEL_CONCURRENCIES", "4,5")]);
+    assert_eq!(keys_of(&fewer), ["channels.a = 4", "channels.b = 1"]);
+    let more = translated(&[("WORKER_CHANNELS", "a"), ("WORKER_CHANNEL_CONCURRENCIES", "4,5")]);
     assert!(
         more[1].is_warning && more[1].line.ends_with("2 numbers for 1 channels in WORKER_CHANNELS")
     );
@@ -59,49 +59,49 @@ fn channels_stand_beside_their_numbers() {
 
 #[test]
 fn a_secret_is_referred_to_and_never_written() {
-    let token = said(&[("SLACK_BOT_TOKEN", "xoxb-1")]);
+    let token = translated(&[("SLACK_BOT_TOKEN", "xoxb-1")]);
     assert_eq!(
-        token[0].ours,
+        token[0].keys,
         [("jobworkerp.slack-token".to_owned(), "env:SLACK_BOT_TOKEN".to_owned())]
     );
     assert_eq!(token[0].line, "SLACK_BOT_TOKEN=***: jobworkerp.slack-token = env:SLACK_BOT_TOKEN");
     for name in ["REDIS_URL", "REDIS_PASSWORD", "MYSQL_PASSWORD"] {
-        assert!(!said(&[(name, "hunter2")])[0].line.contains("hunter2"), "{name}");
+        assert!(!translated(&[(name, "hunter2")])[0].line.contains("hunter2"), "{name}");
     }
 }
 
 #[test]
-fn what_is_not_done_here_is_said_and_sets_nothing() {
+fn unsupported_variables_warn_and_set_nothing() {
     for (name, value, why) in [
-        ("STORAGE_TYPE", "redis", "no Redis"),
-        ("STORAGE_TYPE", "hybrid", "no Redis"),
+        ("STORAGE_TYPE", "redis", "Redis is not supported"),
+        ("STORAGE_TYPE", "hybrid", "Redis is not supported"),
         ("STORAGE_TYPE", "oracle", "`rdb`, `redis` or `hybrid`"),
-        ("MYSQL_HOST", "db", "no MySQL"),
-        ("REDIS_URL", "redis://redis:6379", "no Redis"),
+        ("MYSQL_HOST", "db", "MySQL is not supported"),
+        ("REDIS_URL", "redis://redis:6379", "Redis is not supported"),
         ("JAEGER_ADDR", "j:6831", "OTLP"),
-        ("WORKER_DEFAULT_CONCURRENCY", "many", "no number"),
+        ("WORKER_DEFAULT_CONCURRENCY", "many", "not a number"),
         ("LOG_LEVEL", "loud", "`error`"),
         ("LOG_USE_JSON", "perhaps", "`true` or `false`"),
     ] {
-        let all = said(&[(name, value)]);
+        let all = translated(&[(name, value)]);
         assert!(all[0].is_warning && all[0].line.contains(why), "{all:?}");
-        assert!(all[0].ours.is_empty());
+        assert!(all[0].keys.is_empty());
     }
-    let both = said(&[("ZIPKIN_ADDR", "http://z"), ("OTLP_ADDR", "http://o")]);
+    let both = translated(&[("ZIPKIN_ADDR", "http://z"), ("OTLP_ADDR", "http://o")]);
     assert!(!both[0].is_warning && both[1].is_warning, "the first wins");
 }
 
 #[test]
-fn what_means_nothing_here_is_said_without_alarm_and_all_else_is_let_be() {
+fn ignored_variables_do_not_warn_and_unknown_ones_are_skipped() {
     for name in [
         "STORAGE_RESTORE_AT_STARTUP",
         "JOB_QUEUE_FETCH_INTERVAL",
         "USE_GRPC_WEB",
         "TZ_OFFSET_HOURS",
     ] {
-        let all = said(&[(name, "1")]);
-        assert!(!all[0].is_warning && all[0].ours.is_empty(), "{all:?}");
+        let all = translated(&[(name, "1")]);
+        assert!(!all[0].is_warning && all[0].keys.is_empty(), "{all:?}");
     }
-    assert_eq!(said(&[("STORAGE_TYPE", "rdb")])[0].line, "STORAGE_TYPE=rdb: as it is here anyway");
-    assert!(said(&[("PATH", "/bin"), ("LOG_LEVEL", ""), ("CRORE_TOKEN", "x")]).is_empty());
+    assert_eq!(translated(&[("STORAGE_TYPE", "rdb")])[0].line, "STORAGE_TYPE=rdb: the default");
+    assert!(translated(&[("PATH", "/bin"), ("LOG_LEVEL", ""), ("CRORE_TOKEN", "x")]).is_empty());
 }

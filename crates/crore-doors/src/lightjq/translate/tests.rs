@@ -5,29 +5,29 @@ use crore_wire::Format::{Json, Msgpack};
 const DAY: Span = Span::from_secs(86_400);
 
 fn read(text: &str) -> Result<Spec, Invalid> {
-    Json.decode::<NewJob>(text.as_bytes()).and_then(|job| spec(&job, DAY))
+    Json.decode::<LightJqNewJob>(text.as_bytes()).and_then(|job| spec(&job, DAY))
 }
 
 #[test]
-fn what_is_left_out_is_as_documented() {
+fn defaults_are_as_documented() {
     let spec = read(r#"{"name":"mail","argument":{}}"#).expect("good");
     assert_eq!((spec.queue.as_str(), spec.kind.as_str(), spec.priority), ("lightjq", "mail", 0));
     assert_eq!(spec.retry.max_attempts, Some(11));
     assert_eq!((spec.timeout, spec.lease), (Some(Span::from_secs(30)), Some(Span::from_secs(40))));
-    assert_eq!((spec.keep, spec.lapse), (Keep::Discard, Lapse::Failure));
+    assert_eq!((spec.keep, spec.lapse), (ResultRetention::Discard, Lapse::Failure));
     let job: crore_core::NewJob = spec.into();
     assert_eq!(job.check(&Caps::default(), Time::ZERO), Ok(()));
 }
 
 #[test]
-fn everything_that_is_said_is_heard() {
+fn all_fields_are_read() {
     let spec = read(
         r#"{"name":"mail","argument":{"to":"ada"},"priority":-5,"max_retry":0,"keep_result":true,
             "timeout":86390,"colour":"blue"}"#,
     )
     .expect("good");
     assert_eq!((spec.priority, spec.retry.max_attempts), (-5, Some(1)));
-    assert_eq!((spec.keep, spec.lease), (Keep::Once(DAY), Some(DAY)));
+    assert_eq!((spec.keep, spec.lease), (ResultRetention::Once(DAY), Some(DAY)));
     assert_eq!(&*spec.payload.bytes, b"\x81\xa2to\xa3ada");
     let job: crore_core::NewJob = spec.into();
     assert_eq!(job.check(&Caps::default(), Time::ZERO), Ok(()));
@@ -35,10 +35,10 @@ fn everything_that_is_said_is_heard() {
 
 #[test]
 fn a_messagepack_argument_keeps_its_bytes() {
-    // A map with a 16-bit length and a number that is wider than it need be.
+    // A map with a 16-bit length, and an integer in a wider form than needed.
     let argument = b"\xde\x00\x01\xa1n\xce\x00\x00\x00\x07";
     let body = [&b"\x82\xa4name\xa1a\xa8argument"[..], argument].concat();
-    let job: NewJob = Msgpack.decode(&body).expect("good");
+    let job: LightJqNewJob = Msgpack.decode(&body).expect("good");
     assert_eq!(&*spec(&job, DAY).expect("good").payload.bytes, argument);
 }
 
@@ -76,7 +76,7 @@ fn job(state: State, attempt: u32) -> Job {
 }
 
 #[test]
-fn states_are_said_in_five_words() {
+fn states_map_to_the_five_of_lightjq() {
     for (state, attempt, word, retries) in [
         (State::Waiting, 0, "queued", 0),
         (State::Scheduled, 0, "queued", 0),
@@ -100,7 +100,7 @@ fn states_are_said_in_five_words() {
 }
 
 #[test]
-fn what_is_kept_is_a_result_or_an_error() {
+fn a_kept_payload_is_a_result_or_an_error() {
     let kept = Payload::new(Encoding::Msgpack, &b"\x93\x01\x02\x03"[..]);
     let said = |state, kept: &Payload| -> serde_json::Value {
         let body = Json.encode(&status(&job(state, 1), Some(kept)));
@@ -118,7 +118,7 @@ fn what_is_kept_is_a_result_or_an_error() {
 }
 
 #[test]
-fn a_worker_is_told_both_names_of_the_job() {
+fn a_worker_job_has_id_and_job_id() {
     let mut running = job(State::Running, 3);
     running.live.delivery = crore_core::Delivery(9);
     let said: serde_json::Value =
@@ -131,15 +131,15 @@ fn a_worker_is_told_both_names_of_the_job() {
 }
 
 #[test]
-fn reports_are_heard_and_incomplete_ones_refused() {
-    let read = |text: &str| Json.decode::<Report>(text.as_bytes()).and_then(outcome);
+fn incomplete_reports_are_refused() {
+    let read = |text: &str| Json.decode::<LightJqReport>(text.as_bytes()).and_then(outcome);
     let nothing = Outcome::Done { result: None };
     assert_eq!(read(r#"{"type":"success"}"#), Ok(nothing.clone()));
     assert_eq!(read(r#"{"type":"success","result":null}"#), Ok(nothing));
     let result = Some(Payload::new(Encoding::Msgpack, &b"\x07"[..]));
     assert_eq!(read(r#"{"type":"success","result":7}"#), Ok(Outcome::Done { result }));
     let failure = r#"{"type":"failure","reason":"timeout","should_retry":true,"message":"late"}"#;
-    let again = Again::ByPolicy;
+    let again = RetryDirective::ByPolicy;
     let late = Outcome::Failed { error: "late".into(), detail: None, again };
     assert_eq!(read(failure), Ok(late));
     for (body, field) in [
@@ -155,21 +155,21 @@ fn reports_are_heard_and_incomplete_ones_refused() {
 }
 
 #[test]
-fn an_error_is_told_with_its_message_also_while_the_job_is_tried_again() {
+fn a_retrying_job_shows_message_and_error() {
     let error = Raw::new(Json, &br#"{"code":[5]}"#[..]);
-    let text = telling("no\nluck".to_owned(), Some(&error));
+    let text = error_text("no\nluck".to_owned(), Some(&error));
     assert_eq!(text, "no\nluck\nerror: {\"code\":[5]}");
-    assert_eq!(told(&text), ("no\nluck", Some(error)));
-    assert_eq!(told("no luck"), ("no luck", None));
+    assert_eq!(split_error_text(&text), ("no\nluck", Some(error)));
+    assert_eq!(split_error_text("no luck"), ("no luck", None));
     let cut = &text[..text.len() - 1];
-    assert_eq!(told(cut), (cut, None), "half an error is none");
+    assert_eq!(split_error_text(cut), (cut, None), "half an error is none");
     let mut retrying = job(State::Scheduled, 1);
     retrying.live.history.push(crore_core::job::Attempt {
         delivery: crore_core::Delivery(1),
         started_at: Time::ZERO,
         ended_at: Time::ZERO,
         worker: None,
-        ended: crore_core::job::Ended::Failed,
+        ended: crore_core::job::DeliveryEnd::Failed,
         error: Some(text.into()),
     });
     let said: serde_json::Value =

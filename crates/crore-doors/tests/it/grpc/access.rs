@@ -1,4 +1,4 @@
-//! Who may call: tokens, certificates, TLS; what is written down and counted.
+//! Authorization by tokens and certificates, TLS, audit log and metrics.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crore_api::Scope;
 use crore_api::audit::{self, Audit};
 use crore_doors::tls;
 use crore_doors::{Doors, Options, listen};
-use crore_wire::Secret;
+use crore_wire::TokenSecret;
 use crore_wire::api::tokens::Preset;
 use crore_wire::grpc::v1;
 use crore_wire::grpc::v1::admin_client::AdminClient;
@@ -24,14 +24,14 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
 use tower::service_fn;
 
-use super::frames::{Line, frame, request};
+use super::frames::{RawConnection, frame, request};
 use super::{connect, job, problem, push};
 use crate::access::token;
 use crate::server::Server;
-use crate::tls::{Authority, Pair, Use};
+use crate::tls::{CertificateAuthority, CertificateUse, Pair};
 
-/// The same, with a token.
-fn with<T>(token: &Secret, ask: T) -> Request<T> {
+/// A request with a token.
+fn with<T>(token: &TokenSecret, ask: T) -> Request<T> {
     let mut request = Request::new(ask);
     let text = format!("Bearer {}", token.reveal());
     request.metadata_mut().insert("authorization", text.parse().expect("a text"));
@@ -60,12 +60,12 @@ async fn a_token_in_the_metadata_lets_in_whom_it_is_for_and_nobody_else() {
         assert_eq!(lacking.code(), Code::PermissionDenied);
         assert_eq!(problem(&lacking).code, "scope-missing");
     }
-    let wrong = Secret::new("crore_nobody_nothing");
+    let wrong = TokenSecret::new("crore_nobody_nothing");
     let status = jobs.push(with(&wrong, one())).await.expect_err("unknown");
     assert_eq!(status.code(), Code::Unauthenticated);
 }
 
-/// What each call needs; `None`: nothing. A call that is not here has no scope yet: think about which.
+/// The required scope of each call; `None`: no token. A new call must be added here.
 const NEEDS: &[(&str, Option<Scope>)] = &[
     ("crore.v1.Jobs/Push", Some(Scope::Push)),
     ("crore.v1.Jobs/PushStream", Some(Scope::Push)),
@@ -117,7 +117,7 @@ async fn every_call_lets_those_presets_in_that_have_its_scope_and_no_others() {
         let secret = token(&server.engine, preset.as_str(), preset.scopes()).await;
         known.push((Some(*preset), format!("Bearer {}", secret.reveal())));
     }
-    let mut line = Line::open(&server, Version::HTTP_2).await;
+    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
     for (name, needs) in NEEDS {
         for (preset, bearer) in &known {
             let mut headers = vec![("content-type", "application/grpc"), ("te", "trailers")];
@@ -129,7 +129,7 @@ async fn every_call_lets_those_presets_in_that_have_its_scope_and_no_others() {
                 (Some(scope), Some(preset)) => preset.scopes().contains(scope),
             };
             let said = line.begin(ask).await;
-            // Who fails too often is told so.
+            // A caller that fails too often is refused with `RESOURCE_EXHAUSTED`.
             let refusals = [Code::Unauthenticated, Code::PermissionDenied, Code::ResourceExhausted];
             let is_refused = refusals.iter().any(|code| said == Some(*code as i32));
             assert_eq!(is_refused, !is_let_in, "{name} {preset:?}: {said:?}");
@@ -220,10 +220,10 @@ async fn calls_are_counted_by_their_status_and_streams_when_they_end() {
     assert!(server.page("/metrics").await.1.contains(answered));
 }
 
-/// A connection in TLS, with a certificate or without.
+/// A TLS connection, with or without a client certificate.
 async fn secure(
     server: &Server,
-    authority: &Authority,
+    authority: &CertificateAuthority,
     own: Option<&Pair>,
 ) -> Result<Channel, String> {
     let mut roots = rustls::RootCertStore::empty();
@@ -259,26 +259,26 @@ async fn secure(
 
 #[tokio::test]
 async fn tls_is_spoken_and_a_client_certificate_is_as_good_as_a_token() {
-    let authority = Authority::new();
-    let client = authority.sign("client", &["worker.example"], Use::Client, |_| {});
+    let authority = CertificateAuthority::new();
+    let client = authority.sign("client", &["worker.example"], CertificateUse::Client, |_| {});
     let ca = authority.file("ca.pem", &authority.pem());
     let options = tls::Options { client_ca: Some(ca), ..crate::tls::options(&authority.server()) };
     let (server, _) = crate::tls::serve(&options).await;
-    // With the first token, everybody has to say who he is.
+    // Once a token exists, every caller must authenticate.
     let secret = token(&server.engine, "ada", &[Scope::Push]).await;
     let known = secure(&server, &authority, Some(&client)).await.expect("connected");
     let pushed = JobsClient::new(known).push(one()).await.expect("let in").into_inner();
     assert_eq!(pushed.refused, 0);
     let seen = server.engine.jobs().counts(None).await.expect("counted");
     assert_eq!(seen.iter().map(|count| count.n).sum::<u64>(), 1);
-    // Who shows none and has none is nobody; a stranger's certificate is no certificate.
+    // A client without a certificate and token is refused, and so is the certificate of another authority.
     let nobody = secure(&server, &authority, None).await.expect("connected");
     let mut nobody = JobsClient::new(nobody);
     let status = nobody.push(one()).await.expect_err("nobody");
     assert_eq!(status.code(), Code::Unauthenticated, "{status:?}");
     nobody.push(with(&secret, one())).await.expect("a token is enough");
-    let strange = Authority::new();
-    let strange = strange.sign("client", &["worker.example"], Use::Client, |_| {});
+    let strange = CertificateAuthority::new();
+    let strange = strange.sign("client", &["worker.example"], CertificateUse::Client, |_| {});
     if let Ok(stranger) = secure(&server, &authority, Some(&strange)).await {
         let status = JobsClient::new(stranger).push(one()).await.expect_err("a stranger");
         assert!(

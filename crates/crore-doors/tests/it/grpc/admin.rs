@@ -1,4 +1,4 @@
-//! Looking after a server.
+//! `crore.v1.Admin`.
 
 use crore_wire::grpc::v1;
 use crore_wire::grpc::v1::admin_client::AdminClient;
@@ -7,7 +7,7 @@ use tonic::Code;
 use tonic::transport::Channel;
 
 use super::{Worker, connect, hello, job, problem, push};
-use crate::server::{Server, Speaks};
+use crate::server::{BodyEncoding, Server};
 
 async fn admin(server: &Server) -> AdminClient<Channel> {
     AdminClient::new(connect(server).await)
@@ -26,7 +26,7 @@ async fn a_server_says_what_it_is_and_what_it_has_as_over_http() {
     let server = Server::start().await;
     let mut admin = admin(&server).await;
     let info = admin.info(v1::InfoRequest {}).await.expect("told").into_inner();
-    let other = server.get(Speaks::Json, "/v1/info").await.body;
+    let other = server.get(BodyEncoding::Json, "/v1/info").await.body;
     assert_eq!((json!(info.version), json!(info.durability)), {
         (other["version"].clone(), other["durability"].clone())
     });
@@ -45,7 +45,7 @@ async fn a_paused_queue_gives_nothing_until_it_is_resumed() {
     let server = Server::start().await;
     let mut admin = admin(&server).await;
     admin.pause_queue(queue("mail")).await.expect("paused");
-    let paused = server.get(Speaks::Json, "/v1/queues/mail").await.body;
+    let paused = server.get(BodyEncoding::Json, "/v1/queues/mail").await.body;
     assert_eq!(paused["paused"], true);
     let ids = push(&server, "mail", 1).await;
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
@@ -74,7 +74,7 @@ async fn schedules_and_limits_are_set_seen_and_removed() {
     });
     assert!(seen.next_at_ms.is_some_and(|next| next > server.engine.status().now().as_millis()));
     assert_eq!(seen.job.as_ref().map(|job| job.kind.as_str()), Some("mail"));
-    // What was told can be set again.
+    // A listed schedule can be set again.
     admin.set_schedule(seen.clone()).await.expect("set again");
     for (field, bad) in [
         ("name", v1::Schedule { name: String::new(), ..schedule.clone() }),
@@ -104,7 +104,7 @@ async fn schedules_and_limits_are_set_seen_and_removed() {
 async fn workers_are_listed_with_what_they_say() {
     let server = Server::start().await;
     let about = json!({ "about": { "version": "1.2" }, "within": "1m" });
-    server.call(Speaks::Json, http::Method::PUT, "/v1/workers/ada", Some(&about)).await;
+    server.call(BodyEncoding::Json, http::Method::PUT, "/v1/workers/ada", Some(&about)).await;
     let workers = admin(&server).await.list_workers(v1::Nothing {}).await;
     let workers = workers.expect("told").into_inner().workers;
     assert_eq!(workers.len(), 1);
@@ -144,7 +144,7 @@ async fn a_worker_with_a_stream_is_listed_while_it_is_there() {
     worker.says.send(says).await.expect("said");
     while list().await[0].stream.as_ref().is_some_and(|stream| stream.slots != 5) {}
     drop(worker);
-    // It may come back for a moment, and then it is forgotten.
+    // It stays listed for the grace period, and is then removed.
     let mut seen_to_leave = false;
     loop {
         let listed = list().await;
@@ -198,7 +198,7 @@ async fn an_act_on_all_says_how_far_it_is_and_does_no_more_than_was_asked() {
 }
 
 #[tokio::test]
-async fn who_listens_hears_what_happens_to_the_jobs_that_are_meant() {
+async fn listeners_receive_events_of_matching_jobs() {
     let server = Server::start().await;
     let mut admin = admin(&server).await;
     let ask = v1::ListenRequest { queue: "mail".into(), kind: String::new() };

@@ -1,17 +1,17 @@
-//! What is wrong in a call is said in its status, the connection goes on, and nothing is stored.
+//! Invalid calls: refused with a status, the connection stays open, and nothing is stored.
 
 use std::time::Duration;
 
 use crore_doors::{Options, listen};
 use crore_wire::grpc::v1;
 use crore_wire::grpc::v1::work_client::WorkClient;
-use crore_wire::words::Size;
+use crore_wire::units::Size;
 use http::Version;
 use tokio::sync::mpsc;
 use tonic::Code;
 
-use super::frames::{Line, frame, framed, request};
-use super::{Said, Worker, connect, hello, job, jobs, problem, push};
+use super::frames::{RawConnection, frame, framed, request};
+use super::{Worker, WorkerMessages, connect, hello, job, jobs, problem, push};
 use crate::server::Server;
 
 const PUSH: &str = "/crore.v1.Jobs/Push";
@@ -24,7 +24,7 @@ fn one() -> v1::PushRequest {
 #[tokio::test]
 async fn a_message_that_would_take_far_more_memory_than_it_has_bytes_is_refused_unread() {
     let server = Server::start().await;
-    let mut line = Line::open(&server, Version::HTTP_2).await;
+    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
     // Empty jobs and empty reports.
     for (path, field) in [(PUSH, "jobs"), ("/crore.v1.Work/Finish", "jobs")] {
         let bytes = frame(0, &[0x0a, 0].repeat(1 << 20));
@@ -81,7 +81,7 @@ async fn what_breaks_a_rule_is_named_as_in_the_messages() {
     }
 }
 
-/// How many jobs there are.
+/// Number of stored jobs.
 async fn stored(server: &Server) -> u64 {
     server.engine.jobs().counts(None).await.expect("counted").iter().map(|count| count.n).sum()
 }
@@ -89,7 +89,7 @@ async fn stored(server: &Server) -> u64 {
 #[tokio::test]
 async fn bytes_that_are_no_message_are_refused_and_the_connection_goes_on() {
     let server = Server::start().await;
-    let mut line = Line::open(&server, Version::HTTP_2).await;
+    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
     let unreadable = Code::InvalidArgument as i32;
     let nested = |n: usize| [vec![0x0b; n], vec![0x0c; n]].concat();
     let rows: &[(&str, Vec<u8>, &[i32])] = &[
@@ -129,7 +129,7 @@ async fn bytes_that_are_no_message_are_refused_and_the_connection_goes_on() {
         }
     }
     assert_eq!(stored(&server).await, 0);
-    // What is not known is let be, as protobuf has it.
+    // Unknown fields are ignored, as protobuf requires.
     let mut newer = prost::Message::encode_to_vec(&one());
     newer.extend([0xfa, 0x07, 3, b'n', b'e', b'w']);
     let heard = line.send(request(&server, "POST", PUSH, &GRPC, frame(0, &newer))).await;
@@ -139,7 +139,7 @@ async fn bytes_that_are_no_message_are_refused_and_the_connection_goes_on() {
 #[tokio::test]
 async fn headers_that_mean_nothing_are_refused_or_let_be() {
     let server = Server::start().await;
-    let mut line = Line::open(&server, Version::HTTP_2).await;
+    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
     let kind = |kind| [("content-type", kind), ("te", "trailers")];
     for (method, headers) in [
         ("POST", kind("application/json")),
@@ -155,8 +155,8 @@ async fn headers_that_mean_nothing_are_refused_or_let_be() {
         let body = String::from_utf8_lossy(&heard.body).into_owned();
         assert!(body.contains("media-type"), "{body}");
     }
-    // gRPC is HTTP/2.
-    let mut old = Line::open(&server, Version::HTTP_11).await;
+    // gRPC requires HTTP/2.
+    let mut old = RawConnection::open(&server, Version::HTTP_11).await;
     assert_eq!(old.send(request(&server, "POST", PUSH, &GRPC, framed(&one()))).await.status, 415);
     for encoding in ["zstd", "gzip", "x-no-such"] {
         let headers = [GRPC[0], GRPC[1], ("grpc-encoding", encoding)];
@@ -200,7 +200,7 @@ async fn a_message_is_as_large_as_a_body_may_be_and_no_larger() {
 }
 
 #[tokio::test]
-async fn numbers_that_stand_for_nothing_are_refused_by_name() {
+async fn unknown_enum_values_are_refused_with_their_field() {
     let server = Server::start().await;
     let bad = [
         ("encoding", v1::NewJob { encoding: 77, ..job("mail") }),
@@ -266,8 +266,8 @@ async fn a_stream_that_never_says_hello_is_ended() {
     let server = Server::start().await;
     let (_says, to_say) = mpsc::channel(1);
     let mut client = WorkClient::new(connect(&server).await);
-    let mut hears = client.stream(Said(to_say)).await.expect("a stream").into_inner();
-    // From here on, time passes when nothing else happens.
+    let mut hears = client.stream(WorkerMessages(to_say)).await.expect("a stream").into_inner();
+    // From here on, tokio advances the clock when all tasks are idle.
     tokio::time::pause();
     let begun = tokio::time::Instant::now();
     let status = hears.message().await.expect_err("ended");
@@ -279,7 +279,7 @@ async fn a_stream_that_never_says_hello_is_ended() {
 }
 
 #[tokio::test]
-async fn a_second_hello_and_a_first_word_that_is_none_end_a_stream() {
+async fn a_second_hello_and_a_missing_hello_end_a_stream() {
     let server = Server::start().await;
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
     let again = hello("mail", 1, "one");
@@ -323,7 +323,7 @@ async fn reports_about_strangers_deliveries_change_nothing() {
     let verdicts: Vec<_> = said.iter().map(v1::Finished::verdict).collect();
     use v1::Verdict::{NotFound, Stale};
     assert_eq!(verdicts, [Stale, Stale, Stale, NotFound, NotFound, NotFound]);
-    // The same on a stream, which lives.
+    // The same on a stream, which stays open.
     let said = worker.finish(strange.to_vec()).await;
     assert!(said.iter().all(|one| matches!(one.verdict(), Stale | NotFound)), "{said:?}");
     let finished = worker.done(&[mine]).await;

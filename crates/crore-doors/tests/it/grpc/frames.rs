@@ -1,4 +1,4 @@
-//! Calls as bytes: what no client library would send, and what comes back.
+//! Calls as raw bytes that no client library would send.
 
 use bytes::Bytes;
 use crore_wire::grpc::{RpcStatus, v1};
@@ -12,23 +12,23 @@ use tokio::net::TcpStream;
 
 use crate::server::Server;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct RawResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     trailers: HeaderMap,
 }
 
-impl Heard {
-    /// The status of gRPC, wherever it stands.
+impl RawResponse {
+    /// The gRPC status, from trailers or headers.
     pub(crate) fn grpc(&self) -> Option<i32> {
         let said = self.trailers.get("grpc-status").or_else(|| self.headers.get("grpc-status"))?;
         said.to_str().ok()?.parse().ok()
     }
 
-    /// What its details say.
+    /// The problem in the status details.
     pub(crate) fn problem(&self) -> Option<v1::Problem> {
         let said = tonic::Status::from_header_map(&self.trailers)
             .or_else(|| tonic::Status::from_header_map(&self.headers))?;
@@ -41,12 +41,12 @@ impl Heard {
     }
 }
 
-/// A message, framed.
+/// A message in a gRPC frame.
 pub(crate) fn framed(message: &impl Message) -> Vec<u8> {
     frame(0, &message.encode_to_vec())
 }
 
-/// Bytes behind a flag and their length.
+/// Bytes in a gRPC frame with this flag.
 pub(crate) fn frame(flag: u8, bytes: &[u8]) -> Vec<u8> {
     let mut frame = vec![flag];
     frame.extend((bytes.len() as u32).to_be_bytes());
@@ -54,7 +54,7 @@ pub(crate) fn frame(flag: u8, bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A request to some path, with these headers.
+/// A request with this path and these headers.
 pub(crate) fn request(
     server: &Server,
     method: &str,
@@ -70,13 +70,13 @@ pub(crate) fn request(
     request.body(Full::new(body.into())).expect("a request")
 }
 
-/// A connection that takes any request.
-pub(crate) enum Line {
+/// A connection for arbitrary requests.
+pub(crate) enum RawConnection {
     One(hyper::client::conn::http1::SendRequest<Full<Bytes>>, String),
     Two(hyper::client::conn::http2::SendRequest<Full<Bytes>>),
 }
 
-impl Line {
+impl RawConnection {
     pub(crate) async fn open(server: &Server, version: Version) -> Self {
         let io = TokioIo::new(server.connect().await);
         if version == Version::HTTP_2 {
@@ -91,19 +91,19 @@ impl Line {
         Self::One(line, server.address.to_string())
     }
 
-    /// Begins a call, and gives its status if it ends with that.
+    /// Starts a call; returns the status if it ends immediately.
     pub(crate) async fn begin(&mut self, request: Request<Full<Bytes>>) -> Option<i32> {
         let response = self.request(request).await;
         let said = response.headers().get("grpc-status")?;
         said.to_str().ok()?.parse().ok()
     }
 
-    pub(crate) async fn send(&mut self, request: Request<Full<Bytes>>) -> Heard {
+    pub(crate) async fn send(&mut self, request: Request<Full<Bytes>>) -> RawResponse {
         let (parts, body) = self.request(request).await.into_parts();
         let body = body.collect().await.expect("a whole answer");
         let trailers = body.trailers().cloned().unwrap_or_default();
         let (status, headers) = (parts.status.as_u16(), parts.headers);
-        Heard { status, headers, body: body.to_bytes(), trailers }
+        RawResponse { status, headers, body: body.to_bytes(), trailers }
     }
 
     async fn request(&mut self, mut request: Request<Full<Bytes>>) -> http::Response<Incoming> {
@@ -122,8 +122,8 @@ impl Line {
     }
 }
 
-/// A connection in frames of HTTP/2.
-pub(crate) struct Frames(TcpStream);
+/// An HTTP/2 connection, frame by frame.
+pub(crate) struct Http2Frames(TcpStream);
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
@@ -134,7 +134,7 @@ pub(crate) const CONTINUATION: u8 = 9;
 pub(crate) const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
 
-impl Frames {
+impl Http2Frames {
     /// Connects, with these settings.
     pub(crate) async fn open(server: &Server, settings: &[(u16, u32)]) -> Self {
         let mut stream = server.connect().await;
@@ -161,7 +161,7 @@ impl Frames {
         self.0.write_all(&frame).await
     }
 
-    /// The next frame: its sort, its stream and its bytes; `None`: the connection is over.
+    /// The next frame: type, stream and payload; `None`: the connection is closed.
     pub(crate) async fn read(&mut self) -> Option<(u8, u32, Vec<u8>)> {
         loop {
             let mut head = [0; 9];
@@ -178,8 +178,8 @@ impl Frames {
         }
     }
 
-    /// What a server says that closes a connection: the code in its last word, if it says one.
-    pub(crate) async fn goodbye(&mut self) -> Option<u32> {
+    /// Reads until the connection is closed; returns the error code of GOAWAY, if there was one.
+    pub(crate) async fn read_goaway(&mut self) -> Option<u32> {
         let mut code = None;
         while let Some((kind, _, bytes)) = self.read().await {
             if kind == GOAWAY {
@@ -192,7 +192,7 @@ impl Frames {
     }
 }
 
-/// The head of a call, as it stands in a frame, with nothing compressed.
+/// The header block of a call, uncompressed.
 pub(crate) fn head(server: &Server, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let authority = server.address.to_string();
     let mut lines = vec![

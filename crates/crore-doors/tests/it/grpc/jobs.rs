@@ -1,4 +1,4 @@
-//! Pushing and looking.
+//! `crore.v1.Jobs`.
 
 use crore_wire::grpc::v1;
 use crore_wire::grpc::v1::job_ref::Which;
@@ -12,7 +12,7 @@ fn by_id(id: u64) -> v1::JobRef {
     v1::JobRef { which: Some(Which::Id(id)) }
 }
 
-/// A push under a key: the answer, or why there is none.
+/// A push with an idempotency key.
 async fn keyed(server: &Server, key: &str, kinds: &[&str]) -> Result<v1::PushResponse, Status> {
     let jobs_ = kinds.iter().map(|kind| job(kind)).collect();
     let idempotency_key = key.to_owned();

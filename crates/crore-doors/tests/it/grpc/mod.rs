@@ -1,11 +1,11 @@
-//! gRPC, spoken to by a real client.
+//! gRPC, called by tonic's client.
 
 mod access;
 mod admin;
 mod bad;
 pub(crate) mod frames;
 mod jobs;
-mod rough;
+mod misbehaving;
 mod stream;
 mod tools;
 mod web;
@@ -30,19 +30,19 @@ async fn jobs(server: &Server) -> JobsClient<Channel> {
     JobsClient::new(connect(server).await)
 }
 
-/// Why a call was refused.
+/// The problem in the details of a status.
 fn problem(status: &Status) -> v1::Problem {
     let details = RpcStatus::decode(status.details()).expect("details");
     assert_eq!((details.code, details.message.as_str()), (status.code() as i32, status.message()));
     v1::Problem::decode(&*details.details[0].value).expect("a problem")
 }
 
-/// A job of a kind, in the queue of that name.
+/// A job of this kind, in the queue of the same name.
 fn job(kind: &str) -> v1::NewJob {
     v1::NewJob { kind: kind.to_owned(), payload: Some("{}".into()), ..v1::NewJob::default() }
 }
 
-/// Pushes jobs of one kind, and gives their ids.
+/// Pushes jobs of one kind, and returns their ids.
 async fn push(server: &Server, kind: &str, n: usize) -> Vec<u64> {
     let jobs_ = vec![job(kind); n];
     let ask = v1::PushRequest { jobs: jobs_, ..v1::PushRequest::default() };
@@ -51,7 +51,7 @@ async fn push(server: &Server, kind: &str, n: usize) -> Vec<u64> {
     pushed.jobs.iter().map(|job| job.id).collect()
 }
 
-/// A worker with a stream of its own.
+/// A worker with its own stream.
 struct Worker {
     says: mpsc::Sender<v1::WorkerSays>,
     hears: Streaming<v1::ServerSays>,
@@ -73,20 +73,20 @@ impl Worker {
         let (says, to_say) = mpsc::channel(16);
         let first = v1::WorkerSays { hello: Some(hello), ..v1::WorkerSays::default() };
         says.send(first).await.expect("said");
-        let hears = client.stream(Said(to_say)).await.expect("a stream").into_inner();
+        let hears = client.stream(WorkerMessages(to_say)).await.expect("a stream").into_inner();
         let mut worker = Self { says, hears, welcome: v1::Welcome::default() };
-        worker.welcome = worker.hear().await.welcome.expect("welcome comes first");
+        worker.welcome = worker.next_message().await.welcome.expect("welcome comes first");
         worker
     }
 
-    async fn hear(&mut self) -> v1::ServerSays {
+    async fn next_message(&mut self) -> v1::ServerSays {
         self.hears.message().await.expect("a message").expect("it goes on")
     }
 
     /// The next message with jobs.
     async fn jobs(&mut self) -> Vec<v1::Delivered> {
         loop {
-            let said = self.hear().await;
+            let said = self.next_message().await;
             if !said.jobs.is_empty() {
                 return said.jobs;
             }
@@ -109,16 +109,16 @@ impl Worker {
         self.says.send(says).await.expect("said");
         let mut finished = Vec::new();
         while finished.len() < n {
-            finished.extend(self.hear().await.finished);
+            finished.extend(self.next_message().await.finished);
         }
         finished
     }
 }
 
-/// What a worker says, as a stream.
-struct Said(mpsc::Receiver<v1::WorkerSays>);
+/// The messages of a worker, as a stream.
+struct WorkerMessages(mpsc::Receiver<v1::WorkerSays>);
 
-impl futures_util::Stream for Said {
+impl futures_util::Stream for WorkerMessages {
     type Item = v1::WorkerSays;
 
     fn poll_next(

@@ -1,4 +1,4 @@
-//! Workers with a stream.
+//! `crore.v1.Work/Stream`: workers with a stream.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +58,7 @@ async fn nobody_gets_more_than_its_slots() {
         worker.says.send(says).await.expect("said");
         done += 1;
         while held.is_empty() && done < 50 {
-            held.extend(worker.hear().await.jobs);
+            held.extend(worker.next_message().await.jobs);
         }
     }
 }
@@ -81,7 +81,7 @@ async fn jobs_of_a_closed_stream_are_given_to_others_at_no_cost() {
 }
 
 #[tokio::test]
-async fn who_comes_back_in_time_keeps_its_jobs() {
+async fn a_worker_that_reconnects_in_time_keeps_its_jobs() {
     let server = Server::start().await;
     let mut first = Worker::start(&server, hello("mail", 2, "one")).await;
     push(&server, "mail", 2).await;
@@ -94,7 +94,7 @@ async fn who_comes_back_in_time_keeps_its_jobs() {
     let back = v1::Hello { held: vec![held], ..hello("mail", 2, "one") };
     let mut worker = Worker::start(&server, back).await;
     assert_eq!(worker.welcome.kept, [held]);
-    // The one that it does not know of any more is a job like any other.
+    // The delivery that it did not name is handed out again.
     let other = worker.jobs().await.remove(0);
     assert_eq!(other.id, jobs[1].id);
     let finished = worker.done(&jobs[..1]).await;
@@ -123,9 +123,9 @@ async fn a_worker_is_told_of_a_cancel_at_once() {
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
     let id = push(&server, "mail", 1).await[0];
     let job = worker.jobs().await.remove(0);
-    let cancel = crore::act::Act::Cancel;
+    let cancel = crore::actions::JobAction::Cancel;
     server.engine.jobs().act(JobId(id).into(), &cancel).await.expect("asked");
-    let said = timeout(A_SECOND, worker.hear()).await.expect("at once");
+    let said = timeout(A_SECOND, worker.next_message()).await.expect("at once");
     assert_eq!(said.stop, [v1::Held { id, delivery: job.delivery }]);
 }
 
@@ -138,7 +138,7 @@ async fn leases_live_as_long_as_the_stream() {
     super::jobs(&server).await.push(ask).await.expect("pushed");
     let job = worker.jobs().await.remove(0);
     let end = Instant::now() + 2 * A_SECOND;
-    while let Ok(said) = timeout_at(end, worker.hear()).await {
+    while let Ok(said) = timeout_at(end, worker.next_message()).await {
         assert_eq!(said, v1::ServerSays::default(), "nothing becomes of it");
     }
     let finished = worker.done(&[job]).await;
@@ -164,7 +164,7 @@ async fn leases_that_a_worker_brings_along_live_as_long_as_its_stream() {
     let mut worker = Worker::start(&server, with_it).await;
     assert_eq!(worker.welcome.kept, [held]);
     let end = Instant::now() + 2 * A_SECOND;
-    while let Ok(said) = timeout_at(end, worker.hear()).await {
+    while let Ok(said) = timeout_at(end, worker.next_message()).await {
         assert_eq!(said, v1::ServerSays::default(), "nothing becomes of it");
     }
     let finished = worker.done(&[job]).await;
@@ -186,7 +186,7 @@ async fn a_worker_that_is_given_a_job_again_is_told_that_its_first_delivery_is_l
     server.engine.upkeep().run_once().await.expect("taken back");
     let (mut lost, mut again) = (Vec::new(), Vec::new());
     while lost.is_empty() || again.is_empty() {
-        let said = timeout(5 * A_SECOND, worker.hear()).await.expect("it is told of both");
+        let said = timeout(5 * A_SECOND, worker.next_message()).await.expect("it is told of both");
         lost.extend(said.lost);
         again.extend(said.jobs);
     }
@@ -201,7 +201,7 @@ async fn a_server_that_drains_says_so_and_takes_reports() {
     push(&server, "mail", 1).await;
     let jobs = worker.jobs().await;
     server.doors.close();
-    assert!(worker.hear().await.drain);
+    assert!(worker.next_message().await.drain);
     let finished = worker.done(&jobs).await;
     assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
 }
@@ -241,7 +241,7 @@ async fn reports_about_what_it_does_not_have_are_stale_and_the_stream_lives() {
     let finished = first.finish(vec![bad]).await;
     assert_eq!(finished[0].verdict(), v1::Verdict::Refused);
     assert_eq!(finished[0].problem.as_ref().map(|why| why.field.as_str()), Some("outcome"));
-    // It still has the job.
+    // The worker still holds the job.
     let finished = first.done(&[job]).await;
     assert_eq!(finished[0].verdict(), v1::Verdict::Finished);
 }
@@ -263,7 +263,7 @@ async fn reports_are_answered_in_their_order_also_those_that_do_not_count() {
     let verdicts: Vec<_> = finished.iter().map(v1::Finished::verdict).collect();
     let (yes, no) = (v1::Verdict::Finished, v1::Verdict::Stale);
     assert_eq!(verdicts, [yes, no, yes, no, yes, no]);
-    // Also those of one message after those of another.
+    // Also across messages.
     let again = [vec![strange.clone()], vec![jobs[1].clone(), strange]];
     for jobs in again {
         let finished = worker.done(&jobs).await;
@@ -320,9 +320,9 @@ async fn a_stream_outlives_the_age_of_its_connection_and_new_calls_go_elsewhere(
     let listening = listen::Options { max_age, ..listen::Options::default() };
     let server = Server::start_with(Options::default(), listening).await;
     let mut worker = Worker::start(&server, hello("mail", 1, "one")).await;
-    // Told to go at the first age, and late at the second.
+    // Asked to close at the first maximum age, overdue at the second.
     let end = Instant::now() + 5 * Duration::from_millis(100);
-    while let Ok(said) = timeout_at(end, worker.hear()).await {
+    while let Ok(said) = timeout_at(end, worker.next_message()).await {
         assert_eq!(said, v1::ServerSays::default(), "nothing is said about that");
     }
     push(&server, "mail", 1).await;
@@ -339,7 +339,7 @@ async fn a_flood_of_notes_keeps_nothing_that_comes_after_it() {
     let outcome = Some(v1::report::Outcome::Done(v1::Done::default()));
     let report = v1::Report { id: 7, delivery: 7, outcome, ..Default::default() };
     let last = v1::WorkerSays { finish: vec![report], ..Default::default() };
-    // All in one go, more than may be under way, and then nothing that would wake anybody.
+    // All at once, more than may be in flight, and then no input that would wake the session.
     let said = std::iter::once(hello).chain(std::iter::repeat_n(note, 500)).chain([last]);
     let said = futures_util::stream::iter(said).chain(futures_util::stream::pending());
     let mut work = WorkClient::new(connect(&server).await);

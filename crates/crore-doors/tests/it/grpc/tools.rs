@@ -1,4 +1,4 @@
-//! What tools ask: which calls there are, and whether the server can be used.
+//! Reflection and health, as tools use them.
 
 use crore_api::Scope;
 use crore_doors::{Options, grpc, listen};
@@ -29,7 +29,7 @@ const SERVICES: [&str; 11] = [
     "lakh.Lakh",
 ];
 
-/// Asks one version of reflection for all services, for the file of one of them, and for what is not there.
+/// Asks one version of reflection for all services, for the file of one service, and for an unknown symbol.
 macro_rules! reflected {
     ($version:ident, $server:expr) => {{
         use $version::server_reflection_client::ServerReflectionClient;
@@ -83,7 +83,7 @@ async fn both_versions_of_reflection_tell_every_service_and_its_files() {
         services.sort_unstable();
         assert_eq!(services, SERVICES, "{version}");
         assert_eq!(said[1], ["crore/v1/work.proto"], "{version}");
-        // A question about what is not there ends the stream, or is answered with NOT_FOUND.
+        // An unknown symbol ends the stream, or is answered with NOT_FOUND.
         assert!(said.get(2).is_none_or(|said| said == &["5"]), "{version}: {said:?}");
     }
 }
@@ -109,7 +109,7 @@ fn about(service: &str) -> HealthCheckRequest {
 }
 
 #[tokio::test]
-async fn anybody_may_ask_for_health_and_who_watches_hears_when_the_doors_close() {
+async fn health_needs_no_token_and_watchers_see_the_shutdown() {
     let server = Server::start().await;
     token(&server.engine, "ada", Scope::ALL).await;
     let mut health = HealthClient::new(connect(&server).await);

@@ -1,4 +1,4 @@
-//! gRPC-Web, over both versions of HTTP, and pages of other sites.
+//! gRPC-Web over HTTP/1.1 and HTTP/2, and CORS.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use http::Version;
 use prost::Message;
 use tokio::time::{Instant, sleep_until};
 
-use super::frames::{Heard, Line, framed, request};
+use super::frames::{RawConnection, RawResponse, framed, request};
 use super::job;
 use crate::access::token;
 use crate::server::Server;
@@ -23,7 +23,7 @@ fn one() -> v1::PushRequest {
     v1::PushRequest { jobs: vec![job("mail")], ..v1::PushRequest::default() }
 }
 
-/// A server that lets pages of one other site call.
+/// A server that allows one other origin.
 async fn server() -> Server {
     let grpc = grpc::Options {
         allow_origins: vec![APP.parse().expect("an origin")],
@@ -33,7 +33,7 @@ async fn server() -> Server {
     Server::start_with(options, listen::Options::default()).await
 }
 
-/// The messages of an answer, and what stands behind them.
+/// The messages of a response, and its trailers.
 fn parts(body: &[u8]) -> (Vec<Vec<u8>>, String) {
     let (mut messages, mut trailers, mut rest) = (Vec::new(), String::new(), body);
     while let [flag, a, b, c, d, more @ ..] = rest {
@@ -47,7 +47,7 @@ fn parts(body: &[u8]) -> (Vec<Vec<u8>>, String) {
     (messages, trailers)
 }
 
-fn pushed(heard: &Heard) -> v1::PushResponse {
+fn pushed(heard: &RawResponse) -> v1::PushResponse {
     let (messages, trailers) = parts(&heard.body);
     assert!(trailers.replace(' ', "").contains("grpc-status:0"), "{trailers}");
     v1::PushResponse::decode(&*messages[0]).expect("an answer")
@@ -57,7 +57,7 @@ fn pushed(heard: &Heard) -> v1::PushResponse {
 async fn it_is_spoken_over_both_versions_of_http_and_as_text() {
     let server = server().await;
     for version in [Version::HTTP_11, Version::HTTP_2] {
-        let mut line = Line::open(&server, version).await;
+        let mut line = RawConnection::open(&server, version).await;
         for kind in ["application/grpc-web", "application/grpc-web+proto"] {
             let headers = [("content-type", kind), ("accept", kind), ("x-grpc-web", "1")];
             let heard = line.send(request(&server, "POST", PUSH, &headers, framed(&one()))).await;
@@ -70,7 +70,7 @@ async fn it_is_spoken_over_both_versions_of_http_and_as_text() {
         let headers = [("content-type", kind), ("accept", kind)];
         let text = BASE64_STANDARD.encode(framed(&one()));
         let mut heard = line.send(request(&server, "POST", PUSH, &headers, text)).await;
-        // Each part of the answer is a text by itself.
+        // Each part of the response is encoded separately.
         let text = String::from_utf8(heard.body.to_vec()).expect("a text");
         let mut bytes = Vec::new();
         for quartet in text.as_bytes().chunks(4) {
@@ -82,9 +82,9 @@ async fn it_is_spoken_over_both_versions_of_http_and_as_text() {
 }
 
 #[tokio::test]
-async fn who_waits_long_for_a_job_over_http_1_is_answered_and_the_connection_goes_on() {
+async fn a_slow_answer_over_http_1_keeps_the_connection() {
     let server = server().await;
-    let mut line = Line::open(&server, Version::HTTP_11).await;
+    let mut line = RawConnection::open(&server, Version::HTTP_11).await;
     let headers = [("content-type", "application/grpc-web+proto")];
     let ask = v1::FetchRequest {
         queues: vec!["mail".to_owned()],
@@ -98,7 +98,7 @@ async fn who_waits_long_for_a_job_over_http_1_is_answered_and_the_connection_goe
             while server.engine.deliveries().waiting() == 0 {
                 tokio::task::yield_now().await;
             }
-            // Longer than the server remembers what it need not.
+            // Longer than the server keeps hyper's state for a pending response.
             sleep_until(Instant::now() + Duration::from_millis(250)).await;
             super::push(&server, "mail", 1).await
         };
@@ -111,12 +111,12 @@ async fn who_waits_long_for_a_job_over_http_1_is_answered_and_the_connection_goe
 }
 
 #[tokio::test]
-async fn what_is_refused_is_said_so_that_a_browser_can_read_it() {
+async fn refusals_are_readable_by_browsers() {
     let server = server().await;
     let kind = "application/grpc-web+proto";
     let headers = [("content-type", kind), ("accept", kind)];
-    let mut line = Line::open(&server, Version::HTTP_11).await;
-    let status = |heard: &Heard| {
+    let mut line = RawConnection::open(&server, Version::HTTP_11).await;
+    let status = |heard: &RawResponse| {
         let (_, trailers) = parts(&heard.body);
         let line = trailers.lines().find_map(|line| line.strip_prefix("grpc-status:"));
         line.and_then(|code| code.trim().parse().ok()).or_else(|| heard.grpc())
@@ -140,7 +140,7 @@ async fn what_is_refused_is_said_so_that_a_browser_can_read_it() {
     assert!(counts.is_empty(), "{counts:?}");
     let server = Server::start().await;
     token(&server.engine, "ada", &[Scope::Push]).await;
-    let mut line = Line::open(&server, Version::HTTP_11).await;
+    let mut line = RawConnection::open(&server, Version::HTTP_11).await;
     let heard = line.send(request(&server, "POST", PUSH, &headers, framed(&one()))).await;
     assert_eq!((heard.status, status(&heard)), (200, Some(16)), "{heard:?}");
 }
@@ -149,7 +149,7 @@ async fn what_is_refused_is_said_so_that_a_browser_can_read_it() {
 async fn a_page_that_may_call_is_let_in_and_its_browser_told() {
     let server = server().await;
     for version in [Version::HTTP_11, Version::HTTP_2] {
-        let mut line = Line::open(&server, version).await;
+        let mut line = RawConnection::open(&server, version).await;
         let asks = [
             ("origin", APP),
             ("access-control-request-method", "POST"),
@@ -179,7 +179,7 @@ async fn a_page_that_may_call_is_let_in_and_its_browser_told() {
 #[tokio::test]
 async fn no_other_page_is_let_in_and_none_past_grpc() {
     let server = server().await;
-    let mut line = Line::open(&server, Version::HTTP_11).await;
+    let mut line = RawConnection::open(&server, Version::HTTP_11).await;
     let kind = ("content-type", "application/grpc-web+proto");
     for origin in
         ["https://evil.example", "http://app.example.com", "https://app.example.com:8443", "null"]
@@ -192,15 +192,15 @@ async fn no_other_page_is_let_in_and_none_past_grpc() {
             assert_eq!(heard.header("access-control-allow-origin"), None);
         }
     }
-    // A page that may call by gRPC may do nothing else.
+    // An allowed origin may call only gRPC.
     for path in ["/v1/jobs", "/v1/info", "/job", "/metrics"] {
         let headers = [("origin", APP), ("content-type", "application/json")];
         let heard = line.send(request(&server, "POST", path, &headers, "{}")).await;
         assert_eq!(heard.status, 403, "{path}");
     }
-    // Without the setting, nobody is let in.
+    // Without the setting, no origin is allowed.
     let closed = Server::start().await;
-    let mut line = Line::open(&closed, Version::HTTP_11).await;
+    let mut line = RawConnection::open(&closed, Version::HTTP_11).await;
     let headers = [kind, ("origin", APP)];
     let heard = line.send(request(&closed, "POST", PUSH, &headers, framed(&one()))).await;
     assert_eq!(heard.grpc(), Some(7), "{heard:?}");

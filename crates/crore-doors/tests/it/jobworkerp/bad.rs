@@ -1,4 +1,4 @@
-//! What is wrong in a call is said in its status, the connection goes on, and nothing is there that was not.
+//! Invalid calls: refused with a status, the connection stays open, and nothing is stored.
 
 use crore_api::Scope;
 use http::Version;
@@ -6,7 +6,7 @@ use tonic::Code;
 
 use super::{CreateWorkerRequest, command};
 use crate::access::token;
-use crate::grpc::frames::{Line, frame, framed, request};
+use crate::grpc::frames::{RawConnection, frame, framed, request};
 use crate::server::Server;
 
 const GRPC: [(&str, &str); 2] = [("content-type", "application/grpc"), ("te", "trailers")];
@@ -14,7 +14,7 @@ const CREATE: &str = "/jobworkerp.service.WorkerService/Create";
 const ENQUEUE: &str = "/jobworkerp.service.JobService/Enqueue";
 const LISTEN: &str = "/jobworkerp.service.JobResultService/Listen";
 
-/// Every call, with what it needs.
+/// Every call with its required scope.
 #[rustfmt::skip]
 const CALLS: [(&str, Scope); 24] = [
     ("WorkerService/Create",                Scope::Define),
@@ -46,7 +46,7 @@ const CALLS: [(&str, Scope); 24] = [
 #[tokio::test]
 async fn bytes_that_are_no_message_are_refused_and_the_connection_goes_on() {
     let server = Server::start().await;
-    let mut line = Line::open(&server, Version::HTTP_2).await;
+    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
     let unreadable = Code::InvalidArgument as i32;
     let endless = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
     for (what, bytes) in [
@@ -72,7 +72,7 @@ async fn bytes_that_are_no_message_are_refused_and_the_connection_goes_on() {
     let heard = line.send(request(&server, "POST", unknown, &GRPC, frame(0, &[]))).await;
     assert_eq!((heard.status, heard.grpc()), (200, Some(Code::Unimplemented as i32)));
     assert!(server.engine.handlers().list().await.expect("asked").is_empty());
-    // What is not known is let be, as protobuf has it.
+    // Unknown fields are ignored, as protobuf requires.
     let mut newer = framed(&command("a"));
     newer.splice(1..5, (newer.len() as u32 - 5 + 6).to_be_bytes());
     newer.extend([0xfa, 0x07, 3, b'n', b'e', b'w']);
@@ -82,9 +82,9 @@ async fn bytes_that_are_no_message_are_refused_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn strange_deadlines_are_let_be() {
+async fn invalid_deadlines_are_ignored() {
     let server = Server::start().await;
-    let mut line = Line::open(&server, Version::HTTP_2).await;
+    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
     for (n, timeout) in
         ["99999999H", "0n", "-1S", "S", "", "1", "1S1S", "999999999999S"].into_iter().enumerate()
     {
@@ -98,7 +98,7 @@ async fn strange_deadlines_are_let_be() {
 #[tokio::test]
 async fn every_call_needs_its_scope() {
     let server = Server::start().await;
-    let mut line = Line::open(&server, Version::HTTP_2).await;
+    let mut line = RawConnection::open(&server, Version::HTTP_2).await;
     let mut keys = Vec::new();
     for scope in [Scope::Define, Scope::Read, Scope::Push, Scope::Operate] {
         keys.push((scope, token(&server.engine, &format!("{scope:?}"), &[scope]).await));

@@ -1,7 +1,7 @@
-//! What follows: other workers, the next run, and Slack.
+//! Follow-ups: next workers, periodic runs, and Slack.
 
 use crore_core::Span;
-use crore_core::handler::joined;
+use crore_core::handler::join_items;
 use crore_core::machine::Outcome;
 use crore_doors::jobworkerp;
 use crore_wire::grpc::jobworkerp::data::{Priority, Worker, WorkerId};
@@ -9,7 +9,7 @@ use crore_wire::grpc::jobworkerp::service::{CreateWorkerRequest, JobRequest};
 use serde_json::{Value, json};
 
 use super::workers::with_slack;
-use super::{SECOND, Stage, all, command, failure, job, name, part};
+use super::{JobworkerpStage, SECOND, all, command, failure, job, name, part};
 
 fn before(name: &str, next: &[i64]) -> CreateWorkerRequest {
     let next_workers = next.iter().map(|value| WorkerId { value: *value }).collect();
@@ -18,14 +18,14 @@ fn before(name: &str, next: &[i64]) -> CreateWorkerRequest {
 
 #[tokio::test]
 async fn each_item_that_comes_out_is_a_job_of_each_next_worker() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let (one, two) = (stage.create(command("one")).await, stage.create(command("two")).await);
     let first = stage.create(before("first", &[one, two, 99])).await;
     let (priority, timeout) = (Some(Priority::High.into()), Some(7000));
     let ask = JobRequest { priority, timeout, ..job(first) };
     stage.enqueue(ask).await;
     let running = stage.next().await.expect("a job");
-    let result = Some(joined(&[b"x", b"", b"y"]));
+    let result = Some(join_items(&[b"x", b"", b"y"]));
     stage.report(&running, Outcome::Done { result }).await;
     let jobs = all(stage.jobs.clone().find_list(part(None, None)).await).await;
     let seen: Vec<_> = jobs
@@ -54,7 +54,7 @@ async fn each_item_that_comes_out_is_a_job_of_each_next_worker() {
 
 #[tokio::test]
 async fn nothing_follows_a_failure() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let next = stage.create(command("next")).await;
     let first = stage.create(before("first", &[next])).await;
     stage.enqueue(job(first)).await;
@@ -64,8 +64,8 @@ async fn nothing_follows_a_failure() {
 
 #[tokio::test]
 async fn a_chain_holds_by_number_whatever_its_workers_are_called_and_whenever_they_come() {
-    let stage = Stage::start().await;
-    // The one that comes next is not there yet.
+    let stage = JobworkerpStage::start().await;
+    // The next worker does not exist yet.
     let first = stage.create(before("first", &[2])).await;
     let second = stage.create(command("second")).await;
     assert_eq!((first, second), (1, 2));
@@ -86,7 +86,7 @@ async fn a_chain_holds_by_number_whatever_its_workers_are_called_and_whenever_th
     assert_eq!(follows().await.as_deref(), Some("renamed"));
     stage.workers.clone().delete(WorkerId { value: second }).await.expect("deleted");
     assert_eq!(follows().await, None, "who is gone is left out");
-    // Another one of that name is another one.
+    // A new worker of the same name is a different worker.
     assert_eq!(stage.create(command("renamed")).await, 3);
     assert_eq!(follows().await, None);
     let data = stage.worker(first).await.expect("it is there");
@@ -95,10 +95,10 @@ async fn a_chain_holds_by_number_whatever_its_workers_are_called_and_whenever_th
 
 #[tokio::test]
 async fn a_periodic_job_keeps_its_phase_and_what_it_was_given() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = CreateWorkerRequest { periodic_interval: Some(3000), ..command("a") };
     let worker = stage.create(worker).await;
-    // The README's: whole intervals after the first second of 1970.
+    // As in the README: whole intervals after the first second of 1970.
     let ask = JobRequest {
         run_after_time: Some(1000),
         uniq_key: Some("k".to_owned()),
@@ -108,9 +108,9 @@ async fn a_periodic_job_keeps_its_phase_and_what_it_was_given() {
     };
     let mut id = stage.enqueue(ask).await;
     for turn in 0..4 {
-        // One that takes longer than an interval leaves out what has passed.
+        // A run that takes longer than an interval skips the missed ones.
         let running = stage.next().await.expect("a job");
-        stage.passes(Span::from_millis(if turn == 2 { 4000 } else { 100 })).await;
+        stage.advance(Span::from_millis(if turn == 2 { 4000 } else { 100 })).await;
         let outcome = match turn {
             1 => failure("other", "no"),
             _ => Outcome::Done { result: None },
@@ -128,34 +128,34 @@ async fn a_periodic_job_keeps_its_phase_and_what_it_was_given() {
             (data.uniq_key.as_deref(), data.priority(), data.timeout),
             (Some("k"), Priority::Low, 5000)
         );
-        stage.passes(Span::from_millis((data.run_after_time - stage.now()) as u64)).await;
+        stage.advance(Span::from_millis((data.run_after_time - stage.now()) as u64)).await;
         id = next;
     }
     assert!(stage.delete(id).await);
-    stage.passes(Span::from_secs(60)).await;
+    stage.advance(Span::from_secs(60)).await;
     assert_eq!(stage.next().await, None, "a delete ends it");
 }
 
 #[tokio::test]
 async fn a_periodic_job_without_a_time_runs_whole_intervals_after_it_was_enqueued() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = CreateWorkerRequest { periodic_interval: Some(2000), ..command("a") };
     let worker = stage.create(worker).await;
     let begun = stage.now();
     stage.enqueue(job(worker)).await;
-    stage.passes(SECOND).await;
+    stage.advance(SECOND).await;
     for turn in 1..4 {
         stage.run(b"").await;
         let jobs = all(stage.jobs.clone().find_list(part(None, None)).await).await;
         let data = jobs[0].data.clone().expect("data");
         assert_eq!(data.run_after_time, begun + turn * 2000);
-        stage.passes(Span::from_millis((data.run_after_time - stage.now()) as u64)).await;
+        stage.advance(Span::from_millis((data.run_after_time - stage.now()) as u64)).await;
     }
 }
 
 #[tokio::test]
 async fn slack_is_told_of_success_and_of_failure() {
-    let stage = Stage::with(with_slack(true, true)).await;
+    let stage = JobworkerpStage::with(with_slack(true, true)).await;
     jobworkerp::prepare(&stage.server.doors).await.expect("prepared");
     let worker = stage.create(before("a", &[-1])).await;
     for is_good in [true, false] {

@@ -1,6 +1,4 @@
-"""A client of jobworkerp that knows nothing but the address, which is the first argument: it asks by reflection what
-there is.
-"""
+"""A jobworkerp client that knows only the server's address, its first argument, and uses reflection."""
 
 import base64
 import sys
@@ -37,7 +35,7 @@ def learn(answer):
 
 
 def call(name, fields):
-    """A call of jobworkerp, with its fields in JSON, and what it answers: one message, or all of a stream."""
+    """Calls a method with fields in JSON; returns one message, or all messages of a stream."""
     service, method = name.split("/")
     service = "jobworkerp.service." + service
     learn(reflect(Ask(file_containing_symbol=service)))

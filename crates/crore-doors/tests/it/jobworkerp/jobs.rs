@@ -1,4 +1,4 @@
-//! Jobs: what is enqueued, where it stands, and what deletes it.
+//! `JobService`: enqueueing, status and deletion.
 
 use crore_core::machine::Outcome;
 use crore_core::{JobId as Id, State};
@@ -8,7 +8,7 @@ use crore_wire::grpc::jobworkerp::service::job_status_service_client::JobStatusS
 use crore_wire::grpc::jobworkerp::service::{JobRequest, JobRestoreRequest, job_request};
 use tonic::Code;
 
-use super::{SECOND, Stage, all, command, direct, job, policy, problem};
+use super::{JobworkerpStage, SECOND, all, command, direct, job, policy, problem};
 use crate::grpc::connect;
 
 const YEAR: u64 = 31_536_000_000;
@@ -19,7 +19,7 @@ fn by_name(name: &str) -> JobRequest {
 
 #[tokio::test]
 async fn a_job_is_enqueued_by_the_number_or_the_name_of_its_worker_and_reads_back() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(command("a")).await;
     let now = stage.now();
     let id = stage.enqueue(job(worker)).await;
@@ -51,7 +51,7 @@ async fn a_job_is_enqueued_by_the_number_or_the_name_of_its_worker_and_reads_bac
 
 #[tokio::test]
 async fn every_bad_job_is_refused_by_name_and_none_is_there() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(command("a")).await;
     let answered = stage.create(direct("b")).await;
     let plain = job(worker);
@@ -95,7 +95,7 @@ async fn every_bad_job_is_refused_by_name_and_none_is_there() {
 
 #[tokio::test]
 async fn larger_priorities_go_first_and_a_time_that_has_passed_is_now() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(command("a")).await;
     let mut ids = Vec::new();
     for priority in [Priority::Low, Priority::Medium, Priority::High] {
@@ -109,15 +109,15 @@ async fn larger_priorities_go_first_and_a_time_that_has_passed_is_now() {
     }
     let later = stage.now() + 1500;
     stage.enqueue(JobRequest { run_after_time: Some(later), ..job(worker) }).await;
-    stage.passes(SECOND).await;
+    stage.advance(SECOND).await;
     assert_eq!(stage.next().await, None);
-    stage.passes(SECOND).await;
+    stage.advance(SECOND).await;
     assert!(stage.next().await.is_some());
 }
 
 #[tokio::test]
 async fn a_key_is_held_until_its_job_has_ended_and_the_refusal_names_the_job() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(command("a")).await;
     let other = stage.create(command("b")).await;
     let keyed = |worker| JobRequest { uniq_key: Some("k".to_owned()), ..job(worker) };
@@ -126,14 +126,14 @@ async fn a_key_is_held_until_its_job_has_ended_and_the_refusal_names_the_job() {
         let refused = stage.try_enqueue(keyed(worker)).await.expect_err("twice");
         let told = (Code::AlreadyExists, "refused".to_owned(), "uniq_key".to_owned());
         assert_eq!(problem(&refused), told);
-        assert!(refused.message().contains(&format!("job {first} ")), "{}", refused.message());
+        assert!(refused.message().ends_with(&format!("job {first}")), "{}", refused.message());
     }
     stage.fail("other", "no").await;
     let second = stage.enqueue(keyed(worker)).await;
     assert!(second > first);
     assert!(stage.delete(second).await);
     stage.enqueue(keyed(worker)).await;
-    // An empty key is none.
+    // An empty key counts as absent.
     let empty = || JobRequest { uniq_key: Some(String::new()), ..job(worker) };
     stage.enqueue(empty()).await;
     stage.enqueue(empty()).await;
@@ -141,7 +141,7 @@ async fn a_key_is_held_until_its_job_has_ended_and_the_refusal_names_the_job() {
 
 #[tokio::test]
 async fn a_job_is_pending_then_running_and_not_there_once_it_has_ended() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let mut statuses = JobStatusServiceClient::new(connect(&stage.server).await);
     let worker =
         stage.create(super::CreateWorkerRequest { retry_policy: policy(), ..command("a") }).await;
@@ -162,7 +162,7 @@ async fn a_job_is_pending_then_running_and_not_there_once_it_has_ended() {
     assert_eq!(status().await, Some(JobStatus::Pending), "it is retried");
     let data = stage.job(id).await.expect("it is there").data.expect("data");
     assert_eq!((data.retried, data.run_after_time), (1, stage.now() + 1000));
-    stage.passes(SECOND).await;
+    stage.advance(SECOND).await;
     stage.run(b"").await;
     assert_eq!(status().await, None);
     assert_eq!(stage.job(id).await, None);
@@ -174,7 +174,7 @@ async fn a_job_is_pending_then_running_and_not_there_once_it_has_ended() {
 
 #[tokio::test]
 async fn a_delete_takes_a_waiting_job_away_and_asks_a_running_one_to_stop() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(command("a")).await;
     let waiting = stage.enqueue(job(worker)).await;
     assert!(stage.delete(waiting).await);
@@ -192,7 +192,7 @@ async fn a_delete_takes_a_waiting_job_away_and_asks_a_running_one_to_stop() {
 
 #[tokio::test]
 async fn there_is_nothing_to_restore_and_that_goes_well() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(command("a")).await;
     stage.enqueue(job(worker)).await;
     let mut restore = JobRestoreServiceClient::new(connect(&stage.server).await);

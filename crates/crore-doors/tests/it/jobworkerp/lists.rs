@@ -1,4 +1,4 @@
-//! Lists of jobs and results: newest first, in parts, and by worker.
+//! Lists of jobs and results: newest first, paged, and by worker.
 
 use crore_core::{Payload, Spec};
 use crore_wire::grpc::jobworkerp::data::{Job, JobResult, WorkerId};
@@ -7,7 +7,7 @@ use crore_wire::grpc::jobworkerp::service::{
 };
 use tonic::Code;
 
-use super::{Stage, all, job, name, part, problem, stored};
+use super::{JobworkerpStage, all, job, name, part, problem, stored};
 
 fn of_worker(worker: i64, limit: Option<i32>, offset: Option<i64>) -> FindListByWorkerIdRequest {
     FindListByWorkerIdRequest { worker_id: Some(WorkerId { value: worker }), limit, offset }
@@ -26,7 +26,7 @@ fn job_ids(results: &[JobResult]) -> Vec<i64> {
 
 #[tokio::test]
 async fn jobs_are_listed_newest_first_in_any_state_and_only_those_of_workers() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let (one, two) = (stage.create(stored("one")).await, stage.create(stored("two")).await);
     let mut pushed = Vec::new();
     for n in 0..250 {
@@ -61,7 +61,7 @@ async fn jobs_are_listed_newest_first_in_any_state_and_only_those_of_workers() {
 
 #[tokio::test]
 async fn results_are_listed_by_worker_and_in_parts() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let (one, two) = (stage.create(stored("one")).await, stage.create(stored("two")).await);
     let mut ran = Vec::new();
     for n in 0..6 {
@@ -81,7 +81,7 @@ async fn results_are_listed_by_worker_and_in_parts() {
 
 #[tokio::test]
 async fn a_list_of_nobody_or_below_zero_is_refused_by_name() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let nobody = FindListByWorkerIdRequest { worker_id: None, limit: None, offset: None };
     for (ask, field) in [
         (nobody, "worker_id"),

@@ -1,4 +1,4 @@
-//! Lists where there are very many jobs: they come as the store has them, and cost no more than what is taken.
+//! Lists of very many jobs: they come in the store's order, and cost no more than what is read.
 
 use crore_core::{Batch, NewJob, Payload, Spec};
 use crore_wire::grpc::jobworkerp::data::{Job, JobResult, WorkerId};
@@ -6,13 +6,13 @@ use crore_wire::grpc::jobworkerp::service::{
     CountCondition, FindListByWorkerIdRequest, JobRequest,
 };
 
-use super::{SECOND, Stage, all, job, name, part, stored};
+use super::{JobworkerpStage, SECOND, all, job, name, part, stored};
 
 /// More than are sorted.
 const MANY: usize = 10_500;
 
-/// Pushes many jobs of a worker, which wait.
-async fn push_many(stage: &Stage, kind: &str) {
+/// Pushes many waiting jobs of a worker.
+async fn push_many(stage: &JobworkerpStage, kind: &str) {
     let spec = Spec::new(name("default"), name(kind), Payload::json("1"));
     let some: Vec<NewJob> = vec![spec.into(); 500];
     for _ in 0..MANY / some.len() {
@@ -36,7 +36,7 @@ fn job_ids(results: &[JobResult]) -> Vec<i64> {
 
 #[tokio::test]
 async fn very_many_jobs_are_listed_as_they_will_be_run() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let (one, two) = (stage.create(stored("one")).await, stage.create(stored("two")).await);
     let other = stage.enqueue(job(two)).await;
     let later = Some(stage.now() + 60_000);
@@ -65,7 +65,7 @@ async fn very_many_jobs_are_listed_as_they_will_be_run() {
 
 #[tokio::test]
 async fn results_among_very_many_jobs_are_those_of_ends_newest_first() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let (one, two) = (stage.create(stored("one")).await, stage.create(stored("two")).await);
     let mut ran = Vec::new();
     for n in 0..250 {
@@ -74,7 +74,7 @@ async fn results_among_very_many_jobs_are_those_of_ends_newest_first() {
             0 => stage.fail("other", "no").await,
             _ => stage.run(b"well").await,
         };
-        stage.passes(SECOND).await;
+        stage.advance(SECOND).await;
     }
     push_many(&stage, "one").await;
     ran.reverse();

@@ -1,8 +1,8 @@
-//! jobworkerp, spoken to by a real client; the test plays the runner.
+//! jobworkerp, called by a real client; the test acts as the runner.
 
-mod at_once;
 mod bad;
 mod chains;
+mod concurrent_updates;
 mod jobs;
 mod lists;
 mod many;
@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use crore::Engine;
 use crore::fetch::Fetch;
-use crore::finish::{Finish, Finished};
+use crore::finish::{Finish, FinishResult};
 use crore::store::Memory;
-use crore_core::machine::{Again, Outcome};
+use crore_core::machine::{Outcome, RetryDirective};
 use crore_core::payload::Encoding;
 use crore_core::{Job as Stored, Name, Payload, Span};
 use crore_doors::{Options, listen};
@@ -45,8 +45,8 @@ use crate::server::Server;
 
 const SECOND: Span = Span::from_secs(1);
 
-/// A server whose time is the test's, and clients for it.
-struct Stage {
+/// A server on a fake clock, and clients for it.
+struct JobworkerpStage {
     server: Server,
     clock: Arc<FakeClock>,
     workers: WorkerServiceClient<Channel>,
@@ -54,7 +54,7 @@ struct Stage {
     results: JobResultServiceClient<Channel>,
 }
 
-impl Stage {
+impl JobworkerpStage {
     async fn start() -> Self {
         Self::with(Options::default()).await
     }
@@ -83,13 +83,13 @@ impl Stage {
         self.server.engine.status().now().as_millis()
     }
 
-    /// So much later.
-    async fn passes(&self, span: Span) {
+    /// Advances the clock.
+    async fn advance(&self, span: Span) {
         self.clock.advance(span);
         self.server.engine.upkeep().run_once().await.expect("upkeep");
     }
 
-    /// Creates a worker, and gives its number.
+    /// Creates a worker, and returns its number.
     async fn create(&self, worker: CreateWorkerRequest) -> i64 {
         self.try_create(worker).await.expect("created")
     }
@@ -132,13 +132,13 @@ impl Stage {
         all(self.results.clone().find_list_by_job_id(ask).await).await
     }
 
-    /// What comes out of a job, which has to have ended.
+    /// Waits for the result of a job.
     async fn listen(&self, ask: ListenRequest) -> Result<JobResultData, Status> {
         let heard = self.results.clone().listen(ask).await?.into_inner();
         Ok(heard.data.expect("data"))
     }
 
-    /// The next job of the default channel, for its runner.
+    /// Fetches the next job of the default channel.
     async fn next(&self) -> Option<Stored> {
         self.next_in("default").await
     }
@@ -149,7 +149,7 @@ impl Stage {
         self.server.engine.fetch(fetch).await.expect("fetched").pop()
     }
 
-    /// Runs the next job, which gives this.
+    /// Runs the next job with this result.
     async fn run(&self, result: &[u8]) -> Stored {
         let job = self.next().await.expect("a job");
         let result = Some(Payload::new(Encoding::Bytes, result.to_vec()));
@@ -166,14 +166,14 @@ impl Stage {
 
     async fn report(&self, job: &Stored, outcome: Outcome) {
         let finished = self.server.engine.finish(Finish::of(job, outcome)).await;
-        assert!(matches!(finished, Ok(Finished::Yes { .. })), "{finished:?}");
+        assert!(matches!(finished, Ok(FinishResult::Accepted { .. })), "{finished:?}");
     }
 }
 
-/// A failure, as whoever runs jobs reports it.
+/// A failure, as a runner reports it.
 fn failure(class: &str, error: &str) -> Outcome {
     let detail = Some(Payload::json(&json!({ "class": class }).to_string()));
-    let again = if class == "again" { Again::ByPolicy } else { Again::Never };
+    let again = if class == "again" { RetryDirective::ByPolicy } else { RetryDirective::Never };
     Outcome::Failed { error: error.into(), detail, again }
 }
 
@@ -190,25 +190,25 @@ fn command(name: &str) -> CreateWorkerRequest {
     }
 }
 
-/// One whose results can be found.
+/// A worker whose results are stored.
 fn stored(name: &str) -> CreateWorkerRequest {
     let yes = Some(true);
     CreateWorkerRequest { store_success: yes, store_failure: yes, ..command(name) }
 }
 
-/// One whose result somebody listens for.
-fn heard(name: &str) -> CreateWorkerRequest {
+/// A worker with response type `LISTEN_AFTER`.
+fn listen_after(name: &str) -> CreateWorkerRequest {
     let response_type = Some(ResponseType::ListenAfter.into());
     CreateWorkerRequest { response_type, ..command(name) }
 }
 
-/// One that answers who enqueues.
+/// A worker with response type `DIRECT`.
 fn direct(name: &str) -> CreateWorkerRequest {
     let response_type = Some(ResponseType::Direct.into());
     CreateWorkerRequest { response_type, ..command(name) }
 }
 
-/// The README's policy: after 1, 2 and 4 seconds.
+/// The README's policy: retries after 1, 2 and 4 seconds.
 fn policy() -> Option<RetryPolicy> {
     Some(RetryPolicy {
         r#type: RetryType::Exponential.into(),
@@ -219,7 +219,7 @@ fn policy() -> Option<RetryPolicy> {
     })
 }
 
-/// A job for the worker of this number.
+/// A job for this worker.
 fn job(worker: i64) -> JobRequest {
     JobRequest {
         worker: Some(job_request::Worker::WorkerId(WorkerId { value: worker })),
@@ -236,7 +236,7 @@ fn listen_for(job: i64, worker: i64) -> ListenRequest {
     }
 }
 
-/// The whole of a stream.
+/// All messages of a stream.
 async fn all<T>(answer: Result<tonic::Response<Streaming<T>>, Status>) -> Vec<T> {
     let mut stream = answer.expect("a stream").into_inner();
     let mut all = Vec::new();
@@ -250,7 +250,7 @@ const fn part(limit: Option<i32>, offset: Option<i64>) -> FindListRequest {
     FindListRequest { limit, offset }
 }
 
-/// The code, our code and the field of a refusal, whose message names the field.
+/// gRPC code, crore code and field of a refusal; checks that the message names the field.
 #[track_caller]
 fn problem(status: &Status) -> (Code, String, String) {
     let details = RpcStatus::decode(status.details()).expect("details");
@@ -259,7 +259,7 @@ fn problem(status: &Status) -> (Code, String, String) {
     (status.code(), problem.code, problem.field)
 }
 
-/// The only text of a result that went wrong.
+/// The error text of a failed result.
 #[track_caller]
 fn text(result: &JobResultData) -> String {
     let items = &result.output.as_ref().expect("an output").items;

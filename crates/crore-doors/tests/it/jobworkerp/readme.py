@@ -1,5 +1,4 @@
-"""The calls of jobworkerp's README, in their JSON, by a client that knows nothing but the address: it asks by
-reflection what there is.
+"""The calls of jobworkerp's README, with their JSON, by a client that knows only the address and uses reflection.
 
 usage: readme.py HOST:PORT
 """
@@ -17,7 +16,7 @@ said["command"] = call(
     {"name": "ls", "type": "COMMAND", "operation": "ls", "next_workers": [], "retry_policy": POLICY},
 )
 said["enqueued"] = call("JobService/Enqueue", {"arg": base("/"), "worker_id": {"value": "1"}, "timeout": "360000"})
-# One whose result is waited for.
+# A worker whose result is waited for.
 said["listened to"] = call(
     "WorkerService/Create",
     {
@@ -34,7 +33,7 @@ said["listened to"] = call(
 job = call("JobService/Enqueue", {"arg": base("60"), "worker_id": {"value": "2"}, "timeout": "360000"})
 heard = call("JobResultService/Listen", {"job_id": job["id"], "worker_id": {"value": "2"}, "timeout": "60000"})
 said["heard"] = {"status": heard["data"].get("status", "SUCCESS"), "items": text(heard["data"]["output"]["items"])}
-# One that is answered directly, in a container.
+# A worker that answers directly, in a container.
 said["docker"] = call(
     "WorkerService/Create",
     {
@@ -50,7 +49,7 @@ ran = call(
     {"arg": base('{"Image":"busybox:latest","Cmd":["ls","-al","/"]}'), "worker_name": "docker"},
 )
 said["direct"] = text(ran["result"]["data"]["output"]["items"])
-# One that runs again and again.
+# A periodic worker.
 said["periodic"] = call(
     "WorkerService/Create",
     {"name": "periodic", "type": "COMMAND", "operation": "date", "periodic_interval": 3000, "channel": "nobody"},

@@ -1,13 +1,13 @@
-//! A worker with another name runs the jobs that wait for it.
+//! A renamed worker runs the jobs that were enqueued before.
 
 use crore_wire::grpc::jobworkerp::data::{JobStatus, Worker, WorkerId};
 use crore_wire::grpc::jobworkerp::service::job_status_service_client::JobStatusServiceClient;
 use crore_wire::grpc::jobworkerp::service::{CreateWorkerRequest, FindListByWorkerIdRequest};
 
-use super::{SECOND, Stage, all, command, job, part, stored};
+use super::{JobworkerpStage, SECOND, all, command, job, part, stored};
 use crate::grpc::connect;
 
-async fn rename(stage: &Stage, id: i64, name: &str) {
+async fn rename(stage: &JobworkerpStage, id: i64, name: &str) {
     let mut data = stage.worker(id).await.expect("it is there");
     data.name = name.to_owned();
     let update = Worker { id: Some(WorkerId { value: id }), data: Some(data) };
@@ -20,7 +20,7 @@ fn of_worker(id: i64) -> FindListByWorkerIdRequest {
 
 #[tokio::test]
 async fn jobs_that_wait_for_a_worker_are_run_by_it_under_any_name() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let next = stage.create(stored("next")).await;
     let next_workers = vec![WorkerId { value: next }];
     let id = stage.create(CreateWorkerRequest { next_workers, ..stored("old") }).await;
@@ -45,7 +45,7 @@ async fn jobs_that_wait_for_a_worker_are_run_by_it_under_any_name() {
 
 #[tokio::test]
 async fn a_name_that_is_given_to_another_takes_no_jobs_along() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let first = stage.create(stored("a")).await;
     let waits = stage.enqueue(job(first)).await;
     rename(&stage, first, "b").await;
@@ -64,7 +64,7 @@ async fn a_name_that_is_given_to_another_takes_no_jobs_along() {
 
 #[tokio::test]
 async fn a_periodic_job_goes_on_under_the_new_name() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let periodic_interval = Some(2000);
     let id = stage.create(CreateWorkerRequest { periodic_interval, ..command("old") }).await;
     stage.enqueue(job(id)).await;
@@ -72,6 +72,6 @@ async fn a_periodic_job_goes_on_under_the_new_name() {
     stage.create(command("old")).await;
     for kind in ["old", "new", "new"] {
         assert_eq!(stage.run(b"").await.spec.kind.as_str(), kind);
-        stage.passes(SECOND.times(2)).await;
+        stage.advance(SECOND.times(2)).await;
     }
 }

@@ -1,6 +1,6 @@
 //! Results: one for the end of a job, and one for each attempt that was retried.
 
-use crore_core::handler::joined;
+use crore_core::handler::join_items;
 use crore_core::machine::Outcome;
 use crore_core::payload::Encoding;
 use crore_core::{Payload, Span};
@@ -14,20 +14,20 @@ use crore_wire::grpc::jobworkerp::service::{
 use tonic::Code;
 
 use super::{
-    SECOND, Stage, all, command, failure, heard, job, listen_for, part, policy, problem, stored,
-    text,
+    JobworkerpStage, SECOND, all, command, failure, job, listen_after, listen_for, part, policy,
+    problem, stored, text,
 };
 
-async fn find(stage: &Stage, id: i64) -> Option<JobResult> {
+async fn find(stage: &JobworkerpStage, id: i64) -> Option<JobResult> {
     let found = stage.results.clone().find(JobResultId { value: id }).await;
     found.expect("asked").into_inner().data
 }
 
-async fn list(stage: &Stage) -> Vec<JobResult> {
+async fn list(stage: &JobworkerpStage) -> Vec<JobResult> {
     all(stage.results.clone().find_list(part(None, None)).await).await
 }
 
-async fn count(stage: &Stage) -> i64 {
+async fn count(stage: &JobworkerpStage) -> i64 {
     stage.results.clone().count(CountCondition {}).await.expect("counted").into_inner().total
 }
 
@@ -41,16 +41,16 @@ fn number(result: &JobResult) -> i64 {
 
 #[tokio::test]
 async fn a_success_is_found_with_everything_that_is_known_of_it() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = CreateWorkerRequest { retry_policy: policy(), ..stored("a") };
     let worker = stage.create(worker).await;
     let pushed_at = stage.now();
     let ask = JobRequest { uniq_key: Some("k".to_owned()), timeout: Some(60_000), ..job(worker) };
     let id = stage.enqueue(ask).await;
-    stage.passes(SECOND).await;
+    stage.advance(SECOND).await;
     let running = stage.next().await.expect("a job");
-    stage.passes(SECOND).await;
-    let result = Some(joined(&[b"one\n", b"", b"\xff"]));
+    stage.advance(SECOND).await;
+    let result = Some(join_items(&[b"one\n", b"", b"\xff"]));
     stage.report(&running, Outcome::Done { result }).await;
     let results = stage.results_of(id).await;
     let [result] = results.as_slice() else { panic!("{results:?}") };
@@ -73,7 +73,7 @@ async fn a_success_is_found_with_everything_that_is_known_of_it() {
 
 #[tokio::test]
 async fn the_policy_of_the_readme_retries_after_1_2_and_4_seconds_and_each_attempt_is_found() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = CreateWorkerRequest { retry_policy: policy(), ..stored("a") };
     let worker = stage.create(worker).await;
     let id = stage.enqueue(job(worker)).await;
@@ -82,12 +82,12 @@ async fn the_policy_of_the_readme_retries_after_1_2_and_4_seconds_and_each_attem
         let retried =
             data(&stage.results_of(id).await).iter().map(|one| one.retried).collect::<Vec<_>>();
         assert_eq!(retried, (0..=n as u32).rev().collect::<Vec<_>>());
-        stage.passes(Span::from_millis(seconds * 1000 - 1)).await;
+        stage.advance(Span::from_millis(seconds * 1000 - 1)).await;
         assert_eq!(stage.next().await, None, "not before {seconds} s");
-        stage.passes(Span::from_millis(1)).await;
+        stage.advance(Span::from_millis(1)).await;
     }
     stage.fail("again", "attempt 3").await;
-    stage.passes(Span::from_secs(3600)).await;
+    stage.advance(Span::from_secs(3600)).await;
     assert_eq!(stage.next().await, None, "that was the last");
     let results = stage.results_of(id).await;
     let found = data(&results);
@@ -106,8 +106,8 @@ async fn the_policy_of_the_readme_retries_after_1_2_and_4_seconds_and_each_attem
 }
 
 #[tokio::test]
-async fn the_sort_of_a_failure_is_its_status() {
-    let stage = Stage::start().await;
+async fn the_class_of_a_failure_is_its_status() {
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(stored("a")).await;
     for (class, status) in [
         ("again", ResultStatus::MaxRetry),
@@ -128,9 +128,9 @@ async fn the_sort_of_a_failure_is_its_status() {
 }
 
 #[tokio::test]
-async fn a_time_out_is_said_in_exactly_these_words() {
-    let stage = Stage::start().await;
-    // Whoever runs it may be faster to say so; before its time the same words are only words.
+async fn a_timeout_has_the_exact_error_text() {
+    let stage = JobworkerpStage::start().await;
+    // The runner may report the timeout first; before the timeout, the same text is an ordinary error.
     for (millis, words) in [(1200, r#"timeout error: "timeout: 1200ms""#), (9000, "timed out")] {
         let quick = stage.create(stored(&format!("quick {millis}"))).await;
         let ask = JobRequest { timeout: Some(millis), ..job(quick) };
@@ -144,9 +144,9 @@ async fn a_time_out_is_said_in_exactly_these_words() {
     let worker = stage.create(worker).await;
     let id = stage.enqueue(JobRequest { timeout: Some(1000), ..job(worker) }).await;
     stage.next().await.expect("a job");
-    stage.passes(Span::from_millis(999)).await;
+    stage.advance(Span::from_millis(999)).await;
     assert!(stage.results_of(id).await.is_empty());
-    stage.passes(Span::from_millis(1)).await;
+    stage.advance(Span::from_millis(1)).await;
     let results = stage.results_of(id).await;
     let found = data(&results);
     assert_eq!(text(found[0]), r#"timeout error: "timeout: 1000ms""#);
@@ -154,7 +154,7 @@ async fn a_time_out_is_said_in_exactly_these_words() {
     let single = stage.create(stored("b")).await;
     let id = stage.enqueue(JobRequest { timeout: Some(1500), ..job(single) }).await;
     stage.next().await.expect("a job");
-    stage.passes(Span::from_millis(1500)).await;
+    stage.advance(Span::from_millis(1500)).await;
     let results = stage.results_of(id).await;
     let found = data(&results);
     assert_eq!(text(found[0]), r#"timeout error: "timeout: 1500ms""#);
@@ -162,8 +162,8 @@ async fn a_time_out_is_said_in_exactly_these_words() {
 }
 
 #[tokio::test]
-async fn only_what_a_worker_lets_be_found_is_found() {
-    let stage = Stage::start().await;
+async fn only_results_that_the_worker_stores_are_found() {
+    let stage = JobworkerpStage::start().await;
     for (n, (success, failure)) in
         [(false, false), (true, false), (false, true)].into_iter().enumerate()
     {
@@ -176,7 +176,7 @@ async fn only_what_a_worker_lets_be_found_is_found() {
         let worker = stage.create(worker).await;
         let id = stage.enqueue(job(worker)).await;
         stage.fail("again", "once").await;
-        stage.passes(SECOND).await;
+        stage.advance(SECOND).await;
         stage.run(b"well").await;
         let found = stage.results_of(id).await;
         let statuses: Vec<_> = data(&found).iter().map(|result| result.status()).collect();
@@ -192,14 +192,14 @@ async fn only_what_a_worker_lets_be_found_is_found() {
 
 #[tokio::test]
 async fn a_job_that_was_stopped_is_an_abort_and_one_that_never_ran_is_nothing() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(stored("a")).await;
     let never = stage.enqueue(job(worker)).await;
     assert!(stage.delete(never).await);
     assert!(stage.results_of(never).await.is_empty());
     let id = stage.enqueue(job(worker)).await;
     let running = stage.next().await.expect("a job");
-    stage.passes(SECOND).await;
+    stage.advance(SECOND).await;
     assert!(stage.delete(id).await);
     stage.report(&running, failure("stopped", "killed")).await;
     let results = stage.results_of(id).await;
@@ -217,11 +217,11 @@ async fn a_job_that_was_stopped_is_an_abort_and_one_that_never_ran_is_nothing() 
 
 #[tokio::test]
 async fn a_crash_of_a_worker_is_no_attempt_and_no_result() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(CreateWorkerRequest { retry_policy: policy(), ..stored("a") }).await;
     let id = stage.enqueue(job(worker)).await;
     stage.next().await.expect("a job");
-    stage.passes(Span::from_secs(31)).await;
+    stage.advance(Span::from_secs(31)).await;
     assert!(stage.results_of(id).await.is_empty());
     stage.run(b"well").await;
     let results = stage.results_of(id).await;
@@ -231,7 +231,7 @@ async fn a_crash_of_a_worker_is_no_attempt_and_no_result() {
 
 #[tokio::test]
 async fn results_outlive_their_worker_and_follow_it_when_it_is_renamed() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let gone = stage.create(stored("gone")).await;
     let id = stage.enqueue(job(gone)).await;
     stage.run(b"well").await;
@@ -272,7 +272,7 @@ async fn results_outlive_their_worker_and_follow_it_when_it_is_renamed() {
 
 #[tokio::test]
 async fn a_delete_takes_the_results_of_a_job_that_has_ended() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(CreateWorkerRequest { retry_policy: policy(), ..stored("a") }).await;
     let id = stage.enqueue(job(worker)).await;
     stage.fail("again", "once").await;
@@ -282,7 +282,7 @@ async fn a_delete_takes_the_results_of_a_job_that_has_ended() {
     };
     let attempt = number(&stage.results_of(id).await[0]);
     assert!(!delete(attempt).await, "it goes on");
-    stage.passes(SECOND).await;
+    stage.advance(SECOND).await;
     stage.run(b"well").await;
     let last = number(&stage.results_of(id).await[0]);
     assert!(delete(last).await);
@@ -295,9 +295,9 @@ async fn a_delete_takes_the_results_of_a_job_that_has_ended() {
 }
 
 #[tokio::test]
-async fn what_was_heard_and_is_not_to_be_found_is_not() {
-    let stage = Stage::start().await;
-    let worker = stage.create(heard("a")).await;
+async fn a_result_that_is_not_stored_can_be_listened_to_but_not_found() {
+    let stage = JobworkerpStage::start().await;
+    let worker = stage.create(listen_after("a")).await;
     let id = stage.enqueue(job(worker)).await;
     stage.run(b"well").await;
     let result = stage.results.clone().listen(listen_for(id, worker)).await.expect("heard");
@@ -310,8 +310,8 @@ async fn what_was_heard_and_is_not_to_be_found_is_not() {
 }
 
 #[tokio::test]
-async fn an_output_that_is_empty_is_one_item_and_none_is_none() {
-    let stage = Stage::start().await;
+async fn an_empty_output_is_one_item_and_no_output_is_none() {
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(stored("a")).await;
     let empty = Payload::new(Encoding::Text, Vec::<u8>::new());
     for (result, items) in [(Some(empty), vec![Vec::<u8>::new()]), (None, Vec::new())] {

@@ -1,4 +1,4 @@
-//! The calls of the README, by clients that others have written: grpcio in Python by reflection, and `buf curl`.
+//! The README's calls by third-party clients: grpcio in Python with reflection, and `buf curl`.
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,8 @@ use crate::server::Server;
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/jobworkerp/readme.py");
 
-/// Plays the runner: every job of the default channel says what it was given.
-async fn plays(engine: Engine) {
+/// Acts as the runner: every job of the default channel returns its argument.
+async fn run_echo_runner(engine: Engine) {
     let fetch = Fetch {
         handled: Some(Vec::new()),
         wait: Span::from_secs(60),
@@ -34,7 +34,7 @@ async fn plays(engine: Engine) {
     }
 }
 
-/// What a program says, in JSON.
+/// The JSON output of a program.
 #[track_caller]
 fn read(out: &std::process::Output) -> Value {
     let (said, wrong) =
@@ -47,7 +47,7 @@ fn read(out: &std::process::Output) -> Value {
 async fn grpcio_makes_the_calls_of_the_readme_by_reflection() {
     let Some(programs) = or_skip(Pypi::Grpc.programs()) else { return };
     let server = Server::start().await;
-    tokio::spawn(plays(server.engine.clone()));
+    tokio::spawn(run_echo_runner(server.engine.clone()));
     let mut python = Command::new(programs.join("python"));
     python.arg(README).arg(server.address.to_string()).kill_on_drop(true);
     let said = read(&python.output().await.expect("it runs"));
@@ -73,7 +73,7 @@ async fn grpcio_makes_the_calls_of_the_readme_by_reflection() {
     assert_eq!(worker["retry_policy"], policy);
 }
 
-/// Calls by `buf curl`, which learns by reflection what there is.
+/// Calls with `buf curl`, which uses reflection.
 async fn curl(home: &Path, cache: PathBuf, server: &Server, call: &str, body: Value) -> Value {
     let mut buf = Command::new(home.join("node_modules/.bin/buf"));
     buf.args(["curl", "--protocol", "grpc", "--http2-prior-knowledge", "-d", &body.to_string()]);
@@ -87,7 +87,7 @@ async fn buf_curl_creates_a_worker_enqueues_and_listens() {
     let Some(home) = or_skip(Npm::Connect.home()) else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let server = Server::start().await;
-    tokio::spawn(plays(server.engine.clone()));
+    tokio::spawn(run_echo_runner(server.engine.clone()));
     let cache = dir.path().join("cache");
     let call =
         async |name: &str, body: Value| curl(&home, cache.clone(), &server, name, body).await;

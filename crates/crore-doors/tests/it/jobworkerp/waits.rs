@@ -1,4 +1,4 @@
-//! Waiting for results: `DIRECT` and `LISTEN_AFTER`. None is missed.
+//! Waiting for results, `DIRECT` and `LISTEN_AFTER`: none is missed.
 
 use std::time::Duration;
 
@@ -14,29 +14,29 @@ use tokio::time::timeout;
 use tonic::Code;
 
 use super::{
-    SECOND, Stage, command, direct, failure, heard, job, listen_for, name, policy, problem, stored,
-    text,
+    JobworkerpStage, SECOND, command, direct, failure, job, listen_after, listen_for, name, policy,
+    problem, stored, text,
 };
-use crate::grpc::frames::{Line, framed, request};
+use crate::grpc::frames::{RawConnection, framed, request};
 use crate::server::eventually;
 
-/// Longer than what comes takes.
+/// Longer than any expected wait.
 const LONG: Duration = Duration::from_secs(10);
 
-/// The next job, once somebody has pushed it.
-async fn comes(stage: &Stage) -> crore_core::Job {
+/// The next job, as soon as one is pushed.
+async fn next_pushed(stage: &JobworkerpStage) -> crore_core::Job {
     let waits = Fetch::new(name("default"), name("runner"));
     let fetch = Fetch { handled: Some(Vec::new()), wait: Span::from_secs(3600), ..waits };
     stage.server.engine.fetch(fetch).await.expect("fetched").pop().expect("a job")
 }
 
 #[tokio::test]
-async fn who_enqueues_for_a_direct_worker_is_answered_with_the_result() {
-    let stage = Stage::start().await;
+async fn enqueue_for_a_direct_worker_returns_the_result() {
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(direct("a")).await;
     let enqueue = stage.try_enqueue(job(worker));
     let run = async {
-        let job = comes(&stage).await;
+        let job = next_pushed(&stage).await;
         let result = Some(Payload::json("\"well\""));
         stage.report(&job, Outcome::Done { result }).await;
         job.id
@@ -51,17 +51,17 @@ async fn who_enqueues_for_a_direct_worker_is_answered_with_the_result() {
 
 #[tokio::test]
 async fn the_retries_of_a_direct_job_happen_while_its_caller_waits() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = CreateWorkerRequest { retry_policy: policy(), ..direct("a") };
     let worker = stage.create(worker).await;
     let enqueue = stage.try_enqueue(JobRequest { timeout: Some(60_000), ..job(worker) });
     let run = async {
         for seconds in [1, 2, 4] {
-            let job = comes(&stage).await;
+            let job = next_pushed(&stage).await;
             stage.report(&job, failure("again", "busy")).await;
-            stage.passes(Span::from_secs(seconds)).await;
+            stage.advance(Span::from_secs(seconds)).await;
         }
-        let job = comes(&stage).await;
+        let job = next_pushed(&stage).await;
         stage.report(&job, failure("again", "still busy")).await;
     };
     let (answer, ()) = timeout(LONG, async { tokio::join!(enqueue, run) }).await.expect("in time");
@@ -72,15 +72,15 @@ async fn the_retries_of_a_direct_job_happen_while_its_caller_waits() {
 
 #[tokio::test]
 async fn a_direct_job_that_takes_too_long_is_a_deadline_that_is_exceeded() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(direct("a")).await;
-    // Shorter than a second, too.
+    // Also shorter than a second.
     for millis in [900, 2500] {
         let (mut jobs, ask) =
             (stage.jobs.clone(), JobRequest { timeout: Some(millis), ..job(worker) });
         let enqueue = tokio::spawn(async move { jobs.enqueue(ask).await });
         eventually(|| async {
-            stage.passes(Span::from_millis(100)).await;
+            stage.advance(Span::from_millis(100)).await;
             enqueue.is_finished()
         })
         .await;
@@ -94,11 +94,11 @@ async fn a_direct_job_that_takes_too_long_is_a_deadline_that_is_exceeded() {
 }
 
 #[tokio::test]
-async fn the_time_of_the_caller_himself_counts_too() {
-    let stage = Stage::start().await;
-    let worker = stage.create(heard("a")).await;
+async fn the_deadline_of_the_call_counts_too() {
+    let stage = JobworkerpStage::start().await;
+    let worker = stage.create(listen_after("a")).await;
     let id = stage.enqueue(job(worker)).await;
-    let mut line = Line::open(&stage.server, Version::HTTP_2).await;
+    let mut line = RawConnection::open(&stage.server, Version::HTTP_2).await;
     let headers =
         [("content-type", "application/grpc"), ("te", "trailers"), ("grpc-timeout", "50m")];
     let path = "/jobworkerp.service.JobResultService/Listen";
@@ -106,7 +106,7 @@ async fn the_time_of_the_caller_himself_counts_too() {
     let heard = line.send(request(&stage.server, "POST", path, &headers, ask));
     let heard = timeout(LONG, heard).await.expect("in time");
     assert_eq!(heard.grpc(), Some(Code::DeadlineExceeded as i32), "{heard:?}");
-    // What is there is given, whatever time there is.
+    // An existing result is returned, however short the timeout.
     stage.run(b"well").await;
     let listened = stage.listen(ListenRequest { timeout: Some(1), ..listen_for(id, worker) }).await;
     assert_eq!(listened.expect("it is there").status(), ResultStatus::Success);
@@ -114,8 +114,8 @@ async fn the_time_of_the_caller_himself_counts_too() {
 
 #[tokio::test]
 async fn any_number_listen_before_and_after_the_end_and_as_often_as_they_like() {
-    let stage = Stage::start().await;
-    let worker = stage.create(heard("a")).await;
+    let stage = JobworkerpStage::start().await;
+    let worker = stage.create(listen_after("a")).await;
     let id = stage.enqueue(job(worker)).await;
     let listening: Vec<_> = (0..20)
         .map(|n| {
@@ -140,10 +140,10 @@ async fn any_number_listen_before_and_after_the_end_and_as_often_as_they_like() 
 }
 
 #[tokio::test]
-async fn no_result_is_missed_between_looking_and_waiting() {
-    let stage = Stage::start().await;
-    let worker = stage.create(heard("a")).await;
-    // Who listens and who reports set off together, again and again.
+async fn no_result_is_missed_between_check_and_wait() {
+    let stage = JobworkerpStage::start().await;
+    let worker = stage.create(listen_after("a")).await;
+    // Listener and report start at the same time, many times.
     for _ in 0..200 {
         let id = stage.enqueue(job(worker)).await;
         let running = stage.next().await.expect("a job");
@@ -158,15 +158,16 @@ async fn no_result_is_missed_between_looking_and_waiting() {
 
 #[tokio::test]
 async fn only_the_end_of_a_job_is_heard_and_not_an_attempt_that_is_retried() {
-    let stage = Stage::start().await;
-    let worker = stage.create(CreateWorkerRequest { retry_policy: policy(), ..heard("a") }).await;
+    let stage = JobworkerpStage::start().await;
+    let worker =
+        stage.create(CreateWorkerRequest { retry_policy: policy(), ..listen_after("a") }).await;
     let id = stage.enqueue(job(worker)).await;
     let listen = stage.listen(ListenRequest { timeout: Some(0), ..listen_for(id, worker) });
     let run = async {
-        let job = comes(&stage).await;
+        let job = next_pushed(&stage).await;
         stage.report(&job, failure("again", "busy")).await;
-        stage.passes(SECOND).await;
-        let job = comes(&stage).await;
+        stage.advance(SECOND).await;
+        let job = next_pushed(&stage).await;
         stage.report(&job, failure("fatal", "no such program")).await;
     };
     let (heard, ()) = timeout(LONG, async { tokio::join!(listen, run) }).await.expect("in time");
@@ -176,22 +177,22 @@ async fn only_the_end_of_a_job_is_heard_and_not_an_attempt_that_is_retried() {
 }
 
 #[tokio::test]
-async fn who_listens_hears_that_a_job_was_deleted() {
-    let stage = Stage::start().await;
-    let worker = stage.create(heard("a")).await;
+async fn a_listener_is_told_of_a_deleted_job() {
+    let stage = JobworkerpStage::start().await;
+    let worker = stage.create(listen_after("a")).await;
     let id = stage.enqueue(job(worker)).await;
     let listen = stage.listen(listen_for(id, worker));
     let delete = async { assert!(stage.delete(id).await) };
     let (heard, ()) = timeout(LONG, async { tokio::join!(listen, delete) }).await.expect("in time");
     let heard = heard.expect("heard");
     assert_eq!(heard.status(), ResultStatus::Abort);
-    assert_eq!(text(&heard), "the job was deleted before it was run");
+    assert_eq!(text(&heard), "the job was deleted before it ran");
 }
 
 #[tokio::test]
 async fn every_bad_listener_is_refused_by_name() {
-    let stage = Stage::start().await;
-    let worker = stage.create(heard("a")).await;
+    let stage = JobworkerpStage::start().await;
+    let worker = stage.create(listen_after("a")).await;
     let quiet = stage.create(stored("b")).await;
     let id = stage.enqueue(job(worker)).await;
     let good = listen_for(id, worker);
@@ -214,7 +215,7 @@ async fn every_bad_listener_is_refused_by_name() {
     let late = stage.listen(ListenRequest { timeout: Some(500), ..good });
     let passes = async {
         eventually(|| async {
-            stage.passes(SECOND).await;
+            stage.advance(SECOND).await;
             stage.now() > crore_testkit::FakeClock::START.as_millis() + 20_000
         })
         .await;
@@ -224,9 +225,9 @@ async fn every_bad_listener_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn who_waits_when_the_doors_close_is_told_to_come_back() {
-    let stage = Stage::start().await;
-    let worker = stage.create(heard("a")).await;
+async fn waiting_calls_are_unavailable_when_the_doors_close() {
+    let stage = JobworkerpStage::start().await;
+    let worker = stage.create(listen_after("a")).await;
     let done = stage.enqueue(job(worker)).await;
     stage.run(b"well").await;
     let id = stage.enqueue(job(worker)).await;
@@ -244,7 +245,7 @@ async fn who_waits_when_the_doors_close_is_told_to_come_back() {
 
 #[tokio::test]
 async fn a_worker_without_results_answers_at_once() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let worker = stage.create(command("a")).await;
     let answer = timeout(LONG, stage.try_enqueue(job(worker))).await.expect("at once");
     assert_eq!(answer.expect("answered").result, None);

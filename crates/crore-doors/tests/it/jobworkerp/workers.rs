@@ -1,6 +1,6 @@
-//! Workers: what they may be, and how they read back.
+//! `WorkerService`: validation, and workers as they read back.
 
-use crore_core::handler::{Answer, BUILT_IN, Gives};
+use crore_core::handler::{BUILT_IN_ID, FollowUpPayload, ResultWaiter};
 use crore_core::{Code as Ours, Invalid, Span};
 use crore_doors::{Options, jobworkerp};
 use crore_wire::grpc::jobworkerp::data::{
@@ -12,14 +12,14 @@ use crore_wire::grpc::jobworkerp::service::{
 use serde_json::{Value, json};
 use tonic::Code;
 
-use super::{Stage, all, command, direct, name, numbers, object, part, policy, problem};
+use super::{JobworkerpStage, all, command, direct, name, numbers, object, part, policy, problem};
 
 const NONE: RetryPolicy =
     RetryPolicy { r#type: 0, interval: 0, max_interval: 0, max_retry: 0, basis: 2.0 };
 
 #[tokio::test]
 async fn a_worker_that_says_little_has_the_defaults_and_numbers_count_up() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     assert_eq!(stage.create(command("a")).await, 1);
     assert_eq!(stage.create(command("b")).await, 2);
     let data = stage.worker(1).await.expect("it is there");
@@ -37,7 +37,7 @@ async fn a_worker_that_says_little_has_the_defaults_and_numbers_count_up() {
 
 #[tokio::test]
 async fn every_field_of_a_worker_reads_back() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let said = CreateWorkerRequest {
         r#type: RunnerType::GrpcUnary.into(),
         operation: r#"{ "url": "http://localhost:9000", "path":"a.B/C" }"#.to_owned(),
@@ -77,12 +77,12 @@ async fn every_field_of_a_worker_reads_back() {
         ("grpc", settings)
     );
     assert_eq!((handler.queue.as_str(), handler.every), ("gpu", Some(Span::from_millis(1001))));
-    assert_eq!((handler.results.answer, handler.pooled), (Answer::Listen, true));
+    assert_eq!((handler.results.answer, handler.pooled), (ResultWaiter::Listen, true));
 }
 
 #[tokio::test]
 async fn a_channel_that_is_the_default_is_none_and_a_strange_queue_type_is_the_default() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     for (n, channel) in ["__default_job_channel__", "default", ""].into_iter().enumerate() {
         let channel = Some(channel.to_owned());
         let queue_type = Some(77);
@@ -94,7 +94,7 @@ async fn a_channel_that_is_the_default_is_none_and_a_strange_queue_type_is_the_d
 
 #[tokio::test]
 async fn every_bad_worker_is_refused_by_name_and_none_is_there() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     let retry =
         |policy: RetryPolicy| CreateWorkerRequest { retry_policy: Some(policy), ..command("a") };
     let good = policy().expect("one");
@@ -175,8 +175,8 @@ async fn every_bad_worker_is_refused_by_name_and_none_is_there() {
 }
 
 #[tokio::test]
-async fn what_the_storage_forbade_there_is_good_here() {
-    let stage = Stage::start().await;
+async fn every_queue_type_allows_every_response_type() {
+    let stage = JobworkerpStage::start().await;
     let answers = [ResponseType::NoResult, ResponseType::Direct, ResponseType::ListenAfter];
     for queue in [QueueType::Redis, QueueType::Rdb, QueueType::Hybrid] {
         for answer in answers {
@@ -192,8 +192,8 @@ async fn what_the_storage_forbade_there_is_good_here() {
 }
 
 #[tokio::test]
-async fn whoever_knows_the_runners_is_asked_and_heard_in_the_words_of_jobworkerp() {
-    let stage = Stage::start().await;
+async fn runner_checks_are_reported_with_jobworkerp_fields() {
+    let stage = JobworkerpStage::start().await;
     stage.server.doors.api().check_handlers(|handler| match handler.settings["program"].as_str() {
         Some("ls") => Ok(()),
         _ => {
@@ -215,7 +215,7 @@ async fn whoever_knows_the_runners_is_asked_and_heard_in_the_words_of_jobworkerp
 
 #[tokio::test]
 async fn a_name_is_there_once_and_free_again_after_its_worker() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     stage.create(command("a")).await;
     let refused = stage.try_create(command("a")).await.expect_err("twice");
     let told = (Code::AlreadyExists, "refused".to_owned(), "name".to_owned());
@@ -231,8 +231,8 @@ async fn a_name_is_there_once_and_free_again_after_its_worker() {
 }
 
 #[tokio::test]
-async fn what_was_not_found_is_found_as_soon_as_it_is_there() {
-    let stage = Stage::start().await;
+async fn a_missing_worker_is_found_once_it_is_created() {
+    let stage = JobworkerpStage::start().await;
     let by_name = async |name: &str| {
         let ask = WorkerNameRequest { name: name.to_owned() };
         stage.workers.clone().find_by_name(ask).await.expect("asked").into_inner().data
@@ -251,7 +251,7 @@ async fn what_was_not_found_is_found_as_soon_as_it_is_there() {
 
 #[tokio::test]
 async fn lists_are_newest_first_and_in_parts() {
-    let stage = Stage::start().await;
+    let stage = JobworkerpStage::start().await;
     for name in ["c", "a", "b"] {
         stage.create(command(name)).await;
     }
@@ -273,8 +273,8 @@ async fn lists_are_newest_first_and_in_parts() {
 }
 
 #[tokio::test]
-async fn an_update_says_all_of_a_worker_anew_and_its_number_stays() {
-    let stage = Stage::start().await;
+async fn an_update_replaces_all_fields_and_keeps_the_number() {
+    let stage = JobworkerpStage::start().await;
     stage.create(command("a")).await;
     stage.create(command("b")).await;
     let update = async |id: Option<i64>, data| {
@@ -317,7 +317,7 @@ pub(crate) fn with_slack(on_success: bool, on_failure: bool) -> Options {
 #[tokio::test]
 async fn the_built_in_worker_is_found_by_its_number_and_is_in_no_list() {
     for options in [Options::default(), with_slack(true, true)] {
-        let stage = Stage::with(options).await;
+        let stage = JobworkerpStage::with(options).await;
         jobworkerp::prepare(&stage.server.doors).await.expect("prepared");
         let data = stage.worker(-1).await.expect("it is always there");
         assert_eq!(data.name, "__SLACK_NOTIFICATION_WORKER__");
@@ -336,22 +336,22 @@ async fn the_built_in_worker_is_found_by_its_number_and_is_in_no_list() {
 }
 
 #[tokio::test]
-async fn who_names_the_built_in_worker_is_followed_by_it_as_the_operator_says() {
+async fn the_built_in_worker_follows_as_configured() {
     for (on_success, on_failure) in [(true, false), (false, true), (true, true), (false, false)] {
-        let stage = Stage::with(with_slack(on_success, on_failure)).await;
+        let stage = JobworkerpStage::with(with_slack(on_success, on_failure)).await;
         jobworkerp::prepare(&stage.server.doors).await.expect("prepared");
         let next_workers = vec![WorkerId { value: -1 }];
         let id = stage.create(CreateWorkerRequest { next_workers, ..command("a") }).await;
         let all = stage.server.engine.handlers().list().await.expect("asked");
         let follows = &all[&name("a")].follows;
         let slack = &all[&name("__SLACK_NOTIFICATION_WORKER__")].handler;
-        assert_eq!((slack.runner.as_str(), slack.id), ("slack", BUILT_IN));
+        assert_eq!((slack.runner.as_str(), slack.id), ("slack", BUILT_IN_ID));
         assert_eq!(slack.settings, object(&json!({"channel": "#jobs", "token": "env:SLACK"})));
         assert_eq!(
             (follows.next.len(), follows.on_failure.len()),
             (on_success.into(), on_failure.into())
         );
-        assert!(follows.next.iter().all(|follow| follow.gives == Gives::Summary));
+        assert!(follows.next.iter().all(|follow| follow.gives == FollowUpPayload::Summary));
         let data = stage.worker(id).await.expect("it is there");
         assert_eq!(data.next_workers, [WorkerId { value: -1 }]);
     }

@@ -1,4 +1,4 @@
-//! What is wrong, and what is answered.
+//! Invalid calls and their answers.
 
 use crore_api::access;
 use crore_core::State;
@@ -13,7 +13,7 @@ use tonic::{Code, Request, Status};
 use super::{Worker, about, becomes, job, lakh, seconds, send, stored, work};
 use crate::server::Server;
 
-/// The code, our code and the field of a refusal.
+/// gRPC code, crore code and field of a refusal.
 fn problem(status: &Status) -> (Code, String, String) {
     let details = RpcStatus::decode(status.details()).expect("details");
     let problem = v1::Problem::decode(&*details.details[0].value).expect("a problem");
@@ -21,7 +21,7 @@ fn problem(status: &Status) -> (Code, String, String) {
 }
 
 #[tokio::test]
-async fn names_have_to_be_said_and_in_ascii() {
+async fn job_names_are_required_and_ascii() {
     let server = Server::start().await;
     let mut client = lakh(&server).await;
     let (missing, strange) =
@@ -53,11 +53,11 @@ async fn a_job_whose_name_its_call_does_not_have_is_dropped_and_the_call_goes_on
     send(&server, jobs.iter().map(|name| job(name, name)).collect()).await;
     let mut worker = Worker::join(&server, "sms;mail ;mail").await;
     assert_eq!(worker.job().await.name, "mail");
-    worker.nothing().await;
+    worker.expect_no_job().await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_ends_its_call_with_a_reason_and_what_came_before_stays() {
+async fn an_invalid_job_ends_its_call_and_earlier_jobs_stay() {
     let server = Server::start().await;
     let at = |seconds| Some(ExecutionTime::Scheduled(Timestamp { seconds, nanos: 0 }));
     let good = || job("bad", "mail");
@@ -100,7 +100,7 @@ async fn names_that_no_queue_can_have_are_refused_when_a_job_has_them() {
         let status = lakh(&server).await.work(about(name, jobs)).await.expect_err("refused");
         let expected = (Code::InvalidArgument, code.to_owned(), "name".to_owned());
         assert_eq!(problem(&status), expected);
-        Worker::join(&server, name).await.nothing().await;
+        Worker::join(&server, name).await.expect_no_job().await;
     }
     send(&server, vec![job("one", "mail")]).await;
     assert_eq!(Worker::join(&server, ";mail;;").await.job().await.id, "one");
@@ -157,7 +157,7 @@ async fn a_worker_of_more_names_than_one_may_ask_for_is_refused() {
     let status = refused.expect_err("too many");
     let expected = (Code::InvalidArgument, "count-range".to_owned(), "job_names".to_owned());
     assert_eq!(problem(&status), expected);
-    Worker::join(&server, &names[1..].join(";")).await.nothing().await;
+    Worker::join(&server, &names[1..].join(";")).await.expect_no_job().await;
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What the original got wrong.
+//! Bugs of the original Lakh that crore does not have.
 
 use crore_core::{Span, State};
 use crore_wire::grpc::lakh::Job;
@@ -6,7 +6,7 @@ use crore_wire::grpc::lakh::job::ExecutionTime;
 use prost_types::Timestamp;
 use tokio::time::{Instant, timeout};
 
-use super::{LONG, Slow, Worker, about, becomes, job, lakh, seconds, send, stored};
+use super::{FakeClockServer, LONG, Worker, about, becomes, job, lakh, seconds, send, stored};
 use crate::server::Server;
 
 #[tokio::test]
@@ -34,14 +34,14 @@ async fn a_time_in_the_past_is_now() {
 
 #[tokio::test]
 async fn a_scheduled_job_whose_reservation_ends_is_not_lost() {
-    let slow = Slow::start().await;
+    let slow = FakeClockServer::start().await;
     let at = slow.server.engine.status().now().as_millis() / 1000 + 5;
     let at = ExecutionTime::Scheduled(Timestamp { seconds: at, nanos: 0 });
     send(&slow.server, vec![Job { execution_time: Some(at), ..job("one", "mail") }]).await;
     let mut worker = Worker::join(&slow.server, "mail").await;
-    slow.passes(Span::from_secs(5)).await;
+    slow.advance(Span::from_secs(5)).await;
     assert_eq!(worker.job().await.id, "one");
-    slow.passes(Span::from_secs(30)).await;
+    slow.advance(Span::from_secs(30)).await;
     assert_eq!(worker.job().await.id, "one");
 }
 
@@ -59,7 +59,7 @@ async fn two_jobs_with_one_id_are_one_within_a_name_and_two_in_two() {
     let mut worker = Worker::join(&server, "mail;sms").await;
     let (first, second) = (worker.job().await, worker.job().await);
     assert_eq!((first, second), (job("one", "mail"), job("one", "sms")));
-    worker.nothing().await;
+    worker.expect_no_job().await;
     worker.succeeded("one").await;
     becomes(&server, "one", |job| job.live.state == State::Done).await;
     let other = stored(&server.engine, "sms", "one").await.expect("it is there");
@@ -108,7 +108,7 @@ async fn what_a_worker_has_not_read_is_not_done_and_is_given_to_another() {
         ..job(&n.to_string(), "mail")
     };
     send(&server, (0..JOBS).map(large).collect()).await;
-    // It takes what its connection takes by itself, and reads none of it.
+    // It holds what its connection buffers, and reads none of it.
     let lazy = Worker::join(&server, "mail").await;
     becomes(&server, "0", |job| job.live.state == State::Done).await;
     let mut second = Worker::join(&server, "mail").await;
@@ -142,11 +142,11 @@ async fn what_a_worker_has_not_read_is_not_done_and_is_given_to_another() {
 
 #[tokio::test]
 async fn a_job_that_is_done_or_dead_is_not_kept_for_ever() {
-    let slow = Slow::start().await;
+    let slow = FakeClockServer::start().await;
     let mut worker = Worker::join(&slow.server, "mail").await;
     send(&slow.server, vec![Job { reservation_time: None, ..job("one", "mail") }]).await;
     worker.job().await;
     becomes(&slow.server, "one", |job| job.live.state == State::Done).await;
-    slow.passes(Span::from_secs(25 * 60 * 60)).await;
+    slow.advance(Span::from_secs(25 * 60 * 60)).await;
     assert_eq!(stored(&slow.server.engine, "mail", "one").await, None);
 }

@@ -1,4 +1,4 @@
-//! Lakh, spoken to by a real client.
+//! Lakh, called by a real client.
 
 mod bad;
 mod faults;
@@ -26,16 +26,16 @@ use tonic::{Request, Status, Streaming};
 use crate::grpc::connect;
 use crate::server::{Server, eventually};
 
-/// Longer than what is there takes to come.
+/// Longer than any expected message takes.
 const LONG: Duration = Duration::from_secs(10);
-/// Long enough for what should not come.
+/// Long enough to see that no message comes.
 const A_MOMENT: Duration = Duration::from_millis(100);
 
 async fn lakh(server: &Server) -> LakhClient<Channel> {
     LakhClient::new(connect(server).await)
 }
 
-/// A call about jobs of these names.
+/// A request with these `job_names`.
 fn about<T>(names: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
     let names = MetadataValue::try_from(names).expect("ASCII");
@@ -43,7 +43,7 @@ fn about<T>(names: &str, message: T) -> Request<T> {
     request
 }
 
-/// A job that is to start now, with half a minute for its report.
+/// A job to start now, with a reservation of half a minute.
 fn job(id: &str, name: &str) -> Job {
     Job {
         id: id.to_owned(),
@@ -58,7 +58,7 @@ const fn seconds(seconds: i64) -> prost_types::Duration {
     prost_types::Duration { seconds, nanos: 0 }
 }
 
-/// Sends jobs whose call is about `mail`.
+/// Sends jobs with the job name `mail`.
 async fn work(server: &Server, jobs: Vec<Job>) -> Result<(), Status> {
     let jobs = about("mail", futures_util::stream::iter(jobs));
     lakh(server).await.work(jobs).await.map(tonic::Response::into_inner)
@@ -68,10 +68,10 @@ async fn send(server: &Server, jobs: Vec<Job>) {
     work(server, jobs).await.expect("taken");
 }
 
-/// What a client says, as a stream.
-struct Said<T>(mpsc::Receiver<T>);
+/// The messages of a client, as a stream.
+struct ReceiverStream<T>(mpsc::Receiver<T>);
 
-impl<T> futures_util::Stream for Said<T> {
+impl<T> futures_util::Stream for ReceiverStream<T> {
     type Item = T;
 
     fn poll_next(
@@ -82,7 +82,7 @@ impl<T> futures_util::Stream for Said<T> {
     }
 }
 
-/// A worker with a connection of its own.
+/// A worker with its own connection.
 struct Worker {
     says: mpsc::Sender<JobResult>,
     hears: Streaming<Job>,
@@ -91,7 +91,7 @@ struct Worker {
 impl Worker {
     async fn join(server: &Server, names: &str) -> Self {
         let (says, to_say) = mpsc::channel(16);
-        let joined = lakh(server).await.join(about(names, Said(to_say))).await;
+        let joined = lakh(server).await.join(about(names, ReceiverStream(to_say))).await;
         Self { says, hears: joined.expect("joined").into_inner() }
     }
 
@@ -101,38 +101,38 @@ impl Worker {
         job.expect("good").expect("it goes on")
     }
 
-    /// Nothing comes for now.
-    async fn nothing(&mut self) {
+    /// Checks that no job comes for now.
+    async fn expect_no_job(&mut self) {
         let came = timeout(A_MOMENT, self.hears.message()).await;
         assert!(came.is_err(), "{came:?}");
     }
 
-    async fn says(&self, id: &str, status: i32) {
-        self.says_of("mail", id, status).await;
+    async fn report(&self, id: &str, status: i32) {
+        self.report_named("mail", id, status).await;
     }
 
-    async fn says_of(&self, name: &str, id: &str, status: i32) {
+    async fn report_named(&self, name: &str, id: &str, status: i32) {
         let (job_id, job_name) = (id.to_owned(), name.to_owned());
         self.says.send(JobResult { job_id, job_name, status }).await.expect("said");
     }
 
     async fn succeeded(&self, id: &str) {
-        self.says(id, JobStatus::Succeeded as i32).await;
+        self.report(id, JobStatus::Succeeded as i32).await;
     }
 
     async fn failed(&self, id: &str) {
-        self.says(id, JobStatus::Failed as i32).await;
+        self.report(id, JobStatus::Failed as i32).await;
     }
 }
 
-/// A job as it is stored, by its producer's id.
+/// A stored job, by its producer's id.
 async fn stored(engine: &Engine, name: &str, id: &str) -> Option<Stored> {
     let door = Name::new("door", &format!("lakh:{name}")).expect("a good name");
-    let which = crore::store::jobs::Which::Client(ClientId { door, id: id.into() });
+    let which = crore::store::jobs::JobSelector::Client(ClientId { door, id: id.into() });
     engine.get(which).await.expect("seen")
 }
 
-/// Waits until a job of the name `mail` is like this.
+/// Waits until a job named `mail` fulfils the condition.
 async fn becomes(server: &Server, id: &str, is: impl Fn(&Stored) -> bool) -> Stored {
     let is = &is;
     eventually(|| async move {
@@ -143,13 +143,13 @@ async fn becomes(server: &Server, id: &str, is: impl Fn(&Stored) -> bool) -> Sto
     stored(&server.engine, "mail", id).await.expect("it is there")
 }
 
-/// A server whose time is the test's.
-struct Slow {
+/// A server on a fake clock.
+struct FakeClockServer {
     server: Server,
     clock: Arc<FakeClock>,
 }
 
-impl Slow {
+impl FakeClockServer {
     async fn start() -> Self {
         let clock = Arc::new(FakeClock::default());
         let store = Arc::new(Memory::new(clock.clone()));
@@ -162,8 +162,8 @@ impl Slow {
         Self { server, clock }
     }
 
-    /// So much later.
-    async fn passes(&self, span: Span) {
+    /// Advances the clock.
+    async fn advance(&self, span: Span) {
         self.clock.advance(span);
         self.server.engine.upkeep().run_once().await.expect("upkeep");
     }

@@ -1,10 +1,10 @@
-//! What Lakh promises to producers and workers.
+//! Lakh's guarantees to producers and workers.
 
 use crore::Engine;
-use crore::act::Act;
+use crore::actions::JobAction;
 use crore::fetch::Fetch;
 use crore::finish::Finish;
-use crore_core::machine::{Again, Outcome};
+use crore_core::machine::{Outcome, RetryDirective};
 use crore_core::{Encoding, Name, Span, State};
 use crore_testkit::FakeClock;
 use crore_wire::grpc::lakh::Job;
@@ -12,7 +12,10 @@ use crore_wire::grpc::lakh::job::ExecutionTime;
 use prost_types::Timestamp;
 use tokio::sync::mpsc;
 
-use super::{Said, Slow, Worker, about, becomes, job, lakh, on, seconds, send, stored, work};
+use super::{
+    FakeClockServer, ReceiverStream, Worker, about, becomes, job, lakh, on, seconds, send, stored,
+    work,
+};
 use crate::server::{Server, eventually};
 
 #[tokio::test]
@@ -32,7 +35,7 @@ async fn a_job_comes_as_it_was_sent_and_is_done_when_its_worker_says_so() {
 }
 
 #[tokio::test]
-async fn who_does_not_say_when_means_now() {
+async fn a_job_without_an_execution_time_starts_now() {
     let server = Server::start().await;
     send(&server, vec![Job { execution_time: None, ..job("one", "mail") }]).await;
     assert_eq!(Worker::join(&server, "mail").await.job().await.id, "one");
@@ -50,20 +53,20 @@ async fn jobs_wait_for_a_worker_and_come_in_order() {
 
 #[tokio::test]
 async fn delayed_and_scheduled_jobs_come_when_they_are_due_and_not_before() {
-    let slow = Slow::start().await;
+    let slow = FakeClockServer::start().await;
     let delayed = ExecutionTime::Delayed(prost_types::Duration { seconds: 1, nanos: 500_000_000 });
     let at = FakeClock::START.as_millis() / 1000 + 3;
     let scheduled = ExecutionTime::Scheduled(Timestamp { seconds: at, nanos: 1 });
     let when = |id, when| Job { execution_time: Some(when), ..job(id, "mail") };
     send(&slow.server, vec![when("at", scheduled), when("after", delayed)]).await;
     let mut worker = Worker::join(&slow.server, "mail").await;
-    slow.passes(Span::from_millis(1499)).await;
-    worker.nothing().await;
-    slow.passes(Span::from_millis(1)).await;
+    slow.advance(Span::from_millis(1499)).await;
+    worker.expect_no_job().await;
+    slow.advance(Span::from_millis(1)).await;
     assert_eq!(worker.job().await.id, "after");
-    slow.passes(Span::from_millis(1500)).await;
-    worker.nothing().await;
-    slow.passes(Span::from_millis(1)).await;
+    slow.advance(Span::from_millis(1500)).await;
+    worker.expect_no_job().await;
+    slow.advance(Span::from_millis(1)).await;
     let came = worker.job().await;
     let due = Timestamp { seconds: at, nanos: 1_000_000 };
     assert_eq!(
@@ -83,21 +86,21 @@ async fn without_a_reservation_a_job_is_done_when_it_is_handed_over() {
     worker.failed("one").await;
     becomes(&server, "one", |job| job.live.state == State::Done).await;
     worker.failed("one").await;
-    worker.nothing().await;
+    worker.expect_no_job().await;
     let done = stored(&server.engine, "mail", "one").await.expect("it is kept");
     assert_eq!((done.live.state, done.live.attempt), (State::Done, 1));
 }
 
 #[tokio::test]
 async fn a_reservation_that_ends_costs_an_attempt_and_the_job_comes_again_at_once() {
-    let slow = Slow::start().await;
+    let slow = FakeClockServer::start().await;
     let mut worker = Worker::join(&slow.server, "mail").await;
     let two = prost_types::Duration { seconds: 2, nanos: 500_000_000 };
     send(&slow.server, vec![Job { reservation_time: Some(two), ..job("one", "mail") }]).await;
     assert_eq!(worker.job().await.reservation_time, Some(two));
-    slow.passes(Span::from_millis(2499)).await;
-    worker.nothing().await;
-    slow.passes(Span::from_millis(1)).await;
+    slow.advance(Span::from_millis(2499)).await;
+    worker.expect_no_job().await;
+    slow.advance(Span::from_millis(1)).await;
     assert_eq!(worker.job().await.id, "one");
     let again = stored(&slow.server.engine, "mail", "one").await.expect("it is there");
     assert_eq!((again.live.attempt, again.live.crashes), (2, 0));
@@ -119,7 +122,7 @@ async fn a_worker_that_goes_away_costs_nothing_however_often() {
 
 #[tokio::test]
 async fn a_job_that_fails_is_tried_again_thirty_times_and_then_dead() {
-    let slow = Slow::start().await;
+    let slow = FakeClockServer::start().await;
     let mut worker = Worker::join(&slow.server, "mail").await;
     send(&slow.server, vec![job("one", "mail")]).await;
     for attempt in 1..=31u32 {
@@ -137,17 +140,17 @@ async fn a_job_that_fails_is_tried_again_thirty_times_and_then_dead() {
         let (least, most) = (n.pow(4) + 15, n.pow(4) + 15 + 29 * (n + 1));
         let seconds = delay.as_millis() / 1000;
         assert!((least..=most).contains(&seconds), "{seconds} s after attempt {attempt}");
-        slow.passes(delay).await;
+        slow.advance(delay).await;
     }
     let dead = lakh(&slow.server).await.get_dead_jobs(()).await.expect("told").into_inner();
     let ids: Vec<_> = dead.jobs.iter().map(|job| (job.id.as_str(), job.args.len())).collect();
     assert_eq!(ids, [("one", 2)]);
-    worker.nothing().await;
+    worker.expect_no_job().await;
 }
 
 #[tokio::test]
 async fn dead_jobs_are_told_name_by_name_in_the_order_of_their_deaths() {
-    let slow = Slow::start().await;
+    let slow = FakeClockServer::start().await;
     let jobs = [("c", "sms"), ("b", "mail"), ("a", "mail"), ("live", "mail")];
     let jobs: Vec<_> = jobs.iter().map(|(id, name)| job(id, name)).collect();
     let request = about("mail;sms", futures_util::stream::iter(jobs));
@@ -158,7 +161,7 @@ async fn dead_jobs_are_told_name_by_name_in_the_order_of_their_deaths() {
     }
     for (id, name) in [("c", "sms"), ("b", "mail"), ("a", "mail")] {
         for n in 1..=31 {
-            worker.says_of(name, id, 0).await;
+            worker.report_named(name, id, 0).await;
             let engine = &slow.server.engine;
             eventually(|| async move {
                 let job = stored(engine, name, id).await.expect("it is there");
@@ -167,7 +170,7 @@ async fn dead_jobs_are_told_name_by_name_in_the_order_of_their_deaths() {
             .await;
             if n < 31 {
                 let waits = stored(engine, name, id).await.expect("it is there");
-                engine.jobs().act(waits.id.into(), &Act::Retry).await.expect("answered");
+                engine.jobs().act(waits.id.into(), &JobAction::Retry).await.expect("answered");
                 worker.job().await;
             }
         }
@@ -185,7 +188,7 @@ async fn dead_jobs_that_do_not_fit_into_one_answer_are_told_newest_first_and_so_
     for n in 0..6 {
         send(&server, vec![large(n)]).await;
     }
-    // Of another door, and none of its business.
+    // Jobs of other doors are not listed.
     server.engine.push("mail", "native").await.expect("pushed");
     let (queue, who) = (Name::new("queue", "mail"), Name::new("worker", "w"));
     let ask = Fetch { n: 10, ..Fetch::new(queue.expect("good"), who.expect("good")) };
@@ -194,7 +197,7 @@ async fn dead_jobs_that_do_not_fit_into_one_answer_are_told_newest_first_and_so_
         let jobs = server.engine.fetch(ask.clone()).await.expect("fetched");
         assert!(!jobs.is_empty());
         for job in jobs {
-            let (error, again) = ("no".into(), Again::Never);
+            let (error, again) = ("no".into(), RetryDirective::Never);
             let failed = Outcome::Failed { error, detail: None, again };
             server.engine.finish(Finish::of(&job, failed)).await.expect("reported");
             taken += 1;
@@ -249,7 +252,8 @@ async fn a_producer_is_answered_when_it_is_done_and_its_jobs_come_before() {
     let server = Server::start().await;
     let (says, to_say) = mpsc::channel(1);
     let mut client = lakh(&server).await;
-    let call = tokio::spawn(async move { client.work(about("mail", Said(to_say))).await });
+    let call =
+        tokio::spawn(async move { client.work(about("mail", ReceiverStream(to_say))).await });
     let mut worker = Worker::join(&server, "mail").await;
     says.send(job("one", "mail")).await.expect("said");
     assert_eq!(worker.job().await.id, "one");
@@ -263,7 +267,8 @@ async fn what_a_producer_sent_before_it_went_away_is_kept() {
     let server = Server::start().await;
     let (says, to_say) = mpsc::channel(1);
     let mut client = lakh(&server).await;
-    let call = tokio::spawn(async move { client.work(about("mail", Said(to_say))).await });
+    let call =
+        tokio::spawn(async move { client.work(about("mail", ReceiverStream(to_say))).await });
     says.send(job("one", "mail")).await.expect("said");
     becomes(&server, "one", |job| job.live.state == State::Ready).await;
     call.abort();
@@ -300,7 +305,7 @@ async fn a_server_that_ends_hears_the_last_reports_and_then_ends_the_streams() {
     busy.job().await;
     server.doors.close();
     assert_eq!(idle.hears.message().await.expect("a good end"), None);
-    busy.nothing().await;
+    busy.expect_no_job().await;
     let status = work(&server, vec![job("two", "mail")]).await.expect_err("it ends");
     assert_eq!(status.code(), tonic::Code::Unavailable);
     busy.succeeded("one").await;

@@ -1,4 +1,4 @@
-//! Reports: whose count, and which are ignored.
+//! Reports: which count, and which are ignored.
 
 use crore_core::{Span, State};
 use crore_wire::grpc::lakh::Job;
@@ -6,7 +6,7 @@ use crore_wire::grpc::lakh::lakh_client::LakhClient;
 use crore_wire::grpc::v1;
 use tokio::time::timeout;
 
-use super::{A_MOMENT, Slow, Worker, about, becomes, job, lakh, send, stored};
+use super::{A_MOMENT, FakeClockServer, Worker, about, becomes, job, lakh, send, stored};
 use crate::grpc::connect;
 use crate::server::{Server, eventually};
 
@@ -19,14 +19,14 @@ async fn the_first_report_wins() {
     worker.succeeded("one").await;
     worker.failed("one").await;
     becomes(&server, "one", |job| job.live.state == State::Done).await;
-    worker.nothing().await;
+    worker.expect_no_job().await;
     let done = stored(&server.engine, "mail", "one").await.expect("it is kept");
     assert_eq!(done.live.state, State::Done);
 }
 
 #[tokio::test]
 async fn a_late_success_ends_a_job_that_waits_to_be_retried() {
-    let slow = Slow::start().await;
+    let slow = FakeClockServer::start().await;
     let mut worker = Worker::join(&slow.server, "mail").await;
     send(&slow.server, vec![job("one", "mail")]).await;
     worker.job().await;
@@ -34,19 +34,19 @@ async fn a_late_success_ends_a_job_that_waits_to_be_retried() {
     becomes(&slow.server, "one", |job| job.live.state == State::Scheduled).await;
     worker.succeeded("one").await;
     becomes(&slow.server, "one", |job| job.live.state == State::Done).await;
-    slow.passes(Span::from_secs(3600)).await;
-    worker.nothing().await;
+    slow.advance(Span::from_secs(3600)).await;
+    worker.expect_no_job().await;
 }
 
 #[tokio::test]
 async fn a_late_success_ends_a_job_that_another_worker_has() {
-    let slow = Slow::start().await;
+    let slow = FakeClockServer::start().await;
     let mut first = Worker::join(&slow.server, "mail").await;
     send(&slow.server, vec![job("one", "mail")]).await;
     first.job().await;
     let mut second = Worker::join(&slow.server, "mail").await;
     eventually(|| async { slow.server.engine.deliveries().waiting() == 2 }).await;
-    slow.passes(Span::from_secs(30)).await;
+    slow.advance(Span::from_secs(30)).await;
     tokio::select! {
         job = first.job() => assert_eq!(job.id, "one"),
         job = second.job() => assert_eq!(job.id, "one"),
@@ -54,13 +54,13 @@ async fn a_late_success_ends_a_job_that_another_worker_has() {
     first.succeeded("one").await;
     becomes(&slow.server, "one", |job| job.live.state == State::Done).await;
     second.failed("one").await;
-    second.nothing().await;
+    second.expect_no_job().await;
     let done = stored(&slow.server.engine, "mail", "one").await.expect("it is kept");
     assert_eq!((done.live.state, done.live.attempt), (State::Done, 2));
 }
 
 #[tokio::test]
-async fn who_comes_back_may_report_what_it_had() {
+async fn a_worker_that_rejoins_may_report_its_jobs() {
     let server = Server::start().await;
     send(&server, vec![job("one", "mail")]).await;
     let mut worker = Worker::join(&server, "mail").await;
@@ -73,7 +73,7 @@ async fn who_comes_back_may_report_what_it_had() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_a_worker_went_away_is_heard() {
+async fn reports_sent_before_a_disconnect_count() {
     let server = Server::start().await;
     let ids: Vec<_> = (0..10).map(|n| n.to_string()).collect();
     send(&server, ids.iter().map(|id| job(id, "mail")).collect()).await;
@@ -86,7 +86,7 @@ async fn what_was_said_before_a_worker_went_away_is_heard() {
     }
     let Worker { says, hears } = worker;
     drop(says);
-    // Those that the connection has taken are on their way.
+    // Reports that the connection has accepted are on their way.
     tokio::task::yield_now().await;
     for id in &ids[..5] {
         becomes(&server, id, |job| job.live.state == State::Done).await;
@@ -95,13 +95,13 @@ async fn what_was_said_before_a_worker_went_away_is_heard() {
 }
 
 #[tokio::test]
-async fn a_worker_that_does_not_read_is_heard_and_holds_nobody_up() {
+async fn reports_of_a_worker_that_does_not_read_count_and_block_no_other() {
     let server = Server::start().await;
     let large = |id: &str| Job { args: vec!["x".repeat(900_000)], ..job(id, "mail") };
     let mut lazy = Worker::join(&server, "mail").await;
     send(&server, vec![job("first", "mail")]).await;
     lazy.job().await;
-    // More than its connection takes, so that nobody asks for more.
+    // More than its connection buffers, so that it does not ask for more.
     for n in 0..30 {
         send(&server, vec![large(&n.to_string())]).await;
     }
@@ -115,28 +115,28 @@ async fn a_worker_that_does_not_read_is_heard_and_holds_nobody_up() {
     for n in 30..35 {
         send(&server, vec![job(&n.to_string(), "mail")]).await;
     }
-    // One of them may be taken for who does not read; the others come.
+    // At most one of them is fetched for the worker that does not read; the others come.
     for _ in 0..4 {
         other.job().await;
     }
 }
 
 #[tokio::test]
-async fn reports_that_are_none_are_ignored_and_the_stream_goes_on() {
+async fn invalid_reports_are_ignored_and_the_stream_stays_open() {
     let server = Server::start().await;
     let mut worker = Worker::join(&server, "mail").await;
     send(&server, vec![job("one", "mail")]).await;
     worker.job().await;
-    worker.says("one", 2).await;
-    worker.says("one", i32::MIN).await;
-    worker.says_of("sms", "one", 1).await;
-    worker.says_of("", "one", 1).await;
-    worker.says_of("mail ", "one", 1).await;
+    worker.report("one", 2).await;
+    worker.report("one", i32::MIN).await;
+    worker.report_named("sms", "one", 1).await;
+    worker.report_named("", "one", 1).await;
+    worker.report_named("mail ", "one", 1).await;
     worker.succeeded("another").await;
     worker.succeeded("").await;
     worker.succeeded(&"x".repeat(100_000)).await;
     worker.succeeded("o\0ne").await;
-    worker.nothing().await;
+    worker.expect_no_job().await;
     let running = stored(&server.engine, "mail", "one").await.expect("it is there");
     assert_eq!(running.live.state, State::Running);
     worker.succeeded("one").await;
@@ -148,9 +148,9 @@ async fn a_report_of_a_job_that_nobody_was_given_is_ignored() {
     let server = Server::start().await;
     let worker = Worker::join(&server, "").await;
     send(&server, vec![job("one", "mail")]).await;
-    worker.says_of("mail", "one", 1).await;
+    worker.report_named("mail", "one", 1).await;
     let worker = Worker::join(&server, "nobody;mail").await;
-    worker.says_of("nobody", "one", 1).await;
+    worker.report_named("nobody", "one", 1).await;
     becomes(&server, "one", |job| job.live.state == State::Running).await;
 }
 
@@ -159,7 +159,7 @@ async fn a_worker_that_reports_nothing_more_is_still_given_jobs() {
     let server = Server::start().await;
     let mut worker = Worker::join(&server, "mail").await;
     worker.says = tokio::sync::mpsc::channel(1).0;
-    worker.nothing().await;
+    worker.expect_no_job().await;
     send(&server, vec![job("one", "mail")]).await;
     assert_eq!(worker.job().await.id, "one");
 }
@@ -196,7 +196,7 @@ async fn two_connections_are_not_needed_to_work_and_to_join() {
     let channel = connect(&server).await;
     let mut client = LakhClient::new(channel);
     let (_says, to_say) = tokio::sync::mpsc::channel(1);
-    let joined = client.join(about("mail", super::Said(to_say))).await.expect("joined");
+    let joined = client.join(about("mail", super::ReceiverStream(to_say))).await.expect("joined");
     let jobs = futures_util::stream::iter(vec![job("one", "mail")]);
     client.work(about("mail", jobs)).await.expect("taken");
     let came = joined.into_inner().message().await.expect("good").expect("a job");

@@ -1,7 +1,9 @@
--- The best ready jobs of some queues: named (`look`), or taken.
+-- Reports (`look`) or claims the first ready jobs of some queues.
 --
--- A lane behind limits gives as many as it has permits for in `permits`; one that is not named there
--- stops a taking before it begins, and the answer then names the candidates, as looking does.
+-- A lane with limits gives at most as many jobs as `permits` has permits for it. If a lane is missing there,
+-- nothing is claimed, and the answer reports the candidates, as with `look`.
+
+-- The upper bound of `ZRANGEBYLEX` for jobs that are not behind `worst`; nil if there are none.
 local function at_most(worst, prefix)
   if not worst then return '+' end
   local other = string.sub(worst, 1, #prefix)
@@ -12,8 +14,8 @@ end
 
 local best, worst = {}, E.bound
 
-local function take_in(places, prefix, lane, queue, kind, limited)
-  for _, at in ipairs(places) do
+local function add_candidates(positions, prefix, lane, queue, kind, limited)
+  for _, at in ipairs(positions) do
     best[#best + 1] = { prefix .. at, at, lane, queue, kind, limited }
   end
   table.sort(best, function(a, b) return a[1] < b[1] end)
@@ -21,27 +23,27 @@ local function take_in(places, prefix, lane, queue, kind, limited)
   if #best == E.n then worst = best[E.n][1] end
 end
 
-local function look_at_lane(entry, prefix, queue, kind)
-  local lane = string.sub(entry, PLACE + 2)
+local function scan_lane(entry, prefix, queue, kind)
+  local lane = string.sub(entry, POSITION_LENGTH + 2)
   local limited = #lane > #queue + #kind + 1
   local room = E.n
   if limited and E.permits[lane] then room = #E.permits[lane] end
   local upto = at_most(worst, prefix)
-  if not upto or prefix .. string.sub(entry, 1, PLACE) > (worst or '~') then return false end
+  if not upto or prefix .. string.sub(entry, 1, POSITION_LENGTH) > (worst or '~') then return false end
   if room > 0 then
-    local places = call('ZRANGEBYLEX', key('l', lane), '-', upto, 'LIMIT', 0, room)
-    take_in(places, prefix, lane, queue, kind, limited)
+    local positions = call('ZRANGEBYLEX', key('l', lane), '-', upto, 'LIMIT', 0, room)
+    add_candidates(positions, prefix, lane, queue, kind, limited)
   end
   return true
 end
 
--- Heads come in order, so the first that is too late ends a desk.
-local function look_at_desk(prefix, queue, kind)
-  local desk, from = key('k', queue .. '/' .. kind), 0
+-- Heads are in order, so the first one beyond the bound ends the scan of a kind.
+local function scan_kind(prefix, queue, kind)
+  local heads, from = key('k', queue .. '/' .. kind), 0
   while true do
-    local entries = call('ZRANGE', desk, from, from + 31)
+    local entries = call('ZRANGE', heads, from, from + 31)
     for _, entry in ipairs(entries) do
-      if not look_at_lane(entry, prefix, queue, kind) then return end
+      if not scan_lane(entry, prefix, queue, kind) then return end
     end
     if #entries < 32 then return end
     from = from + 32
@@ -53,7 +55,7 @@ for nth, queue in ipairs(E.n > 0 and E.queues or {}) do
   if paused <= NOW then
     local prefix = E.strict and string.format('%08x', nth) or ''
     for _, kind in ipairs(E.kinds or call('SMEMBERS', key('q', queue))) do
-      look_at_desk(prefix, queue, kind)
+      scan_kind(prefix, queue, kind)
     end
   end
 end
@@ -83,16 +85,16 @@ for i, b in ipairs(best) do
   if row[5] == 'until-start' then unlock(row[4], id) end
   local lane = lanes[b[3]]
   if not lane then
-    lane = { queue = b[4], kind = b[5], places = {} }
+    lane = { queue = b[4], kind = b[5], positions = {} }
     lanes[b[3]] = lane
   end
-  lane.places[#lane.places + 1] = b[2]
+  lane.positions[#lane.positions + 1] = b[2]
   if b[6] then
-    local tokens = E.permits[b[3]][#lane.places]
+    local tokens = E.permits[b[3]][#lane.positions]
     call('HSET', name, 'permits', tokens)
     for token in string.gmatch(tokens, '[^,]+') do call('HSET', T .. ':permits', token, num(id)) end
   end
   taken[i] = { b[1], num(id), call('HGETALL', name) }
 end
-for name, lane in pairs(lanes) do quit_lane(lane.queue, lane.kind, name, lane.places) end
+for name, lane in pairs(lanes) do quit_lane(lane.queue, lane.kind, name, lane.positions) end
 return { NOW, 'taken', taken }

@@ -1,4 +1,4 @@
--- Whole records.
+-- Reads whole records.
 local answers = {}
 for i, id in ipairs(E.ids) do answers[i] = call('HGETALL', key('j', num(id))) end
 return answers

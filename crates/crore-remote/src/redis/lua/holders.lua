@@ -1,4 +1,4 @@
--- Which jobs have these locks.
+-- Returns the jobs that hold these locks.
 local answers = {}
 for i, name in ipairs(E.names) do
   local held = lock(name)

@@ -1,8 +1,8 @@
--- One bucket of a limit: the permits that are held, and how far the rate is used up.
+-- One bucket of a limit: the held permits, and the TAT (theoretical arrival time, as in GCRA) of the rate.
 --
--- A permit stands here from before its job is claimed until after its delivery has ended. Its score
--- is when it is to be asked after, should permits run short: its job's slot then knows whether a
--- delivery holds it. So a crash on either side of a claim costs a permit for a while, and no breach.
+-- A permit is stored from before the claim of its job until after the end of the delivery. Its score is the
+-- time after which it is checked if permits run short: the slot of its job knows whether a delivery holds it.
+-- A crash during a claim may therefore block a permit for a while, but the limit is never exceeded.
 local HELD, TAT = T .. ':held', T .. ':tat'
 local NOW_MAX = 2^53 - 1 - 3660 * 86400 * 1000000
 
@@ -12,7 +12,7 @@ local function reserve()
     local free = math.max(E.concurrency - call('ZCARD', HELD), 0)
     if free < n then n, why = free, 'held' end
   end
-  -- Where no permit is left the rate is not asked, and stays as it is.
+  -- Without a free permit the rate is not evaluated, and stays unchanged.
   if E.interval and n > 0 then
     local now = math.min(NOW * 1000, NOW_MAX)
     local base = math.min(math.max(tonumber(call('GET', TAT) or '0'), now), now + E.full)
@@ -28,7 +28,7 @@ local function reserve()
   return { n, why, next_at, overdue, NOW }
 end
 
--- Permits that were not used also give the rate back what they took of it.
+-- Unused permits also return their share of the rate.
 local function give_back()
   for _, token in ipairs(E.tokens) do
     local was = call('ZREM', HELD, token)

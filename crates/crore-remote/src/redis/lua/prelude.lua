@@ -1,8 +1,8 @@
--- What every script of a slot begins with. KEYS[1] is the slot's tag; every other key is built from
--- it, so all that a script touches lies in one slot. ARGV[1] is a MessagePack map of arguments.
+-- Common beginning of all scripts. KEYS[1] is the slot's tag; every other key is built from it, so a script
+-- touches one slot only. ARGV[1] is a MessagePack map of arguments.
 --
--- Numbers are doubles: ids, times and clock ticks stay below 2^53. `..` prints 14 digits only, so
--- numbers that may be longer go through `num`.
+-- Numbers are doubles: ids, times and clock ticks stay below 2^53. `..` prints 14 digits only, so numbers
+-- that may be longer go through `num`.
 local T = KEYS[1]
 local E = cmsgpack.unpack(ARGV[1])
 local call = redis.call
@@ -12,7 +12,7 @@ local function num(n) return string.format('%.0f', n) end
 local function key(sort, name) return T .. ':' .. sort .. ':' .. name end
 local function has(text) return text ~= nil and text ~= false and text ~= '' end
 
--- The time: the test clock's, or this Redis's own.
+-- The time: of the caller's clock, or of this Redis node.
 local MICROS
 if E.now then
   MICROS = E.now * 1000
@@ -24,8 +24,8 @@ local NOW = math.floor(MICROS / 1000)
 
 local function after(span) return math.min(NOW + span, MAX_TIME) end
 
--- The slot's own clock: it never goes back and never ticks twice at one number, also if Redis forgot
--- what it counted, since it is never behind the time. Gives the first of `n` ticks.
+-- The slot's clock. It never goes back and never repeats a number, even if Redis loses its counter, since it
+-- is never behind the time. Returns the first of `n` ticks.
 local function ticks(n)
   local last = tonumber(call('GET', T .. ':clock') or '0')
   local first = math.max(last + 1, MICROS)
@@ -35,7 +35,7 @@ end
 
 local function shard_of(id) return tonumber(id) % E.shards end
 
--- What scripts need of a job, without its payload.
+-- The fields of a job that scripts need, without its payload.
 local FIELDS = { 'state', 'delivery', 'revision', 'attempt', 'crashes', 'due', 'started', 'lease_until',
   'ended', 'worker', 'waits', 'broken', 'queue', 'kind', 'lane', 'priority', 'lease', 'unique', 'hold',
   'client', 'client_shard', 'group', 'permits' }
@@ -52,44 +52,45 @@ local function load(id)
   return job
 end
 
--- The place of a job in its lane. Only hex digits, so that it sorts alike in Redis and in Lua.
-local function place(job)
+-- The position of a job in its lane. Only hex digits, so that it sorts alike in Redis and in Lua.
+local function position(job)
   return string.format('%08x%012x%014x', job.priority + 2147483648, job.due, job.id)
 end
-local PLACE = 34
+local POSITION_LENGTH = 34
 
--- A desk (queue, kind) keeps the head of each of its lanes, in order; a queue its desks with any.
-local function desk_of(job) return key('k', job.queue .. '/' .. job.kind) end
+-- For each (queue, kind), the heads of its lanes are stored in order. For each queue, the kinds that have
+-- ready jobs are stored.
+local function heads_of(job) return key('k', job.queue .. '/' .. job.kind) end
 
-local function move_head(desk, lane, old, new)
+local function move_head(heads, lane, old, new)
   if old == new then return end
-  if old then call('ZREM', desk, old .. ':' .. lane) end
-  if new then call('ZADD', desk, 0, new .. ':' .. lane) end
+  if old then call('ZREM', heads, old .. ':' .. lane) end
+  if new then call('ZADD', heads, 0, new .. ':' .. lane) end
 end
 
 local function join_lane(job)
-  local lane, desk, at = key('l', job.lane), desk_of(job), place(job)
+  local lane, heads, at = key('l', job.lane), heads_of(job), position(job)
   local old = call('ZRANGE', lane, 0, 0)[1]
   call('ZADD', lane, 0, at)
   if not old then call('SADD', key('q', job.queue), job.kind) end
-  if not old or at < old then move_head(desk, job.lane, old, at) end
+  if not old or at < old then move_head(heads, job.lane, old, at) end
 end
 
--- Takes places out of a lane; the desk leaves its queue with its last lane.
-local function quit_lane(queue, kind, name, places)
-  local lane, desk = key('l', name), key('k', queue .. '/' .. kind)
+-- Removes positions from a lane. When the last lane of a kind is empty, the kind is removed from its queue.
+local function quit_lane(queue, kind, name, positions)
+  local lane, heads = key('l', name), key('k', queue .. '/' .. kind)
   local old = call('ZRANGE', lane, 0, 0)[1]
-  for from = 1, #places, 1000 do
-    call('ZREM', lane, unpack(places, from, math.min(from + 999, #places)))
+  for from = 1, #positions, 1000 do
+    call('ZREM', lane, unpack(positions, from, math.min(from + 999, #positions)))
   end
   local new = call('ZRANGE', lane, 0, 0)[1]
-  move_head(desk, name, old, new)
-  if not new and call('EXISTS', desk) == 0 then call('SREM', key('q', queue), kind) end
+  move_head(heads, name, old, new)
+  if not new and call('EXISTS', heads) == 0 then call('SREM', key('q', queue), kind) end
 end
 
 local function ordered(id) return string.format('%014x', id) end
 
--- Puts a job where its state says, and takes it away from there.
+-- Adds a job to the index of its state (`enter`), or removes it (`leave`).
 local function enter(job)
   if job.state == 'ready' then
     join_lane(job)
@@ -104,7 +105,7 @@ end
 
 local function leave(job)
   if job.state == 'ready' then
-    quit_lane(job.queue, job.kind, job.lane, { place(job) })
+    quit_lane(job.queue, job.kind, job.lane, { position(job) })
   elseif job.state == 'scheduled' then
     call('ZREM', T .. ':timers', ordered(job.id))
   elseif job.state == 'running' then
@@ -114,8 +115,8 @@ local function leave(job)
   end
 end
 
--- Locks of unique keys and client ids: `job:<id>:<until>`, or `held:<home>:<since>:<token>` for a push
--- that is under way. A lock whose time is over is none.
+-- Locks of unique keys and client ids: `job:<id>:<until>`, or `held:<home>:<since>:<token>` for an unfinished
+-- push. An expired lock is free.
 local LOCKS = T .. ':locks'
 
 local function lock(name)

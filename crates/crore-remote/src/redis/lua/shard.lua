@@ -1,14 +1,15 @@
--- The verbs that write to a slot: commits, messages from other slots, and the steps around them.
+-- Operations that write to a slot: commits, messages from other slots, and the steps around them.
 --
--- `release`, `snap`, `take`, `tally` and the seal change a record as `crore-core` does. They stand here because
--- each has to be atomic with the guard or the message that brings it, and reads what the slot holds at that
--- instant. What follows from a state or a count they look up in tables that `crore-core` writes.
+-- `release`, `snap`, `apply_change`, `tally` and the seal change a record as `crore-core` does. They are here
+-- because each must be atomic with its guard or its message, and reads the slot's state at that moment.
+-- Consequences of a state or a count are looked up in tables that are generated from `crore-core`.
 local DIRTY = {}
 
+-- The state of a job that has not started: waiting, scheduled or ready.
 local function pending(job) return PENDING[job.waits > 0 or has(job.broken)][job.due > NOW] end
 
--- Leaves a message for another slot. It is numbered by the slot's clock, and the receiver takes only
--- what is newer than the last that it took, so it is taken once however often it is sent.
+-- Puts a message for another slot into the outbox. The slot's clock numbers it, and the receiver accepts only
+-- newer numbers than the last, so it is applied once however often it is sent.
 local function send(to, ops)
   local seq = ticks(1)
   call('ZADD', key('o', to), num(seq), ordered(seq) .. cmsgpack.pack(ops))
@@ -23,13 +24,15 @@ local function at(slot, op)
   if slot == E.slot then run(op) else send(slot, { op }) end
 end
 
--- A verdict may overtake the job that it is about: both come through outboxes of different slots.
+-- A verdict (`release` or `snap`) may arrive before its job, because they come through the outboxes of
+-- different slots. It is counted, and applied when the job is stored.
 local function too_early(verb, id)
   call('HINCRBY', key('early', num(id)), verb, 1)
   call('EXPIRE', key('early', num(id)), 86400)
 end
 
--- `quiet` is for what came true before the job was there to be told: that is no change of it.
+-- A dependency of the job is satisfied. `quiet`: it was satisfied before the job was stored, so the job's
+-- revision does not change.
 local function release(id, quiet)
   local job = load(id)
   if not job then return too_early('release', id) end
@@ -42,6 +45,7 @@ local function release(id, quiet)
   call('HSET', job.key, 'waits', waits, 'revision', num(revision), 'state', job.state)
 end
 
+-- A dependency of the job can no longer be satisfied: marks a waiting job as broken.
 local function snap(id)
   local job = load(id)
   if not job then return too_early('snap', id) end
@@ -51,8 +55,8 @@ local function snap(id)
   call('HSET', job.key, 'waits', math.max(job.waits - 1, 0), 'broken', '1', 'revision', num(job.revision + 1))
 end
 
--- Those that wait for a thing: `<needs>:<job>:<nth>`. `verdicts` says what becomes of each need.
-local function tell(thing, verdicts)
+-- Applies verdicts to the dependants of a job or group. Each dependant is stored as `<needs>:<job>:<nth>`.
+local function settle_dependants(thing, verdicts)
   local name = key('d', thing)
   for _, member in ipairs(call('SMEMBERS', name)) do
     local needs, dependant = string.match(member, '^(%a+):(%d+):')
@@ -85,10 +89,10 @@ end
 local function write_group(id, g)
   call('HSET', key('g', num(id)), 'size', num(g.size), 'ran', num(g.ran), 'succeeded', num(g.succeeded),
     'sealed', g.sealed and '1' or '0', 'lost', g.lost and '1' or '0', 'revision', num(g.revision))
-  tell('g' .. num(id), group_verdicts(g))
+  settle_dependants('g' .. num(id), group_verdicts(g))
 end
 
--- Sets the fields of a job that is not there yet.
+-- Stores a new job.
 local function put(p, id)
   local due = NOW
   if p.due == 'after' then due = after(p.due_ms) end
@@ -121,8 +125,8 @@ local function put(p, id)
   end
 end
 
--- The push under way that has to be finished before these new jobs can be judged, if there is one.
-local function look_at_locks(puts)
+-- The unfinished push that holds a lock of these new jobs, if there is one.
+local function unfinished_push(puts)
   for _, p in ipairs(puts) do
     for _, name in ipairs({ p.unique or '', p.client or '' }) do
       local held = name ~= '' and lock(name)
@@ -146,6 +150,7 @@ local function put_all(puts)
   return answers
 end
 
+-- The job's history with its current delivery added as an ended attempt.
 local function close_delivery(job, ended, error)
   local history = call('HGET', job.key, 'history')
   history = history and cmsgpack.unpack(history) or {}
@@ -154,19 +159,19 @@ local function close_delivery(job, ended, error)
   return cmsgpack.pack(history)
 end
 
-local function give_up_client(job)
+local function release_client(job)
   if has(job.client) then
     local slot = tonumber(job.client_shard or E.slot)
     at(slot, { op = 'unlock', name = job.client, id = job.id })
   end
 end
 
--- What a job's record becomes; the caller has checked the guard.
-local function take(job, c)
+-- Applies a change to a job's record; the caller has checked the guard.
+local function apply_change(job, c)
   leave(job)
   local next = c.next
   if not next then
-    give_up_client(job)
+    release_client(job)
     call('DEL', job.key)
     return
   end
@@ -203,23 +208,23 @@ local function take(job, c)
   enter(job)
 end
 
--- The permits of a delivery that has ended: forgotten here, and named for their ledgers.
-local function give_back(job)
+-- Removes the permits of a delivery that has ended. Returns the lane and the tokens, for the ledgers.
+local function remove_permits(job)
   if not has(job.permits) then return false end
   for token in string.gmatch(job.permits, '[^,]+') do call('HDEL', T .. ':permits', token) end
   call('HDEL', job.key, 'permits')
   return { job.lane, job.permits }
 end
 
--- What becomes of the job itself, and of what it held.
+-- Changes the job itself, and frees what it held.
 local function change(job, c)
-  local permits = c.permits and give_back(job)
-  take(job, c)
+  local permits = c.permits and remove_permits(job)
+  apply_change(job, c)
   if c.unlock and has(job.unique) then unlock(job.unique, job.id) end
   return permits
 end
 
--- What that means to others. Follow-ups are pushed before, so that one which joins its parent's group
+-- Effects on other records. Follow-ups are pushed before, so that a follow-up that joins its parent's group
 -- is counted before the group can end.
 local function consequences(job, c)
   if c.tally and has(job.group) then
@@ -227,10 +232,11 @@ local function consequences(job, c)
     at(shard_of(id), { op = 'tally', id = id, size = c.tally[1], ran = c.tally[2], succeeded = c.tally[3],
       lost = c.tally[4] == 1 })
   end
-  if c.settle then tell('j' .. num(job.id), c.settle) end
+  if c.settle then settle_dependants('j' .. num(job.id), c.settle) end
   if not c.next then call('DEL', key('d', 'j' .. num(job.id))) end
 end
 
+-- Whether the job is still at the version that the caller has seen.
 local function same(job, seen)
   if not job or job.state ~= seen.state then return false end
   if seen.lease_until >= 0 and tonumber(job.lease_until) ~= seen.lease_until then return false end
@@ -274,7 +280,7 @@ local function define(d)
   return { 'yes', revision }
 end
 
--- A commit: what its guards allow, it writes whole, with the messages for other slots.
+-- A commit: if all guards hold, it writes everything, including the messages for other slots.
 local function commit(c)
   if c.deadline and NOW > c.deadline then return { 'late' } end
   local job = c.change and load(c.change.id)
@@ -287,8 +293,8 @@ local function commit(c)
     local held = lock(name)
     if held and held.id ~= c.change.id then return { 'late' } end
   end
-  local underway = look_at_locks(c.puts or {})
-  if underway then return underway end
+  local other = unfinished_push(c.puts or {})
+  if other then return other end
 
   local permits = job and change(job, c.change) or false
   if g then
@@ -309,13 +315,13 @@ local function commit(c)
   return { 'yes', answers, permits }
 end
 
--- What a new job's plan needs to know of a thing: a job's state, or a group's counts; false if it is not there.
+-- The state of a job or the counts of a group, for the plan of a new job; false if it does not exist.
 local function fact(thing)
   if string.sub(thing, 1, 1) == 'g' then return group_row(group(tonumber(string.sub(thing, 2)))) or false end
   return call('HGET', key('j', string.sub(thing, 2)), 'state')
 end
 
--- Holds locks for a push that spans slots, gives out ids, and says how things stand.
+-- Takes locks for a push across slots, allocates ids, and reports states.
 local function reserve(r)
   local answers = { 0, {}, {} }
   if r.ids > 0 then answers[1] = (call('INCRBY', T .. ':seq', r.ids) - r.ids + 1) * E.shards + E.slot end
@@ -369,7 +375,7 @@ local OPS = {
   snap = function(s) snap(s.id) end,
   lock = function(l) call('HSET', LOCKS, l.name, 'job:' .. num(l.id) .. ':') end,
   unlock = function(u) unlock(u.name, u.id) end,
-  -- Lets go of locks that a push holds, as far as they have not become a job's.
+  -- Releases locks of a push, unless they belong to a job by now.
   unhold = function(u)
     for _, name in ipairs(u.names) do
       local held = lock(name)
@@ -379,7 +385,7 @@ local OPS = {
   pause = function(p)
     if p.till then call('HSET', T .. ':paused', p.queue, num(p.till)) else call('HDEL', T .. ':paused', p.queue) end
   end,
-  -- The slots that messages lie here for, and the first of them, oldest first.
+  -- The slots with waiting messages, and the first messages of each, oldest first.
   outbox = function()
     local boxes = {}
     for _, to in ipairs(call('SMEMBERS', T .. ':outbox')) do
@@ -431,7 +437,7 @@ local OPS = {
     end
     return answers
   end,
-  -- The number of shards is settled by whoever comes first.
+  -- The first caller fixes the number of shards.
   open = function(o)
     call('SETNX', T .. ':shards', o.shards)
     return { tonumber(call('GET', T .. ':shards')), num(ticks(1)) }

@@ -1,27 +1,27 @@
-//! Apply: decisions and their effects, each written once or not at all.
+//! Apply: writes decisions and their effects, each completely or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crore_core::machine::{Change, Effect, Next};
+use crore_core::machine::{Change, Effect, NextRecord};
 use crore_core::push::NewJob;
 use crore_core::{GroupId, Job};
 use crore_store::Committed;
-use crore_store::jobs::{Applied, Pushed, Write as Decision};
+use crore_store::jobs::{Applied, Pushed, StoreWrite as Decision};
 use sqlx::PgConnection;
 
 use super::buckets::{self, bucket_key};
-use super::error::Fault;
+use super::error::PostgresFault;
 use super::keys::keys_of;
-use super::push::Wanted;
-use super::registry::Schedules;
-use super::work::{Work, Write};
+use super::push::PushRecords;
+use super::registry::LockedSchedules;
+use super::unit_of_work::{JobWrite, UnitOfWork};
 use super::{Postgres, commit};
 
 impl Postgres {
     pub(super) async fn apply_once(
         &self,
         writes: &[Decision],
-    ) -> Result<Committed<Vec<Applied>>, Fault> {
+    ) -> Result<Committed<Vec<Applied>>, PostgresFault> {
         let mut tx = self.begin().await?;
         let mut batch = Apply::lock(&mut tx, self.now(), writes).await?;
         let mut answers = Vec::new();
@@ -33,11 +33,11 @@ impl Postgres {
     }
 }
 
-/// A batch of decisions with all the records that they are about.
+/// A batch of decisions with all records that they concern.
 struct Apply {
-    work: Work,
-    schedules: Schedules,
-    /// How many permits go back to each bucket.
+    work: UnitOfWork,
+    schedules: LockedSchedules,
+    /// The number of permits that return to each bucket.
     returned: BTreeMap<Vec<u8>, i64>,
 }
 
@@ -46,8 +46,8 @@ impl Apply {
         connection: &mut PgConnection,
         now: Option<i64>,
         writes: &[Decision],
-    ) -> Result<Self, Fault> {
-        let mut wanted = Wanted::default();
+    ) -> Result<Self, PostgresFault> {
+        let mut wanted = PushRecords::default();
         let mut n = 0;
         for jobs in writes.iter().flat_map(pushed_by) {
             n += jobs.len();
@@ -56,14 +56,14 @@ impl Apply {
         let subjects: BTreeSet<_> = writes.iter().filter_map(change).map(|c| c.id).collect();
         let mut jobs = wanted.jobs(connection).await?;
         jobs.extend(&subjects);
-        let mut work = Work::start(connection, now, n, jobs).await?;
+        let mut work = UnitOfWork::start(connection, now, n, jobs).await?;
 
         let mut used = BTreeSet::new();
         for change in writes.iter().filter_map(change) {
             let Some(job) = work.job(change.id) else { continue };
             used.extend(job.spec.limits.iter().map(bucket_key));
             wanted.groups.extend(job.spec.group);
-            if change.next == Next::Gone || change.effects.contains(&Effect::ReleaseKey) {
+            if change.next == NextRecord::Gone || change.effects.contains(&Effect::ReleaseKey) {
                 wanted.keys.extend(keys_of(&job.spec));
             }
         }
@@ -74,14 +74,14 @@ impl Apply {
         wanted.groups.extend(sealed);
         buckets::lock(connection, used).await?;
         wanted.lock(&mut work, connection).await?;
-        let schedules = Schedules::lock(connection, work.now, writes).await?;
+        let schedules = LockedSchedules::lock(connection, work.now, writes).await?;
         let groups = work.groups.keys().map(|GroupId(id)| *id);
         let things = subjects.iter().map(|id| id.0).chain(groups).collect();
         work.lock_waiting_for(connection, things).await?;
         Ok(Self { work, schedules, returned: BTreeMap::new() })
     }
 
-    fn write(&mut self, write: &Decision) -> Result<Applied, Fault> {
+    fn write(&mut self, write: &Decision) -> Result<Applied, PostgresFault> {
         match write {
             Decision::Job(change) => self.change(change),
             Decision::Seal(group) if self.work.seal(*group) => Ok(Applied::Yes(Vec::new())),
@@ -95,19 +95,19 @@ impl Apply {
         }
     }
 
-    fn change(&mut self, change: &Change) -> Result<Applied, Fault> {
-        let before = self.work.job(change.id).filter(|job| job.live.is(&change.seen));
+    fn change(&mut self, change: &Change) -> Result<Applied, PostgresFault> {
+        let before = self.work.job(change.id).filter(|job| job.live.matches(&change.seen));
         let Some(before) = before.cloned() else { return Ok(Applied::Stale) };
         match &change.next {
-            Next::Gone => {
+            NextRecord::Gone => {
                 self.work.keys.release_client(before.id, &before.spec);
                 self.work.remove(before.id);
             }
-            Next::Live(next) => {
-                let write = if next.spec.is_some() { Write::Spec } else { Write::Live };
+            NextRecord::Live(next) => {
+                let write = if next.spec.is_some() { JobWrite::Spec } else { JobWrite::Live };
                 let now = self.work.now;
                 if let Some(job) = self.work.change(before.id, write) {
-                    job.take(next, now);
+                    job.apply(next, now);
                 }
             }
         }
@@ -118,7 +118,7 @@ impl Apply {
         Ok(Applied::Yes(pushed))
     }
 
-    fn effect(&mut self, job: &Job, effect: &Effect) -> Result<Vec<Pushed>, Fault> {
+    fn effect(&mut self, job: &Job, effect: &Effect) -> Result<Vec<Pushed>, PostgresFault> {
         match effect {
             Effect::ReturnPermits => {
                 for key in job.spec.limits.iter().map(bucket_key).collect::<BTreeSet<_>>() {
@@ -137,8 +137,8 @@ impl Apply {
         Ok(Vec::new())
     }
 
-    async fn flush(self, connection: &mut PgConnection) -> Result<(), Fault> {
-        buckets::give_back(connection, self.returned).await?;
+    async fn flush(self, connection: &mut PgConnection) -> Result<(), PostgresFault> {
+        buckets::return_permits(connection, self.returned).await?;
         self.schedules.flush(connection).await?;
         self.work.flush(connection).await
     }
@@ -151,7 +151,7 @@ fn change(write: &Decision) -> Option<&Change> {
     }
 }
 
-/// The new jobs that a decision brings.
+/// The new jobs that a decision pushes.
 fn pushed_by(write: &Decision) -> Vec<&[NewJob]> {
     match write {
         Decision::Job(change) => change

@@ -1,18 +1,19 @@
-//! Buckets: how much of each limit is in use at each value, and the arithmetic of permits.
+//! Buckets: the usage of each limit key, and the arithmetic of permits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crore_core::limit::{Limit, LimitKey, Tat};
 use crore_core::{Name, Time};
-use crore_store::registry::Value;
+use crore_store::registry::RegistryValue;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
-use super::error::Fault;
+use super::error::PostgresFault;
 use super::row::{from_json, name};
 use super::time;
 
-/// How a limit key is stored. A name has no control character, so name and value stay apart.
+/// The stored form of a limit key. Names have no control characters, so the zero byte separates name and
+/// value.
 pub(super) fn bucket_key(key: &LimitKey) -> Vec<u8> {
     let mut bytes = key.limit.as_str().as_bytes().to_vec();
     if let Some(value) = &key.value {
@@ -22,11 +23,11 @@ pub(super) fn bucket_key(key: &LimitKey) -> Vec<u8> {
     bytes
 }
 
-/// Locks buckets, in the order of their keys.
+/// Locks buckets in the order of their keys.
 pub(super) async fn lock(
     connection: &mut PgConnection,
     keys: BTreeSet<Vec<u8>>,
-) -> Result<(), Fault> {
+) -> Result<(), PostgresFault> {
     if !keys.is_empty() {
         sqlx::query("select from buckets where key = any($1) order by key for update")
             .bind(keys.into_iter().collect::<Vec<_>>())
@@ -36,11 +37,11 @@ pub(super) async fn lock(
     Ok(())
 }
 
-/// Returns permits to buckets that are locked.
-pub(super) async fn give_back(
+/// Returns permits to locked buckets.
+pub(super) async fn return_permits(
     connection: &mut PgConnection,
     returned: BTreeMap<Vec<u8>, i64>,
-) -> Result<(), Fault> {
+) -> Result<(), PostgresFault> {
     if !returned.is_empty() {
         let (keys, counts): (Vec<_>, Vec<_>) = returned.into_iter().unzip();
         sqlx::query(
@@ -57,37 +58,37 @@ pub(super) async fn give_back(
 
 /// Why there is no permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Blocked {
-    /// Until one is returned.
+pub(super) enum PermitBlocked {
+    /// Until a permit is returned.
     Held,
-    /// Until then.
+    /// Until this time.
     Until(Time),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Bucket {
+struct BucketRow {
     held: i64,
     tat: Tat,
 }
 
-/// The buckets and the limits that a claim is about.
+/// The buckets and limits of a claim.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ledger {
+pub(super) struct PermitLedger {
     pub(super) now: Time,
     limits: BTreeMap<Name, Limit>,
-    buckets: BTreeMap<Vec<u8>, Bucket>,
-    /// Buckets that are further ahead than their rate can fill them, since it was made faster.
-    /// They count as just used up, and from now on as that and no more.
-    ahead: BTreeMap<Vec<u8>, Name>,
+    buckets: BTreeMap<Vec<u8>, BucketRow>,
+    /// Buckets whose TAT (theoretical arrival time) is later than their rate allows, because the rate was
+    /// raised since. They count as just used up, and their TAT is lowered accordingly.
+    overdrawn: BTreeMap<Vec<u8>, Name>,
 }
 
-impl Ledger {
-    /// Reads without locking: what a claim would find, if nobody else were there.
+impl PermitLedger {
+    /// Reads without locks: what a claim finds if nothing else runs.
     pub(super) async fn peek(
         connection: &mut PgConnection,
         now: Time,
         keys: &BTreeSet<&LimitKey>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, PostgresFault> {
         let mut ledger = Self { now, ..Self::default() };
         if keys.is_empty() {
             return Ok(ledger);
@@ -103,7 +104,7 @@ impl Ledger {
         .await?;
         for row in limits {
             let limit = name("a limit", row.try_get("name")?)?;
-            if let Value::Limit(value) = from_json("a limit", row.try_get("value")?)? {
+            if let RegistryValue::Limit(value) = from_json("a limit", row.try_get("value")?)? {
                 ledger.limits.insert(limit, value);
             }
         }
@@ -115,16 +116,16 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// The same limits with these buckets alone, locked, and the time at which that was so: a rate
-    /// must not be asked at a time before the one of whoever had the bucket last.
+    /// The same limits with only these buckets, locked, and with the time of the lock: a rate must never be
+    /// evaluated at an earlier time than that of the previous owner of the lock.
     pub(super) async fn lock(
         &self,
         connection: &mut PgConnection,
         now: Option<i64>,
         mut keys: BTreeSet<Vec<u8>>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, PostgresFault> {
         let mut ledger = Self { buckets: BTreeMap::new(), ..self.clone() };
-        keys.extend(self.ahead.keys().cloned());
+        keys.extend(self.overdrawn.keys().cloned());
         if keys.is_empty() {
             return Ok(ledger);
         }
@@ -152,37 +153,37 @@ impl Ledger {
             ledger.now = ledger.now.max(time(row.try_get("now")?));
         }
         ledger.read(&rows)?;
-        for (key, limit) in std::mem::take(&mut ledger.ahead) {
+        for (key, limit) in std::mem::take(&mut ledger.overdrawn) {
             _ = ledger.blocked(&key, &limit);
         }
         Ok(ledger)
     }
 
-    /// Also remembers the buckets that another look found ahead.
-    pub(super) fn note_ahead(&mut self, other: &Self) {
-        self.ahead.extend(other.ahead.clone());
+    /// Adds the overdrawn buckets of another ledger.
+    pub(super) fn merge_overdrawn(&mut self, other: &Self) {
+        self.overdrawn.extend(other.overdrawn.clone());
     }
 
-    /// Whether there are buckets to set right, even if no job can be taken.
-    pub(super) fn is_ahead(&self) -> bool {
-        !self.ahead.is_empty()
+    /// Whether buckets must be corrected even if no job can be claimed.
+    pub(super) fn has_overdrawn(&self) -> bool {
+        !self.overdrawn.is_empty()
     }
 
-    fn read(&mut self, rows: &[PgRow]) -> Result<(), Fault> {
+    fn read(&mut self, rows: &[PgRow]) -> Result<(), PostgresFault> {
         for row in rows {
             let tat = Tat::from_micros(row.try_get("tat")?);
-            let bucket = Bucket { held: row.try_get("held")?, tat };
+            let bucket = BucketRow { held: row.try_get("held")?, tat };
             self.buckets.insert(row.try_get("key")?, bucket);
         }
         Ok(())
     }
 
-    /// Whether the ledger has all the buckets that these keys count against.
+    /// Whether the ledger has all buckets of these keys.
     pub(super) fn covers(&self, keys: &[LimitKey]) -> bool {
         keys.iter().all(|key| self.buckets.contains_key(&bucket_key(key)))
     }
 
-    /// Up to `n` permits that one lane alone could have.
+    /// Up to `n` permits that a single lane could get.
     pub(super) fn room(&self, keys: &[LimitKey], n: u32) -> u32 {
         keys.iter().map(|key| self.room_at(key, n)).min().unwrap_or(n)
     }
@@ -190,14 +191,14 @@ impl Ledger {
     fn room_at(&self, key: &LimitKey, n: u32) -> u32 {
         let Some(limit) = self.limits.get(&key.limit) else { return n };
         let bucket = self.buckets.get(&bucket_key(key)).copied().unwrap_or_default();
-        let places = limit.concurrency.map_or(i64::MAX, |most| i64::from(most) - bucket.held);
-        let places = u32::try_from(places.max(0)).unwrap_or(u32::MAX);
+        let free = limit.concurrency.map_or(i64::MAX, |max| i64::from(max) - bucket.held);
+        let free = u32::try_from(free.max(0)).unwrap_or(u32::MAX);
         let rate = limit.rate.as_ref().map_or(n, |rate| rate.take(bucket.tat, self.now, n).granted);
-        n.min(places).min(rate)
+        n.min(free).min(rate)
     }
 
-    /// Takes a permit from each bucket, or from none and says what is in the way.
-    pub(super) fn take(&mut self, keys: &[LimitKey]) -> Result<(), Blocked> {
+    /// Takes a permit from each bucket; if one has none, takes nothing and returns why.
+    pub(super) fn take(&mut self, keys: &[LimitKey]) -> Result<(), PermitBlocked> {
         let mut once = BTreeSet::new();
         let keys: Vec<_> = keys
             .iter()
@@ -219,11 +220,11 @@ impl Ledger {
         Ok(())
     }
 
-    fn blocked(&mut self, key: &[u8], name: &Name) -> Option<Blocked> {
+    fn blocked(&mut self, key: &[u8], name: &Name) -> Option<PermitBlocked> {
         let limit = self.limits.get(name)?;
         let bucket = self.buckets.get(key).copied().unwrap_or_default();
-        if limit.concurrency.is_some_and(|most| bucket.held >= i64::from(most)) {
-            return Some(Blocked::Held);
+        if limit.concurrency.is_some_and(|max| bucket.held >= i64::from(max)) {
+            return Some(PermitBlocked::Held);
         }
         let rate = limit.rate.as_ref()?;
         let taken = rate.take(bucket.tat, self.now, 1);
@@ -232,14 +233,14 @@ impl Ledger {
         }
         let next_at = rate.next_at(taken.tat, self.now);
         if taken.tat != bucket.tat {
-            self.ahead.insert(key.to_vec(), name.clone());
-            self.buckets.insert(key.to_vec(), Bucket { tat: taken.tat, ..bucket });
+            self.overdrawn.insert(key.to_vec(), name.clone());
+            self.buckets.insert(key.to_vec(), BucketRow { tat: taken.tat, ..bucket });
         }
-        Some(Blocked::Until(next_at))
+        Some(PermitBlocked::Until(next_at))
     }
 
-    /// Writes the buckets, which are locked.
-    pub(super) async fn flush(&self, connection: &mut PgConnection) -> Result<(), Fault> {
+    /// Writes the buckets, which must be locked.
+    pub(super) async fn flush(&self, connection: &mut PgConnection) -> Result<(), PostgresFault> {
         if self.buckets.is_empty() {
             return Ok(());
         }

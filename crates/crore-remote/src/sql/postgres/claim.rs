@@ -1,9 +1,9 @@
-//! Claim: permits reserved, ready jobs running, each under a fresh delivery, in one transaction.
+//! Claim: takes permits and ready jobs, each with a new delivery number, in one transaction.
 //!
-//! What to take is found out by looking without locks: the lanes, their permits, their first jobs.
-//! Then the buckets are locked, looked at again, and each lane's share is taken from its front,
-//! past whatever others are taking at the moment. Alone, a claim gives exactly the first `n`; among
-//! others it never gives a job twice, never passes a limit, and looks again as long as it is short.
+//! It first reads without locks: lanes, their permits, their first jobs. Then it locks the buckets, reads
+//! them again, and takes each lane's share from its front, skipping rows that are locked by others. Alone, a
+//! claim returns exactly the first `n` jobs. Concurrent claims never return a job twice and never exceed a
+//! limit, and repeat while they have too few.
 
 use std::collections::BTreeSet;
 
@@ -12,56 +12,56 @@ use crore_store::jobs::{Claim, Claimed};
 use sqlx::{PgConnection, Row};
 
 use super::Postgres;
-use super::buckets::{Blocked, Ledger, bucket_key};
-use super::error::Fault;
+use super::buckets::{PermitBlocked, PermitLedger, bucket_key};
+use super::error::PostgresFault;
 use super::keys::unique_key;
-use super::peek::{self, Lane, LaneColumns, Place};
+use super::peek::{self, ClaimPosition, LaneColumns, ReadyLane};
 use super::row::{self, columns, int};
 
 impl Postgres {
-    pub(super) async fn claim_once(&self, ask: &Claim) -> Result<Claimed, Fault> {
+    pub(super) async fn claim_once(&self, ask: &Claim) -> Result<Claimed, PostgresFault> {
         let mut tx = self.begin().await?;
-        let mut round = Round::new(self.now(), ask);
+        let mut round = PostgresClaim::new(self.now(), ask);
         while round.run(&mut tx).await? && round.left() > 0 {}
         round.release_keys(&mut tx).await?;
         if let Some(ledger) = &round.ledger {
             ledger.flush(&mut tx).await?;
         }
         tx.commit().await?;
-        Ok(round.answer())
+        Ok(round.into_claimed())
     }
 }
 
-/// A claim under way.
-struct Round<'a> {
+/// The state of a claim.
+struct PostgresClaim<'a> {
     clock: Option<i64>,
-    ask: &'a Claim,
+    request: &'a Claim,
     now: Time,
-    /// Permits of the buckets that are locked, from the first round on.
-    ledger: Option<Ledger>,
-    /// Lanes whose other jobs somebody else is taking.
-    spent: BTreeSet<(String, String, Vec<u8>)>,
-    jobs: Vec<(Place, Job)>,
+    /// Permits of the locked buckets, from the first round on.
+    ledger: Option<PermitLedger>,
+    /// Lanes whose remaining jobs are being claimed by others.
+    exhausted: BTreeSet<(String, String, Vec<u8>)>,
+    jobs: Vec<(ClaimPosition, Job)>,
     next_at: Option<Time>,
 }
 
-impl<'a> Round<'a> {
+impl<'a> PostgresClaim<'a> {
     fn new(clock: Option<i64>, ask: &'a Claim) -> Self {
-        let spent = BTreeSet::new();
+        let exhausted = BTreeSet::new();
         let (ledger, next_at) = (None, None);
-        Self { clock, ask, now: Time::ZERO, ledger, spent, jobs: Vec::new(), next_at }
+        Self { clock, request: ask, now: Time::ZERO, ledger, exhausted, jobs: Vec::new(), next_at }
     }
 
     fn left(&self) -> u32 {
-        let left = self.ask.n.saturating_sub(self.jobs.len());
+        let left = self.request.n.saturating_sub(self.jobs.len());
         u32::try_from(left).unwrap_or(u32::MAX)
     }
 
-    /// Looks once, and takes what it may. Says whether looking again may give more.
-    async fn run(&mut self, connection: &mut PgConnection) -> Result<bool, Fault> {
-        let (now, mut lanes) = peek::lanes(connection, self.clock, self.ask).await?;
+    /// Runs one round. Returns whether another round may find more.
+    async fn run(&mut self, connection: &mut PgConnection) -> Result<bool, PostgresFault> {
+        let (now, mut lanes) = peek::lanes(connection, self.clock, self.request).await?;
         self.now = self.now.max(now);
-        lanes.retain(|lane| !self.spent.contains(&key_of(lane)));
+        lanes.retain(|lane| !self.exhausted.contains(&lane_key(lane)));
         let mut peeked = self.ledger(connection, &lanes).await?;
         let mut first = peeked.clone();
         let (chosen, more) = self.choose(&lanes, &mut first);
@@ -70,13 +70,13 @@ impl<'a> Round<'a> {
                 self.lock(connection, &first, &[], &[]).await?;
                 return Ok(false);
             }
-            [(lane, _)] if lane.limits.is_empty() && !first.is_ahead() => None,
+            [(lane, _)] if lane.limits.is_empty() && !first.has_overdrawn() => None,
             several => Some(peek::entries(connection, several).await?),
         };
         let shares = match entries {
             None => vec![self.left()],
             Some(entries) => {
-                peeked.note_ahead(&first);
+                peeked.merge_overdrawn(&first);
                 let used = self.share(&chosen, &entries, &mut peeked);
                 self.lock(connection, &peeked, &chosen, &used).await?;
                 let mut locked = self.ledger.clone().unwrap_or_default();
@@ -87,25 +87,29 @@ impl<'a> Round<'a> {
         Ok(more || (short && chosen.len() > 1))
     }
 
-    /// The permits as they seem to be; exact for the buckets that are locked already.
-    async fn ledger(&self, connection: &mut PgConnection, lanes: &[Lane]) -> Result<Ledger, Fault> {
+    /// The current permits; exact only for buckets that are locked already.
+    async fn ledger(
+        &self,
+        connection: &mut PgConnection,
+        lanes: &[ReadyLane],
+    ) -> Result<PermitLedger, PostgresFault> {
         match &self.ledger {
             Some(ledger) => Ok(ledger.clone()),
             None => {
                 let keys = lanes.iter().flat_map(|lane| &lane.limits).collect();
-                Ledger::peek(connection, self.now, &keys).await
+                PermitLedger::peek(connection, self.now, &keys).await
             }
         }
     }
 
-    /// The lanes to take from, with how many to look at in each: the first by their heads that have
-    /// a permit. Also says whether there are others. Once buckets are locked no more are locked, so
-    /// that no two claims wait for each other.
+    /// The lanes to claim from, with the number of jobs to read in each: the first lanes, ordered by their
+    /// heads, that have a permit. Also returns whether there are more. Only the first round locks buckets, so
+    /// that no two claims deadlock.
     fn choose<'l>(
         &mut self,
-        lanes: &'l [Lane],
-        ledger: &mut Ledger,
-    ) -> (Vec<(&'l Lane, u32)>, bool) {
+        lanes: &'l [ReadyLane],
+        ledger: &mut PermitLedger,
+    ) -> (Vec<(&'l ReadyLane, u32)>, bool) {
         let n = self.left();
         let mut chosen = Vec::new();
         for lane in lanes {
@@ -124,12 +128,12 @@ impl<'a> Round<'a> {
         (chosen, false)
     }
 
-    /// How many of the jobs in order each lane gets, by the permits of the ledger.
+    /// How many of the jobs, in order, each lane gets with the permits of the ledger.
     fn share(
         &mut self,
-        lanes: &[(&Lane, u32)],
-        entries: &[(Place, usize)],
-        ledger: &mut Ledger,
+        lanes: &[(&ReadyLane, u32)],
+        entries: &[(ClaimPosition, usize)],
+        ledger: &mut PermitLedger,
     ) -> Vec<u32> {
         let mut shares = vec![0; lanes.len()];
         let mut left = self.left();
@@ -151,21 +155,21 @@ impl<'a> Round<'a> {
         shares
     }
 
-    fn blocked(&mut self, blocked: Blocked) {
-        if let Blocked::Until(at) = blocked {
+    fn blocked(&mut self, blocked: PermitBlocked) {
+        if let PermitBlocked::Until(at) = blocked {
             self.next_at = Some(self.next_at.map_or(at, |next| next.min(at)));
         }
     }
 
-    /// Locks the buckets of the lanes that have a share, unless that was done before.
+    /// Locks the buckets of the lanes that have a share, in the first round only.
     async fn lock(
         &mut self,
         connection: &mut PgConnection,
-        peeked: &Ledger,
-        lanes: &[(&Lane, u32)],
+        peeked: &PermitLedger,
+        lanes: &[(&ReadyLane, u32)],
         shares: &[u32],
-    ) -> Result<(), Fault> {
-        let nothing = lanes.is_empty() && !peeked.is_ahead();
+    ) -> Result<(), PostgresFault> {
+        let nothing = lanes.is_empty() && !peeked.has_overdrawn();
         if self.ledger.is_none() && !nothing {
             let used = lanes.iter().zip(shares).filter(|(_, share)| **share > 0);
             let keys = used.flat_map(|((lane, _), _)| lane.limits.iter().map(bucket_key)).collect();
@@ -176,33 +180,33 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Takes each lane's share, and says whether one of them was short of it.
+    /// Claims each lane's share. Returns whether a lane had fewer jobs than its share.
     async fn take(
         &mut self,
         connection: &mut PgConnection,
-        lanes: &[(&Lane, u32)],
+        lanes: &[(&ReadyLane, u32)],
         shares: &[u32],
-    ) -> Result<bool, Fault> {
-        let mut want = LaneColumns::default();
+    ) -> Result<bool, PostgresFault> {
+        let mut columns = LaneColumns::default();
         for ((lane, _), share) in lanes.iter().zip(shares).filter(|(_, share)| **share > 0) {
-            want.add(lane, *share);
+            columns.add(lane, *share);
         }
-        if want.queues.is_empty() {
+        if columns.queues.is_empty() {
             return Ok(false);
         }
         let rows = sqlx::query(TAKE)
-            .bind(want.queues)
-            .bind(want.kinds)
-            .bind(want.digests)
-            .bind(want.counts)
+            .bind(columns.queues)
+            .bind(columns.kinds)
+            .bind(columns.digests)
+            .bind(columns.counts)
             .bind(self.now.as_millis())
-            .bind(self.ask.worker.as_str())
+            .bind(self.request.worker.as_str())
             .fetch_all(connection)
             .await?;
         let mut got = vec![0; shares.len()];
         for row in &rows {
             let job = row::read(row, row.try_get("payload")?)?;
-            let of = |lane: &Lane| {
+            let of = |lane: &ReadyLane| {
                 lane.queue == job.spec.queue.as_str()
                     && lane.kind == job.spec.kind.as_str()
                     && lane.limits == job.spec.limits
@@ -211,33 +215,33 @@ impl<'a> Round<'a> {
             if let Some(got) = got.get_mut(nth) {
                 *got += 1;
             }
-            self.enter(job, lanes.get(nth).map_or(0, |(lane, _)| lane.turn));
+            self.add_claimed(job, lanes.get(nth).map_or(0, |(lane, _)| lane.queue_rank));
         }
         let short =
             lanes.iter().zip(shares.iter().zip(got)).filter(|(_, (share, got))| got < *share);
-        let short: Vec<_> = short.map(|((lane, _), _)| key_of(lane)).collect();
+        let short: Vec<_> = short.map(|((lane, _), _)| lane_key(lane)).collect();
         let any = !short.is_empty();
-        self.spent.extend(short);
+        self.exhausted.extend(short);
         Ok(any)
     }
 
-    fn enter(&mut self, job: Job, turn: i64) {
+    fn add_claimed(&mut self, job: Job, queue_rank: i64) {
         if let Some(ledger) = &mut self.ledger {
-            // A share never passes what the ledger gave, so this is granted.
+            // A share never exceeds what the ledger granted, so this succeeds.
             _ = ledger.take(&job.spec.limits);
         }
         let (priority, due) = (job.spec.priority, job.live.due.as_millis());
-        self.jobs.push((Place { turn, priority, due, id: int(job.id.0) }, job));
+        self.jobs.push((ClaimPosition { queue_rank, priority, due, id: int(job.id.0) }, job));
     }
 
-    /// Frees the unique keys that the start of these jobs releases.
-    async fn release_keys(&self, connection: &mut PgConnection) -> Result<(), Fault> {
-        use crore_core::unique::Hold::UntilStart;
+    /// Releases the unique keys that are held until a job starts.
+    async fn release_keys(&self, connection: &mut PgConnection) -> Result<(), PostgresFault> {
+        use crore_core::unique::UniqueHold::UntilStart;
         let (mut keys, mut ids) = (Vec::new(), Vec::new());
-        for (place, job) in &self.jobs {
+        for (position, job) in &self.jobs {
             if let Some(unique) = job.spec.unique.as_ref().filter(|u| u.hold == UntilStart) {
                 keys.push(unique_key(&unique.key));
-                ids.push(place.id);
+                ids.push(position.id);
             }
         }
         if !keys.is_empty() {
@@ -254,19 +258,19 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    fn answer(mut self) -> Claimed {
-        self.jobs.sort_by_key(|(place, _)| *place);
+    fn into_claimed(mut self) -> Claimed {
+        self.jobs.sort_by_key(|(position, _)| *position);
         let short = self.left() > 0;
         let jobs = self.jobs.into_iter().map(|(_, job)| job).collect();
         Claimed { now: self.now, jobs, next_at: self.next_at.filter(|_| short) }
     }
 }
 
-fn key_of(lane: &Lane) -> (String, String, Vec<u8>) {
+fn lane_key(lane: &ReadyLane) -> (String, String, Vec<u8>) {
     (lane.queue.clone(), lane.kind.clone(), lane.digest.clone())
 }
 
-/// Each lane's share from its front, past rows that others have locked.
+/// Each lane's share from its front, skipping rows that are locked by others.
 const TAKE: &str = concat!(
     "with picked as materialized (select p.id, p.priority, p.due from \
      unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[]) w(queue, kind, lane, share) \

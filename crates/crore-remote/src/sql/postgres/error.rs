@@ -1,35 +1,35 @@
-//! What can go wrong, in the words of the seam; no type of the driver leaves this module.
+//! Errors, translated to those of the store interface. No driver type leaves this module.
 
 use std::future::Future;
 
 use crore_store::Error;
 
-/// How often a verb is done again that lost a race between transactions.
-const TRIES: usize = 5;
+/// Maximum attempts of an operation that conflicts with other transactions.
+const MAX_ATTEMPTS: usize = 5;
 
-/// Why a verb has no answer, while it can still be told whether to try again.
+/// The error of an operation, before it is known whether to retry.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum PostgresFault {
     #[error(transparent)]
     Sql(#[from] sqlx::Error),
     #[error(transparent)]
     Store(#[from] Error),
 }
 
-impl Fault {
-    /// Whether the server undid the transaction because of another one: a deadlock or a
-    /// serialization failure. Nothing of it took effect.
-    fn lost_a_race(&self) -> bool {
+impl PostgresFault {
+    /// Whether the server rolled the transaction back because of another one: a deadlock or a serialization
+    /// failure. Nothing of it took effect.
+    fn is_conflict(&self) -> bool {
         let Self::Sql(sqlx::Error::Database(error)) = self else { return false };
         matches!(error.code().as_deref(), Some("40P01" | "40001"))
     }
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
+impl From<PostgresFault> for Error {
+    fn from(fault: PostgresFault) -> Self {
         match fault {
-            Fault::Store(error) => error,
-            Fault::Sql(error) => from_sql(error),
+            PostgresFault::Store(error) => error,
+            PostgresFault::Sql(error) => from_sql(error),
         }
     }
 }
@@ -56,7 +56,7 @@ fn is_full(code: Option<&str>) -> bool {
     code == Some("53100")
 }
 
-/// Damaged pages and indexes, and values or rows that the tables do not allow.
+/// Damaged pages and indexes, and values or rows that violate constraints.
 fn is_damage(code: Option<&str>) -> bool {
     code.is_some_and(|code| {
         code.starts_with("XX") || code.starts_with("22") || code.starts_with("23")
@@ -67,20 +67,20 @@ pub(super) fn unavailable(error: sqlx::Error) -> Error {
     Error::Unavailable(Box::new(error))
 }
 
-pub(super) fn corrupt(what: impl Into<String>) -> Fault {
-    Fault::Store(Error::Corrupt { what: what.into() })
+pub(super) fn corrupt(what: impl Into<String>) -> PostgresFault {
+    PostgresFault::Store(Error::Corrupt { what: what.into() })
 }
 
-/// Does a verb, and does it again if it lost a race.
-pub(super) async fn retried<T, F>(mut verb: impl FnMut() -> F) -> Result<T, Error>
+/// Runs an operation, and repeats it after a conflict.
+pub(super) async fn with_retries<T, F>(mut operation: impl FnMut() -> F) -> Result<T, Error>
 where
-    F: Future<Output = Result<T, Fault>>,
+    F: Future<Output = Result<T, PostgresFault>>,
 {
-    for _ in 1..TRIES {
-        match verb().await {
-            Err(fault) if fault.lost_a_race() => {}
-            answer => return answer.map_err(Error::from),
+    for _ in 1..MAX_ATTEMPTS {
+        match operation().await {
+            Err(fault) if fault.is_conflict() => {}
+            result => return result.map_err(Error::from),
         }
     }
-    verb().await.map_err(Error::from)
+    operation().await.map_err(Error::from)
 }

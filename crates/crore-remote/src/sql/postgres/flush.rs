@@ -1,14 +1,14 @@
-//! Writes what a piece of work has changed, a statement for each sort of record.
+//! Writes all changes of a unit of work, with one statement per kind of record.
 
 use crore_core::GroupId;
-use crore_core::job::Needs;
+use crore_core::job::DependencyCondition;
 use sqlx::PgConnection;
 
-use super::error::Fault;
+use super::error::PostgresFault;
 use super::row::{LiveColumns, SpecColumns, int};
-use super::work::{GroupSlot, Work, Write};
+use super::unit_of_work::{JobWrite, LockedGroup, UnitOfWork};
 
-/// The lane of a row `n` with limit keys; the digest is the database's.
+/// The lane of a row `n`: a digest of its limit keys, computed by the database.
 macro_rules! lane {
     () => {
         "case when n.limits is null then ''::bytea \
@@ -16,37 +16,37 @@ macro_rules! lane {
     };
 }
 
-impl Work {
-    pub(super) async fn flush(self, connection: &mut PgConnection) -> Result<(), Fault> {
+impl UnitOfWork {
+    pub(super) async fn flush(self, connection: &mut PgConnection) -> Result<(), PostgresFault> {
         let (mut added, mut new) = (LiveColumns::default(), SpecColumns::default());
-        let (mut moved, mut edited) = (LiveColumns::default(), SpecColumns::default());
-        let mut gone = Vec::new();
-        for (id, slot) in &self.jobs {
-            match (&slot.job, slot.write) {
-                (_, Write::Same) | (None, Write::New) => {}
-                (None, _) => gone.push(int(id.0)),
-                (Some(job), Write::New) => {
+        let (mut changed, mut edited) = (LiveColumns::default(), SpecColumns::default());
+        let mut removed = Vec::new();
+        for (id, locked) in &self.jobs {
+            match (&locked.job, locked.write) {
+                (_, JobWrite::Unchanged) | (None, JobWrite::New) => {}
+                (None, _) => removed.push(int(id.0)),
+                (Some(job), JobWrite::New) => {
                     added.add(job)?;
                     new.add(job)?;
                 }
                 (Some(job), write) => {
-                    moved.add(job)?;
-                    if write == Write::Spec {
+                    changed.add(job)?;
+                    if write == JobWrite::Spec {
                         edited.add(job)?;
                     }
                 }
             }
         }
         insert_jobs(connection, self.now.as_millis(), added, new).await?;
-        update_jobs(connection, moved).await?;
+        update_jobs(connection, changed).await?;
         update_specs(connection, edited).await?;
-        delete_jobs(connection, gone).await?;
+        delete_jobs(connection, removed).await?;
         self.flush_deps(connection).await?;
         flush_groups(connection, self.now.as_millis(), self.groups).await?;
         self.keys.flush(connection).await
     }
 
-    async fn flush_deps(&self, connection: &mut PgConnection) -> Result<(), Fault> {
+    async fn flush_deps(&self, connection: &mut PgConnection) -> Result<(), PostgresFault> {
         if !self.settled.is_empty() {
             let (jobs, places): (Vec<i64>, Vec<i32>) =
                 self.settled.iter().map(|(job, place)| (int(job.0), *place)).unzip();
@@ -65,7 +65,7 @@ impl Work {
                 jobs.push(int(dep.job.0));
                 places.push(dep.place);
                 things.push(int(*thing));
-                needs.push(i16::from(dep.needs == Needs::Success));
+                needs.push(i16::from(dep.needs == DependencyCondition::Success));
             }
         }
         if !jobs.is_empty() {
@@ -89,7 +89,7 @@ async fn insert_jobs(
     now: i64,
     live: LiveColumns,
     spec: SpecColumns,
-) -> Result<(), Fault> {
+) -> Result<(), PostgresFault> {
     if live.id.is_empty() {
         return Ok(());
     }
@@ -126,7 +126,10 @@ async fn insert_jobs(
     Ok(())
 }
 
-async fn update_jobs(connection: &mut PgConnection, live: LiveColumns) -> Result<(), Fault> {
+async fn update_jobs(
+    connection: &mut PgConnection,
+    live: LiveColumns,
+) -> Result<(), PostgresFault> {
     if live.id.is_empty() {
         return Ok(());
     }
@@ -162,7 +165,10 @@ async fn update_jobs(connection: &mut PgConnection, live: LiveColumns) -> Result
     Ok(())
 }
 
-async fn update_specs(connection: &mut PgConnection, spec: SpecColumns) -> Result<(), Fault> {
+async fn update_specs(
+    connection: &mut PgConnection,
+    spec: SpecColumns,
+) -> Result<(), PostgresFault> {
     if spec.id.is_empty() {
         return Ok(());
     }
@@ -188,28 +194,31 @@ async fn update_specs(connection: &mut PgConnection, spec: SpecColumns) -> Resul
     Ok(())
 }
 
-async fn delete_jobs(connection: &mut PgConnection, gone: Vec<i64>) -> Result<(), Fault> {
-    if gone.is_empty() {
+async fn delete_jobs(
+    connection: &mut PgConnection,
+    removed: Vec<i64>,
+) -> Result<(), PostgresFault> {
+    if removed.is_empty() {
         return Ok(());
     }
     sqlx::query("delete from deps where job = any($1)")
-        .bind(&gone)
+        .bind(&removed)
         .execute(&mut *connection)
         .await?;
-    sqlx::query("delete from jobs where id = any($1)").bind(gone).execute(connection).await?;
+    sqlx::query("delete from jobs where id = any($1)").bind(removed).execute(connection).await?;
     Ok(())
 }
 
 async fn flush_groups(
     connection: &mut PgConnection,
     now: i64,
-    groups: impl IntoIterator<Item = (GroupId, GroupSlot)>,
-) -> Result<(), Fault> {
+    groups: impl IntoIterator<Item = (GroupId, LockedGroup)>,
+) -> Result<(), PostgresFault> {
     let (mut ids, mut counts) = (vec![], [vec![], vec![], vec![], vec![]]);
     let (mut sealed, mut lost) = (vec![], vec![]);
-    for (id, slot) in groups {
-        if slot.changed {
-            let group = slot.group;
+    for (id, locked) in groups {
+        if locked.changed {
+            let group = locked.group;
             ids.push(int(id.0));
             let row = [group.size, group.ran, group.succeeded, group.revision.0];
             counts.iter_mut().zip(row).for_each(|(column, number)| column.push(int(number)));

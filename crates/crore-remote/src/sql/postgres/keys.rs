@@ -1,4 +1,4 @@
-//! Unique keys and client ids: who has them.
+//! Unique keys and client ids, and the jobs that hold them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,31 +6,31 @@ use crore_core::job::ClientId;
 use crore_core::{JobId, Spec, Time};
 use sqlx::{PgConnection, Row};
 
-use super::error::Fault;
+use super::error::PostgresFault;
 use super::row::{int, unsigned};
 use super::time;
 
-/// How a unique key is stored.
+/// The stored form of a unique key.
 pub(super) fn unique_key(key: &str) -> Vec<u8> {
     [b"u", key.as_bytes()].concat()
 }
 
-/// How a client id is stored. The door's name has no control character, so the two stay apart.
+/// The stored form of a client id. Door names have no control characters, so the zero byte separates them.
 pub(super) fn client_key(client: &ClientId) -> Vec<u8> {
     [b"c", client.door.as_str().as_bytes(), b"\0", client.id.as_bytes()].concat()
 }
 
-/// The keys that a job has or wants: those that it may lose before it is gone first.
+/// The keys of a job: first the unique key, which it may lose before it is removed.
 pub(super) fn keys_of(spec: &Spec) -> impl Iterator<Item = Vec<u8>> {
     let unique = spec.unique.as_ref().map(|unique| unique_key(&unique.key));
     unique.into_iter().chain(spec.client_id.as_ref().map(client_key))
 }
 
-/// Who has these keys, without locking them.
+/// The holders of these keys, read without locks.
 pub(super) async fn holders(
     connection: &mut PgConnection,
     keys: &BTreeSet<Vec<u8>>,
-) -> Result<Vec<JobId>, Fault> {
+) -> Result<Vec<JobId>, PostgresFault> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
@@ -42,24 +42,24 @@ pub(super) async fn holders(
     Ok(holders.into_iter().map(|job| JobId(job.cast_unsigned())).collect())
 }
 
-/// A key that this transaction alone may read and change.
+/// A key locked by this transaction.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct LockedKey {
     held: Option<(JobId, Option<Time>)>,
     changed: bool,
 }
 
-/// The keys that a transaction is about.
+/// The keys locked by a transaction.
 #[derive(Debug, Default)]
-pub(super) struct Keys(BTreeMap<Vec<u8>, Key>);
+pub(super) struct LockedKeys(BTreeMap<Vec<u8>, LockedKey>);
 
-impl Keys {
-    /// Locks keys, those that nobody has included: a row is put there to be locked. Whoever wants
-    /// the same key waits here until this transaction has ended.
+impl LockedKeys {
+    /// Locks keys, including free ones: a row is inserted to be locked. Another transaction that wants the
+    /// same key waits here until this one ends.
     pub(super) async fn lock(
         connection: &mut PgConnection,
         wanted: BTreeSet<Vec<u8>>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, PostgresFault> {
         let mut keys = BTreeMap::new();
         if wanted.is_empty() {
             return Ok(Self(keys));
@@ -76,17 +76,17 @@ impl Keys {
             let job = unsigned("the holder of a key", row.try_get("job")?)?;
             let until = row.try_get::<Option<i64>, _>("until")?.map(time);
             let held = JobId::new(job).map(|job| (job, until));
-            keys.insert(row.try_get("key")?, Key { held, changed: false });
+            keys.insert(row.try_get("key")?, LockedKey { held, changed: false });
         }
         Ok(Self(keys))
     }
 
-    /// Every job that has one of them.
+    /// Every job that holds one of the locked keys.
     pub(super) fn holders(&self) -> impl Iterator<Item = JobId> {
         self.0.values().filter_map(|key| key.held).map(|(job, _)| job)
     }
 
-    /// Who has one of the keys that a new job wants.
+    /// The job that holds one of the keys of a new job, if any: the new job is its duplicate.
     pub(super) fn holder(&self, spec: &Spec, now: Time) -> Option<JobId> {
         keys_of(spec).find_map(|key| {
             let (job, until) = self.0.get(&key)?.held?;
@@ -94,7 +94,7 @@ impl Keys {
         })
     }
 
-    /// Gives a new job what it wants; nobody has it, as [`Keys::holder`] said.
+    /// Assigns a new job its keys, which must be free, see [`LockedKeys::holder`].
     pub(super) fn take(&mut self, id: JobId, spec: &Spec, due: Time) {
         if let Some(unique) = &spec.unique {
             let until = unique.window.map(|window| due.after(window));
@@ -105,14 +105,14 @@ impl Keys {
         }
     }
 
-    /// Frees a job's unique key, if it still has it.
+    /// Frees a job's unique key, if the job still holds it.
     pub(super) fn release_unique(&mut self, id: JobId, spec: &Spec) {
         if let Some(unique) = &spec.unique {
             self.release(id, &unique_key(&unique.key));
         }
     }
 
-    /// Frees a job's client id, since the job is gone.
+    /// Frees the client id of a removed job.
     pub(super) fn release_client(&mut self, id: JobId, spec: &Spec) {
         if let Some(client) = &spec.client_id {
             self.release(id, &client_key(client));
@@ -126,11 +126,11 @@ impl Keys {
     }
 
     fn set(&mut self, key: &[u8], held: Option<(JobId, Option<Time>)>) {
-        self.0.insert(key.to_vec(), Key { held, changed: true });
+        self.0.insert(key.to_vec(), LockedKey { held, changed: true });
     }
 
-    /// Writes what has changed, and takes away the rows that were only there to be locked.
-    pub(super) async fn flush(self, connection: &mut PgConnection) -> Result<(), Fault> {
+    /// Writes changes, and deletes rows that were inserted only to be locked.
+    pub(super) async fn flush(self, connection: &mut PgConnection) -> Result<(), PostgresFault> {
         let (mut free, mut taken) = (Vec::new(), Vec::new());
         let (mut jobs, mut untils) = (Vec::new(), Vec::new());
         for (key, now) in self.0 {

@@ -1,14 +1,14 @@
-//! The store on PostgreSQL; 15 is the version that it is tested on.
+//! The store on PostgreSQL, tested with version 15.
 //!
-//! Any number of nodes share one schema; there is no state in a node but its connections. A verb is
-//! one statement or one transaction at the level `read committed`: it locks what it is about, reads
-//! it, lets the rules of `crore-core` say what becomes of it, and writes that.
+//! Any number of nodes share one schema; a node has no state except its connections. Each operation is one
+//! statement or one transaction at `read committed`: it locks its records, reads them, lets the rules of
+//! `crore-core` decide, and writes the result.
 //!
-//! **Locks** are taken in one order, so that verbs wait for each other but not in a circle: jobs by
-//! id, buckets by key, keys by key, groups by id, registry entries by name, and then the jobs that
-//! wait for those. A claim takes buckets before jobs, and can, because it never waits for a job.
-//! What is left (a push that refers to a job which came to a key, or which a group's end releases,
-//! just then) the server notices, and the verb is done again.
+//! **Locks** are taken in one order, so that operations wait for each other without deadlocks: jobs by id,
+//! buckets by key, keys by key, groups by id, registry entries by name, then the jobs that depend on those. A
+//! claim takes buckets before jobs, which is safe because it never waits for a job. The remaining deadlocks
+//! (a push that refers to a job which has just taken a key, or which the end of a group is releasing) are
+//! detected by the server, and the operation is repeated.
 
 mod apply;
 mod buckets;
@@ -16,14 +16,14 @@ mod claim;
 mod error;
 mod flush;
 mod keys;
+mod operations;
 mod peek;
 mod push;
 mod registry;
 mod renew;
 mod row;
 mod schema;
-mod verbs;
-mod work;
+mod unit_of_work;
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,35 +33,35 @@ use crore_store::{Committed, Error};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres as Db, Transaction};
 
-use error::Fault;
+use error::PostgresFault;
 
-/// Every statement of this store is some steps down an index. The planner does not know how few jobs
-/// a claim takes, and would rather read the whole table; so it is not given the choice.
-const SESSION: &str = "select set_config('search_path', quote_ident($1), false), \
+/// Every statement of this store is a few index lookups. The planner does not know how few jobs a claim takes
+/// and would prefer sequential scans, so they are disabled.
+const SESSION_SETUP: &str = "select set_config('search_path', quote_ident($1), false), \
      set_config(setting, 'off', false) from unnest(array['enable_seqscan', 'enable_hashjoin', \
      'enable_mergejoin', 'jit']) setting";
 
-/// How a store on PostgreSQL is opened.
+/// How to open a store on PostgreSQL.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// The schema that holds the tables; created if it is not there.
+pub struct PostgresOptions {
+    /// The schema with the tables; created if it does not exist.
     pub schema: Name,
-    /// At most so many connections from this node.
+    /// Maximum connections of this node.
     pub max_connections: u32,
-    /// How long a verb waits for a connection before the store counts as unavailable.
-    pub connect_for: Span,
-    /// Where "now" comes from; `None`: from the database, so that all nodes agree.
+    /// Timeout for getting a connection; then the store is unavailable.
+    pub connect_timeout: Span,
+    /// The source of "now"; `None` uses the clock of the database, so that all nodes agree.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
-impl Options {
+impl PostgresOptions {
     /// The defaults, in this schema.
     pub const fn new(schema: Name) -> Self {
-        Self { schema, max_connections: 10, connect_for: Span::from_secs(10), clock: None }
+        Self { schema, max_connections: 10, connect_timeout: Span::from_secs(10), clock: None }
     }
 }
 
-/// Jobs in a PostgreSQL database. Cloning shares the connections.
+/// Jobs in a PostgreSQL database. Clones share the connections.
 #[derive(Clone)]
 pub struct Postgres {
     pool: PgPool,
@@ -76,19 +76,23 @@ impl fmt::Debug for Postgres {
 }
 
 impl Postgres {
-    /// Connects, and creates the schema and its tables unless they are there. Any number of nodes
-    /// may do this at once. A schema of a format that this version does not know is refused.
-    pub async fn open(url: &str, options: Options) -> Result<Self, Error> {
+    /// Connects, and creates the schema and its tables if they do not exist. Any number of nodes may do this
+    /// at once. Refuses a schema of an unknown format.
+    pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, Error> {
         schema::check(options.schema.as_str())?;
         let schema = options.schema.clone();
         let connect: PgConnectOptions = url.parse().map_err(error::unavailable)?;
         let pool = PgPoolOptions::new()
             .max_connections(options.max_connections.max(1))
-            .acquire_timeout(options.connect_for.into())
+            .acquire_timeout(options.connect_timeout.into())
             .after_connect(move |connection, _| {
                 let schema = schema.clone();
                 Box::pin(async move {
-                    sqlx::query(SESSION).bind(schema.as_str()).execute(connection).await.map(|_| ())
+                    sqlx::query(SESSION_SETUP)
+                        .bind(schema.as_str())
+                        .execute(connection)
+                        .await
+                        .map(|_| ())
                 })
             })
             .connect_with(connect)
@@ -98,25 +102,25 @@ impl Postgres {
         Ok(Self { pool, schema: options.schema, clock: options.clock })
     }
 
-    /// Closes the connections; what is under way on them ends first.
+    /// Closes the connections after their current operations.
     pub async fn close(&self) {
         self.pool.close().await;
     }
 
-    /// The test's instant, or null for the database's.
+    /// The time of the configured clock, or null for that of the database.
     fn now(&self) -> Option<i64> {
         self.clock.as_ref().map(|clock| clock.now().as_millis())
     }
 
-    async fn begin(&self) -> Result<Transaction<'static, Db>, Fault> {
+    async fn begin(&self) -> Result<Transaction<'static, Db>, PostgresFault> {
         Ok(self.pool.begin().await?)
     }
 }
 
-/// Commits, and only then makes the answer one that may be passed on.
-async fn commit<T>(tx: Transaction<'static, Db>, answer: T) -> Result<Committed<T>, Fault> {
+/// Commits, and only then marks the answer as durable.
+async fn commit<T>(tx: Transaction<'static, Db>, answer: T) -> Result<Committed<T>, PostgresFault> {
     tx.commit().await?;
-    #[expect(clippy::disallowed_methods, reason = "the server said that the commit is done")]
+    #[expect(clippy::disallowed_methods, reason = "the server has confirmed the commit")]
     let answer = Committed::synced(answer);
     Ok(answer)
 }

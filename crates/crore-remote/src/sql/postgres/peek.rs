@@ -1,37 +1,36 @@
-//! Lanes: what there is to claim, seen without locking anything.
+//! Reads lanes without locks.
 //!
-//! A lane is not a record: it is a stretch of the index of ready jobs, and its first entry is its
-//! head. So lanes cost nothing to keep, and finding them costs one step down the index for each lane
-//! that has ready jobs, however many jobs stand in it.
+//! A lane is not a record but a range in the index of ready jobs, and its first entry is its head. Lanes need
+//! no maintenance; finding them costs one index lookup per lane with ready jobs, however many jobs it has.
 
 use std::collections::BTreeSet;
 
 use crore_core::limit::LimitKey;
 use crore_core::{Name, Time};
-use crore_store::jobs::{Claim, Order};
+use crore_store::jobs::{Claim, QueueOrder};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
-use super::error::Fault;
+use super::error::PostgresFault;
 use super::row::from_json;
 use super::time;
 
 /// The jobs of one (queue, kind, limit keys).
 #[derive(Debug, Clone)]
-pub(super) struct Lane {
+pub(super) struct ReadyLane {
     pub(super) queue: String,
     pub(super) kind: String,
     pub(super) digest: Vec<u8>,
     pub(super) limits: Vec<LimitKey>,
-    pub(super) head: Place,
-    /// The queue's place among those that were asked for, if their order is strict.
-    pub(super) turn: i64,
+    pub(super) head: ClaimPosition,
+    /// The rank of the queue among those asked for, if the order is strict; else 0.
+    pub(super) queue_rank: i64,
 }
 
-/// A job's place in the order of a claim.
+/// The position of a job in the order of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) turn: i64,
+pub(super) struct ClaimPosition {
+    pub(super) queue_rank: i64,
     pub(super) priority: i32,
     pub(super) due: i64,
     pub(super) id: i64,
@@ -73,14 +72,14 @@ const BY_KIND: &str = lanes!(
     "j.kind = l.kind and j.lane > l.lane"
 );
 
-/// The lanes that have ready jobs, in the order of their heads, and the time.
+/// The lanes that have ready jobs, ordered by their heads, and the current time.
 pub(super) async fn lanes(
     connection: &mut PgConnection,
     now: Option<i64>,
-    ask: &Claim,
-) -> Result<(Time, Vec<Lane>), Fault> {
-    let queues = distinct(&ask.queues);
-    let query = match &ask.kinds {
+    request: &Claim,
+) -> Result<(Time, Vec<ReadyLane>), PostgresFault> {
+    let queues = distinct(&request.queues);
+    let query = match &request.kinds {
         None => sqlx::query(ANY_KIND).bind(now).bind(queues),
         Some(kinds) => sqlx::query(BY_KIND).bind(now).bind(queues).bind(distinct(kinds)),
     };
@@ -89,41 +88,41 @@ pub(super) async fn lanes(
     let mut at = Time::ZERO;
     for row in rows {
         at = time(row.try_get("now")?);
-        lanes.extend(lane(&row, ask.order)?);
+        lanes.extend(lane(&row, request.order)?);
     }
     lanes.sort_by_key(|lane| lane.head);
     Ok((at, lanes))
 }
 
-/// Each name once, where it came first.
+/// Each name once, at its first position.
 fn distinct(names: &[Name]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     names.iter().map(Name::as_str).filter(|name| seen.insert(*name)).collect()
 }
 
-fn lane(row: &PgRow, order: Order) -> Result<Option<Lane>, Fault> {
+fn lane(row: &PgRow, order: QueueOrder) -> Result<Option<ReadyLane>, PostgresFault> {
     let Some(queue) = row.try_get::<Option<String>, _>("queue")? else { return Ok(None) };
-    let turn = match order {
-        Order::Merged => 0,
-        Order::Strict => row.try_get("turn")?,
+    let queue_rank = match order {
+        QueueOrder::Merged => 0,
+        QueueOrder::Strict => row.try_get("turn")?,
     };
     let limits: Option<&str> = row.try_get("limits")?;
-    Ok(Some(Lane {
+    Ok(Some(ReadyLane {
         queue,
         kind: row.try_get("kind")?,
         digest: row.try_get("lane")?,
         limits: limits.map_or_else(|| Ok(Vec::new()), |text| from_json("limit keys", text))?,
-        head: place(row, turn)?,
-        turn,
+        head: read_position(row, queue_rank)?,
+        queue_rank,
     }))
 }
 
-fn place(row: &PgRow, turn: i64) -> Result<Place, Fault> {
+fn read_position(row: &PgRow, queue_rank: i64) -> Result<ClaimPosition, PostgresFault> {
     let (priority, due) = (row.try_get("priority")?, row.try_get("due")?);
-    Ok(Place { turn, priority, due, id: row.try_get("id")? })
+    Ok(ClaimPosition { queue_rank, priority, due, id: row.try_get("id")? })
 }
 
-/// Some of the lanes, column by column, with a number for each.
+/// Lanes column by column, each with a count.
 #[derive(Debug, Default)]
 pub(super) struct LaneColumns<'a> {
     pub(super) queues: Vec<&'a str>,
@@ -133,7 +132,7 @@ pub(super) struct LaneColumns<'a> {
 }
 
 impl<'a> LaneColumns<'a> {
-    pub(super) fn add(&mut self, lane: &'a Lane, count: u32) {
+    pub(super) fn add(&mut self, lane: &'a ReadyLane, count: u32) {
         self.queues.push(&lane.queue);
         self.kinds.push(&lane.kind);
         self.digests.push(&lane.digest);
@@ -141,14 +140,14 @@ impl<'a> LaneColumns<'a> {
     }
 }
 
-/// The first jobs of lanes, at most so many of each as it says: the place of each, and the place of
-/// its lane, in order.
+/// The first jobs of lanes, at most the given number of each: their positions and the indexes of their lanes,
+/// in order.
 pub(super) async fn entries(
     connection: &mut PgConnection,
-    lanes: &[(&Lane, u32)],
-) -> Result<Vec<(Place, usize)>, Fault> {
+    lanes: &[(&ReadyLane, u32)],
+) -> Result<Vec<(ClaimPosition, usize)>, PostgresFault> {
     let mut columns = LaneColumns::default();
-    lanes.iter().for_each(|(lane, most)| columns.add(lane, *most));
+    lanes.iter().for_each(|(lane, max)| columns.add(lane, *max));
     let rows = sqlx::query(
         "select w.nth, e.priority, e.due, e.id from \
          unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[]) with ordinality \
@@ -167,7 +166,7 @@ pub(super) async fn entries(
         let nth: i64 = row.try_get("nth")?;
         let nth = usize::try_from(nth - 1).unwrap_or(usize::MAX);
         if let Some((lane, _)) = lanes.get(nth) {
-            entries.push((place(&row, lane.turn)?, nth));
+            entries.push((read_position(&row, lane.queue_rank)?, nth));
         }
     }
     entries.sort_unstable();

@@ -1,30 +1,33 @@
-//! Push: new jobs and groups, and what becomes of each.
+//! Push: inserts new jobs and groups.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crore_core::dependency::{self, Satisfaction};
-use crore_core::group::{Group, Tally};
-use crore_core::job::{Dependency, Needs, Thing};
-use crore_core::push::{After, AfterRef, GroupRef};
+use crore_core::group::{Group, GroupTally};
+use crore_core::job::{Dependency, DependencyCondition, DependencyTarget};
+use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget};
 use crore_core::{Batch, GroupId, Job, JobId, Live, NewJob, Spec, Time};
 use crore_store::Committed;
-use crore_store::jobs::{Pushed, Pushes};
+use crore_store::jobs::{Pushed, PushedBatch};
 use sqlx::PgConnection;
 
-use super::error::{Fault, corrupt};
-use super::keys::{self, Keys, keys_of};
-use super::work::{Dep, GroupSlot, Slot, Work, Write};
+use super::error::{PostgresFault, corrupt};
+use super::keys::{self, LockedKeys, keys_of};
+use super::unit_of_work::{Dep, JobWrite, LockedGroup, LockedJob, UnitOfWork};
 use super::{Postgres, commit};
 
 impl Postgres {
-    pub(super) async fn push_once(&self, batch: &Batch) -> Result<Committed<Pushes>, Fault> {
-        let mut wanted = Wanted::default();
+    pub(super) async fn push_once(
+        &self,
+        batch: &Batch,
+    ) -> Result<Committed<PushedBatch>, PostgresFault> {
+        let mut wanted = PushRecords::default();
         wanted.add(&batch.jobs);
         let mut tx = self.begin().await?;
         let n = batch.groups.len() + batch.jobs.len();
         let jobs = wanted.jobs(&mut tx).await?;
-        let mut work = Work::start(&mut tx, self.now(), n, jobs).await?;
+        let mut work = UnitOfWork::start(&mut tx, self.now(), n, jobs).await?;
         wanted.lock(&mut work, &mut tx).await?;
         let groups = work.open_groups(batch.groups.len())?;
         let jobs = work.admit(&batch.jobs, &groups, None)?;
@@ -33,20 +36,20 @@ impl Postgres {
         }
         let now = work.now;
         work.flush(&mut tx).await?;
-        commit(tx, Pushes { now, groups, jobs }).await
+        commit(tx, PushedBatch { now, groups, jobs }).await
     }
 }
 
 /// The records that new jobs refer to or compete for.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct PushRecords {
     pub(super) jobs: BTreeSet<JobId>,
     pub(super) keys: BTreeSet<Vec<u8>>,
     pub(super) groups: BTreeSet<GroupId>,
-    refer_back: bool,
+    has_back_references: bool,
 }
 
-impl Wanted {
+impl PushRecords {
     pub(super) fn add(&mut self, jobs: &[NewJob]) {
         for new in jobs {
             self.keys.extend(keys_of(&new.spec));
@@ -55,38 +58,38 @@ impl Wanted {
             }
             for after in &new.after {
                 match after.on {
-                    AfterRef::Job(id) => _ = self.jobs.insert(id),
-                    AfterRef::Group(GroupRef::Id(id)) => _ = self.groups.insert(id),
-                    AfterRef::Earlier(_) => self.refer_back = true,
-                    AfterRef::Group(GroupRef::New(_)) => {}
+                    NewDependencyTarget::Job(id) => _ = self.jobs.insert(id),
+                    NewDependencyTarget::Group(GroupRef::Id(id)) => _ = self.groups.insert(id),
+                    NewDependencyTarget::Earlier(_) => self.has_back_references = true,
+                    NewDependencyTarget::Group(GroupRef::New(_)) => {}
                 }
             }
         }
     }
 
-    /// The jobs to lock. A reference to a duplicate means the job that was there first: that is known
-    /// only when the keys are locked, but whoever has a key now is likely to have it then too, and
-    /// jobs are locked before keys.
+    /// The jobs to lock. A reference to a duplicate means the current holder of its key. That is certain only
+    /// after the keys are locked, but jobs are locked before keys, so the holders of this moment are locked
+    /// in advance.
     pub(super) async fn jobs(
         &mut self,
         connection: &mut PgConnection,
-    ) -> Result<BTreeSet<JobId>, Fault> {
+    ) -> Result<BTreeSet<JobId>, PostgresFault> {
         let mut jobs = std::mem::take(&mut self.jobs);
-        if self.refer_back {
+        if self.has_back_references {
             jobs.extend(keys::holders(connection, &self.keys).await?);
         }
         Ok(jobs)
     }
 
-    /// Locks keys and groups; jobs were locked before.
+    /// Locks keys and groups. Jobs are locked already.
     pub(super) async fn lock(
         self,
-        work: &mut Work,
+        work: &mut UnitOfWork,
         connection: &mut PgConnection,
-    ) -> Result<(), Fault> {
-        work.keys = Keys::lock(connection, self.keys).await?;
-        if self.refer_back {
-            // Those who came to a key since the jobs were locked; mostly there is none.
+    ) -> Result<(), PostgresFault> {
+        work.keys = LockedKeys::lock(connection, self.keys).await?;
+        if self.has_back_references {
+            // Jobs that took a key since the jobs were locked; usually none.
             let holders = work.keys.holders().collect();
             work.lock_jobs(connection, holders).await?;
         }
@@ -94,29 +97,29 @@ impl Wanted {
     }
 }
 
-impl Work {
-    /// New groups. They are open until all of the batch is known.
-    fn open_groups(&mut self, n: usize) -> Result<Vec<GroupId>, Fault> {
+impl UnitOfWork {
+    /// Creates groups. They stay open until the whole batch is known.
+    fn open_groups(&mut self, n: usize) -> Result<Vec<GroupId>, PostgresFault> {
         let mut groups = Vec::new();
         for _ in 0..n {
-            let id = GroupId(self.number()?);
-            self.groups.insert(id, GroupSlot { group: Group::default(), changed: true });
+            let id = GroupId(self.next_id()?);
+            self.groups.insert(id, LockedGroup { group: Group::default(), changed: true });
             groups.push(id);
         }
         Ok(groups)
     }
 
-    fn number(&mut self) -> Result<u64, Fault> {
-        self.ids.pop_front().ok_or_else(|| corrupt("the database gave too few numbers"))
+    fn next_id(&mut self) -> Result<u64, PostgresFault> {
+        self.ids.pop_front().ok_or_else(|| corrupt("the database returned too few ids"))
     }
 
-    /// Lets new jobs in, one by one in order.
+    /// Inserts new jobs one by one, in order.
     pub(super) fn admit(
         &mut self,
         jobs: &[NewJob],
         groups: &[GroupId],
         parent: Option<JobId>,
-    ) -> Result<Vec<Pushed>, Fault> {
+    ) -> Result<Vec<Pushed>, PostgresFault> {
         let mut answers = Vec::new();
         for (nth, new) in (0..).zip(jobs) {
             let parent = parent.map(|id| (id, nth)).or(new.spec.parent);
@@ -126,7 +129,7 @@ impl Work {
                     Err(broken) => broken,
                     Ok(spec) => {
                         let due = new.due.resolve(self.now, self.now);
-                        Pushed::New(self.enter(Spec { parent, ..spec }, due)?)
+                        Pushed::New(self.insert_job(Spec { parent, ..spec }, due)?)
                     }
                 },
             };
@@ -135,7 +138,7 @@ impl Work {
         Ok(answers)
     }
 
-    /// The spec with its references resolved, or the answer if one of them is broken.
+    /// The spec with its references resolved, or the answer if a reference is broken.
     fn resolve(
         &self,
         new: &NewJob,
@@ -148,16 +151,16 @@ impl Work {
         };
         let joined = new.group.map(group);
         if let Some(id) = joined.filter(|id| !self.groups.contains_key(id)) {
-            return Err(Pushed::Broken(Thing::Group(id)));
+            return Err(Pushed::Broken(DependencyTarget::Group(id)));
         }
         let mut spec = Spec { group: joined, after: Vec::new(), ..new.spec.clone() };
-        for After { on, needs } in &new.after {
+        for NewDependency { on, needs } in &new.after {
             let on = match *on {
-                AfterRef::Job(id) => Thing::Job(id),
-                AfterRef::Group(on) => Thing::Group(group(on)),
-                AfterRef::Earlier(nth) => {
+                NewDependencyTarget::Job(id) => DependencyTarget::Job(id),
+                NewDependencyTarget::Group(on) => DependencyTarget::Group(group(on)),
+                NewDependencyTarget::Earlier(nth) => {
                     let earlier = answers.get(nth).and_then(|answer| answer.id());
-                    Thing::Job(earlier.ok_or(Pushed::BrokenBy(nth))?)
+                    DependencyTarget::Job(earlier.ok_or(Pushed::BrokenBy(nth))?)
                 }
             };
             if self.satisfaction(on, *needs) == Satisfaction::Broken {
@@ -168,33 +171,37 @@ impl Work {
         Ok(spec)
     }
 
-    /// Whether the thing that a new job waits for satisfies its need.
-    fn satisfaction(&self, on: Thing, needs: Needs) -> Satisfaction {
+    /// Whether the job or group that a new job waits for satisfies its need.
+    fn satisfaction(&self, on: DependencyTarget, needs: DependencyCondition) -> Satisfaction {
         match on {
-            Thing::Group(id) => {
-                dependency::of_group(self.groups.get(&id).map(|slot| &slot.group), needs)
+            DependencyTarget::Group(id) => dependency::group_satisfaction(
+                self.groups.get(&id).map(|locked| &locked.group),
+                needs,
+            ),
+            DependencyTarget::Job(id) => {
+                dependency::job_satisfaction(self.job(id).map(|job| job.live.state), needs)
             }
-            Thing::Job(id) => dependency::of_job(self.job(id).map(|job| job.live.state), needs),
         }
     }
 
-    fn enter(&mut self, spec: Spec, due: Time) -> Result<JobId, Fault> {
-        let id = JobId(self.number()?);
+    fn insert_job(&mut self, spec: Spec, due: Time) -> Result<JobId, PostgresFault> {
+        let id = JobId(self.next_id()?);
         self.keys.take(id, &spec, due);
         let mut waits = 0;
         for (place, Dependency { on, needs }) in (0..).zip(spec.after.iter().copied()) {
             if self.satisfaction(on, needs) == Satisfaction::Open {
-                let (Thing::Job(JobId(thing)) | Thing::Group(GroupId(thing))) = on;
+                let (DependencyTarget::Job(JobId(thing)) | DependencyTarget::Group(GroupId(thing))) =
+                    on;
                 let dep = Dep { job: id, place, needs, stored: false };
                 self.deps.entry(thing).or_default().push(dep);
                 waits += 1;
             }
         }
         if let Some(group) = spec.group {
-            self.tally(group, Tally { size: 1, ..Tally::default() });
+            self.tally(group, GroupTally { size: 1, ..GroupTally::default() });
         }
         let job = Job { id, spec: Arc::new(spec), live: Live::pushed(self.now, due, waits) };
-        self.jobs.insert(id, Slot { job: Some(job), write: Write::New });
+        self.jobs.insert(id, LockedJob { job: Some(job), write: JobWrite::New });
         Ok(id)
     }
 }

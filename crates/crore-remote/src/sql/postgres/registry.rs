@@ -1,32 +1,33 @@
-//! The registry: what is defined rather than pushed.
+//! The registry of definitions: limits, queues, schedules, handlers, workers, tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crore_core::group::Group;
 use crore_core::{GroupId, Name, Revision, Time};
 use crore_store::Committed;
-use crore_store::jobs::Write;
-use crore_store::registry::{Define, Defined, Definition, Entry, Guard, Table, Value};
+use crore_store::jobs::StoreWrite;
+use crore_store::registry::{
+    Define, DefineAction, DefineGuard, Defined, RegistryEntry, RegistryTable, RegistryValue,
+};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
-use super::error::Fault;
+use super::error::PostgresFault;
 use super::row::{from_json, int, json, name, unsigned};
-use super::work::read_group;
+use super::unit_of_work::read_group;
 use super::{Postgres, commit, time};
 
-/// An entry that this transaction alone may change. One without a value is not there, or not any
-/// more.
+/// An entry locked by this transaction. Without a value it is absent or was removed.
 #[derive(Debug)]
-struct Slot {
-    value: Option<Value>,
+struct LockedEntry {
+    value: Option<RegistryValue>,
     revision: Revision,
     expires_at: Option<Time>,
     changed: bool,
 }
 
-impl Slot {
-    fn read(row: &PgRow) -> Result<Self, Fault> {
+impl LockedEntry {
+    fn read(row: &PgRow) -> Result<Self, PostgresFault> {
         let value: Option<&str> = row.try_get("value")?;
         Ok(Self {
             value: value.map(|text| from_json("a definition", text)).transpose()?,
@@ -36,30 +37,30 @@ impl Slot {
         })
     }
 
-    fn is_there(&self, now: Time) -> bool {
+    fn is_present(&self, now: Time) -> bool {
         self.value.is_some() && self.expires_at.is_none_or(|at| now < at)
     }
 
     fn define(&mut self, define: &Define, now: Time) -> Defined {
-        let there = self.is_there(now);
+        let there = self.is_present(now);
         let holds = match define.guard {
-            Guard::Any => true,
-            Guard::Absent => !there,
-            Guard::At(revision) => there && self.revision == revision,
+            DefineGuard::Any => true,
+            DefineGuard::Absent => !there,
+            DefineGuard::At(revision) => there && self.revision == revision,
         };
         if !holds {
             return Defined::Stale;
         }
-        let value = match &define.to {
-            Definition::Set(value) => Some(value.clone()),
-            Definition::Remove(_) if !there => return Defined::Yes(self.revision),
-            Definition::Remove(_) => None,
+        let value = match &define.action {
+            DefineAction::Set(value) => Some(value.clone()),
+            DefineAction::Remove(_) if !there => return Defined::Yes(self.revision),
+            DefineAction::Remove(_) => None,
         };
         self.set(value, define.expires_after.map(|span| now.after(span)));
         Defined::Yes(self.revision)
     }
 
-    fn set(&mut self, value: Option<Value>, expires_at: Option<Time>) {
+    fn set(&mut self, value: Option<RegistryValue>, expires_at: Option<Time>) {
         self.value = value;
         self.expires_at = expires_at;
         self.revision = self.revision.next();
@@ -68,14 +69,14 @@ impl Slot {
 }
 
 /// Entries by table and name.
-type Slots = BTreeMap<(i16, String), Slot>;
+type LockedEntries = BTreeMap<(i16, String), LockedEntry>;
 
-/// Locks entries, in their order, those that are not there included.
+/// Locks entries in order, including absent ones.
 async fn lock(
     connection: &mut PgConnection,
     names: BTreeSet<(i16, String)>,
-) -> Result<Slots, Fault> {
-    let mut slots = Slots::new();
+) -> Result<LockedEntries, PostgresFault> {
+    let mut slots = LockedEntries::new();
     if names.is_empty() {
         return Ok(slots);
     }
@@ -92,14 +93,14 @@ async fn lock(
     .fetch_all(connection)
     .await?;
     for row in rows {
-        slots.insert((row.try_get("tab")?, row.try_get("name")?), Slot::read(&row)?);
+        slots.insert((row.try_get("tab")?, row.try_get("name")?), LockedEntry::read(&row)?);
     }
     Ok(slots)
 }
 
-async fn flush(connection: &mut PgConnection, slots: Slots) -> Result<(), Fault> {
+async fn flush(connection: &mut PgConnection, slots: LockedEntries) -> Result<(), PostgresFault> {
     for ((table, name), slot) in slots.into_iter().filter(|(_, slot)| slot.changed) {
-        let paused = matches!(&slot.value, Some(Value::Queue(settings)) if settings.paused);
+        let paused = matches!(&slot.value, Some(RegistryValue::Queue(settings)) if settings.paused);
         sqlx::query(
             "update registry set value = $3, paused = $4, revision = $5, expires_at = $6 \
              where tab = $1 and name = $2",
@@ -117,7 +118,7 @@ async fn flush(connection: &mut PgConnection, slots: Slots) -> Result<(), Fault>
 }
 
 /// Limits 0, queues 1, schedules 2, handlers 3, workers 4, tokens 5.
-const fn number(table: Table) -> i16 {
+const fn table_number(table: RegistryTable) -> i16 {
     table as i16
 }
 
@@ -125,8 +126,8 @@ impl Postgres {
     pub(super) async fn define_once(
         &self,
         definitions: &[Define],
-    ) -> Result<Committed<Vec<Defined>>, Fault> {
-        let key = |define: &Define| (number(define.table()), define.name.as_str().to_owned());
+    ) -> Result<Committed<Vec<Defined>>, PostgresFault> {
+        let key = |define: &Define| (table_number(define.table()), define.name.as_str().to_owned());
         let mut tx = self.begin().await?;
         let now = self.instant(&mut tx).await?;
         let mut slots = lock(&mut tx, definitions.iter().map(key).collect()).await?;
@@ -141,17 +142,17 @@ impl Postgres {
 
     pub(super) async fn entries_once(
         &self,
-        table: Table,
+        table: RegistryTable,
         after: Option<&Name>,
         n: usize,
-    ) -> Result<Vec<Entry>, Fault> {
+    ) -> Result<Vec<RegistryEntry>, PostgresFault> {
         let rows = sqlx::query(
             "select name, value, revision, expires_at from registry where tab = $1 \
              and name > $2 and value is not null and (expires_at is null or expires_at > \
              coalesce($3::bigint, floor(extract(epoch from clock_timestamp()) * 1000)::bigint)) \
              order by name limit $4",
         )
-        .bind(number(table))
+        .bind(table_number(table))
         .bind(after.map_or("", Name::as_str))
         .bind(self.now())
         .bind(int(n as u64))
@@ -160,13 +161,13 @@ impl Postgres {
         let mut entries = Vec::new();
         for row in rows {
             let name = name("an entry", row.try_get("name")?)?;
-            let Slot { value, revision, expires_at, .. } = Slot::read(&row)?;
-            entries.extend(value.map(|value| Entry { name, value, revision, expires_at }));
+            let LockedEntry { value, revision, expires_at, .. } = LockedEntry::read(&row)?;
+            entries.extend(value.map(|value| RegistryEntry { name, value, revision, expires_at }));
         }
         Ok(entries)
     }
 
-    pub(super) async fn group_once(&self, id: GroupId) -> Result<Option<Group>, Fault> {
+    pub(super) async fn group_once(&self, id: GroupId) -> Result<Option<Group>, PostgresFault> {
         let row = sqlx::query("select * from groups where id = $1")
             .bind(int(id.0))
             .fetch_optional(&self.pool)
@@ -174,7 +175,7 @@ impl Postgres {
         row.map(|row| read_group(&row)).transpose()
     }
 
-    async fn instant(&self, connection: &mut PgConnection) -> Result<Time, Fault> {
+    async fn instant(&self, connection: &mut PgConnection) -> Result<Time, PostgresFault> {
         if let Some(now) = self.now() {
             return Ok(time(now));
         }
@@ -183,43 +184,43 @@ impl Postgres {
     }
 }
 
-/// The schedules that a batch of writes moves.
+/// The schedules that a batch of writes advances.
 #[derive(Debug)]
-pub(super) struct Schedules {
+pub(super) struct LockedSchedules {
     now: Time,
-    slots: Slots,
+    slots: LockedEntries,
 }
 
-impl Schedules {
+impl LockedSchedules {
     pub(super) async fn lock(
         connection: &mut PgConnection,
         now: Time,
-        writes: &[Write],
-    ) -> Result<Self, Fault> {
+        writes: &[StoreWrite],
+    ) -> Result<Self, PostgresFault> {
         let names = writes.iter().filter_map(|write| match write {
-            Write::Tick { schedule, .. } => {
-                Some((number(Table::Schedules), schedule.as_str().to_owned()))
+            StoreWrite::Tick { schedule, .. } => {
+                Some((table_number(RegistryTable::Schedules), schedule.as_str().to_owned()))
             }
-            Write::Job(_) | Write::Seal(_) => None,
+            StoreWrite::Job(_) | StoreWrite::Seal(_) => None,
         });
         Ok(Self { now, slots: lock(connection, names.collect()).await? })
     }
 
-    /// Moves a schedule's cursor, if the schedule still is what the ticks were computed from.
+    /// Moves a schedule's cursor, if its revision is still the one that the ticks were computed from.
     pub(super) fn tick(&mut self, schedule: &Name, seen: Revision, cursor: Time) -> bool {
-        let key = (number(Table::Schedules), schedule.as_str().to_owned());
+        let key = (table_number(RegistryTable::Schedules), schedule.as_str().to_owned());
         let Some(slot) = self.slots.get_mut(&key) else { return false };
-        if !slot.is_there(self.now) || slot.revision != seen {
+        if !slot.is_present(self.now) || slot.revision != seen {
             return false;
         }
-        let Some(Value::Schedule(mut entry)) = slot.value.take() else { return false };
+        let Some(RegistryValue::Schedule(mut entry)) = slot.value.take() else { return false };
         entry.cursor = cursor;
         let expires_at = slot.expires_at;
-        slot.set(Some(Value::Schedule(entry)), expires_at);
+        slot.set(Some(RegistryValue::Schedule(entry)), expires_at);
         true
     }
 
-    pub(super) async fn flush(self, connection: &mut PgConnection) -> Result<(), Fault> {
+    pub(super) async fn flush(self, connection: &mut PgConnection) -> Result<(), PostgresFault> {
         flush(connection, self.slots).await
     }
 }

@@ -1,4 +1,4 @@
-//! Renew: leases extended, in one statement that does not wait for the disk.
+//! Renew: extends leases in one statement, without waiting for the disk.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use crore_core::Time;
 use crore_store::jobs::{Renew, Renewed};
 use sqlx::Row;
 
-use super::error::Fault;
+use super::error::PostgresFault;
 use super::row::{int, millis};
 use super::{Postgres, time};
 
-/// A lease that was lost with the server's last moments ends earlier, which is no harm. Rows are
-/// locked in the order of their ids, like everywhere.
+/// `synchronous_commit` is off: if the server crashes, a lost renewal only ends a lease early. Rows are
+/// locked in the order of their ids, as everywhere.
 const RENEW: &str = "with quick as materialized ( \
      select set_config('synchronous_commit', 'off', true)), \
      t as materialized (select coalesce($1::bigint, \
@@ -27,7 +27,7 @@ const RENEW: &str = "with quick as materialized ( \
      least(t.now + l.span, 253402300799999)) from locked l, t where j.id = l.id) \
      select l.id, l.delivery, l.before, l.lease, l.stop, t.now from locked l, t";
 
-struct Lease {
+struct RenewedLease {
     until: Time,
     lease: i64,
     stop: bool,
@@ -35,7 +35,7 @@ struct Lease {
 }
 
 impl Postgres {
-    pub(super) async fn renew_once(&self, leases: &[Renew]) -> Result<Vec<Renewed>, Fault> {
+    pub(super) async fn renew_once(&self, leases: &[Renew]) -> Result<Vec<Renewed>, PostgresFault> {
         let rows = sqlx::query(RENEW)
             .bind(self.now())
             .bind(leases.iter().map(|lease| int(lease.id.0)).collect::<Vec<_>>())
@@ -46,7 +46,7 @@ impl Postgres {
         let mut renewed = BTreeMap::new();
         for row in rows {
             let key: (i64, i64) = (row.try_get("id")?, row.try_get("delivery")?);
-            let lease = Lease {
+            let lease = RenewedLease {
                 until: time(row.try_get("before")?),
                 lease: row.try_get("lease")?,
                 stop: row.try_get("stop")?,
@@ -54,12 +54,12 @@ impl Postgres {
             };
             renewed.insert(key, lease);
         }
-        Ok(leases.iter().map(|lease| answer(&mut renewed, lease)).collect())
+        Ok(leases.iter().map(|lease| renewal(&mut renewed, lease)).collect())
     }
 }
 
-/// The answer to one of several: a lease that is asked for twice grows step by step.
-fn answer(renewed: &mut BTreeMap<(i64, i64), Lease>, ask: &Renew) -> Renewed {
+/// The answer for one of several renewals: a lease that is renewed twice grows step by step.
+fn renewal(renewed: &mut BTreeMap<(i64, i64), RenewedLease>, ask: &Renew) -> Renewed {
     let Some(lease) = renewed.get_mut(&(int(ask.id.0), int(ask.delivery.0))) else {
         return Renewed::Stale;
     };

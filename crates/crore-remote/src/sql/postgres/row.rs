@@ -1,18 +1,18 @@
-//! A job as a row, and back.
+//! Converts jobs to rows and back.
 
 use std::sync::Arc;
 
-use crore_core::job::Kept;
-use crore_core::unique::Hold;
+use crore_core::job::StoredResult;
+use crore_core::unique::UniqueHold;
 use crore_core::{Delivery, Job, JobId, Live, Name, Payload, Revision, Span, Spec, State, Time};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
-use super::error::{Fault, corrupt};
+use super::error::{PostgresFault, corrupt};
 
-/// The columns of a job `j` but its payload, in the form that [`read`] takes.
+/// The columns of a job `j` except its payload, as [`read`] expects them.
 macro_rules! columns {
     () => {
         "j.id, j.state, j.stop, j.counted, j.broken, j.waits, j.delivery, j.revision, j.attempt, \
@@ -22,38 +22,38 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// A number for the database, which knows no unsigned ones.
+/// Converts to the database's signed integers.
 pub(super) fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A span for the database, within what can be added to an instant.
+/// Milliseconds for the database, limited so that they can be added to an instant.
 pub(super) fn millis(span: Span) -> i64 {
     int(span.as_millis()).min(Time::MAX.as_millis())
 }
 
-pub(super) fn json<T: Serialize>(value: &T) -> Result<String, Fault> {
+pub(super) fn json<T: Serialize>(value: &T) -> Result<String, PostgresFault> {
     serde_json::to_string(value).map_err(|e| corrupt(format!("a value cannot be written: {e}")))
 }
 
-pub(super) fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Fault> {
+pub(super) fn from_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, PostgresFault> {
     serde_json::from_str(text).map_err(|e| corrupt(format!("{what} cannot be read: {e}")))
 }
 
-pub(super) fn unsigned(what: &str, number: i64) -> Result<u64, Fault> {
+pub(super) fn unsigned(what: &str, number: i64) -> Result<u64, PostgresFault> {
     u64::try_from(number).map_err(|_| corrupt(format!("{what} is `{number}`")))
 }
 
-pub(super) fn name(what: &str, text: &str) -> Result<Name, Fault> {
+pub(super) fn name(what: &str, text: &str) -> Result<Name, PostgresFault> {
     Name::new(what, text).map_err(|e| corrupt(format!("{what}: {e}")))
 }
 
-fn small(what: &str, number: i64) -> Result<u32, Fault> {
+fn small(what: &str, number: i64) -> Result<u32, PostgresFault> {
     u32::try_from(number).map_err(|_| corrupt(format!("{what} is `{number}`")))
 }
 
-/// Reads a job. What only pays to read when it is wanted comes from the caller: the payload.
-pub(super) fn read(row: &PgRow, payload: Vec<u8>) -> Result<Job, Fault> {
+/// Reads a job. The caller provides the payload, which is not always needed.
+pub(super) fn read(row: &PgRow, payload: Vec<u8>) -> Result<Job, PostgresFault> {
     let id: i64 = row.try_get("id")?;
     let mut spec: Spec = from_json(&format!("the spec of job {id}"), row.try_get("spec")?)?;
     spec.payload.bytes = payload.into();
@@ -61,7 +61,7 @@ pub(super) fn read(row: &PgRow, payload: Vec<u8>) -> Result<Job, Fault> {
     Ok(Job { id: JobId(unsigned("an id", id)?), spec: Arc::new(spec), live })
 }
 
-fn read_live(row: &PgRow) -> Result<Live, Fault> {
+fn read_live(row: &PgRow) -> Result<Live, PostgresFault> {
     let at = |column: &str| row.try_get(column).map(Time::from_millis);
     let state: i16 = row.try_get("state")?;
     let state = usize::try_from(state).ok().and_then(|nth| State::ALL.get(nth).copied());
@@ -90,14 +90,14 @@ fn read_live(row: &PgRow) -> Result<Live, Fault> {
     })
 }
 
-fn read_kept(row: &PgRow) -> Result<Option<Kept>, Fault> {
+fn read_kept(row: &PgRow) -> Result<Option<StoredResult>, PostgresFault> {
     let Some(text) = row.try_get::<Option<&str>, _>("kept")? else { return Ok(None) };
-    let mut kept: Kept = from_json("a result", text)?;
+    let mut kept: StoredResult = from_json("a result", text)?;
     kept.payload.bytes = row.try_get::<Option<Vec<u8>>, _>("result")?.unwrap_or_default().into();
     Ok(Some(kept))
 }
 
-/// What a change of a job's record writes, column by column.
+/// The columns that a change of a job writes.
 #[derive(Debug, Default)]
 pub(super) struct LiveColumns {
     pub(super) id: Vec<i64>,
@@ -119,7 +119,7 @@ pub(super) struct LiveColumns {
 }
 
 impl LiveColumns {
-    pub(super) fn add(&mut self, job: &Job) -> Result<(), Fault> {
+    pub(super) fn add(&mut self, job: &Job) -> Result<(), PostgresFault> {
         let live = &job.live;
         self.id.push(int(job.id.0));
         self.state.push(live.state as i16);
@@ -143,11 +143,11 @@ impl LiveColumns {
     }
 }
 
-fn kept_without_bytes(kept: &Kept) -> Result<String, Fault> {
-    json(&Kept { payload: Payload::new(kept.payload.encoding, []), ..kept.clone() })
+fn kept_without_bytes(kept: &StoredResult) -> Result<String, PostgresFault> {
+    json(&StoredResult { payload: Payload::new(kept.payload.encoding, []), ..kept.clone() })
 }
 
-/// What a push or an edit writes, column by column.
+/// The columns that a push or an edit writes.
 #[derive(Debug, Default)]
 pub(super) struct SpecColumns {
     pub(super) id: Vec<i64>,
@@ -162,7 +162,7 @@ pub(super) struct SpecColumns {
 }
 
 impl SpecColumns {
-    pub(super) fn add(&mut self, job: &Job) -> Result<(), Fault> {
+    pub(super) fn add(&mut self, job: &Job) -> Result<(), PostgresFault> {
         let spec = &*job.spec;
         let bare = Spec { payload: Payload::new(spec.payload.encoding, []), ..spec.clone() };
         let limited = !spec.limits.is_empty();
@@ -172,7 +172,7 @@ impl SpecColumns {
         self.limits.push(limited.then(|| json(&spec.limits)).transpose()?);
         self.priority.push(spec.priority);
         self.lease.push(spec.lease.map(millis));
-        let at_start = spec.unique.as_ref().filter(|unique| unique.hold == Hold::UntilStart);
+        let at_start = spec.unique.as_ref().filter(|unique| unique.hold == UniqueHold::UntilStart);
         self.start_key.push(at_start.map(|unique| super::keys::unique_key(&unique.key)));
         self.spec.push(json(&bare)?);
         self.payload.push(spec.payload.bytes.to_vec());

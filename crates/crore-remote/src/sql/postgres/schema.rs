@@ -1,16 +1,16 @@
-//! Creates the tables, and refuses those of another format.
+//! Creates the tables, and refuses those of an unknown format.
 
 use crore_core::{Code, Invalid};
 use crore_store::Error;
 use sqlx::{AssertSqlSafe, PgConnection, PgPool};
 
-use super::error::Fault;
+use super::error::PostgresFault;
 
 /// The format of the tables that this version reads and writes.
 const FORMAT: i32 = 1;
 const TABLES: &str = include_str!("schema.sql");
 
-/// The longest name that PostgreSQL does not cut, in bytes.
+/// Maximum length of a name in bytes; PostgreSQL truncates longer ones.
 const MAX_SCHEMA: usize = 63;
 
 pub(super) fn check(schema: &str) -> Result<(), Invalid> {
@@ -21,14 +21,14 @@ pub(super) fn check(schema: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Makes sure that the schema is there, in this version's format.
+/// Creates the schema if it does not exist, and checks its format.
 pub(super) async fn prepare(pool: &PgPool, schema: &str) -> Result<(), Error> {
     prepare_in(pool, schema).await.map_err(Error::from)
 }
 
-async fn prepare_in(pool: &PgPool, schema: &str) -> Result<(), Fault> {
+async fn prepare_in(pool: &PgPool, schema: &str) -> Result<(), PostgresFault> {
     let mut tx = pool.begin().await?;
-    // One node at a time: `create schema if not exists` fails if two do it at once.
+    // One node at a time: concurrent `create schema if not exists` can fail.
     sqlx::query("select pg_advisory_xact_lock(hashtextextended('crore schema ' || $1, 0))")
         .bind(schema)
         .execute(&mut *tx)
@@ -36,43 +36,43 @@ async fn prepare_in(pool: &PgPool, schema: &str) -> Result<(), Fault> {
     match format(&mut tx, schema).await? {
         None => create(&mut tx, schema).await?,
         Some(FORMAT) => {}
-        Some(other) => return Err(unknown(schema, other)),
+        Some(other) => return Err(unknown_format(schema, other)),
     }
     tx.commit().await?;
     Ok(())
 }
 
-/// The format of the tables that are there.
-async fn format(connection: &mut PgConnection, schema: &str) -> Result<Option<i32>, Fault> {
-    let there: bool = sqlx::query_scalar(
+/// The format of the existing tables.
+async fn format(connection: &mut PgConnection, schema: &str) -> Result<Option<i32>, PostgresFault> {
+    let exists: bool = sqlx::query_scalar(
         "select exists(select from pg_catalog.pg_tables where schemaname = $1 and tablename = 'meta')",
     )
     .bind(schema)
     .fetch_one(&mut *connection)
     .await?;
-    if !there {
+    if !exists {
         return Ok(None);
     }
     Ok(sqlx::query_scalar("select format from meta").fetch_optional(connection).await?)
 }
 
-async fn create(connection: &mut PgConnection, schema: &str) -> Result<(), Fault> {
+async fn create(connection: &mut PgConnection, schema: &str) -> Result<(), PostgresFault> {
     let create: String =
         sqlx::query_scalar("select 'create schema if not exists ' || quote_ident($1)")
             .bind(schema)
             .fetch_one(&mut *connection)
             .await?;
-    // The server itself has quoted the name.
+    // The server has quoted the name.
     sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut *connection).await?;
     sqlx::raw_sql(TABLES).execute(&mut *connection).await?;
     sqlx::query("insert into meta (format) values ($1)").bind(FORMAT).execute(connection).await?;
     Ok(())
 }
 
-fn unknown(schema: &str, format: i32) -> Fault {
+fn unknown_format(schema: &str, format: i32) -> PostgresFault {
     let what = format!(
-        "schema `{schema}` has format {format}, and this version of crore knows format {FORMAT}; \
+        "schema `{schema}` has format {format}, this version of crore expects format {FORMAT}; \
          open it with the version that wrote it, or a newer one"
     );
-    Fault::Store(Error::Corrupt { what })
+    PostgresFault::Store(Error::Corrupt { what })
 }

@@ -1,8 +1,8 @@
-use crore_core::job::{DEFAULT_LEASE, When};
+use crore_core::job::{DEFAULT_LEASE, DueTime};
 use crore_core::{Delivery, JobId, NewJob, Span, Time};
 use crore_store::Jobs;
-use crore_store::jobs::{Claim, Order, Renew, Renewed};
-use crore_store::registry::{QueueSettings, Value};
+use crore_store::jobs::{Claim, QueueOrder, Renew, Renewed};
+use crore_store::registry::{QueueSettings, RegistryValue};
 
 use super::{ask, job, name, spec, subject};
 
@@ -28,7 +28,7 @@ async fn order_is_priority_then_due_then_id_over_kinds_and_queues() {
 async fn strict_order_takes_queue_by_queue() {
     let Some(it) = subject().await else { return };
     let ids = it.push(vec![at("a", "x", 9), at("b", "x", -9), at("a", "y", 3)]).await;
-    let strict = |n| Claim { order: Order::Strict, ..ask(&["a", "b"], n) };
+    let strict = |n| Claim { order: QueueOrder::Strict, ..ask(&["a", "b"], n) };
     assert_eq!(it.claim_ids(strict(1)).await, [ids[2]]);
     assert_eq!(it.claim_ids(strict(5)).await, [ids[0], ids[1]]);
 }
@@ -41,7 +41,8 @@ async fn kinds_and_paused_queues_choose_what_is_handed_out() {
         kinds: Some(kinds.iter().map(|kind| name(kind)).collect()),
         ..ask(&["q"], 9)
     };
-    let settings = |paused| Value::Queue(QueueSettings { paused, ..QueueSettings::default() });
+    let settings =
+        |paused| RegistryValue::Queue(QueueSettings { paused, ..QueueSettings::default() });
     assert_eq!(it.claim_ids(kinds(&[])).await, []);
     assert_eq!(it.claim_ids(kinds(&["nothing"])).await, []);
     it.define("q", settings(true)).await;
@@ -52,7 +53,7 @@ async fn kinds_and_paused_queues_choose_what_is_handed_out() {
 }
 
 #[tokio::test]
-async fn a_claim_of_nothing_tells_the_time() {
+async fn an_empty_claim_returns_the_time() {
     let Some(it) = subject().await else { return };
     it.push(vec![job("q")]).await;
     for empty in [ask(&["q"], 0), ask(&[], 5), ask(&["elsewhere"], 5)] {
@@ -63,9 +64,9 @@ async fn a_claim_of_nothing_tells_the_time() {
 }
 
 #[tokio::test]
-async fn what_is_not_due_is_not_handed_out() {
+async fn jobs_that_are_not_due_are_not_claimed() {
     let Some(it) = subject().await else { return };
-    it.push(vec![NewJob { due: When::After(Span::from_millis(1)), ..job("q") }]).await;
+    it.push(vec![NewJob { due: DueTime::After(Span::from_millis(1)), ..job("q") }]).await;
     assert_eq!(it.claim(ask(&["q"], 9)).await, []);
 }
 

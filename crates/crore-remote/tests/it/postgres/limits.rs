@@ -1,13 +1,13 @@
 use crore_core::limit::{Limit, LimitKey};
 use crore_core::machine::Outcome;
 use crore_core::{NewJob, Span};
-use crore_store::registry::{Define, Table, Value};
+use crore_store::registry::{Define, RegistryTable, RegistryValue};
 use crore_store::{Jobs, Registry};
 
 use super::{DONE, ask, job, name, spec, subject};
 
-pub(super) fn limit(text: &str) -> Value {
-    Value::Limit(Limit::parse(text).expect("a good limit"))
+pub(super) fn limit(text: &str) -> RegistryValue {
+    RegistryValue::Limit(Limit::parse(text).expect("a good limit"))
 }
 
 pub(super) fn limited(keys: &[(&str, Option<&str>)]) -> NewJob {
@@ -39,7 +39,7 @@ async fn concurrency_holds_by_value_and_a_permit_returns_with_the_end() {
 }
 
 #[tokio::test]
-async fn a_rate_lets_through_what_it_says_and_tells_when_the_next() {
+async fn a_rate_grants_its_permits_and_reports_the_next_time() {
     let Some(it) = subject().await else { return };
     it.define("r", limit("rate 10/1s burst 3")).await;
     let ids = it.push(vec![limited(&[("r", None)]); 6]).await;
@@ -77,7 +77,7 @@ async fn blocked_jobs_are_passed_over_and_all_keys_must_have_a_permit() {
     assert_eq!(got, [ids[0], ids[2], ids[4], ids[5]]);
     it.finish(&running[0], DONE).await;
     assert_eq!(it.claim_ids(ask(&["q"], 9)).await, [ids[1]]);
-    assert_eq!(it.claim(ask(&["q"], 9)).await, [], "the permit of `two` was not taken in vain");
+    assert_eq!(it.claim(ask(&["q"], 9)).await, [], "the permit of `two` was not taken for nothing");
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn a_claim_of_few_finds_them_behind_lanes_that_share_a_permit() {
 }
 
 #[tokio::test]
-async fn what_runs_is_counted_before_its_limit_is_defined() {
+async fn running_jobs_are_counted_before_their_limit_is_defined() {
     let Some(it) = subject().await else { return };
     it.push(vec![limited(&[("c", None)]); 3]).await;
     let early = it.claim(ask(&["q"], 1)).await;
@@ -101,13 +101,13 @@ async fn what_runs_is_counted_before_its_limit_is_defined() {
     assert_eq!(it.claim(ask(&["q"], 9)).await, []);
     it.finish(&early[0], DONE).await;
     assert_eq!(it.claim(ask(&["q"], 9)).await.len(), 1);
-    let gone = Define::remove(Table::Limits, name("c"));
+    let gone = Define::remove(RegistryTable::Limits, name("c"));
     _ = it.store.define(vec![gone]).await.expect("removes");
     assert_eq!(it.claim(ask(&["q"], 9)).await.len(), 1);
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_ahead_is_set_right_while_others_run() {
+async fn overdrawn_bucket_is_corrected_while_others_run() {
     let Some(it) = subject().await else { return };
     it.define("r", limit("rate 1/1h")).await;
     let ids = it.push(vec![limited(&[("r", None)]), limited(&[("r", None)]), job("q")]).await;

@@ -1,4 +1,4 @@
-//! The store on PostgreSQL: each test in a schema of its own.
+//! The store on PostgreSQL. Each test has a schema of its own.
 
 mod apply;
 mod claim;
@@ -12,19 +12,19 @@ mod suite;
 
 use std::sync::Arc;
 
-use crore_core::machine::{Event, Outcome, decide};
+use crore_core::machine::{JobEvent, Outcome, decide};
 use crore_core::{Job, JobId, Name, NewJob, Payload, Spec, Time};
-use crore_remote::sql::postgres::{Options, Postgres};
-use crore_store::jobs::{Applied, Claim, Order, Pushed, Write};
-use crore_store::registry::{Define, Value};
+use crore_remote::sql::postgres::{Postgres, PostgresOptions};
+use crore_store::jobs::{Applied, Claim, Pushed, QueueOrder, StoreWrite};
+use crore_store::registry::{Define, RegistryValue};
 use crore_store::{Jobs, Registry};
 use crore_testkit::{FakeClock, or_skip, shared, unique_name};
 
-/// A store that nobody else uses, and the clock that it goes by.
-struct Subject {
+/// A store of its own, with its clock.
+struct PostgresSubject {
     store: Postgres,
     clock: FakeClock,
-    options: Options,
+    options: PostgresOptions,
     url: String,
 }
 
@@ -44,26 +44,26 @@ const DONE: Outcome = Outcome::Done { result: None };
 
 fn ask(queues: &[&str], n: usize) -> Claim {
     let queues = queues.iter().map(|queue| name(queue)).collect();
-    Claim { queues, kinds: None, n, order: Order::Merged, worker: name("w") }
+    Claim { queues, kinds: None, n, order: QueueOrder::Merged, worker: name("w") }
 }
 
-/// A fresh store, or none on a machine without a server.
-async fn subject() -> Option<Subject> {
+/// A fresh store; none on a machine without a server.
+async fn subject() -> Option<PostgresSubject> {
     let url = or_skip(shared::postgres())?;
     let clock = FakeClock::default();
-    let mut options = Options::new(name(&unique_name("crore")));
+    let mut options = PostgresOptions::new(name(&unique_name("crore")));
     options.clock = Some(Arc::new(clock.clone()));
     let store = Postgres::open(&url, options.clone()).await.expect("opens");
-    Some(Subject { store, clock, options, url })
+    Some(PostgresSubject { store, clock, options, url })
 }
 
-/// A fresh store and its clock, for others.
+/// A fresh store and its clock, for other test modules.
 pub(crate) async fn shared_store() -> Option<(Arc<Postgres>, FakeClock)> {
-    let Subject { store, clock, .. } = subject().await?;
+    let PostgresSubject { store, clock, .. } = subject().await?;
     Some((Arc::new(store), clock))
 }
 
-impl Subject {
+impl PostgresSubject {
     /// Another node on the same schema.
     async fn node(&self) -> Postgres {
         Postgres::open(&self.url, self.options.clone()).await.expect("opens")
@@ -94,22 +94,22 @@ impl Subject {
         self.store.get(vec![id.into()]).await.expect("gets").pop().expect("one answer")
     }
 
-    async fn apply(&self, write: Write) -> Applied {
+    async fn apply(&self, write: StoreWrite) -> Applied {
         let answers = self.store.apply(vec![write]).await.expect("applies");
         answers.into_inner().pop().expect("one answer")
     }
 
-    async fn decide(&self, job: &Job, event: Event) -> Applied {
+    async fn decide(&self, job: &Job, event: JobEvent) -> Applied {
         let change = decide(job, &event, 0).expect("is decided");
-        self.apply(Write::Job(change)).await
+        self.apply(StoreWrite::Job(change)).await
     }
 
     async fn finish(&self, job: &Job, outcome: Outcome) -> Applied {
         let delivery = Some(job.live.delivery);
-        self.decide(job, Event::Finished { delivery, report: outcome.into() }).await
+        self.decide(job, JobEvent::Finished { delivery, report: outcome.into() }).await
     }
 
-    async fn define(&self, entry: &str, value: Value) {
+    async fn define(&self, entry: &str, value: RegistryValue) {
         let set = Define::set(name(entry), value);
         _ = self.store.define(vec![set]).await.expect("defines");
     }

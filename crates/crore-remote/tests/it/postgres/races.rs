@@ -1,23 +1,23 @@
-//! Many nodes at once, on real connections.
+//! Races of many nodes on real connections.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-use crore_core::job::{ClientId, Needs};
-use crore_core::machine::{Event, Outcome, decide};
-use crore_core::push::{After, AfterRef};
-use crore_core::unique::{Hold, Unique};
+use crore_core::job::{ClientId, DependencyCondition};
+use crore_core::machine::{JobEvent, Outcome, decide};
+use crore_core::push::{NewDependency, NewDependencyTarget};
+use crore_core::unique::{Unique, UniqueHold};
 use crore_core::{Job, NewJob, Span, State};
 use crore_remote::sql::Postgres;
 use crore_store::Jobs;
-use crore_store::jobs::{Applied, Pushed, Write};
+use crore_store::jobs::{Applied, Pushed, StoreWrite};
 
 use super::limits::{limit, limited};
-use super::{DONE, Subject, ask, job, name, spec, subject};
+use super::{DONE, PostgresSubject, ask, job, name, spec, subject};
 
-/// Several nodes, each with connections of its own.
-async fn nodes(it: &Subject, n: usize) -> Vec<Postgres> {
+/// Several nodes, each with its own connections.
+async fn nodes(it: &PostgresSubject, n: usize) -> Vec<Postgres> {
     let mut nodes = vec![it.store.clone()];
     while nodes.len() < n {
         nodes.push(it.node().await);
@@ -25,7 +25,7 @@ async fn nodes(it: &Subject, n: usize) -> Vec<Postgres> {
     nodes
 }
 
-/// Runs `task` so many times at once, spread over the nodes.
+/// Runs `task` `n` times concurrently, spread over the nodes.
 async fn at_once<T, F>(nodes: &[Postgres], n: usize, task: impl Fn(Postgres, usize) -> F) -> Vec<T>
 where
     F: Future<Output = T> + Send + 'static,
@@ -40,10 +40,10 @@ where
     answers
 }
 
-fn report(job: &Job, outcome: Outcome) -> Write {
+fn report(job: &Job, outcome: Outcome) -> StoreWrite {
     let delivery = Some(job.live.delivery);
-    let event = Event::Finished { delivery, report: outcome.into() };
-    Write::Job(decide(job, &event, 0).expect("decided"))
+    let event = JobEvent::Finished { delivery, report: outcome.into() };
+    StoreWrite::Job(decide(job, &event, 0).expect("decided"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -131,7 +131,8 @@ async fn many_pushes_of_one_key_store_one_job() {
         let answers = at_once(&nodes, 16, |node, i| async move {
             let unique = |key: String| {
                 let mut spec = spec("q", "k");
-                spec.unique = Some(Unique { key: key.into(), hold: Hold::UntilEnd, window: None });
+                spec.unique =
+                    Some(Unique { key: key.into(), hold: UniqueHold::UntilEnd, window: None });
                 NewJob::from(spec)
             };
             let mut client = spec("q", "k");
@@ -174,7 +175,7 @@ async fn of_many_reports_one_applies() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nobody_waits_for_ever_for_a_job_that_ends_while_he_is_pushed() {
+async fn dependant_pushed_while_its_job_ends_is_released() {
     let Some(it) = subject().await else { return };
     let nodes = nodes(&it, 2).await;
     for _ in 0..20 {
@@ -187,7 +188,10 @@ async fn nobody_waits_for_ever_for_a_job_that_ends_while_he_is_pushed() {
                     _ = node.apply(vec![report(&running, DONE)]).await.expect("applies");
                     return None;
                 }
-                let after = vec![After { on: AfterRef::Job(first), needs: Needs::Success }];
+                let after = vec![NewDependency {
+                    on: NewDependencyTarget::Job(first),
+                    needs: DependencyCondition::Success,
+                }];
                 let held = NewJob { after, ..job("q") };
                 node.push(held.into()).await.expect("pushes").into_inner().jobs[0].id()
             }
@@ -209,10 +213,10 @@ async fn verbs_that_meet_on_the_same_jobs_all_get_an_answer() {
         for round in 0..12_usize {
             let mut jobs = vec![limited(&[("c", Some("t"))]), job("q")];
             if let Some(unique) = (round % 3 == 0).then(|| format!("{}", (i + round) % 4)) {
-                let hold = [Hold::UntilStart, Hold::UntilEnd][i % 2];
+                let hold = [UniqueHold::UntilStart, UniqueHold::UntilEnd][i % 2];
                 jobs[0].spec.unique = Some(Unique { key: unique.into(), hold, window: None });
-                let on = AfterRef::Earlier(0);
-                jobs[1].after.push(After { on, needs: Needs::End });
+                let on = NewDependencyTarget::Earlier(0);
+                jobs[1].after.push(NewDependency { on, needs: DependencyCondition::End });
             }
             _ = node.push(jobs.into()).await.expect("pushes");
             let mine = node.claim(ask(&["q"], 3)).await.expect("claims").jobs;

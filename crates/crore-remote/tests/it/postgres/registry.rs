@@ -1,45 +1,52 @@
 use crore_core::schedule::{Missed, Timing};
 use crore_core::{NewJob, Revision, Span, Time};
-use crore_store::jobs::{Applied, Write};
-use crore_store::registry::{Define, Defined, Definition, Entry, Guard, Schedule, Table, Value};
+use crore_store::jobs::{Applied, StoreWrite};
+use crore_store::registry::{
+    Define, DefineAction, DefineGuard, Defined, RegistryEntry, RegistryTable, RegistryValue,
+    Schedule,
+};
 use crore_store::{Jobs, Registry};
 
-use super::{Subject, ask, job, name, subject};
+use super::{PostgresSubject, ask, job, name, subject};
 
-async fn define(it: &Subject, definitions: Vec<Define>) -> Vec<Defined> {
+async fn define(it: &PostgresSubject, definitions: Vec<Define>) -> Vec<Defined> {
     it.store.define(definitions).await.expect("defines").into_inner()
 }
 
-fn handler(text: &str) -> Value {
-    Value::Handler(text.into())
+fn handler(text: &str) -> RegistryValue {
+    RegistryValue::Handler(text.into())
 }
 
 #[tokio::test]
 async fn definitions_are_guarded_and_their_revisions_never_start_again() {
     let Some(it) = subject().await else { return };
-    let guarded = |guard, to| Define { guard, to, ..Define::set(name("h"), handler("")) };
-    let set = |guard, text: &str| guarded(guard, Definition::Set(handler(text)));
-    let remove = |guard| guarded(guard, Definition::Remove(Table::Handlers));
+    let guarded = |guard, to| Define { guard, action: to, ..Define::set(name("h"), handler("")) };
+    let set = |guard, text: &str| guarded(guard, DefineAction::Set(handler(text)));
+    let remove = |guard| guarded(guard, DefineAction::Remove(RegistryTable::Handlers));
     let answers = define(
         &it,
         vec![
-            set(Guard::At(Revision(0)), "no"),
-            set(Guard::Absent, "1"),
-            set(Guard::Absent, "no"),
-            set(Guard::At(Revision(1)), "2"),
-            remove(Guard::At(Revision(1))),
-            remove(Guard::At(Revision(2))),
-            set(Guard::At(Revision(3)), "no"),
-            set(Guard::Absent, "4"),
+            set(DefineGuard::At(Revision(0)), "no"),
+            set(DefineGuard::Absent, "1"),
+            set(DefineGuard::Absent, "no"),
+            set(DefineGuard::At(Revision(1)), "2"),
+            remove(DefineGuard::At(Revision(1))),
+            remove(DefineGuard::At(Revision(2))),
+            set(DefineGuard::At(Revision(3)), "no"),
+            set(DefineGuard::Absent, "4"),
         ],
     )
     .await;
     let yes = |n| Defined::Yes(Revision(n));
     let stale = Defined::Stale;
     assert_eq!(answers, [stale, yes(1), stale, yes(2), stale, yes(3), stale, yes(4)]);
-    let entries = it.store.entries(Table::Handlers, None, 9).await.expect("reads");
-    let entry =
-        Entry { name: name("h"), value: handler("4"), revision: Revision(4), expires_at: None };
+    let entries = it.store.entries(RegistryTable::Handlers, None, 9).await.expect("reads");
+    let entry = RegistryEntry {
+        name: name("h"),
+        value: handler("4"),
+        revision: Revision(4),
+        expires_at: None,
+    };
     assert_eq!(entries, [entry]);
 }
 
@@ -51,13 +58,13 @@ async fn entries_come_in_byte_order_page_by_page_and_expire() {
     short.expires_after = Some(Span::from_millis(1));
     let mut all: Vec<_> = names.iter().rev().map(|n| Define::set(name(n), handler("\0"))).collect();
     all.push(short);
-    all.push(Define::set(name("a"), Value::Worker("other".into())));
+    all.push(Define::set(name("a"), RegistryValue::Worker("other".into())));
     define(&it, all).await;
     it.clock.advance(Span::from_millis(1));
     let mut after = None;
     let mut seen = Vec::new();
     loop {
-        let page = it.store.entries(Table::Handlers, after, 3).await.expect("reads");
+        let page = it.store.entries(RegistryTable::Handlers, after, 3).await.expect("reads");
         let Some(last) = page.last() else { break };
         after = Some(last.name.clone());
         seen.extend(page.into_iter().map(|entry| entry.name.as_str().to_owned()));
@@ -76,18 +83,21 @@ async fn a_schedule_fires_once_per_tick() {
         cursor: Time::ZERO,
         paused: false,
     };
-    it.define("s", Value::Schedule(Box::new(schedule.clone()))).await;
+    it.define("s", RegistryValue::Schedule(Box::new(schedule.clone()))).await;
     let cursor = it.now();
-    let tick = |seen| Write::Tick { schedule: name("s"), seen, cursor, push: vec![job("q")] };
+    let tick = |seen| StoreWrite::Tick { schedule: name("s"), seen, cursor, push: vec![job("q")] };
     let seen = Revision(1);
     let answers = it.store.apply(vec![tick(seen), tick(seen)]).await.expect("applies").into_inner();
     assert!(matches!(answers[..], [Applied::Yes(_), Applied::Stale]), "{answers:?}");
     assert_eq!(it.apply(tick(seen)).await, Applied::Stale);
-    let other = Write::Tick { schedule: name("t"), seen, cursor, push: vec![job("q")] };
+    let other = StoreWrite::Tick { schedule: name("t"), seen, cursor, push: vec![job("q")] };
     assert_eq!(it.apply(other).await, Applied::Stale);
     assert_eq!(it.claim(ask(&["q"], 9)).await.len(), 1);
-    let entries = it.store.entries(Table::Schedules, None, 9).await.expect("reads");
+    let entries = it.store.entries(RegistryTable::Schedules, None, 9).await.expect("reads");
     assert_eq!(entries.len(), 1);
     assert_eq!(entries[0].revision, Revision(2));
-    assert_eq!(entries[0].value, Value::Schedule(Box::new(Schedule { cursor, ..schedule })));
+    assert_eq!(
+        entries[0].value,
+        RegistryValue::Schedule(Box::new(Schedule { cursor, ..schedule }))
+    );
 }

@@ -1,5 +1,5 @@
 use crore_core::Span;
-use crore_remote::sql::postgres::{Options, Postgres};
+use crore_remote::sql::postgres::{Postgres, PostgresOptions};
 use crore_store::{Error, Jobs};
 use crore_testkit::{or_skip, shared, unique_name};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -9,7 +9,7 @@ use super::{ask, job, name, subject};
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nodes_may_open_a_new_schema_at_once() {
     let Some(url) = or_skip(shared::postgres()) else { return };
-    let options = Options::new(name(&format!("{} \"'; --\\", unique_name("crore"))));
+    let options = PostgresOptions::new(name(&format!("{} \"'; --\\", unique_name("crore"))));
     let opens: Vec<_> = (0..8)
         .map(|_| {
             let (url, options) = (url.clone(), options.clone());
@@ -51,11 +51,11 @@ async fn a_newer_format_is_refused_and_a_damaged_record_is_noticed() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_unavailable_and_a_long_schema_refused() {
-    let mut options = Options::new(name("s"));
-    options.connect_for = Span::from_millis(200);
+    let mut options = PostgresOptions::new(name("s"));
+    options.connect_timeout = Span::from_millis(200);
     let nowhere = Postgres::open("postgres://nobody@127.0.0.1:1/none", options).await;
     assert!(matches!(nowhere, Err(Error::Unavailable(_))), "{nowhere:?}");
-    let long = Options::new(name(&"s".repeat(64)));
+    let long = PostgresOptions::new(name(&"s".repeat(64)));
     let refused = Postgres::open("postgres://nobody@127.0.0.1:1/none", long).await;
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
 }

@@ -1,4 +1,4 @@
-//! The suite that every store passes, as far as it needs jobs and registry.
+//! The conformance suite for stores, as far as it needs jobs and the registry.
 
 use std::sync::Arc;
 
@@ -13,6 +13,6 @@ async fn make() -> Subject<Postgres> {
 crore_conformance::conformance_jobs!(make);
 
 #[test]
-fn it_equals_the_model() {
+fn postgres_equals_the_model() {
     crore_conformance::model::check_jobs(40, 40, make);
 }

@@ -1,19 +1,19 @@
-//! How commands end, and what is told of it.
+//! How commands end, and how failures are reported.
 
 use crore_core::Encoding;
-use crore_core::machine::Again;
-use crore_runner::command::Command;
-use crore_runner::{Class, Maker, Options, Patterns};
+use crore_core::machine::RetryDirective;
+use crore_runner::command::CommandFactory;
+use crore_runner::{FailureClass, Options, Patterns, RunnerFactory};
 use serde_json::{Value, json};
 
-use crate::given::{self, Ear, run, task, text};
+use crate::command_fixture::{self, LogRecorder, run, task, text};
 
 fn script(text: &str) -> Value {
     json!({ "program": text, "shell": true })
 }
 
 #[tokio::test]
-async fn what_is_printed_is_the_result() {
+async fn standard_output_is_the_result() {
     let output = run(&json!({ "program": "echo", "args": ["-n", "hello"] }), b"").await;
     let output = output.expect("it went well");
     assert_eq!((text(&output), output.items[0].encoding), ("hello".to_owned(), Encoding::Text));
@@ -22,11 +22,11 @@ async fn what_is_printed_is_the_result() {
 }
 
 #[tokio::test]
-async fn an_exit_code_that_is_no_success_is_tried_again_and_told_with_the_last_line() {
+async fn an_unsuccessful_exit_code_is_retried_and_reported_with_the_last_line() {
     let failure = run(&script("echo one >&2; echo; echo two >&2; echo >&2; exit 3"), b"").await;
     let failure = failure.expect_err("exit code 3");
     assert_eq!(failure.error, "exit code 3: two");
-    assert_eq!((failure.class, failure.again), (Class::Again, Again::ByPolicy));
+    assert_eq!((failure.class, failure.retry), (FailureClass::Temporary, RetryDirective::ByPolicy));
     assert_eq!(Value::from(failure.detail), json!({ "exit_code": 3, "stderr": "one\ntwo\n\n" }));
 }
 
@@ -42,17 +42,17 @@ async fn exit_codes_that_are_named_are_successes_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn a_signal_that_kills_it_is_told() {
+async fn death_by_a_signal_is_reported() {
     let failure = run(&script("echo oh >&2; kill -SEGV $$"), b"").await.expect_err("it was killed");
     assert_eq!(failure.error, "killed by SIGSEGV (signal 11): oh");
     assert_eq!(failure.detail["signal"], 11);
-    assert_eq!(failure.class, Class::Again);
+    assert_eq!(failure.class, FailureClass::Temporary);
     let any = json!({ "program": "kill -TERM $$", "shell": true, "success": "any" });
     assert!(run(&any, b"").await.is_err());
 }
 
 #[tokio::test]
-async fn what_cannot_be_run_at_all_is_not_tried_again() {
+async fn a_program_that_cannot_be_started_is_not_retried() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = |name: &str, mode: u32, text: &str| {
         use std::os::unix::fs::PermissionsExt;
@@ -63,63 +63,67 @@ async fn what_cannot_be_run_at_all_is_not_tried_again() {
     };
     let cases = [
         ("no-such-program".to_owned(), "not-found", "is not on the `PATH` of the host"),
-        ("/no/such/program".to_owned(), "not-found", "is not there"),
-        (file("interpreter", 0o755, "#!/no/such/sh\n"), "not-found", "is not there"),
-        (file("mode", 0o644, "#!/bin/sh\n"), "not-executable", "may not be executed"),
-        (file("format", 0o755, "what is this"), "not-executable", "no program that this machine"),
-        (dir.path().to_str().expect("a text").to_owned(), "not-executable", "may not be executed"),
+        ("/no/such/program".to_owned(), "not-found", "does not exist"),
+        (file("interpreter", 0o755, "#!/no/such/sh\n"), "not-found", "does not exist"),
+        (file("mode", 0o644, "#!/bin/sh\n"), "not-executable", "is not executable"),
+        (file("format", 0o755, "what is this"), "not-executable", "has an unknown format"),
+        (dir.path().to_str().expect("a text").to_owned(), "not-executable", "is not executable"),
     ];
     for (program, reason, error) in cases {
         let failure = run(&json!({ "program": program }), b"").await.expect_err("it cannot be run");
         assert!(failure.error.contains(error), "{failure}");
-        assert_eq!((failure.class, failure.again), (Class::Fatal, Again::Never), "{failure}");
+        assert_eq!(
+            (failure.class, failure.retry),
+            (FailureClass::Fatal, RetryDirective::Never),
+            "{failure}"
+        );
         assert_eq!(failure.detail["reason"], reason, "{failure}");
     }
     let lost = json!({ "program": "true", "dir": "/no/such/dir" });
     let failure = run(&lost, b"").await.expect_err("no directory");
-    assert_eq!(failure.error, "settings.dir: `/no/such/dir` is no directory of the host");
+    assert_eq!(failure.error, "settings.dir: `/no/such/dir` is not a directory on the host");
 }
 
 #[tokio::test]
-async fn arguments_that_the_system_does_not_take_are_told_with_their_field() {
+async fn arguments_that_the_system_refuses_are_reported_with_their_field() {
     let settings = json!({ "program": "true", "payload": "lines" });
     let one = vec![b'x'; 2 << 20];
     let failure = run(&settings, &one).await.expect_err("too long");
-    assert_eq!(failure.error, "payload: more arguments than the system takes");
+    assert_eq!(failure.error, "payload: argument list too long for the system");
     let many = b"x\n".repeat(10_000);
     assert!(run(&settings, &many).await.is_ok());
     let failure = run(&settings, b"a\0b").await.expect_err("a zero byte");
     assert_eq!(failure.error, "payload: argument 1 contains a zero byte");
     let own = json!({ "program": "true", "args": ["x".repeat(2 << 20)] });
     let failure = run(&own, b"").await.expect_err("too long");
-    assert_eq!(failure.error, "settings.args: more arguments than the system takes");
-    assert_eq!(failure.class, Class::Fatal);
+    assert_eq!(failure.error, "settings.args: argument list too long for the system");
+    assert_eq!(failure.class, FailureClass::Fatal);
 }
 
 #[tokio::test]
 async fn a_program_that_is_not_allowed_is_not_run_by_any_of_its_names() {
     let programs: Patterns =
         ["/opt/*", "true"].iter().map(|p| p.parse().expect("a pattern")).collect();
-    let maker = Command::new(Options { programs, ..Options::default() });
+    let maker = CommandFactory::new(Options { programs, ..Options::default() });
     let ran = async |program: &str| {
         let settings = json!({ "program": program });
         let runner = maker.make(&settings).await?;
-        runner.run(&task(b""), &Ear::default().context()).await
+        runner.run(&task(b""), &LogRecorder::default().context()).await
     };
     assert!(ran("true").await.is_ok());
     for program in ["ls", "/bin/ls", "/opt/../bin/ls", "./ls", "bin/ls", "/bin/true"] {
         let failure = ran(program).await.expect_err("not allowed");
-        assert_eq!(failure.class, Class::Fatal, "{program}: {failure}");
+        assert_eq!(failure.class, FailureClass::Fatal, "{program}: {failure}");
     }
     assert!(maker.check(&json!({ "program": "true", "shell": true })).is_err());
 }
 
 #[tokio::test]
 async fn a_job_that_is_stopped_before_it_began_is_not_run() {
-    let ear = Ear::default();
-    ear.stop.cancel();
-    let runner = given::command(&script("echo ran")).await;
-    let failure = runner.run(&task(b""), &ear.context()).await.expect_err("stopped");
-    assert_eq!(failure.class, Class::Stopped);
-    assert_eq!(ear.lines(), [""; 0]);
+    let recorder = LogRecorder::default();
+    recorder.stop.cancel();
+    let runner = command_fixture::command(&script("echo ran")).await;
+    let failure = runner.run(&task(b""), &recorder.context()).await.expect_err("stopped");
+    assert_eq!(failure.class, FailureClass::Stopped);
+    assert_eq!(recorder.lines(), [""; 0]);
 }

@@ -1,4 +1,4 @@
-//! Hosts that are processes of their own: this test binary, started anew as one of the tests here.
+//! Hosts in processes of their own: this test binary, started again with one of the tests here.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use serde_json::json;
 
 use super::gone::TREE;
-use crate::given::{Ear, command, run as run_command, task, text};
+use crate::command_fixture::{LogRecorder, command, run as run_command, task, text};
 
 /// Starts a host.
 pub(super) fn start(name: &str, variables: &[(&str, &str)]) -> (Child, BufReader<ChildStdout>) {
@@ -17,14 +17,14 @@ pub(super) fn start(name: &str, variables: &[(&str, &str)]) -> (Child, BufReader
         .stderr(Stdio::null())
         .spawn()
         .expect("a host");
-    let said = BufReader::new(host.stdout.take().expect("a pipe"));
-    (host, said)
+    let stdout = BufReader::new(host.stdout.take().expect("a pipe"));
+    (host, stdout)
 }
 
-/// Runs a host to its end, and gives what it said.
+/// Runs a host to its end and returns its output.
 pub(super) fn run(name: &str, variables: &[(&str, &str)]) -> String {
-    let (mut host, said) = start(name, variables);
-    let lines: Vec<_> = said.lines().map(|line| line.expect("a line")).collect();
+    let (mut host, stdout) = start(name, variables);
+    let lines: Vec<_> = stdout.lines().map(|line| line.expect("a line")).collect();
     assert!(host.wait().expect("an end").success(), "{lines:?}");
     lines.join("\n")
 }
@@ -42,11 +42,11 @@ async fn prints_its_environment() {
 async fn runs_a_tree_until_it_is_killed() {
     let unique = std::env::var_os("UNIQUE").expect("a variable").into_string().expect("a text");
     let settings = json!({ "program": TREE, "shell": true, "env": { "UNIQUE": unique } });
-    let (ear, runner) = (Ear::default(), command(&settings).await);
-    let (task, context) = (task(b""), ear.context());
+    let (recorder, runner) = (LogRecorder::default(), command(&settings).await);
+    let (task, context) = (task(b""), recorder.context());
     let ready = async {
-        ear.hear("ready").await;
-        ear.lines().iter().for_each(|line| println!("{line}"));
+        recorder.wait_for_line("ready").await;
+        recorder.lines().iter().for_each(|line| println!("{line}"));
         std::future::pending::<()>().await;
     };
     tokio::select! {

@@ -1,18 +1,18 @@
-//! What commands are given.
+//! The input of commands: payload, arguments, environment.
 
 use std::collections::BTreeSet;
 
 use serde_json::json;
 
 use super::hosts;
-use crate::given::{run, text};
+use crate::command_fixture::{run, text};
 
 async fn printed(settings: serde_json::Value, payload: &[u8]) -> String {
     text(&run(&settings, payload).await.expect("it went well"))
 }
 
 #[tokio::test]
-async fn the_payload_is_the_standard_input_unless_it_is_said_otherwise() {
+async fn the_payload_is_the_standard_input_by_default() {
     let all: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
     let output = run(&json!({ "program": "cat" }), &all).await.expect("it went well");
     assert!(output.items[0].bytes == all, "{} bytes", output.items[0].bytes.len());
@@ -21,7 +21,7 @@ async fn the_payload_is_the_standard_input_unless_it_is_said_otherwise() {
 }
 
 #[tokio::test]
-async fn what_a_shell_would_expand_stays_text() {
+async fn arguments_are_not_expanded_by_a_shell() {
     let hostile = ["; id", "$(id)", "`id`", "a b", "*", "$HOME", "| id", "> /tmp/x", "'\"", "-n"];
     let settings =
         |payload: &str| json!({ "program": "printf", "args": ["<%s>\\n"], "payload": payload });
@@ -78,14 +78,14 @@ async fn the_environment_is_what_is_named_and_what_the_job_is() {
 }
 
 #[test]
-fn what_is_loaded_into_the_host_is_not_loaded_into_its_commands() {
-    let said = hosts::run("prints_its_environment", &[("LD_PRELOAD", "/no/such.so")]);
-    assert!(said.contains("host: /no/such.so"), "{said}");
-    assert!(said.contains("CRORE_JOB=7") && !said.contains("LD_PRELOAD="), "{said}");
+fn ld_preload_of_the_host_does_not_reach_its_commands() {
+    let printed = hosts::run("prints_its_environment", &[("LD_PRELOAD", "/no/such.so")]);
+    assert!(printed.contains("host: /no/such.so"), "{printed}");
+    assert!(printed.contains("CRORE_JOB=7") && !printed.contains("LD_PRELOAD="), "{printed}");
 }
 
 #[tokio::test]
-async fn it_is_started_where_it_is_told() {
+async fn a_command_starts_in_its_configured_directory() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path().canonicalize().expect("a path");
     assert_eq!(
@@ -95,10 +95,10 @@ async fn it_is_started_where_it_is_told() {
 }
 
 #[tokio::test]
-async fn nothing_that_the_host_has_open_is_open_in_a_command() {
+async fn a_command_inherits_no_open_files_of_the_host() {
     let file = tempfile::tempfile().expect("a file");
     let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
-    // Those that this process was itself started with are passed on by whoever started it.
+    // Descriptors that this process itself inherited are passed on.
     let passed_on = |number: &str| {
         let info =
             std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();

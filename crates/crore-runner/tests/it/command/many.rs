@@ -1,21 +1,21 @@
-//! Many commands, and commands that are held to limits.
+//! Many commands, and commands with resource limits.
 
 use std::sync::Arc;
 
-use crore_runner::command::Command;
-use crore_runner::{Class, Count, Failure, Maker, Options, Output};
+use crore_runner::command::CommandFactory;
+use crore_runner::{FailureClass, Options, Output, PositiveCount, RunFailure, RunnerFactory};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::processes::zombies;
-use crate::given::{Ear, command, run, task, text};
+use crate::command_fixture::{LogRecorder, command, run, task, text};
 
 fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("a list of files").count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_commands_by_eight_at_a_time_all_give_what_they_should() {
+async fn a_thousand_commands_eight_at_a_time_all_return_their_output() {
     let settings = json!({ "program": "echo", "payload": "lines" });
     assert!(run(&settings, b"first").await.is_ok());
     let (runner, before) = (Arc::new(command(&settings).await), open_files());
@@ -24,10 +24,10 @@ async fn a_thousand_commands_by_eight_at_a_time_all_give_what_they_should() {
         let runner = Arc::clone(&runner);
         workers.spawn(async move {
             for n in 0..125 {
-                let said = format!("{worker} {n}");
-                let task = task(said.as_bytes());
-                let output = runner.run(&task, &Ear::default().context()).await;
-                assert_eq!(text(&output.expect("it went well")), format!("{said}\n"));
+                let payload = format!("{worker} {n}");
+                let task = task(payload.as_bytes());
+                let output = runner.run(&task, &LogRecorder::default().context()).await;
+                assert_eq!(text(&output.expect("it went well")), format!("{payload}\n"));
             }
         });
     }
@@ -36,7 +36,7 @@ async fn a_thousand_commands_by_eight_at_a_time_all_give_what_they_should() {
     assert!(open_files() <= before, "{before} files were open, now {}", open_files());
 }
 
-async fn limited(program: &str, limits: Value) -> Result<Output, Failure> {
+async fn limited(program: &str, limits: Value) -> Result<Output, RunFailure> {
     run(&json!({ "program": program, "shell": true, "limits": limits }), b"").await
 }
 
@@ -44,7 +44,10 @@ async fn limited(program: &str, limits: Value) -> Result<Output, Failure> {
 async fn limits_hold() {
     let spin = limited("while :; do :; done", json!({ "cpu_seconds": 1 })).await;
     let failure = spin.expect_err("its time is over");
-    assert_eq!((&*failure.error, failure.class), ("killed by SIGXCPU (signal 24)", Class::Again));
+    assert_eq!(
+        (&*failure.error, failure.class),
+        ("killed by SIGXCPU (signal 24)", FailureClass::Temporary)
+    );
     let dir = tempfile::tempdir().expect("a directory");
     let write = format!("head -c 9000 /dev/zero >{}/large", dir.path().display());
     let failure = limited(&write, json!({ "file_size": "8KiB" })).await.expect_err("too large");
@@ -70,22 +73,26 @@ async fn a_limited_program_has_its_arguments_and_its_input() {
 }
 
 #[tokio::test]
-async fn a_limited_program_that_cannot_be_run_is_told_like_any_other() {
+async fn a_program_with_limits_that_cannot_be_started_is_reported_like_any_other() {
     let limits = json!({ "open_files": 50 });
     for (program, reason) in [("/no/such", "not-found"), ("/etc/passwd", "not-executable")] {
         let failure = run(&json!({ "program": program, "limits": limits }), b"").await;
         let failure = failure.expect_err("it cannot be run");
-        assert_eq!((failure.class, &failure.detail["reason"]), (Class::Fatal, &json!(reason)));
+        assert_eq!(
+            (failure.class, &failure.detail["reason"]),
+            (FailureClass::Fatal, &json!(reason))
+        );
     }
 }
 
 #[tokio::test]
 async fn the_operators_limits_hold_where_a_handler_sets_none() {
-    let command_open_files = Some(Count(23));
-    let maker = Command::new(Options { command_open_files, ..Options::default() });
+    let command_open_files = Some(PositiveCount(23));
+    let maker = CommandFactory::new(Options { command_open_files, ..Options::default() });
     let settings = json!({ "program": "cat", "args": ["/proc/self/limits"], "payload": "none" });
     let runner = maker.make(&settings).await.expect("settings that are right");
-    let output = runner.run(&task(b""), &Ear::default().context()).await.expect("it went well");
+    let output =
+        runner.run(&task(b""), &LogRecorder::default().context()).await.expect("it went well");
     let printed = text(&output);
     let line = printed.lines().find(|line| line.starts_with("Max open files")).expect("a line");
     assert!(line.contains(" 23 "), "{line}");

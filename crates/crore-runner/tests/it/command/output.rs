@@ -1,14 +1,14 @@
-//! What comes out of commands.
+//! The output of commands.
 
 use std::time::Duration;
 
 use crore_core::Encoding;
-use crore_runner::Class;
+use crore_runner::FailureClass;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::processes::{is_alive, status, zombies};
-use crate::given::{Ear, command, run, task, text};
+use crate::command_fixture::{LogRecorder, command, run, task, text};
 
 fn script(text: &str) -> Value {
     json!({ "program": text, "shell": true })
@@ -16,13 +16,13 @@ fn script(text: &str) -> Value {
 
 #[tokio::test]
 async fn both_streams_are_lines_of_the_log_while_it_runs() {
-    let ear = Ear::default();
+    let recorder = LogRecorder::default();
     let runner =
         command(&script("echo one; echo two >&2; printf three; read line; echo $line")).await;
-    let (task, context) = (task(b"four\n"), ear.context());
+    let (task, context) = (task(b"four\n"), recorder.context());
     let output = runner.run(&task, &context).await.expect("it went well");
     assert_eq!(text(&output), "one\nthreefour\n");
-    let mut lines = ear.lines();
+    let mut lines = recorder.lines();
     lines.sort();
     assert_eq!(lines, ["one", "threefour", "two"]);
 }
@@ -37,12 +37,12 @@ async fn the_standard_error_follows_the_output_where_it_is_asked_for() {
 
 #[tokio::test]
 async fn bytes_that_are_no_text_are_kept_and_shown_as_well_as_can_be() {
-    let ear = Ear::default();
+    let recorder = LogRecorder::default();
     let runner = command(&script("printf 'a\\377b\\n'; printf '\\376\\n' >&2; exit $1")).await;
-    let output = runner.run(&task(b""), &ear.context()).await.expect("it went well");
+    let output = runner.run(&task(b""), &recorder.context()).await.expect("it went well");
     assert_eq!(&output.items[0].bytes[..], b"a\xffb\n");
     assert_eq!(output.items[0].encoding, Encoding::Bytes);
-    let mut lines = ear.lines();
+    let mut lines = recorder.lines();
     lines.sort();
     assert_eq!(lines, ["a\u{fffd}b", "\u{fffd}"]);
     let failure =
@@ -61,8 +61,8 @@ async fn more_output_than_is_allowed_ends_the_command() {
         "max_output": "2KiB",
     });
     let failure = run(&settings, b"").await.expect_err("too much");
-    assert_eq!(failure.error, "more output than `2KiB`, which is `settings.max_output`");
-    assert_eq!(failure.class, Class::Other);
+    assert_eq!(failure.error, "output exceeds `settings.max_output`, which is `2KiB`");
+    assert_eq!(failure.class, FailureClass::Other);
     let pid = std::fs::read_to_string(file).expect("it was written");
     let pid = pid.trim().parse().expect("a process");
     assert!(!is_alive(pid));
@@ -82,18 +82,18 @@ async fn a_gibibyte_of_output_takes_no_memory() {
         ("head -c 1G /dev/zero >&2", true),
         ("yes 'a line of a log' | head -c 1G >&2", true),
     ] {
-        let ear = Ear::default();
-        let ran = command(&script(text)).await.run(&task(b""), &ear.context()).await;
+        let recorder = LogRecorder::default();
+        let ran = command(&script(text)).await.run(&task(b""), &recorder.context()).await;
         assert_eq!(ran.is_ok(), is_ok, "{text}: {ran:?}");
-        let said: usize = ear.lines().iter().map(String::len).sum();
-        assert!(said < 16 << 20, "{text}: {said} bytes were said");
+        let bytes: usize = recorder.lines().iter().map(String::len).sum();
+        assert!(bytes < 16 << 20, "{text}: {bytes} bytes were logged");
     }
     let grown = status("VmHWM") - before;
     assert!(grown < 64 << 10, "{grown} KiB");
 }
 
 #[tokio::test]
-async fn it_may_close_its_output_and_go_on() {
+async fn a_command_may_close_its_output_and_continue() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("file");
     let settings = json!({
@@ -106,7 +106,7 @@ async fn it_may_close_its_output_and_go_on() {
 }
 
 #[tokio::test]
-async fn it_need_not_read_what_it_is_given() {
+async fn a_command_need_not_read_its_input() {
     let payload = vec![b'x'; 1 << 20];
     for text in ["true", "exec <&-; sleep 0.1", "sleep 0.1", "head -c 10 >/dev/null"] {
         let ran = timeout(Duration::from_secs(20), run(&script(text), &payload)).await;
@@ -125,17 +125,17 @@ async fn secrets_are_in_no_error_and_in_no_line() {
         "shell": true,
         "env": { "TOKEN": format!("file:{}", file.display()) },
     });
-    let ear = Ear::default();
+    let recorder = LogRecorder::default();
     let runner = command(&settings).await;
-    let failure = runner.run(&task(b""), &ear.context()).await.expect_err("exit code 1");
+    let failure = runner.run(&task(b""), &recorder.context()).await.expect_err("exit code 1");
     assert_eq!(failure.error, "exit code 1: err ***");
     assert_eq!(failure.detail["stderr"], "err ***\n");
-    let mut lines = ear.lines();
+    let mut lines = recorder.lines();
     lines.sort();
     assert_eq!(lines, ["err ***", "out ***"]);
     assert!(!format!("{runner:?} {failure:?}").contains("hush"));
     std::fs::remove_file(&file).expect("it was there");
-    let failure = runner.run(&task(b""), &ear.context()).await.expect_err("no secret");
+    let failure = runner.run(&task(b""), &recorder.context()).await.expect_err("no secret");
     let expected = format!("the secret `file:{}` cannot be read: entity not found", file.display());
-    assert_eq!((failure.error, failure.class), (expected, Class::Fatal));
+    assert_eq!((failure.error, failure.class), (expected, FailureClass::Fatal));
 }

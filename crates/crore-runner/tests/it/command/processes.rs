@@ -1,15 +1,15 @@
-//! Which processes there are.
+//! Inspects processes through `/proc`.
 
 use std::fs;
 
-/// Whether a process lives; one that has ended and was not yet waited for does not.
+/// Whether a process runs; a zombie does not.
 pub(super) fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
-/// The processes that have this text in their environment.
+/// The processes with this text in their environment.
 pub(super) fn marked(text: &str) -> Vec<u32> {
     let entries = fs::read_dir("/proc").expect("a list of processes").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -20,7 +20,7 @@ pub(super) fn marked(text: &str) -> Vec<u32> {
     pids.filter(|pid| *pid != std::process::id()).filter(bears).collect()
 }
 
-/// The children of this process that have ended and that nobody has waited for.
+/// The number of zombie children of this process.
 pub(super) fn zombies() -> usize {
     let own = std::process::id().to_string();
     let entries = fs::read_dir("/proc").expect("a list of processes").flatten();
@@ -32,7 +32,7 @@ pub(super) fn zombies() -> usize {
     stats.filter(is_zombie).count()
 }
 
-/// A number of this process's own status, such as `VmHWM`.
+/// A number from this process's status, such as `VmHWM`.
 pub(super) fn status(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("a status");
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

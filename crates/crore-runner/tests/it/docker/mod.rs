@@ -1,7 +1,7 @@
 //! Containers, by a real engine.
 
+mod containers;
 mod engine;
-mod life;
 mod pull;
 mod refused;
 mod stop;

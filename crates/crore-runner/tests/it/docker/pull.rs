@@ -1,17 +1,17 @@
-//! Images from a registry, which is a real one, too.
+//! Image pulls from a real registry.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use crore_runner::docker::Docker;
-use crore_runner::{Class, Maker};
-use crore_testkit::{Launch, Package, Process, or_skip};
+use crore_runner::docker::DockerFactory;
+use crore_runner::{FailureClass, RunnerFactory};
+use crore_testkit::{DebianPackage, ServerSpec, SupervisedServer, or_skip};
 use serde_json::{Value, json};
 
 use super::engine::{Engine, install};
-use crate::run::{Around, run, task, texts};
+use crate::recorded_run::{RecordedRun, run, task, texts};
 
-const REGISTRY: Package =
-    Package::Other { name: "docker-registry", programs: &["docker-registry"] };
+const REGISTRY: DebianPackage =
+    DebianPackage::Other { name: "docker-registry", programs: &["docker-registry"] };
 const SCRIPT: &str = r#"
 cat > config.yml <<END
 version: 0.1
@@ -25,35 +25,35 @@ fi
 exec docker-registry serve config.yml
 "#;
 
-/// Who may use a registry, as it knows him, and as he logs in. A login with this password has both
-/// characters that the two alphabets of base64 do not share.
-const KNOWN: &str = "team:$2y$04$m26Fn3wPT8TlyseAt9eNuuf8yGZLBcuci6i4I4.AZF2KmgXzlF4SO";
+/// The user of a registry: its htpasswd entry, name and password. The login with this password contains both
+/// characters in which standard and URL-safe base64 differ.
+const HTPASSWD: &str = "team:$2y$04$m26Fn3wPT8TlyseAt9eNuuf8yGZLBcuci6i4I4.AZF2KmgXzlF4SO";
 const USER: &str = "team";
 const PASSWORD: &str = "hush~~~???>>>ÿ";
 
-/// A registry that an engine on this machine may use without a certificate, by whoever is known.
-fn registry(known: &str) -> Option<Process> {
+/// A registry on loopback, which the engine may use without TLS, for these users.
+fn registry(known: &str) -> Option<SupervisedServer> {
     install(&[REGISTRY]);
     or_skip(REGISTRY.require())?;
-    let is_ready = |_: &Process| Ok(());
-    or_skip(Process::start(&Launch::new("registry", SCRIPT).args([known]), is_ready))
+    let is_ready = |_: &SupervisedServer| Ok(());
+    or_skip(SupervisedServer::start(&ServerSpec::new("registry", SCRIPT).args([known]), is_ready))
 }
 
-/// Makes an image that says `word`.
+/// Creates an image that prints `word`.
 fn make(engine: &Engine, image: &str, word: &str) {
     let command = |words: &[&str]| engine.docker.command(words).expect("it is done");
     let change = format!(r#"CMD ["echo", "{word}"]"#);
-    let made = command(&["create", crore_testkit::Docker::IMAGE, "true"]);
+    let made = command(&["create", crore_testkit::DockerServer::IMAGE, "true"]);
     command(&["commit", "--change", &change, &made, image]);
     command(&["rm", &made]);
 }
 
-/// Puts an image that says `word` into the registry, and takes it away from the engine.
+/// Pushes an image that prints `word`, and removes it from the engine.
 fn publish(engine: &Engine, image: &str, word: &str) {
     publish_as(engine, image, word, &[]);
 }
 
-/// The same, by somebody.
+/// The same with more options of the client.
 fn publish_as(engine: &Engine, image: &str, word: &str, who: &[&str]) {
     make(engine, image, word);
     engine.docker.command(&[who, &["push", "--quiet", image]].concat()).expect("pushed");
@@ -67,10 +67,10 @@ async fn an_image_is_pulled_when_it_is_missing_or_always_and_a_pool_does_so_once
     let image = format!("127.0.0.1:{}/team/box", registry.port());
     let tagged = format!("{image}:latest");
     publish(&engine, &tagged, "first");
-    let maker = Docker::new(engine.options.clone());
+    let maker = DockerFactory::new(engine.options.clone());
     let runner = async |settings: Value| maker.make(&settings).await.expect("settings");
     let missing = runner(json!({ "image": image })).await;
-    let around = Around::new();
+    let around = RecordedRun::new();
     let output = missing.run(&task(""), &around.context).await.expect("it is pulled");
     assert_eq!(texts(&output), ["first\n"]);
     assert_eq!(around.lines(), [format!("pulling the image `{image}`"), "first".to_owned()]);
@@ -82,24 +82,24 @@ async fn an_image_is_pulled_when_it_is_missing_or_always_and_a_pool_does_so_once
     let pooled = runner(always.clone()).await;
     assert_eq!(texts(&run(&*pooled, "").await.expect("it is pulled")), ["second\n"]);
 
-    let around = Around::new();
+    let around = RecordedRun::new();
     pooled.run(&task(""), &around.context).await.expect("it is there");
     assert_eq!(around.lines(), ["second"], "it was pulled once");
-    let around = Around::new();
+    let around = RecordedRun::new();
     runner(always).await.run(&task(""), &around.context).await.expect("it is pulled");
     assert_eq!(around.lines().len(), 2, "another runner pulls it again");
 
     let nobodys = runner(json!({ "image": format!("{image}:none") })).await;
     let failure = run(&*nobodys, "").await.expect_err("the registry has none such");
-    assert!(failure.error.contains("cannot be had: manifest"), "{failure}");
-    assert_eq!(failure.class, Class::Fatal);
+    assert!(failure.error.contains("is not available: manifest"), "{failure}");
+    assert_eq!(failure.class, FailureClass::Fatal);
     engine.assert_nothing_left();
 }
 
 #[tokio::test]
-async fn a_registry_that_wants_to_know_who_pulls_is_told_and_nobody_else_is() {
+async fn login_is_sent_only_to_its_registry() {
     let Some(engine) = Engine::start() else { return };
-    let Some(registry) = registry(KNOWN) else { return };
+    let Some(registry) = registry(HTPASSWD) else { return };
     let address = format!("127.0.0.1:{}", registry.port());
     let image = format!("{address}/team/box");
     let dir = tempfile::tempdir().expect("a directory");
@@ -114,30 +114,30 @@ async fn a_registry_that_wants_to_know_who_pulls_is_told_and_nobody_else_is() {
     let config = dir.path().display().to_string();
     publish_as(&engine, &format!("{image}:latest"), "private", &["--config", &config]);
 
-    let maker = Docker::new(engine.options.clone());
+    let maker = DockerFactory::new(engine.options.clone());
     let pull = async |settings: Value, payload: &str| {
-        let around = Around::new();
+        let around = RecordedRun::new();
         let runner = maker.make(&settings).await.expect("settings");
         let ran = runner.run(&task(payload), &around.context).await;
         (ran, around.lines().join("\n"))
     };
     let by = |password: &str| json!({ "image": image, "registry": { "user": USER, "password": password } });
     for settings in [json!({ "image": image }), by(&wrong)] {
-        let (ran, said) = pull(settings, "").await;
+        let (ran, log) = pull(settings, "").await;
         let failure = ran.expect_err("it is private");
-        assert!(failure.error.contains("cannot be had: "), "{failure}");
-        assert_eq!(failure.class, Class::Fatal);
-        assert!(!format!("{failure:?}{said}").contains("hush"), "{failure:?} {said}");
+        assert!(failure.error.contains("is not available: "), "{failure}");
+        assert_eq!(failure.class, FailureClass::Fatal);
+        assert!(!format!("{failure:?}{log}").contains("hush"), "{failure:?} {log}");
     }
-    let (ran, said) = pull(by("file:/no/such/secret"), "").await;
+    let (ran, log) = pull(by("file:/no/such/secret"), "").await;
     let failure = ran.expect_err("there is no password");
     assert!(failure.error.starts_with("the secret `file:/no/such/secret`"), "{failure}");
-    assert!(!said.contains("private"), "{said}");
-    let (ran, said) = pull(by(&right), "").await;
+    assert!(!log.contains("private"), "{log}");
+    let (ran, log) = pull(by(&right), "").await;
     assert_eq!(texts(&ran.expect("it is pulled")), ["private\n"]);
-    assert!(!said.contains("hush"), "{said}");
+    assert!(!log.contains("hush"), "{log}");
 
-    // An image that a job names is pulled by whoever the handler says, and by him only from there.
+    // An image that a job names is pulled with the handler's login, but only from the login's registry.
     engine.docker.command(&["rmi", &image]).expect("removed");
     let mut settings = by(&right);
     settings["payload"] = json!("config");
@@ -149,6 +149,6 @@ async fn a_registry_that_wants_to_know_who_pulls_is_told_and_nobody_else_is() {
     settings["registry"]["address"] = json!("registry.example.com");
     let (ran, _) = pull(settings, &json!({ "Image": image }).to_string()).await;
     let failure = ran.expect_err("this registry was not told who pulls");
-    assert!(failure.error.contains("cannot be had: "), "{failure}");
+    assert!(failure.error.contains("is not available: "), "{failure}");
     engine.assert_nothing_left();
 }

@@ -1,21 +1,21 @@
-//! Containers that are to stop, and runs that are dropped.
+//! Stopped and dropped runs of containers.
 
 use std::time::Duration;
 
-use crore_runner::{Class, Runner};
+use crore_runner::{FailureClass, Runner};
 use crore_testkit::eventually;
 use serde_json::{Value, json};
 
 use super::engine::Engine;
-use crate::run::{Around, task};
+use crate::recorded_run::{RecordedRun, task};
 
-fn waits(script: &str, grace: &str) -> Value {
+fn cmd_settings(script: &str, grace: &str) -> Value {
     json!({ "cmd": ["sh", "-c", script], "grace": grace })
 }
 
-/// Runs until it says `ready`, and then cancels it; gives the class of the failure and the lines.
-async fn cancel(runner: &dyn Runner) -> (Class, Vec<String>) {
-    let around = Around::new();
+/// Runs until it prints `ready`, then cancels. Returns the class of the failure and the lines.
+async fn cancel(runner: &dyn Runner) -> (FailureClass, Vec<String>) {
+    let around = RecordedRun::new();
     let task = task("");
     let stop = async {
         around.line("ready").await;
@@ -29,38 +29,38 @@ async fn cancel(runner: &dyn Runner) -> (Class, Vec<String>) {
 async fn a_cancel_lets_a_container_end_and_removes_it() {
     let Some(engine) = Engine::start() else { return };
     let script = "trap 'echo bye; exit' TERM; echo ready; while :; do sleep 0.05; done";
-    let runner = engine.runner(waits(script, "20s")).await;
+    let runner = engine.runner(cmd_settings(script, "20s")).await;
     let (class, lines) = cancel(&*runner).await;
-    assert_eq!((class, lines), (Class::Stopped, vec!["ready".to_owned(), "bye".to_owned()]));
+    assert_eq!((class, lines), (FailureClass::Stopped, vec!["ready".to_owned(), "bye".to_owned()]));
     engine.assert_nothing_left();
 }
 
 #[tokio::test]
-async fn who_ignores_a_cancel_is_killed_after_the_grace_and_removed() {
+async fn container_that_ignores_a_cancel_is_killed_and_removed() {
     let Some(engine) = Engine::start() else { return };
     let script = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
-    let runner = engine.runner(waits(script, "300ms")).await;
-    assert_eq!(cancel(&*runner).await.0, Class::Stopped);
+    let runner = engine.runner(cmd_settings(script, "300ms")).await;
+    assert_eq!(cancel(&*runner).await.0, FailureClass::Stopped);
     engine.assert_nothing_left();
 }
 
 #[tokio::test]
 async fn a_run_that_is_to_stop_before_it_begins_makes_no_container() {
     let Some(engine) = Engine::start() else { return };
-    let runner = engine.runner(waits("echo ready", "1s")).await;
-    let around = Around::new();
+    let runner = engine.runner(cmd_settings("echo ready", "1s")).await;
+    let around = RecordedRun::new();
     around.stop.cancel();
     let failure = runner.run(&task(""), &around.context).await.expect_err("stopped");
-    assert_eq!((failure.class, around.lines()), (Class::Stopped, Vec::new()));
+    assert_eq!((failure.class, around.lines()), (FailureClass::Stopped, Vec::new()));
     engine.assert_nothing_left();
 }
 
-/// What hosts do when a job's time is over.
+/// A host drops a run when its timeout passes.
 #[tokio::test]
 async fn a_run_that_is_dropped_removes_its_container_wherever_it_is() {
     let Some(engine) = Engine::start() else { return };
-    let runner = engine.runner(waits("echo ready; sleep 1000", "1s")).await;
-    let around = Around::new();
+    let runner = engine.runner(cmd_settings("echo ready; sleep 1000", "1s")).await;
+    let around = RecordedRun::new();
     let task = task("");
     tokio::select! {
         _ = runner.run(&task, &around.context) => panic!("it takes long"),
@@ -73,7 +73,7 @@ async fn a_run_that_is_dropped_removes_its_container_wherever_it_is() {
         let ended = tokio::time::timeout(Duration::from_millis(millis), run).await;
         assert!(ended.is_err(), "it takes long");
     }
-    // Whether an engine has heard of a container that is being made is not ours to know at once.
+    // The engine may still be creating a container whose request was dropped.
     tokio::task::spawn_blocking(move || {
         eventually(Duration::from_secs(20), || engine.containers().is_empty());
         engine.docker.command(&["info"]).expect("it is in good health");
@@ -88,11 +88,11 @@ fn a_runtime_that_ends_takes_its_containers_along() {
     let Some(engine) = Engine::start() else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
-    let around = Around::new();
-    let heard = around.clone();
-    let runner = runtime.block_on(engine.runner(waits("echo ready; sleep 1000", "1s")));
+    let around = RecordedRun::new();
+    let recorded = around.clone();
+    let runner = runtime.block_on(engine.runner(cmd_settings("echo ready; sleep 1000", "1s")));
     runtime.spawn(async move { runner.run(&task(""), &around.context).await });
-    runtime.block_on(heard.line("ready"));
+    runtime.block_on(recorded.line("ready"));
     assert_eq!(engine.containers().len(), 1);
     assert!(engine.containers()[0].contains("crore.job=7"), "{:?}", engine.containers());
     drop(runtime);
@@ -102,8 +102,8 @@ fn a_runtime_that_ends_takes_its_containers_along() {
 #[tokio::test]
 async fn an_engine_that_goes_away_costs_the_job_and_it_is_tried_again() {
     let Some(engine) = Engine::start() else { return };
-    let runner = engine.runner(waits("echo ready; sleep 1000", "1s")).await;
-    let around = Around::new();
+    let runner = engine.runner(cmd_settings("echo ready; sleep 1000", "1s")).await;
+    let around = RecordedRun::new();
     let task = task("");
     let kill = async {
         around.line("ready").await;
@@ -113,6 +113,6 @@ async fn an_engine_that_goes_away_costs_the_job_and_it_is_tried_again() {
     };
     let (ended, ()) = tokio::join!(runner.run(&task, &around.context), kill);
     let failure = ended.expect_err("there is nobody left to run it");
-    assert!(failure.error.starts_with("the container could not be run: "), "{failure}");
-    assert_eq!(failure.class, Class::Again);
+    assert!(failure.error.starts_with("could not run the container: "), "{failure}");
+    assert_eq!(failure.class, FailureClass::Temporary);
 }

@@ -1,4 +1,4 @@
-//! A server of gRPC that answers as a test wants, and says of itself what it is.
+//! A scripted gRPC server with server reflection.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tonic_reflection::server::Builder;
 use tower::Service;
 
-/// What the server is: a till that takes money, in a file that needs two others.
+/// The service, in a file with two imports.
 const FILES: [(&str, &str); 2] = [
     (
         "money.proto",
@@ -42,7 +42,7 @@ const FILES: [(&str, &str); 2] = [
     ),
 ];
 
-/// All messages, as the server knows them.
+/// The message types of the server.
 pub(crate) fn pool() -> DescriptorPool {
     let dir = tempfile::tempdir().expect("a directory");
     for (name, text) in FILES {
@@ -52,7 +52,7 @@ pub(crate) fn pool() -> DescriptorPool {
     DescriptorPool::from_file_descriptor_set(files).expect("they fit")
 }
 
-/// One call, as it arrived.
+/// A recorded call.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) path: String,
@@ -60,49 +60,49 @@ pub(crate) struct Call {
     pub(crate) message: Bytes,
 }
 
-/// What is answered.
+/// A scripted response.
 #[derive(Debug, Clone)]
-pub(crate) enum Says {
+pub(crate) enum ScriptedResponse {
     Message(Bytes),
     Status(i32, String),
-    /// These frames as they are, and no trailers.
+    /// These frames, without trailers.
     Raw(Bytes),
-    /// Nothing, ever.
+    /// Never responds.
     Nothing,
 }
 
-/// In which versions the server says what it is.
+/// The version of server reflection that is supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reflects {
+pub(crate) enum ReflectionSupport {
     V1,
     V1Alpha,
     Not,
 }
 
-type Answers = Arc<dyn Fn(&Call) -> Says + Send + Sync>;
+type ResponseScript = Arc<dyn Fn(&Call) -> ScriptedResponse + Send + Sync>;
 type Body = UnsyncBoxBody<Bytes, tonic::Status>;
 
-/// A server on a port of loopback; dropped, it is gone with all its connections.
+/// A server on loopback. Dropping it closes its connections.
 pub(crate) struct Server {
     address: SocketAddr,
     scheme: &'static str,
-    seen: Arc<Seen>,
+    seen: Arc<RecordedCalls>,
     task: tokio::task::JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct RecordedCalls {
     calls: Mutex<Vec<Call>>,
     connections: AtomicUsize,
-    /// Calls that were given up before they were answered.
-    given_up: AtomicUsize,
+    /// Calls that were dropped before a response.
+    dropped: AtomicUsize,
     questions: AtomicUsize,
 }
 
 impl Server {
     pub(crate) async fn start(
-        reflects: Reflects,
-        answers: impl Fn(&Call) -> Says + Send + Sync + 'static,
+        reflects: ReflectionSupport,
+        answers: impl Fn(&Call) -> ScriptedResponse + Send + Sync + 'static,
     ) -> Self {
         Self::start_at(([127, 0, 0, 1], 0).into(), None, reflects, Arc::new(answers)).await
     }
@@ -110,13 +110,13 @@ impl Server {
     pub(crate) async fn start_at(
         address: SocketAddr,
         tls: Option<TlsAcceptor>,
-        reflects: Reflects,
-        answers: Answers,
+        reflects: ReflectionSupport,
+        answers: ResponseScript,
     ) -> Self {
         let listener = TcpListener::bind(address).await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(RecordedCalls::default());
         let sees = Arc::clone(&seen);
         let task = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
@@ -129,7 +129,7 @@ impl Server {
                 let tls = tls.clone();
                 connections.spawn(async move {
                     let server = http2::Builder::new(TokioExecutor::new());
-                    // Whoever hangs up in the middle has nobody to tell.
+                    // The client may close the connection at any time.
                     let _ = match tls {
                         Some(tls) => match tls.accept(stream).await {
                             Ok(stream) => {
@@ -161,11 +161,11 @@ impl Server {
         self.seen.connections.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn given_up(&self) -> usize {
-        self.seen.given_up.load(Ordering::SeqCst)
+    pub(crate) fn dropped(&self) -> usize {
+        self.seen.dropped.load(Ordering::SeqCst)
     }
 
-    /// How often it was asked what it is.
+    /// The number of reflection requests.
     pub(crate) fn questions(&self) -> usize {
         self.seen.questions.load(Ordering::SeqCst)
     }
@@ -179,46 +179,46 @@ impl Drop for Server {
 
 async fn serve(
     request: Request<Incoming>,
-    reflects: Reflects,
-    seen: Arc<Seen>,
-    answers: Answers,
+    reflects: ReflectionSupport,
+    seen: Arc<RecordedCalls>,
+    answers: ResponseScript,
 ) -> Result<Response<Body>, Infallible> {
     let is_about = |package: &str| request.uri().path().starts_with(package);
     let about = || {
         seen.questions.fetch_add(1, Ordering::SeqCst);
         Builder::configure().register_encoded_file_descriptor_set(described())
     };
-    if is_about("/grpc.reflection.v1.") && reflects == Reflects::V1 {
+    if is_about("/grpc.reflection.v1.") && reflects == ReflectionSupport::V1 {
         let mut service = about().build_v1().expect("good files");
         return service.call(request).await.map(|answer| answer.map(BodyExt::boxed_unsync));
     }
-    if is_about("/grpc.reflection.v1alpha.") && reflects == Reflects::V1Alpha {
+    if is_about("/grpc.reflection.v1alpha.") && reflects == ReflectionSupport::V1Alpha {
         let mut service = about().build_v1alpha().expect("good files");
         return service.call(request).await.map(|answer| answer.map(BodyExt::boxed_unsync));
     }
     if is_about("/grpc.reflection.") {
-        return Ok(answer(Says::Status(12, String::new())));
+        return Ok(answer(ScriptedResponse::Status(12, String::new())));
     }
     let (head, body) = request.into_parts();
     let body = body.collect().await.expect("a whole question").to_bytes();
-    // One byte of flags, four of the length.
+    // One byte of flags, four bytes of length.
     let message = body.slice(5..);
     let call = Call { path: head.uri.path().to_owned(), headers: head.headers, message };
     seen.calls.lock().expect("no panic").push(call.clone());
     let says = answers(&call);
-    if let Says::Nothing = says {
-        let _counts = GivenUp(seen);
+    if let ScriptedResponse::Nothing = says {
+        let _counts = DroppedCall(seen);
         pending::<()>().await;
     }
     Ok(answer(says))
 }
 
-/// Counts when it is dropped, as the future is that it stands in.
-struct GivenUp(Arc<Seen>);
+/// Counts when the future that holds it is dropped.
+struct DroppedCall(Arc<RecordedCalls>);
 
-impl Drop for GivenUp {
+impl Drop for DroppedCall {
     fn drop(&mut self) {
-        self.0.given_up.fetch_add(1, Ordering::SeqCst);
+        self.0.dropped.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -238,13 +238,13 @@ pub(crate) fn framed(message: &[u8]) -> Bytes {
     frame.freeze()
 }
 
-fn answer(says: Says) -> Response<Body> {
+fn answer(says: ScriptedResponse) -> Response<Body> {
     let mut trailers = HeaderMap::new();
     let (data, status, text) = match says {
-        Says::Message(message) => (Some(framed(&message)), Some(0), String::new()),
-        Says::Status(status, text) => (None, Some(status), text),
-        Says::Raw(bytes) => (Some(bytes), None, String::new()),
-        Says::Nothing => unreachable!("it is waited for"),
+        ScriptedResponse::Message(message) => (Some(framed(&message)), Some(0), String::new()),
+        ScriptedResponse::Status(status, text) => (None, Some(status), text),
+        ScriptedResponse::Raw(bytes) => (Some(bytes), None, String::new()),
+        ScriptedResponse::Nothing => unreachable!("it is waited for"),
     };
     if let Some(status) = status {
         trailers.insert("grpc-status", status.into());

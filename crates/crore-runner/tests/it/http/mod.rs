@@ -1,25 +1,25 @@
-//! Jobs that are calls by HTTP.
+//! The http runner.
 
 mod denied;
-mod harm;
+mod faulty_server;
 mod redirects;
 mod tls;
 
-use crore_core::machine::Again;
+use crore_core::machine::RetryDirective;
 use crore_core::{Encoding, Payload, Span};
-use crore_runner::{Class, Failure, Http, Item, Maker, Output};
+use crore_runner::{EncodedBytes, FailureClass, HttpFactory, Output, RunFailure, RunnerFactory};
 use serde_json::{Value, json};
 
-use crate::stage::{Hidden, reach, run, task, trace};
-use crore_testkit::http_peer::{Call, Peer, Reply, response};
+use crate::outbound_fixture::{SecretFile, reach, run, task, trace};
+use crore_testkit::http_peer::{Peer, PeerCall, PeerReply, response};
 
 const HERE: &[&str] = &["127.0.0.1/32"];
 
-fn http() -> Http {
-    Http::new(reach(HERE))
+fn http() -> HttpFactory {
+    HttpFactory::new(reach(HERE))
 }
 
-/// Settings that call a peer, and more of them.
+/// Settings for a URL, extended by more.
 fn settings(url: &str, more: Value) -> Value {
     let mut settings = json!({ "url": url });
     let Value::Object(more) = more else { panic!("an object") };
@@ -27,13 +27,13 @@ fn settings(url: &str, more: Value) -> Value {
     settings
 }
 
-fn said(call: &Call, header: &str) -> Vec<String> {
+fn header_values(call: &PeerCall, header: &str) -> Vec<String> {
     let values = call.headers.get_all(header).iter();
     values.map(|value| value.to_str().expect("text").to_owned()).collect()
 }
 
-async fn called(more: Value, payload: Payload) -> Call {
-    let peer = Peer::start(Reply::status(204)).await;
+async fn called(more: Value, payload: Payload) -> PeerCall {
+    let peer = Peer::start(PeerReply::status(204)).await;
     let settings = settings(&format!("{}/base/end", peer.url()), more);
     run(&http(), &settings, &task(payload)).await.expect("an answer");
     peer.call(0)
@@ -41,7 +41,7 @@ async fn called(more: Value, payload: Payload) -> Call {
 
 #[tokio::test]
 async fn a_job_is_posted_and_what_is_answered_is_its_result() {
-    let peer = Peer::start(Reply::by(|_, _| {
+    let peer = Peer::start(PeerReply::by(|_, _| {
         let json = response(200).header("content-type", "application/json; charset=utf-8");
         Some(json.body(r#"{"seen":1}"#.into()).expect("good"))
     }));
@@ -49,7 +49,7 @@ async fn a_job_is_posted_and_what_is_answered_is_its_result() {
     let mut job = task(Payload::json(r#"{"to":"me"}"#));
     job.trace = Some(trace());
     let result = run(&http(), &settings(&peer.url(), json!({})), &job).await;
-    let item = Item { encoding: Encoding::Json, bytes: r#"{"seen":1}"#.into() };
+    let item = EncodedBytes { encoding: Encoding::Json, bytes: r#"{"seen":1}"#.into() };
     assert_eq!(result, Ok(Output { items: vec![item] }));
     let call = peer.call(0);
     assert_eq!((call.method.as_str(), call.uri.path()), ("POST", "/"));
@@ -61,7 +61,7 @@ async fn a_job_is_posted_and_what_is_answered_is_its_result() {
         ("traceparent", &trace()),
         ("user-agent", "crore"),
     ] {
-        assert_eq!(said(&call, header), [value], "{header}");
+        assert_eq!(header_values(&call, header), [value], "{header}");
     }
 }
 
@@ -75,19 +75,23 @@ async fn a_result_is_text_json_or_bytes_as_the_answer_truly_is() {
         ("application/json", b"", Encoding::Bytes),
         ("image/png", b"hello", Encoding::Bytes),
     ] {
-        let peer = Peer::start(Reply::by(move |_, _| {
+        let peer = Peer::start(PeerReply::by(move |_, _| {
             Some(response(200).header("content-type", media_type).body(body.into()).expect("good"))
         }));
         let peer = peer.await;
         let settings = settings(&peer.url(), json!({}));
         let output = run(&http(), &settings, &task(Payload::json("1"))).await.expect("an answer");
-        assert_eq!(output.items, [Item { encoding, bytes: body.into() }], "{media_type} {body:?}");
+        assert_eq!(
+            output.items,
+            [EncodedBytes { encoding, bytes: body.into() }],
+            "{media_type} {body:?}"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_handler_says_how_it_is_called() {
-    let key = Hidden::new("hush-hush");
+async fn the_settings_determine_the_request() {
+    let key = SecretFile::new("hush-hush");
     let more = json!({
         "method": "PUT",
         "headers": { "X-One": "1", "x-many": ["a", "b"], "authorization": key.reference },
@@ -97,14 +101,17 @@ async fn a_handler_says_how_it_is_called() {
     let call = called(more, Payload::new(Encoding::Msgpack, &b"\x01"[..])).await;
     let uri = call.uri.to_string();
     assert_eq!((call.method.as_str(), &*uri), ("PUT", "/base/end?a=1+2&key=hush-hush"));
-    assert_eq!((said(&call, "x-one"), said(&call, "x-many").len()), (vec!["1".to_owned()], 2));
-    assert_eq!(said(&call, "authorization"), ["hush-hush"]);
     assert_eq!(
-        (said(&call, "x-job"), said(&call, "idempotency-key").len()),
+        (header_values(&call, "x-one"), header_values(&call, "x-many").len()),
+        (vec!["1".to_owned()], 2)
+    );
+    assert_eq!(header_values(&call, "authorization"), ["hush-hush"]);
+    assert_eq!(
+        (header_values(&call, "x-job"), header_values(&call, "idempotency-key").len()),
         (vec!["crore-12".to_owned()], 0)
     );
     assert_eq!(
-        (said(&call, "content-type"), &call.body[..]),
+        (header_values(&call, "content-type"), &call.body[..]),
         (vec!["application/msgpack".to_owned()], &b"\x01"[..])
     );
 }
@@ -121,14 +128,14 @@ async fn a_call_has_the_body_that_its_handler_wants() {
     ] {
         let call = called(more.clone(), Payload::json(payload)).await;
         assert_eq!(call.body, body, "{more}");
-        assert_eq!(said(&call, "content-type"), media_type, "{more}");
+        assert_eq!(header_values(&call, "content-type"), media_type, "{more}");
     }
     let call = called(json!({ "idempotency_header": "" }), Payload::json("1")).await;
-    assert!(said(&call, "idempotency-key").is_empty(), "it was switched off");
+    assert!(header_values(&call, "idempotency-key").is_empty(), "it was switched off");
 }
 
 #[tokio::test]
-async fn a_payload_may_say_what_is_called_where_its_handler_lets_it() {
+async fn a_payload_may_determine_the_request_if_its_handler_allows() {
     let payload = json!({
         "headers": { "x-many": ["a", "b"], "authorization": ["mine"] },
         "queries": [["q", "ü"], ["q", "2"]],
@@ -141,15 +148,15 @@ async fn a_payload_may_say_what_is_called_where_its_handler_lets_it() {
         "headers": { "Authorization": "its own" },
         "query": { "k": "v" },
     });
-    // A base without a `/` at its end loses its last part, as in a browser.
+    // Without a trailing `/` the last segment of the base is replaced, as in a browser.
     let call = called(more, Payload::json(&payload.to_string())).await;
     let uri = call.uri.to_string();
     assert_eq!((call.method.as_str(), &*uri), ("POST", "/base/more?q=%C3%BC&q=2&k=v"));
     assert_eq!(
-        (call.body.clone(), said(&call, "x-many")),
+        (call.body.clone(), header_values(&call, "x-many")),
         ("hello".into(), vec!["a".to_owned(), "b".to_owned()])
     );
-    assert_eq!(said(&call, "authorization"), ["its own"], "what a handler says stands");
+    assert_eq!(header_values(&call, "authorization"), ["its own"], "what a handler says stands");
     for (payload, uri) in [
         ("{}", "/base/end"),
         (r#"{"path":"/a b/../ü"}"#, "/%C3%BC"),
@@ -161,32 +168,44 @@ async fn a_payload_may_say_what_is_called_where_its_handler_lets_it() {
         )
         .await;
         assert_eq!((call.method.as_str(), call.uri.to_string().as_str()), ("GET", uri));
-        assert!(call.body.is_empty() && said(&call, "content-type").is_empty());
+        assert!(call.body.is_empty() && header_values(&call, "content-type").is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_payload_that_says_what_cannot_be_called_fails_for_good() {
-    let peer = Peer::start(Reply::status(204)).await;
+async fn a_payload_with_an_invalid_request_fails_permanently() {
+    let peer = Peer::start(PeerReply::status(204)).await;
     for (payload, class, names) in [
-        ("", Class::Other, "payload"),
-        ("[]", Class::Other, "payload"),
-        (r#"{"headders":{}}"#, Class::Other, "payload.headders"),
-        (r#"{"headers":{"Host":["evil"]}}"#, Class::Other, "payload.headers.Host"),
-        (r#"{"headers":{"a":["b\r\nc: d"]}}"#, Class::Other, "payload.headers.a"),
-        (r#"{"headers":{"a":"b"}}"#, Class::Other, "payload.headers.a"),
-        (r#"{"method":"TRACE"}"#, Class::Other, "payload.method"),
-        (r#"{"method":"GET\r\n"}"#, Class::Other, "payload.method"),
-        (r#"{"path":"a\\b"}"#, Class::Other, "payload.path"),
-        (r#"{"path":"a\r\nb"}"#, Class::Other, "payload.path"),
-        (r#"{"path":"file:///etc/passwd"}"#, Class::Other, "payload.path"),
-        (r#"{"path":"//169.254.169.254/latest"}"#, Class::Fatal, "outbound-denied: payload.path"),
-        (r#"{"path":"http://evil.example/"}"#, Class::Fatal, "outbound-denied: payload.path"),
+        ("", FailureClass::Other, "payload"),
+        ("[]", FailureClass::Other, "payload"),
+        (r#"{"headders":{}}"#, FailureClass::Other, "payload.headders"),
+        (r#"{"headers":{"Host":["evil"]}}"#, FailureClass::Other, "payload.headers.Host"),
+        (r#"{"headers":{"a":["b\r\nc: d"]}}"#, FailureClass::Other, "payload.headers.a"),
+        (r#"{"headers":{"a":"b"}}"#, FailureClass::Other, "payload.headers.a"),
+        (r#"{"method":"TRACE"}"#, FailureClass::Other, "payload.method"),
+        (r#"{"method":"GET\r\n"}"#, FailureClass::Other, "payload.method"),
+        (r#"{"path":"a\\b"}"#, FailureClass::Other, "payload.path"),
+        (r#"{"path":"a\r\nb"}"#, FailureClass::Other, "payload.path"),
+        (r#"{"path":"file:///etc/passwd"}"#, FailureClass::Other, "payload.path"),
+        (
+            r#"{"path":"//169.254.169.254/latest"}"#,
+            FailureClass::Fatal,
+            "outbound-denied: payload.path",
+        ),
+        (
+            r#"{"path":"http://evil.example/"}"#,
+            FailureClass::Fatal,
+            "outbound-denied: payload.path",
+        ),
     ] {
         let settings = settings(&peer.url(), json!({ "payload": "request" }));
         let job = task(Payload::new(Encoding::Text, payload.as_bytes()));
         let failure = run(&http(), &settings, &job).await.expect_err(payload);
-        assert_eq!((failure.class, failure.again), (class, Again::Never), "{payload}: {failure}");
+        assert_eq!(
+            (failure.class, failure.retry),
+            (class, RetryDirective::Never),
+            "{payload}: {failure}"
+        );
         assert!(failure.error.starts_with(names), "{payload}: {failure}");
     }
     let settings = settings(&peer.url(), json!({ "payload": "request", "method": "GET" }));
@@ -196,8 +215,8 @@ async fn a_payload_that_says_what_cannot_be_called_fails_for_good() {
     assert_eq!(peer.calls(), 0);
 }
 
-async fn answered(status: u16, headers: &'static [(&str, &str)]) -> Failure {
-    let peer = Peer::start(Reply::by(move |_, _| {
+async fn answered(status: u16, headers: &'static [(&str, &str)]) -> RunFailure {
+    let peer = Peer::start(PeerReply::by(move |_, _| {
         let mut answer = response(status);
         for (name, value) in headers {
             answer = answer.header(*name, *value);
@@ -214,38 +233,49 @@ async fn answered(status: u16, headers: &'static [(&str, &str)]) -> Failure {
 async fn a_status_says_whether_a_job_is_tried_again() {
     for status in [408, 425, 429, 500, 502, 503, 504, 599] {
         let failure = answered(status, &[]).await;
-        assert_eq!((failure.class, failure.again), (Class::Again, Again::ByPolicy), "{status}");
+        assert_eq!(
+            (failure.class, failure.retry),
+            (FailureClass::Temporary, RetryDirective::ByPolicy),
+            "{status}"
+        );
         assert_eq!(failure.detail["status"], json!(status));
         assert_eq!(failure.detail["body"], json!("why it is so"));
     }
     for status in [304, 400, 401, 403, 404, 409, 410, 418, 422] {
         let failure = answered(status, &[("retry-after", "7")]).await;
-        assert_eq!((failure.class, failure.again), (Class::Other, Again::Never), "{status}");
+        assert_eq!(
+            (failure.class, failure.retry),
+            (FailureClass::Other, RetryDirective::Never),
+            "{status}"
+        );
         assert_eq!(failure.detail["status"], json!(status));
     }
     let failure = answered(404, &[]).await;
     assert!(failure.error.ends_with("/hook` answered 404 Not Found"), "{failure}");
     for status in [429, 503] {
         let failure = answered(status, &[("retry-after", "7")]).await;
-        assert_eq!(failure.again, Again::After(Span::from_secs(7)), "{status}");
+        assert_eq!(failure.retry, RetryDirective::After(Span::from_secs(7)), "{status}");
         let dated = &[
             ("date", "Wed, 21 Oct 2026 07:28:00 GMT"),
             ("retry-after", "Wed, 21 Oct 2026 07:28:09 GMT"),
         ];
-        assert_eq!(answered(status, dated).await.again, Again::After(Span::from_secs(9)));
-        assert_eq!(answered(status, &[("retry-after", "soon")]).await.again, Again::ByPolicy);
+        assert_eq!(answered(status, dated).await.retry, RetryDirective::After(Span::from_secs(9)));
+        assert_eq!(
+            answered(status, &[("retry-after", "soon")]).await.retry,
+            RetryDirective::ByPolicy
+        );
     }
 }
 
 #[tokio::test]
-async fn a_handler_says_which_statuses_are_well() {
+async fn expected_statuses_are_successes() {
     for (expect, status, is_well) in [
         (json!([404, "500-503"]), 404, true),
         (json!([404, "500-503"]), 502, true),
         (json!([404, "500-503"]), 200, false),
         (json!(["200-399"]), 304, true),
     ] {
-        let peer = Peer::start(Reply::status(status)).await;
+        let peer = Peer::start(PeerReply::status(status)).await;
         let settings = settings(&peer.url(), json!({ "expect": expect }));
         let result = run(&http(), &settings, &task(Payload::json("1"))).await;
         assert_eq!(result.is_ok(), is_well, "{expect} {status}");
@@ -279,9 +309,9 @@ async fn connections_are_kept_by_all_runners_of_a_maker() {
 }
 
 #[test]
-fn it_needs_no_leave_and_checks_settings_by_their_fields() {
+fn the_http_runner_is_always_allowed_and_settings_errors_name_the_field() {
     let http = http();
-    assert_eq!((http.name(), http.needs_leave()), ("http", false));
+    assert_eq!((http.name(), http.must_be_allowed()), ("http", false));
     let wrong = http.check(&json!({ "url": "http://127.0.0.1:22/" })).expect_err("a port");
     assert_eq!(wrong.field, "settings.url");
 }

@@ -1,14 +1,14 @@
-//! Redirects are followed if a handler wants it, and each is a call like any other.
+//! Redirects are followed only if the handler allows it, and each is checked like any other call.
 
 use crore_core::Payload;
-use crore_runner::{Class, Failure, Output};
+use crore_runner::{FailureClass, Output, RunFailure};
 use serde_json::json;
 
-use super::{http, said, settings};
-use crate::stage::{Trap, run, task};
-use crore_testkit::http_peer::{Peer, Reply, response};
+use super::{header_values, http, settings};
+use crate::outbound_fixture::{ForbiddenListener, run, task};
+use crore_testkit::http_peer::{Peer, PeerReply, response};
 
-async fn follow(url: &str, redirects: u8) -> Result<Output, Failure> {
+async fn follow(url: &str, redirects: u8) -> Result<Output, RunFailure> {
     let settings = settings(
         url,
         json!({ "redirects": redirects, "headers": { "x-key": "hush", "accept": "text/plain" } }),
@@ -17,13 +17,16 @@ async fn follow(url: &str, redirects: u8) -> Result<Output, Failure> {
 }
 
 #[tokio::test]
-async fn they_are_not_followed_unless_a_handler_says_so() {
-    let trap = Trap::at([127, 0, 0, 1]);
+async fn redirects_are_not_followed_by_default() {
+    let trap = ForbiddenListener::at([127, 0, 0, 1]);
     for status in [301, 302, 303, 307, 308] {
         let location = format!("http://127.0.0.1:{}/", trap.port());
-        let peer = Peer::start(Reply::redirect(status, &location)).await;
+        let peer = Peer::start(PeerReply::redirect(status, &location)).await;
         let failure = follow(&peer.url(), 0).await.expect_err("no success");
-        assert_eq!((failure.class, &failure.detail["status"]), (Class::Other, &json!(status)));
+        assert_eq!(
+            (failure.class, &failure.detail["status"]),
+            (FailureClass::Other, &json!(status))
+        );
     }
     assert!(trap.saw_nothing());
 }
@@ -37,7 +40,7 @@ async fn the_next_call_has_the_method_that_the_status_means() {
         (307, "POST", "1"),
         (308, "POST", "1"),
     ] {
-        let peer = Peer::start(Reply::by(move |n, _| {
+        let peer = Peer::start(PeerReply::by(move |n, _| {
             let answer = if n == 0 {
                 response(status).header("location", "next?a=b#part")
             } else {
@@ -51,25 +54,28 @@ async fn the_next_call_has_the_method_that_the_status_means() {
         let asked = (call.method.as_str(), call.uri.to_string());
         assert_eq!(asked, (method, "/a/next?a=b".to_owned()), "{status}");
         assert_eq!(
-            (&call.body[..], said(&call, "x-key")),
+            (&call.body[..], header_values(&call, "x-key")),
             (body.as_bytes(), vec!["hush".to_owned()])
         );
     }
 }
 
 #[tokio::test]
-async fn somebody_else_is_told_no_secrets() {
-    let other = Peer::start(Reply::status(204)).await;
-    let peer = Peer::start(Reply::redirect(307, &other.url())).await;
+async fn redirect_to_another_host_drops_secret_headers() {
+    let other = Peer::start(PeerReply::status(204)).await;
+    let peer = Peer::start(PeerReply::redirect(307, &other.url())).await;
     follow(&peer.url(), 1).await.expect("a success");
     let call = other.call(0);
-    assert!(said(&call, "x-key").is_empty() && said(&call, "idempotency-key").is_empty());
-    assert_eq!(said(&call, "accept"), ["text/plain"]);
+    assert!(
+        header_values(&call, "x-key").is_empty()
+            && header_values(&call, "idempotency-key").is_empty()
+    );
+    assert_eq!(header_values(&call, "accept"), ["text/plain"]);
 }
 
 #[tokio::test]
-async fn none_leads_to_what_may_not_be_called() {
-    let trap = Trap::at([127, 0, 0, 2]);
+async fn redirects_to_denied_addresses_are_refused() {
+    let trap = ForbiddenListener::at([127, 0, 0, 2]);
     let inner = format!("http://127.0.0.2:{}/", trap.port());
     for location in [
         "http://169.254.169.254/latest/meta-data",
@@ -82,9 +88,9 @@ async fn none_leads_to_what_may_not_be_called() {
         "gopher://127.0.0.1:6379/_FLUSHALL",
     ] {
         for status in [302, 307] {
-            let peer = Peer::start(Reply::redirect(status, location)).await;
+            let peer = Peer::start(PeerReply::redirect(status, location)).await;
             let failure = follow(&peer.url(), 5).await.expect_err(location);
-            assert_eq!(failure.class, Class::Fatal, "{location}: {failure}");
+            assert_eq!(failure.class, FailureClass::Fatal, "{location}: {failure}");
             assert!(failure.error.starts_with("outbound-denied: "), "{location}: {failure}");
             assert_eq!(peer.calls(), 1);
         }
@@ -93,13 +99,13 @@ async fn none_leads_to_what_may_not_be_called() {
 }
 
 #[tokio::test]
-async fn they_come_to_an_end() {
-    let peer = Peer::start(Reply::redirect(302, "/again")).await;
+async fn redirects_are_limited() {
+    let peer = Peer::start(PeerReply::redirect(302, "/again")).await;
     let failure = follow(&peer.url(), 10).await.expect_err("there is no end");
-    assert_eq!((failure.class, &failure.detail["status"]), (Class::Other, &json!(302)));
+    assert_eq!((failure.class, &failure.detail["status"]), (FailureClass::Other, &json!(302)));
     assert_eq!(peer.calls(), 11);
-    // And without a place to go to they are answers.
-    let peer = Peer::start(Reply::status(302)).await;
+    // Without a `Location` a redirect is an ordinary response.
+    let peer = Peer::start(PeerReply::status(302)).await;
     assert!(follow(&peer.url(), 10).await.is_err());
     assert_eq!(peer.calls(), 1);
 }

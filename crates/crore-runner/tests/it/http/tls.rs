@@ -1,10 +1,10 @@
-//! Calls by https: in the newest HTTP that both ends speak, and with nobody who is not trusted.
+//! Calls by https: protocol negotiation and trust.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use crore_core::Payload;
-use crore_runner::{Class, Http};
+use crore_runner::{FailureClass, HttpFactory};
 use http::{Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -14,10 +14,10 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::http;
-use crate::secure::Authority;
-use crate::stage::{run, task};
+use crate::outbound_fixture::{run, task};
+use crate::tls_authority::Authority;
 
-/// Serves what it was agreed to speak; gives its url, and what each connection and each call was.
+/// Serves the negotiated protocol. Returns its URL and the HTTP version of each call.
 async fn serves(authority: &Authority, speaks: &[&str]) -> (String, Arc<Mutex<Vec<Version>>>) {
     let tls = authority.acceptor(speaks);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -26,7 +26,7 @@ async fn serves(authority: &Authority, speaks: &[&str]) -> (String, Arc<Mutex<Ve
     let sees = Arc::clone(&seen);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // Whoever does not trust us hangs up here.
+            // A client that does not trust the certificate closes the connection here.
             let Ok(stream) = tls.accept(stream).await else { continue };
             let is_two = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             let sees = Arc::clone(&sees);
@@ -49,7 +49,7 @@ async fn serves(authority: &Authority, speaks: &[&str]) -> (String, Arc<Mutex<Ve
 #[tokio::test]
 async fn both_ends_agree_on_what_they_speak() {
     let authority = Authority::new();
-    let trusting = Http::new(authority.reach());
+    let trusting = HttpFactory::new(authority.reach());
     for (speaks, version) in [
         (&["h2", "http/1.1"][..], Version::HTTP_2),
         (&["http/1.1"], Version::HTTP_11),
@@ -66,13 +66,13 @@ async fn both_ends_agree_on_what_they_speak() {
 }
 
 #[tokio::test]
-async fn whom_nobody_has_signed_for_is_told_nothing() {
+async fn untrusted_server_gets_no_request() {
     let (url, seen) = serves(&Authority::new(), &["h2", "http/1.1"]).await;
-    for http in [http(), Http::new(Authority::new().reach())] {
+    for http in [http(), HttpFactory::new(Authority::new().reach())] {
         let failure = run(&http, &json!({ "url": url }), &task(Payload::json("1"))).await;
         let failure = failure.expect_err("no trust");
-        assert_eq!(failure.class, Class::Again);
-        assert!(failure.error.contains("is not to be trusted"), "{failure}");
+        assert_eq!(failure.class, FailureClass::Temporary);
+        assert!(failure.error.contains("failed the TLS handshake"), "{failure}");
     }
     assert!(seen.lock().expect("no panic").is_empty());
 }

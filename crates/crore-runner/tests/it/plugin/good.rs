@@ -1,37 +1,37 @@
-//! What plugins do well.
+//! Well-behaved plugins.
 
 use std::time::Duration;
 
 use crore_core::Encoding;
-use crore_runner::plugin::Plugins;
-use crore_runner::{Class, Maker};
+use crore_runner::plugin::PluginFactory;
+use crore_runner::{FailureClass, RunnerFactory};
 use crore_testkit::eventually_async;
 use serde_json::json;
 
-use super::workshop::{Workshop, root};
-use crate::run::{Around, run, task, texts};
+use super::builder::{PluginBuilder, root};
+use crate::recorded_run::{RecordedRun, run, task, texts};
 
 #[tokio::test]
-async fn the_examples_in_c_and_in_rust_say_hello_by_their_files_and_by_their_names() {
-    let workshop = Workshop::new();
+async fn the_c_and_rust_examples_run_by_file_and_by_plugin_name() {
+    let workshop = PluginBuilder::new();
     workshop.compile(&root().join("sdks/plugin/examples/hello.c"), "hello_c.so", &[]);
     workshop.rust_example();
     for name in ["hello_c", "HelloC", "hello", "libhello", "HelloRust"] {
         let runner = workshop.make(name).await.expect("it is there");
-        let around = Around::new();
+        let around = RecordedRun::new();
         let output = runner.run(&task("world"), &around.context).await.expect("it greets");
         assert_eq!(texts(&output), ["hello, world"], "{name}");
         assert_eq!(around.lines(), ["about to greet"], "{name}");
     }
     let runner = workshop.make("hello").await.expect("it is there");
     let failure = run(&*runner, b"\xff").await.expect_err("no text");
-    assert_eq!(failure.class, Class::Fatal);
+    assert_eq!(failure.class, FailureClass::Fatal);
     assert!(failure.error.contains("invalid utf-8"), "{failure}");
 }
 
 #[tokio::test]
-async fn none_or_many_items_come_out_and_text_is_told_from_bytes() {
-    let workshop = Workshop::odd(&[]);
+async fn zero_or_more_items_are_returned_and_text_is_distinguished_from_bytes() {
+    let workshop = PluginBuilder::odd(&[]);
     let runner = workshop.runner().await;
     assert_eq!(run(&*runner, "none").await.expect("none").items, []);
     let items = run(&*runner, "three").await.expect("three").items;
@@ -43,7 +43,7 @@ async fn none_or_many_items_come_out_and_text_is_told_from_bytes() {
 
 #[tokio::test]
 async fn an_instance_is_kept_from_job_to_job_and_freed_when_it_is_let_go() {
-    let mut workshop = Workshop::odd(&[]);
+    let mut workshop = PluginBuilder::odd(&[]);
     let destroyed = workshop.path().join("destroyed");
     let place = destroyed.display().to_string();
     workshop.setup.env.insert("ODD_DESTROYED".to_owned(), place);
@@ -59,15 +59,15 @@ async fn an_instance_is_kept_from_job_to_job_and_freed_when_it_is_let_go() {
 }
 
 #[tokio::test]
-async fn what_a_plugin_says_of_its_failure_decides_what_becomes_of_the_job() {
-    let workshop = Workshop::odd(&[]);
+async fn the_error_class_of_a_plugin_decides_about_retries() {
+    let workshop = PluginBuilder::odd(&[]);
     let runner = workshop.runner().await;
     let cases = [
-        ("again", Class::Again, "it said so"),
-        ("other", Class::Other, "it said so"),
-        ("fatal", Class::Fatal, "it said so"),
-        ("strange", Class::Other, "it said so"),
-        ("silent", Class::Other, "the plugin failed and did not say why"),
+        ("again", FailureClass::Temporary, "it said so"),
+        ("other", FailureClass::Other, "it said so"),
+        ("fatal", FailureClass::Fatal, "it said so"),
+        ("strange", FailureClass::Other, "it said so"),
+        ("silent", FailureClass::Other, "the plugin failed without an error message"),
     ];
     for (argument, class, error) in cases {
         let failure = run(&*runner, argument).await.expect_err("it fails");
@@ -77,17 +77,17 @@ async fn what_a_plugin_says_of_its_failure_decides_what_becomes_of_the_job() {
 }
 
 #[tokio::test]
-async fn what_a_plugin_prints_is_its_log_and_breaks_nothing() {
-    let workshop = Workshop::odd(&[]);
+async fn printed_output_is_logged_and_does_not_corrupt_the_protocol() {
+    let workshop = PluginBuilder::odd(&[]);
     let runner = workshop.runner().await;
-    let around = Around::new();
+    let around = RecordedRun::new();
     let output = runner.run(&task("print"), &around.context).await.expect("it runs");
     assert_eq!(texts(&output), ["run 1"]);
     let mut lines = around.lines();
     lines.sort();
     assert_eq!(lines, ["to standard error", "to standard output", "without an end-1"]);
 
-    let around = Around::new();
+    let around = RecordedRun::new();
     let output = runner.run(&task("print-much"), &around.context).await.expect("it runs");
     assert_eq!(texts(&output), ["run 2"]);
     let lines = around.lines();
@@ -96,9 +96,9 @@ async fn what_a_plugin_prints_is_its_log_and_breaks_nothing() {
 
 #[tokio::test]
 async fn a_large_argument_and_a_large_result_go_through() {
-    let workshop = Workshop::odd(&[]);
+    let workshop = PluginBuilder::odd(&[]);
     let settings = json!({ "plugin": "odd", "max_output": "64MiB" });
-    let maker = Plugins::new(workshop.setup.clone());
+    let maker = PluginFactory::new(workshop.setup.clone());
     let runner = maker.make(&settings).await.expect("it can be loaded");
     assert_eq!(texts(&run(&*runner, vec![b'x'; 8 << 20]).await.expect("it runs")), ["run 1"]);
     let output = run(&*runner, "large").await.expect("as large as is allowed");
@@ -106,10 +106,10 @@ async fn a_large_argument_and_a_large_result_go_through() {
 }
 
 #[tokio::test]
-async fn nothing_of_the_servers_environment_reaches_a_plugin() {
-    let workshop = Workshop::odd(&[]);
+async fn a_plugin_does_not_inherit_the_servers_environment() {
+    let workshop = PluginBuilder::odd(&[]);
     let runner = workshop.runner().await;
-    let around = Around::new();
+    let around = RecordedRun::new();
     let task = task("hang");
     let running = runner.run(&task, &around.context);
     let look = async {

@@ -1,6 +1,6 @@
-//! Plugins that are built here, in a child that is built here.
+//! The plugin runner, with plugins and a host that are built here.
 
 mod bad;
+mod builder;
 mod good;
 mod stop;
-mod workshop;

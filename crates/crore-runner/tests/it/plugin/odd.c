@@ -1,4 +1,4 @@
-/* A plugin that does what its argument says, most of it wrong. */
+/* A plugin that obeys its argument, mostly by misbehaving. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,113 +1,113 @@
-//! Runs that are to stop, and servers that are killed.
+//! Stopped runs of plugins, and killed servers.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crore_runner::plugin::Plugins;
-use crore_runner::{Class, Maker};
+use crore_runner::plugin::PluginFactory;
+use crore_runner::{FailureClass, RunnerFactory};
 use crore_testkit::eventually;
 use serde_json::json;
 
-use super::workshop::Workshop;
-use crate::run::{Around, run, task, texts};
+use super::builder::PluginBuilder;
+use crate::recorded_run::{RecordedRun, run, task, texts};
 
-/// Whether a process is there, and no zombie.
-fn is_there(pid: &str) -> bool {
+/// Whether a process runs and is not a zombie.
+fn is_alive(pid: &str) -> bool {
     std::fs::read_link(Path::new("/proc").join(pid).join("exe")).is_ok()
 }
 
 #[tokio::test]
 async fn a_cancel_reaches_a_plugin_that_asks_and_one_that_listens_and_both_are_kept() {
-    let workshop = Workshop::odd(&[]);
+    let workshop = PluginBuilder::odd(&[]);
     let runner = workshop.runner().await;
     for (argument, says) in [("ask", "asking"), ("listen", "listening")] {
-        let around = Around::new();
+        let around = RecordedRun::new();
         let task = task(argument);
         let stop = async {
             around.line(says).await;
             around.stop.cancel();
         };
         let (failure, ()) = tokio::join!(runner.run(&task, &around.context), stop);
-        assert_eq!(failure.expect_err("it stopped").class, Class::Stopped);
+        assert_eq!(failure.expect_err("it stopped").class, FailureClass::Stopped);
     }
     assert_eq!(texts(&run(&*runner, "").await.expect("the same child")), ["run 3"]);
 }
 
 #[tokio::test]
 async fn a_run_that_is_to_stop_before_it_begins_does_not_begin() {
-    let workshop = Workshop::odd(&[]);
+    let workshop = PluginBuilder::odd(&[]);
     let runner = workshop.runner().await;
-    let around = Around::new();
+    let around = RecordedRun::new();
     around.stop.cancel();
     let failure = runner.run(&task("hang"), &around.context).await.expect_err("stopped");
-    assert_eq!(failure.class, Class::Stopped);
+    assert_eq!(failure.class, FailureClass::Stopped);
     assert_eq!(texts(&run(&*runner, "").await.expect("the same child")), ["run 1"]);
 }
 
 #[tokio::test]
-async fn who_ignores_a_cancel_is_killed_with_all_that_it_started() {
-    let workshop = Workshop::odd(&[]);
+async fn plugin_that_ignores_a_cancel_is_killed_with_its_processes() {
+    let workshop = PluginBuilder::odd(&[]);
     let runner = workshop.runner().await;
     for argument in ["hang", "fork"] {
-        let around = Around::new();
+        let around = RecordedRun::new();
         let task = task(argument);
         let stop = async {
             let pid = around.line("pid ").await;
-            assert!(is_there(&pid));
+            assert!(is_alive(&pid));
             around.stop.cancel();
             pid
         };
         let (failure, pid) = tokio::join!(runner.run(&task, &around.context), stop);
-        assert_eq!(failure.expect_err("it was killed").class, Class::Stopped);
-        eventually(Duration::from_secs(10), || !is_there(&pid));
+        assert_eq!(failure.expect_err("it was killed").class, FailureClass::Stopped);
+        eventually(Duration::from_secs(10), || !is_alive(&pid));
         assert_eq!(texts(&run(&*runner, "").await.expect("another")), ["run 1"]);
     }
 }
 
 #[tokio::test]
 async fn a_handler_may_ask_for_less_grace_and_not_for_more() {
-    let workshop = Workshop::odd(&[]);
-    let plugins = Plugins::new(workshop.setup.clone());
+    let workshop = PluginBuilder::odd(&[]);
+    let plugins = PluginFactory::new(workshop.setup.clone());
     for grace in ["1ms", "1h"] {
         let settings = json!({ "plugin": "odd", "grace": grace });
         let runner = plugins.make(&settings).await.expect("it can be loaded");
-        let around = Around::new();
+        let around = RecordedRun::new();
         let task = task("hang");
         let stop = async {
             around.line("pid ").await;
             around.stop.cancel();
         };
         let (failure, ()) = tokio::join!(runner.run(&task, &around.context), stop);
-        assert_eq!(failure.expect_err("it was killed").class, Class::Stopped, "{grace}");
+        assert_eq!(failure.expect_err("it was killed").class, FailureClass::Stopped, "{grace}");
     }
 }
 
 #[tokio::test]
 async fn a_run_that_is_dropped_takes_its_child_along() {
-    let workshop = Workshop::odd(&[]);
+    let workshop = PluginBuilder::odd(&[]);
     let runner = workshop.runner().await;
-    let around = Around::new();
+    let around = RecordedRun::new();
     let task = task("hang");
     let pid = tokio::select! {
         _ = runner.run(&task, &around.context) => panic!("it hangs"),
         pid = around.line("pid ") => pid,
     };
-    eventually(Duration::from_secs(10), || !is_there(&pid));
+    eventually(Duration::from_secs(10), || !is_alive(&pid));
     assert_eq!(texts(&run(&*runner, "").await.expect("another")), ["run 1"]);
 }
 
 const PLACE: &str = "CRORE_PLUGIN_HOLDER";
 
-/// The side of the server that is killed; does nothing in an ordinary run.
+/// Runs in the server process that is killed. Does nothing in an ordinary test run.
 #[tokio::test]
 async fn a_holder_runs_what_hangs() {
     let Some(place) = std::env::var_os(PLACE) else { return };
-    let mut workshop = Workshop::new();
+    let mut workshop = PluginBuilder::new();
     workshop.setup.dir = PathBuf::from(place);
     let runner = workshop.runner().await;
-    let around = Around::new();
+    let around = RecordedRun::new();
     let task = task("fork");
     tokio::select! {
         _ = runner.run(&task, &around.context) => panic!("it hangs"),
@@ -120,20 +120,20 @@ async fn a_holder_runs_what_hangs() {
 
 #[test]
 fn the_child_and_all_that_it_started_go_when_the_server_is_killed() {
-    let workshop = Workshop::odd(&[]);
+    let workshop = PluginBuilder::odd(&[]);
     let mut holder = Command::new(std::env::current_exe().expect("this binary has a path"))
         .args(["--exact", "--nocapture", "plugin::stop::a_holder_runs_what_hangs"])
         .env(PLACE, workshop.path())
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");
-    let said = BufReader::new(holder.stdout.take().expect("piped")).lines();
-    let mut said = said.map_while(Result::ok);
-    let pid = said.find_map(|line| Some(line.strip_prefix("pid ")?.to_owned())).expect("a pid");
+    let lines = BufReader::new(holder.stdout.take().expect("piped")).lines();
+    let mut lines = lines.map_while(Result::ok);
+    let pid = lines.find_map(|line| Some(line.strip_prefix("pid ")?.to_owned())).expect("a pid");
     let stat = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let parent = stat.lines().find_map(|line| line.strip_prefix("PPid:\t")).expect("a parent");
-    assert!(is_there(&pid) && is_there(parent));
+    assert!(is_alive(&pid) && is_alive(parent));
     holder.kill().expect("it runs");
     holder.wait().expect("it was started");
-    eventually(Duration::from_secs(10), || !is_there(&pid) && !is_there(parent));
+    eventually(Duration::from_secs(10), || !is_alive(&pid) && !is_alive(parent));
 }

@@ -1,4 +1,4 @@
-//! What all who push and work share in a run, and what each of them keeps for itself.
+//! State shared by all producers and workers of a run, and the state of each of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -6,43 +6,43 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::doors::Door;
-use super::ledger::Ledger;
-use super::line::Line;
+use super::doors::BenchDoor;
+use super::latency::LatencyHistogram;
+use super::ledger::LoadLedger;
 use super::payload;
-use super::plan::Plan;
-use super::source::{Batch, Clock, Flow, Source};
-use super::times::Times;
+use super::plan::RunPlan;
+use super::source::{BatchSource, PushBatch, RunClock, SourceLimits};
+use super::target::BenchTarget;
 
-/// A run.
+/// Shared state of a run.
 #[derive(Debug)]
-pub(super) struct Load {
-    pub(super) plan: Plan,
-    pub(super) line: Line,
-    /// What all jobs of this run are called, and no others.
+pub(super) struct LoadState {
+    pub(super) plan: RunPlan,
+    pub(super) target: BenchTarget,
+    /// Kind of all jobs of this run, and of no others.
     pub(super) name: String,
-    pub(super) clock: Clock,
-    pub(super) source: Source,
-    pub(super) ledger: Ledger,
-    /// One for everybody who is connected.
+    pub(super) clock: RunClock,
+    pub(super) source: BatchSource,
+    pub(super) ledger: LoadLedger,
+    /// One permit per connected task.
     pub(super) ready: Semaphore,
-    /// Pushing may begin.
+    /// Start signal for producers.
     pub(super) go: CancellationToken,
-    /// Workers take nothing more.
+    /// Stop signal for workers.
     pub(super) stop: CancellationToken,
-    pub(super) pushed: Count,
-    pub(super) handed: Count,
-    pub(super) finished: Count,
+    pub(super) pushed: EventCounter,
+    pub(super) delivered: EventCounter,
+    pub(super) finished: EventCounter,
 }
 
-/// How often something has happened, and when it did last.
+/// A counter with the time of the last event.
 #[derive(Debug, Default)]
-pub(super) struct Count {
+pub(super) struct EventCounter {
     n: AtomicU64,
     last: AtomicU64,
 }
 
-impl Count {
+impl EventCounter {
     fn add(&self, n: u64, at: u64) {
         self.n.fetch_add(n, Relaxed);
         self.last.fetch_max(at, Relaxed);
@@ -57,109 +57,114 @@ impl Count {
     }
 }
 
-impl Load {
-    pub(super) fn new(plan: Plan, line: Line, name: String) -> Self {
-        let clock = Clock::start();
-        let flow =
-            Flow { batch: plan.batch, most: plan.most(), rate: plan.rate, backlog: plan.backlog };
+impl LoadState {
+    pub(super) fn new(plan: RunPlan, target: BenchTarget, name: String) -> Self {
+        let clock = RunClock::start();
+        let limits = SourceLimits {
+            batch: plan.batch,
+            max_jobs: plan.max_jobs(),
+            rate: plan.rate,
+            backlog: plan.backlog,
+        };
         Self {
-            line,
+            target,
             name,
             clock,
-            source: Source::new(flow, clock),
-            ledger: Ledger::new(plan.door.lease()),
+            source: BatchSource::new(limits, clock),
+            ledger: LoadLedger::new(plan.door.lease()),
             ready: Semaphore::new(0),
             go: CancellationToken::new(),
             stop: CancellationToken::new(),
-            pushed: Count::default(),
-            handed: Count::default(),
-            finished: Count::default(),
+            pushed: EventCounter::default(),
+            delivered: EventCounter::default(),
+            finished: EventCounter::default(),
             plan,
         }
     }
 
-    pub(super) fn door(&self) -> Door {
+    pub(super) fn door(&self) -> BenchDoor {
         self.plan.door
     }
 
-    /// Is connected, and waits until everybody is.
-    pub(super) async fn until_all_are_ready(&self) {
+    /// Announces that this task is connected, and waits for the start signal.
+    pub(super) async fn wait_for_start(&self) {
         self.ready.add_permits(1);
         self.go.cancelled().await;
     }
 }
 
-/// One who pushes.
+/// A producer.
 #[derive(Debug)]
-pub(super) struct Producer {
-    pub(super) load: Arc<Load>,
-    pub(super) answered: Times,
+pub(super) struct BenchProducer {
+    pub(super) load: Arc<LoadState>,
+    pub(super) acknowledged: LatencyHistogram,
 }
 
-impl Producer {
-    pub(super) fn new(load: &Arc<Load>) -> Self {
-        Self { load: Arc::clone(load), answered: Times::default() }
+impl BenchProducer {
+    pub(super) fn new(load: &Arc<LoadState>) -> Self {
+        Self { load: Arc::clone(load), acknowledged: LatencyHistogram::default() }
     }
 
-    /// A push was answered: all its jobs are on the disk.
-    pub(super) fn pushed(&mut self, batch: &Batch) {
+    /// Records an acknowledged push.
+    pub(super) fn pushed(&mut self, batch: &PushBatch) {
         let now = self.load.clock.now();
-        self.answered.add(now.saturating_sub(batch.begun), batch.len());
+        self.acknowledged.add(now.saturating_sub(batch.begun), batch.len());
         self.load.ledger.pushed(batch.numbers.clone());
         self.load.pushed.add(batch.len(), now);
     }
 }
 
-/// A job that a worker has.
+/// A delivered job.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Held {
+pub(super) struct HeldJob {
     number: u64,
     begun: u64,
 }
 
-/// One who works.
+/// A worker.
 #[derive(Debug)]
-pub(super) struct Worker {
-    pub(super) load: Arc<Load>,
+pub(super) struct BenchWorker {
+    pub(super) load: Arc<LoadState>,
     pub(super) index: usize,
-    pub(super) handed: Times,
-    pub(super) finished: Times,
+    pub(super) delivered: LatencyHistogram,
+    pub(super) finished: LatencyHistogram,
 }
 
-impl Worker {
-    pub(super) fn new(load: &Arc<Load>, index: usize) -> Self {
-        let (handed, finished) = (Times::default(), Times::default());
-        Self { load: Arc::clone(load), index, handed, finished }
+impl BenchWorker {
+    pub(super) fn new(load: &Arc<LoadState>, index: usize) -> Self {
+        let (deliveries, finished) = (LatencyHistogram::default(), LatencyHistogram::default());
+        Self { load: Arc::clone(load), index, delivered: deliveries, finished }
     }
 
-    /// A name that no other worker has.
+    /// Unique name of the worker.
     pub(super) fn name(&self) -> String {
         format!("{}-{}", self.load.name, self.index)
     }
 
-    /// Jobs were handed over, with these texts. `None`: one is none of ours.
-    pub(super) fn handed<'a>(
+    /// Records deliveries with these texts; `None` marks a job that this run did not push.
+    pub(super) fn delivered<'a>(
         &mut self,
         texts: impl IntoIterator<Item = Option<&'a [u8]>>,
-        to: &mut Vec<Option<Held>>,
+        to: &mut Vec<Option<HeldJob>>,
     ) {
         let (now, before) = (self.load.clock.now(), to.len());
         for text in texts {
-            let held = text.and_then(payload::read).map(|(number, begun)| Held { number, begun });
+            let held =
+                text.and_then(payload::read).map(|(number, begun)| HeldJob { number, begun });
             match held {
                 Some(held) => {
-                    self.load.ledger.handed(held.number, now);
-                    self.handed.add(now.saturating_sub(held.begun), 1);
+                    self.load.ledger.delivered(held.number, now);
+                    self.delivered.add(now.saturating_sub(held.begun), 1);
                 }
                 None => self.load.ledger.stranger(),
             }
             to.push(held);
         }
-        self.load.handed.add((to.len() - before) as u64, now);
+        self.load.delivered.add((to.len() - before) as u64, now);
     }
 
-    /// Reports were taken: the server has said so.
-    pub(super) fn finished(&mut self, held: impl IntoIterator<Item = Held>) {
+    /// Records reports that the server has acknowledged.
+    pub(super) fn finished(&mut self, held: impl IntoIterator<Item = HeldJob>) {
         let now = self.load.clock.now();
         let mut n = 0;
         for held in held {
@@ -170,8 +175,8 @@ impl Worker {
         self.end(n, now);
     }
 
-    /// Reports were made to which the server has nothing to say.
-    pub(super) fn reported(&mut self, held: impl IntoIterator<Item = Held>) {
+    /// Records reports of a door that does not acknowledge them.
+    pub(super) fn reported(&mut self, held: impl IntoIterator<Item = HeldJob>) {
         let mut n = 0;
         for held in held {
             self.load.ledger.finished(held.number);
@@ -182,6 +187,6 @@ impl Worker {
 
     fn end(&self, n: usize, now: u64) {
         self.load.finished.add(n as u64, now);
-        self.load.source.make_room(n);
+        self.load.source.release(n);
     }
 }

@@ -1,22 +1,21 @@
-//! `crore bench`: puts load on a server by any of its doors, and accounts for every job.
+//! `crore bench`: puts load on a server through any of its doors, and accounts for every job.
 //!
 //! ```text
-//! plan      what can be said, and what it comes to
-//! own       a server of its own, if none is named
-//! drive     a run: everybody connects, pushes and works, until every job is accounted for
-//!   doors/  how one pushes and works, a file for each door
-//!   line    connections; load: what all share; source: what is pushed next, and when
-//!   ledger  every job; times: how long everything took; payload: what a job carries
-//! server    what it is, has cost, and still has; and tidying up
-//! report    what came of it; page: the same for people
+//! plan              arguments and parameters
+//! temporary_server  a server for the run, if none is named
+//! drive             a run: tasks connect, push and work until every job is accounted for
+//!   doors/          protocol of each door
+//!   target          connections; load: shared state; source: batches to push and their pace
+//!   ledger          state of every job; latency: histograms; payload: content of a job
+//! server            queries about the server, and clean-up
+//! report            results as JSON; page: the same for people
 //! ```
 
 mod doors;
 mod drive;
+mod latency;
 mod ledger;
-mod line;
 mod load;
-mod own;
 mod page;
 mod payload;
 mod plan;
@@ -24,88 +23,95 @@ mod progress;
 mod report;
 mod server;
 mod source;
-mod times;
+mod target;
+mod temporary_server;
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crore_api::metrics::Process;
+use crore_api::metrics::ProcessUsage;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use self::drive::drive;
-use self::line::Line;
-use self::load::Load;
-use self::own::Own;
-pub(crate) use self::plan::Args;
-use self::report::{Report, Spent, Where};
-use self::server::Server;
-use crate::cli::Remote;
+use self::load::LoadState;
+pub(crate) use self::plan::LoadArgs;
+use self::report::{LoadReport, TestedServer, UsageChange};
+use self::server::ServerProbe;
+use self::target::BenchTarget;
+use self::temporary_server::TemporaryServer;
+use crate::cli::RemoteArgs;
 use crate::drain::Signals;
-use crate::exit::{Failure, Why, eprint_or_ignore};
-use crate::out::{Format, Out};
+use crate::exit::{CliError, FailureCode, eprint_or_ignore};
+use crate::output::{CommandOutput, OutputFormat};
 use crate::serve;
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     let plan = args.plan()?;
     let runtime = serve::runtime()?;
     let name = fresh_name()?;
-    let place = Arc::new(Place::default());
-    let interrupt = listen(&runtime, &place)?;
+    let cleanup = Arc::new(Cleanup::default());
+    let interrupt = listen(&runtime, &cleanup)?;
     let remote = match args.remote() {
         Some(remote) => remote,
-        None => place.start(args)?,
+        None => cleanup.start(args)?,
     };
-    let mut server = Server::new(&remote, plan.door.queue(&name), &name)?;
+    let mut server = ServerProbe::new(&remote, plan.door.queue(&name), &name)?;
     let info = server.info()?;
-    let is_own = place.is_own();
+    let is_own = cleanup.is_own();
     if !is_own {
-        server.may_tidy()?;
-        place.leaves(&remote, plan.door.queue(&name), &name);
+        server.check_clean_up()?;
+        cleanup.remember_jobs(&remote, plan.door.queue(&name), &name);
     }
-    let file_system = place.file_system();
-    let load = Arc::new(Load::new(plan, Line::new(&remote)?, name));
-    let (server_before, before) = (server.usage(), Process::own());
-    let drove = runtime.block_on(drive(&load, &interrupt));
-    let client = Spent { before, after: Process::own() };
-    let at_server = Spent { before: server_before, after: server.usage() };
-    let found = match server.left() {
+    let file_system = cleanup.file_system();
+    let load = Arc::new(LoadState::new(plan, BenchTarget::new(&remote)?, name));
+    let (server_before, before) = (server.usage(), ProcessUsage::own());
+    let outcome = runtime.block_on(drive(&load, &interrupt));
+    let client = UsageChange { before, after: ProcessUsage::own() };
+    let at_server = UsageChange { before: server_before, after: server.usage() };
+    let found = match server.remaining_jobs() {
         Ok(found) => found,
-        // It is gone, as somebody has noticed before.
-        Err(error) => return Err(drove.failure.unwrap_or(error)),
+        // The server is gone; report the first failure of the run, if any.
+        Err(error) => return Err(outcome.failure.unwrap_or(error)),
     };
-    let place_of = Where { url: remote.server, is_own, info, file_system };
-    let mut report = Report::new(&load, &drove, place_of, (at_server, client), found);
+    let tested = TestedServer { url: remote.server, is_own, info, file_system };
+    let mut report = LoadReport::new(&load, &outcome, tested, (at_server, client), found);
     if !is_own {
-        report.left = server.tidy()?;
+        report.left = server.clean_up()?;
         report.ok &= report.left.is_empty();
         if report.left.is_empty() {
-            place.leaves_nothing();
+            cleanup.forget_jobs();
         }
     }
-    place.end();
-    // Where nothing could be pushed there is nothing to show.
-    if report.tally.pushed > 0 || args.output != Format::Table {
-        tell(&report, args.output)?;
+    cleanup.end();
+    // If nothing was pushed, the table would be empty.
+    if report.tally.pushed > 0 || args.output != OutputFormat::Table {
+        print_report(&report, args.output)?;
     }
-    match (report.ok, drove.failure) {
+    match (report.ok, outcome.failure) {
         (true, _) => Ok(ExitCode::SUCCESS),
-        // What went wrong has a code of its own.
+        // A single failure keeps its own exit code.
         (false, Some(error)) if report.faults().len() == 1 => Err(error),
-        (false, _) => Err(Failure::new(Why::Failed, report.faults().join("\n       ")).into()),
+        (false, _) => {
+            Err(CliError::new(FailureCode::Failed, report.faults().join("\n       ")).into())
+        }
     }
 }
 
-fn tell(report: &Report, format: Format) -> anyhow::Result<()> {
-    let mut out = Out::new(format);
+fn print_report(report: &LoadReport, format: OutputFormat) -> anyhow::Result<()> {
+    let mut out = CommandOutput::new(format);
     match format {
-        Format::Table => report.page().trim_end().lines().try_for_each(|line| out.line(line))?,
-        Format::Json | Format::Jsonl => out.one(&serde_json::to_value(report)?, &[])?,
+        OutputFormat::Table => {
+            report.page().trim_end().lines().try_for_each(|line| out.line(line))?;
+        }
+        OutputFormat::Json | OutputFormat::Jsonl => {
+            out.object(&serde_json::to_value(report)?, &[])?;
+        }
     }
     Ok(())
 }
 
-/// A name that nothing on any server has.
+/// A random name that is not used on the server.
 fn fresh_name() -> anyhow::Result<String> {
     let mut bytes = [0; 6];
     getrandom::fill(&mut bytes)?;
@@ -113,26 +119,26 @@ fn fresh_name() -> anyhow::Result<String> {
     Ok(format!("crore-bench-{hex}"))
 }
 
-/// What has to be removed at the end, or told of if it cannot be.
+/// Cleanup at the end of a run; reports what cannot be removed.
 #[derive(Debug, Default)]
-struct Place(Mutex<Leaves>);
+struct Cleanup(Mutex<CleanupState>);
 
 #[derive(Debug, Default)]
-struct Leaves {
-    own: Option<Own>,
-    /// What is left on somebody else's server, in words.
+struct CleanupState {
+    own: Option<TemporaryServer>,
+    /// Message about jobs that are left on an existing server.
     left: Option<String>,
 }
 
-impl Place {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Leaves> {
+impl Cleanup {
+    fn lock(&self) -> std::sync::MutexGuard<'_, CleanupState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a server of its own.
-    fn start(&self, args: &Args) -> anyhow::Result<Remote> {
-        let own = Own::start(args.data.as_deref())?;
-        eprint_or_ignore(&format!("started a server of its own at {}\n", own.url));
+    /// Starts a temporary server.
+    fn start(&self, args: &LoadArgs) -> anyhow::Result<RemoteArgs> {
+        let own = TemporaryServer::start(args.data.as_deref())?;
+        eprint_or_ignore(&format!("started a temporary server at {}\n", own.url));
         let remote = args.remote_at(own.url.clone());
         self.lock().own = Some(own);
         Ok(remote)
@@ -143,23 +149,23 @@ impl Place {
     }
 
     fn file_system(&self) -> Option<String> {
-        self.lock().own.as_ref().and_then(Own::file_system)
+        self.lock().own.as_ref().and_then(TemporaryServer::file_system)
     }
 
-    fn leaves(&self, remote: &Remote, queue: &str, kind: &str) {
+    fn remember_jobs(&self, remote: &RemoteArgs, queue: &str, kind: &str) {
         let url = &remote.server;
         self.lock().left = Some(format!(
-            "jobs may be left on {url}; `crore job rm --queue {queue} --kind {kind} --server {url}` removes them"
+            "jobs may be left on {url}; `crore job rm --queue {queue} --kind {kind} --server {url}` deletes them"
         ));
     }
 
-    fn leaves_nothing(&self) {
+    fn forget_jobs(&self) {
         self.lock().left = None;
     }
 
-    /// Ends a server of its own, and says what is left on another's.
+    /// Stops the temporary server and reports what is left on an existing one.
     fn end(&self) {
-        let Leaves { own, left } = std::mem::take(&mut *self.lock());
+        let CleanupState { own, left } = std::mem::take(&mut *self.lock());
         drop(own);
         if let Some(left) = left {
             eprint_or_ignore(&format!("{left}\n"));
@@ -167,24 +173,24 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Cleanup {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-/// Listens to signals: the first one ends the run before its time, the second ends everything at once.
-fn listen(runtime: &Runtime, place: &Arc<Place>) -> anyhow::Result<CancellationToken> {
+/// Handles signals: the first one ends the run early, the second exits immediately.
+fn listen(runtime: &Runtime, cleanup: &Arc<Cleanup>) -> anyhow::Result<CancellationToken> {
     let interrupt = CancellationToken::new();
-    let (told, place) = (interrupt.clone(), Arc::clone(place));
+    let (cancel, cleanup) = (interrupt.clone(), Arc::clone(cleanup));
     let mut signals = runtime.block_on(async { Signals::new() })?;
     runtime.spawn(async move {
-        signals.next().await;
-        told.cancel();
-        eprint_or_ignore("interrupted: tidying up; a second time leaves at once\n");
-        signals.next().await;
-        place.end();
-        std::process::exit(Why::Failed as i32);
+        signals.next_stop().await;
+        cancel.cancel();
+        eprint_or_ignore("interrupted: cleaning up; a second signal exits immediately\n");
+        signals.next_stop().await;
+        cleanup.end();
+        std::process::exit(FailureCode::Failed as i32);
     });
     Ok(interrupt)
 }

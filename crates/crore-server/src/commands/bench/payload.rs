@@ -1,24 +1,24 @@
-//! What a job carries: its number, and when its push began (or should have), so that whoever is handed it knows how long
-//! that took without asking anybody.
+//! Payload of a job: its number and the time when its push began (or should have), so that the worker can compute the
+//! latency.
 
-/// Hexadecimal digits of a number.
-const DIGITS: usize = 16;
-/// How long a payload is at least: two numbers, and what the longest of the doors puts around them.
-pub(super) const LEAST: usize = 48;
+/// Hexadecimal digits of each number.
+const HEX_DIGITS: usize = 16;
+/// Minimum payload size: two numbers and the longest framing of any door.
+pub(super) const MIN_SIZE: usize = 48;
 
-/// A payload with room for what differs.
+/// A payload with placeholders for the two numbers.
 #[derive(Debug, Clone)]
 pub(super) struct Template {
     bytes: Vec<u8>,
-    /// Where the numbers stand.
+    /// Offset of the numbers.
     at: usize,
 }
 
 impl Template {
-    /// A text between these, so long that all have `size` bytes together.
+    /// A payload of `size` bytes that starts with `before` and ends with `after`.
     pub(super) fn new(before: &[u8], after: &[u8], size: usize) -> Self {
-        let rest = size.saturating_sub(before.len() + 2 * DIGITS + after.len());
-        let bytes = [before, &[b'0'; 2 * DIGITS], &vec![b'x'; rest], after].concat();
+        let rest = size.saturating_sub(before.len() + 2 * HEX_DIGITS + after.len());
+        let bytes = [before, &[b'0'; 2 * HEX_DIGITS], &vec![b'x'; rest], after].concat();
         Self { bytes, at: before.len() }
     }
 
@@ -26,20 +26,20 @@ impl Template {
         self.bytes.len()
     }
 
-    /// Writes the payload of one job behind what is there.
+    /// Appends the payload of one job to `to`.
     pub(super) fn write(&self, number: u64, begun: u64, to: &mut Vec<u8>) {
         let start = to.len() + self.at;
         to.extend_from_slice(&self.bytes);
-        let (first, second) = to[start..start + 2 * DIGITS].split_at_mut(DIGITS);
+        let (first, second) = to[start..start + 2 * HEX_DIGITS].split_at_mut(HEX_DIGITS);
         digits(number, first);
         digits(begun, second);
     }
 
-    /// The same as a text of its own.
+    /// The payload of one job as a string.
     pub(super) fn text(&self, number: u64, begun: u64) -> String {
         let mut text = Vec::with_capacity(self.bytes.len());
         self.write(number, begun, &mut text);
-        // What it is made of is text, and so are digits.
+        // The template and the digits are ASCII.
         String::from_utf8(text).unwrap_or_default()
     }
 }
@@ -51,10 +51,10 @@ fn digits(mut number: u64, to: &mut [u8]) {
     }
 }
 
-/// The number of a job and when its push began, from the text that it carries. `None`: it is none of ours.
+/// Reads the number of a job and the start of its push; `None` if this run did not push it.
 pub(super) fn read(text: &[u8]) -> Option<(u64, u64)> {
-    let (first, rest) = text.split_at_checked(DIGITS)?;
-    Some((number(first)?, number(rest.get(..DIGITS)?)?))
+    let (first, rest) = text.split_at_checked(HEX_DIGITS)?;
+    Some((number(first)?, number(rest.get(..HEX_DIGITS)?)?))
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_of_ours_is_told_apart() {
+    fn foreign_payloads_are_recognised() {
         for text in ["", "00", "xyz", &"x".repeat(32), &"0".repeat(31)] {
             assert_eq!(read(text.as_bytes()), None, "{text}");
         }

@@ -1,30 +1,30 @@
-//! How far a run is: for people who watch, and for whoever has to know when it is over.
+//! Progress of a run: a progress bar, and the decision whether it is over.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::load::{Count, Load};
+use super::load::{EventCounter, LoadState};
 use super::page::grouped;
-use super::plan::End;
+use super::plan::PushEnd;
 
-/// How often what people see changes.
-const SHOW_EVERY: u64 = 250_000_000;
+/// Refresh interval of the progress bar, in nanoseconds.
+const REFRESH_NANOS: u64 = 250_000_000;
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct RunProgress {
     bar: ProgressBar,
     began: u64,
     shown_at: u64,
     shown: (u64, u64),
 }
 
-impl Progress {
-    pub(super) fn new(load: &Load) -> Self {
-        let most = match load.plan.end {
-            End::After(span) => span.as_millis() as u64,
-            End::Jobs(jobs) => jobs,
+impl RunProgress {
+    pub(super) fn new(load: &LoadState) -> Self {
+        let max = match load.plan.end {
+            PushEnd::After(span) => span.as_millis() as u64,
+            PushEnd::Jobs(jobs) => jobs,
         };
-        let bar = ProgressBar::new(most);
+        let bar = ProgressBar::new(max);
         if let Ok(style) = ProgressStyle::with_template("[{bar:24}] {wide_msg}") {
             bar.set_style(style.progress_chars("## "));
         }
@@ -32,11 +32,11 @@ impl Progress {
         Self { bar, began: now, shown_at: now, shown: (0, 0) }
     }
 
-    /// Shows it, on a terminal.
-    pub(super) fn show(&mut self, load: &Load) {
+    /// Updates the progress bar; on terminals only.
+    pub(super) fn show(&mut self, load: &LoadState) {
         let now = load.clock.now();
         let since = now - self.shown_at;
-        if since < SHOW_EVERY || self.bar.is_hidden() {
+        if since < REFRESH_NANOS || self.bar.is_hidden() {
             return;
         }
         let (pushed, finished) = (load.pushed.n(), load.finished.n());
@@ -49,17 +49,17 @@ impl Progress {
         }
         self.bar.set_message(message);
         self.bar.set_position(match load.plan.end {
-            End::After(_) => (now - self.began) / 1_000_000,
-            End::Jobs(_) if load.plan.workers == 0 => pushed,
-            End::Jobs(_) => finished,
+            PushEnd::After(_) => (now - self.began) / 1_000_000,
+            PushEnd::Jobs(_) if load.plan.workers == 0 => pushed,
+            PushEnd::Jobs(_) => finished,
         });
         (self.shown_at, self.shown) = (now, (pushed, finished));
     }
 
-    /// Whether every job that was pushed is finished, or nothing has happened for so long that none will be. Asked
-    /// when nobody pushes any more.
-    pub(super) fn is_over(&self, load: &Load) -> bool {
-        let last = [&load.pushed, &load.handed, &load.finished].map(Count::last);
+    /// Whether every pushed job is finished, or nothing has happened for the settle time. Valid once pushing has
+    /// ended.
+    pub(super) fn is_over(&self, load: &LoadState) -> bool {
+        let last = [&load.pushed, &load.delivered, &load.finished].map(EventCounter::last);
         let last = last.into_iter().max().unwrap_or_default().max(self.began);
         let idle = load.clock.now().saturating_sub(last);
         if u128::from(idle) >= load.plan.settle.as_nanos() {
@@ -68,13 +68,13 @@ impl Progress {
         if load.finished.n() < load.pushed.n() {
             return false;
         }
-        // What came twice may hide what has yet to come.
-        let tally = load.ledger.tally(load.source.given_out());
+        // Duplicates may make the counters equal while jobs are still missing.
+        let tally = load.ledger.tally(load.source.handed_out());
         tally.lost == 0 && tally.unfinished == 0
     }
 }
 
-impl Drop for Progress {
+impl Drop for RunProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -1,38 +1,37 @@
-//! What a run has shown: one document for programs, a page for people. The names of its fields are part of the
-//! interface.
+//! Report of a run: JSON for programs, a page for people. The field names are part of the interface.
 
-use crore_api::metrics::Process;
+use crore_api::metrics::ProcessUsage;
 use crore_wire::api::info::Info;
 use serde::Serialize;
 
-use super::drive::Drove;
-use super::ledger::Tally;
-use super::load::Load;
+use super::drive::RunOutcome;
+use super::latency::LatencySummary;
+use super::ledger::RunTally;
+use super::load::LoadState;
 use super::page::counted;
-use super::plan::{End, Plan};
-use super::server::Left;
-use super::times::Spread;
+use super::plan::{PushEnd, RunPlan};
+use super::server::StateCounts;
 
-/// What a run has shown.
+/// Report of a run.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct LoadReport {
     pub(super) door: String,
-    pub(super) settings: Settings,
-    pub(super) server: Server,
-    pub(super) client: Client,
-    /// From the first push to the last answer to one.
+    pub(super) settings: ReportSettings,
+    pub(super) server: ReportServer,
+    pub(super) client: ReportClient,
+    /// From the first push to the last acknowledged one.
     pub(super) push_seconds: f64,
     /// From the first push to the last report.
     pub(super) seconds: f64,
     pub(super) pushed_per_second: f64,
     pub(super) finished_per_second: f64,
     #[serde(flatten)]
-    pub(super) tally: Tally,
+    pub(super) tally: RunTally,
     pub(super) latency_us: Latency,
-    /// What the server still had when the run was over, and what has been removed since.
-    pub(super) found: Left,
-    /// What could not be removed.
-    pub(super) left: Left,
+    /// Jobs by state that the server had at the end of the run, before the clean-up.
+    pub(super) found: StateCounts,
+    /// Jobs by state that could not be deleted.
+    pub(super) left: StateCounts,
     pub(super) interrupted: bool,
     pub(super) error: Option<String>,
     pub(super) notes: Vec<String>,
@@ -40,7 +39,7 @@ pub(super) struct Report {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Settings {
+pub(super) struct ReportSettings {
     pub(super) producers: usize,
     pub(super) workers: usize,
     pub(super) slots: u32,
@@ -55,9 +54,9 @@ pub(super) struct Settings {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Server {
+pub(super) struct ReportServer {
     pub(super) url: String,
-    /// Whether it was started for this run.
+    /// Whether it is a temporary server.
     pub(super) own: bool,
     pub(super) version: String,
     pub(super) durability: String,
@@ -67,13 +66,13 @@ pub(super) struct Server {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Client {
+pub(super) struct ReportClient {
     pub(super) version: &'static str,
     #[serde(flatten)]
     pub(super) cost: Cost,
 }
 
-/// What a process has cost; nothing that is not told.
+/// Resource usage of a process; empty if unknown.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Cost {
     pub(super) cpu_seconds: Option<f64>,
@@ -83,40 +82,40 @@ pub(super) struct Cost {
 
 #[derive(Debug, Serialize)]
 pub(super) struct Latency {
-    /// From the beginning of a push until it was answered.
-    pub(super) push: Option<Spread>,
-    /// Until a worker had the job.
-    pub(super) handed: Option<Spread>,
-    /// Until its report was answered.
-    pub(super) finished: Option<Spread>,
+    /// From the start of a push to its acknowledgement.
+    pub(super) push: Option<LatencySummary>,
+    /// From the start of a push to the delivery of the job.
+    pub(super) handed: Option<LatencySummary>,
+    /// From the start of a push to the acknowledgement of the report.
+    pub(super) finished: Option<LatencySummary>,
 }
 
-/// What a process had cost before the run, and after it.
+/// Resource usage of a process before and after the run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spent {
-    pub(super) before: Option<Process>,
-    pub(super) after: Option<Process>,
+pub(super) struct UsageChange {
+    pub(super) before: Option<ProcessUsage>,
+    pub(super) after: Option<ProcessUsage>,
 }
 
-/// Where the run was.
+/// The server under test.
 #[derive(Debug)]
-pub(super) struct Where {
+pub(super) struct TestedServer {
     pub(super) url: String,
     pub(super) is_own: bool,
     pub(super) info: Info,
     pub(super) file_system: Option<String>,
 }
 
-impl Report {
+impl LoadReport {
     pub(super) fn new(
-        load: &Load,
-        drove: &Drove,
-        place: Where,
-        (server, client): (Spent, Spent),
-        found: Left,
+        load: &LoadState,
+        outcome: &RunOutcome,
+        tested: TestedServer,
+        (server, client): (UsageChange, UsageChange),
+        found: StateCounts,
     ) -> Self {
         let tally = tally(load, &found);
-        let since = |last: u64| last.saturating_sub(drove.began) as f64 / 1e9;
+        let since = |last: u64| last.saturating_sub(outcome.began) as f64 / 1e9;
         let push_seconds = since(load.pushed.last());
         let seconds = since(load.finished.last().max(load.pushed.last()));
         let a_second = |n: u64, seconds: f64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
@@ -126,56 +125,59 @@ impl Report {
         let is_whole = plan.workers == 0 || tally.is_sound();
         Self {
             door: load.door().to_string(),
-            settings: Settings::of(plan),
-            notes: notes(plan, &place, &tally),
-            server: Server {
-                url: place.url,
-                own: place.is_own,
-                version: place.info.version,
-                durability: place.info.durability,
-                file_system: place.file_system,
+            settings: ReportSettings::of(plan),
+            notes: notes(plan, &tested, &tally),
+            server: ReportServer {
+                url: tested.url,
+                own: tested.is_own,
+                version: tested.info.version,
+                durability: tested.info.durability,
+                file_system: tested.file_system,
                 cost: Cost::of(server, jobs),
             },
-            client: Client { version: env!("CARGO_PKG_VERSION"), cost: Cost::of(client, jobs) },
+            client: ReportClient {
+                version: env!("CARGO_PKG_VERSION"),
+                cost: Cost::of(client, jobs),
+            },
             push_seconds: round(push_seconds),
             seconds: round(seconds),
             pushed_per_second: round(a_second(tally.pushed, push_seconds)),
             finished_per_second: round(a_second(tally.finished, seconds)),
             latency_us: Latency {
-                push: drove.answered.spread(),
-                handed: drove.handed.spread(),
-                finished: drove.finished.spread(),
+                push: outcome.acknowledged.summary(),
+                handed: outcome.delivered.summary(),
+                finished: outcome.finished.summary(),
             },
-            ok: is_sound && is_whole && drove.failure.is_none() && !drove.is_interrupted,
+            ok: is_sound && is_whole && outcome.failure.is_none() && !outcome.is_interrupted,
             tally,
             found,
-            left: Left::new(),
-            interrupted: drove.is_interrupted,
-            error: drove.failure.as_ref().map(|error| format!("{error:#}")),
+            left: StateCounts::new(),
+            interrupted: outcome.is_interrupted,
+            error: outcome.failure.as_ref().map(|error| format!("{error:#}")),
         }
     }
 
-    /// What is wrong, in words.
+    /// Descriptions of everything that went wrong.
     pub(super) fn faults(&self) -> Vec<String> {
-        let Tally { lost, unfinished, doubled, strangers, .. } = self.tally;
+        let RunTally { lost, unfinished, doubled, strangers, .. } = self.tally;
         let mut faults = Vec::new();
         faults.extend(self.error.clone());
         if self.interrupted {
-            faults.push("it was interrupted".to_owned());
+            faults.push("the run was interrupted".to_owned());
         }
-        // What was under way when it was cut short is not known.
+        // After an interruption or failure, the state of jobs in flight is unknown.
         if !self.interrupted && self.error.is_none() {
             let still = |n: u64| match self.found.iter().find(|(state, _)| *state != "done") {
                 Some((state, there)) if n > 0 => {
-                    format!(" (the server still has {there} that are {state})")
+                    format!(" (the server still has {there} in state {state})")
                 }
                 _ => String::new(),
             };
             let lots = [
-                (lost, "LOST: pushed, answered, and never given to a worker", still(lost)),
+                (lost, "LOST: push acknowledged, but never delivered", still(lost)),
                 (
                     unfinished,
-                    "NOT FINISHED: given to a worker, whose report did not count",
+                    "NOT FINISHED: delivered, but the report was not accepted",
                     String::new(),
                 ),
             ];
@@ -183,61 +185,58 @@ impl Report {
             faults.extend(lots.map(|(n, what, more)| format!("{} {what}{more}", counted(n))));
         }
         if doubled > 0 {
-            let what =
-                "DOUBLED: given to a second worker while the first had it, or finished twice";
+            let what = "DOUBLED: delivered again while leased, or finished twice";
             faults.push(format!("{} {what}", counted(doubled)));
         }
         if strangers > 0 {
-            faults.push(format!("{} that nobody here has pushed", counted(strangers)));
+            faults.push(format!("{} delivered that this run did not push", counted(strangers)));
         }
         if !self.left.is_empty() {
             let left: Vec<_> = self.left.iter().map(|(state, n)| format!("{n} {state}")).collect();
-            faults.push(format!("jobs that could not be removed: {}", left.join(", ")));
+            faults.push(format!("jobs that could not be deleted: {}", left.join(", ")));
         }
         faults
     }
 }
 
-/// What became of all jobs. Where nobody works, what was pushed has to be there.
-fn tally(load: &Load, found: &Left) -> Tally {
-    let tally = load.ledger.tally(load.source.given_out());
+/// The totals of a run. Without workers, every pushed job has to be on the server.
+fn tally(load: &LoadState, found: &StateCounts) -> RunTally {
+    let tally = load.ledger.tally(load.source.handed_out());
     match load.plan.workers {
-        0 => Tally { lost: tally.pushed.saturating_sub(found.values().sum()), ..tally },
+        0 => RunTally { lost: tally.pushed.saturating_sub(found.values().sum()), ..tally },
         _ => tally,
     }
 }
 
-fn notes(plan: &Plan, place: &Where, tally: &Tally) -> Vec<String> {
+fn notes(plan: &RunPlan, tested: &TestedServer, tally: &RunTally) -> Vec<String> {
     let mut notes = Vec::new();
-    if matches!(place.file_system.as_deref(), Some("tmpfs" | "ramfs")) {
+    if matches!(tested.file_system.as_deref(), Some("tmpfs" | "ramfs")) {
         notes.push(
-            "the server's directory is in memory and not on a disk; --data names another"
+            "the server's directory is on a memory file system; choose another with --data"
                 .to_owned(),
         );
     }
-    if !plan.door.answers_reports() && plan.workers > 0 {
+    if !plan.door.acknowledges_reports() && plan.workers > 0 {
         let door = plan.door;
         notes.push(format!(
-            "{door} does not answer reports: a job counts as finished when it is reported, and the server was asked at the end"
+            "{door} does not acknowledge reports: a job counts as finished when it is reported; the server's counts were checked at the end"
         ));
     }
-    if plan.rate.is_some() && tally.pushed < plan.most() {
-        let (pushed, due) = (tally.pushed, plan.most());
-        notes.push(format!(
-            "the rate was not reached: {pushed} jobs were pushed of {due} that were due"
-        ));
+    if plan.rate.is_some() && tally.pushed < plan.max_jobs() {
+        let (pushed, due) = (tally.pushed, plan.max_jobs());
+        notes.push(format!("the rate was not reached: {pushed} of {due} due jobs were pushed"));
     }
     if tally.again > 0 {
-        notes.push(format!("{} again because a lease had ended", counted(tally.again)));
+        notes.push(format!("{} delivered again after the lease had ended", counted(tally.again)));
     }
     notes
 }
 
-impl Settings {
-    fn of(plan: &Plan) -> Self {
+impl ReportSettings {
+    fn of(plan: &RunPlan) -> Self {
         let (duration_seconds, jobs) = match plan.end {
-            End::After(span) => (Some(span.as_secs_f64()), None),
-            End::Jobs(jobs) => (None, Some(jobs)),
+            PushEnd::After(span) => (Some(span.as_secs_f64()), None),
+            PushEnd::Jobs(jobs) => (None, Some(jobs)),
         };
         Self {
             producers: plan.producers,
@@ -256,7 +255,7 @@ impl Settings {
 }
 
 impl Cost {
-    fn of(spent: Spent, jobs: u64) -> Self {
+    fn of(spent: UsageChange, jobs: u64) -> Self {
         let cpu = spent
             .before
             .zip(spent.after)

@@ -1,71 +1,73 @@
-//! What is asked of the server before and after a run: what it is, what it has cost, and what it still has.
+//! Queries to the server before and after a run: its version, its resource usage and its remaining jobs; and the
+//! clean-up.
 
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use crore_api::metrics::Process;
+use crore_api::metrics::ProcessUsage;
 use crore_wire::api::info::Info;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::super::client::{Client, list, with_query};
-use crate::cli::Remote;
+use super::super::client::{ApiClient, list_field, with_query};
+use crate::cli::RemoteArgs;
 
-/// How long jobs that somebody still has are waited for, so that they can be removed.
-const TIDY_FOR: Duration = Duration::from_secs(10);
-/// How often that is tried.
-const TRY_EVERY: Duration = Duration::from_millis(100);
+/// Time to delete jobs that are still leased.
+const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval between attempts to delete them.
+const CLEAN_UP_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The server, and what this run has there.
+/// The server, and the jobs of this run on it.
 #[derive(Debug)]
-pub(super) struct Server {
-    client: Client,
+pub(super) struct ServerProbe {
+    client: ApiClient,
     queue: String,
     kind: String,
 }
 
-/// Jobs, by their states.
-pub(super) type Left = BTreeMap<String, u64>;
+/// Number of jobs by state.
+pub(super) type StateCounts = BTreeMap<String, u64>;
 
-impl Server {
-    pub(super) fn new(remote: &Remote, queue: &str, kind: &str) -> anyhow::Result<Self> {
-        let mut client = Client::new(remote)?;
-        client.be_patient();
+impl ServerProbe {
+    pub(super) fn new(remote: &RemoteArgs, queue: &str, kind: &str) -> anyhow::Result<Self> {
+        let mut client = ApiClient::new(remote)?;
+        client.use_long_timeout();
         Ok(Self { client, queue: queue.to_owned(), kind: kind.to_owned() })
     }
 
-    /// What it is.
+    /// Version and durability of the server.
     pub(super) fn info(&mut self) -> anyhow::Result<Info> {
-        serde_json::from_value(self.client.get("/v1/info")?).context("what answers is no crore")
+        serde_json::from_value(self.client.get("/v1/info")?)
+            .context("the server is not a crore server")
     }
 
-    /// Whether what is pushed can be removed again.
-    pub(super) fn may_tidy(&mut self) -> anyhow::Result<()> {
-        let why = "what is pushed could not be removed again";
+    /// Checks that pushed jobs can be deleted afterwards.
+    pub(super) fn check_clean_up(&mut self) -> anyhow::Result<()> {
+        let why = "the pushed jobs could not be deleted afterwards";
         self.act("delete", true).map(drop).context(why)
     }
 
-    /// What it has cost so far; `None`: it does not say.
-    pub(super) fn usage(&mut self) -> Option<Process> {
+    /// Resource usage so far; `None` if its metrics do not include it.
+    pub(super) fn usage(&mut self) -> Option<ProcessUsage> {
         let page = self.client.get_text("/metrics").ok()?;
         let value = |name: &str| {
             let mut lines = page.lines();
             let text = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
             text.parse::<f64>().ok()
         };
-        Some(Process {
+        Some(ProcessUsage {
             cpu_seconds: value("process_cpu_seconds_total")?,
             resident_bytes: value("process_resident_memory_bytes")? as u64,
         })
     }
 
-    /// What it still has of this run.
-    pub(super) fn left(&mut self) -> anyhow::Result<Left> {
+    /// Jobs of this run that it still has.
+    pub(super) fn remaining_jobs(&mut self) -> anyhow::Result<StateCounts> {
         let path = with_query("/v1/counts", &[("queue", Some(self.queue.clone()))]);
-        let mut left = Left::new();
-        for count in list(self.client.get(&path)?, "counts") {
+        let mut left = StateCounts::new();
+        for count in list_field(self.client.get(&path)?, "counts") {
             let text = |name: &str| count.get(name).and_then(Value::as_str).unwrap_or_default();
             let n = count.get("n").and_then(Value::as_u64).unwrap_or_default();
             if text("kind") == self.kind && n > 0 {
@@ -75,16 +77,16 @@ impl Server {
         Ok(left)
     }
 
-    /// Removes everything of this run, and gives what cannot be removed.
-    pub(super) fn tidy(&mut self) -> anyhow::Result<Left> {
-        let until = Instant::now() + TIDY_FOR;
+    /// Deletes all jobs of this run; returns those that remain.
+    pub(super) fn clean_up(&mut self) -> anyhow::Result<StateCounts> {
+        let until = Instant::now() + CLEAN_UP_TIMEOUT;
         loop {
             self.act("delete", false)?;
-            let left = self.left()?;
+            let left = self.remaining_jobs()?;
             if left.is_empty() || Instant::now() >= until {
                 return Ok(left);
             }
-            thread::park_timeout(TRY_EVERY);
+            thread::park_timeout(CLEAN_UP_INTERVAL);
         }
     }
 

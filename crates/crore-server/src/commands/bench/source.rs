@@ -1,5 +1,4 @@
-//! What is pushed next, and when: the numbers of jobs, at the pace that was asked for, and never more than the backlog
-//! may hold.
+//! Batches to push: hands out job numbers at the requested rate, within the backlog limit.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +9,11 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-/// The time since a run was made ready, in nanoseconds.
+/// Monotonic clock of a run, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clock(Instant);
+pub(super) struct RunClock(Instant);
 
-impl Clock {
+impl RunClock {
     pub(super) fn start() -> Self {
         Self(Instant::now())
     }
@@ -24,53 +23,55 @@ impl Clock {
     }
 }
 
-/// Jobs to push together.
+/// Jobs to push in one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Batch {
+pub(super) struct PushBatch {
     pub(super) numbers: Range<u64>,
-    /// When their push began; with a pace, when it should have.
+    /// When the push began; with a rate, when it should have.
     pub(super) begun: u64,
 }
 
-impl Batch {
+impl PushBatch {
     pub(super) const fn len(&self) -> u64 {
         self.numbers.end - self.numbers.start
     }
 }
 
-/// How much is pushed, and how fast.
+/// Limits on what is pushed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Flow {
-    /// Jobs of one push.
+pub(super) struct SourceLimits {
+    /// Jobs per push.
     pub(super) batch: u64,
-    /// So many in all.
-    pub(super) most: u64,
-    /// So many a second.
+    /// Maximum number of jobs in total.
+    pub(super) max_jobs: u64,
+    /// Jobs per second.
     pub(super) rate: Option<f64>,
-    /// So many that were pushed and are not finished.
+    /// Maximum number of pushed but unfinished jobs.
     pub(super) backlog: Option<usize>,
 }
 
-/// Says what is pushed next.
+/// Hands out batches to producers.
 #[derive(Debug)]
-pub(super) struct Source {
-    flow: Flow,
-    clock: Clock,
+pub(super) struct BatchSource {
+    limits: SourceLimits,
+    clock: RunClock,
     next: AtomicU64,
     given_out: AtomicU64,
     room: Option<Semaphore>,
     pace: Option<Arc<Pace>>,
 }
 
-impl Source {
-    pub(super) fn new(flow: Flow, clock: Clock) -> Self {
-        let pace = flow.rate.map(|rate| Arc::new(Pace::new(flow.batch as f64 * 1e9 / rate)));
-        let room = flow.backlog.map(Semaphore::new);
+impl BatchSource {
+    pub(super) fn new(source_limits: SourceLimits, clock: RunClock) -> Self {
+        let pace = source_limits
+            .rate
+            .map(|rate| Arc::new(Pace::new(source_limits.batch as f64 * 1e9 / rate)));
+        let room = source_limits.backlog.map(Semaphore::new);
         let [next, given_out] = [AtomicU64::new(0), AtomicU64::new(0)];
-        Self { flow, clock, next, given_out, room, pace }
+        Self { limits: source_limits, clock, next, given_out, room, pace }
     }
 
-    /// From now on there is something to push.
+    /// Starts the pace.
     pub(super) fn begin(&self) {
         let Some(pace) = &self.pace else { return };
         let (pace, clock, origin) = (Arc::clone(pace), self.clock, self.clock.now());
@@ -78,23 +79,24 @@ impl Source {
         thread::spawn(move || pace.run(clock, origin));
     }
 
-    /// There is nothing more to push.
+    /// Stops handing out batches.
     pub(super) fn end(&self) {
-        self.next.fetch_max(self.flow.most, Relaxed);
+        self.next.fetch_max(self.limits.max_jobs, Relaxed);
         self.room.iter().for_each(Semaphore::close);
         self.pace.iter().for_each(|pace| pace.due.close());
     }
 
-    /// How many numbers were given out.
-    pub(super) fn given_out(&self) -> u64 {
+    /// Number of jobs handed out.
+    pub(super) fn handed_out(&self) -> u64 {
         self.given_out.load(Relaxed)
     }
 
-    /// What is pushed next, when it is time for that; `None`: nothing any more. Whoever does not wait for it to
-    /// the end has taken nothing.
-    pub(super) async fn next(&self) -> Option<Batch> {
+    /// Waits for the next batch; `None` when there are no more. Cancel safe: a dropped future takes no batch.
+    pub(super) async fn next(&self) -> Option<PushBatch> {
         let room = match &self.room {
-            Some(room) => Some(room.acquire_many(u32::try_from(self.flow.batch).ok()?).await.ok()?),
+            Some(room) => {
+                Some(room.acquire_many(u32::try_from(self.limits.batch).ok()?).await.ok()?)
+            }
             None => None,
         };
         let begun = match &self.pace {
@@ -104,40 +106,40 @@ impl Source {
             }
             None => self.clock.now(),
         };
-        let (batch, most) = (self.flow.batch, self.flow.most);
+        let (batch, max_jobs) = (self.limits.batch, self.limits.max_jobs);
         let start = self.next.fetch_add(batch, Relaxed);
-        let numbers = start..(start + batch).min(most);
-        if start >= most {
+        let numbers = start..(start + batch).min(max_jobs);
+        if start >= max_jobs {
             return None;
         }
         self.given_out.fetch_max(numbers.end, Relaxed);
-        // What the last push does not fill is room that nobody needs.
+        // The last batch may be smaller; the rest of its permits is not needed.
         room.into_iter().for_each(SemaphorePermit::forget);
-        Some(Batch { numbers, begun })
+        Some(PushBatch { numbers, begun })
     }
 
-    /// So many jobs are finished: there is room for others.
-    pub(super) fn make_room(&self, n: usize) {
+    /// Releases backlog for finished jobs.
+    pub(super) fn release(&self, n: usize) {
         if let Some(room) = &self.room {
             room.add_permits(n);
         }
     }
 }
 
-/// When pushes are due. A thread of its own looks at the clock: the timers of a runtime are a millisecond coarse, which
-/// is about what is measured here.
+/// Releases pushes when they are due. It uses its own thread, because the runtime's timers have a resolution of a
+/// millisecond, about what is measured here.
 #[derive(Debug)]
 struct Pace {
-    /// Nanoseconds from one push to the next.
+    /// Nanoseconds between pushes.
     every: f64,
     origin: AtomicU64,
     taken: AtomicU64,
     due: Semaphore,
 }
 
-/// A faster pace comes in small bursts.
+/// Shortest sleep; a faster pace is released in small bursts.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(100);
-/// So that an end is noticed.
+/// Longest sleep, so that the thread notices the end.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
 impl Pace {
@@ -146,18 +148,18 @@ impl Pace {
         Self { every, origin, taken, due: Semaphore::new(0) }
     }
 
-    /// When the next one that is due should have begun.
+    /// When the next released push should have begun.
     fn next(&self) -> u64 {
         let n = self.taken.fetch_add(1, Relaxed);
         self.origin.load(Relaxed) + (n as f64 * self.every) as u64
     }
 
-    fn run(&self, clock: Clock, origin: u64) {
+    fn run(&self, clock: RunClock, origin: u64) {
         let mut given: u64 = 0;
         while !self.due.is_closed() {
             let since = (clock.now() - origin) as f64;
             let due = (since / self.every) as u64 + 1;
-            // A pause of the whole machine is made up for in pieces.
+            // After a pause of the whole machine, catch up in steps.
             let more = (due - given).min(1 << 20);
             self.due.add_permits(more as usize);
             given += more;
@@ -175,39 +177,40 @@ mod tests {
 
     use super::*;
 
-    const FLOW: Flow = Flow { batch: 10, most: 25, rate: None, backlog: None };
+    const LIMITS: SourceLimits =
+        SourceLimits { batch: 10, max_jobs: 25, rate: None, backlog: None };
 
     #[tokio::test]
     async fn every_number_is_given_out_once_and_no_more_than_asked_for() {
-        let source = Source::new(FLOW, Clock::start());
+        let source = BatchSource::new(LIMITS, RunClock::start());
         let mut numbers = Vec::new();
         while let Some(batch) = source.next().await {
             numbers.push(batch.numbers);
         }
         assert_eq!(numbers, [0..10, 10..20, 20..25]);
         assert_eq!(source.next().await, None);
-        assert_eq!(source.given_out(), 25);
+        assert_eq!(source.handed_out(), 25);
     }
 
     #[tokio::test]
-    async fn nothing_is_given_out_while_the_backlog_is_full() {
-        let flow = Flow { backlog: Some(15), ..FLOW };
-        let source = Source::new(flow, Clock::start());
+    async fn no_batch_is_handed_out_while_the_backlog_is_full() {
+        let limits = SourceLimits { backlog: Some(15), ..LIMITS };
+        let source = BatchSource::new(limits, RunClock::start());
         assert!(source.next().await.is_some());
         let soon = Duration::from_millis(20);
         assert!(timeout(soon, source.next()).await.is_err(), "there is room for five");
-        source.make_room(5);
+        source.release(5);
         assert_eq!(source.next().await.map(|batch| batch.numbers), Some(10..20));
         source.end();
         assert_eq!(source.next().await, None);
-        assert_eq!(source.given_out(), 20);
+        assert_eq!(source.handed_out(), 20);
     }
 
     #[tokio::test]
     async fn with_a_pace_a_push_begins_when_it_should_have() {
-        let flow = Flow { rate: Some(10_000.0), ..FLOW };
-        let clock = Clock::start();
-        let source = Source::new(flow, clock);
+        let limits = SourceLimits { rate: Some(10_000.0), ..LIMITS };
+        let clock = RunClock::start();
+        let source = BatchSource::new(limits, clock);
         source.begin();
         let mut begun = Vec::new();
         while let Some(batch) = source.next().await {

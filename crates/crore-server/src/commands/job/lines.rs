@@ -1,62 +1,62 @@
-//! Jobs from the lines of the standard input.
+//! Reads jobs from the lines of standard input.
 
 use std::io::{self, BufRead, StdinLock};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::NewJob;
-use super::new::Body;
+use super::JobArgs;
+use super::new::JobBody;
 
-/// What each line is.
+/// Content of each line.
 #[derive(Debug)]
-pub(super) enum Line {
-    /// A whole job.
+pub(super) enum LineContent {
+    /// A complete job.
     Job,
-    /// The payload of such a job.
-    Payload(Box<NewJob>),
+    /// The payload of a job with these flags.
+    Payload(Box<JobArgs>),
 }
 
-/// The jobs in the lines of the standard input, in batches. Empty lines are passed over.
+/// Jobs in the lines of standard input, in batches. Empty lines are skipped.
 #[derive(Debug)]
-pub(super) struct Lines {
-    line: Line,
+pub(super) struct JobLines {
+    line: LineContent,
     input: io::Lines<StdinLock<'static>>,
-    /// The number of the newest line, from 1.
+    /// Number of the current line, from 1.
     number: u64,
-    /// Lines that are no JSON, and why.
-    faults: Vec<(u64, String)>,
+    /// Lines that are not JSON, with the parse error.
+    errors: Vec<(u64, String)>,
 }
 
-/// A job, and the line that it stands in.
-pub(super) type Numbered = (u64, Job);
+/// A job with its line number.
+pub(super) type NumberedJob = (u64, InputJob);
 
-/// A job as it was written, or made from flags.
+/// A job as it was read, or built from flags.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Job {
+pub(super) enum InputJob {
     Written(Box<RawValue>),
-    Made(Box<Body>),
+    Made(Box<JobBody>),
 }
 
-/// How many jobs go in one batch, and how many bytes: well below what a server takes.
-const MOST_JOBS: usize = 500;
-const MOST_BYTES: usize = 2 << 20;
+/// Maximum jobs and bytes per batch; well below the server's limits.
+const MAX_BATCH_JOBS: usize = 500;
+const MAX_BATCH_BYTES: usize = 2 << 20;
 
-impl Lines {
-    pub(super) fn new(line: Line) -> Self {
-        Self { line, input: io::stdin().lock().lines(), number: 0, faults: Vec::new() }
+impl JobLines {
+    pub(super) fn new(line: LineContent) -> Self {
+        Self { line, input: io::stdin().lock().lines(), number: 0, errors: Vec::new() }
     }
 
-    /// The lines of the newest batches that are no JSON.
-    pub(super) fn take_faults(&mut self) -> Vec<(u64, String)> {
-        std::mem::take(&mut self.faults)
+    /// Removes and returns the lines that were not JSON.
+    pub(super) fn take_errors(&mut self) -> Vec<(u64, String)> {
+        std::mem::take(&mut self.errors)
     }
 
-    /// The next batch; empty at the end. A line that is no JSON is passed over, and [told](Self::take_faults).
-    pub(super) fn batch(&mut self) -> anyhow::Result<Vec<Numbered>> {
+    /// Reads the next batch; empty at the end. Lines that are not JSON are skipped and [recorded](Self::take_errors).
+    pub(super) fn batch(&mut self) -> anyhow::Result<Vec<NumberedJob>> {
         let (mut jobs, mut bytes) = (Vec::new(), 0);
-        while jobs.len() < MOST_JOBS && bytes < MOST_BYTES {
+        while jobs.len() < MAX_BATCH_JOBS && bytes < MAX_BATCH_BYTES {
             let Some(text) = self.input.next().transpose()? else { break };
             self.number += 1;
             if text.trim().is_empty() {
@@ -65,13 +65,15 @@ impl Lines {
             let parsed: Box<RawValue> = match serde_json::from_str(&text) {
                 Ok(parsed) => parsed,
                 Err(error) => {
-                    self.faults.push((self.number, format!("not JSON: {error}")));
+                    self.errors.push((self.number, format!("not JSON: {error}")));
                     continue;
                 }
             };
             let job = match &self.line {
-                Line::Job => Job::Written(parsed),
-                Line::Payload(job) => Job::Made(Box::new((**job).clone().body_with(Some(parsed)))),
+                LineContent::Job => InputJob::Written(parsed),
+                LineContent::Payload(job) => {
+                    InputJob::Made(Box::new((**job).clone().body_with(Some(parsed))))
+                }
             };
             bytes += text.len();
             jobs.push((self.number, job));

@@ -1,8 +1,8 @@
 //! `crore job`: push, get, ls, wait, result, retry, cancel, edit, rm.
 
 mod act;
+mod inspect;
 mod lines;
-mod look;
 mod new;
 mod push;
 
@@ -10,85 +10,95 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-pub(crate) use new::{Body, NewJob};
+pub(crate) use new::{JobArgs, JobBody};
 
-use super::Call;
+use super::CommandContext;
 
 const PUSH_EXAMPLES: &str = "\
 Examples:
   crore job push mail '{\"to\": \"ada\"}'               one job
-  crore job push mail @letter.json --delay 10m      its payload from a file, not before ten minutes
-  crore job push mail - < letters.jsonl             a job for each line, which is its payload
-  crore job push - < jobs.jsonl                     a job for each line: {\"kind\": \"mail\", …}";
+  crore job push mail @letter.json --delay 10m      payload from a file, not before ten minutes
+  crore job push mail - < letters.jsonl             one job per line; the line is its payload
+  crore job push - < jobs.jsonl                     one job per line: {\"kind\": \"mail\", …}";
 
-const ACT_EXAMPLES: &str = "\
+const RETRY_EXAMPLES: &str = "\
 Examples:
   crore job retry 17 18
   crore job retry --state dead --queue mail --dry-run";
 
+const CANCEL_EXAMPLES: &str = "\
+Examples:
+  crore job cancel 17 18
+  crore job cancel --kind report --pushed-before 2026-11-15T08:00:00Z --dry-run";
+
+const DELETE_EXAMPLES: &str = "\
+Examples:
+  crore job rm 17 18
+  crore job rm --state dead --queue mail --dry-run";
+
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Push a job, or one for each line of the standard input
+pub(crate) enum JobCommand {
+    /// Push a job, or one job per line of standard input
     #[command(after_help = PUSH_EXAMPLES)]
-    Push(Box<push::Push>),
+    Push(Box<push::PushArgs>),
     /// Show a job
     Get {
-        /// Its id
+        /// Job id
         id: String,
-        /// Also what its workers said: progress and log lines
+        /// Include progress and log lines reported by its workers
         #[arg(long)]
         notes: bool,
-        /// Also why it is not running
+        /// Include the reasons why it is not running
         #[arg(long)]
         why: bool,
     },
     /// List jobs
-    Ls(look::Ls),
-    /// Wait until a job has ended, and print its result
+    Ls(inspect::ListArgs),
+    /// Wait for a job to end and print its result
     #[command(
-        after_help = "Ends with 0 if the job is done, and with 1 if it is not or has failed."
+        after_help = "Exits with 0 if the job is done, and with 1 if it has not ended or ended otherwise."
     )]
     Wait {
-        /// Its id
+        /// Job id
         id: String,
-        /// How long to wait
-        #[arg(long, value_name = "SPAN", default_value = "24h")]
+        /// Maximum time to wait
+        #[arg(long, value_name = "DURATION", default_value = "24h")]
         r#for: String,
     },
-    /// Write what a job gave, as it is
+    /// Print the result of a job, unmodified
     #[command(
-        after_help = "Ends with 0 if there is something, with 3 if it gave nothing or that is not kept, and with 1 if it has failed or not ended."
+        after_help = "Exits with 0 if there is a result, with 3 if the job returned none or it was not kept, and with 1 if the job failed or has not ended."
     )]
     Result {
-        /// Its id
+        /// Job id
         id: String,
-        /// How long to wait for its end
-        #[arg(long, value_name = "SPAN", default_value = "0s")]
+        /// Maximum time to wait for the job to end
+        #[arg(long, value_name = "DURATION", default_value = "0s")]
         r#for: String,
     },
-    /// Run jobs again, or now
-    #[command(after_help = ACT_EXAMPLES)]
-    Retry(act::Which),
-    /// Let jobs not run; running ones are asked to stop
-    #[command(after_help = ACT_EXAMPLES)]
-    Cancel(act::Which),
-    /// Change where or when a job runs
-    Edit(act::Edit),
-    /// Remove jobs
-    #[command(after_help = ACT_EXAMPLES)]
-    Rm(act::Which),
+    /// Run ended jobs again, or scheduled jobs now
+    #[command(after_help = RETRY_EXAMPLES)]
+    Retry(act::JobSelection),
+    /// Cancel jobs; running jobs are asked to stop
+    #[command(after_help = CANCEL_EXAMPLES)]
+    Cancel(act::JobSelection),
+    /// Change the queue, priority or due time of a job
+    Edit(act::EditArgs),
+    /// Delete jobs
+    #[command(after_help = DELETE_EXAMPLES)]
+    Rm(act::JobSelection),
 }
 
-pub(crate) fn run(call: Call, command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(call: CommandContext, command: JobCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Push(push) => push::run(call, *push),
-        Command::Get { id, notes, why } => look::get(call, &id, notes, why),
-        Command::Ls(ls) => look::ls(call, &ls),
-        Command::Wait { id, r#for } => look::wait(call, &id, &r#for),
-        Command::Result { id, r#for } => look::result(call, &id, &r#for),
-        Command::Retry(which) => act::run(call, "retry", which),
-        Command::Cancel(which) => act::run(call, "cancel", which),
-        Command::Edit(edit) => act::edit(call, edit),
-        Command::Rm(which) => act::run(call, "delete", which),
+        JobCommand::Push(push) => push::run(call, *push),
+        JobCommand::Get { id, notes, why } => inspect::get(call, &id, notes, why),
+        JobCommand::Ls(ls) => inspect::ls(call, &ls),
+        JobCommand::Wait { id, r#for } => inspect::wait(call, &id, &r#for),
+        JobCommand::Result { id, r#for } => inspect::result(call, &id, &r#for),
+        JobCommand::Retry(which) => act::run(call, "retry", which),
+        JobCommand::Cancel(which) => act::run(call, "cancel", which),
+        JobCommand::Edit(edit) => act::edit(call, edit),
+        JobCommand::Rm(which) => act::run(call, "delete", which),
     }
 }

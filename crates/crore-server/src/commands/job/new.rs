@@ -1,60 +1,60 @@
-//! A job to push, as flags say it.
+//! Flags that describe a job to push.
 
 use clap::Args;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::super::said;
-use crate::exit::{Failure, Why};
+use super::super::object_of;
+use crate::exit::{CliError, FailureCode};
 
 #[derive(Debug, Clone, Args)]
-pub(crate) struct NewJob {
-    /// What the job is to do
+pub(crate) struct JobArgs {
+    /// Kind of the job
     pub(super) kind: String,
-    /// Its payload: JSON, or @FILE
+    /// Payload: JSON, or @FILE
     pub(super) payload: Option<String>,
-    /// Where it waits; the queue named after its kind, unless told otherwise
+    /// Queue [default: that of the kind's handler, or the queue named after the kind]
     #[arg(long)]
     queue: Option<String>,
-    /// Smaller first
+    /// Priority; smaller runs first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,
-    /// Not before this instant, as 2026-11-15T08:00:00Z
+    /// Earliest start, such as 2026-11-15T08:00:00Z
     #[arg(long, value_name = "TIME", conflicts_with = "delay")]
     due: Option<String>,
-    /// Not before this long from now, as 10m
-    #[arg(long, value_name = "SPAN")]
+    /// Earliest start relative to now, such as 10m
+    #[arg(long, value_name = "DURATION")]
     delay: Option<String>,
-    /// How often it is tried
+    /// Maximum number of attempts [default: 20, or that of the kind's handler]
     #[arg(long, value_name = "N")]
     attempts: Option<u32>,
-    /// How long a run may take
-    #[arg(long, value_name = "SPAN")]
+    /// Timeout of each run
+    #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
-    /// How long its worker may be silent
-    #[arg(long, value_name = "SPAN")]
+    /// Lease duration: a job whose lease is not renewed for this long goes to another worker [default: 30s]
+    #[arg(long, value_name = "DURATION")]
     lease: Option<String>,
-    /// How long its result is kept
-    #[arg(long, value_name = "SPAN")]
+    /// Retention of the result
+    #[arg(long, value_name = "DURATION")]
     keep_result: Option<String>,
-    /// At most one job with this key at a time
+    /// Unique key: at most one unfinished job has it
     #[arg(long, value_name = "KEY")]
     unique: Option<String>,
-    /// Your own id for it; a second push of the same is answered with the first
+    /// Your own id for the job; pushing the same id again returns the first job
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
-    /// Wait for the success of this job; may be given several times
+    /// Job that must succeed first; may be repeated
     #[arg(long, value_name = "ID")]
     after: Vec<String>,
-    /// A free mark; may be given several times
+    /// Label; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::cli::pair)]
     label: Vec<(String, String)>,
 }
 
-impl NewJob {
-    /// The job as the API takes it.
-    pub(crate) fn body(self) -> anyhow::Result<Body> {
+impl JobArgs {
+    /// The job as a request body.
+    pub(crate) fn body(self) -> anyhow::Result<JobBody> {
         let payload = match self.payload.as_deref() {
             Some(text) => Some(payload(text)?),
             None => None,
@@ -63,38 +63,38 @@ impl NewJob {
     }
 
     /// The same with another payload.
-    pub(super) fn body_with(self, payload: Option<Box<RawValue>>) -> Body {
-        let after = |id: String| said([("job", Some(id.into()))]);
+    pub(super) fn body_with(self, payload: Option<Box<RawValue>>) -> JobBody {
+        let after = |id: String| object_of([("job", Some(id.into()))]);
         let labels: Map<_, _> = self.label.into_iter().map(|(k, v)| (k, v.into())).collect();
-        let fields = said([
+        let fields = object_of([
             ("kind", Some(self.kind.into())),
             ("queue", self.queue.map(Into::into)),
             ("priority", self.priority.map(Into::into)),
             ("due", self.due.map(Into::into)),
             ("delay", self.delay.map(Into::into)),
-            ("retry", self.attempts.map(|n| said([("max_attempts", Some(n.into()))]))),
+            ("retry", self.attempts.map(|n| object_of([("max_attempts", Some(n.into()))]))),
             ("timeout", self.timeout.map(Into::into)),
             ("lease", self.lease.map(Into::into)),
             ("keep_result", self.keep_result.map(Into::into)),
-            ("unique", self.unique.map(|key| said([("key", Some(key.into()))]))),
+            ("unique", self.unique.map(|key| object_of([("key", Some(key.into()))]))),
             ("client_id", self.client_id.map(Into::into)),
             ("after", Some(self.after.into_iter().map(after).collect())),
             ("labels", Some(Value::Object(labels))),
         ]);
-        Body { payload, fields }
+        JobBody { payload, fields }
     }
 }
 
-/// A job as the API takes it, with its payload as it was written.
+/// Request body of a job; the payload is sent as written.
 #[derive(Debug, Serialize)]
-pub(crate) struct Body {
+pub(crate) struct JobBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<Box<RawValue>>,
     #[serde(flatten)]
     fields: Value,
 }
 
-/// A payload from the command line: JSON, or the JSON in a file.
+/// Reads a payload argument: JSON, or the JSON in a file.
 fn payload(text: &str) -> anyhow::Result<Box<RawValue>> {
     if let Some(path) = text.strip_prefix('@') {
         let read = std::fs::read_to_string(path);
@@ -106,11 +106,11 @@ fn payload(text: &str) -> anyhow::Result<Box<RawValue>> {
 
 fn json(text: &str, shown: &str) -> anyhow::Result<Box<RawValue>> {
     let parsed = serde_json::from_str(text).map_err(|error| {
-        wrong(format!("the payload `{shown}` is not JSON: {error}; a text is written '\"so\"'"))
+        wrong(format!("the payload `{shown}` is not JSON: {error}; write a string as '\"text\"'"))
     });
     Ok(parsed?)
 }
 
-fn wrong(message: String) -> Failure {
-    Failure::new(Why::Usage, message)
+fn wrong(message: String) -> CliError {
+    CliError::new(FailureCode::Usage, message)
 }

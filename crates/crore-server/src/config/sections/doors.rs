@@ -1,33 +1,32 @@
 use crore_core::settings::section;
 
-use crate::config::address::Port;
+use crate::config::address::ListenPort;
 section! {
-    /// Extra listeners, on the ports that programs of other queues expect. Every door is open on the main
-    /// port as well.
-    pub(crate) struct Doors = "doors" {
-        /// For programs that speak to Jobber, which listens on 3000.
-        jobber: Option<Port> = none,
-        /// For programs that speak to Lakh, which listens on 50051. Where the main address is the machine's own
-        /// or every one of it, this is of both sorts: `127.0.0.1` and `[::1]`, or `0.0.0.0` and `[::]`.
-        lakh: Option<Port> = none,
-        /// For programs that speak to LightJQ, which listens on 6400.
-        lightjq: Option<Port> = none,
+    /// Extra listeners on the ports that clients of other queues expect. Every door is also open on the main port.
+    pub(crate) struct DoorsConfig = "doors" {
+        /// Port or address for Jobber clients; Jobber's own default is 3000.
+        jobber: Option<ListenPort> = none,
+        /// Port or address for Lakh clients; Lakh's own default is 50051. A port listens on both IPv4 and IPv6 if the
+        /// main address is loopback (`127.0.0.1` and `[::1]`) or unspecified (`0.0.0.0` and `[::]`).
+        lakh: Option<ListenPort> = none,
+        /// Port or address for LightJQ clients; LightJQ's own default is 6400.
+        lightjq: Option<ListenPort> = none,
     }
 }
 
-/// The name of a door, as people know it.
+/// Name of a door in the configuration.
 pub(crate) type DoorName = &'static str;
 
-impl Doors {
-    /// The doors that are to be opened.
-    pub(crate) fn open(&self) -> impl Iterator<Item = (DoorName, Port)> {
+impl DoorsConfig {
+    /// Doors with a listener of their own.
+    pub(crate) fn open(&self) -> impl Iterator<Item = (DoorName, ListenPort)> {
         let all = [("jobber", self.jobber), ("lakh", self.lakh), ("lightjq", self.lightjq)];
         all.into_iter().filter_map(|(name, port)| Some((name, port?)))
     }
 
-    /// Whether a door listens on addresses of both sorts: programs that speak to Lakh call `[::1]`, and others
-    /// do not. Who names an address means that one.
-    pub(crate) fn is_twofold(&self, door: DoorName) -> bool {
-        door == "lakh" && matches!(self.lakh, Some(Port::Beside(_)))
+    /// Whether a door listens on both IPv4 and IPv6. Lakh's clients call `[::1]`, others `127.0.0.1`. A full address
+    /// in the configuration means that address only.
+    pub(crate) fn is_dual_stack(&self, door: DoorName) -> bool {
+        door == "lakh" && matches!(self.lakh, Some(ListenPort::OnMainAddress(_)))
     }
 }

@@ -2,20 +2,19 @@ use crore_core::Span;
 use crore_core::settings::section;
 use crore_doors::listen;
 
-use crate::config::address::Addresses;
+use crate::config::address::ListenAddresses;
 
 section! {
-    /// Where crore listens, and how it leaves.
-    pub(crate) struct Listen = "listen" {
-        /// The address and port for everything: the API in JSON and MessagePack, over HTTP/1.1 and HTTP/2, and gRPC.
-        /// Port 0 takes a free one; several addresses make a list.
-        address: Addresses = "127.0.0.1:9000",
-        /// Listen beyond this machine without a token or client certificates, although everybody who can reach
-        /// the port may then do everything.
+    /// Listen addresses, connection limits and shutdown.
+    pub(crate) struct ListenConfig = "listen" {
+        /// Listen address for HTTP/1.1, HTTP/2 and gRPC, or a list of addresses. Port 0 picks a free port.
+        address: ListenAddresses = "127.0.0.1:9000",
+        /// Allow non-local listen addresses without access tokens or client certificates. Anyone who can reach the
+        /// port then has full access.
         insecure: bool = "false",
-        /// How long workers may still finish or hand back their jobs when crore is told to stop.
+        /// Drain timeout: time for workers to finish or return their jobs on shutdown.
         drain_for: Span = "25s",
-        /// Each connection.
+        /// Options of each connection.
         ..connections: listen::Options,
     }
     shown address, insecure, hosts, drain_for, max_connections, max_connections_per_address, first_bytes_time,

@@ -1,19 +1,19 @@
 use std::path::PathBuf;
 
-use crore_core::settings::{Given, Setting, Shape, one_of, section};
+use crore_core::settings::{Setting, SettingValue, Shape, one_of, section};
 use tracing_subscriber::filter::Targets;
 
-/// How much is written: a level, and perhaps others for some targets.
+/// Log level, with overrides per module.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Level(pub(crate) Targets);
+pub(crate) struct LogLevel(pub(crate) Targets);
 
-impl Setting for Level {
+impl Setting for LogLevel {
     const SHAPE: Shape = Shape::Text;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         let text = given.shown();
         let wrong = || {
-            "say `error`, `warn`, `info`, `debug`, `trace` or `off`, as in `info` or \
+            "expected `error`, `warn`, `info`, `debug`, `trace` or `off`, such as `info` or \
                         `info,crore_doors=debug`"
                 .to_owned()
         };
@@ -30,41 +30,41 @@ impl Setting for Level {
 }
 
 one_of! {
-    /// How a line looks.
-    pub(crate) enum Format {
-        /// For people.
+    /// Log format.
+    pub(crate) enum LogFormat {
+        /// Plain text.
         Text = "text",
-        /// For programs: an object a line.
+        /// One JSON object per line.
         Json = "json",
     }
 }
 
 one_of! {
-    /// When a new file is begun.
-    pub(crate) enum Rotate {
+    /// Rotation of log files.
+    pub(crate) enum LogRotation {
         /// At midnight, UTC.
         Daily = "daily",
         /// Every hour.
         Hourly = "hourly",
-        /// Not at all.
+        /// One file, never rotated.
         Never = "never",
     }
 }
 
 section! {
-    /// What crore writes about itself.
-    pub(crate) struct Log = "log" {
-        /// How much: `error`, `warn`, `info`, `debug`, `trace` or `off`, and others for parts of crore, as in
+    /// Logging.
+    pub(crate) struct LogConfig = "log" {
+        /// Log level: `error`, `warn`, `info`, `debug`, `trace` or `off`, with overrides per module, such as
         /// `info,crore_doors=debug`.
-        level: Level = "info",
-        /// `text` for people, `json` for programs.
-        format: Format = "text",
-        /// A directory for the log's files, instead of the standard error. Each is named after the address of
-        /// this host and the time: `crore.192.0.2.7.2026-11-15.log`.
+        level: LogLevel = "info",
+        /// Log format: `text` or `json`.
+        format: LogFormat = "text",
+        /// Directory for log files, instead of standard error. File names contain the address of this host and the
+        /// time: `crore.192.0.2.7.2026-11-15.log`.
         dir: Option<PathBuf> = none,
-        /// When a new file is begun: `daily`, `hourly` or `never`.
-        rotate: Rotate = "daily",
-        /// How many files are kept; older ones are removed.
+        /// Rotation of log files: `daily` (at midnight UTC), `hourly` or `never`.
+        rotate: LogRotation = "daily",
+        /// Number of log files to keep; older ones are deleted.
         keep: u64 = "14",
     }
 }

@@ -1,5 +1,5 @@
-//! The sections that the server has for itself, and those of which it has some keys, one file each. All others are
-//! the options of the crates that they configure.
+//! Sections with keys of the server itself, one file each. The other sections are the options of the crates that they
+//! configure.
 
 pub(crate) mod doors;
 pub(crate) mod listen;

@@ -4,39 +4,39 @@ use crore_core::settings::{one_of, section};
 use crore_store::{Durability, embedded};
 
 one_of! {
-    /// What answers survive.
-    pub(crate) enum Class {
-        /// Nothing.
+    /// Durability of acknowledged writes.
+    pub(crate) enum RequiredDurability {
+        /// Lost when the process ends.
         D0 = "D0",
-        /// The end of the process.
+        /// Survives the end of the process.
         D1 = "D1",
-        /// A power cut.
+        /// Survives a power failure.
         D2 = "D2",
-        /// The loss of a host.
+        /// Survives the loss of a host.
         D3 = "D3",
     }
 }
 
 section! {
-    /// Where jobs are kept.
-    pub(crate) struct Store = "store" {
-        /// The directory; it is made if it is not there. One server at a time.
+    /// Storage of jobs.
+    pub(crate) struct StoreConfig = "store" {
+        /// Data directory; created if missing. Only one server may use it at a time.
         data: PathBuf = "crore-data",
-        /// Keep everything in memory instead: fast, and gone when crore stops.
+        /// Store everything in memory only: fast, and lost when crore stops.
         memory: bool = "false",
-        /// Do not start if answers survive less: `D0` nothing, `D1` the end of the process, `D2` a power cut, `D3` the
-        /// loss of a host.
-        require: Option<Class> = none,
-        /// The directory below which backups of the running server are made (`crore backup --name NAME`, or
-        /// `POST /v1/backups`); none can be, unless one is named.
+        /// Minimum durability of acknowledged writes; the server refuses to start with less. `D0`: none; `D1`:
+        /// survives the end of the process; `D2`: survives a power failure; `D3`: survives the loss of a host.
+        require: Option<RequiredDurability> = none,
+        /// Directory for online backups (`crore backup --name NAME`, or `POST /v1/backups`). Without it, they are
+        /// refused.
         backups: Option<PathBuf> = none,
-        /// The store in the directory.
+        /// Options of the embedded store.
         ..embedded: embedded::Options,
     }
     shown data, memory, durability, sync_every, require, backups, segment, buffer;
 }
 
-impl Class {
+impl RequiredDurability {
     const fn durability(self) -> Durability {
         match self {
             Self::D0 => Durability::Memory,
@@ -47,9 +47,9 @@ impl Class {
     }
 }
 
-impl Store {
-    /// What answers have to survive, at least.
+impl StoreConfig {
+    /// Minimum durability that the configuration requires.
     pub(crate) fn required(&self) -> Durability {
-        self.require.map_or(Durability::Memory, Class::durability)
+        self.require.map_or(Durability::Memory, RequiredDurability::durability)
     }
 }

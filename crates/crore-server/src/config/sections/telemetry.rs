@@ -1,43 +1,43 @@
 use crore_api::telemetry;
-use crore_core::settings::{Given, Setting, Shape, one_of, section};
+use crore_core::settings::{Setting, SettingValue, Shape, one_of, section};
 
-use crate::commands::client::parts;
+use crate::commands::client::parse_url;
 
 one_of! {
-    /// What a collector understands.
-    pub(crate) enum Protocol {
-        /// OpenTelemetry's, as protobuf over HTTP.
+    /// Export protocol of traces.
+    pub(crate) enum ExportProtocol {
+        /// OpenTelemetry: protobuf over HTTP.
         Otlp = "otlp",
-        /// Zipkin's, version 2.
+        /// Zipkin version 2.
         Zipkin = "zipkin",
     }
 }
 
-/// The URL of a collector.
+/// URL of a trace collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Endpoint(pub(crate) String);
+pub(crate) struct CollectorUrl(pub(crate) String);
 
-impl Setting for Endpoint {
+impl Setting for CollectorUrl {
     const SHAPE: Shape = Shape::Text;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         let url = given.one()?;
-        let is_url = url.contains("://") && parts(url).is_ok();
-        let wrong = || "write a URL, as in `http://127.0.0.1:4318`".to_owned();
+        let is_url = url.contains("://") && parse_url(url).is_ok();
+        let wrong = || "expected a URL, such as `http://127.0.0.1:4318`".to_owned();
         is_url.then(|| Self(url.to_owned())).ok_or_else(wrong)
     }
 }
 
 section! {
-    /// Traces of jobs, for a collector. Without an endpoint none are made; the context that a job is pushed with is
-    /// carried to its worker either way.
-    pub(crate) struct Telemetry = "telemetry" {
-        /// Where a collector takes traces, as in `http://127.0.0.1:4318` (OTLP) or `http://127.0.0.1:9411` (Zipkin).
-        /// Without a path it is the protocol's usual one: `/v1/traces`, or `/api/v2/spans`.
-        endpoint: Option<Endpoint> = none,
-        /// What the collector understands: `otlp` (protobuf over HTTP) or `zipkin` (version 2).
-        protocol: Protocol = "otlp",
-        /// The traces themselves.
+    /// Export of job traces. Without an endpoint no spans are recorded; the trace context of a job is passed on to
+    /// its worker in any case.
+    pub(crate) struct TelemetryConfig = "telemetry" {
+        /// URL of the trace collector, such as `http://127.0.0.1:4318` (OTLP) or `http://127.0.0.1:9411` (Zipkin).
+        /// Without a path, `/v1/traces` is used for OTLP and `/api/v2/spans` for Zipkin.
+        endpoint: Option<CollectorUrl> = none,
+        /// Export protocol: `otlp` (protobuf over HTTP) or `zipkin` (version 2).
+        protocol: ExportProtocol = "otlp",
+        /// Options of the traces.
         ..traces: telemetry::Options,
     }
 }

@@ -1,4 +1,5 @@
-//! The messages of `opentelemetry/proto/{collector/trace,common,resource,trace}/v1` with the fields that are written.
+//! The messages of `opentelemetry/proto/{collector/trace,common,resource,trace}/v1`, with only the fields that are
+//! written.
 
 use prost::{Enumeration, Message};
 
@@ -27,7 +28,7 @@ pub(super) struct ScopeSpans {
     #[prost(message, optional, tag = "1")]
     pub(super) scope: Option<InstrumentationScope>,
     #[prost(message, repeated, tag = "2")]
-    pub(super) spans: Vec<Span>,
+    pub(super) spans: Vec<OtlpSpan>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -39,7 +40,7 @@ pub(super) struct InstrumentationScope {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Span {
+pub(super) struct OtlpSpan {
     #[prost(bytes = "vec", tag = "1")]
     pub(super) trace_id: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
@@ -59,13 +60,13 @@ pub(super) struct Span {
     #[prost(message, repeated, tag = "9")]
     pub(super) attributes: Vec<KeyValue>,
     #[prost(message, repeated, tag = "13")]
-    pub(super) links: Vec<Link>,
+    pub(super) links: Vec<OtlpLink>,
     #[prost(message, optional, tag = "15")]
-    pub(super) status: Option<Status>,
+    pub(super) status: Option<OtlpStatus>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Link {
+pub(super) struct OtlpLink {
     #[prost(bytes = "vec", tag = "1")]
     pub(super) trace_id: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
@@ -73,7 +74,7 @@ pub(super) struct Link {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Status {
+pub(super) struct OtlpStatus {
     #[prost(string, tag = "2")]
     pub(super) message: String,
     #[prost(enumeration = "StatusCode", tag = "3")]
@@ -88,7 +89,7 @@ pub(super) struct KeyValue {
     pub(super) value: Option<AnyValue>,
 }
 
-/// One member of a oneof: an empty text is written too.
+/// The string member of a oneof; `optional`, so that an empty string is encoded too.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct AnyValue {
     #[prost(string, optional, tag = "1")]

@@ -1,4 +1,4 @@
-"""A client that knows nothing of crore but its address: it asks by reflection what there is, and calls that.
+"""A client that knows only the address of crore: it discovers the services by reflection, and calls them.
 
 usage: client.py HOST:PORT v1|v1alpha [TOKEN [CA KEY CERTIFICATE]]
 """
@@ -29,7 +29,7 @@ channel = connect()
 
 
 def reflect(*requests):
-    """The messages of both versions are the same; the path is not."""
+    """Both versions of reflection have the same messages, but different paths."""
     call = channel.stream_stream(
         f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
         request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
@@ -47,7 +47,7 @@ known = set()
 
 
 def learn(file):
-    """Files that others need come first."""
+    """Adds a file after the files that it depends on."""
     if file.name in known:
         return
     known.add(file.name)
@@ -63,7 +63,7 @@ for service in services:
 
 
 def method(service, name):
-    """A call, found by its name."""
+    """A callable for a method, found by its name."""
     found = pool.FindServiceByName(service).methods_by_name[name]
     asks = message_factory.GetMessageClass(found.input_type)
     says = message_factory.GetMessageClass(found.output_type)
@@ -84,7 +84,7 @@ def ask(service, name, **fields):
 
 
 def work(incarnation, n):
-    """Works on jobs until so many are done, and gives what came and what became of the reports."""
+    """Runs a number of jobs, and returns the deliveries and the results of the reports."""
     call, says = method("crore.v1.Work", "Stream")
     to_say = queue.Queue()
     to_say.put(says(hello={"queues": ["mail"], "slots": 2, "incarnation": incarnation}))

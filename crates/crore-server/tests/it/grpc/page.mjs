@@ -1,4 +1,4 @@
-// What a page does in a browser: connect-web over gRPC-Web and fetch, which is HTTP/1.1.
+// What a web page does: connect-web over gRPC-Web and fetch, with HTTP/1.1.
 // usage: node page.mjs NODE_MODULES URL DESCRIPTORS
 
 import { readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-"""The calls of jobworkerp's README with real commands: what comes out, when it is tried again, and when it is over.
+"""The calls of jobworkerp's README with real commands: results, retries and timeouts.
 
 usage: ran.py HOST:PORT
 """

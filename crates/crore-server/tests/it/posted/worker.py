@@ -1,4 +1,4 @@
-"""A push worker that does with each job what its name says. Arguments: the server's port, and perhaps `tough`."""
+"""A push worker whose reaction to a job is named by the job. Arguments: the server's port, and optionally `tough`."""
 
 import http.client
 import http.server
@@ -14,7 +14,7 @@ METADATA = "http://169.254.169.254/latest/meta-data"
 
 
 def unpack(data, at=0):
-    """A value of MessagePack, as far as crore's jobs use it, and where it ends."""
+    """Decodes a MessagePack value, of the types that crore's jobs use; returns the value and its end."""
     head = data[at]
     at += 1
     if head < 0x80:

@@ -1,4 +1,4 @@
-"""A collector of traces: takes OTLP (protobuf, read with OpenTelemetry's own messages) and Zipkin (JSON), and
+"""A trace collector: accepts OTLP (protobuf, decoded with OpenTelemetry's own messages) and Zipkin (JSON), and
 prints each span as a line of JSON. The first line is its port."""
 
 import json
@@ -11,7 +11,7 @@ def otlp(body):
     from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
     request = ExportTraceServiceRequest.FromString(body)
-    # Nothing was written that the messages do not know.
+    # The request has no unknown fields.
     known = ExportTraceServiceRequest.FromString(body)
     known.DiscardUnknownFields()
     assert known.SerializeToString() == request.SerializeToString() and known.resource_spans

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use super::files::{Frame, SegmentFile, StoreFiles};
-use crate::embedded::segment::HEAD;
+use crate::embedded::segment::HEAD_BYTES;
 
-/// The frames that count, and the gaps between them.
+/// The frames in use, and the gaps between them.
 #[derive(Debug, Default)]
 pub(super) struct CommitChain {
-    /// How many frames of each segment count, from its first on.
+    /// Number of frames in use per segment, from its first on.
     pub(super) counted: BTreeMap<u32, usize>,
     pub(super) gaps: Vec<Gap>,
     /// The last commit.
     pub(super) last: u64,
-    /// Segment, offset and number of an unfinished commit, which does not count.
+    /// Segment, offset and number of an unfinished commit, which is ignored.
     pub(super) unfinished: Option<(u32, u64, u64)>,
 }
 
@@ -22,19 +22,19 @@ pub(super) struct CommitChain {
 pub(super) struct Gap {
     pub(super) first: u64,
     pub(super) last: u64,
-    /// Whether older commits may be missing too: no good frame precedes them.
+    /// Whether older commits may be missing too, because no good frame precedes them.
     pub(super) is_oldest: bool,
     pub(super) locations: Vec<GapLocation>,
 }
 
 impl Gap {
-    /// The commits as reports show them: 0 as the first if it is unknown.
+    /// The commits as shown in reports: 0 as the first if it is unknown.
     pub(super) const fn commits(&self) -> (u64, u64) {
         (if self.is_oldest { 0 } else { self.first }, self.last)
     }
 }
 
-/// Where commits are missing.
+/// Location of missing commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GapLocation {
     /// From the end of a good frame to the next one of the segment, if there is one.
@@ -45,7 +45,7 @@ pub(super) enum GapLocation {
 
 /// The last good frame.
 #[derive(Debug, Clone, Copy)]
-struct Before {
+struct LastFrame {
     segment: u32,
     end: u64,
     next: u64,
@@ -78,10 +78,10 @@ impl StoreFiles {
         &self,
         segment: u32,
         segment_file: &SegmentFile,
-        (before, open): (&mut Option<Before>, &mut Vec<GapLocation>),
+        (before, open): (&mut Option<LastFrame>, &mut Vec<GapLocation>),
         chain: &mut CommitChain,
     ) -> Result<(), ()> {
-        let mut at = HEAD as u64;
+        let mut at = HEAD_BYTES as u64;
         for frame in &segment_file.frames {
             let mut locations = std::mem::take(open);
             if frame.at != at {
@@ -108,7 +108,7 @@ impl StoreFiles {
             *chain.counted.entry(segment).or_default() += 1;
             chain.last = frame.last;
             let next = frame.last.saturating_add(1);
-            *before = Some(Before { segment, end: frame.end, next });
+            *before = Some(LastFrame { segment, end: frame.end, next });
             at = frame.end;
         }
         if segment_file.frames.is_empty() {
@@ -118,14 +118,14 @@ impl StoreFiles {
     }
 
     /// Whether the missing commits were durable.
-    fn is_proven(&self, before: Option<Before>, locations: &[GapLocation]) -> bool {
+    fn is_proven(&self, before: Option<LastFrame>, locations: &[GapLocation]) -> bool {
         let has_segments =
             locations.iter().any(|location| matches!(location, GapLocation::Segments { .. }));
         has_segments || self.last_synced >= before.map_or(1, |before| before.next)
     }
 
     /// Adds what is missing after the last good frame.
-    fn end(&self, before: Option<Before>, mut open: Vec<GapLocation>, chain: &mut CommitChain) {
+    fn end(&self, before: Option<LastFrame>, mut open: Vec<GapLocation>, chain: &mut CommitChain) {
         let next = before.map_or(1, |before| before.next);
         let has_segments =
             open.iter().rposition(|location| matches!(location, GapLocation::Segments { .. }));
@@ -149,9 +149,9 @@ impl StoreFiles {
     }
 }
 
-fn gap(before: Option<Before>, locations: Vec<GapLocation>, frame: &Frame) -> Gap {
+fn gap(before: Option<LastFrame>, locations: Vec<GapLocation>, frame: &Frame) -> Gap {
     let last = frame.header.commit.saturating_sub(1);
-    // The numbers before the oldest readable commit are unknown; there was one at least.
+    // The numbers before the oldest readable commit are unknown; there was at least one.
     let first = before.map_or_else(
         || last.saturating_add(1).saturating_sub(count(&locations)),
         |before| before.next,

@@ -7,27 +7,27 @@ use crore_core::{JobId, State};
 use super::commits::{CommitChain, Gap, GapLocation};
 use super::files::{Frame, SegmentFile, StoreFiles};
 use crate::Error;
-use crate::embedded::codec::{Damaged, Reader, get_live, get_spec};
+use crate::embedded::codec::{ByteReader, Damaged, get_live, get_spec};
 use crate::embedded::disk::Disk;
-use crate::embedded::frame::{self, HEADER, RECORD};
-use crate::embedded::hint::{Gather, Hint};
-use crate::embedded::record::{Meta, Record, Spot};
+use crate::embedded::frame::{self, HEADER_BYTES, RECORD_HEADER_BYTES};
+use crate::embedded::hint::{Hint, HintBuilder};
+use crate::embedded::record::{LogRecord, Meta, RecordLocation};
 use crate::embedded::recover::unavailable;
 use crate::embedded::replay::read_hint;
 use crate::embedded::scan;
 use crate::embedded::side;
 
-/// What the records say.
+/// The decoded records, summarized.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     /// Records with a correct checksum that cannot be decoded.
     pub(super) bad: Vec<BadRecord>,
-    /// Jobs whose newest record is based on a put that is not there.
-    pub(super) orphans: Vec<(JobId, Spot)>,
-    /// Segments whose hint contradicts them.
+    /// Jobs whose newest record refers to a missing put record.
+    pub(super) orphans: Vec<(JobId, RecordLocation)>,
+    /// Segments whose hint does not match them.
     pub(super) false_hints: Vec<u32>,
-    /// Holes that earlier repairs left, and the commits that are missing there.
-    pub(super) holes: Vec<(Spot, Option<(u64, u64)>)>,
+    /// Holes of earlier repairs, with the missing commits.
+    pub(super) holes: Vec<(RecordLocation, Option<(u64, u64)>)>,
     pub(super) jobs: BTreeMap<State, u64>,
     /// Bytes of the newest records of jobs.
     pub(super) live: u64,
@@ -38,22 +38,22 @@ pub(super) struct Contents {
 /// A record with a correct checksum that cannot be decoded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BadRecord {
-    pub(super) spot: Spot,
+    pub(super) spot: RecordLocation,
     pub(super) frame: Frame,
     pub(super) what: &'static str,
 }
 
-/// A job's newest record, and its put.
+/// Locations of a job's newest record and of its put record.
 #[derive(Debug, Clone, Copy)]
 struct Newest {
-    spot: Spot,
-    base: Spot,
+    spot: RecordLocation,
+    base: RecordLocation,
     state: State,
 }
 
 type Rows = HashMap<JobId, Newest>;
 
-/// Whether anything of a segment is missing.
+/// Whether a part of this segment is missing.
 fn touches(gap: &Gap, number: u32) -> bool {
     gap.locations.iter().any(|location| match location {
         GapLocation::Bytes { segment, .. } => *segment == number,
@@ -66,42 +66,45 @@ pub(super) fn records(
     bytes: &[u8],
     segment: u32,
     frame: Frame,
-) -> impl Iterator<Item = (Spot, &[u8])> {
-    let start = frame.at as usize + HEADER;
+) -> impl Iterator<Item = (RecordLocation, &[u8])> {
+    let start = frame.at as usize + HEADER_BYTES;
     let all = bytes.get(start..start + frame.header.len as usize).unwrap_or_default();
     frame::records(all).filter_map(move |(at, raw)| {
         let (_, body) = raw.ok()?;
         let offset = u32::try_from(start + at).unwrap_or(u32::MAX);
-        Some((Spot { segment, offset, len: (body.len() + RECORD) as u32 }, body))
+        Some((
+            RecordLocation { segment, offset, len: (body.len() + RECORD_HEADER_BYTES) as u32 },
+            body,
+        ))
     })
 }
 
 /// Decodes a record to its last byte.
-pub(super) fn check_record(body: &[u8]) -> Result<Record<'_>, Damaged> {
-    let record = Record::read(body)?;
+pub(super) fn check_record(body: &[u8]) -> Result<LogRecord<'_>, Damaged> {
+    let record = LogRecord::read(body)?;
     match &record {
-        Record::Put { spec, live, .. } => {
+        LogRecord::Put { spec, live, .. } => {
             read_whole(spec, |reader| get_spec(reader).map(drop))?;
             read_whole(live, |reader| get_live(reader).map(drop))?;
         }
-        Record::Live { live, .. } => read_whole(live, |reader| get_live(reader).map(drop))?,
-        Record::Side { key, value } => side::get_value(key, value).map(drop)?,
-        Record::Gone(_) | Record::Meta(_) | Record::Hole(_) | Record::Closed => {}
+        LogRecord::Live { live, .. } => read_whole(live, |reader| get_live(reader).map(drop))?,
+        LogRecord::Side { key, value } => side::get_value(key, value).map(drop)?,
+        LogRecord::Gone(_) | LogRecord::Meta(_) | LogRecord::Hole(_) | LogRecord::Closed => {}
     }
     Ok(record)
 }
 
 fn read_whole(
     bytes: &[u8],
-    read: impl FnOnce(&mut Reader<'_>) -> Result<(), Damaged>,
+    read: impl FnOnce(&mut ByteReader<'_>) -> Result<(), Damaged>,
 ) -> Result<(), Damaged> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     read(&mut reader)?;
-    if reader.rest().is_empty() { Ok(()) } else { Err(Damaged("something stands behind its end")) }
+    if reader.rest().is_empty() { Ok(()) } else { Err(Damaged("trailing bytes")) }
 }
 
 impl Contents {
-    /// Reads every record that counts.
+    /// Reads every record in use.
     pub(super) fn read(
         disk: &dyn Disk,
         files: &StoreFiles,
@@ -111,18 +114,18 @@ impl Contents {
         for (segment, segment_file) in files.segments.range(files.oldest..) {
             let bytes = scan::read_all(&*segment_file.file).map_err(unavailable)?;
             let counted = chain.counted.get(segment).copied().unwrap_or_default();
-            let mut gathered = Gather::new(*segment);
+            let mut gathered = HintBuilder::new(*segment);
             for frame in segment_file.frames.iter().take(counted) {
-                gathered.frame(frame.header);
+                gathered.begin_frame(frame.header);
                 for (spot, body) in records(&bytes, *segment, *frame) {
                     if let Err(damaged) = contents.record(&mut rows, spot, body) {
                         contents.bad.push(BadRecord { spot, frame: *frame, what: damaged.0 });
                     }
-                    // A record that cannot be gathered is in `bad` already.
-                    let _ = gathered.record(spot, body);
+                    // A record that cannot be added is already in `bad`.
+                    let _ = gathered.add_record(spot, body);
                 }
             }
-            contents.meta = contents.meta.or_later(gathered.meta());
+            contents.meta = contents.meta.max_each(gathered.meta());
             let is_damaged = chain.gaps.iter().any(|gap| touches(gap, *segment));
             if !is_damaged {
                 contents.compare_hint(disk, files, (*segment, segment_file), gathered)?;
@@ -132,44 +135,49 @@ impl Contents {
         Ok(contents)
     }
 
-    fn record(&mut self, rows: &mut Rows, spot: Spot, body: &[u8]) -> Result<(), Damaged> {
-        let state = |live| get_live(&mut Reader::new(live)).map(|live| live.state);
+    fn record(
+        &mut self,
+        rows: &mut Rows,
+        spot: RecordLocation,
+        body: &[u8],
+    ) -> Result<(), Damaged> {
+        let state = |live| get_live(&mut ByteReader::new(live)).map(|live| live.state);
         match check_record(body)? {
-            Record::Put { id, live, .. } => {
+            LogRecord::Put { id, live, .. } => {
                 rows.insert(id, Newest { spot, base: spot, state: state(live)? });
             }
-            Record::Live { id, base, live, .. } => {
+            LogRecord::Live { id, base, live, .. } => {
                 rows.insert(id, Newest { spot, base, state: state(live)? });
             }
-            Record::Gone(id) => {
+            LogRecord::Gone(id) => {
                 rows.remove(&id);
             }
-            Record::Hole(hole) => self.holes.push((spot, hole.commits)),
-            Record::Side { .. } | Record::Meta(_) | Record::Closed => {}
+            LogRecord::Hole(hole) => self.holes.push((spot, hole.commits)),
+            LogRecord::Side { .. } | LogRecord::Meta(_) | LogRecord::Closed => {}
         }
         Ok(())
     }
 
-    /// A hint that can be read is trusted when the store is opened, so it has to be right. One that
-    /// cannot be read may be left by a crash, and is written again.
+    /// Compares a readable hint with its segment, because opening trusts it. An unreadable one may
+    /// be left by a crash, and is rewritten.
     fn compare_hint(
         &mut self,
         disk: &dyn Disk,
         files: &StoreFiles,
         (segment, segment_file): (u32, &SegmentFile),
-        gathered: Gather,
+        gathered: HintBuilder,
     ) -> Result<(), Error> {
         let Some(bytes) = read_hint(disk, segment)? else { return Ok(()) };
         let (seed, goes_on) = (files.seed, files.segments.contains_key(&(segment + 1)));
         let is_read = Hint::read(&bytes, segment, seed).is_ok();
-        // It is written when the log goes on in the next segment.
+        // A hint is written only after the log has continued in the next segment.
         if is_read && (!goes_on || gathered.finish(seed, segment_file.end()) != bytes) {
             self.false_hints.push(segment);
         }
         Ok(())
     }
 
-    /// Counts jobs, and finds those without a put.
+    /// Counts jobs, and finds those without a put record.
     fn count(&mut self, files: &StoreFiles, rows: &Rows) -> Result<(), Error> {
         let mut all: Vec<_> = rows.iter().map(|(id, newest)| (*id, *newest)).collect();
         all.sort_unstable_by_key(|(_, newest)| (newest.base.segment, newest.base.offset));
@@ -186,8 +194,8 @@ impl Contents {
     }
 }
 
-/// Whether there is a put of this job at this place.
-fn is_put(files: &StoreFiles, id: JobId, spot: Spot) -> Result<bool, Error> {
+/// Whether there is a put record of this job at this location.
+fn is_put(files: &StoreFiles, id: JobId, spot: RecordLocation) -> Result<bool, Error> {
     let segment_file = files.segments.get(&spot.segment).filter(|_| spot.segment >= files.oldest);
     let Some(segment_file) = segment_file else { return Ok(false) };
     if u64::from(spot.offset) + u64::from(spot.len) > segment_file.size {
@@ -196,5 +204,5 @@ fn is_put(files: &StoreFiles, id: JobId, spot: Spot) -> Result<bool, Error> {
     let mut bytes = vec![0; spot.len as usize];
     segment_file.file.read(spot.offset.into(), &mut bytes).map_err(unavailable)?;
     let put = frame::body(&bytes).and_then(check_record);
-    Ok(matches!(put, Ok(Record::Put { id: of, .. }) if of == id))
+    Ok(matches!(put, Ok(LogRecord::Put { id: of, .. }) if of == id))
 }

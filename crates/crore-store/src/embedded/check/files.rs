@@ -5,33 +5,33 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::embedded::backup;
-use crate::embedded::disk::{Disk, File, Open};
-use crate::embedded::frame::{self, HEADER, Header};
+use crate::embedded::disk::{Disk, DiskFile, OpenMode};
+use crate::embedded::frame::{self, FrameHeader, HEADER_BYTES};
 use crate::embedded::hint::Hint;
-use crate::embedded::record::Record;
+use crate::embedded::record::LogRecord;
 use crate::embedded::recover::{corrupt, unavailable};
 use crate::embedded::replay::read_hint;
 use crate::embedded::scan;
-use crate::embedded::segment::{self, HEAD, Head, Kind};
+use crate::embedded::segment::{self, FileKind, HEAD_BYTES, SegmentHead};
 
-/// Format versions stay below this: a head with a larger one is damaged.
+/// Upper bound of format versions: a head with a larger one is damaged.
 const LAST_VERSION: u32 = 1000;
 
 /// All files, damaged or not.
 #[derive(Debug)]
 pub(super) struct StoreFiles {
-    /// The names of all files, in order.
+    /// Names of all files, sorted.
     pub(super) names: Vec<String>,
     pub(super) seed: u64,
-    /// Every segment, also those before `oldest`.
+    /// All segments, including those before `oldest`.
     pub(super) segments: BTreeMap<u32, SegmentFile>,
     /// Files that do not belong to the store; it cannot be opened with them.
     pub(super) foreign: Vec<ForeignFile>,
-    /// Files of the log without any frame that counts; the next opening removes them.
+    /// Log files without any frame in use; the next opening removes them.
     pub(super) unused: Vec<u64>,
-    /// The oldest segment that counts.
+    /// The oldest segment in use.
     pub(super) oldest: u32,
-    /// The newest commit that any frame or hint shows to be durable.
+    /// The newest commit that any frame or hint proves durable.
     pub(super) last_synced: u64,
 }
 
@@ -46,13 +46,13 @@ pub(super) struct ForeignFile {
 #[derive(Debug)]
 pub(super) struct SegmentFile {
     pub(super) name: u64,
-    pub(super) file: Arc<dyn File>,
+    pub(super) file: Arc<dyn DiskFile>,
     /// Whether its head is valid and the file is not truncated.
     pub(super) has_head: bool,
     pub(super) size: u64,
     /// Its good frames, with increasing commits.
     pub(super) frames: Vec<Frame>,
-    /// Why there is no frame, by offset.
+    /// Why there is no frame at an offset.
     pub(super) stops: BTreeMap<u64, &'static str>,
     /// Whether the bytes after the last good frame begin like a frame of this segment.
     pub(super) is_torn: bool,
@@ -63,7 +63,7 @@ pub(super) struct SegmentFile {
 pub(super) struct Frame {
     pub(super) at: u64,
     pub(super) end: u64,
-    pub(super) header: Header,
+    pub(super) header: FrameHeader,
     /// The last commit that it covers: its own, unless it has a hole.
     pub(super) last: u64,
 }
@@ -71,9 +71,9 @@ pub(super) struct Frame {
 /// A file of the log before it is classified.
 struct LogFile {
     name: u64,
-    file: Arc<dyn File>,
-    kind: Kind,
-    head: [u8; HEAD],
+    file: Arc<dyn DiskFile>,
+    kind: FileKind,
+    head: [u8; HEAD_BYTES],
 }
 
 impl StoreFiles {
@@ -85,8 +85,8 @@ impl StoreFiles {
         let found: Result<Vec<_>, _> = numbers.map(|name| LogFile::read(disk, name)).collect();
         let found = found?;
         if found.is_empty() {
-            let first = names.first().map(|name| format!("there is `{name}`, and "));
-            let what = format!("{}nothing of a store is here", first.unwrap_or_default());
+            let first = names.first().map(|name| format!("found `{name}`, but "));
+            let what = format!("{}no log files of a store", first.unwrap_or_default());
             return Err(Error::Foreign { what });
         }
         let seed = seed(disk, &names, &found)?;
@@ -104,28 +104,29 @@ impl StoreFiles {
         let mut rest = Vec::new();
         for one in found {
             match one.kind {
-                Kind::Segment(Head { seed, .. }) if seed != self.seed => {
+                FileKind::Segment(SegmentHead { seed, .. }) if seed != self.seed => {
                     let what = "a segment of another store".to_owned();
                     self.foreign.push(ForeignFile { name: one.name, what });
                 }
-                Kind::Segment(Head { segment: segment::SPARE, .. }) => {
+                FileKind::Segment(SegmentHead { segment: segment::SPARE, .. }) => {
                     self.unused.push(one.name);
                 }
-                Kind::Segment(Head { segment, .. }) => match u32::try_from(segment) {
+                FileKind::Segment(SegmentHead { segment, .. }) => match u32::try_from(segment) {
                     Ok(segment) => self.add(segment, one, true)?,
                     Err(_) => {
                         let what = "a segment whose number is too large".to_owned();
                         self.foreign.push(ForeignFile { name: one.name, what });
                     }
                 },
-                Kind::Newer(version) => return Err(newer(one.name, version)),
-                Kind::Blank | Kind::Unknown => rest.push(one),
+                FileKind::Newer(version) => return Err(newer(one.name, version)),
+                FileKind::Blank | FileKind::Unknown => rest.push(one),
             }
         }
         Ok(rest)
     }
 
-    /// Adds files without a valid head: each is the segment that its newest frames name, if that counts.
+    /// Adds files without a valid head: each is the segment that its newest frames name, if that
+    /// one is in use.
     fn add_headless(&mut self, found: Vec<LogFile>) -> Result<(), Error> {
         let newest = self.segments.last_key_value().map_or(0, |(segment, _)| *segment);
         let last = self
@@ -136,15 +137,17 @@ impl StoreFiles {
         let last = last.max().unwrap_or_default();
         for one in found {
             let bytes = scan::read_all(&*one.file).map_err(unavailable)?;
-            if one.kind == Kind::Unknown && bytes.len() < HEAD {
-                let what = "the end of the file is cut off".to_owned();
+            if one.kind == FileKind::Unknown && bytes.len() < HEAD_BYTES {
+                let what = "the file is truncated".to_owned();
                 self.foreign.push(ForeignFile { name: one.name, what });
                 continue;
             }
             let named = newest_named(&bytes, self.seed);
             match (named.filter(|(segment, _)| *segment >= self.oldest), one.kind) {
-                // Opening wipes the heads behind an unfinished commit, but never durable commits.
-                (Some((segment, synced)), Kind::Blank) if segment > newest && synced <= last => {
+                // Opening wipes heads behind an unfinished commit, but never durable commits.
+                (Some((segment, synced)), FileKind::Blank)
+                    if segment > newest && synced <= last =>
+                {
                     self.unused.push(one.name);
                 }
                 (Some((segment, _)), _) => self.add(segment, one, false)?,
@@ -166,13 +169,13 @@ impl StoreFiles {
         } else {
             (other, segment_file)
         };
-        let what = format!("a second file of segment {segment}, which `{}` is", better.file_name());
+        let what = format!("a second file of segment {segment}, besides `{}`", better.file_name());
         self.foreign.push(ForeignFile { name: worse.name, what });
         self.segments.insert(segment, better);
         Ok(())
     }
 
-    /// Sets `oldest` and `last_synced` from the newest frame that counts.
+    /// Sets `oldest` and `last_synced` from the newest frame in use.
     fn find_oldest(&mut self, disk: &dyn Disk) -> Result<(), Error> {
         let frames = self.segments.values().flat_map(|segment_file| &segment_file.frames);
         let mut last_synced = frames.map(|frame| frame.header.synced).max().unwrap_or_default();
@@ -197,11 +200,11 @@ impl StoreFiles {
 
 impl LogFile {
     fn read(disk: &dyn Disk, name: u64) -> Result<Self, Error> {
-        let file = disk.open(&segment::name(name), Open::Existing).map_err(unavailable)?;
-        let mut head = [0; HEAD];
+        let file = disk.open(&segment::name(name), OpenMode::Existing).map_err(unavailable)?;
+        let mut head = [0; HEAD_BYTES];
         let n = file.read(0, &mut head).map_err(unavailable)?;
-        let kind = match Kind::of(head.get(..n).unwrap_or_default()) {
-            Kind::Newer(version) if version > LAST_VERSION => Kind::Unknown,
+        let kind = match FileKind::of(head.get(..n).unwrap_or_default()) {
+            FileKind::Newer(version) if version > LAST_VERSION => FileKind::Unknown,
             kind => kind,
         };
         Ok(Self { name, file, kind, head })
@@ -218,13 +221,13 @@ impl SegmentFile {
     fn read(found: LogFile, bytes: &[u8], (segment, seed): (u32, u64), has_head: bool) -> Self {
         let LogFile { name, file, kind, .. } = found;
         let is_whole = match kind {
-            Kind::Segment(head) => bytes.len() as u64 >= head.size,
+            FileKind::Segment(head) => bytes.len() as u64 >= head.size,
             _ => true,
         };
         let has_head = has_head && is_whole;
         let (mut frames, mut stops) = (Vec::<Frame>::new(), BTreeMap::new());
-        let (mut at, mut was_good) = (HEAD, true);
-        while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= HEADER) {
+        let (mut at, mut was_good) = (HEAD_BYTES, true);
+        while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= HEADER_BYTES) {
             let next = frames.last().map_or(0, |frame| frame.last.saturating_add(1));
             let stop = match frame::check(rest, seed, segment.into()) {
                 Ok(header) if header.commit >= next => {
@@ -233,7 +236,7 @@ impl SegmentFile {
                     was_good = true;
                     continue;
                 }
-                Ok(_) => "a frame whose number does not follow",
+                Ok(_) => "frame out of sequence",
                 Err(damaged) => damaged.0,
             };
             if was_good {
@@ -241,7 +244,7 @@ impl SegmentFile {
             }
             (at, was_good) = (at + 8, false);
         }
-        let end = frames.last().map_or(HEAD as u64, |frame| frame.end);
+        let end = frames.last().map_or(HEAD_BYTES as u64, |frame| frame.end);
         let is_torn = scan::names_segment(bytes, end, segment);
         Self { name, file, has_head, size: bytes.len() as u64, frames, stops, is_torn }
     }
@@ -252,15 +255,15 @@ impl SegmentFile {
 
     /// The end of its last good frame.
     pub(super) fn end(&self) -> u64 {
-        self.frames.last().map_or(HEAD as u64, |frame| frame.end)
+        self.frames.last().map_or(HEAD_BYTES as u64, |frame| frame.end)
     }
 
-    /// Of two files of the same segment, the larger one counts.
+    /// Rank among files of the same segment; the highest is used.
     fn rank(&self) -> (usize, bool, std::cmp::Reverse<u64>) {
         (self.frames.len(), self.has_head, std::cmp::Reverse(self.name))
     }
 
-    /// The last frame up to which no commit is missing that was not durable.
+    /// The last frame before the first missing commit that was not durable.
     fn last_that_counts(&self, last_synced: u64) -> Option<Frame> {
         let mut last = *self.frames.first()?;
         for frame in self.frames.iter().skip(1) {
@@ -275,10 +278,10 @@ impl SegmentFile {
 }
 
 impl Frame {
-    fn read(bytes: &[u8], at: u64, header: Header) -> Self {
-        let all = bytes.get(HEADER..HEADER + header.len as usize).unwrap_or_default();
-        let hole = |body: &[u8]| match Record::read(body) {
-            Ok(Record::Hole(hole)) => hole.commits.map(|(_, last)| last),
+    fn read(bytes: &[u8], at: u64, header: FrameHeader) -> Self {
+        let all = bytes.get(HEADER_BYTES..HEADER_BYTES + header.len as usize).unwrap_or_default();
+        let hole = |body: &[u8]| match LogRecord::read(body) {
+            Ok(LogRecord::Hole(hole)) => hole.commits.map(|(_, last)| last),
             _ => None,
         };
         let bodies = frame::records(all).filter_map(|(_, raw)| raw.ok().map(|(_, body)| body));
@@ -287,28 +290,28 @@ impl Frame {
     }
 }
 
-/// The newest segment that good frames in these bytes name, and the newest commit that they know to
-/// be durable.
+/// The newest segment named by good frames in these bytes, and the newest commit that they prove
+/// durable.
 fn newest_named(bytes: &[u8], seed: u64) -> Option<(u32, u64)> {
     let named = |at: usize| {
         let rest = bytes.get(at..)?;
-        let (_, header) = Header::read(rest).ok()?;
+        let (_, header) = FrameHeader::read(rest).ok()?;
         let segment = u32::try_from(header.segment).ok().filter(|segment| *segment > 0)?;
         frame::check(rest, seed, header.segment).ok().map(|header| (segment, header.synced))
     };
-    (HEAD..bytes.len()).step_by(8).filter_map(named).max()
+    (HEAD_BYTES..bytes.len()).step_by(8).filter_map(named).max()
 }
 
-/// The seed of the store: that of most heads, or that of a damaged head or a hint which the frames
-/// confirm.
+/// The seed of the store: the one in most heads, or one from a damaged head or a hint that the
+/// frames confirm.
 fn seed(disk: &dyn Disk, names: &[String], found: &[LogFile]) -> Result<u64, Error> {
-    let mut said = BTreeMap::<u64, usize>::new();
+    let mut counts = BTreeMap::<u64, usize>::new();
     for one in found {
-        if let Kind::Segment(head) = one.kind {
-            *said.entry(head.seed).or_default() += 1;
+        if let FileKind::Segment(head) = one.kind {
+            *counts.entry(head.seed).or_default() += 1;
         }
     }
-    if let Some((seed, _)) = said.iter().max_by_key(|(_, n)| **n) {
+    if let Some((seed, _)) = counts.iter().max_by_key(|(_, n)| **n) {
         return Ok(*seed);
     }
     let hints = hint_seeds(disk, names)?;
@@ -316,8 +319,8 @@ fn seed(disk: &dyn Disk, names: &[String], found: &[LogFile]) -> Result<u64, Err
         let bytes = scan::read_all(&*one.file).map_err(unavailable)?;
         let flipped = (0..64).map(|bit| one.seed() ^ (1 << bit));
         let guesses = hints.iter().copied().chain([one.seed()]).chain(flipped);
-        let first = bytes.get(HEAD..).unwrap_or_default();
-        let fits = |seed: &u64| match Header::read(first) {
+        let first = bytes.get(HEAD_BYTES..).unwrap_or_default();
+        let fits = |seed: &u64| match FrameHeader::read(first) {
             Ok((_, header)) => frame::check(first, *seed, header.segment).is_ok(),
             Err(_) => false,
         };
@@ -325,10 +328,10 @@ fn seed(disk: &dyn Disk, names: &[String], found: &[LogFile]) -> Result<u64, Err
             return Ok(seed);
         }
         match one.kind {
-            Kind::Newer(version) => return Err(newer(one.name, version)),
+            FileKind::Newer(version) => return Err(newer(one.name, version)),
             _ if first.iter().all(|byte| *byte == 0) => {}
             _ => {
-                let what = "its head is damaged, and nothing says which store it is of";
+                let what = "its head is damaged, and its store is unknown";
                 return Err(corrupt(one.name, 0, what));
             }
         }
@@ -341,15 +344,15 @@ fn hint_seeds(disk: &dyn Disk, names: &[String]) -> Result<Vec<u64>, Error> {
     let mut seeds = Vec::new();
     for segment in names.iter().filter_map(|name| name.strip_prefix("hint-")?.parse().ok()) {
         let bytes = read_hint(disk, segment)?.unwrap_or_default();
-        let said = bytes.get(24..32).and_then(|bytes| bytes.try_into().ok());
-        seeds.extend(said.map(u64::from_le_bytes));
+        let seed = bytes.get(24..32).and_then(|bytes| bytes.try_into().ok());
+        seeds.extend(seed.map(u64::from_le_bytes));
     }
     Ok(seeds)
 }
 
 fn newer(name: u64, version: u32) -> Error {
     let what = format!(
-        "`{}` has format version {version}, and this crore reads version {}",
+        "`{}` has format version {version}, but this crore reads version {}",
         segment::name(name),
         segment::VERSION
     );

@@ -1,5 +1,5 @@
-//! Rebuilding damaged frames in place: a good record keeps its offset, since other records refer to it,
-//! and a bad one becomes a hole of the same length.
+//! Rebuilding damaged frames in place. A good record keeps its offset, since other records refer to
+//! it; a bad one becomes a hole of the same length.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,14 +7,14 @@ use std::ops::Range;
 use crore_core::JobId;
 
 use super::contents::check_record;
-use crate::embedded::codec::Reader;
-use crate::embedded::frame::{self, HEADER, Header, RECORD};
+use crate::embedded::codec::ByteReader;
+use crate::embedded::frame::{self, FrameHeader, HEADER_BYTES, RECORD_HEADER_BYTES};
 use crate::embedded::record::{self, Hole};
 use crate::embedded::scan;
 
 /// Length of the shortest frame with a record.
 pub(super) const MIN_FRAME_BYTES: u64 = 64;
-/// Length of a frame with a hole that has room for all its numbers.
+/// Length of a frame with a hole that has space for all its numbers.
 pub(super) const HOLE_FRAME_BYTES: u64 = 112;
 
 /// The header and the hole of a rebuilt frame.
@@ -23,12 +23,12 @@ pub(super) struct FrameTemplate {
     pub(super) seed: u64,
     pub(super) segment: u32,
     pub(super) commit: u64,
-    /// The header of a good frame nearby: a rebuilt frame claims nothing newer.
-    pub(super) like: Header,
+    /// The header of a good frame nearby; a rebuilt frame claims nothing newer.
+    pub(super) like: FrameHeader,
     pub(super) hole: Hole,
 }
 
-/// What replaces a record.
+/// Replacement of a record.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Replacement {
     Hole,
@@ -53,37 +53,38 @@ impl FrameTemplate {
     }
 
     fn frame(&self, commit: u64, records: &[u8], sum: u32) -> Vec<u8> {
-        let Header { synced, oldest, at, .. } = self.like;
+        let FrameHeader { synced, oldest, at, .. } = self.like;
         let len = u32::try_from(records.len()).unwrap_or(u32::MAX);
         let synced = synced.min(commit.saturating_sub(1));
-        let header = Header { len, segment: self.segment.into(), commit, synced, oldest, at };
+        let header = FrameHeader { len, segment: self.segment.into(), commit, synced, oldest, at };
         let mut out = header.bytes(self.seed, sum);
         out.extend_from_slice(records);
         out.resize(out.len().next_multiple_of(8), 0);
         out
     }
 
-    /// A frame of `len` bytes, at least [`MIN_FRAME_BYTES`], that only has a hole for commits up to `last`.
+    /// A frame of `len` bytes, at least [`MIN_FRAME_BYTES`], with only a hole for commits up to
+    /// `last`.
     pub(super) fn filler(&self, len: u64, last: u64) -> Vec<u8> {
         let hole = Hole { commits: Some((self.commit, last)), ..self.hole };
-        let body = (len as usize).saturating_sub(HEADER + RECORD);
+        let body = (len as usize).saturating_sub(HEADER_BYTES + RECORD_HEADER_BYTES);
         let (mut records, mut sum) = (Vec::with_capacity(len as usize), 0);
         frame::append(&mut records, &mut sum, |out| record::put_hole(hole, body, out));
         self.frame(self.commit, &records, sum)
     }
 
-    /// Rebuilds the frame that should begin with these bytes; `None` if no record can be kept. If
+    /// Rebuilds the frame that should begin with these bytes; `None` if no record can be kept. With
     /// `is_whole`, the next good frame begins after them.
     ///
-    /// A record is kept only if its own checksum is correct, and only in a frame that names its segment
-    /// or its commit: remains of an earlier use of the file name neither.
+    /// A record is kept only if its own checksum is correct and its frame names the segment or the
+    /// commit; remains of an earlier use of the file name neither.
     pub(super) fn salvage(&self, bytes: &[u8], is_whole: bool) -> Option<RebuiltFrame> {
-        let (_, header) = Header::read(bytes).ok()?;
+        let (_, header) = FrameHeader::read(bytes).ok()?;
         if header.segment != u64::from(self.segment) && header.commit != self.commit {
             return None;
         }
         let parts = self.parts(bytes, header, is_whole);
-        let end = parts.last().map_or(HEADER, |(range, _)| range.end);
+        let end = parts.last().map_or(HEADER_BYTES, |(range, _)| range.end);
         let kept = parts.iter().filter(|(_, is_good)| *is_good).count();
         if kept == 0 {
             return None;
@@ -96,29 +97,36 @@ impl FrameTemplate {
 
     /// The jobs that a frame without any good record seems to belong to.
     pub(super) fn suspects(&self, bytes: &[u8], is_whole: bool) -> Vec<JobId> {
-        let Ok((_, header)) = Header::read(bytes) else { return Vec::new() };
+        let Ok((_, header)) = FrameHeader::read(bytes) else { return Vec::new() };
         let parts = self.parts(bytes, header, is_whole).into_iter();
-        parts.filter_map(|(range, _)| self.job_of(bytes.get(range)?.get(RECORD..)?)).collect()
+        parts
+            .filter_map(|(range, _)| self.job_of(bytes.get(range)?.get(RECORD_HEADER_BYTES..)?))
+            .collect()
     }
 
     /// The job that a damaged record seems to belong to.
     fn job_of(&self, body: &[u8]) -> Option<JobId> {
-        let mut reader = Reader::new(body);
+        let mut reader = ByteReader::new(body);
         let kind = reader.u8().ok().filter(|kind| (1..=3).contains(kind));
         let id = kind.and_then(|_| reader.var().ok())?;
         (1..=self.hole.meta.last_id).contains(&id).then_some(JobId(id))
     }
 
-    /// The records of a damaged frame, and whether each is good. The length in its header is trusted if
-    /// the bytes after it agree; with none after it, if the rest of the header is right and its records
-    /// do not go on.
-    fn parts(&self, bytes: &[u8], header: Header, is_whole: bool) -> Vec<(Range<usize>, bool)> {
-        let end = HEADER + header.len as usize;
+    /// The records of a damaged frame, and whether each is good. The length in its header is
+    /// trusted if the bytes after it agree, or, without bytes after it, if the rest of the header
+    /// is right and its records do not continue.
+    fn parts(
+        &self,
+        bytes: &[u8],
+        header: FrameHeader,
+        is_whole: bool,
+    ) -> Vec<(Range<usize>, bool)> {
+        let end = HEADER_BYTES + header.len as usize;
         let next = frame::padded(end as u64);
         let is_end = is_whole && next == bytes.len() as u64
             || scan::names_segment(bytes, next, self.segment);
         let found = parts(bytes, is_end.then_some(end), is_whole);
-        let found_end = found.last().map_or(HEADER, |(range, _)| range.end);
+        let found_end = found.last().map_or(HEADER_BYTES, |(range, _)| range.end);
         let is_right = header.segment == u64::from(self.segment) && header.commit == self.commit;
         if !is_whole && !is_end && is_right && (found_end + 1..=bytes.len()).contains(&end) {
             return parts(bytes, Some(end), is_whole);
@@ -132,9 +140,11 @@ impl FrameTemplate {
         bytes: &[u8],
         replacements: &BTreeMap<usize, Replacement>,
     ) -> Option<RebuiltFrame> {
-        let all = bytes.get(HEADER..)?;
+        let all = bytes.get(HEADER_BYTES..)?;
         let ranges: Option<Vec<_>> = frame::records(all)
-            .map(|(at, raw)| Some(HEADER + at..HEADER + at + RECORD + raw.ok()?.1.len()))
+            .map(|(at, raw)| {
+                Some(HEADER_BYTES + at..HEADER_BYTES + at + RECORD_HEADER_BYTES + raw.ok()?.1.len())
+            })
             .collect();
         self.rebuild(bytes, &ranges?, replacements)
     }
@@ -148,8 +158,9 @@ impl FrameTemplate {
         let (mut records, mut sum) = (Vec::with_capacity(bytes.len()), 0);
         let (mut kept, mut jobs) = (0, Vec::new());
         for range in ranges {
-            let body =
-                bytes.get(range.start + RECORD..range.end).filter(|body| !body.is_empty())?;
+            let body = bytes
+                .get(range.start + RECORD_HEADER_BYTES..range.end)
+                .filter(|body| !body.is_empty())?;
             let len = body.len();
             match replacements.get(&range.start) {
                 None => kept += 1,
@@ -166,14 +177,14 @@ impl FrameTemplate {
     }
 }
 
-/// The records of a damaged frame in order, and whether each is good. `end` is where they end, if that
-/// is known.
+/// The records of a damaged frame in order, and whether each is good. `end` is where they end, if
+/// known.
 fn parts(bytes: &[u8], end: Option<usize>, is_whole: bool) -> Vec<(Range<usize>, bool)> {
     let mut parts = Vec::new();
-    let mut at = HEADER;
+    let mut at = HEADER_BYTES;
     let most = end.unwrap_or(bytes.len());
     while at < most {
-        let len = said_len(bytes, at).map(|len| at + RECORD + len);
+        let len = stored_len(bytes, at).map(|len| at + RECORD_HEADER_BYTES + len);
         let next = len.filter(|next| *next <= most);
         if let Some(next) = next.filter(|next| is_good(bytes, at..*next)) {
             parts.push((at..next, true));
@@ -194,8 +205,9 @@ fn parts(bytes: &[u8], end: Option<usize>, is_whole: bool) -> Vec<(Range<usize>,
     parts
 }
 
-fn said_len(bytes: &[u8], at: usize) -> Option<usize> {
-    let len = bytes.get(at + 4..at + RECORD)?.try_into().ok().map(u32::from_le_bytes)?;
+fn stored_len(bytes: &[u8], at: usize) -> Option<usize> {
+    let len =
+        bytes.get(at + 4..at + RECORD_HEADER_BYTES)?.try_into().ok().map(u32::from_le_bytes)?;
     (len > 0).then_some(len as usize)
 }
 
@@ -206,7 +218,7 @@ fn is_good(bytes: &[u8], range: Range<usize>) -> bool {
 
 /// Whether a good record begins there.
 fn starts(bytes: &[u8], at: usize) -> bool {
-    said_len(bytes, at).is_some_and(|len| is_good(bytes, at..at + RECORD + len))
+    stored_len(bytes, at).is_some_and(|len| is_good(bytes, at..at + RECORD_HEADER_BYTES + len))
 }
 
 /// Whether only the padding of the frame is left.

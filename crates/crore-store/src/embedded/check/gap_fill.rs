@@ -6,20 +6,19 @@ use crore_core::JobId;
 
 use super::commits::{Gap, GapLocation, count};
 use super::frame_rebuild::{FrameTemplate, HOLE_FRAME_BYTES, MIN_FRAME_BYTES, RebuiltFrame};
-use super::repair::Pass;
-use super::repair_report::Step;
+use super::repair::RepairPass;
+use super::repair_report::RepairStep;
 use crate::Error;
-use crate::embedded::disk::Open;
-use crate::embedded::frame::Header;
+use crate::embedded::disk::OpenMode;
+use crate::embedded::frame::FrameHeader;
 use crate::embedded::recover::unavailable;
 use crate::embedded::scan;
-use crate::embedded::segment::{self, HEAD, Head};
+use crate::embedded::segment::{self, HEAD_BYTES, SegmentHead};
 
-/// A gap that is being filled: every location gets one commit at least, and the last one all that are
-/// left.
+/// A gap being filled: every location gets at least one commit, and the last one all the rest.
 #[derive(Debug)]
 pub(super) struct GapFill<'r, 'd> {
-    pass: &'r mut Pass<'d>,
+    pass: &'r mut RepairPass<'d>,
     locations: Vec<GapLocation>,
     next: u64,
     last: u64,
@@ -47,11 +46,11 @@ struct NewFrames {
 }
 
 impl<'r, 'd> GapFill<'r, 'd> {
-    pub(super) fn new(pass: &'r mut Pass<'d>, gap: &Gap) -> Result<Self, Error> {
+    pub(super) fn new(pass: &'r mut RepairPass<'d>, gap: &Gap) -> Result<Self, Error> {
         let Gap { first, last, locations, is_oldest } = gap;
         let numbers = last.checked_sub(*first).map_or(0, |n| n.saturating_add(1));
         if *first == 0 || numbers < count(locations) {
-            let what = format!("there is no commit missing before {}, but a frame is", last + 1);
+            let what = format!("a frame is missing before commit {}, but no commit is", last + 1);
             return Err(Error::Corrupt { what });
         }
         let (locations, is_oldest) = (locations.clone(), *is_oldest);
@@ -96,15 +95,15 @@ impl<'r, 'd> GapFill<'r, 'd> {
         let (seed, disk) = (files.seed, self.pass.disk);
         self.pass.drop_hint(number)?;
         // The frame is durable before the head makes the segment valid.
-        let file = disk.open(&segment::name(name), Open::Create).map_err(unavailable)?;
-        file.write(HEAD as u64, &frame).map_err(unavailable)?;
+        let file = disk.open(&segment::name(name), OpenMode::Create).map_err(unavailable)?;
+        file.write(HEAD_BYTES as u64, &frame).map_err(unavailable)?;
         file.sync().map_err(unavailable)?;
-        let size = HEAD as u64 + frame.len() as u64;
-        let head = Head { segment: number.into(), seed, size };
+        let size = HEAD_BYTES as u64 + frame.len() as u64;
+        let head = SegmentHead { segment: number.into(), seed, size };
         file.write(0, &head.bytes()).map_err(unavailable)?;
         file.sync().map_err(unavailable)?;
-        let what = format!("no file holds segment {number}: this one says so");
-        let mut step = Step::new(segment::name(name), 0, &what);
+        let what = format!("segment {number} was missing: created with a hole");
+        let mut step = RepairStep::new(segment::name(name), 0, &what);
         step.commits = Some((if self.is_oldest { 0 } else { self.next }, to));
         self.pass.repairs.steps.push(step);
         self.next = to + 1;
@@ -112,7 +111,7 @@ impl<'r, 'd> GapFill<'r, 'd> {
     }
 
     /// The header of the nearest good frame before, or else after.
-    fn like(&self, segment: u32) -> Header {
+    fn like(&self, segment: u32) -> FrameHeader {
         let segments = &self.pass.files.segments;
         let before = segments
             .range(..=segment)
@@ -122,7 +121,7 @@ impl<'r, 'd> GapFill<'r, 'd> {
         let behind =
             || segments.range(segment..).find_map(|(_, segment_file)| segment_file.frames.first());
         let oldest = u64::from(self.pass.files.oldest);
-        before.or_else(|| behind().map(|frame| frame.header)).unwrap_or(Header {
+        before.or_else(|| behind().map(|frame| frame.header)).unwrap_or(FrameHeader {
             len: 0,
             segment: segment.into(),
             commit: self.next,
@@ -165,7 +164,7 @@ impl DamagedBytes {
         self.bytes.len() as u64
     }
 
-    /// The bytes to save: those that are overwritten, and those after them that may belong to them.
+    /// The bytes to save: those to overwrite, and those after them that may belong to them.
     fn old(&self, new: usize) -> &[u8] {
         if self.is_whole {
             return &self.bytes;
@@ -236,15 +235,15 @@ impl NewFrames {
         (self.at, self.next) = (self.at + len, last + 1);
     }
 
-    fn step(&self, file: String, from: u64, saved: String) -> Step {
+    fn step(&self, file: String, from: u64, saved: String) -> RepairStep {
         let kept: usize = self.list.iter().map(|(_, rebuilt)| rebuilt.kept).sum();
         let lost: usize = self.list.iter().map(|(_, rebuilt)| rebuilt.lost).sum();
         let what = match (kept, self.missing, lost) {
-            (0, ..) => "nothing can be read here: it is a hole now",
-            (_, None, 0) => "the frame around good records is built anew",
-            _ => "what can be read is kept, the rest is a hole now",
+            (0, ..) => "unreadable: replaced by a hole",
+            (_, None, 0) => "frame rebuilt around good records",
+            _ => "readable records kept, the rest replaced by a hole",
         };
-        let mut step = Step::new(file, from, what);
+        let mut step = RepairStep::new(file, from, what);
         (step.len, step.kept, step.lost) = (self.at, kept, lost);
         (step.commits, step.saved) = (self.missing, Some(saved));
         step.jobs = self.list.iter().flat_map(|(_, rebuilt)| rebuilt.jobs.clone()).collect();

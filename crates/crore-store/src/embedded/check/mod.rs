@@ -22,7 +22,7 @@ mod show;
 mod verify;
 
 pub use repair::repair;
-pub use repair_report::{Repairs, Step};
-pub use report::{Damage, Report};
+pub use repair_report::{RepairReport, RepairStep};
+pub use report::{Damage, VerifyReport};
 pub use show::show;
 pub use verify::verify;

@@ -5,27 +5,27 @@ use std::fmt::{self, Display, Formatter};
 use crore_core::JobId;
 
 /// Maximum number of ids that are printed.
-const NAMED: usize = 100;
+const MAX_PRINTED_IDS: usize = 100;
 
 /// The report of a repair.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Repairs {
+pub struct RepairReport {
     /// The steps in order; empty if there was no damage and nothing was changed.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RepairStep>,
     /// Number of jobs that were removed because their push is lost.
-    pub left_out: u64,
+    pub removed: u64,
     /// The first of their ids.
-    pub left_out_ids: Vec<JobId>,
+    pub removed_ids: Vec<JobId>,
 }
 
-/// One step of a repair.
+/// A step of a repair.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Step {
+pub struct RepairStep {
     /// File name.
     pub file: String,
     /// Offset in the file.
     pub offset: u64,
-    /// Length in bytes; 0 if it does not apply.
+    /// Length in bytes; 0 if not applicable.
     pub len: u64,
     /// Description.
     pub what: String,
@@ -33,57 +33,57 @@ pub struct Step {
     pub kept: usize,
     /// Number of records known to be lost, besides those of whole commits.
     pub lost: usize,
-    /// The jobs that lost records seem to belong to; a damaged record may name a wrong one.
+    /// Jobs that lost records seem to belong to; a damaged record may name a wrong one.
     pub jobs: Vec<JobId>,
-    /// First and last commit that are lost in whole or in part; 0 as the first: it is unknown how many
-    /// before the last.
+    /// First and last commit that are lost in whole or in part. With 0 as the first, the number of
+    /// lost commits before the last is unknown.
     pub commits: Option<(u64, u64)>,
     /// The file with the overwritten bytes.
     pub saved: Option<String>,
 }
 
-impl Step {
+impl RepairStep {
     pub(super) fn new(file: String, offset: u64, what: &str) -> Self {
         Self { file, offset, what: what.to_owned(), ..Self::default() }
     }
 }
 
-impl Repairs {
+impl RepairReport {
     /// Whether there was nothing to do.
     pub const fn is_empty(&self) -> bool {
-        self.steps.is_empty() && self.left_out == 0
+        self.steps.is_empty() && self.removed == 0
     }
 
     /// Whether anything is lost.
-    pub fn loses(&self) -> bool {
-        let loses = |step: &Step| step.lost > 0 || step.commits.is_some();
-        self.left_out > 0 || self.steps.iter().any(loses)
+    pub fn has_losses(&self) -> bool {
+        let loses = |step: &RepairStep| step.lost > 0 || step.commits.is_some();
+        self.removed > 0 || self.steps.iter().any(loses)
     }
 
-    pub(super) fn leave_out(&mut self, id: JobId) {
-        self.left_out += 1;
-        if self.left_out_ids.len() < NAMED {
-            self.left_out_ids.push(id);
+    pub(super) fn add_removed(&mut self, id: JobId) {
+        self.removed += 1;
+        if self.removed_ids.len() < MAX_PRINTED_IDS {
+            self.removed_ids.push(id);
         }
     }
 }
 
-impl Display for Repairs {
+impl Display for RepairReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for step in &self.steps {
-            writeln!(f, "mended     {step}")?;
+            writeln!(f, "repaired   {step}")?;
         }
-        if self.left_out > 0 {
-            let ids = ids(&self.left_out_ids);
-            let more = self.left_out - self.left_out_ids.len() as u64;
+        if self.removed > 0 {
+            let ids = ids(&self.removed_ids);
+            let more = self.removed - self.removed_ids.len() as u64;
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            writeln!(f, "left out   {} whose push is lost: {ids}{more}", jobs(self.left_out))?;
+            writeln!(f, "removed    {}: the push is lost: {ids}{more}", jobs(self.removed))?;
         }
         match self.steps.len() {
             _ if self.is_empty() => write!(f, "nothing to repair: no damage found"),
-            _ if self.loses() => {
+            _ if self.has_losses() => {
                 writeln!(f, "repaired: the store can be opened")?;
-                write!(f, "what changed in a lost commit or record is as it was before that")
+                write!(f, "changes in lost commits and records are reverted")
             }
             _ => write!(f, "repaired: the store can be opened, and nothing is lost"),
         }
@@ -95,11 +95,11 @@ fn jobs(n: u64) -> String {
 }
 
 fn ids(ids: &[JobId]) -> String {
-    let ids: Vec<_> = ids.iter().take(NAMED).map(ToString::to_string).collect();
+    let ids: Vec<_> = ids.iter().take(MAX_PRINTED_IDS).map(ToString::to_string).collect();
     ids.join(", ")
 }
 
-impl Display for Step {
+impl Display for RepairStep {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file)?;
         if self.offset > 0 {

@@ -7,7 +7,7 @@ use crore_core::State;
 
 /// The contents of a store, and its damage.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Report {
+pub struct VerifyReport {
     /// Number of files of any kind.
     pub files: usize,
     /// Number of segments of the log.
@@ -20,8 +20,8 @@ pub struct Report {
     pub live: u64,
     /// Bytes of all other records. Compaction removes them with their segments.
     pub waste: u64,
-    /// Position of an unfinished commit at the end of the log. That is no damage: the commit was never
-    /// acknowledged, and the next opening wipes it.
+    /// Position of an unfinished commit at the end of the log. Not damage: the commit was never
+    /// acknowledged, and the next opening discards it.
     pub unfinished: Option<String>,
     /// Losses that earlier repairs recorded.
     pub holes: Vec<Damage>,
@@ -29,7 +29,7 @@ pub struct Report {
     pub damage: Vec<Damage>,
 }
 
-/// One damaged place.
+/// A damaged part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// File name.
@@ -40,19 +40,19 @@ pub struct Damage {
     pub len: u64,
     /// Description.
     pub what: String,
-    /// First and last commit that are lost in whole or in part. 0 as the first: it is unknown how many
-    /// before the last.
+    /// First and last commit that are lost in whole or in part. With 0 as the first, the number of
+    /// lost commits before the last is unknown.
     pub commits: Option<(u64, u64)>,
 }
 
-impl Report {
+impl VerifyReport {
     /// Whether there is no damage.
     pub const fn is_good(&self) -> bool {
         self.damage.is_empty()
     }
 }
 
-impl Display for Report {
+impl Display for VerifyReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (first, last) = self.commits;
         writeln!(f, "files      {}, {} of them segments of the log", self.files, self.segments)?;
@@ -64,7 +64,7 @@ impl Display for Report {
         writeln!(f, "jobs       {all}{of}{states}")?;
         writeln!(f, "bytes      {} live, {} waste", self.live, self.waste)?;
         if let Some(unfinished) = &self.unfinished {
-            writeln!(f, "unfinished {unfinished} (no damage: nobody was told that it was done)")?;
+            writeln!(f, "unfinished {unfinished} (not damage: it was never acknowledged)")?;
         }
         list(f, "hole", &self.holes)?;
         list(f, "damage", &self.damage)?;
@@ -77,13 +77,13 @@ impl Display for Report {
 }
 
 /// Maximum number of damaged places that are printed.
-const SHOWN: usize = 100;
+const MAX_PRINTED: usize = 100;
 
 fn list(f: &mut Formatter<'_>, label: &str, all: &[Damage]) -> fmt::Result {
-    for one in all.iter().take(SHOWN) {
+    for one in all.iter().take(MAX_PRINTED) {
         writeln!(f, "{label:<10} {one}")?;
     }
-    match all.len().checked_sub(SHOWN) {
+    match all.len().checked_sub(MAX_PRINTED) {
         Some(more @ 1..) => writeln!(f, "{label:<10} and {more} more"),
         _ => Ok(()),
     }

@@ -12,7 +12,7 @@ use crate::embedded::segment;
 const KINDS: [(u8, &str); 7] =
     [(1, "put"), (2, "live"), (3, "gone"), (4, "side"), (5, "meta"), (6, "hole"), (7, "closed")];
 
-/// Calls `line` for every segment and frame of a store that is not open, in order; says whether the
+/// Calls `line` for every segment and frame of a closed store, in order; returns whether the
 /// sequence of frames has no gap. Changes nothing.
 pub fn show(disk: &dyn Disk, mut line: impl FnMut(&str)) -> Result<bool, Error> {
     let files = StoreFiles::read(disk)?;
@@ -21,7 +21,7 @@ pub fn show(disk: &dyn Disk, mut line: impl FnMut(&str)) -> Result<bool, Error> 
         line(&heading(*number, segment_file, files.oldest));
         let bytes = scan::read_all(&*segment_file.file).map_err(unavailable)?;
         let counted = chain.counted.get(number).copied().unwrap_or_default();
-        let mut end = segment::HEAD as u64;
+        let mut end = segment::HEAD_BYTES as u64;
         for (nth, frame) in segment_file.frames.iter().enumerate() {
             if frame.at != end {
                 line(&gap(segment_file, end, Some(frame.at)));
@@ -38,14 +38,14 @@ pub fn show(disk: &dyn Disk, mut line: impl FnMut(&str)) -> Result<bool, Error> 
         line(&format!("{}: {}", segment::name(one.name), one.what));
     }
     for name in &files.unused {
-        line(&format!("{}: nothing in it counts", segment::name(*name)));
+        line(&format!("{}: unused", segment::name(*name)));
     }
     Ok(chain.gaps.is_empty() && files.foreign.is_empty())
 }
 
 fn heading(number: u32, segment_file: &SegmentFile, oldest: u32) -> String {
     let head = if segment_file.has_head { "" } else { ", its head is damaged" };
-    let over = if number < oldest { ", given up" } else { "" };
+    let over = if number < oldest { ", released" } else { "" };
     let (name, size, n) = (segment_file.file_name(), segment_file.size, segment_file.frames.len());
     format!(
         "{name}: segment {number}, {size} bytes, {n} frames up to {}{head}{over}",
@@ -72,15 +72,15 @@ fn describe(bytes: &[u8], segment: u32, frame: Frame, counts: bool) -> String {
     }
     let named = KINDS.iter().zip(by_kind).filter(|(_, n)| *n > 0);
     let named: Vec<_> = named.map(|((_, name), n)| format!("{n} {name}")).collect();
-    let not = if counts { "" } else { " (does not count)" };
+    let not = if counts { "" } else { " (ignored)" };
     let (commit, time) = (header.commit, clock_time(header.at));
     format!("  {at:>10}  commit {commit}  {time}  {}{not}", named.join(", "))
 }
 
-/// Milliseconds since 1970 as people write it.
+/// Formats milliseconds since 1970 in RFC 3339.
 fn clock_time(millis: i64) -> String {
     let (days, rest) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000));
-    // Years are counted from March on, in eras of 400, so that the leap day is the last of a year.
+    // Years start in March, in eras of 400, so that the leap day is the last day of a year.
     let shifted = days + 719_468;
     let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

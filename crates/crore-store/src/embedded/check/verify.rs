@@ -5,31 +5,31 @@ use crore_core::JobId;
 use super::commits::{CommitChain, GapLocation};
 use super::contents::Contents;
 use super::files::{SegmentFile, StoreFiles};
-use super::report::{Damage, Report};
+use super::report::{Damage, VerifyReport};
 use crate::Error;
 use crate::embedded::disk::Disk;
-use crate::embedded::record::Spot;
+use crate::embedded::record::RecordLocation;
 use crate::embedded::recover::hint_name;
 use crate::embedded::segment;
 
-/// Reads all of a store that is not open, and changes nothing. An error means that the disk could not be
-/// read, or that it holds no store.
-pub fn verify(disk: &dyn Disk) -> Result<Report, Error> {
+/// Reads all of a closed store and changes nothing. Fails if the disk cannot be read or has no
+/// store.
+pub fn verify(disk: &dyn Disk) -> Result<VerifyReport, Error> {
     let files = StoreFiles::read(disk)?;
     let chain = files.commit_chain();
     let contents = Contents::read(disk, &files, &chain)?;
     Ok(report(&files, &chain, &contents))
 }
 
-/// The report about a store that was read.
-pub(super) fn report(files: &StoreFiles, chain: &CommitChain, contents: &Contents) -> Report {
+/// Builds the report from what was read.
+pub(super) fn report(files: &StoreFiles, chain: &CommitChain, contents: &Contents) -> VerifyReport {
     let counts = || files.segments.range(files.oldest..);
     let first = counts().find_map(|(_, segment_file)| segment_file.frames.first());
     let used: u64 = counts().map(|(_, segment_file)| segment_file.end()).sum();
     let unfinished = chain.unfinished.map(|(segment, at, commit)| {
         format!("`{}`, offset {at}: commit {commit}", file_of(files, segment))
     });
-    Report {
+    VerifyReport {
         files: files.names.len(),
         segments: counts().count(),
         commits: (first.map_or(0, |frame| frame.header.commit), chain.last),
@@ -48,7 +48,7 @@ fn file_of(files: &StoreFiles, segment: u32) -> String {
 }
 
 fn holes(files: &StoreFiles, contents: &Contents) -> Vec<Damage> {
-    let hole = |(spot, commits): &(Spot, Option<(u64, u64)>)| Damage {
+    let hole = |(spot, commits): &(RecordLocation, Option<(u64, u64)>)| Damage {
         file: file_of(files, spot.segment),
         offset: spot.offset.into(),
         len: spot.len.into(),
@@ -73,8 +73,8 @@ fn damage(files: &StoreFiles, chain: &CommitChain, contents: &Contents) -> Vec<D
     }
     for (number, segment_file) in files.segments.range(files.oldest..) {
         if !segment_file.has_head {
-            let what = format!("the head of segment {number} is damaged, or its end is cut off");
-            all.push(at_head(segment_file.name, segment::HEAD as u64, what));
+            let what = format!("the head of segment {number} is damaged, or the file is truncated");
+            all.push(at_head(segment_file.name, segment::HEAD_BYTES as u64, what));
         }
     }
     for gap in &chain.gaps {
@@ -84,14 +84,14 @@ fn damage(files: &StoreFiles, chain: &CommitChain, contents: &Contents) -> Vec<D
         file: file_of(files, bad.spot.segment),
         offset: bad.spot.offset.into(),
         len: bad.spot.len.into(),
-        what: format!("a record that cannot be read: {}", bad.what),
+        what: format!("unreadable record: {}", bad.what),
         commits: Some((bad.frame.header.commit, bad.frame.header.commit)),
     }));
     all.extend(contents.orphans.iter().map(|(JobId(id), spot)| Damage {
         file: file_of(files, spot.segment),
         offset: spot.offset.into(),
         len: spot.len.into(),
-        what: format!("job {id} changed here, but what was pushed is not there any more"),
+        what: format!("job {id} changed here, but its push is lost"),
         commits: None,
     }));
     all.extend(contents.false_hints.iter().map(|segment| Damage {
@@ -99,7 +99,7 @@ fn damage(files: &StoreFiles, chain: &CommitChain, contents: &Contents) -> Vec<D
         offset: 0,
         len: 0,
         what: format!(
-            "it does not say what segment {segment} says, or the file of the next one is missing"
+            "does not match segment {segment}, or the file of the next segment is missing"
         ),
         commits: None,
     }));
@@ -116,7 +116,7 @@ fn missing(files: &StoreFiles, location: GapLocation, commits: (u64, u64)) -> Da
                 file: file_of(files, segment),
                 offset: from,
                 len: to.map_or(0, |to| to - from),
-                what: stop.unwrap_or("the file ends here, and should not").to_owned(),
+                what: stop.unwrap_or("unexpected end of file").to_owned(),
                 commits,
             }
         }
@@ -126,7 +126,7 @@ fn missing(files: &StoreFiles, location: GapLocation, commits: (u64, u64)) -> Da
             } else {
                 format!("segments {first} to {last}")
             };
-            let what = "no file holds it".to_owned();
+            let what = "the file is missing".to_owned();
             Damage { file: which, offset: 0, len: 0, what, commits }
         }
     }

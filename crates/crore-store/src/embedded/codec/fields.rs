@@ -1,16 +1,16 @@
-//! Which fields of a record are written out, as bits.
+//! Presence bits of the fields of a record.
 
-use super::{Damaged, Put, Reader};
+use super::{ByteReader, Damaged, Put};
 
-/// One bit per field that has not its usual value. Bits that are often set should be low: the first
+/// A bit per field that differs from its usual value. Frequent fields use low bits: the first
 /// seven cost one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fields(u64);
+pub(super) struct PresenceBits(u64);
 
-impl Fields {
+impl PresenceBits {
     pub(super) const NONE: Self = Self(0);
 
-    /// With `bit`, if `given`.
+    /// Sets `bit` if `given`.
     #[inline]
     pub(super) const fn with(self, bit: u64, given: bool) -> Self {
         if given { Self(self.0 | bit) } else { self }
@@ -21,7 +21,7 @@ impl Fields {
         self.0 & bit != 0
     }
 
-    /// Reads what stands behind a field's bit, if it is set.
+    /// Reads a field's value if its bit is set.
     #[inline]
     pub(super) fn given<T>(
         self,
@@ -38,16 +38,20 @@ impl Fields {
         out.put_var(self.0);
     }
 
-    /// Reads the bits of a form in `version`, and refuses those that it does not know: what stands
-    /// behind them could not even be skipped.
+    /// Reads the bits of an encoding in `version`. Refuses unknown bits: their values could not be
+    /// skipped.
     #[inline]
-    pub(super) fn read(reader: &mut Reader<'_>, version: u8, known: u64) -> Result<Self, Damaged> {
+    pub(super) fn read(
+        reader: &mut ByteReader<'_>,
+        version: u8,
+        known: u64,
+    ) -> Result<Self, Damaged> {
         if reader.u8()? != version {
-            return Err(Damaged("its version is unknown"));
+            return Err(Damaged("unknown version"));
         }
         match reader.var()? {
             bits if bits & !known == 0 => Ok(Self(bits)),
-            _ => Err(Damaged("it has a field that is unknown")),
+            _ => Err(Damaged("unknown field")),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The stored form of a group.
+//! Encoding of a group.
 
 use crore_core::Revision;
 use crore_core::group::Group;
 
-use super::fields::Fields;
-use super::{Damaged, Put, Reader};
+use super::fields::PresenceBits;
+use super::{ByteReader, Damaged, Put};
 
 const VERSION: u8 = 1;
 const SEALED: u64 = 1 << 0;
@@ -12,15 +12,15 @@ const LOST: u64 = 1 << 1;
 const KNOWN: u64 = SEALED | LOST;
 
 pub(crate) fn put_group(group: &Group, out: &mut Vec<u8>) {
-    Fields::NONE.with(SEALED, group.sealed).with(LOST, group.lost).put(VERSION, out);
+    PresenceBits::NONE.with(SEALED, group.sealed).with(LOST, group.lost).put(VERSION, out);
     out.put_var(group.size);
     out.put_var(group.ran);
     out.put_var(group.succeeded);
     out.put_var(group.revision.0);
 }
 
-pub(crate) fn get_group(reader: &mut Reader<'_>) -> Result<Group, Damaged> {
-    let fields = Fields::read(reader, VERSION, KNOWN)?;
+pub(crate) fn get_group(reader: &mut ByteReader<'_>) -> Result<Group, Damaged> {
+    let fields = PresenceBits::read(reader, VERSION, KNOWN)?;
     Ok(Group {
         size: reader.var()?,
         ran: reader.var()?,

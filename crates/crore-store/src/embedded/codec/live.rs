@@ -1,12 +1,12 @@
-//! The stored form of where a job stands.
+//! Encoding of a job's live state.
 
-use crore_core::job::{Attempt, Ended, Kept, Why};
+use crore_core::job::{Attempt, DeliveryEnd, EndReason, StoredResult};
 use crore_core::{Delivery, Live, Revision, State, Time};
 
-use super::fields::Fields;
-use super::numbers::Numbered as _;
+use super::fields::PresenceBits;
+use super::numbers::StoredNumber as _;
 use super::policy::{get_payload, put_payload};
-use super::{Damaged, Put, Reader};
+use super::{ByteReader, Damaged, Put};
 
 const VERSION: u8 = 1;
 
@@ -18,21 +18,21 @@ const DUE: u64 = 1 << 4;
 const ENDED_AT: u64 = 1 << 5;
 const HISTORY: u64 = 1 << 6;
 const RESULT: u64 = 1 << 7;
-/// Set, and only with a result: the first reader takes it away. Nothing stands behind it.
+/// Only with a result: the first reader removes it. A flag without a value.
 const RESULT_ONCE: u64 = 1 << 8;
 const WHY: u64 = 1 << 9;
 const CRASHES: u64 = 1 << 10;
 const WAITS: u64 = 1 << 11;
-/// These three are flags themselves; nothing stands behind them.
+/// These three are flags without a value.
 const STOP: u64 = 1 << 12;
 const COUNTED: u64 = 1 << 13;
 const BROKEN: u64 = 1 << 14;
 const KNOWN: u64 = (1 << 15) - 1;
 
-/// The fewest bytes of an attempt: one for each of its fields.
+/// Minimum encoded length of an attempt: one byte per field.
 const LEAST_ATTEMPT: usize = 6;
 
-/// What the index knows of where a job stands.
+/// The part of a live state that the index needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LiveHead {
     pub(crate) state: State,
@@ -43,11 +43,11 @@ pub(crate) struct LiveHead {
     pub(crate) due: Time,
     pub(crate) lease_until: Time,
     pub(crate) ended_at: Option<Time>,
-    /// Until when the result is kept, if there is one.
+    /// When the result expires, if there is one.
     pub(crate) result_until: Option<Time>,
 }
 
-/// Appends the form of `live`.
+/// Appends the encoding of `live`.
 pub(crate) fn put_live(live: &Live, out: &mut Vec<u8>) {
     out.reserve(64);
     let fields = fields_of(live);
@@ -69,8 +69,8 @@ pub(crate) fn put_live(live: &Live, out: &mut Vec<u8>) {
     }
 }
 
-fn fields_of(live: &Live) -> Fields {
-    Fields::NONE
+fn fields_of(live: &Live) -> PresenceBits {
+    PresenceBits::NONE
         .with(STARTED_AT, live.started_at != Time::ZERO)
         .with(LEASE_UNTIL, live.lease_until != Time::ZERO)
         .with(ATTEMPT, live.attempt != 0)
@@ -88,7 +88,7 @@ fn fields_of(live: &Live) -> Fields {
         .with(BROKEN, live.broken)
 }
 
-fn put_head(live: &Live, fields: Fields, out: &mut Vec<u8>) {
+fn put_head(live: &Live, fields: PresenceBits, out: &mut Vec<u8>) {
     out.put_u8(live.state.number());
     out.put_var(live.delivery.0);
     out.put_var(live.revision.0);
@@ -107,7 +107,7 @@ fn put_head(live: &Live, fields: Fields, out: &mut Vec<u8>) {
     }
 }
 
-fn put_counts(live: &Live, fields: Fields, out: &mut Vec<u8>) {
+fn put_counts(live: &Live, fields: PresenceBits, out: &mut Vec<u8>) {
     if fields.has(STARTED_AT) {
         out.put_time(live.pushed_at, live.started_at);
     }
@@ -118,7 +118,7 @@ fn put_counts(live: &Live, fields: Fields, out: &mut Vec<u8>) {
     }
 }
 
-/// An attempt's delivery stands relative to the newest one, and its end to its start: both are near.
+/// The delivery is relative to the newest one, and the end to the start: the differences are small.
 fn put_attempt(attempt: &Attempt, live: &Live, out: &mut Vec<u8>) {
     out.put_zig(live.delivery.0.wrapping_sub(attempt.delivery.0).cast_signed());
     out.put_time(live.pushed_at, attempt.started_at);
@@ -128,8 +128,8 @@ fn put_attempt(attempt: &Attempt, live: &Live, out: &mut Vec<u8>) {
     out.put_option(attempt.error.as_deref(), Put::put_text);
 }
 
-/// Reads where a job stands.
-pub(crate) fn get_live(reader: &mut Reader<'_>) -> Result<Live, Damaged> {
+/// Decodes a live state.
+pub(crate) fn get_live(reader: &mut ByteReader<'_>) -> Result<Live, Damaged> {
     let (fields, head) = get_head(reader)?;
     Ok(Live {
         state: head.state,
@@ -147,29 +147,29 @@ pub(crate) fn get_live(reader: &mut Reader<'_>) -> Result<Live, Damaged> {
         attempt: fields.given(ATTEMPT, || reader.var32())?.unwrap_or(0),
         crashes: fields.given(CRASHES, || reader.var32())?.unwrap_or(0),
         worker: fields.given(WORKER, || reader.name())?,
-        why: fields.given(WHY, || Why::read(reader))?,
+        why: fields.given(WHY, || EndReason::read(reader))?,
         history: fields
             .given(HISTORY, || reader.list(LEAST_ATTEMPT, |reader| get_attempt(reader, &head)))?
             .unwrap_or_default(),
         result: match head.result_until {
             Some(until) => {
                 let once = fields.has(RESULT_ONCE);
-                Some(Kept { payload: get_payload(reader)?, until, once })
+                Some(StoredResult { payload: get_payload(reader)?, until, once })
             }
             None => None,
         },
     })
 }
 
-/// Reads what the index knows of where a job stands, and no further: the reader is left inside.
-pub(crate) fn peek_live(reader: &mut Reader<'_>) -> Result<LiveHead, Damaged> {
+/// Decodes only the part that the index needs; the reader stops inside the encoding.
+pub(crate) fn peek_live(reader: &mut ByteReader<'_>) -> Result<LiveHead, Damaged> {
     get_head(reader).map(|(_, head)| head)
 }
 
-fn get_head(reader: &mut Reader<'_>) -> Result<(Fields, LiveHead), Damaged> {
-    let fields = Fields::read(reader, VERSION, KNOWN)?;
+fn get_head(reader: &mut ByteReader<'_>) -> Result<(PresenceBits, LiveHead), Damaged> {
+    let fields = PresenceBits::read(reader, VERSION, KNOWN)?;
     if fields.has(RESULT_ONCE) && !fields.has(RESULT) {
-        return Err(Damaged("a result that is not there can be read once"));
+        return Err(Damaged("read-once flag without a result"));
     }
     let state = State::read(reader)?;
     let delivery = Delivery(reader.var()?);
@@ -190,15 +190,15 @@ fn get_head(reader: &mut Reader<'_>) -> Result<(Fields, LiveHead), Damaged> {
     Ok((fields, head))
 }
 
-fn get_attempt(reader: &mut Reader<'_>, head: &LiveHead) -> Result<Attempt, Damaged> {
+fn get_attempt(reader: &mut ByteReader<'_>, head: &LiveHead) -> Result<Attempt, Damaged> {
     let delivery = Delivery(head.delivery.0.wrapping_sub(reader.zig()?.cast_unsigned()));
     let started_at = reader.time(head.pushed_at)?;
     Ok(Attempt {
         delivery,
         started_at,
         ended_at: reader.time(started_at)?,
-        worker: reader.option(Reader::name)?,
-        ended: Ended::read(reader)?,
-        error: reader.option(Reader::text)?.map(Into::into),
+        worker: reader.option(ByteReader::name)?,
+        ended: DeliveryEnd::read(reader)?,
+        error: reader.option(ByteReader::text)?.map(Into::into),
     })
 }

@@ -1,14 +1,13 @@
-//! The stored form of jobs and groups: the bytes that a record of the log holds.
+//! Encoding of jobs and groups in the records of the log.
 //!
-//! A form is a version, then bits that say which fields follow, then those fields. A field that has
-//! its usual value has no bit and costs nothing. Numbers are LEB128 in as few bytes as they need,
-//! signed ones zigzag before; instants stand relative to the push. What the index is rebuilt from
-//! comes first, and what may be large comes last.
+//! An encoding is a version, presence bits, and the fields whose bits are set; a field with its
+//! usual value costs nothing. Numbers are LEB128 in their shortest form, signed ones zigzag
+//! encoded; times are relative to the push. Fields from which the index is rebuilt come first,
+//! large ones last.
 //!
-//! Reading trusts nothing: any bytes give a value or [`Damaged`], and no count or length makes room
-//! for more than its bytes can hold. What a version means never changes: a usual value that is not
-//! usual any more, a new field or a new number needs a new version or a new bit, which older code
-//! refuses.
+//! Decoding trusts nothing: any bytes give a value or [`Damaged`], and no count or length allocates
+//! more than its bytes can fill. The meaning of a version never changes: a different usual value, a
+//! new field or a new variant needs a new version or a new bit, which older code refuses.
 
 mod fields;
 mod group;
@@ -17,23 +16,23 @@ mod numbers;
 mod policy;
 mod reader;
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "a test panics, and says why")]
+#[expect(clippy::expect_used, reason = "a test may panic")]
 mod sample;
 mod spec;
 #[cfg(test)]
-#[expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test panics, and says why")]
+#[expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test may panic")]
 mod tests;
 mod writer;
 
 pub(crate) use group::{get_group, put_group};
 pub(crate) use live::{LiveHead, get_live, peek_live, put_live};
-pub(crate) use reader::Reader;
+pub(crate) use reader::ByteReader;
 #[cfg(test)]
 pub(crate) use spec::SpecHead;
 pub(crate) use spec::{get_spec, get_spec_with, peek_spec, put_spec};
 pub(crate) use writer::Put;
 
-/// Bytes that no writer of this form has written, and what is wrong with them.
+/// Bytes that no encoder writes, with the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("damaged record: {0}")]
 pub(crate) struct Damaged(pub(crate) &'static str);

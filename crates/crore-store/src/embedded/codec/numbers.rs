@@ -1,25 +1,25 @@
-//! The numbers that stand for the variants of plain enums. They are for ever.
+//! Stored numbers of enum variants. They never change.
 
-use crore_core::job::{Ended, Needs, Why};
-use crore_core::unique::Hold;
+use crore_core::job::{DeliveryEnd, DependencyCondition, EndReason};
+use crore_core::unique::UniqueHold;
 use crore_core::{Encoding, State};
 
-use super::{Damaged, Reader};
+use super::{ByteReader, Damaged};
 
-/// An enum whose variants have numbers.
-pub(super) trait Numbered: Sized {
+/// An enum whose variants have stored numbers.
+pub(super) trait StoredNumber: Sized {
     fn number(self) -> u8;
     fn from_number(number: u8) -> Result<Self, Damaged>;
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
+    fn read(reader: &mut ByteReader<'_>) -> Result<Self, Damaged> {
         Self::from_number(reader.u8()?)
     }
 }
 
-/// One line for both directions, so that they cannot differ.
+/// Defines both directions from one list, so that they cannot differ.
 macro_rules! numbered {
     ($($name:ident, $unknown:literal { $($variant:ident = $number:literal,)+ })+) => {$(
-        impl Numbered for $name {
+        impl StoredNumber for $name {
             #[inline]
             fn number(self) -> u8 {
                 match self {
@@ -39,7 +39,7 @@ macro_rules! numbered {
 }
 
 numbered! {
-    State, "its state is unknown" {
+    State, "unknown state" {
         Waiting = 0,
         Scheduled = 1,
         Ready = 2,
@@ -48,24 +48,24 @@ numbered! {
         Dead = 5,
         Cancelled = 6,
     }
-    Encoding, "a payload's encoding is unknown" {
+    Encoding, "unknown payload encoding" {
         Json = 0,
         Msgpack = 1,
         Protobuf = 2,
         Text = 3,
         Bytes = 4,
     }
-    Hold, "what ends its lock is unknown" {
+    UniqueHold, "unknown lock hold" {
         UntilStart = 0,
         UntilSuccess = 1,
         UntilEnd = 2,
         Window = 3,
     }
-    Needs, "what it needs is unknown" {
+    DependencyCondition, "unknown dependency need" {
         End = 0,
         Success = 1,
     }
-    Ended, "how a delivery ended is unknown" {
+    DeliveryEnd, "unknown end of a delivery" {
         Done = 0,
         Failed = 1,
         Snoozed = 2,
@@ -74,7 +74,7 @@ numbered! {
         TimedOut = 5,
         Cancelled = 6,
     }
-    Why, "why it ended is unknown" {
+    EndReason, "unknown end reason" {
         Exhausted = 0,
         NotRetried = 1,
         Quarantined = 2,

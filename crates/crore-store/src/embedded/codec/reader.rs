@@ -1,23 +1,23 @@
-//! Reading values from bytes that may hold anything.
+//! Decoding of values from untrusted bytes.
 
 use crore_core::{Name, Span, Time};
 
 use super::Damaged;
 
-/// Bytes, and how far they have been read. After an error the position means nothing.
+/// Bytes and a read position. After an error the position is unspecified.
 #[derive(Debug, Clone)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct ByteReader<'a> {
     rest: &'a [u8],
 }
 
-const CUT: Damaged = Damaged("it ends too early");
+const CUT: Damaged = Damaged("truncated data");
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// What is left, without reading it.
+    /// The bytes left.
     pub(crate) const fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
         Ok(*bytes)
     }
 
-    /// A LEB128 number. Every number has one form: the shortest.
+    /// A LEB128 number. Only the shortest form is valid.
     #[inline]
     pub(crate) fn var(&mut self) -> Result<u64, Damaged> {
         match self.u8()? {
@@ -58,12 +58,12 @@ impl<'a> Reader<'a> {
         let mut bytes = self.rest.iter();
         for &byte in &mut bytes {
             if shift == 63 && byte > 1 {
-                return Err(Damaged("a number has more than 64 bits"));
+                return Err(Damaged("number with more than 64 bits"));
             }
             number |= u64::from(byte & 0x7f) << shift;
             shift += 7;
             match byte {
-                0 => return Err(Damaged("a number is longer than it needs to be")),
+                0 => return Err(Damaged("number not in its shortest form")),
                 1..0x80 => {
                     self.rest = bytes.as_slice();
                     return Ok(number);
@@ -74,9 +74,9 @@ impl<'a> Reader<'a> {
         Err(CUT)
     }
 
-    /// A number that fits 32 bits.
+    /// A number of at most 32 bits.
     pub(crate) fn var32(&mut self) -> Result<u32, Damaged> {
-        u32::try_from(self.var()?).map_err(|_| Damaged("a number has more than 32 bits"))
+        u32::try_from(self.var()?).map_err(|_| Damaged("number with more than 32 bits"))
     }
 
     /// A zigzag number.
@@ -86,22 +86,22 @@ impl<'a> Reader<'a> {
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    /// A zigzag number that fits 32 bits.
+    /// A zigzag number of at most 32 bits.
     pub(crate) fn zig32(&mut self) -> Result<i32, Damaged> {
-        i32::try_from(self.zig()?).map_err(|_| Damaged("a number has more than 32 bits"))
+        i32::try_from(self.zig()?).map_err(|_| Damaged("number with more than 32 bits"))
     }
 
     pub(crate) fn span(&mut self) -> Result<Span, Damaged> {
         self.var().map(Span::from_millis)
     }
 
-    /// An instant that stands relative to `base`.
+    /// A time relative to `base`.
     pub(crate) fn time(&mut self, base: Time) -> Result<Time, Damaged> {
         let millis = self.zig()?.checked_add(base.as_millis());
         millis
             .filter(|millis| (0..=Time::MAX.as_millis()).contains(millis))
             .map(Time::from_millis)
-            .ok_or(Damaged("an instant is outside of all time"))
+            .ok_or(Damaged("time out of range"))
     }
 
     #[inline]
@@ -119,14 +119,14 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn text(&mut self) -> Result<&'a str, Damaged> {
-        std::str::from_utf8(self.chunk()?).map_err(|_| Damaged("a text is not UTF-8"))
+        std::str::from_utf8(self.chunk()?).map_err(|_| Damaged("text is not UTF-8"))
     }
 
     pub(crate) fn name(&mut self) -> Result<Name, Damaged> {
-        Name::new("name", self.text()?).map_err(|_| Damaged("a name breaks the rules of names"))
+        Name::new("name", self.text()?).map_err(|_| Damaged("invalid name"))
     }
 
-    /// A value that may be absent: 0, or 1 and the value.
+    /// An optional value: 0, or 1 and the value.
     pub(crate) fn option<T>(
         &mut self,
         get: impl FnOnce(&mut Self) -> Result<T, Damaged>,
@@ -134,12 +134,12 @@ impl<'a> Reader<'a> {
         match self.u8()? {
             0 => Ok(None),
             1 => get(self).map(Some),
-            _ => Err(Damaged("a value is neither there nor absent")),
+            _ => Err(Damaged("invalid tag of an optional value")),
         }
     }
 
-    /// A count and that many values. Each takes at least `least` bytes, so that a count which the
-    /// rest cannot hold is refused before there is room made for it.
+    /// A count and that many values of at least `least` bytes each. A count that the remaining
+    /// bytes cannot fill is refused before anything is allocated.
     pub(crate) fn list<T>(
         &mut self,
         least: usize,
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
         Ok(list)
     }
 
-    /// A count of values that take at least `least` bytes each.
+    /// A count of values of at least `least` bytes each.
     pub(crate) fn count(&mut self, least: usize) -> Result<usize, Damaged> {
         let n = usize::try_from(self.var()?).map_err(|_| CUT)?;
         match n.checked_mul(least) {

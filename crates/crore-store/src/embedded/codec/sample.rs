@@ -1,14 +1,15 @@
-//! Random jobs for tests: every variant, and numbers up to their ends.
+//! Random jobs for tests: every variant, and numbers up to their limits.
 
 use std::sync::Arc;
 
 use crore_core::group::Group;
 use crore_core::job::{
-    Attempt, ClientId, Dependency, Ended, Keep, Kept, Lapse, Needs, Reports, Retain, Thing, Why,
+    Attempt, ClientId, DeliveryEnd, Dependency, DependencyCondition, DependencyTarget, EndReason,
+    JobRetention, Lapse, ReportFencing, ResultRetention, StoredResult,
 };
 use crore_core::limit::LimitKey;
 use crore_core::retry::{Backoff, Retry};
-use crore_core::unique::{Hold, Unique};
+use crore_core::unique::{Unique, UniqueHold};
 use crore_core::{
     Delivery, Encoding, GroupId, JobId, Live, Name, Payload, Revision, Span, Spec, State, Time,
 };
@@ -84,21 +85,33 @@ fn lapse() -> impl Strategy<Value = Lapse> {
     ]
 }
 
-fn keep() -> impl Strategy<Value = Keep> {
-    prop_oneof![Just(Keep::Discard), span().prop_map(Keep::Once), span().prop_map(Keep::For)]
+fn keep() -> impl Strategy<Value = ResultRetention> {
+    prop_oneof![
+        Just(ResultRetention::Discard),
+        span().prop_map(ResultRetention::Once),
+        span().prop_map(ResultRetention::For)
+    ]
 }
 
 fn unique() -> impl Strategy<Value = Unique> {
-    let hold = select(&[Hold::UntilStart, Hold::UntilSuccess, Hold::UntilEnd, Hold::Window][..]);
+    let hold = select(
+        &[
+            UniqueHold::UntilStart,
+            UniqueHold::UntilSuccess,
+            UniqueHold::UntilEnd,
+            UniqueHold::Window,
+        ][..],
+    );
     (text(), hold, option::of(span())).prop_map(|(key, hold, window)| Unique { key, hold, window })
 }
 
 fn dependency() -> impl Strategy<Value = Dependency> {
     let on = prop_oneof![
-        number().prop_map(|id| Thing::Job(JobId(id))),
-        number().prop_map(|id| Thing::Group(GroupId(id))),
+        number().prop_map(|id| DependencyTarget::Job(JobId(id))),
+        number().prop_map(|id| DependencyTarget::Group(GroupId(id))),
     ];
-    (on, select(&[Needs::End, Needs::Success][..])).prop_map(|(on, needs)| Dependency { on, needs })
+    (on, select(&[DependencyCondition::End, DependencyCondition::Success][..]))
+        .prop_map(|(on, needs)| Dependency { on, needs })
 }
 
 fn limit_key() -> impl Strategy<Value = LimitKey> {
@@ -109,13 +122,13 @@ fn client_id() -> impl Strategy<Value = ClientId> {
     (name(), text()).prop_map(|(door, id)| ClientId { door, id })
 }
 
-/// Boxed in parts, as is [`live`]: whole, the trees of such strategies do not fit a test's stack.
+/// Boxed in parts, like [`live`]: the strategy trees would overflow a test's stack otherwise.
 pub(super) fn spec() -> BoxedStrategy<Spec> {
     let label = || text().prop_map(|text| text.to_string());
     let lease = prop_oneof![Just(Some(Span::from_secs(30))), option::of(span())];
     let head = (name(), name(), priority(), vec(limit_key(), 0..4), option::of(client_id()));
-    let reports = select(&[Reports::Fenced, Reports::Any][..]);
-    let retain = select(&[Retain::AsQueue, Retain::Nothing][..]);
+    let reports = select(&[ReportFencing::Fenced, ReportFencing::Any][..]);
+    let retain = select(&[JobRetention::AsQueue, JobRetention::Nothing][..]);
     let ends = (option::of(span()), lapse(), reports, keep(), retain);
     let policies = (lease, option::of(unique()), retry(), ends);
     let parent = option::of((number().prop_map(JobId), number32()));
@@ -153,14 +166,14 @@ pub(super) fn spec() -> BoxedStrategy<Spec> {
 }
 
 fn attempt() -> impl Strategy<Value = Attempt> {
-    const ENDED: [Ended; 7] = [
-        Ended::Done,
-        Ended::Failed,
-        Ended::Snoozed,
-        Ended::Interrupted,
-        Ended::Lapsed,
-        Ended::TimedOut,
-        Ended::Cancelled,
+    const ENDED: [DeliveryEnd; 7] = [
+        DeliveryEnd::Done,
+        DeliveryEnd::Failed,
+        DeliveryEnd::Snoozed,
+        DeliveryEnd::Interrupted,
+        DeliveryEnd::Lapsed,
+        DeliveryEnd::TimedOut,
+        DeliveryEnd::Cancelled,
     ];
     let times = (time(), time());
     (number(), times, option::of(name()), select(&ENDED[..]), option::of(text())).prop_map(
@@ -175,25 +188,22 @@ fn attempt() -> impl Strategy<Value = Attempt> {
     )
 }
 
-fn why() -> impl Strategy<Value = Why> {
-    const WHY: [Why; 7] = [
-        Why::Exhausted,
-        Why::NotRetried,
-        Why::Quarantined,
-        Why::Asked,
-        Why::GivenUp,
-        Why::DependencyBroken,
-        Why::Damaged,
+fn why() -> impl Strategy<Value = EndReason> {
+    const WHY: [EndReason; 7] = [
+        EndReason::Exhausted,
+        EndReason::NotRetried,
+        EndReason::Quarantined,
+        EndReason::Asked,
+        EndReason::GivenUp,
+        EndReason::DependencyBroken,
+        EndReason::Damaged,
     ];
     select(&WHY[..])
 }
 
 pub(super) fn live() -> BoxedStrategy<Live> {
-    let result = (payload(), time(), any::<bool>()).prop_map(|(payload, until, once)| Kept {
-        payload,
-        until,
-        once,
-    });
+    let result = (payload(), time(), any::<bool>())
+        .prop_map(|(payload, until, once)| StoredResult { payload, until, once });
     let flags = (select(&State::ALL[..]), any::<bool>(), any::<bool>(), any::<bool>());
     let counts = (number32(), number(), number(), number32(), number32());
     let times = (time(), option::of(time()), time(), time(), option::of(time()));

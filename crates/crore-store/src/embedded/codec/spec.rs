@@ -1,19 +1,19 @@
-//! The stored form of what a job's pusher said.
+//! Encoding of a job's spec.
 
 use std::collections::BTreeMap;
 
-use crore_core::job::{ClientId, Keep, Lapse, Reports, Retain};
+use crore_core::job::{ClientId, JobRetention, Lapse, ReportFencing, ResultRetention};
 use crore_core::limit::LimitKey;
 use crore_core::retry::{Backoff, Retry};
 use crore_core::{GroupId, JobId, Name, Span, Spec};
 
-use super::fields::Fields;
+use super::fields::PresenceBits;
 use super::policy::{
     LEAST_DEPENDENCY, LEAST_KEY, get_client_id, get_dependency, get_keep, get_key, get_lapse,
     get_payload, get_retry, get_unique, put_client_id, put_dependency, put_keep, put_key,
     put_lapse, put_payload, put_retry, put_unique,
 };
-use super::{Damaged, Put, Reader};
+use super::{ByteReader, Damaged, Put};
 
 const VERSION: u8 = 1;
 
@@ -26,9 +26,9 @@ const RETRY: u64 = 1 << 5;
 const KEEP: u64 = 1 << 6;
 const TIMEOUT: u64 = 1 << 7;
 const LAPSE: u64 = 1 << 8;
-/// Set: any delivery's report counts. Nothing stands behind it.
+/// Any delivery's report counts. A flag without a value.
 const REPORTS_ANY: u64 = 1 << 9;
-/// Set: nothing is retained. Nothing stands behind it.
+/// Nothing is retained. A flag without a value.
 const RETAIN_NOTHING: u64 = 1 << 10;
 const GROUP: u64 = 1 << 11;
 const AFTER: u64 = 1 << 12;
@@ -37,8 +37,7 @@ const LABELS: u64 = 1 << 14;
 const TRACE: u64 = 1 << 15;
 const KNOWN: u64 = (1 << 16) - 1;
 
-/// What stands for itself in version 1. Not the defaults of the rules, which may change: these may
-/// not.
+/// The usual values of version 1. Unlike the defaults of the rules, these must never change.
 const USUAL_LEASE: Option<Span> = Some(Span::from_secs(30));
 const USUAL_LAPSE: Lapse = Lapse::Crash { quarantine: Some(3) };
 const USUAL_RETRY: Retry = Retry {
@@ -48,10 +47,10 @@ const USUAL_RETRY: Retry = Retry {
     jitter: 10,
 };
 
-/// The fewest bytes of a label: two lengths.
+/// Minimum encoded length of a label: two lengths.
 const LEAST_LABEL: usize = 2;
 
-/// What the index knows of a spec. The names are as stored: UTF-8, but not yet checked as names.
+/// The part of a spec that the index needs. The names are UTF-8, but not validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SpecHead<'a> {
     pub(crate) queue: &'a str,
@@ -61,7 +60,7 @@ pub(crate) struct SpecHead<'a> {
     pub(crate) client_id: Option<ClientId>,
 }
 
-/// Appends the form of `spec`.
+/// Appends the encoding of `spec`.
 pub(crate) fn put_spec(spec: &Spec, out: &mut Vec<u8>) {
     let (queue, kind) = (spec.queue.as_str(), spec.kind.as_str());
     out.reserve(32 + queue.len() + kind.len() + spec.payload.bytes.len());
@@ -71,27 +70,27 @@ pub(crate) fn put_spec(spec: &Spec, out: &mut Vec<u8>) {
     out.put_text(kind);
     put_head(spec, fields, out);
     put_policies(spec, fields, out);
-    put_ties(spec, fields, out);
+    put_relations(spec, fields, out);
     put_payload(&spec.payload, out);
 }
 
-fn fields_of(spec: &Spec) -> Fields {
+fn fields_of(spec: &Spec) -> PresenceBits {
     let any_report = match spec.reports {
-        Reports::Fenced => false,
-        Reports::Any => true,
+        ReportFencing::Fenced => false,
+        ReportFencing::Any => true,
     };
     let retains_nothing = match spec.retain {
-        Retain::AsQueue => false,
-        Retain::Nothing => true,
+        JobRetention::AsQueue => false,
+        JobRetention::Nothing => true,
     };
-    Fields::NONE
+    PresenceBits::NONE
         .with(PRIORITY, spec.priority != 0)
         .with(CLIENT_ID, spec.client_id.is_some())
         .with(LIMITS, !spec.limits.is_empty())
         .with(LEASE, spec.lease != USUAL_LEASE)
         .with(UNIQUE, spec.unique.is_some())
         .with(RETRY, spec.retry != USUAL_RETRY)
-        .with(KEEP, spec.keep != Keep::Discard)
+        .with(KEEP, spec.keep != ResultRetention::Discard)
         .with(TIMEOUT, spec.timeout.is_some())
         .with(LAPSE, spec.lapse != USUAL_LAPSE)
         .with(REPORTS_ANY, any_report)
@@ -103,7 +102,7 @@ fn fields_of(spec: &Spec) -> Fields {
         .with(TRACE, spec.trace.is_some())
 }
 
-fn put_head(spec: &Spec, fields: Fields, out: &mut Vec<u8>) {
+fn put_head(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
     if fields.has(PRIORITY) {
         out.put_zig(i64::from(spec.priority));
     }
@@ -116,7 +115,7 @@ fn put_head(spec: &Spec, fields: Fields, out: &mut Vec<u8>) {
     }
 }
 
-fn put_policies(spec: &Spec, fields: Fields, out: &mut Vec<u8>) {
+fn put_policies(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
     if fields.has(LEASE) {
         out.put_option(spec.lease, Put::put_span);
     }
@@ -137,7 +136,7 @@ fn put_policies(spec: &Spec, fields: Fields, out: &mut Vec<u8>) {
     }
 }
 
-fn put_ties(spec: &Spec, fields: Fields, out: &mut Vec<u8>) {
+fn put_relations(spec: &Spec, fields: PresenceBits, out: &mut Vec<u8>) {
     if let Some(GroupId(group)) = spec.group {
         out.put_var(group);
     }
@@ -145,9 +144,9 @@ fn put_ties(spec: &Spec, fields: Fields, out: &mut Vec<u8>) {
         out.put_var(spec.after.len() as u64);
         spec.after.iter().for_each(|dependency| put_dependency(*dependency, out));
     }
-    if let Some((JobId(parent), place)) = spec.parent {
+    if let Some((JobId(parent), index)) = spec.parent {
         out.put_var(parent);
-        out.put_var(u64::from(place));
+        out.put_var(u64::from(index));
     }
     if fields.has(LABELS) {
         out.put_var(spec.labels.len() as u64);
@@ -161,46 +160,46 @@ fn put_ties(spec: &Spec, fields: Fields, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a spec, with names of its own.
-pub(crate) fn get_spec(reader: &mut Reader<'_>) -> Result<Spec, Damaged> {
-    let fields = Fields::read(reader, VERSION, KNOWN)?;
+/// Decodes a spec, allocating its names.
+pub(crate) fn get_spec(reader: &mut ByteReader<'_>) -> Result<Spec, Damaged> {
+    let fields = PresenceBits::read(reader, VERSION, KNOWN)?;
     let (queue, kind) = (reader.name()?, reader.name()?);
     get_rest(reader, fields, queue, kind)
 }
 
-/// Reads a spec whose queue and kind the caller knows; what is stored of them is passed over.
+/// Decodes a spec with the caller's queue and kind, skipping the stored names.
 pub(crate) fn get_spec_with(
-    reader: &mut Reader<'_>,
+    reader: &mut ByteReader<'_>,
     queue: Name,
     kind: Name,
 ) -> Result<Spec, Damaged> {
-    let fields = Fields::read(reader, VERSION, KNOWN)?;
+    let fields = PresenceBits::read(reader, VERSION, KNOWN)?;
     reader.chunk()?;
     reader.chunk()?;
     get_rest(reader, fields, queue, kind)
 }
 
-/// Reads what the index knows of a spec, and no further: the reader is left inside of it.
-pub(crate) fn peek_spec<'a>(reader: &mut Reader<'a>) -> Result<SpecHead<'a>, Damaged> {
-    let fields = Fields::read(reader, VERSION, KNOWN)?;
+/// Decodes only the part that the index needs; the reader stops inside the encoding.
+pub(crate) fn peek_spec<'a>(reader: &mut ByteReader<'a>) -> Result<SpecHead<'a>, Damaged> {
+    let fields = PresenceBits::read(reader, VERSION, KNOWN)?;
     let (queue, kind) = (reader.text()?, reader.text()?);
     let (priority, limits, client_id) = get_head(reader, fields)?;
     Ok(SpecHead { queue, kind, priority, limits, client_id })
 }
 
-type Head = (i32, Vec<LimitKey>, Option<ClientId>);
+type SpecHeadFields = (i32, Vec<LimitKey>, Option<ClientId>);
 
-fn get_head(reader: &mut Reader<'_>, fields: Fields) -> Result<Head, Damaged> {
+fn get_head(reader: &mut ByteReader<'_>, fields: PresenceBits) -> Result<SpecHeadFields, Damaged> {
     let priority = fields.given(PRIORITY, || reader.zig32())?.unwrap_or(0);
     let limits = fields.given(LIMITS, || reader.list(LEAST_KEY, get_key))?.unwrap_or_default();
     let client_id = fields.given(CLIENT_ID, || get_client_id(reader))?;
     Ok((priority, limits, client_id))
 }
 
-/// Reads all after the names; the fields stand in the order in which they are written.
+/// Decodes everything after the names, in the order in which it is written.
 fn get_rest(
-    reader: &mut Reader<'_>,
-    fields: Fields,
+    reader: &mut ByteReader<'_>,
+    fields: PresenceBits,
     queue: Name,
     kind: Name,
 ) -> Result<Spec, Damaged> {
@@ -211,14 +210,18 @@ fn get_rest(
         priority,
         limits,
         client_id,
-        lease: fields.given(LEASE, || reader.option(Reader::span))?.unwrap_or(USUAL_LEASE),
+        lease: fields.given(LEASE, || reader.option(ByteReader::span))?.unwrap_or(USUAL_LEASE),
         unique: fields.given(UNIQUE, || get_unique(reader))?,
         retry: fields.given(RETRY, || get_retry(reader))?.unwrap_or(USUAL_RETRY),
-        keep: fields.given(KEEP, || get_keep(reader))?.unwrap_or(Keep::Discard),
+        keep: fields.given(KEEP, || get_keep(reader))?.unwrap_or(ResultRetention::Discard),
         timeout: fields.given(TIMEOUT, || reader.span())?,
         lapse: fields.given(LAPSE, || get_lapse(reader))?.unwrap_or(USUAL_LAPSE),
-        reports: if fields.has(REPORTS_ANY) { Reports::Any } else { Reports::Fenced },
-        retain: if fields.has(RETAIN_NOTHING) { Retain::Nothing } else { Retain::AsQueue },
+        reports: if fields.has(REPORTS_ANY) { ReportFencing::Any } else { ReportFencing::Fenced },
+        retain: if fields.has(RETAIN_NOTHING) {
+            JobRetention::Nothing
+        } else {
+            JobRetention::AsQueue
+        },
         group: fields.given(GROUP, || reader.var())?.map(GroupId),
         after: fields
             .given(AFTER, || reader.list(LEAST_DEPENDENCY, get_dependency))?
@@ -230,14 +233,14 @@ fn get_rest(
     })
 }
 
-/// Labels are written in order, so that equal specs have equal forms.
-fn get_labels(reader: &mut Reader<'_>) -> Result<BTreeMap<String, String>, Damaged> {
+/// Labels are in order, so that equal specs have equal encodings.
+fn get_labels(reader: &mut ByteReader<'_>) -> Result<BTreeMap<String, String>, Damaged> {
     let n = reader.count(LEAST_LABEL)?;
     let mut labels = BTreeMap::new();
     for _ in 0..n {
         let (label, value) = (reader.text()?, reader.text()?);
         if labels.last_key_value().is_some_and(|(last, _): (&String, _)| last.as_str() >= label) {
-            return Err(Damaged("its labels are out of order"));
+            return Err(Damaged("labels out of order"));
         }
         labels.insert(label.to_owned(), value.to_owned());
     }

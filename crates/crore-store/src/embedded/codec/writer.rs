@@ -1,8 +1,8 @@
-//! Appending values to bytes.
+//! Encoding of values into bytes.
 
 use crore_core::{Span, Time};
 
-/// What [`super::Reader`] reads, method by method. Nothing here can fail.
+/// The counterpart of [`super::ByteReader`], method by method. Infallible.
 pub(crate) trait Put {
     fn put_u8(&mut self, byte: u8);
     fn put_u32(&mut self, number: u32);

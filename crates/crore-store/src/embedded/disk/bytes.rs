@@ -1,19 +1,18 @@
-//! A file's content in memory, read and written by offset as a file is.
+//! Content of an in-memory file, read and written by offset.
 
 use std::io;
 
-/// A file in memory grows no further, so that an offset that ran wild fails instead of taking all
-/// memory.
+/// Maximum size of an in-memory file, so that a wrong offset fails instead of exhausting memory.
 const MAX_BYTES: usize = 1 << 30;
 
-/// Where a write of `n` bytes at `at` begins and ends.
+/// Start and end of a write of `n` bytes at `at`.
 pub fn range(at: u64, n: usize) -> io::Result<(usize, usize)> {
     let start = usize::try_from(at).ok();
     let end = start.and_then(|start| start.checked_add(n)).filter(|end| *end <= MAX_BYTES);
     start.zip(end).ok_or_else(|| io::ErrorKind::FileTooLarge.into())
 }
 
-/// Copies what there is from `at` on, and says how much that was.
+/// Copies bytes from `at` on into the buffer, and returns how many.
 pub fn read(content: &[u8], at: u64, buffer: &mut [u8]) -> usize {
     let rest = usize::try_from(at).ok().and_then(|at| content.get(at..)).unwrap_or_default();
     let n = rest.len().min(buffer.len());
@@ -23,7 +22,7 @@ pub fn read(content: &[u8], at: u64, buffer: &mut [u8]) -> usize {
     n
 }
 
-/// Writes `new` at `at`; a gap before it becomes zeros, and no bytes change nothing.
+/// Writes `new` at `at`. A gap before it is filled with zeros; an empty write changes nothing.
 pub fn write(content: &mut Vec<u8>, at: usize, new: &[u8]) {
     let end = at.saturating_add(new.len());
     if new.is_empty() {

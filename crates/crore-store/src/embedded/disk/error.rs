@@ -5,7 +5,7 @@ use std::io;
 /// The message names the operation and the file; the system's error is the source.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing} `{file}`")]
-struct Failed {
+struct IoFailure {
     doing: String,
     file: String,
     source: io::Error,
@@ -14,7 +14,7 @@ struct Failed {
 /// Adds the operation and the file to an error. The kind stays, and the error itself is the source.
 pub fn failed(doing: impl Into<String>, file: &str, source: io::Error) -> io::Error {
     let kind = source.kind();
-    io::Error::new(kind, Failed { doing: doing.into(), file: file.to_owned(), source })
+    io::Error::new(kind, IoFailure { doing: doing.into(), file: file.to_owned(), source })
 }
 
 /// The error of a failed read of `n` bytes at `at`.

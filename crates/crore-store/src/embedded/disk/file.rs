@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::{self, failed};
-use super::{Disk, File, Open, name};
+use super::{Disk, DiskFile, OpenMode, name};
 
 /// A directory that only this process has open.
 ///
-/// The lock is held until this and every file that was opened through it are gone, so that nobody
-/// else can write between the last words of one process and its end. Files can be read and written
-/// by the owner alone.
+/// The lock is held until this value and every file opened through it are dropped, so no other
+/// process can write before this one has finished. Only the owner can read and write the files.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -21,17 +20,17 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens the directory and makes it first, with those above it, if it is not there; that it is
-    /// there survives a power cut. `WouldBlock` means that somebody has it open.
+    /// Opens the directory, creating it and its parents durably if needed. `WouldBlock` means that
+    /// it is already open.
     pub fn open(path: &Path) -> io::Result<Self> {
-        make(path)?;
+        create_durably(path)?;
         let lock = Arc::new(lock(path)?);
         Ok(Self { path: path.to_owned(), lock })
     }
 }
 
 impl Disk for Directory {
-    /// Shows plain files with plain names; whatever else lies in the directory is not ours.
+    /// Lists regular files with valid names; other entries of the directory are ignored.
     fn list(&self) -> io::Result<Vec<String>> {
         let listed = |error| failed("list", &self.path.to_string_lossy(), error);
         let mut names = Vec::new();
@@ -44,18 +43,18 @@ impl Disk for Directory {
         Ok(names)
     }
 
-    fn open(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>> {
+    fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         name::check(name)?;
-        let create = how == Open::Create;
+        let create = mode == OpenMode::Create;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(create).mode(0o600);
         let file =
             options.open(self.path.join(name)).map_err(|error| failed("open", name, error))?;
         if create {
-            // Also if the file was there: whoever made it may have died before this.
+            // Also for an existing file: its creator may have crashed before this sync.
             sync_directory(&self.path)?;
         }
-        Ok(Arc::new(OnDisk { name: name.to_owned(), file, _lock: Arc::clone(&self.lock) }))
+        Ok(Arc::new(DirectoryFile { name: name.to_owned(), file, _lock: Arc::clone(&self.lock) }))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -69,22 +68,22 @@ impl Disk for Directory {
 }
 
 #[derive(Debug)]
-struct OnDisk {
+struct DirectoryFile {
     name: String,
     file: fs::File,
     _lock: Arc<fs::File>,
 }
 
-impl File for OnDisk {
+impl DiskFile for DirectoryFile {
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let wanted = buffer.len();
+        let len = buffer.len();
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             match self.file.read_at(rest, at.saturating_add(done as u64)) {
                 Ok(0) => break,
                 Ok(n) => done += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error::read(at, wanted, &self.name, error)),
+                Err(error) => return Err(error::read(at, len, &self.name, error)),
             }
         }
         Ok(done)
@@ -100,8 +99,8 @@ impl File for OnDisk {
     }
 }
 
-/// Makes a directory and those above it, each durable in the one above.
-fn make(path: &Path) -> io::Result<()> {
+/// Creates a directory and its parents, each synced in its parent.
+fn create_durably(path: &Path) -> io::Result<()> {
     let shown = path.to_string_lossy();
     let above = match path.parent() {
         None if path.is_dir() => return Ok(()),
@@ -109,17 +108,17 @@ fn make(path: &Path) -> io::Result<()> {
         Some(above) if above.as_os_str().is_empty() => Path::new("."),
         Some(above) => above,
     };
-    let made = match DirBuilder::new().mode(0o700).create(path) {
+    let created = match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            make(above)?;
+            create_durably(above)?;
             DirBuilder::new().mode(0o700).create(path)
         }
-        made => made,
+        created => created,
     };
-    match made {
+    match created {
         Ok(()) => sync_directory(above),
-        // Whoever made it may have died before it was durable; but a directory that others made for
-        // us may lie in one that we must not read.
+        // Its creator may have crashed before it was durable. A directory that others made for this
+        // process may have a parent that it must not read.
         Err(_) if path.is_dir() => match sync_directory(above) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             synced => synced,
@@ -133,7 +132,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     synced.map_err(|error| failed("sync the directory", &path.to_string_lossy(), error))
 }
 
-/// Takes the lock, and leaves our process id in it for others to read.
+/// Takes the lock and writes the process id into it.
 fn lock(path: &Path) -> io::Result<fs::File> {
     let in_lock = |error| failed("lock", &path.join(name::LOCK).to_string_lossy(), error);
     let mut options = OpenOptions::new();
@@ -141,7 +140,7 @@ fn lock(path: &Path) -> io::Result<fs::File> {
     let mut file = options.open(path.join(name::LOCK)).map_err(in_lock)?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(held(path, &file)),
+        Err(TryLockError::WouldBlock) => return Err(already_open(path, &file)),
         Err(TryLockError::Error(error)) => return Err(in_lock(error)),
     }
     file.set_len(0).map_err(in_lock)?;
@@ -149,17 +148,17 @@ fn lock(path: &Path) -> io::Result<fs::File> {
     Ok(file)
 }
 
-/// Says who has the directory open, if he has already left his process id.
-fn held(path: &Path, file: &fs::File) -> io::Error {
+/// The error for a directory that is open, with the process id from the lock if it is there.
+fn already_open(path: &Path, file: &fs::File) -> io::Error {
     let mut left = String::new();
     let read = file.take(32).read_to_string(&mut left);
     let id = read.ok().and_then(|_| left.trim().parse::<u32>().ok());
-    let who = match id {
+    let owner = match id {
         Some(id) if id == std::process::id() => format!("this same process (process {id})"),
         Some(id) => format!("another process (process {id})"),
         None => "another process".to_owned(),
     };
-    let why = format!("{who} has the store in `{}` open", path.display());
+    let why = format!("{owner} has the store in `{}` open", path.display());
     io::Error::new(io::ErrorKind::WouldBlock, why)
 }
 

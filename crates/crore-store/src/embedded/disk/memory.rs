@@ -1,21 +1,21 @@
-//! Files in memory, for tests that are about something else than the disk.
+//! In-memory files, for tests that are not about the disk.
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Formatter};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use super::{Disk, File, Open, bytes, error, name};
+use super::{Disk, DiskFile, OpenMode, bytes, error, name};
 
-/// A disk that forgets everything when it is dropped, and never fails. As on a file system, a
-/// removed file can be used by those who have it open.
+/// A disk that loses everything when it is dropped, and never fails. As on a file system, a removed
+/// file stays usable through open handles.
 #[derive(Default)]
-pub struct InMemory {
+pub struct MemoryDisk {
     files: Mutex<BTreeMap<String, Arc<RwLock<Vec<u8>>>>>,
 }
 
-impl InMemory {
-    /// A disk without files.
+impl MemoryDisk {
+    /// Creates a disk without files.
     pub fn new() -> Self {
         Self::default()
     }
@@ -25,28 +25,28 @@ impl InMemory {
     }
 }
 
-impl Debug for InMemory {
+impl Debug for MemoryDisk {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("InMemory").field("files", &self.files().len()).finish_non_exhaustive()
     }
 }
 
-impl Disk for InMemory {
+impl Disk for MemoryDisk {
     fn list(&self) -> io::Result<Vec<String>> {
         Ok(self.files().keys().cloned().collect())
     }
 
-    fn open(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>> {
+    fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         name::check(name)?;
         let mut files = self.files();
-        let content = match (files.get(name), how) {
+        let content = match (files.get(name), mode) {
             (Some(content), _) => Arc::clone(content),
-            (None, Open::Create) => Arc::clone(files.entry(name.to_owned()).or_default()),
-            (None, Open::Existing) => {
+            (None, OpenMode::Create) => Arc::clone(files.entry(name.to_owned()).or_default()),
+            (None, OpenMode::Existing) => {
                 return Err(error::failed("open", name, io::ErrorKind::NotFound.into()));
             }
         };
-        Ok(Arc::new(Content { name: name.to_owned(), content }))
+        Ok(Arc::new(MemoryFile { name: name.to_owned(), content }))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -56,18 +56,18 @@ impl Disk for InMemory {
     }
 }
 
-struct Content {
+struct MemoryFile {
     name: String,
     content: Arc<RwLock<Vec<u8>>>,
 }
 
-impl Debug for Content {
+impl Debug for MemoryFile {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Content").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl File for Content {
+impl DiskFile for MemoryFile {
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let content = self.content.read().unwrap_or_else(PoisonError::into_inner);
         Ok(bytes::read(&content, at, buffer))

@@ -1,9 +1,8 @@
-//! The byte backend under the log: a directory of files, and six things to do with them.
+//! The storage backend of the log: a directory of files with six operations.
 //!
-//! Everything that the log asks of a machine goes through here, so that it runs the same on files,
-//! in memory, and on a disk that forgets, tears, fails and fills up when a test says so. An
-//! implementation of [`Disk`] checks names by [`name`] and reports failures by [`mod@error`]; one that
-//! keeps files in memory uses [`bytes`].
+//! The log does all its I/O here, so that it runs unchanged on files, in memory, and on simulated
+//! disks that lose, tear and refuse writes or fill up. Implementations of [`Disk`] check names with
+//! [`name`] and report failures with [`mod@error`]; in-memory ones use [`bytes`].
 
 pub mod bytes;
 pub mod error;
@@ -16,41 +15,41 @@ use std::io;
 use std::sync::Arc;
 
 pub use file::Directory;
-pub use memory::InMemory;
+pub use memory::MemoryDisk;
 
-/// A directory of files. Names are plain: letters, digits, dots and dashes.
+/// A directory of files. Names consist of letters, digits, dots and dashes.
 pub trait Disk: Debug + Send + Sync {
-    /// The names of all files, in any order.
+    /// Returns the names of all files, in any order.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Opens a file. With [`Open::Create`] it is made, empty, if it is not there, and its being
-    /// there survives a power cut from then on, though nothing in it does that was not synced.
-    fn open(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>>;
+    /// Opens a file. [`OpenMode::Create`] creates a missing file, empty; its existence is durable when
+    /// this returns, but not its unsynced content.
+    fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Removes a file, if it is there; a power cut soon after may bring it back as it was.
+    /// Removes a file if it exists. A power failure soon after may restore it.
     fn remove(&self, name: &str) -> io::Result<()>;
 }
 
-/// Whether a file that is not there is made.
+/// Whether opening creates a missing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Open {
-    /// It has to be there: `NotFound` otherwise.
+pub enum OpenMode {
+    /// The file must exist; `NotFound` otherwise.
     Existing,
-    /// It is made if it is not there.
+    /// A missing file is created.
     Create,
 }
 
-/// An open file: bytes by their offset.
-pub trait File: Debug + Send + Sync {
-    /// Reads into `buffer` from `at` on, and says how many bytes there were: fewer than asked for
-    /// only at the end of the file.
+/// An open file, accessed by offset.
+pub trait DiskFile: Debug + Send + Sync {
+    /// Reads into `buffer` from `at` on, and returns the number of bytes; fewer than requested only
+    /// at the end of the file.
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes all of `bytes` at `at`; the file grows as needed. Not durable before a [`File::sync`]
-    /// has answered, and after an error anything may have been written.
+    /// Writes all of `bytes` at `at`, extending the file as needed. Durable only after
+    /// [`DiskFile::sync`] succeeds. After an error, any part may have been written.
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes everything durable that was written before. After an error nothing is known of any
-    /// write since the last sync, and asking again proves nothing.
+    /// Makes all earlier writes durable. After an error, the state of every write since the last
+    /// successful sync is unknown, and a successful retry proves nothing.
     fn sync(&self) -> io::Result<()>;
 }

@@ -1,19 +1,20 @@
-//! Where jobs stand: queues, desks and lanes.
+//! Queues, partitions and lanes: the index in which a claim finds jobs.
 //!
-//! A **lane** is (queue, kind, limit keys): jobs that are alike to a claim, in order. A **desk** is
-//! (queue, kind): all its lanes, and a sorted run for each other state but running, which is kept by
-//! queue. A lane is **open** while its head stands among the heads of its queue (and, if it has limits,
-//! of its desk), in order, so a claim looks at one entry, however many lanes and jobs there are. A lane
-//! that was found without a permit is **parked** at the bucket that had none and costs nothing until
-//! that bucket has one again.
+//! A **lane** is (queue, kind, limit keys): an ordered list of jobs that are equivalent to a claim.
+//! A **partition** is the part of a queue with one kind: its lanes, and one sorted run per state
+//! (except ready jobs, which are in the lanes, and running jobs, which are kept per queue). A lane
+//! is **open** while its head is among the heads of its queue (and, if it has limits, of its
+//! partition), so a claim looks at one entry however many lanes and jobs there are. A lane without
+//! a permit is **parked** at the bucket that refused, and costs nothing until that bucket has a
+//! permit again.
 //!
-//! What must stay true: while a bucket has a permit and lanes of a desk are parked there, the best of
-//! them is open, or a better lane of the same desk that needs the same bucket is.
+//! Invariant: while a bucket has a permit and lanes of a partition are parked there, the best of
+//! these lanes is open, or a better lane of the same partition that needs the same bucket is.
 
 mod parking;
+mod prune;
 mod ready;
 mod rows;
-mod sweep;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -21,16 +22,16 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use crore_core::limit::LimitKey;
 use crore_core::{JobId, Name, Spec, State, Time};
 
+use super::arena::Arena;
+use super::index_position::IndexPosition;
 use super::permits::Permits;
-use super::place::Place;
-use super::run::Run;
-use super::table::Table;
-use ready::Ready;
-use rows::{Desk, Lane, Limited, Queue};
+use super::sorted_run::SortedRun;
+use ready::ReadyJobs;
+use rows::{LaneLimits, LaneRow, PartitionRow, QueueRow};
 
-/// The first job of a lane, and the order in which lanes are claimed from.
+/// The first job of a lane. Its order is the claim order of lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Head {
+pub(crate) struct LaneHead {
     pub(crate) priority: i32,
     pub(crate) at: Time,
     pub(crate) id: JobId,
@@ -40,32 +41,32 @@ pub(crate) struct Head {
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     numbers: HashMap<Name, u32>,
-    /// Queues that once had jobs stay until pruned, and paused ones for as long as they are paused.
-    pub(crate) queues: Table<Queue>,
-    pub(crate) desks: Table<Desk>,
-    pub(crate) lanes: Table<Lane>,
+    /// A queue stays until it is pruned, which needs it to be empty and not paused.
+    pub(crate) queues: Arena<QueueRow>,
+    pub(crate) partitions: Arena<PartitionRow>,
+    pub(crate) lanes: Arena<LaneRow>,
     limited: HashMap<(u32, Vec<LimitKey>), u32>,
     pub(crate) permits: Permits,
-    /// Queues in which there is something to claim that was not there before.
+    /// Queues with new claimable jobs.
     woken: BTreeSet<u32>,
 }
 
-/// Where a claim takes from.
+/// A source of jobs for a claim: a queue, or one kind of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub(crate) enum ClaimSource {
     Queue(u32),
-    Desk(u32),
+    Partition(u32),
 }
 
 /// All sources of a claim.
 #[derive(Debug)]
-pub(crate) enum Course {
-    One(Source),
-    /// The head of each, best first.
+pub(crate) enum ClaimSources {
+    One(ClaimSource),
+    /// The head of each source, best first.
     Merged {
-        heads: BinaryHeap<Reverse<(Head, Source)>>,
-        /// The source that was drawn from last, and whose head is another by now.
-        drawn: Option<Source>,
+        heads: BinaryHeap<Reverse<(LaneHead, ClaimSource)>>,
+        /// The source taken from last; its next head is not in `heads` yet.
+        drawn: Option<ClaimSource>,
     },
 }
 
@@ -75,27 +76,27 @@ impl Lanes {
     }
 
     pub(crate) fn queue_or_new(&mut self, name: &Name) -> u32 {
-        if let Some(no) = self.numbers.get(name) {
-            return *no;
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
         }
-        let queue = Queue {
+        let queue = QueueRow {
             name: name.clone(),
-            desks: BTreeMap::new(),
+            partitions: BTreeMap::new(),
             paused: false,
-            heads: Run::default(),
-            running: Run::default(),
+            heads: SortedRun::default(),
+            running: SortedRun::default(),
             timers: BTreeSet::new(),
         };
-        let no = self.queues.add(queue);
-        self.numbers.insert(name.clone(), no);
-        no
+        let number = self.queues.add(queue);
+        self.numbers.insert(name.clone(), number);
+        number
     }
 
-    fn desk_or_new(&mut self, queue: u32, kind: &Name) -> u32 {
-        if let Some(no) = self.queues.at(queue).desks.get(kind) {
-            return *no;
+    fn partition_or_new(&mut self, queue: u32, kind: &Name) -> u32 {
+        if let Some(number) = self.queues.at(queue).partitions.get(kind) {
+            return *number;
         }
-        let no = self.desks.add(Desk {
+        let number = self.partitions.add(PartitionRow {
             queue,
             kind: kind.clone(),
             lanes: BTreeSet::new(),
@@ -103,17 +104,17 @@ impl Lanes {
             heads: BTreeSet::new(),
             ready: 0,
             running: 0,
-            waiting: Run::default(),
-            scheduled: Run::default(),
-            done: Run::default(),
-            dead: Run::default(),
-            cancelled: Run::default(),
+            waiting: SortedRun::default(),
+            scheduled: SortedRun::default(),
+            done: SortedRun::default(),
+            dead: SortedRun::default(),
+            cancelled: SortedRun::default(),
         });
-        self.queues.at_mut(queue).desks.insert(kind.clone(), no);
-        no
+        self.queues.at_mut(queue).partitions.insert(kind.clone(), number);
+        number
     }
 
-    /// The lane for one more job like this one; it is kept while it has any.
+    /// Returns the lane of a new job, and counts the job.
     pub(crate) fn lane_for(&mut self, spec: &Spec) -> u32 {
         let lane = self.lane_or_new(&spec.queue, &spec.kind, &spec.limits);
         self.lanes.at_mut(lane).jobs += 1;
@@ -122,162 +123,164 @@ impl Lanes {
 
     pub(crate) fn lane_or_new(&mut self, queue: &Name, kind: &Name, limits: &[LimitKey]) -> u32 {
         let queue = self.queue_or_new(queue);
-        let desk = self.desk_or_new(queue, kind);
-        let known = if limits.is_empty() {
-            self.desks.at(desk).plain
+        let partition = self.partition_or_new(queue, kind);
+        let existing = if limits.is_empty() {
+            self.partitions.at(partition).plain
         } else {
-            self.limited.get(&(desk, limits.to_vec())).copied()
+            self.limited.get(&(partition, limits.to_vec())).copied()
         };
-        known.unwrap_or_else(|| self.new_lane(desk, limits))
+        existing.unwrap_or_else(|| self.new_lane(partition, limits))
     }
 
-    /// The queue and kind of a lane.
+    /// Queue and kind of a lane.
     pub(crate) fn names(&self, lane: u32) -> (Name, Name) {
         let lane = self.lanes.at(lane);
-        (self.queues.at(lane.queue).name.clone(), self.desks.at(lane.desk).kind.clone())
+        (self.queues.at(lane.queue).name.clone(), self.partitions.at(lane.partition).kind.clone())
     }
 
-    /// A job that was there when the store was open last is in its lane again; if it is running, it
-    /// holds its permits.
-    pub(crate) fn restore(&mut self, place: Place) {
-        self.lanes.at_mut(place.lane).jobs += 1;
-        if place.state == State::Running
-            && let Some(buckets) = self.lanes.at(place.lane).buckets()
+    /// Counts a restored job in its lane; if it is running, it holds its permits.
+    pub(crate) fn restore(&mut self, position: IndexPosition) {
+        self.lanes.at_mut(position.lane).jobs += 1;
+        if position.state == State::Running
+            && let Some(buckets) = self.lanes.at(position.lane).buckets()
         {
-            self.permits.hold(&buckets);
+            self.permits.restore_held(&buckets);
         }
     }
 
-    fn new_lane(&mut self, desk: u32, limits: &[LimitKey]) -> u32 {
+    fn new_lane(&mut self, partition: u32, limits: &[LimitKey]) -> u32 {
         let limited = (!limits.is_empty()).then(|| {
-            let buckets = limits.iter().map(|key| self.permits.enter(key)).collect();
-            Box::new(Limited { limits: limits.to_vec(), buckets })
+            let buckets = limits.iter().map(|key| self.permits.add_lane(key)).collect();
+            Box::new(LaneLimits { limits: limits.to_vec(), buckets })
         });
-        let no = self.lanes.add(Lane {
-            desk,
-            queue: self.desks.at(desk).queue,
+        let number = self.lanes.add(LaneRow {
+            partition,
+            queue: self.partitions.at(partition).queue,
             limited,
-            ready: Ready::default(),
+            ready: ReadyJobs::default(),
             head: None,
             parked: None,
             jobs: 0,
         });
         if limits.is_empty() {
-            self.desks.at_mut(desk).plain = Some(no);
+            self.partitions.at_mut(partition).plain = Some(number);
         } else {
-            self.limited.insert((desk, limits.to_vec()), no);
+            self.limited.insert((partition, limits.to_vec()), number);
         }
-        self.desks.at_mut(desk).lanes.insert(no);
-        no
+        self.partitions.at_mut(partition).lanes.insert(number);
+        number
     }
 
-    /// A job of the lane is gone.
-    pub(crate) fn forget(&mut self, lane: u32) {
+    /// Uncounts a job of the lane.
+    pub(crate) fn remove_job(&mut self, lane: u32) {
         let lane = self.lanes.at_mut(lane);
         lane.jobs = lane.jobs.saturating_sub(1);
     }
 
-    /// The queues in which something to claim has appeared since this was asked last.
-    pub(crate) fn woken(&mut self) -> Vec<Name> {
+    /// Returns the queues with new claimable jobs since the last call.
+    pub(crate) fn take_woken(&mut self) -> Vec<Name> {
         let woken = std::mem::take(&mut self.woken);
         woken.iter().map(|queue| self.queues.at(*queue).name.clone()).collect()
     }
 
-    /// Pauses a queue, or lets it go on.
+    /// Pauses or resumes a queue.
     pub(crate) fn pause(&mut self, name: &Name, paused: bool) {
-        let no = self.queue_or_new(name);
-        let queue = self.queues.at_mut(no);
+        let number = self.queue_or_new(name);
+        let queue = self.queues.at_mut(number);
         if queue.paused && !paused {
-            self.woken.insert(no);
+            self.woken.insert(number);
         }
         queue.paused = paused;
     }
 
-    /// Puts a job where its state says.
-    pub(crate) fn enter(&mut self, place: Place) {
-        let lane = self.lanes.at_mut(place.lane);
-        let desk = self.desks.at_mut(lane.desk);
-        match place.state {
+    /// Adds a job at the position of its state.
+    pub(crate) fn insert(&mut self, position: IndexPosition) {
+        let lane = self.lanes.at_mut(position.lane);
+        let partition = self.partitions.at_mut(lane.partition);
+        match position.state {
             State::Ready => {
-                desk.ready += 1;
-                lane.ready.insert(place.priority, place.slot);
+                partition.ready += 1;
+                lane.ready.insert(position.priority, position.slot);
                 self.woken.insert(lane.queue);
-                self.refresh(place.lane);
+                self.refresh(position.lane);
             }
             State::Running => {
-                desk.running += 1;
-                self.queues.at_mut(lane.queue).running.insert(place.slot);
+                partition.running += 1;
+                self.queues.at_mut(lane.queue).running.insert(position.slot);
             }
             state => {
-                if let Some(run) = desk.run_mut(state) {
-                    run.insert(place.slot);
+                if let Some(run) = partition.run_mut(state) {
+                    run.insert(position.slot);
                 }
             }
         }
     }
 
-    /// Takes a job away from where its state says that it is.
-    pub(crate) fn leave(&mut self, place: Place) {
-        let lane = self.lanes.at_mut(place.lane);
-        let desk = self.desks.at_mut(lane.desk);
-        match place.state {
+    /// Removes a job from the position of its state.
+    pub(crate) fn remove(&mut self, position: IndexPosition) {
+        let lane = self.lanes.at_mut(position.lane);
+        let partition = self.partitions.at_mut(lane.partition);
+        match position.state {
             State::Ready => {
-                desk.ready -= 1;
-                lane.ready.remove(place.priority, place.slot);
-                self.refresh(place.lane);
+                partition.ready -= 1;
+                lane.ready.remove(position.priority, position.slot);
+                self.refresh(position.lane);
             }
             State::Running => {
-                desk.running -= 1;
-                self.queues.at_mut(lane.queue).running.remove(place.slot);
+                partition.running -= 1;
+                self.queues.at_mut(lane.queue).running.remove(position.slot);
             }
             state => {
-                if let Some(run) = desk.run_mut(state) {
-                    run.remove(place.slot);
+                if let Some(run) = partition.run_mut(state) {
+                    run.remove(position.slot);
                 }
             }
         }
     }
 
-    /// What a claim of these queues and kinds takes from.
-    pub(crate) fn course(&self, queues: &[u32], kinds: Option<&[Name]>) -> Course {
+    /// The sources of a claim for these queues and kinds.
+    pub(crate) fn claim_sources(&self, queues: &[u32], kinds: Option<&[Name]>) -> ClaimSources {
         let mut open = queues.iter().filter(|queue| !self.queues.at(**queue).paused);
         let Some(kinds) = kinds else {
             return match (open.next(), open.next()) {
-                (Some(queue), None) => Course::One(Source::Queue(*queue)),
+                (Some(queue), None) => ClaimSources::One(ClaimSource::Queue(*queue)),
                 (one, other) => {
                     let queues = one.into_iter().chain(other).chain(open);
-                    self.merged(queues.map(|queue| Source::Queue(*queue)))
+                    self.merged(queues.map(|queue| ClaimSource::Queue(*queue)))
                 }
             };
         };
-        let desks = |queue: &u32| {
-            let desks = &self.queues.at(*queue).desks;
-            kinds.iter().filter_map(|kind| desks.get(kind)).map(|desk| Source::Desk(*desk))
+        let partitions = |queue: &u32| {
+            let partitions = &self.queues.at(*queue).partitions;
+            kinds
+                .iter()
+                .filter_map(|kind| partitions.get(kind))
+                .map(|partition| ClaimSource::Partition(*partition))
         };
-        self.merged(open.flat_map(desks))
+        self.merged(open.flat_map(partitions))
     }
 
-    fn merged(&self, sources: impl Iterator<Item = Source>) -> Course {
+    fn merged(&self, sources: impl Iterator<Item = ClaimSource>) -> ClaimSources {
         let head = |source| Some(Reverse((self.head(source)?, source)));
-        Course::Merged { heads: sources.filter_map(head).collect(), drawn: None }
+        ClaimSources::Merged { heads: sources.filter_map(head).collect(), drawn: None }
     }
 
-    fn head(&self, source: Source) -> Option<Head> {
+    fn head(&self, source: ClaimSource) -> Option<LaneHead> {
         match source {
-            Source::Queue(no) => self.queues.at(no).heads.first(),
-            Source::Desk(no) => {
-                let desk = self.desks.at(no);
-                let plain = desk.plain.and_then(|lane| self.lanes.at(lane).head);
-                plain.into_iter().chain(desk.heads.first().copied()).min()
+            ClaimSource::Queue(number) => self.queues.at(number).heads.first(),
+            ClaimSource::Partition(number) => {
+                let partition = self.partitions.at(number);
+                let plain = partition.plain.and_then(|lane| self.lanes.at(lane).head);
+                plain.into_iter().chain(partition.heads.first().copied()).min()
             }
         }
     }
 
-    /// The best head of a course, with its permits taken; lanes without one are parked. The job is
-    /// to be moved away before the next is asked for.
-    pub(crate) fn take(&mut self, course: &mut Course, now: Time) -> Option<Head> {
+    /// Returns the best head with its permits taken, and parks lanes without a permit. The caller
+    /// moves the job before the next call.
+    pub(crate) fn take(&mut self, sources: &mut ClaimSources, now: Time) -> Option<LaneHead> {
         loop {
-            let head = self.best(course)?;
+            let head = self.best(sources)?;
             let Some(buckets) = self.lanes.at(head.lane).buckets() else { return Some(head) };
             match self.permits.take(&buckets, now) {
                 Ok(()) => return Some(head),
@@ -286,12 +289,12 @@ impl Lanes {
         }
     }
 
-    /// The best head of a course. A source's head changes only when that source was drawn from, or
-    /// the same queue or desk that was named a second time; so what is known of the others holds.
-    fn best(&self, course: &mut Course) -> Option<Head> {
-        let (heads, drawn) = match course {
-            Course::One(source) => return self.head(*source),
-            Course::Merged { heads, drawn } => (heads, drawn),
+    /// The best head of all sources. A head changes only when its source was taken from, or when
+    /// the same queue or partition was named twice, so the cached heads of the other sources hold.
+    fn best(&self, sources: &mut ClaimSources) -> Option<LaneHead> {
+        let (heads, drawn) = match sources {
+            ClaimSources::One(source) => return self.head(*source),
+            ClaimSources::Merged { heads, drawn } => (heads, drawn),
         };
         loop {
             if let Some(source) = drawn.take() {
@@ -305,13 +308,14 @@ impl Lanes {
         }
     }
 
-    /// Opens a lane that is not open: a head stands in a run as often as it is put there.
+    /// Opens a lane that is not open. A sorted run is not a set: opening twice would add the head
+    /// twice.
     fn open(&mut self, lane: u32) {
         let row = self.lanes.at(lane);
         let Some(head) = row.head else { return };
         self.queues.at_mut(row.queue).heads.insert(head);
         if row.limited.is_some() {
-            self.desks.at_mut(row.desk).heads.insert(head);
+            self.partitions.at_mut(row.partition).heads.insert(head);
         }
     }
 
@@ -320,18 +324,18 @@ impl Lanes {
         let Some(head) = row.head else { return };
         self.queues.at_mut(row.queue).heads.remove(head);
         if row.limited.is_some() {
-            self.desks.at_mut(row.desk).heads.remove(&head);
+            self.partitions.at_mut(row.partition).heads.remove(&head);
         }
     }
 
-    /// Brings the sets up to date after a lane's ready jobs have changed.
-    fn refresh(&mut self, no: u32) {
-        let lane = self.lanes.at(no);
-        let head = lane.ready.first().map(|(priority, slot)| Head {
+    /// Updates the sets of heads after a lane's ready jobs have changed.
+    fn refresh(&mut self, number: u32) {
+        let lane = self.lanes.at(number);
+        let head = lane.ready.first().map(|(priority, slot)| LaneHead {
             priority,
             at: slot.at,
             id: slot.id,
-            lane: no,
+            lane: number,
         });
         let (old, parked, limited) = (lane.head, lane.parked, lane.limited.is_some());
         if head == old {
@@ -339,26 +343,26 @@ impl Lanes {
         }
         let better = head.is_some_and(|head| old.is_none_or(|old| head < old));
         match parked {
-            // A better head may have come to a lane whose bucket was passed over; worse ones wait.
+            // Only a better head reopens a parked lane; with a worse one the lane stays parked.
             Some(bucket) if head.is_some() && !better => {
-                self.unpark(no);
-                let row = self.lanes.at_mut(no);
+                self.unpark(number);
+                let row = self.lanes.at_mut(number);
                 (row.head, row.parked) = (head, Some(bucket));
-                let desk = row.desk;
+                let partition = row.partition;
                 let parked = &mut self.permits.buckets.at_mut(bucket).parked;
-                parked.entry(desk).or_default().extend(head);
+                parked.entry(partition).or_default().extend(head);
             }
             Some(_) => {
-                self.unpark(no);
-                self.lanes.at_mut(no).head = head;
-                self.open(no);
+                self.unpark(number);
+                self.lanes.at_mut(number).head = head;
+                self.open(number);
             }
             None => {
-                self.close(no);
-                self.lanes.at_mut(no).head = head;
-                self.open(no);
+                self.close(number);
+                self.lanes.at_mut(number).head = head;
+                self.open(number);
                 if limited && !better {
-                    self.step_back(no);
+                    self.open_best_parked(number);
                 }
             }
         }

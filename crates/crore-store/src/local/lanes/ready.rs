@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use super::super::run::{Run, Slot};
+use super::super::sorted_run::{RunSlot, SortedRun};
 
-/// The ready jobs of a lane by priority. Nearly all lanes have one priority at a time; it stands
-/// apart so that it is at hand.
+/// The ready jobs of a lane by priority. Nearly all lanes have one priority at a time, which is
+/// stored inline.
 #[derive(Debug, Default)]
-pub(crate) struct Ready {
-    /// The priority of `run`; it means nothing while the run is empty.
+pub(crate) struct ReadyJobs {
+    /// Priority of `run`; meaningless while the run is empty.
     priority: i32,
-    run: Run,
-    others: BTreeMap<i32, Run>,
+    run: SortedRun,
+    others: BTreeMap<i32, SortedRun>,
 }
 
-impl Ready {
-    pub(super) fn insert(&mut self, priority: i32, slot: Slot) {
+impl ReadyJobs {
+    pub(super) fn insert(&mut self, priority: i32, slot: RunSlot) {
         if self.run.len() == 0 && self.others.is_empty() {
             self.priority = priority;
         }
         self.run_mut(priority).insert(slot);
     }
 
-    pub(super) fn remove(&mut self, priority: i32, slot: Slot) {
+    pub(super) fn remove(&mut self, priority: i32, slot: RunSlot) {
         let run = self.run_mut(priority);
         run.remove(slot);
         if run.len() == 0 {
@@ -30,7 +30,7 @@ impl Ready {
         }
     }
 
-    fn run_mut(&mut self, priority: i32) -> &mut Run {
+    fn run_mut(&mut self, priority: i32) -> &mut SortedRun {
         if priority == self.priority {
             &mut self.run
         } else {
@@ -38,7 +38,7 @@ impl Ready {
         }
     }
 
-    pub(super) fn first(&self) -> Option<(i32, Slot)> {
+    pub(super) fn first(&self) -> Option<(i32, RunSlot)> {
         let one = self.run.first().map(|slot| (self.priority, slot));
         if self.others.is_empty() {
             return one;
@@ -48,7 +48,7 @@ impl Ready {
         one.into_iter().chain(other).min()
     }
 
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (i32, &Run)> {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (i32, &SortedRun)> {
         let others = self.others.iter().map(|(priority, run)| (*priority, run));
         std::iter::once((self.priority, &self.run)).chain(others)
     }

@@ -1,4 +1,4 @@
-//! What is known of a lane, a desk and a queue.
+//! Rows of lanes, partitions and queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,38 +6,38 @@ use std::sync::Arc;
 use crore_core::limit::LimitKey;
 use crore_core::{Name, State, Time};
 
-use super::super::run::Run;
-use super::Head;
-use super::ready::Ready;
+use super::super::sorted_run::SortedRun;
+use super::LaneHead;
+use super::ready::ReadyJobs;
 
 #[derive(Debug)]
-pub(crate) struct Lane {
-    pub(crate) desk: u32,
+pub(crate) struct LaneRow {
+    pub(crate) partition: u32,
     pub(super) queue: u32,
-    pub(super) limited: Option<Box<Limited>>,
-    pub(crate) ready: Ready,
-    /// The head as it stands in the sets.
-    pub(super) head: Option<Head>,
-    /// The bucket at which it is parked.
+    pub(super) limited: Option<Box<LaneLimits>>,
+    pub(crate) ready: ReadyJobs,
+    /// The head as entered in the sets of heads.
+    pub(super) head: Option<LaneHead>,
+    /// The bucket at which the lane is parked.
     pub(super) parked: Option<u32>,
-    /// Jobs of this lane, in any state.
+    /// Jobs of this lane in any state.
     pub(super) jobs: u64,
 }
 
-/// What only a lane with limits has.
+/// Present only in lanes with limits.
 #[derive(Debug)]
-pub(super) struct Limited {
+pub(super) struct LaneLimits {
     pub(super) limits: Vec<LimitKey>,
     pub(super) buckets: Arc<[u32]>,
 }
 
-impl Lane {
-    /// The buckets that a run of its jobs needs a permit of.
+impl LaneRow {
+    /// The buckets that each job needs a permit from.
     pub(super) fn buckets(&self) -> Option<Arc<[u32]>> {
         self.limited.as_ref().map(|limited| Arc::clone(&limited.buckets))
     }
 
-    /// Whether it is parked, and its jobs count against this limit.
+    /// Whether the lane is parked and subject to this limit.
     pub(super) fn is_parked_and_has(&self, limit: &Name) -> bool {
         let mut keys = self.limited.iter().flat_map(|limited| &limited.limits);
         self.parked.is_some() && keys.any(|key| key.limit == *limit)
@@ -45,26 +45,26 @@ impl Lane {
 }
 
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct PartitionRow {
     pub(crate) queue: u32,
     pub(crate) kind: Name,
     pub(crate) lanes: BTreeSet<u32>,
-    /// The lane without limits, which most jobs are in.
+    /// The lane without limits, which has most jobs.
     pub(super) plain: Option<u32>,
-    /// The heads of the open lanes that have limits.
-    pub(super) heads: BTreeSet<Head>,
+    /// Heads of the open lanes with limits.
+    pub(super) heads: BTreeSet<LaneHead>,
     pub(super) ready: usize,
     pub(super) running: usize,
-    pub(super) waiting: Run,
-    pub(super) scheduled: Run,
-    pub(super) done: Run,
-    pub(super) dead: Run,
-    pub(super) cancelled: Run,
+    pub(super) waiting: SortedRun,
+    pub(super) scheduled: SortedRun,
+    pub(super) done: SortedRun,
+    pub(super) dead: SortedRun,
+    pub(super) cancelled: SortedRun,
 }
 
-impl Desk {
-    /// The run of a state; ready jobs are in lanes, and running ones with the queue.
-    pub(crate) const fn run(&self, state: State) -> Option<&Run> {
+impl PartitionRow {
+    /// The run of a state; ready jobs are in the lanes, running jobs in the queue.
+    pub(crate) const fn run(&self, state: State) -> Option<&SortedRun> {
         match state {
             State::Ready | State::Running => None,
             State::Waiting => Some(&self.waiting),
@@ -75,7 +75,7 @@ impl Desk {
         }
     }
 
-    pub(super) const fn run_mut(&mut self, state: State) -> Option<&mut Run> {
+    pub(super) const fn run_mut(&mut self, state: State) -> Option<&mut SortedRun> {
         match state {
             State::Ready | State::Running => None,
             State::Waiting => Some(&mut self.waiting),
@@ -90,21 +90,20 @@ impl Desk {
         match state {
             State::Ready => self.ready,
             State::Running => self.running,
-            _ => self.run(state).map_or(0, Run::len),
+            _ => self.run(state).map_or(0, SortedRun::len),
         }
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct QueueRow {
     pub(crate) name: Name,
-    pub(crate) desks: BTreeMap<Name, u32>,
+    pub(crate) partitions: BTreeMap<Name, u32>,
     pub(crate) paused: bool,
-    /// The heads of the open lanes: they leave at the front and come back near the end, as a run
-    /// likes it.
-    pub(super) heads: Run<Head>,
+    /// Heads of the open lanes. They leave at the front and return near the end, which suits a run.
+    pub(super) heads: SortedRun<LaneHead>,
     /// Running jobs, by id.
-    pub(crate) running: Run,
-    /// Buckets whose rate lets the next one through then, with lanes of this queue parked there.
+    pub(crate) running: SortedRun,
+    /// When a rate may admit the next job, per bucket with parked lanes of this queue.
     pub(super) timers: BTreeSet<(Time, u32)>,
 }

@@ -1,11 +1,11 @@
-//! The fuzz target's body, on what the fuzzer has found worth keeping.
+//! The body of the fuzz target, on the corpus of the fuzzer.
 
 use std::fs;
 use std::path::Path;
 
 use crore_conformance::fuzz::recover;
 
-use super::script::tell;
+use super::script::record_script;
 
 #[test]
 fn the_corpus_is_opened_or_refused() {
@@ -18,10 +18,10 @@ fn the_corpus_is_opened_or_refused() {
     assert!(n > 10, "{n} inputs are too few");
 }
 
-/// Real stores, with bytes changed here and there, as they are and with their checksums mended.
+/// Real stores with changed bytes, with and without corrected checksums.
 #[test]
 fn real_files_with_changes_are_opened_or_refused() {
-    let (chapters, _) = tell(4, 24, 20);
+    let (chapters, _) = record_script(4, 24, 20);
     let mut random = 1_u64;
     for chapter in &chapters {
         let image = chapter.disk.image();
@@ -41,7 +41,7 @@ fn real_files_with_changes_are_opened_or_refused() {
     }
 }
 
-/// Files as the fuzz target takes them.
+/// Packs files as input of the fuzz target.
 fn pack(image: &std::collections::BTreeMap<String, Vec<u8>>, mode: u8) -> Vec<u8> {
     let mut out = vec![mode];
     for (name, bytes) in image {

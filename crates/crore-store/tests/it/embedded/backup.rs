@@ -1,4 +1,4 @@
-//! Backups: everything that was answered before, nothing half, and nobody waits.
+//! Backups: complete, never partial, and without blocking other operations.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,21 +7,21 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-use crore_conformance::sim_disk::{Call, Failure, Fault, SimDisk, Then};
-use crore_core::job::Retain;
-use crore_core::machine::{Event, Outcome, decide};
+use crore_conformance::sim_disk::{DiskCall, DiskError, DiskFault, Recurrence, SimDisk};
+use crore_core::job::JobRetention;
+use crore_core::machine::{JobEvent, Outcome, decide};
 use crore_core::{JobId, NewJob};
 use crore_store::embedded::{Embedded, verify};
-use crore_store::jobs::{Claim, Order, Write};
-use crore_store::{Answer, Error, Jobs, SystemClock};
+use crore_store::jobs::{Claim, QueueOrder, StoreWrite};
+use crore_store::{Error, Jobs, StoreFuture, SystemClock};
 
 use super::image::{content, disk, flip, frames, look, rich, segments};
-use super::rich::{Hand, describe, name, small, spec};
+use super::rich::{SteppedStore, describe, name, small, spec};
 
 #[test]
 fn a_backup_holds_what_the_store_holds() {
     let image = rich();
-    let hand = Hand::open(Arc::new(disk(&image))).expect("opened");
+    let hand = SteppedStore::open(Arc::new(disk(&image))).expect("opened");
     let to = SimDisk::new(5);
     let backup = hand.store.backup_to(&to).expect("backed up");
     let report = look(&to.image());
@@ -29,28 +29,28 @@ fn a_backup_holds_what_the_store_holds() {
     assert_eq!((backup.segments, backup.commit), (report.segments, report.commits.1));
     assert_eq!(backup.bytes, to.image().values().map(|bytes| bytes.len() as u64).sum::<u64>());
     assert_eq!(content(&to.image()), describe(&hand));
-    // And so does a backup of the backup.
+    // A backup of the backup is equal, too.
     let second = SimDisk::new(6);
-    let opened = Hand::open(Arc::new(to.clone())).expect("opened");
+    let opened = SteppedStore::open(Arc::new(to.clone())).expect("opened");
     opened.store.backup_to(&second).expect("backed up");
     assert_eq!(content(&second.image()), describe(&opened));
 }
 
 #[test]
-fn what_was_only_gathered_is_in_it() {
-    let hand = Hand::open(Arc::new(SimDisk::new(1))).expect("opened");
+fn a_pending_commit_is_in_the_backup() {
+    let hand = SteppedStore::open(Arc::new(SimDisk::new(1))).expect("opened");
     let mut push = hand.store.push(NewJob::from(spec("q", "1")).into());
     let polled = push.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending(), "nobody has committed it");
     let to = SimDisk::new(2);
     hand.store.backup_to(&to).expect("backed up");
-    let opened = Hand::open(Arc::new(to)).expect("opened");
+    let opened = SteppedStore::open(Arc::new(to)).expect("opened");
     assert!(opened.job(JobId(1)).is_some());
 }
 
 #[test]
 fn a_directory_that_is_not_empty_is_refused() {
-    let hand = Hand::open(Arc::new(SimDisk::new(1))).expect("opened");
+    let hand = SteppedStore::open(Arc::new(SimDisk::new(1))).expect("opened");
     let to = disk(&[("mine.txt".to_owned(), vec![1])].into());
     let error = hand.store.backup_to(&to).expect_err("not empty");
     assert!(matches!(error, Error::Foreign { .. }), "{error}");
@@ -60,7 +60,7 @@ fn a_directory_that_is_not_empty_is_refused() {
 
 #[test]
 fn an_interrupted_backup_is_never_taken_for_one() {
-    let hand = Hand::open(Arc::new(disk(&rich()))).expect("opened");
+    let hand = SteppedStore::open(Arc::new(disk(&rich()))).expect("opened");
     let whole = SimDisk::new(5);
     hand.store.backup_to(&whole).expect("backed up");
     let expected = describe(&hand);
@@ -70,7 +70,7 @@ fn an_interrupted_backup_is_never_taken_for_one() {
             to.crash_at(n);
             hand.store.backup_to(&to).expect_err("the machine goes off");
             let left = to.crash(n * 13 + seed);
-            match (Hand::open(Arc::new(left.kill())), left.image()) {
+            match (SteppedStore::open(Arc::new(left.kill())), left.image()) {
                 (Ok(_), image) if image.is_empty() => {}
                 (Ok(opened), _) => assert_eq!(describe(&opened), expected, "call {n}"),
                 (Err(error), image) => {
@@ -85,27 +85,27 @@ fn an_interrupted_backup_is_never_taken_for_one() {
 #[test]
 fn a_backup_that_failed_lets_the_files_go() {
     let on = SimDisk::new(1);
-    let hand = Hand::open(Arc::new(on.clone())).expect("opened");
+    let hand = SteppedStore::open(Arc::new(on.clone())).expect("opened");
     let to = SimDisk::new(2);
-    to.fail(Fault::AfterCalls {
+    to.fail(DiskFault::AfterCalls {
         n: 2,
-        kind: Call::Write,
-        error: Failure::Enospc,
-        then: Then::FromThenOn,
+        kind: DiskCall::Write,
+        error: DiskError::Enospc,
+        then: Recurrence::FromThenOn,
     });
     for _ in 0..3 {
         let mut spec = spec("q", &format!("\"{}\"", "x".repeat(900)));
-        spec.retain = Retain::Nothing;
-        hand.through(spec, Outcome::Done { result: None });
-        hand.rest();
+        spec.retain = JobRetention::Nothing;
+        hand.run_job(spec, Outcome::Done { result: None });
+        hand.settle();
     }
     let error = hand.store.backup_to(&to).expect_err("the target is full");
     assert!(matches!(error, Error::Full { .. }), "{error}");
     for _ in 0..200 {
         let mut spec = spec("q", &format!("\"{}\"", "x".repeat(900)));
-        spec.retain = Retain::Nothing;
-        hand.through(spec, Outcome::Done { result: None });
-        hand.rest();
+        spec.retain = JobRetention::Nothing;
+        hand.run_job(spec, Outcome::Done { result: None });
+        hand.settle();
     }
     let files = on.image().len();
     assert!(files < 12, "files are used again: {files}");
@@ -115,10 +115,10 @@ fn a_backup_that_failed_lets_the_files_go() {
 fn damage_is_not_backed_up_as_if_it_were_good() {
     let mut image = rich();
     let (_, name) = segments(&image)[0].clone();
-    // The segment has a hint, so that opening does not read it.
+    // The segment has a hint, so opening does not read it.
     let (start, ..) = frames(&image, &name)[1];
     flip(&mut image, &name, start + 60);
-    let hand = Hand::open(Arc::new(disk(&image))).expect("opened");
+    let hand = SteppedStore::open(Arc::new(disk(&image))).expect("opened");
     let error = hand.store.backup_to(&SimDisk::new(2)).expect_err("damaged");
     assert!(matches!(&error, Error::Corrupt { what } if what.contains(&name)), "{error}");
 }
@@ -131,7 +131,7 @@ impl Wake for Unpark {
     }
 }
 
-fn wait<T>(mut answer: Answer<'_, T>) -> T {
+fn wait<T>(mut answer: StoreFuture<'_, T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     loop {
@@ -146,21 +146,21 @@ fn open(dir: &Path) -> Embedded {
     Embedded::open(dir, Arc::new(SystemClock), small()).expect("opened")
 }
 
-/// Pushes jobs that stay and jobs that are run at once and go, until it is told to stop.
+/// Pushes jobs that stay and jobs that are run and removed, until it is stopped.
 fn work(store: &Embedded, queue: &str, kept: &Mutex<BTreeSet<JobId>>, stop: &AtomicBool) {
     while !stop.load(Ordering::SeqCst) {
         let stays = wait(store.push(NewJob::from(spec("bleibt", "{}")).into())).into_inner();
         kept.lock().expect("lock").extend(stays.jobs[0].id());
         let mut goes = spec(queue, &format!("\"{}\"", "x".repeat(500)));
-        goes.retain = Retain::Nothing;
+        goes.retain = JobRetention::Nothing;
         let _ = wait(store.push(NewJob::from(goes).into()));
         let (queues, worker) = (vec![name(queue)], name("w"));
-        let claim = Claim { queues, kinds: None, n: 1, order: Order::Merged, worker };
+        let claim = Claim { queues, kinds: None, n: 1, order: QueueOrder::Merged, worker };
         for job in wait(store.claim(claim)).jobs {
             let report = Outcome::Done { result: None }.into();
-            let event = Event::Finished { delivery: Some(job.live.delivery), report };
+            let event = JobEvent::Finished { delivery: Some(job.live.delivery), report };
             let change = decide(&job, &event, 1).expect("running");
-            let _ = wait(store.apply(vec![Write::Job(change)]));
+            let _ = wait(store.apply(vec![StoreWrite::Job(change)]));
         }
     }
 }
@@ -184,8 +184,12 @@ fn a_backup_under_load_has_everything_that_was_answered_before() {
             let to = dir.path().join(format!("backup-{n}"));
             let backup = store.backup(&to).expect("backed up");
             let opened = open(&to);
-            assert!(opened.found().commit >= backup.commit, "{backup:?}, {:?}", opened.found());
-            assert_eq!(opened.found().unfinished, None);
+            assert!(
+                opened.open_report().commit >= backup.commit,
+                "{backup:?}, {:?}",
+                opened.open_report()
+            );
+            assert_eq!(opened.open_report().unfinished, None);
             let which = answered.iter().map(|id| (*id).into()).collect();
             let missing = wait(opened.get(which)).iter().filter(|job| job.is_none()).count();
             assert_eq!(missing, 0, "of {} jobs", answered.len());

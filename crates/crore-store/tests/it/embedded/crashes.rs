@@ -1,46 +1,49 @@
-//! The machine goes off, or the disk fails, at every single call that the store makes to it.
+//! A crash or a disk failure at every single call of the store to its disk.
 
 use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 
-use crore_conformance::sim_disk::{Call, Failure, Fault, SimDisk, Then};
+use crore_conformance::sim_disk::{DiskCall, DiskError, DiskFault, Recurrence, SimDisk};
 use crore_core::JobId;
-use crore_core::machine::{Event, decide};
+use crore_core::machine::{JobEvent, decide};
 use crore_store::embedded::Embedded;
-use crore_store::jobs::{Pushed, Write};
-use crore_store::{Answer, Error, Jobs};
+use crore_store::jobs::{Pushed, StoreWrite};
+use crore_store::{Error, Jobs, StoreFuture};
 use crore_testkit::FakeClock;
 
 use super::driven::run;
-use super::script::{Chapter, Said, View, begin, claim, finish, job, keep_all, open, tell, view};
+use super::script::{
+    Chapter, StepAnswer, StoreView, begin, claim, finish, job, open, record_script,
+    run_keeper_to_end, view,
+};
 
 const CHAPTERS: usize = 30;
 const STEPS: usize = 24;
-/// So many tests share the work.
+/// Number of tests that share the work.
 const SHARES: usize = 4;
-/// Of reads, every so many-th fails.
+/// Every n-th read fails.
 const READS: u64 = 8;
 
 struct Script {
     chapters: Vec<Chapter>,
-    /// No id is above.
+    /// Upper bound of the ids.
     most: u64,
 }
 
 fn script() -> &'static Script {
     static SCRIPT: OnceLock<Script> = OnceLock::new();
     SCRIPT.get_or_init(|| {
-        let (chapters, most) = tell(CHAPTERS, STEPS, 40);
+        let (chapters, most) = record_script(CHAPTERS, STEPS, 40);
         Script { chapters, most }
     })
 }
 
-/// What callers know of a run that came to its end too early.
+/// Knowledge of the callers after a run that ended early.
 #[derive(Debug, Default)]
-struct Told {
-    /// So many steps are answered, or before one that is.
+struct CallerKnowledge {
+    /// Number of steps that are acknowledged, or precede an acknowledged one.
     answered: usize,
-    /// So many were begun.
+    /// Number of steps begun.
     begun: usize,
     ids: Vec<JobId>,
     deliveries: Vec<u64>,
@@ -48,22 +51,27 @@ struct Told {
     failed: bool,
 }
 
-/// What a run does about an error.
+/// Reaction of a run to an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OnError {
     Stop,
     GoOn,
 }
 
-type Pending<'a> = Vec<(usize, bool, Answer<'a, Said>)>;
+type Pending<'a> = Vec<(usize, bool, StoreFuture<'a, StepAnswer>)>;
 
-/// Does the steps of a chapter, three in a commit, until something fails.
-fn play(chapter: &Chapter, disk: &SimDisk, clock: &FakeClock, on_error: OnError) -> Told {
-    let mut told = Told::default();
+/// Runs the steps of a chapter, three per commit, until something fails.
+fn play(
+    chapter: &Chapter,
+    disk: &SimDisk,
+    clock: &FakeClock,
+    on_error: OnError,
+) -> CallerKnowledge {
+    let mut told = CallerKnowledge::default();
     let Ok(store) = open(disk, clock) else { return told };
     let mut pending: Pending<'_> = Vec::new();
-    for (nth, verb) in chapter.verbs.iter().enumerate() {
-        let waited = verb.is_waited_for();
+    for (nth, verb) in chapter.steps.iter().enumerate() {
+        let waited = verb.is_durable_when_answered();
         pending.push((nth, waited, begin(&store, clock, verb.clone())));
         told.begun = nth + 1;
         let went = told.poll(&mut pending);
@@ -73,11 +81,11 @@ fn play(chapter: &Chapter, disk: &SimDisk, clock: &FakeClock, on_error: OnError)
             return told;
         }
         if went.is_err() {
-            told.goes_on(&store);
+            told.check_after_failure(&store);
             return told;
         }
     }
-    // A step that had to wait for room is done when the commit before it is, and answered with the next.
+    // A step that waits for room runs after the current commit and is answered with the next one.
     let mut went = Ok(());
     for _ in 0..3 {
         went = went.and_then(|()| told.work(&store)).and_then(|()| told.poll(&mut pending));
@@ -91,14 +99,14 @@ fn play(chapter: &Chapter, disk: &SimDisk, clock: &FakeClock, on_error: OnError)
     told
 }
 
-impl Told {
-    /// Looks which answers have come.
+impl CallerKnowledge {
+    /// Collects answers that have arrived.
     fn poll(&mut self, pending: &mut Pending<'_>) -> Result<(), Error> {
         let mut context = Context::from_waker(Waker::noop());
         let mut failed = Ok(());
         pending.retain_mut(|(nth, waited, answer)| {
             if failed.is_err() {
-                // Steps are done in their order: behind one that has failed, none is.
+                // Steps run in order: none behind a failed one has run.
                 return true;
             }
             let Poll::Ready(said) = answer.as_mut().poll(&mut context) else { return true };
@@ -121,7 +129,7 @@ impl Told {
         failed
     }
 
-    /// Commits, and does some of what nobody waits for.
+    /// Commits, and runs some steps of the keeper.
     fn work(&mut self, store: &Embedded) -> Result<(), Error> {
         self.commit(store)?;
         for _ in 0..6 {
@@ -134,7 +142,7 @@ impl Told {
     }
 
     fn keep(&mut self, store: &Embedded) -> Result<bool, Error> {
-        let kept = store.keep_once();
+        let kept = store.maintain_once();
         self.failed |= kept.is_err();
         kept
     }
@@ -145,9 +153,9 @@ impl Told {
         committed.map(|_| ())
     }
 
-    /// After a failure: if the committer or the keeper has failed nothing is answered any more, and
-    /// otherwise what is answered is there.
-    fn goes_on(&mut self, store: &Embedded) {
+    /// After a failure of the committer or the keeper nothing more is acknowledged; after another
+    /// failure, acknowledged changes are there.
+    fn check_after_failure(&mut self, store: &Embedded) {
         if self.failed {
             let pushed = run(store, store.push(job("after the failure").into()));
             assert!(matches!(pushed, Err(Error::Poisoned)), "{pushed:?}");
@@ -160,13 +168,13 @@ impl Told {
     }
 }
 
-/// What a run left is what the script has shown after one of the steps that it may have come to.
+/// The content after a run equals the recorded one after a step that the run may have reached.
 fn check<'a>(
     disk: &SimDisk,
     clock: &FakeClock,
-    told: &Told,
+    told: &CallerKnowledge,
     chapter: &'a Chapter,
-) -> (Embedded, &'a View) {
+) -> (Embedded, &'a StoreView) {
     let store = open(disk, clock).unwrap_or_else(|error| panic!("it opens: {error}; {told:?}"));
     let seen = view(&store, script().most).expect("seen");
     let may = &chapter.views[told.answered..=told.begun];
@@ -181,8 +189,8 @@ fn check<'a>(
     (store, found)
 }
 
-/// A store that was opened again works.
-fn works(store: &Embedded, disk: &SimDisk, clock: &FakeClock, told: &Told) {
+/// The reopened store works.
+fn works(store: &Embedded, disk: &SimDisk, clock: &FakeClock, told: &CallerKnowledge) {
     let pushed = run(store, store.push(job("new").into())).expect("pushed").into_inner();
     let Pushed::New(id) = pushed.jobs[0] else { panic!("a new job is {pushed:?}") };
     assert!(told.ids.iter().all(|old| *old < id), "{id:?} was given to a caller before");
@@ -191,11 +199,11 @@ fn works(store: &Embedded, disk: &SimDisk, clock: &FakeClock, told: &Told) {
     assert!(claimed.iter().all(|job| job.live.delivery.0 > old), "a delivery is given out twice");
     let mine = claimed.iter().find(|job| job.id == id).expect("it is there to claim");
     finish(store, mine);
-    keep_all(store);
+    run_keeper_to_end(store);
     let before = view(store, script().most + 1).expect("seen");
     store.close().expect("closed");
     let store = open(disk, clock).expect("opened again");
-    assert_eq!(store.found().unfinished, None);
+    assert_eq!(store.open_report().unfinished, None);
     assert!(view(&store, script().most + 1).expect("seen") == before, "closing changes nothing");
 }
 
@@ -204,27 +212,27 @@ fn share(of: usize) -> impl Iterator<Item = &'static Chapter> {
     script().chapters.iter().skip(of).step_by(SHARES)
 }
 
-/// How many calls a chapter makes.
-fn calls(chapter: &Chapter, kind: Call) -> u64 {
+/// Number of calls that a chapter makes.
+fn calls(chapter: &Chapter, kind: DiskCall) -> u64 {
     let (disk, clock) = (chapter.fresh(), chapter.time());
     let told = play(chapter, &disk, &clock, OnError::Stop);
-    assert_eq!(told.answered, chapter.verbs.len());
+    assert_eq!(told.answered, chapter.steps.len());
     disk.count(kind)
 }
 
-fn off_at_every_call(of: usize) {
+fn crash_at_every_call(of: usize) {
     let mut all = 0;
     for chapter in share(of) {
-        let calls = calls(chapter, Call::Any);
+        let calls = calls(chapter, DiskCall::Any);
         all += calls;
         let mut reads = 0;
         for n in 1..=calls {
             let (disk, clock) = (chapter.fresh(), chapter.time());
             disk.crash_at(n);
             let told = play(chapter, &disk, &clock, OnError::Stop);
-            let is_read =
-                std::mem::replace(&mut reads, disk.count(Call::Read)) < disk.count(Call::Read);
-            // What a read leaves is what was there before it, so that one of several is enough.
+            let is_read = std::mem::replace(&mut reads, disk.count(DiskCall::Read))
+                < disk.count(DiskCall::Read);
+            // A read changes nothing, so testing some of them is enough.
             if is_read && !n.is_multiple_of(READS) {
                 continue;
             }
@@ -240,32 +248,37 @@ fn off_at_every_call(of: usize) {
 }
 
 #[test]
-fn off_at_every_call_loses_nothing_1() {
-    off_at_every_call(0);
+fn crash_at_every_call_loses_nothing_1() {
+    crash_at_every_call(0);
 }
 
 #[test]
-fn off_at_every_call_loses_nothing_2() {
-    off_at_every_call(1);
+fn crash_at_every_call_loses_nothing_2() {
+    crash_at_every_call(1);
 }
 
 #[test]
-fn off_at_every_call_loses_nothing_3() {
-    off_at_every_call(2);
+fn crash_at_every_call_loses_nothing_3() {
+    crash_at_every_call(2);
 }
 
 #[test]
-fn off_at_every_call_loses_nothing_4() {
-    off_at_every_call(3);
+fn crash_at_every_call_loses_nothing_4() {
+    crash_at_every_call(3);
 }
 
-/// Which calls of an opening change something.
+/// The calls of an opening that change something.
 fn changes(disk: &dyn Fn() -> SimDisk, clock: &FakeClock) -> Vec<u64> {
     let mut changes = vec![1];
-    for kind in [Call::Write, Call::Sync, Call::Remove] {
+    for kind in [DiskCall::Write, DiskCall::Sync, DiskCall::Remove] {
         for n in 0.. {
             let failing = disk();
-            failing.fail(Fault::AfterCalls { n, kind, error: Failure::Eio, then: Then::Once });
+            failing.fail(DiskFault::AfterCalls {
+                n,
+                kind,
+                error: DiskError::Eio,
+                then: Recurrence::Once,
+            });
             if open(&failing, clock).is_ok() {
                 break;
             }
@@ -275,12 +288,12 @@ fn changes(disk: &dyn Fn() -> SimDisk, clock: &FakeClock) -> Vec<u64> {
     changes
 }
 
-/// Goes off at every call of an opening that changes something, and opens what that left; `depth` times
-/// in a row.
-fn off_while_opening(
+/// Crashes at every call of an opening that changes something, and opens the result; nested `depth`
+/// times.
+fn crash_while_opening(
     disk: &dyn Fn() -> SimDisk,
     clock: &FakeClock,
-    (told, chapter): (&Told, &Chapter),
+    (told, chapter): (&CallerKnowledge, &Chapter),
     depth: usize,
 ) -> u64 {
     let mut all = 0;
@@ -292,44 +305,49 @@ fn off_while_opening(
         check(&again.kill(), clock, told, chapter);
         check(&again.crash(n), clock, told, chapter);
         if depth > 1 {
-            all += off_while_opening(&|| again.crash(n), clock, (told, chapter), depth - 1);
-            all += off_while_opening(&|| again.kill(), clock, (told, chapter), depth - 1);
+            all += crash_while_opening(&|| again.crash(n), clock, (told, chapter), depth - 1);
+            all += crash_while_opening(&|| again.kill(), clock, (told, chapter), depth - 1);
         }
     }
     all
 }
 
-fn off_at_some_calls_and_while_opening(of: usize) {
+fn crash_at_some_calls_and_while_opening(of: usize) {
     let mut all = 0;
     for chapter in share(of) {
-        for n in (1..=calls(chapter, Call::Any)).step_by(131) {
+        for n in (1..=calls(chapter, DiskCall::Any)).step_by(131) {
             let (disk, clock) = (chapter.fresh(), chapter.time());
             disk.crash_at(n);
             let told = play(chapter, &disk, &clock, OnError::Stop);
-            all += off_while_opening(&|| disk.crash(n), &clock, (&told, chapter), 1);
-            all += off_while_opening(&|| disk.kill(), &clock, (&told, chapter), 2);
+            all += crash_while_opening(&|| disk.crash(n), &clock, (&told, chapter), 1);
+            all += crash_while_opening(&|| disk.kill(), &clock, (&told, chapter), 2);
         }
     }
     assert!(all > 200, "{all} calls are too few");
 }
 
 #[test]
-fn off_while_opening_loses_nothing_1() {
-    off_at_some_calls_and_while_opening(0);
+fn crash_while_opening_loses_nothing_1() {
+    crash_at_some_calls_and_while_opening(0);
 }
 
 #[test]
-fn off_while_opening_loses_nothing_2() {
-    off_at_some_calls_and_while_opening(3);
+fn crash_while_opening_loses_nothing_2() {
+    crash_at_some_calls_and_while_opening(3);
 }
 
-/// The n-th call of a kind fails, once, and all others go well.
-fn fails_once(kind: Call) {
+/// The n-th call of a kind fails once; all others succeed.
+fn fails_once(kind: DiskCall) {
     for chapter in share(0).chain(share(1)) {
-        let step = if kind == Call::Read { READS as usize } else { 1 };
+        let step = if kind == DiskCall::Read { READS as usize } else { 1 };
         for n in (0..calls(chapter, kind)).step_by(step) {
             let (disk, clock) = (chapter.fresh(), chapter.time());
-            disk.fail(Fault::AfterCalls { n, kind, error: Failure::Eio, then: Then::Once });
+            disk.fail(DiskFault::AfterCalls {
+                n,
+                kind,
+                error: DiskError::Eio,
+                then: Recurrence::Once,
+            });
             let told = play(chapter, &disk, &clock, OnError::GoOn);
             for seed in 0..2 {
                 check(&disk.crash(n * 2 + seed), &clock, &told, chapter);
@@ -343,24 +361,24 @@ fn fails_once(kind: Call) {
 
 #[test]
 fn a_write_that_fails_once_ends_the_store_and_loses_nothing() {
-    fails_once(Call::Write);
+    fails_once(DiskCall::Write);
 }
 
 #[test]
 fn a_sync_that_fails_once_ends_the_store_and_loses_nothing() {
-    fails_once(Call::Sync);
+    fails_once(DiskCall::Sync);
 }
 
 #[test]
 fn a_read_that_fails_once_loses_nothing() {
-    fails_once(Call::Read);
+    fails_once(DiskCall::Read);
 }
 
 #[test]
 fn an_open_a_list_or_a_removal_that_fails_once_loses_nothing() {
-    fails_once(Call::Open);
-    fails_once(Call::List);
-    fails_once(Call::Remove);
+    fails_once(DiskCall::Open);
+    fails_once(DiskCall::List);
+    fails_once(DiskCall::Remove);
 }
 
 #[test]
@@ -372,11 +390,11 @@ fn no_hint_outlives_its_segment() {
         let jobs = run(&store, store.claim(claim(1))).expect("claimed").jobs;
         finish(&store, &jobs[0]);
         let done = run(&store, store.get(vec![jobs[0].id.into()])).expect("seen").remove(0);
-        let change = decide(&done.expect("it is kept"), &Event::Delete, 7).expect("it is there");
-        let _ = run(&store, store.apply(vec![Write::Job(change)])).expect("applied");
-        store.keep_once().expect("kept");
+        let change = decide(&done.expect("it is kept"), &JobEvent::Delete, 7).expect("it is there");
+        let _ = run(&store, store.apply(vec![StoreWrite::Job(change)])).expect("applied");
+        store.maintain_once().expect("kept");
     }
-    keep_all(&store);
+    run_keeper_to_end(&store);
     let files = disk.image();
     let (hints, logs): (Vec<_>, Vec<_>) = files.keys().partition(|name| name.starts_with("hint"));
     assert!(hints.len() < logs.len(), "{hints:?} and {logs:?}");

@@ -1,45 +1,47 @@
-//! Every bit of every file is flipped, and every file is cut at every byte: what was answered is there
-//! afterwards, or what is not is named.
+//! Flips every bit of every file, and truncates every file at every byte: acknowledged changes are
+//! there afterwards, or the damage is reported.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crore_conformance::sim_disk::SimDisk;
-use crore_core::job::Why;
+use crore_core::job::EndReason;
 use crore_core::{JobId, State};
 use crore_store::embedded::Embedded;
-use crore_store::embedded::disk::{Disk, File, Open};
-use crore_store::jobs::Which;
+use crore_store::embedded::disk::{Disk, DiskFile, OpenMode};
+use crore_store::jobs::JobSelector;
 use crore_store::{Error, Jobs};
 use crore_testkit::FakeClock;
 
 use super::driven::run;
-use super::script::{Chapter, View, claim, keep_all, open, options, tell, view};
+use super::script::{
+    Chapter, StoreView, claim, open, options, record_script, run_keeper_to_end, view,
+};
 
-/// The files of a store, and what there is to be seen of it.
-struct Image {
+/// The files of a store, and its content.
+struct StoreImage {
     files: BTreeMap<String, Arc<[u8]>>,
     clock: FakeClock,
-    /// Whether it was not closed.
-    was_left: bool,
-    /// What there is, and what there was before the last commit that changed anything.
-    is: View,
-    was: View,
+    /// Whether the store was not closed.
+    is_unclosed: bool,
+    /// The content, and the content before the last commit that changed anything.
+    content: StoreView,
+    previous_content: StoreView,
     most: u64,
 }
 
-/// What is done to a file.
+/// Damage to a file.
 #[derive(Debug, Clone, Copy)]
-enum Harm {
+enum FileDamage {
     Flip { at: usize, bit: u8 },
     Cut(usize),
 }
 
-fn images() -> &'static [Image; 2] {
-    static IMAGES: OnceLock<[Image; 2]> = OnceLock::new();
+fn images() -> &'static [StoreImage; 2] {
+    static IMAGES: OnceLock<[StoreImage; 2]> = OnceLock::new();
     IMAGES.get_or_init(|| {
-        let (chapters, most) = tell(12, 40, 64);
+        let (chapters, most) = record_script(12, 40, 64);
         let image = |nth: usize| {
             let before: &Chapter = &chapters[nth - 1];
             let files = chapters[nth].disk.image().into_iter();
@@ -49,12 +51,12 @@ fn images() -> &'static [Image; 2] {
             let all: usize = files.values().map(|bytes: &Arc<[u8]>| bytes.len()).sum();
             assert!(all >= 64 << 10, "{all} bytes are too few");
             assert!(files.keys().filter(|name| name.starts_with("hint")).count() > 3);
-            Image {
+            StoreImage {
                 files,
                 clock: chapters[nth].time(),
-                was_left: nth.is_multiple_of(2),
-                is,
-                was,
+                is_unclosed: nth.is_multiple_of(2),
+                content: is,
+                previous_content: was,
                 most,
             }
         };
@@ -62,52 +64,53 @@ fn images() -> &'static [Image; 2] {
     })
 }
 
-/// A closed store, and one that was not closed.
-fn closed() -> &'static Image {
+/// A closed store; [`unclosed`] was not closed.
+fn closed() -> &'static StoreImage {
     &images()[0]
 }
 
-fn left() -> &'static Image {
+fn unclosed() -> &'static StoreImage {
     &images()[1]
 }
 
-/// An image with one file harmed. What is written is kept apart, so that nothing is copied before.
+/// An image with one damaged file. Writes go to an overlay, so that nothing is copied in advance.
 #[derive(Debug)]
-struct Harmed {
-    files: Mutex<BTreeMap<String, Arc<Content>>>,
+struct DamagedDisk {
+    files: Mutex<BTreeMap<String, Arc<DamagedFile>>>,
 }
 
 #[derive(Debug)]
-struct Content {
+struct DamagedFile {
     base: Arc<[u8]>,
-    harm: Option<Harm>,
+    harm: Option<FileDamage>,
     own: Mutex<Option<Vec<u8>>>,
 }
 
-impl Harmed {
-    fn new(image: &Image, name: &str, harm: Harm) -> Self {
+impl DamagedDisk {
+    fn new(image: &StoreImage, name: &str, harm: FileDamage) -> Self {
         let content = |(of, base): (&String, &Arc<[u8]>)| {
             let harm = (of == name).then_some(harm);
-            let content = Content { base: Arc::clone(base), harm, own: Mutex::new(None) };
+            let content = DamagedFile { base: Arc::clone(base), harm, own: Mutex::new(None) };
             (of.clone(), Arc::new(content))
         };
         Self { files: Mutex::new(image.files.iter().map(content).collect()) }
     }
 }
 
-impl Disk for Harmed {
+impl Disk for DamagedDisk {
     fn list(&self) -> io::Result<Vec<String>> {
         Ok(lock(&self.files).keys().cloned().collect())
     }
 
-    fn open(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>> {
+    fn open(&self, name: &str, how: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let mut files = lock(&self.files);
-        if how == Open::Create {
-            let new = || Content { base: [].into(), harm: None, own: Mutex::new(Some(Vec::new())) };
+        if how == OpenMode::Create {
+            let new =
+                || DamagedFile { base: [].into(), harm: None, own: Mutex::new(Some(Vec::new())) };
             files.entry(name.to_owned()).or_insert_with(|| Arc::new(new()));
         }
         match files.get(name) {
-            Some(content) => Ok(Arc::clone(content) as Arc<dyn File>),
+            Some(content) => Ok(Arc::clone(content) as Arc<dyn DiskFile>),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -118,31 +121,31 @@ impl Disk for Harmed {
     }
 }
 
-impl Content {
+impl DamagedFile {
     fn harmed(&self) -> Vec<u8> {
         let mut bytes = self.base.to_vec();
         match self.harm {
-            Some(Harm::Flip { at, bit }) => bytes[at] ^= 1 << bit,
-            Some(Harm::Cut(at)) => bytes.truncate(at),
+            Some(FileDamage::Flip { at, bit }) => bytes[at] ^= 1 << bit,
+            Some(FileDamage::Cut(at)) => bytes.truncate(at),
             None => {}
         }
         bytes
     }
 }
 
-impl File for Content {
+impl DiskFile for DamagedFile {
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let own = lock(&self.own);
         let all: &[u8] = match (&*own, self.harm) {
             (Some(own), _) => own,
-            (None, Some(Harm::Cut(end))) => &self.base[..end],
+            (None, Some(FileDamage::Cut(end))) => &self.base[..end],
             (None, _) => &self.base,
         };
         let at = at as usize;
         let rest = all.get(at..).unwrap_or_default();
         let n = rest.len().min(buffer.len());
         buffer[..n].copy_from_slice(&rest[..n]);
-        if let (None, Some(Harm::Flip { at: flipped, bit })) = (&*own, self.harm)
+        if let (None, Some(FileDamage::Flip { at: flipped, bit })) = (&*own, self.harm)
             && (at..at + n).contains(&flipped)
         {
             buffer[flipped - at] ^= 1 << bit;
@@ -168,20 +171,20 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What became of a harm.
+/// Number of damaged images by result.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Tally {
+struct DamageTally {
     refused: usize,
     harmless: usize,
-    /// One job or more is damaged, and says so.
+    /// At least one job is damaged, and reported as such.
     damaged: usize,
-    /// The last commit is gone, and that is said.
+    /// The last commit is discarded, and reported as unfinished.
     unfinished: usize,
 }
 
-/// Harms a file, and looks what the store says.
-fn harm(image: &Image, name: &str, harm: Harm, tally: &mut Tally) {
-    let disk = Arc::new(Harmed::new(image, name, harm));
+/// Damages a file, and checks the store's reaction.
+fn check_damage(image: &StoreImage, name: &str, harm: FileDamage, tally: &mut DamageTally) {
+    let disk = Arc::new(DamagedDisk::new(image, name, harm));
     let is_hint = name.starts_with("hint");
     let store = match Embedded::open_on(disk, Arc::new(image.clock.clone()), options()) {
         Ok(store) => store,
@@ -194,11 +197,15 @@ fn harm(image: &Image, name: &str, harm: Harm, tally: &mut Tally) {
     };
     let seen = view(&store, image.most);
     match seen {
-        Ok(seen) if seen == image.is => tally.harmless += 1,
-        Ok(seen) if seen == image.was && store.found().unfinished.is_some() && !is_hint => {
+        Ok(seen) if seen == image.content => tally.harmless += 1,
+        Ok(seen)
+            if seen == image.previous_content
+                && store.open_report().unfinished.is_some()
+                && !is_hint =>
+        {
             tally.unfinished += 1;
         }
-        Ok(seen) => panic!("{name}, {harm:?}: unnoticed; {}", image.is.differs(&seen)),
+        Ok(seen) => panic!("{name}, {harm:?}: unnoticed; {}", image.content.differs(&seen)),
         Err(Error::Corrupt { .. }) if !is_hint => {
             assert_damaged(&store, image, &format!("{name}, {harm:?}"));
             tally.damaged += 1;
@@ -207,7 +214,7 @@ fn harm(image: &Image, name: &str, harm: Harm, tally: &mut Tally) {
     }
 }
 
-/// An error says which file, and where.
+/// The error names the file and the offset.
 fn assert_named(error: &Error, case: &str) {
     match error {
         Error::Corrupt { what } => {
@@ -218,11 +225,11 @@ fn assert_named(error: &Error, case: &str) {
     }
 }
 
-/// Every job is as it was or says that it is damaged, and who would run such a one finds it dead.
-fn assert_damaged(store: &Embedded, image: &Image, case: &str) {
+/// Every job is unchanged or reported as damaged, and a claim finds a damaged one dead.
+fn assert_damaged(store: &Embedded, image: &StoreImage, case: &str) {
     let mut damaged: Vec<JobId> = Vec::new();
-    for (id, job) in &image.is.jobs {
-        match run(store, store.get(vec![Which::Id(*id)])) {
+    for (id, job) in &image.content.jobs {
+        match run(store, store.get(vec![JobSelector::Id(*id)])) {
             Ok(found) => assert_eq!(found[0].as_ref(), Some(&**job), "{case}"),
             Err(Error::Corrupt { what }) => {
                 assert!(what.contains("segment") && what.contains("offset"), "{case}: {what}");
@@ -235,36 +242,36 @@ fn assert_damaged(store: &Embedded, image: &Image, case: &str) {
     let claimed =
         run(store, store.claim(claim(1000))).expect("what can be read is handed out").jobs;
     for job in claimed {
-        assert_eq!(job.spec, image.is.jobs[&job.id].spec, "{case}");
+        assert_eq!(job.spec, image.content.jobs[&job.id].spec, "{case}");
     }
-    for id in damaged.iter().filter(|id| image.is.jobs[id].live.state == State::Ready) {
-        if let Ok(found) = run(store, store.get(vec![Which::Id(*id)])) {
+    for id in damaged.iter().filter(|id| image.content.jobs[id].live.state == State::Ready) {
+        if let Ok(found) = run(store, store.get(vec![JobSelector::Id(*id)])) {
             let found = found[0].as_ref().expect("it is there");
             assert_eq!(
                 (found.live.state, found.live.why),
-                (State::Dead, Some(Why::Damaged)),
+                (State::Dead, Some(EndReason::Damaged)),
                 "{case}"
             );
         }
     }
 }
 
-/// Which harms are done.
+/// Which damage is applied.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Harms {
-    /// One bit of every so many-th byte, and as many cuts.
+enum DamageCoverage {
+    /// A bit in every [`STRIDE`]th byte, and as many truncations.
     Some,
-    /// All of them, in every so many-th byte from the n-th on.
+    /// Everything, in every [`PARTS`]th byte from the n-th on.
     All(usize),
 }
 
-/// How many parts all harms are done in.
+/// Number of parts of the complete run.
 const PARTS: usize = 12;
 
-/// Far from a power of two, so that every part of every record is met somewhere.
+/// Far from a power of two, so that every part of every record is hit somewhere.
 const STRIDE: usize = 29;
 
-impl Harms {
+impl DamageCoverage {
     fn places(self, len: usize) -> Box<dyn Iterator<Item = usize>> {
         match self {
             Self::Some => Box::new((0..len).step_by(STRIDE)),
@@ -278,48 +285,50 @@ impl Harms {
     }
 }
 
-fn flip(image: &Image, which: Harms) {
-    let mut tally = Tally::default();
+fn flip(image: &StoreImage, which: DamageCoverage) {
+    let mut tally = DamageTally::default();
     for (name, bytes) in &image.files {
         for at in which.places(bytes.len()) {
             for bit in which.bits(at) {
-                harm(image, name, Harm::Flip { at, bit }, &mut tally);
+                check_damage(image, name, FileDamage::Flip { at, bit }, &mut tally);
             }
         }
     }
     assert!(
-        image.was_left || tally.unfinished == 0,
+        image.is_unclosed || tally.unfinished == 0,
         "all was committed before the close: {tally:?}"
     );
     assert!(tally.refused > 100 && tally.harmless > 100 && tally.damaged > 100, "{tally:?}");
 }
 
-fn cut(image: &Image, which: Harms) {
-    let mut tally = Tally::default();
+fn cut(image: &StoreImage, which: DamageCoverage) {
+    let mut tally = DamageTally::default();
     for (name, bytes) in &image.files {
-        which.places(bytes.len()).for_each(|at| harm(image, name, Harm::Cut(at), &mut tally));
+        which
+            .places(bytes.len())
+            .for_each(|at| check_damage(image, name, FileDamage::Cut(at), &mut tally));
     }
     assert!(tally.refused > 100 && tally.harmless > 100, "{tally:?}");
 }
 
 #[test]
 fn no_flipped_bit_of_a_closed_store_is_unnoticed() {
-    flip(closed(), Harms::Some);
+    flip(closed(), DamageCoverage::Some);
 }
 
 #[test]
 fn no_flipped_bit_of_a_store_that_was_not_closed_is_unnoticed() {
-    flip(left(), Harms::Some);
+    flip(unclosed(), DamageCoverage::Some);
 }
 
 #[test]
 fn no_cut_of_a_closed_store_is_unnoticed() {
-    cut(closed(), Harms::Some);
+    cut(closed(), DamageCoverage::Some);
 }
 
 #[test]
 fn no_cut_of_a_store_that_was_not_closed_is_unnoticed() {
-    cut(left(), Harms::Some);
+    cut(unclosed(), DamageCoverage::Some);
 }
 
 #[test]
@@ -330,11 +339,11 @@ fn a_hint_that_is_not_as_it_should_be_is_made_again() {
         let mut files: BTreeMap<_, _> = files.collect();
         let kept = |files| {
             let disk = SimDisk::from_image(files, 1);
-            keep_all(&open(&disk, &closed().clock).expect("opened"));
+            run_keeper_to_end(&open(&disk, &closed().clock).expect("opened"));
             disk.image().remove(name)
         };
         files.remove(name);
-        // Its segment may be one that counts no more.
+        // Its segment may have been released.
         if kept(files.clone()).is_some() {
             files.insert(name.clone(), [bytes, [7; 100].as_slice()].concat());
             assert_eq!(kept(files).as_deref(), Some(&**bytes), "{name}");
@@ -345,7 +354,7 @@ fn a_hint_that_is_not_as_it_should_be_is_made_again() {
 }
 
 mod all {
-    //! Every bit and every byte, in parts that run side by side.
+    //! Every bit and every byte, in parts that run in parallel.
     use super::*;
 
     macro_rules! parts {
@@ -355,18 +364,18 @@ mod all {
 
                 #[test]
                 fn no_flipped_bit_of_a_closed_store_is_unnoticed() {
-                    flip(closed(), Harms::All($nth));
+                    flip(closed(), DamageCoverage::All($nth));
                 }
 
                 #[test]
                 fn no_flipped_bit_of_a_store_that_was_not_closed_is_unnoticed() {
-                    flip(left(), Harms::All($nth));
+                    flip(unclosed(), DamageCoverage::All($nth));
                 }
 
                 #[test]
                 fn no_cut_is_unnoticed() {
-                    cut(closed(), Harms::All($nth));
-                    cut(left(), Harms::All($nth));
+                    cut(closed(), DamageCoverage::All($nth));
+                    cut(unclosed(), DamageCoverage::All($nth));
                 }
             }
         )*};

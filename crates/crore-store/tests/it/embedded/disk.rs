@@ -1,26 +1,26 @@
-//! What every disk promises, asked of each of them.
+//! The contract of a disk, checked on every implementation.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
 
 use crore_conformance::sim_disk::SimDisk;
-use crore_store::embedded::disk::{Directory, Disk, File, InMemory, Open};
+use crore_store::embedded::disk::{Directory, Disk, DiskFile, MemoryDisk, OpenMode};
 
 type Promise = fn(&dyn Disk);
 
 fn on_every_disk(promise: Promise) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     promise(&Directory::open(&folder.path().join("store")).expect("a directory"));
-    promise(&InMemory::new());
+    promise(&MemoryDisk::new());
     promise(&SimDisk::new(7));
 }
 
-fn create(disk: &dyn Disk, name: &str) -> Arc<dyn File> {
-    disk.open(name, Open::Create).expect("a file")
+fn create(disk: &dyn Disk, name: &str) -> Arc<dyn DiskFile> {
+    disk.open(name, OpenMode::Create).expect("a file")
 }
 
-/// All of a file, read in one go with room to spare.
-fn content(file: &dyn File) -> Vec<u8> {
+/// Reads a whole file at once.
+fn content(file: &dyn DiskFile) -> Vec<u8> {
     let mut buffer = vec![0xEE; 10_000];
     let n = file.read(0, &mut buffer).expect("bytes");
     buffer.truncate(n);
@@ -45,7 +45,7 @@ fn a_file_is_there_once_made_and_until_removed() {
 #[test]
 fn a_file_that_is_not_there_is_not_found_and_nothing_to_remove() {
     on_every_disk(|disk| {
-        let error = disk.open("gone", Open::Existing).expect_err("nothing to open");
+        let error = disk.open("gone", OpenMode::Existing).expect_err("nothing to open");
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(error.to_string(), "cannot open `gone`");
         assert_eq!(disk.list().expect("names"), Vec::<String>::new());
@@ -59,7 +59,7 @@ fn what_is_written_is_read_through_every_handle() {
         let file = create(disk, "f");
         file.write(0, b"abcdef").expect("written");
         file.write(2, b"XY").expect("written");
-        let other = disk.open("f", Open::Existing).expect("there");
+        let other = disk.open("f", OpenMode::Existing).expect("there");
         assert_eq!(content(&*other), b"abXYef");
         other.write(6, b"g").expect("written");
         file.sync().expect("synced");
@@ -114,12 +114,12 @@ fn only_plain_names_are_names() {
     on_every_disk(|disk| {
         for name in ["", ".", "..", "a/b", "../f", "/f", "a..b", "a b", "ä", "a\0", "a_b", "lock"]
         {
-            let opened = disk.open(name, Open::Create).expect_err(name);
+            let opened = disk.open(name, OpenMode::Create).expect_err(name);
             assert_eq!(opened.kind(), ErrorKind::InvalidInput, "{name}");
             let removed = disk.remove(name).expect_err(name);
             assert_eq!(removed.kind(), ErrorKind::InvalidInput, "{name}");
         }
-        assert!(disk.open(&"n".repeat(256), Open::Create).is_err());
+        assert!(disk.open(&"n".repeat(256), OpenMode::Create).is_err());
         assert_eq!(disk.list().expect("names"), Vec::<String>::new());
     });
 }

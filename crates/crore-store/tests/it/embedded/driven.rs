@@ -1,5 +1,5 @@
-//! An embedded store in one hand: whoever waits for an answer drives the committer and the keeper, and
-//! every so many verbs the store is closed, or dropped, and opened again.
+//! An embedded store without threads: each operation drives the committer and the keeper, and the
+//! store is closed or dropped and reopened at intervals.
 
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,19 +7,21 @@ use std::task::{Context, Poll, Waker};
 
 use crore_core::group::Group;
 use crore_core::{Batch, Clock, GroupId, Job, JobId, Name, Span, Time};
-use crore_store::embedded::disk::{Disk, InMemory};
+use crore_store::embedded::disk::{Disk, MemoryDisk};
 use crore_store::embedded::{Embedded, Options};
-use crore_store::jobs::{Applied, Claim, Claimed, Pushes, Renew, Renewed, Which, Write};
-use crore_store::registry::{Define, Defined, Entry, Table};
+use crore_store::jobs::{
+    Applied, Claim, Claimed, JobSelector, PushedBatch, Renew, Renewed, StoreWrite,
+};
+use crore_store::registry::{Define, Defined, RegistryEntry, RegistryTable};
 use crore_store::upkeep::{Lapses, Lead, Promoted, Pruned};
-use crore_store::views::{Count, JobNotes, Note, Page, Query, Step};
-use crore_store::{Answer, Committed, Error, Jobs, Registry, Store, Upkeep, Views, WakeHook};
+use crore_store::views::{JobCount, JobNotes, ListPage, ListQuery, Note, StatStep};
+use crore_store::{Committed, Error, Jobs, Registry, Store, StoreFuture, Upkeep, Views, WakeHook};
 
-/// When a store is opened anew.
+/// When the store is reopened.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reopen {
     Never,
-    /// Every so many verbs; every second time it is dropped instead of closed.
+    /// After this many operations; every second time it is dropped instead of closed.
     Every(u32),
 }
 
@@ -46,12 +48,12 @@ impl std::fmt::Debug for Inner {
 
 impl Driven {
     pub(crate) fn new(clock: Arc<dyn Clock>, options: Options, reopen: Reopen) -> Self {
-        let disk: Arc<dyn Disk> = Arc::new(InMemory::new());
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
         let inner = Mutex::new(Inner { store: None, hooks: Vec::new(), verbs: 0 });
         Self { disk, clock, options, reopen, inner }
     }
 
-    /// The store, opened anew if it is time to.
+    /// Returns the store, reopened if it is due.
     fn store(&self) -> MutexGuard<'_, Inner> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.verbs += 1;
@@ -63,7 +65,7 @@ impl Driven {
             if (inner.verbs / 2).is_multiple_of(2) {
                 store.close().expect("closed");
             } else {
-                // What was not waited for is not lost by this test.
+                // This test does not lose lazy operations.
                 while store.commit_once().expect("committed") {}
             }
         }
@@ -71,28 +73,28 @@ impl Driven {
             let disk = Arc::clone(&self.disk);
             let store = Embedded::open_on(disk, Arc::clone(&self.clock), self.options);
             let store = store.expect("opened");
-            inner.hooks.iter().for_each(|hook| store.wakes(Arc::clone(hook)));
+            inner.hooks.iter().for_each(|hook| store.add_wake_hook(Arc::clone(hook)));
             inner.store = Some(store);
         }
         inner
     }
 
-    /// Does a verb, and everything that its answer waits for.
+    /// Runs an operation and everything that its answer waits for.
     fn drive<'a, T: Send + 'a>(
         &self,
-        verb: impl FnOnce(&Embedded) -> Answer<'_, T>,
-    ) -> Answer<'a, T> {
+        verb: impl FnOnce(&Embedded) -> StoreFuture<'_, T>,
+    ) -> StoreFuture<'a, T> {
         let inner = self.store();
         let store = inner.store.as_ref().expect("opened");
         let answer = run(store, verb(store));
         while store.commit_once().expect("committed") {}
-        store.keep_once().expect("kept");
+        store.maintain_once().expect("kept");
         Box::pin(ready(answer))
     }
 }
 
-/// Polls an answer until it is there.
-pub(crate) fn run<T>(store: &Embedded, mut answer: Answer<'_, T>) -> Result<T, Error> {
+/// Polls an answer until it is ready.
+pub(crate) fn run<T>(store: &Embedded, mut answer: StoreFuture<'_, T>) -> Result<T, Error> {
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..100 {
         if let Poll::Ready(answer) = answer.as_mut().poll(&mut context) {
@@ -104,90 +106,95 @@ pub(crate) fn run<T>(store: &Embedded, mut answer: Answer<'_, T>) -> Result<T, E
 }
 
 impl Jobs for Driven {
-    fn push(&self, batch: Batch) -> Answer<'_, Committed<Pushes>> {
+    fn push(&self, batch: Batch) -> StoreFuture<'_, Committed<PushedBatch>> {
         self.drive(|store| store.push(batch))
     }
 
-    fn claim(&self, ask: Claim) -> Answer<'_, Claimed> {
+    fn claim(&self, ask: Claim) -> StoreFuture<'_, Claimed> {
         self.drive(|store| store.claim(ask))
     }
 
-    fn renew(&self, leases: Vec<Renew>) -> Answer<'_, Vec<Renewed>> {
+    fn renew(&self, leases: Vec<Renew>) -> StoreFuture<'_, Vec<Renewed>> {
         self.drive(|store| store.renew(leases))
     }
 
-    fn apply(&self, writes: Vec<Write>) -> Answer<'_, Committed<Vec<Applied>>> {
+    fn apply(&self, writes: Vec<StoreWrite>) -> StoreFuture<'_, Committed<Vec<Applied>>> {
         self.drive(|store| store.apply(writes))
     }
 
-    fn get(&self, which: Vec<Which>) -> Answer<'_, Vec<Option<Job>>> {
+    fn get(&self, which: Vec<JobSelector>) -> StoreFuture<'_, Vec<Option<Job>>> {
         self.drive(|store| store.get(which))
     }
 
-    fn holders(&self, keys: Vec<Arc<str>>) -> Answer<'_, Vec<Option<JobId>>> {
+    fn holders(&self, keys: Vec<Arc<str>>) -> StoreFuture<'_, Vec<Option<JobId>>> {
         self.drive(|store| store.holders(keys))
     }
 }
 
 impl Upkeep for Driven {
-    fn promote(&self, n: usize) -> Answer<'_, Promoted> {
+    fn promote(&self, n: usize) -> StoreFuture<'_, Promoted> {
         self.drive(|store| store.promote(n))
     }
 
-    fn lapsed(&self, n: usize) -> Answer<'_, Lapses> {
+    fn lapsed(&self, n: usize) -> StoreFuture<'_, Lapses> {
         self.drive(|store| store.lapsed(n))
     }
 
-    fn prune(&self, n: usize) -> Answer<'_, Pruned> {
+    fn prune(&self, n: usize) -> StoreFuture<'_, Pruned> {
         self.drive(|store| store.prune(n))
     }
 
-    fn lead(&self, duty: Name, node: u64, span: Span) -> Answer<'_, Lead> {
+    fn lead(&self, duty: Name, node: u64, span: Span) -> StoreFuture<'_, Lead> {
         self.drive(|store| store.lead(duty, node, span))
     }
 }
 
 impl Views for Driven {
-    fn note(&self, notes: Vec<Note>) -> Answer<'_, usize> {
+    fn note(&self, notes: Vec<Note>) -> StoreFuture<'_, usize> {
         self.drive(|store| store.note(notes))
     }
 
-    fn notes(&self, id: JobId) -> Answer<'_, JobNotes> {
+    fn notes(&self, id: JobId) -> StoreFuture<'_, JobNotes> {
         self.drive(|store| store.notes(id))
     }
 
-    fn list(&self, query: Query) -> Answer<'_, Page> {
+    fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage> {
         self.drive(|store| store.list(query))
     }
 
-    fn counts(&self, queue: Option<Name>) -> Answer<'_, Vec<Count>> {
+    fn counts(&self, queue: Option<Name>) -> StoreFuture<'_, Vec<JobCount>> {
         self.drive(|store| store.counts(queue))
     }
 
-    fn stats(&self, series: Name, step: Step) -> Answer<'_, Vec<(Time, u64)>> {
+    fn stats(&self, series: Name, step: StatStep) -> StoreFuture<'_, Vec<(Time, u64)>> {
         self.drive(|store| store.stats(series, step))
     }
 }
 
 impl Registry for Driven {
-    fn define(&self, definitions: Vec<Define>) -> Answer<'_, Committed<Vec<Defined>>> {
+    fn define(&self, definitions: Vec<Define>) -> StoreFuture<'_, Committed<Vec<Defined>>> {
         self.drive(|store| store.define(definitions))
     }
 
-    fn entries(&self, table: Table, after: Option<Name>, n: usize) -> Answer<'_, Vec<Entry>> {
+    fn entries(
+        &self,
+        table: RegistryTable,
+        after: Option<Name>,
+        n: usize,
+    ) -> StoreFuture<'_, Vec<RegistryEntry>> {
         self.drive(|store| store.entries(table, after, n))
     }
 
-    fn group(&self, id: GroupId) -> Answer<'_, Option<Group>> {
+    fn group(&self, id: GroupId) -> StoreFuture<'_, Option<Group>> {
         self.drive(|store| store.group(id))
     }
 }
 
 impl Store for Driven {
-    fn wakes(&self, hook: WakeHook) {
+    fn add_wake_hook(&self, hook: WakeHook) {
         let mut inner = self.store();
         if let Some(store) = &inner.store {
-            store.wakes(Arc::clone(&hook));
+            store.add_wake_hook(Arc::clone(&hook));
         }
         inner.hooks.push(hook);
     }

@@ -1,12 +1,12 @@
-//! Files that a released version has written open, for ever, and hold what they held.
+//! Files written by released versions open forever, with their content.
 //!
-//! `tests/fixtures/v1` was written by format version 1 (`VERSION` in `segment.rs`), with
-//! `cargo run -p crore-store --example log -- make-fixture DIR`, and is never written again.
-//! `expected.txt` beside the files says what the store holds.
+//! `tests/fixtures/v1` was written by format version 1 (`VERSION` in `segment.rs`), with `cargo run
+//! -p crore-store --example log -- make-fixture DIR`, and is never rewritten. `expected.txt` has
+//! the content of the store.
 //!
-//! Whoever raises the version writes `tests/fixtures/v2` in the same way, adds it to `ALL`, and leaves
-//! the older ones as they are. Whoever adds a field to a job without raising it sees `expected.txt`
-//! differ here, and adds the field with its default to the older texts by hand.
+//! A new format version needs a new fixture, `tests/fixtures/v2`, made in the same way and added to
+//! `ALL`; the older ones stay. A new field of a job under the same version makes `expected.txt`
+//! differ here: add the field with its default to the older texts by hand.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,9 +16,9 @@ use std::sync::Arc;
 use crore_conformance::sim_disk::SimDisk;
 
 use super::image::{Image, look, segments};
-use super::rich::{Hand, describe, make};
+use super::rich::{SteppedStore, describe, make};
 
-/// Every format that was ever released.
+/// Every released format.
 const ALL: [&str; 1] = ["v1"];
 
 fn fixture(version: &str) -> (Image, String) {
@@ -38,12 +38,12 @@ fn files_of_every_released_version_open() {
     for version in ALL {
         let (image, expected) = fixture(version);
         let disk = SimDisk::from_image(image.clone(), 1);
-        let hand = Hand::open(Arc::new(disk.clone())).expect("it opens");
+        let hand = SteppedStore::open(Arc::new(disk.clone())).expect("it opens");
         assert_eq!(describe(&hand), expected, "{version}");
-        assert_eq!(hand.store.found().unfinished, None);
-        hand.rest();
+        assert_eq!(hand.store.open_report().unfinished, None);
+        hand.settle();
         drop(hand);
-        let again = Hand::open(Arc::new(disk)).expect("it opens again");
+        let again = SteppedStore::open(Arc::new(disk)).expect("it opens again");
         assert_eq!(describe(&again), expected, "{version}, opened twice");
     }
 }
@@ -69,7 +69,7 @@ fn a_fixture_has_something_of_everything() {
 fn this_version_holds_what_the_newest_fixture_holds() {
     let disk = SimDisk::new(1);
     make(Arc::new(disk.clone()));
-    let hand = Hand::open(Arc::new(disk)).expect("opened");
+    let hand = SteppedStore::open(Arc::new(disk)).expect("opened");
     let newest = ALL.last().expect("a version");
     assert_eq!(describe(&hand), fixture(newest).1, "the maker has changed: make a new fixture");
 }

@@ -1,16 +1,16 @@
-//! Stores as bytes, to damage and to look at.
+//! Stores as bytes, to damage and inspect.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crore_conformance::sim_disk::SimDisk;
-use crore_store::embedded::{Report, verify};
+use crore_store::embedded::{VerifyReport, verify};
 
-use super::rich::{Hand, describe, make};
+use super::rich::{SteppedStore, describe, make};
 
 pub(crate) type Image = BTreeMap<String, Vec<u8>>;
 
-/// The bytes of a store with something of everything.
+/// The files of a store with every kind of record.
 pub(crate) fn rich() -> Image {
     let disk = SimDisk::new(1);
     make(Arc::new(disk.clone()));
@@ -21,16 +21,16 @@ pub(crate) fn disk(image: &Image) -> SimDisk {
     SimDisk::from_image(image.clone(), 3)
 }
 
-pub(crate) fn look(image: &Image) -> Report {
+pub(crate) fn look(image: &Image) -> VerifyReport {
     verify(&disk(image)).expect("a store")
 }
 
-/// What a store holds, once it is opened.
+/// The content of a store after opening.
 pub(crate) fn content(image: &Image) -> String {
-    describe(&Hand::open(Arc::new(disk(image))).expect("it opens"))
+    describe(&SteppedStore::open(Arc::new(disk(image))).expect("it opens"))
 }
 
-/// The names of the files that are segments, oldest first, and their numbers.
+/// Numbers and file names of the segments, oldest first.
 pub(crate) fn segments(image: &Image) -> Vec<(u64, String)> {
     let number = |bytes: &[u8]| bytes.get(16..24)?.try_into().ok().map(u64::from_le_bytes);
     let mut all: Vec<_> = image
@@ -43,7 +43,7 @@ pub(crate) fn segments(image: &Image) -> Vec<(u64, String)> {
     all
 }
 
-/// Where the frames of a segment begin and end, as their headers say, and their commits.
+/// Start, end and commit of each frame of a segment, from their headers.
 pub(crate) fn frames(image: &Image, name: &str) -> Vec<(usize, usize, u64)> {
     let bytes = &image[name];
     let segment = &bytes[16..24];
@@ -58,7 +58,7 @@ pub(crate) fn frames(image: &Image, name: &str) -> Vec<(usize, usize, u64)> {
     frames
 }
 
-/// Where the records of a frame begin and end.
+/// Start and end of each record of a frame.
 pub(crate) fn records(image: &Image, name: &str, (at, end): (usize, usize)) -> Vec<(usize, usize)> {
     let bytes = &image[name];
     let len = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().expect("four")) as usize;

@@ -1,4 +1,4 @@
-//! The embedded store: the whole suite on files and threads, and the model across reopenings.
+//! The embedded store: the whole suite on an in-memory disk, and the model across reopenings.
 
 mod arbitrary;
 mod backup;
@@ -24,7 +24,7 @@ use crore_testkit::FakeClock;
 
 use driven::{Driven, Reopen};
 
-/// Segments so small that rolling and compaction are at work all the time.
+/// Segments small enough for constant rolling and compaction.
 fn small() -> Options {
     Options { segment_bytes: 16 << 10, ..Options::default() }
 }
@@ -42,7 +42,7 @@ async fn make() -> Subject<Driven> {
 crore_conformance::conformance!(make);
 
 mod reopened {
-    //! The suite, with the store opened anew all the time.
+    //! The suite, with the store reopened often.
     use super::*;
 
     async fn make() -> Subject<Driven> {

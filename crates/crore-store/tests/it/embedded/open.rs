@@ -1,5 +1,5 @@
-//! What is refused when a store is opened, and what it makes of clocks that jump and payloads at the
-//! edge. Other processes, full disks and lacking rights are in `process/tests.rs`.
+//! Refusals of opening, and how the store handles clock jumps and extreme payloads. Other
+//! processes, full disks and missing permissions are in `process/tests.rs`.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -7,18 +7,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crore_conformance::sim_disk::SimDisk;
-use crore_core::job::When;
-use crore_core::machine::{Event, Outcome, decide};
+use crore_core::job::DueTime;
+use crore_core::machine::{JobEvent, Outcome, decide};
 use crore_core::{Batch, Caps, Clock, Code, Encoding, Job, Name, NewJob, Payload, Span, Spec};
-use crore_store::embedded::disk::{Directory, Disk, Open};
-use crore_store::embedded::{Embedded, Health, Options};
-use crore_store::jobs::{Claim, Order, Which, Write};
+use crore_store::embedded::disk::{Directory, Disk, OpenMode};
+use crore_store::embedded::{Embedded, Options, StoreHealth};
+use crore_store::jobs::{Claim, JobSelector, QueueOrder, StoreWrite};
 use crore_store::{Error, Jobs, Upkeep};
 use crore_testkit::FakeClock;
 use tempfile::TempDir;
 
 use super::driven::run;
-use super::script::keep_all;
+use super::script::run_keeper_to_end;
 use crate::process::wait;
 
 const HOUR: Span = Span::from_secs(3600);
@@ -45,21 +45,21 @@ fn job(bytes: impl Into<Arc<[u8]>>) -> NewJob {
     Spec::new(name("q"), name("work"), Payload::new(Encoding::Bytes, bytes)).into()
 }
 
-fn finished(job: &Job) -> Event {
+fn finished(job: &Job) -> JobEvent {
     let report = Outcome::Done { result: None }.into();
-    Event::Finished { delivery: Some(job.live.delivery), report }
+    JobEvent::Finished { delivery: Some(job.live.delivery), report }
 }
 
-fn push(store: &Embedded, job: NewJob) -> Which {
+fn push(store: &Embedded, job: NewJob) -> JobSelector {
     let pushed = wait(store.push(job.into())).expect("pushed").into_inner();
-    Which::Id(pushed.jobs.first().and_then(|pushed| pushed.id()).expect("an id"))
+    JobSelector::Id(pushed.jobs.first().and_then(|pushed| pushed.id()).expect("an id"))
 }
 
-/// The payloads of all that may be claimed now, in order.
+/// The payloads of all claimable jobs, in order.
 fn claim(store: &Embedded) -> Vec<Vec<u8>> {
     wait(store.promote(100)).expect("promoted");
     let (queues, worker) = (vec![name("q")], name("w"));
-    let ask = Claim { queues, kinds: None, n: 100, order: Order::Merged, worker };
+    let ask = Claim { queues, kinds: None, n: 100, order: QueueOrder::Merged, worker };
     let claimed = wait(store.claim(ask)).expect("claimed");
     claimed.jobs.iter().map(|job| job.spec.payload.bytes.to_vec()).collect()
 }
@@ -73,9 +73,9 @@ fn a_small_store_is_small() {
     for _ in 0..100 {
         let _ = run(&store, store.push(job(*b"one").into())).expect("pushed");
     }
-    keep_all(&store);
+    run_keeper_to_end(&store);
     let bytes: usize = disk.image().values().map(Vec::len).sum();
-    // One file, the next, and the reserve.
+    // The current file, the next one, and the reserve.
     assert_eq!(bytes, (1 + 4 + 16) << 20);
 }
 
@@ -144,7 +144,7 @@ fn a_clock_that_jumps_back_takes_nothing_back_and_keeps_the_order() {
 #[test]
 fn a_clock_that_jumps_back_makes_nothing_early_and_one_that_jumps_on_nothing_lost() {
     let (dir, clock) = (dir(), FakeClock::default());
-    let later = |text: &[u8], span| NewJob { due: When::After(span), ..job(text) };
+    let later = |text: &[u8], span| NewJob { due: DueTime::After(span), ..job(text) };
     let store = open_at(dir.path(), &clock).expect("opened");
     push(&store, later(b"soon", Span::from_secs(60)));
     push(&store, later(b"late", DAY));
@@ -168,7 +168,7 @@ fn a_clock_that_jumps_back_makes_nothing_early_and_one_that_jumps_on_nothing_los
 }
 
 #[test]
-fn payloads_of_nothing_of_the_most_and_of_more_come_back_as_they_were() {
+fn empty_maximum_and_larger_payloads_come_back_unchanged() {
     let (dir, caps) = (dir(), Caps::default());
     let sizes = [0, 1, caps.payload_bytes, caps.payload_bytes + 1];
     let payload = |n: usize| (0..n).map(|i| (i * 7) as u8).collect::<Vec<u8>>();
@@ -177,7 +177,7 @@ fn payloads_of_nothing_of_the_most_and_of_more_come_back_as_they_were() {
     let many = vec![job(payload(caps.payload_bytes)); caps.batch_bytes / caps.payload_bytes + 1];
     let refused = Batch::from(many).check(&caps).map_err(|error| error.code);
     assert_eq!(refused, Err(Code::BatchTooLarge));
-    // The store itself keeps whatever it is given.
+    // The store itself does not limit payloads.
     let store = open(dir.path()).expect("opened");
     let ids = sizes.map(|n| push(&store, job(payload(n))));
     drop(store);
@@ -190,13 +190,13 @@ fn payloads_of_nothing_of_the_most_and_of_more_come_back_as_they_were() {
 }
 
 #[test]
-fn a_store_that_cannot_give_up_its_oldest_part_says_so() {
+fn a_store_that_cannot_release_its_oldest_segment_reports_it() {
     let dir = dir();
     let options = Options { segment_bytes: 64 << 10, ..Options::default() };
     let disk = Arc::new(Directory::open(dir.path()).expect("a directory"));
     let store = Embedded::open_on(disk.clone(), Arc::new(FakeClock::default()), options);
     let store = store.expect("opened");
-    assert_eq!(store.health(), Health::default());
+    assert_eq!(store.health(), StoreHealth::default());
     for _ in 0..60 {
         let _ = run(&store, store.push(vec![job([7; 200]); 20].into())).expect("pushed");
     }
@@ -204,23 +204,23 @@ fn a_store_that_cannot_give_up_its_oldest_part_says_so() {
         queues: vec![name("q")],
         kinds: None,
         n,
-        order: Order::Merged,
+        order: QueueOrder::Merged,
         worker: name("w"),
     };
     let kept = run(&store, store.claim(ask(1))).expect("claimed").jobs;
     let ended = run(&store, store.claim(ask(1199))).expect("claimed").jobs;
-    let delete = |job: &Job| Write::Job(decide(job, &Event::Delete, 0).expect("deleted"));
-    let finish = |job: &Job| Write::Job(decide(job, &finished(job), 0).expect("finished"));
+    let delete = |job: &Job| StoreWrite::Job(decide(job, &JobEvent::Delete, 0).expect("deleted"));
+    let finish = |job: &Job| StoreWrite::Job(decide(job, &finished(job), 0).expect("finished"));
     let _ = run(&store, store.apply(ended.iter().map(finish).collect())).expect("finished");
-    let ids: Vec<Which> = ended.iter().map(|job| job.id.into()).collect();
+    let ids: Vec<JobSelector> = ended.iter().map(|job| job.id.into()).collect();
     let ended = run(&store, store.get(ids)).expect("found");
     let _ =
         run(&store, store.apply(ended.iter().flatten().map(delete).collect())).expect("deleted");
     assert_eq!(kept.len(), 1);
     let oldest = disk.list().expect("listed").into_iter().filter(|name| name.starts_with("log-"));
-    let oldest = disk.open(&oldest.min().expect("a file"), Open::Existing).expect("opened");
+    let oldest = disk.open(&oldest.min().expect("a file"), OpenMode::Existing).expect("opened");
     oldest.write(64, &[0xff; 64]).expect("harmed");
-    while store.keep_once().expect("kept") {
+    while store.maintain_once().expect("kept") {
         store.commit_once().expect("committed");
     }
     let stuck = store.health().stuck.expect("it says so");

@@ -1,17 +1,17 @@
-//! Repairing: whatever is damaged, the rest can be opened again, and it is said what is lost.
+//! Repair: any damaged store can be opened again, and the report names what is lost.
 
 use std::sync::Arc;
 
 use crore_conformance::sim_disk::SimDisk;
 use crore_core::{JobId, NewJob};
 use crore_store::Error;
-use crore_store::embedded::{Repairs, repair, verify};
+use crore_store::embedded::{RepairReport, repair, verify};
 
 use super::image::{Image, content, disk, flip, frames, last_hint, look, records, rich, segments};
-use super::rich::{Hand, spec};
+use super::rich::{SteppedStore, spec};
 
-/// Repairs an image, and opens it to see that it can be.
-fn mend(image: &Image) -> (Image, Repairs) {
+/// Repairs an image, and checks that it opens.
+fn repair_and_open(image: &Image) -> (Image, RepairReport) {
     let disk = disk(image);
     let repairs = repair(&disk).unwrap_or_else(|error| panic!("{error}\n{}", look(image)));
     let mended = disk.image();
@@ -21,15 +21,15 @@ fn mend(image: &Image) -> (Image, Repairs) {
     (mended, repairs)
 }
 
-/// A store of plain jobs, a commit each, with payloads that say which; and their ids.
+/// A store of plain jobs with distinct payloads, one commit each, and their ids.
 fn plain(n: usize) -> (Image, Vec<JobId>) {
     let disk = SimDisk::new(1);
-    let hand = Hand::open(Arc::new(disk.clone())).expect("opened");
+    let hand = SteppedStore::open(Arc::new(disk.clone())).expect("opened");
     let push = |n: usize| {
         let job =
             NewJob::from(spec("viele", &format!(r#"{{"n": {n}, "{}": 0}}"#, "p".repeat(200))));
         let id = hand.push(job)[0];
-        hand.rest();
+        hand.settle();
         id
     };
     let ids = (0..n).map(push).collect();
@@ -37,9 +37,9 @@ fn plain(n: usize) -> (Image, Vec<JobId>) {
     (disk.image(), ids)
 }
 
-/// The jobs of an image that are there.
+/// The jobs that exist in an image.
 fn alive(image: &Image, ids: &[JobId]) -> Vec<JobId> {
-    let hand = Hand::open(Arc::new(disk(image))).expect("it opens");
+    let hand = SteppedStore::open(Arc::new(disk(image))).expect("it opens");
     ids.iter().copied().filter(|id| hand.job(*id).is_some()).collect()
 }
 
@@ -78,7 +78,7 @@ fn a_damaged_record_costs_itself_alone() {
                 if look(&damaged).is_good() {
                     continue; // The newest commit: nothing proves that it was finished.
                 }
-                let (mended, repairs) = mend(&damaged);
+                let (mended, repairs) = repair_and_open(&damaged);
                 let step = &repairs.steps[0];
                 let others = all.len() - 1;
                 let what = format!("{name}, commit {commit}, record {nth}: {repairs}");
@@ -89,8 +89,8 @@ fn a_damaged_record_costs_itself_alone() {
                 );
                 let saved = &mended[step.saved.as_ref().expect("kept")];
                 assert!(damaged[&name][start..].starts_with(saved) && saved.len() > 48, "{what}");
-                if repairs.left_out > 0 {
-                    continue; // It was a put, and what says of its job how it stands goes with it.
+                if repairs.removed > 0 {
+                    continue; // It was a put, and its job's live records are removed with it.
                 }
                 for (nth, (from, to)) in all.iter().enumerate().filter(|(other, _)| *other != nth) {
                     assert_eq!(
@@ -115,7 +115,7 @@ fn a_damaged_header_costs_nothing() {
                 if look(&damaged).is_good() {
                     continue;
                 }
-                let (mended, repairs) = mend(&damaged);
+                let (mended, repairs) = repair_and_open(&damaged);
                 assert_eq!(alive(&mended, &ids), ids, "{name}, {start} + {at}: {repairs}");
             }
         }
@@ -128,7 +128,7 @@ fn a_lost_job_is_named_if_its_record_still_says_it() {
     let (_, name) = segments(&image)[1].clone();
     let (start, end, commit) = frames(&image, &name)[2];
     flip(&mut image, &name, end - 30);
-    let (mended, repairs) = mend(&image);
+    let (mended, repairs) = repair_and_open(&image);
     assert_eq!(repairs.steps[0].jobs.len(), 1, "{repairs}");
     assert_eq!(repairs.steps[0].commits, Some((commit, commit)), "{repairs}");
     assert_eq!(alive(&mended, &ids), without(&ids, &repairs.steps[0].jobs));
@@ -139,25 +139,25 @@ fn a_lost_job_is_named_if_its_record_still_says_it() {
 }
 
 #[test]
-fn without_its_newest_file_a_store_goes_on_after_a_repair() {
+fn a_store_without_its_newest_file_works_after_a_repair() {
     let (image, ids) = plain(40);
     let all = segments(&image);
-    // The newest files are gone, and the newest that is left has a hint.
+    // The newest files are gone, and the newest remaining segment has a hint.
     let mut left = image.clone();
     for (_, name) in &all[2..] {
         left.remove(name);
     }
     assert!(left.contains_key(&format!("hint-{:08}", all[1].0)));
     let on = disk(&left);
-    let refused = Hand::open(Arc::new(on.clone())).expect_err("its newest file is missing");
+    let refused = SteppedStore::open(Arc::new(on.clone())).expect_err("its newest file is missing");
     assert!(refused.to_string().contains("is missing"), "{refused}");
     assert!(!look(&left).is_good());
     repair(&on).expect("repaired");
     for _ in 0..3 {
-        let hand = Hand::open(Arc::new(on.clone())).expect("it opens");
+        let hand = SteppedStore::open(Arc::new(on.clone())).expect("it opens");
         let id = hand.push(NewJob::from(spec("neu", "{}")))[0];
         drop(hand);
-        let hand = Hand::open(Arc::new(on.clone())).expect("it opens again");
+        let hand = SteppedStore::open(Arc::new(on.clone())).expect("it opens again");
         assert!(hand.job(id).is_some() && hand.job(ids[0]).is_some());
     }
     assert!(look(&on.image()).is_good());
@@ -171,14 +171,14 @@ fn a_stretch_of_garbage_costs_what_was_in_it() {
     let (from, to) = (all[2].0, all[5].1);
     let mut damaged = image.clone();
     damaged.get_mut(&name).expect("there")[from + 3..to - 5].fill(0xA5);
-    let (mended, repairs) = mend(&damaged);
+    let (mended, repairs) = repair_and_open(&damaged);
     assert_eq!(repairs.steps.len(), 1, "{repairs}");
     assert_eq!(repairs.steps[0].commits, Some((all[2].2, all[5].2)));
     let lost = ids.len() - alive(&mended, &ids).len();
     assert!((1..=4).contains(&lost), "{lost} jobs are lost: {repairs}");
     assert_eq!(look(&mended).holes[0].commits, Some((all[2].2, all[5].2)));
-    // No number is given out twice, and the store goes on.
-    let hand = Hand::open(Arc::new(disk(&mended))).expect("it opens");
+    // No number is allocated twice, and the store works.
+    let hand = SteppedStore::open(Arc::new(disk(&mended))).expect("it opens");
     assert!(hand.push(NewJob::from(spec("neu", "{}")))[0] > *ids.last().expect("jobs"));
 }
 
@@ -195,7 +195,7 @@ fn a_damaged_head_is_rebuilt() {
                 assert!(frames(&image, &name).is_empty(), "{name}, offset {at}: {report}");
                 continue;
             }
-            let (mended, repairs) = mend(&damaged);
+            let (mended, repairs) = repair_and_open(&damaged);
             assert_eq!(content(&mended), before, "{name}, offset {at}: {repairs}");
             assert_eq!(alive(&mended, &ids), ids);
         }
@@ -210,13 +210,13 @@ fn the_head_of_the_only_segment_is_rebuilt_without_others_to_ask() {
     for bit in 0..64 * 8 {
         let mut damaged = only.clone();
         damaged.get_mut(&name).expect("there")[bit / 8] ^= 1 << (bit % 8);
-        // It may be of a later version, which this one knows nothing about.
+        // This may be a later version, which cannot be read.
         if (64..74).contains(&bit) {
             let error = repair(&disk(&damaged)).expect_err("a later version");
             assert!(matches!(error, Error::Foreign { .. }), "bit {bit}: {error}");
             continue;
         }
-        let (mended, _) = mend(&damaged);
+        let (mended, _) = repair_and_open(&damaged);
         assert_eq!(alive(&mended, &ids), ids, "bit {bit}");
     }
 }
@@ -231,9 +231,9 @@ fn a_missing_file_becomes_a_hole() {
         for (_, name) in &all[range.clone()] {
             damaged.remove(name);
         }
-        let error = Hand::open(Arc::new(disk(&damaged))).expect_err("damaged");
+        let error = SteppedStore::open(Arc::new(disk(&damaged))).expect_err("damaged");
         assert!(matches!(error, Error::Corrupt { .. }), "{error}");
-        let (mended, repairs) = mend(&damaged);
+        let (mended, repairs) = repair_and_open(&damaged);
         let there = alive(&mended, &ids);
         assert!(!there.is_empty() && there.len() < ids.len(), "{range:?}: {repairs}");
     }
@@ -247,7 +247,7 @@ fn a_truncated_segment_keeps_what_is_left_of_it() {
     for len in [0, 10, 64, 100, all[1].1, all[3].0 + 20, all[3].0 + 60, all[5].1 - 9] {
         let mut damaged = image.clone();
         damaged.get_mut(&name).expect("there").truncate(len);
-        let (mended, repairs) = mend(&damaged);
+        let (mended, repairs) = repair_and_open(&damaged);
         let there = alive(&mended, &ids);
         let cut = all.iter().filter(|(_, end, _)| *end > len).count();
         assert!(there.len() >= ids.len() - cut, "at {len}: {} there, {repairs}", there.len());
@@ -262,7 +262,7 @@ fn a_second_file_of_a_segment_is_set_aside() {
     let (_, name) = segments(&image)[1].clone();
     let mut damaged = image.clone();
     damaged.insert("log-00000777".to_owned(), image[&name].clone());
-    let (mended, _) = mend(&damaged);
+    let (mended, _) = repair_and_open(&damaged);
     assert_eq!(content(&mended), before);
     assert_eq!(mended["aside-log-00000777"], image[&name]);
 }
@@ -274,7 +274,7 @@ fn a_file_of_another_store_is_set_aside() {
     let mut damaged = image.clone();
     let (_, name) = segments(&other)[0].clone();
     damaged.insert("log-00000777".to_owned(), other[&name].clone());
-    let (mended, repairs) = mend(&damaged);
+    let (mended, repairs) = repair_and_open(&damaged);
     assert_eq!(content(&mended), before);
     assert_eq!(mended["aside-log-00000777"], other[&name]);
     assert_eq!(repairs.steps[0].saved.as_deref(), Some("aside-log-00000777"));
@@ -290,33 +290,33 @@ fn a_false_hint_is_removed() {
     *bytes.last_mut().expect("bytes") ^= 1;
     let sum = crc32c::crc32c(&bytes[16..]);
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
-    let (mended, _) = mend(&lies);
+    let (mended, _) = repair_and_open(&lies);
     assert!(!mended.contains_key(&hint));
     assert_eq!(content(&mended), before);
 }
 
 #[test]
-fn a_job_whose_push_is_lost_is_left_out_and_named() {
+fn a_job_whose_push_is_lost_is_removed_and_named() {
     let (image, ids) = plain(30);
     let on = disk(&image);
-    let hand = Hand::open(Arc::new(on.clone())).expect("opened");
+    let hand = SteppedStore::open(Arc::new(on.clone())).expect("opened");
     let running = hand.claim("viele");
     assert_eq!(running.id, ids[0]);
     hand.push(NewJob::from(spec("viele", "{}")));
     drop(hand);
     let mut damaged = on.image();
     let (_, name) = segments(&damaged)[0].clone();
-    // The first frame says what the numbers are, the second is the first push.
+    // The first frame has the meta record, the second the first push.
     let (start, end, _) = frames(&damaged, &name)[1];
     damaged.get_mut(&name).expect("there")[start..end].fill(0);
-    let (mended, repairs) = mend(&damaged);
-    assert_eq!((repairs.left_out, &repairs.left_out_ids[..]), (1, &ids[..1]), "{repairs}");
+    let (mended, repairs) = repair_and_open(&damaged);
+    assert_eq!((repairs.removed, &repairs.removed_ids[..]), (1, &ids[..1]), "{repairs}");
     assert_eq!(alive(&mended, &ids), without(&ids, &ids[..1]));
-    assert!(repairs.to_string().contains("left out   1 job"), "{repairs}");
+    assert!(repairs.to_string().contains("removed    1 job"), "{repairs}");
 }
 
 #[test]
-fn many_sorts_of_damage_at_once_are_mended_together() {
+fn many_kinds_of_damage_are_repaired_together() {
     let image = rich();
     let all = segments(&image);
     let mut damaged = image.clone();
@@ -326,7 +326,7 @@ fn many_sorts_of_damage_at_once_are_mended_together() {
     let (start, end, _) = frames(&image, &all[1].1)[1];
     damaged.get_mut(&all[1].1).expect("there")[start..end].fill(7);
     damaged.insert("log-00000777".to_owned(), image[&all[1].1].clone());
-    let (mended, repairs) = mend(&damaged);
+    let (mended, repairs) = repair_and_open(&damaged);
     assert!(repairs.steps.len() >= 3, "{repairs}");
     let disk = disk(&mended);
     assert!(repair(&disk).expect("good").is_empty(), "a second repair finds nothing to do");
@@ -342,7 +342,7 @@ fn an_interrupted_repair_is_run_again() {
     let old = image[&all[1].1][start..end].to_vec();
     flip(&mut damaged, &all[1].1, start + 60);
     damaged.remove(&all[2].1);
-    let (whole, _) = mend(&damaged);
+    let (whole, _) = repair_and_open(&damaged);
     let expected = alive(&whole, &ids);
     let calls = {
         let disk = disk(&damaged);

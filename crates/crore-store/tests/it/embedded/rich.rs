@@ -1,27 +1,27 @@
-//! A small store with something of everything in it, and all that it holds as text.
+//! A small store with every kind of record, and its content as text.
 //!
-//! The tests damage it and back it up, and what it wrote in every format is kept in `tests/fixtures`.
+//! The tests damage it and back it up; `tests/fixtures` has its files in every released format.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crore_core::job::{ClientId, Keep, Needs, Retain, When};
+use crore_core::job::{ClientId, DependencyCondition, DueTime, JobRetention, ResultRetention};
 use crore_core::limit::{Limit, LimitKey};
-use crore_core::machine::{Again, Edit, Event, Outcome, decide};
-use crore_core::push::{After, AfterRef, GroupRef, NewGroup};
+use crore_core::machine::{JobEdit, JobEvent, Outcome, RetryDirective, decide};
+use crore_core::push::{GroupRef, NewDependency, NewDependencyTarget, NewGroup};
 use crore_core::schedule::{Missed, Timing};
-use crore_core::unique::{Hold, Unique};
+use crore_core::unique::{Unique, UniqueHold};
 use crore_core::{Batch, GroupId, Job, JobId, Name, NewJob, Payload, Span, Spec, State};
 use crore_store::embedded::disk::Disk;
 use crore_store::embedded::{Embedded, Options};
-use crore_store::jobs::{Claim, Order, Write};
-use crore_store::registry::{Define, QueueSettings, Schedule, Table, Value};
-use crore_store::views::{Note, Query, Step};
-use crore_store::{Answer, Jobs, Registry, Upkeep, Views};
+use crore_store::jobs::{Claim, QueueOrder, StoreWrite};
+use crore_store::registry::{Define, QueueSettings, RegistryTable, RegistryValue, Schedule};
+use crore_store::views::{ListQuery, Note, StatStep};
+use crore_store::{Jobs, Registry, StoreFuture, Upkeep, Views};
 use crore_testkit::FakeClock;
 
-/// Segments so small that a little makes several.
+/// Segments small enough that little data fills several.
 pub(crate) fn small() -> Options {
     Options { segment_bytes: Options::MIN_SEGMENT, ..Options::default() }
 }
@@ -34,19 +34,19 @@ pub(crate) fn spec(queue: &str, payload: &str) -> Spec {
     Spec::new(name(queue), name("arbeit"), Payload::json(payload))
 }
 
-/// A store without threads, and the hand that drives it.
+/// A store without threads; the caller drives its commits.
 #[derive(Debug)]
-pub(crate) struct Hand {
+pub(crate) struct SteppedStore {
     pub(crate) store: Embedded,
 }
 
-impl Hand {
+impl SteppedStore {
     pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<Self, crore_store::Error> {
         let clock = Arc::new(FakeClock::default());
         Embedded::open_on(disk, clock, small()).map(|store| Self { store })
     }
 
-    pub(crate) fn get<'a, T>(&'a self, verb: impl FnOnce(&'a Embedded) -> Answer<'a, T>) -> T {
+    pub(crate) fn get<'a, T>(&'a self, verb: impl FnOnce(&'a Embedded) -> StoreFuture<'a, T>) -> T {
         let mut answer = verb(&self.store);
         let mut context = Context::from_waker(Waker::noop());
         loop {
@@ -57,10 +57,11 @@ impl Hand {
         }
     }
 
-    /// Commits and keeps until there is nothing left to do.
-    pub(crate) fn rest(&self) {
-        while self.store.commit_once().expect("committed") | self.store.keep_once().expect("kept") {
-        }
+    /// Commits and runs the keeper until there is nothing left to do.
+    pub(crate) fn settle(&self) {
+        while self.store.commit_once().expect("committed")
+            | self.store.maintain_once().expect("kept")
+        {}
     }
 
     pub(crate) fn push(&self, batch: impl Into<Batch>) -> Vec<JobId> {
@@ -75,22 +76,23 @@ impl Hand {
 
     pub(crate) fn claim(&self, queue: &str) -> Job {
         let (kinds, worker) = (None, name("näherin-7"));
-        let claim = Claim { queues: vec![name(queue)], kinds, n: 1, order: Order::Merged, worker };
+        let claim =
+            Claim { queues: vec![name(queue)], kinds, n: 1, order: QueueOrder::Merged, worker };
         self.get(|store| store.claim(claim)).jobs.remove(0)
     }
 
-    pub(crate) fn tell(&self, job: &Job, event: &Event) {
+    pub(crate) fn apply_event(&self, job: &Job, event: &JobEvent) {
         let change = decide(job, event, 7).expect("it means something");
-        let _ = self.get(|store| store.apply(vec![Write::Job(change)]));
+        let _ = self.get(|store| store.apply(vec![StoreWrite::Job(change)]));
     }
 
     pub(crate) fn finish(&self, job: &Job, outcome: Outcome) {
         let delivery = Some(job.live.delivery);
-        self.tell(job, &Event::Finished { delivery, report: outcome.into() });
+        self.apply_event(job, &JobEvent::Finished { delivery, report: outcome.into() });
     }
 
-    /// Pushes a job, claims it and finishes it.
-    pub(crate) fn through(&self, spec: Spec, outcome: Outcome) -> JobId {
+    /// Pushes, claims and finishes a job.
+    pub(crate) fn run_job(&self, spec: Spec, outcome: Outcome) -> JobId {
         let (queue, job) = (spec.queue.clone(), NewJob::from(spec));
         let id = self.push(job)[0];
         let job = self.claim(queue.as_str());
@@ -100,7 +102,7 @@ impl Hand {
     }
 }
 
-fn failed(again: Again) -> Outcome {
+fn failed(again: RetryDirective) -> Outcome {
     Outcome::Failed { error: "die Nadel brach ⚠".into(), detail: None, again }
 }
 
@@ -108,27 +110,26 @@ fn done(result: Option<&str>) -> Outcome {
     Outcome::Done { result: result.map(Payload::json) }
 }
 
-/// Makes the store. It is left as a crash leaves it, with everything on the disk.
+/// Creates the store and leaves it as after a crash, with everything on disk.
 pub(crate) fn make(disk: Arc<dyn Disk>) {
-    let hand = Hand::open(disk).expect("opened");
+    let hand = SteppedStore::open(disk).expect("opened");
     define(&hand);
     push_all(&hand);
     run_all(&hand);
-    // What is done and gone at once makes waste, so that the oldest segments are given up and what
-    // is left in them moves.
+    // Jobs that end at once make waste, so that the oldest segments are compacted.
     for n in 0..40 {
         let mut spec = spec("flüchtig", &format!(r#"{{"n": {n}, "text": "{}"}}"#, "x".repeat(300)));
-        spec.retain = Retain::Nothing;
-        hand.through(spec, done(None));
-        hand.rest();
+        spec.retain = JobRetention::Nothing;
+        hand.run_job(spec, done(None));
+        hand.settle();
     }
-    after_the_move(&hand);
+    change_moved_jobs(&hand);
     for n in 0..24 {
         let text = format!(r#"{{"regal": {n}, "stoff": "{}"}}"#, "Tüll ".repeat(30));
         hand.push(NewJob::from(spec("lager", &text)));
-        hand.rest();
+        hand.settle();
     }
-    // And from here on nothing moves any more.
+    // From here on nothing is compacted.
     for _ in 0..3 {
         hand.claim("lager");
     }
@@ -137,8 +138,8 @@ pub(crate) fn make(disk: Arc<dyn Disk>) {
     hand.push(NewJob::from(spec("lager", "\"zuletzt\"")));
 }
 
-fn define(hand: &Hand) {
-    let limit = |text| Value::Limit(Limit::parse(text).expect("a limit"));
+fn define(hand: &SteppedStore) {
+    let limit = |text| RegistryValue::Limit(Limit::parse(text).expect("a limit"));
     let schedule = Schedule {
         timing: Timing::parse("timing", "cron 0 3 * * *").expect("a timing"),
         missed: Missed::Skip,
@@ -147,30 +148,32 @@ fn define(hand: &Hand) {
         paused: false,
     };
     let paused = QueueSettings { paused: true, ..QueueSettings::default() };
-    let mut worker = Define::set(name("näherin-7"), Value::Worker("{\"ort\": \"Köln\"}".into()));
+    let mut worker =
+        Define::set(name("näherin-7"), RegistryValue::Worker("{\"ort\": \"Köln\"}".into()));
     worker.expires_after = Some(Span::from_secs(3600));
     let _ = hand.get(|store| {
         store.define(vec![
             Define::set(name("küche"), limit("concurrency 2")),
             Define::set(name("tor"), limit("rate 5/1m")),
-            Define::set(name("halt"), Value::Queue(paused)),
-            Define::set(name("nachtlauf"), Value::Schedule(Box::new(schedule))),
-            Define::set(name("arbeit"), Value::Handler("{\"cmd\": [\"näh\"]}".into())),
+            Define::set(name("halt"), RegistryValue::Queue(paused)),
+            Define::set(name("nachtlauf"), RegistryValue::Schedule(Box::new(schedule))),
+            Define::set(name("arbeit"), RegistryValue::Handler("{\"cmd\": [\"näh\"]}".into())),
             worker,
-            Define::set(name("schlüssel"), Value::Token("{\"scope\": \"all\"}".into())),
-            Define::set(name("weg"), Value::Token("{}".into())),
+            Define::set(name("schlüssel"), RegistryValue::Token("{\"scope\": \"all\"}".into())),
+            Define::set(name("weg"), RegistryValue::Token("{}".into())),
         ])
     });
-    let _ = hand.get(|store| store.define(vec![Define::remove(Table::Tokens, name("weg"))]));
+    let _ =
+        hand.get(|store| store.define(vec![Define::remove(RegistryTable::Tokens, name("weg"))]));
     hand.get(|store| store.lead(name("aufräumen"), 11, Span::from_secs(60)));
     hand.get(|store| store.note(vec![Note::Stat { series: name("genäht"), n: 3 }]));
 }
 
-fn push_all(hand: &Hand) {
+fn push_all(hand: &SteppedStore) {
     let mut unique = spec("schneiderei", r#"{"kleid": "größe 38 👗"}"#);
     unique.unique = Some(Unique {
         key: "kleid/38".into(),
-        hold: Hold::UntilSuccess,
+        hold: UniqueHold::UntilSuccess,
         window: Some(Span::from_secs(900)),
     });
     unique.client_id = Some(ClientId { door: name("native"), id: "bestellung-1".into() });
@@ -182,33 +185,37 @@ fn push_all(hand: &Hand) {
         LimitKey { limit: name("küche"), value: None },
         LimitKey { limit: name("tor"), value: Some("köln".into()) },
     ];
-    let later = NewJob { due: When::After(Span::from_secs(86_400)), ..spec("morgen", "{}").into() };
+    let later =
+        NewJob { due: DueTime::After(Span::from_secs(86_400)), ..spec("morgen", "{}").into() };
     let member =
         |payload| NewJob { group: Some(GroupRef::New(0)), ..NewJob::from(spec("gruppe", payload)) };
-    let after = |on| vec![After { on, needs: Needs::Success }];
-    let waits = NewJob { after: after(AfterRef::Earlier(0)), ..spec("danach", "{}").into() };
-    let for_group =
-        NewJob { after: after(AfterRef::Group(GroupRef::New(0))), ..spec("danach", "1").into() };
+    let after = |on| vec![NewDependency { on, needs: DependencyCondition::Success }];
+    let waits =
+        NewJob { after: after(NewDependencyTarget::Earlier(0)), ..spec("danach", "{}").into() };
+    let for_group = NewJob {
+        after: after(NewDependencyTarget::Group(GroupRef::New(0))),
+        ..spec("danach", "1").into()
+    };
     hand.push(vec![unique.into(), limited.into(), later, spec("halt", "\"paused\"").into()]);
     let jobs = vec![member(r#""a""#), member(r#""b""#), waits, for_group];
     hand.push(Batch { groups: vec![NewGroup { open: true }], jobs });
-    hand.rest();
+    hand.settle();
 }
 
-fn run_all(hand: &Hand) {
+fn run_all(hand: &SteppedStore) {
     let mut kept = spec("ergebnis", "{}");
-    kept.keep = Keep::For(Span::from_secs(7200));
-    hand.through(kept.clone(), done(Some(r#"{"maß": "10 × 20 cm"}"#)));
-    kept.keep = Keep::Once(Span::from_secs(7200));
-    hand.through(kept, done(Some("\"einmal\"")));
-    hand.through(spec("tot", r#"{"warum": "Nadel"}"#), failed(Again::Never));
-    hand.through(spec("nochmal", "{}"), failed(Again::ByPolicy));
+    kept.keep = ResultRetention::For(Span::from_secs(7200));
+    hand.run_job(kept.clone(), done(Some(r#"{"maß": "10 × 20 cm"}"#)));
+    kept.keep = ResultRetention::Once(Span::from_secs(7200));
+    hand.run_job(kept, done(Some("\"einmal\"")));
+    hand.run_job(spec("tot", r#"{"warum": "Nadel"}"#), failed(RetryDirective::Never));
+    hand.run_job(spec("nochmal", "{}"), failed(RetryDirective::ByPolicy));
     let cancelled = hand.push(NewJob::from(spec("abgesagt", "{}")))[0];
     let cancelled = hand.job(cancelled).expect("there");
-    hand.tell(&cancelled, &Event::Cancel);
+    hand.apply_event(&cancelled, &JobEvent::Cancel);
     let deleted = hand.push(NewJob::from(spec("gelöscht", "{}")))[0];
     let deleted = hand.job(deleted).expect("there");
-    hand.tell(&deleted, &Event::Delete);
+    hand.apply_event(&deleted, &JobEvent::Delete);
     hand.push(NewJob::from(spec("läuft", r#"{"an": "der Maschine"}"#)));
     let running = hand.claim("läuft");
     let (id, delivery) = (running.id, running.live.delivery);
@@ -220,28 +227,28 @@ fn run_all(hand: &Hand) {
             Note::Stat { series: name("genäht"), n: 4 },
         ])
     });
-    hand.rest();
+    hand.settle();
 }
 
-/// Jobs that have moved change, so that there are changes of what stands elsewhere.
-fn after_the_move(hand: &Hand) {
+/// Changes jobs that compaction has moved, so that there are live records of moved puts.
+fn change_moved_jobs(hand: &SteppedStore) {
     let unique = hand.claim("schneiderei");
-    hand.finish(&unique, failed(Again::After(Span::from_secs(60))));
+    hand.finish(&unique, failed(RetryDirective::After(Span::from_secs(60))));
     let limited = hand.claim("schneiderei");
     assert!(!limited.spec.limits.is_empty(), "the one with limits is next");
     let later = hand.get(|store| {
         let (queue, kind, after) = (Some(name("morgen")), None, None);
-        store.list(Query { state: State::Scheduled, queue, kind, after, n: 1 })
+        store.list(ListQuery { state: State::Scheduled, queue, kind, after, n: 1 })
     });
-    let edited = Edit { spec: Some(Arc::new(spec("übermorgen", "{}"))), ..Edit::default() };
-    hand.tell(&later.jobs[0], &Event::Edit(edited));
+    let edited = JobEdit { spec: Some(Arc::new(spec("übermorgen", "{}"))), ..JobEdit::default() };
+    hand.apply_event(&later.jobs[0], &JobEvent::Edit(edited));
 }
 
-/// Everything that a store holds, as text: one line for each thing.
-pub(crate) fn describe(hand: &Hand) -> String {
+/// The content of a store as text, one line per item.
+pub(crate) fn describe(hand: &SteppedStore) -> String {
     let mut out = String::new();
     for state in State::ALL {
-        let query = Query { state, queue: None, kind: None, after: None, n: 10_000 };
+        let query = ListQuery { state, queue: None, kind: None, after: None, n: 10_000 };
         for job in hand.get(|store| store.list(query)).jobs {
             let mut spec = (*job.spec).clone();
             let payload = std::mem::replace(&mut spec.payload, Payload::json(""));
@@ -265,7 +272,7 @@ pub(crate) fn describe(hand: &Hand) -> String {
             writeln!(out, "group {id} {group:?}").expect("text");
         }
     }
-    for step in Step::ALL {
+    for step in StatStep::ALL {
         let stats = hand.get(|store| store.stats(name("genäht"), step));
         writeln!(out, "stats {step:?} {stats:?}").expect("text");
     }
@@ -274,13 +281,13 @@ pub(crate) fn describe(hand: &Hand) -> String {
     out
 }
 
-const TABLES: [Table; 6] = [
-    Table::Limits,
-    Table::Queues,
-    Table::Schedules,
-    Table::Handlers,
-    Table::Workers,
-    Table::Tokens,
+const TABLES: [RegistryTable; 6] = [
+    RegistryTable::Limits,
+    RegistryTable::Queues,
+    RegistryTable::Schedules,
+    RegistryTable::Handlers,
+    RegistryTable::Workers,
+    RegistryTable::Tokens,
 ];
 
 fn json(value: &impl serde::Serialize) -> String {

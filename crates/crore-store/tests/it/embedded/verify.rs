@@ -1,14 +1,14 @@
-//! Verifying: a good store is good, every damage is found, and nothing is changed.
+//! Verify: a good store passes, all damage is found, and nothing is changed.
 
 use std::sync::Arc;
 
-use crore_conformance::sim_disk::{Call, SimDisk};
+use crore_conformance::sim_disk::{DiskCall, SimDisk};
 use crore_store::Error;
 use crore_store::embedded::verify;
 use proptest::prelude::*;
 
 use super::image::{Image, content, disk, flip, frames, last_hint, look, records, rich, segments};
-use super::rich::Hand;
+use super::rich::SteppedStore;
 
 #[test]
 fn a_good_store_is_good_and_counted() {
@@ -27,13 +27,16 @@ fn nothing_is_written() {
     let before = disk.image();
     verify(&disk).expect("a store");
     assert_eq!(disk.image(), before);
-    assert_eq!(disk.count(Call::Write) + disk.count(Call::Sync) + disk.count(Call::Remove), 0);
+    assert_eq!(
+        disk.count(DiskCall::Write) + disk.count(DiskCall::Sync) + disk.count(DiskCall::Remove),
+        0
+    );
 }
 
 #[test]
 fn a_directory_without_a_store_is_refused() {
     let empty = verify(&SimDisk::new(1)).expect_err("nothing");
-    assert!(matches!(&empty, Error::Foreign { what } if what == "nothing of a store is here"));
+    assert!(matches!(&empty, Error::Foreign { what } if what == "no log files of a store"));
     let strange = Image::from([("notes.txt".to_owned(), b"hello".to_vec())]);
     let strange = verify(&disk(&strange)).expect_err("not ours");
     assert!(strange.to_string().contains("notes.txt"), "{strange}");
@@ -54,7 +57,7 @@ fn every_flipped_byte_of_what_counts_is_found() {
     }
 }
 
-/// Whether a byte only fills a frame up.
+/// Whether a byte is padding of a frame.
 fn is_padding(image: &Image, name: &str, at: usize) -> bool {
     let frame =
         frames(image, name).into_iter().find(|(start, end, _)| (*start..*end).contains(&at));
@@ -115,7 +118,7 @@ fn a_hint_that_lies_is_found_and_one_that_is_torn_is_not_believed() {
 fn a_spare_whose_new_head_was_torn_is_no_damage() {
     let mut image = rich();
     let before = content(&image);
-    // A file that was given up, with frames that count no more, and half a head.
+    // A released file with old frames and a half-written head.
     let (_, name) = segments(&image)[0].clone();
     let old = image.keys().find(|name| name.starts_with("hint-")).expect("a hint");
     let number: u64 = old["hint-".len()..].parse().expect("a number");
@@ -133,7 +136,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn no_bytes_make_it_panic(
+    fn no_bytes_make_verify_panic(
         hits in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<[u8; 9]>()), 1..20),
         cut in any::<Option<(prop::sample::Index, prop::sample::Index)>>(),
     ) {
@@ -151,7 +154,7 @@ proptest! {
             let file = image.get_mut(file.get(&names)).expect("there");
             file.truncate(at.index(file.len() + 1));
         }
-        // An answer of whatever sort; and what it says can be said.
+        // Any result is allowed, as long as it can be printed.
         if let Ok(report) = verify(&disk(&image)) {
             prop_assert!(!report.to_string().is_empty());
         }
@@ -159,7 +162,7 @@ proptest! {
         if crore_store::embedded::repair(&disk).is_ok() {
             let report = verify(&disk).expect("a store");
             prop_assert!(report.is_good(), "{report}");
-            let opened = Hand::open(Arc::new(disk));
+            let opened = SteppedStore::open(Arc::new(disk));
             prop_assert!(opened.is_ok(), "{:?}", opened.err());
         }
     }

@@ -1,5 +1,5 @@
-//! The child: a process that opens a store, works on it with several hands, and ends when it is
-//! killed or when its parent is gone.
+//! The child process: opens a store and works on it with several threads until it is killed or its
+//! parent is gone.
 
 use std::io::{self, BufRead};
 use std::path::PathBuf;
@@ -8,33 +8,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::thread;
 
-use crore_store::embedded::{Durability, Embedded, Options};
+use crore_store::embedded::{DurabilityMode, Embedded, Options};
 use crore_store::{SystemClock, Views};
 
-use super::hand::Hand;
-use super::said::Said;
+use super::message::ChildMessage;
 use super::wait::wait;
+use super::worker::ChildWorker;
 
-/// How many work at once.
-const HANDS: u32 = 6;
+/// Number of worker threads.
+const WORKERS: u32 = 6;
 
-/// What a child is told to do, as one line on its standard input.
+/// The task of a child, sent as one line on its standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Task {
-    /// No two children of one store have the same.
+pub(crate) struct ChildTask {
+    /// Unique among the children of one store.
     pub(crate) round: u32,
     pub(crate) seed: u64,
     pub(crate) segment_bytes: u64,
-    /// From so many jobs on nobody pushes.
-    pub(crate) enough: u64,
-    /// Whether what is answered is on the disk, as it should be.
+    /// Number of jobs from which on nothing more is pushed.
+    pub(crate) max_jobs: u64,
+    /// Whether acknowledged changes are synced, as they should be.
     pub(crate) is_durable: bool,
     pub(crate) dir: PathBuf,
 }
 
-impl Task {
+impl ChildTask {
     pub(crate) fn line(&self) -> String {
-        let Self { round, seed, segment_bytes, enough, is_durable, dir } = self;
+        let Self { round, seed, segment_bytes, max_jobs: enough, is_durable, dir } = self;
         let is_durable = u8::from(*is_durable);
         format!("{round} {seed} {segment_bytes} {enough} {is_durable} {}\n", dir.display())
     }
@@ -46,58 +46,59 @@ impl Task {
             round: number().and_then(|n| u32::try_from(n).ok())?,
             seed: number()?,
             segment_bytes: number()?,
-            enough: number()?,
+            max_jobs: number()?,
             is_durable: number()? == 1,
             dir: words.next()?.into(),
         })
     }
 
     pub(crate) fn options(&self) -> Options {
-        let durability = if self.is_durable { Durability::Always } else { Durability::None };
+        let durability =
+            if self.is_durable { DurabilityMode::Always } else { DurabilityMode::None };
         Options { durability, segment_bytes: self.segment_bytes, ..Options::default() }
     }
 }
 
-/// What the hands share.
+/// State that the worker threads share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ChildState {
     pub(crate) store: Embedded,
-    pub(crate) task: Task,
-    /// About how many jobs there are.
+    pub(crate) task: ChildTask,
+    /// Approximate number of jobs.
     pub(crate) jobs: AtomicI64,
     pub(crate) writes: AtomicU64,
 }
 
-/// Does what the parent says on standard input; nothing, if there is no parent.
+/// Runs the task from standard input; returns if there is none.
 pub(crate) fn run_child() {
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
-    let Some(task) = read.ok().and_then(|_| Task::read(&line)) else { return };
-    // A test runner may have begun a line of its own.
+    let Some(task) = read.ok().and_then(|_| ChildTask::read(&line)) else { return };
+    // A test runner may have printed the beginning of a line.
     println!();
     thread::spawn(end_with_parent);
     match Embedded::open(&task.dir, Arc::new(SystemClock), task.options()) {
         Ok(store) => work(store, task),
-        Err(error) => Said::Over(format!("not opened: {error:?}")).say(),
+        Err(error) => ChildMessage::GaveUp(format!("not opened: {error:?}")).send(),
     }
 }
 
-/// The parent holds the other end, and the kernel closes it however the parent ends.
+/// Exits when standard input closes: the kernel closes it however the parent ends.
 fn end_with_parent() {
     let mut line = String::new();
     while io::stdin().lock().read_line(&mut line).is_ok_and(|n| n > 0) {}
     exit(1);
 }
 
-fn work(store: Embedded, task: Task) {
+fn work(store: Embedded, task: ChildTask) {
     let counts = wait(store.counts(None)).map(|counts| counts.iter().map(|count| count.n).sum());
     let there: u64 = counts.unwrap_or_default();
     let (jobs, writes) = (AtomicI64::new(there as i64), AtomicU64::new(0));
-    let shared = Shared { store, task, jobs, writes };
-    Said::Ready.say();
+    let shared = ChildState { store, task, jobs, writes };
+    ChildMessage::Ready.send();
     thread::scope(|scope| {
-        for n in 0..HANDS {
-            let mut hand = Hand::new(&shared, n);
+        for n in 0..WORKERS {
+            let mut hand = ChildWorker::new(&shared, n);
             scope.spawn(move || while hand.step().is_ok() {});
         }
     });

@@ -1,61 +1,61 @@
-//! The jobs that children push. A job is known by its **tag**, and everything about it follows from
-//! that, so that whoever finds it can tell whether a single bit of it has changed.
+//! The jobs that children push. A **tag** identifies a job and determines its whole content, so
+//! every changed bit is detected.
 
 use std::collections::BTreeMap;
 
-use crore_core::job::{Keep, Lapse, Retain, Spec, When};
+use crore_core::job::{DueTime, JobRetention, Lapse, ResultRetention, Spec};
 use crore_core::retry::{Backoff, Retry};
-use crore_core::unique::{Hold, Unique};
+use crore_core::unique::{Unique, UniqueHold};
 use crore_core::{Encoding, Job, Name, NewJob, Payload, Span};
-use crore_testkit::Dice;
+use crore_testkit::SeededRng;
 
 /// The queues that children use.
 pub(crate) const QUEUES: [&str; 3] = ["a", "b", "c"];
-/// How many unique keys there are.
+/// Number of unique keys.
 const KEYS: u64 = 12;
-/// How often a job may be tried.
+/// Maximum attempts of a job.
 pub(crate) const ATTEMPTS: u32 = 4;
 const TAG: &str = "tag";
 
-/// A job's own number. Its two highest bits say what [sort](Sort) of job it is.
+/// A job's tag. Its two highest bits are the [kind](DraftKind) of job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Tag(pub(crate) u64);
 
-/// What sort of job a tag is for.
+/// How a job is pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sort {
-    /// Pushed alone, perhaps with a unique key.
+pub(crate) enum DraftKind {
+    /// Alone, possibly with a unique key.
     Alone,
-    /// Pushed as part of a batch.
+    /// As part of a batch.
     Member,
-    /// Claimed in the order in which it was pushed.
+    /// Alone, to be claimed in push order.
     InOrder,
 }
 
 impl Tag {
-    const SORT_BITS: u32 = 62;
+    const KIND_BITS: u32 = 62;
 
-    /// The first tag of one hand in one round; the next ones follow.
-    pub(crate) const fn first(round: u32, hand: u32, sort: Sort) -> Self {
-        Self((sort as u64) << Self::SORT_BITS | (round as u64) << 28 | (hand as u64) << 24)
+    /// The first tag of a worker in a round; the next ones follow.
+    pub(crate) const fn first(round: u32, hand: u32, sort: DraftKind) -> Self {
+        Self((sort as u64) << Self::KIND_BITS | (round as u64) << 28 | (hand as u64) << 24)
     }
 
     pub(crate) const fn plus(self, n: u64) -> Self {
         Self(self.0 + n)
     }
 
-    const fn is(self, sort: Sort) -> bool {
-        self.0 >> Self::SORT_BITS == sort as u64
+    const fn is(self, sort: DraftKind) -> bool {
+        self.0 >> Self::KIND_BITS == sort as u64
     }
 
-    /// The tag that a stored job carries.
+    /// The tag of a stored job.
     pub(crate) fn of(job: &Job) -> Option<Self> {
         job.spec.labels.get(TAG)?.parse().ok().map(Self)
     }
 
     /// The job as it is pushed.
     pub(crate) fn draft(self) -> NewJob {
-        let mut dice = Dice(self.0);
+        let mut dice = SeededRng(self.0);
         let queue = QUEUES[dice.below(QUEUES.len() as u64) as usize];
         let mut spec = Spec::new(name(queue), name("work"), payload(&mut dice));
         spec.labels = BTreeMap::from([(TAG.to_owned(), self.0.to_string())]);
@@ -65,39 +65,39 @@ impl Tag {
         let backoff = Backoff::Constant { every: Span::from_millis(dice.below(20)) };
         spec.retry = Retry { backoff, max_attempts: Some(ATTEMPTS), ..Retry::default() };
         if dice.percent(70) {
-            spec.retain = Retain::Nothing;
+            spec.retain = JobRetention::Nothing;
         } else {
-            spec.keep = Keep::For(Span::from_secs(3600));
+            spec.keep = ResultRetention::For(Span::from_secs(3600));
         }
-        if self.is(Sort::Alone) && dice.percent(20) {
+        if self.is(DraftKind::Alone) && dice.percent(20) {
             let key = format!("key-{}", dice.below(KEYS)).into();
-            spec.unique = Some(Unique { key, hold: Hold::UntilEnd, window: None });
+            spec.unique = Some(Unique { key, hold: UniqueHold::UntilEnd, window: None });
         }
-        if self.is(Sort::InOrder) {
+        if self.is(DraftKind::InOrder) {
             (spec.queue, spec.priority) = (name(QUEUES[0]), 0);
             return spec.into();
         }
         let mut job = NewJob::from(spec);
         if dice.percent(20) {
-            job.due = When::After(Span::from_millis(dice.below(50)));
+            job.due = DueTime::After(Span::from_millis(dice.below(50)));
         }
         job
     }
 
-    /// What the job gives when it is done.
+    /// The result of the job.
     pub(crate) fn result(self) -> Payload {
-        payload(&mut Dice(!self.0))
+        payload(&mut SeededRng(!self.0))
     }
 }
 
-/// Mostly short, sometimes nothing, sometimes long.
-fn payload(dice: &mut Dice) -> Payload {
+/// Mostly short, sometimes empty, sometimes long.
+fn payload(dice: &mut SeededRng) -> Payload {
     let len = match dice.below(20) {
         0 => 0,
         1 => 4_000 + dice.below(30_000),
         _ => dice.below(500),
     };
-    let bytes: Vec<u8> = (0..len).map(|_| dice.roll() as u8).collect();
+    let bytes: Vec<u8> = (0..len).map(|_| dice.next_u64() as u8).collect();
     Payload::new(Encoding::Bytes, bytes)
 }
 

@@ -1,15 +1,15 @@
-//! All that is in a store.
+//! Complete content of a store.
 
 use std::collections::BTreeMap;
 
 use crore_core::{Job, State};
 use crore_store::embedded::Embedded;
-use crore_store::views::Query;
+use crore_store::views::ListQuery;
 use crore_store::{Error, Views};
 
 use super::wait::wait;
 
-/// Every job of a store, and how many it says that there are.
+/// Every job of a store, and the counts that the store reports.
 #[derive(Debug)]
 pub(crate) struct Dump {
     pub(crate) jobs: Vec<Job>,
@@ -22,7 +22,7 @@ impl Dump {
         for state in State::ALL {
             let mut after = None;
             loop {
-                let query = Query { state, queue: None, kind: None, after, n: 1000 };
+                let query = ListQuery { state, queue: None, kind: None, after, n: 1000 };
                 let page = wait(store.list(query))?;
                 jobs.extend(page.jobs);
                 after = page.next;

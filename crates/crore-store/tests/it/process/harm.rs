@@ -1,62 +1,63 @@
-//! The kinds of harm that a store has to survive, so many rounds of each.
+//! The kinds of harm that a store must survive, and a number of rounds of each.
 
 use std::fmt::{self, Display, Formatter};
 
 use crore_testkit::Error;
 
 use super::draft;
-use super::full::{fill, wear_out};
-use super::ledger::{Broken, Tally};
+use super::full::{fill, push_until_disk_fails};
+use super::ledger::{BrokenPromise, EventTally};
 use super::rounds::Rounds;
-use crore_testkit::mount::{Mounts, Sort};
+use crore_testkit::mount::{FileSystem, Mounts};
 
-/// The size of segments, so small that rolling and compaction are at work all the time, and how many
-/// jobs are enough.
+/// Segment size, small enough for constant rolling and compaction, and the number of jobs at which
+/// pushing stops.
 pub(crate) const SMALL: (u64, u64) = (256 << 10, 250);
-/// The same for a small disk that is to be full.
+/// The same for a small disk that fills up.
 const TIGHT: (u64, u64) = (512 << 10, 1_000_000);
-/// The size of segments on a disk that is filled by one hand: many times that of the largest job.
+/// Segment size on a disk filled by one thread: many times the largest job.
 const FILLED: u64 = 1 << 20;
 pub(crate) const MIB: u64 = 1 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Harm {
-    /// The process is killed.
+    /// Kill the process.
     Kill,
-    /// The power goes, on XFS.
+    /// Cut the power, on XFS.
     Power,
-    /// The power goes, on ext4.
+    /// Cut the power, on ext4.
     PowerExt4,
-    /// The disk is full.
+    /// Fill the disk.
     Full,
-    /// The disk is full, and the process is killed too.
+    /// Fill the disk and kill the process.
     FullKill,
-    /// The disk fails under the file system.
+    /// Fail the disk under the file system.
     Eio,
 }
 
 /// Why there is no tally.
 #[derive(Debug)]
-pub(crate) enum Failed {
-    /// It cannot be tried here.
-    Here(Error),
-    Broken(Broken),
+pub(crate) enum HarmFailed {
+    /// This machine cannot run it.
+    Unsupported(Error),
+    Broken(BrokenPromise),
 }
 
-/// So many rounds of one harm, on a new store.
-pub(crate) fn harm(harm: Harm, rounds: u32, seed: u64) -> Result<Tally, Failed> {
+/// Runs rounds of one kind of harm on a new store.
+pub(crate) fn harm(harm: Harm, rounds: u32, seed: u64) -> Result<EventTally, HarmFailed> {
     match harm {
         Harm::Kill => {
             let dir = tempfile::Builder::new().prefix("crore-kill-").tempdir();
             let dir = dir.expect("a directory is made");
-            killed(Rounds::new(dir.path().join("store"), SMALL, seed), rounds)
+            kill_repeatedly(Rounds::new(dir.path().join("store"), SMALL, seed), rounds)
         }
-        Harm::Power => power(Sort::Xfs, 320, (rounds, seed)),
-        Harm::PowerExt4 => power(Sort::Ext4, 64, (rounds, seed)),
+        Harm::Power => power(FileSystem::Xfs, 320, (rounds, seed)),
+        Harm::PowerExt4 => power(FileSystem::Ext4, 64, (rounds, seed)),
         Harm::Full => {
-            let mut tally = Tally::default();
+            let mut tally = EventTally::default();
             for nth in 0..rounds {
-                let sort = if nth % 2 == 0 { draft::Sort::Member } else { draft::Sort::InOrder };
+                let sort =
+                    if nth % 2 == 0 { draft::DraftKind::Member } else { draft::DraftKind::InOrder };
                 let mounts = Mounts::new(7 * MIB)?;
                 tally = fill(&mounts.outer().join("store"), FILLED, sort)?;
             }
@@ -64,60 +65,64 @@ pub(crate) fn harm(harm: Harm, rounds: u32, seed: u64) -> Result<Tally, Failed> 
         }
         Harm::FullKill => {
             let mounts = Mounts::new(5 * MIB)?;
-            killed(Rounds::new(mounts.outer().join("store"), TIGHT, seed), rounds)
+            kill_repeatedly(Rounds::new(mounts.outer().join("store"), TIGHT, seed), rounds)
         }
         Harm::Eio => {
-            let mut tally = Tally::default();
+            let mut tally = EventTally::default();
             for _ in 0..rounds {
-                let mounts = Mounts::with_image(14 * MIB, Sort::Ext4, 64)?;
-                tally = wear_out(&mounts)?;
+                let mounts = Mounts::with_image(14 * MIB, FileSystem::Ext4, 64)?;
+                tally = push_until_disk_fails(&mounts)?;
             }
             Ok(tally)
         }
     }
 }
 
-fn killed(mut rounds: Rounds, n: u32) -> Result<Tally, Failed> {
+fn kill_repeatedly(mut rounds: Rounds, n: u32) -> Result<EventTally, HarmFailed> {
     for _ in 0..n {
         let round = rounds.run_child(|| {}).and_then(|()| rounds.check());
-        round.map_err(|broken| rounds.named(&broken))?;
+        round.map_err(|broken| rounds.with_seed(&broken))?;
     }
     Ok(rounds.ledger.tally)
 }
 
-fn power(sort: Sort, mib: u64, (n, seed): (u32, u64)) -> Result<Tally, Failed> {
+fn power(sort: FileSystem, mib: u64, (n, seed): (u32, u64)) -> Result<EventTally, HarmFailed> {
     let mounts = Mounts::with_image((mib + 32) * MIB, sort, mib)?;
-    cut_off(Rounds::new(mounts.inner().join("store"), SMALL, seed), n, &mounts)
+    cut_power_repeatedly(Rounds::new(mounts.inner().join("store"), SMALL, seed), n, &mounts)
 }
 
-/// The power goes so many times.
-pub(crate) fn cut_off(mut rounds: Rounds, n: u32, mounts: &Mounts) -> Result<Tally, Failed> {
+/// Cuts the power `n` times.
+pub(crate) fn cut_power_repeatedly(
+    mut rounds: Rounds,
+    n: u32,
+    mounts: &Mounts,
+) -> Result<EventTally, HarmFailed> {
     for _ in 0..n {
         let mut cut = Ok(());
         let round = rounds.run_child(|| cut = mounts.cut_power());
         cut.and_then(|()| mounts.unmount()).and_then(|()| mounts.mount())?;
         let round = round.and_then(|()| rounds.check());
-        round.map_err(|broken| rounds.named(&broken))?;
+        round.map_err(|broken| rounds.with_seed(&broken))?;
     }
     Ok(rounds.ledger.tally)
 }
 
-impl From<Error> for Failed {
+impl From<Error> for HarmFailed {
     fn from(error: Error) -> Self {
-        Self::Here(error)
+        Self::Unsupported(error)
     }
 }
 
-impl From<Broken> for Failed {
-    fn from(broken: Broken) -> Self {
+impl From<BrokenPromise> for HarmFailed {
+    fn from(broken: BrokenPromise) -> Self {
         Self::Broken(broken)
     }
 }
 
-impl Display for Failed {
+impl Display for HarmFailed {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Here(error) => error.fmt(f),
+            Self::Unsupported(error) => error.fmt(f),
             Self::Broken(broken) => f.write_str(broken),
         }
     }

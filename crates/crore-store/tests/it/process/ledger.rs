@@ -1,8 +1,9 @@
-//! What has to be in a store, by all that its children said, and how it is held against what is.
+//! The expected content of a store, from the messages of its children, and the check against its
+//! real content.
 //!
-//! What a child asked for and was not told about may have happened or not, whole: the ledger finds
-//! out at the next look, and from then on it has to stay so. A tag that is settled and gone is
-//! forgotten, and so a job that comes back is one that nobody pushed.
+//! A request without an answer may have taken effect entirely or not at all: the next check finds
+//! out, and from then on it must stay so. A settled and removed tag is forgotten, so a job that
+//! comes back counts as one that nobody pushed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,84 +11,84 @@ use crore_core::{Job, State};
 
 use super::draft::{ATTEMPTS, Tag};
 use super::dump::Dump;
-use super::said::{Said, To};
+use super::message::{ChildMessage, WriteTarget};
 
-/// A promise that does not hold, in words.
-pub(crate) type Broken = String;
+/// Description of a broken promise.
+pub(crate) type BrokenPromise = String;
 
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
-    entries: BTreeMap<Tag, Entry>,
-    /// Pushes that are not answered, by their first tag, and how many jobs they bring.
-    open: BTreeMap<Tag, u64>,
-    /// Pushes that were answered with a job that was there already.
+pub(crate) struct JobLedger {
+    entries: BTreeMap<Tag, LedgerEntry>,
+    /// Pushes without an answer, by first tag, with their number of jobs.
+    unanswered: BTreeMap<Tag, u64>,
+    /// Pushes answered with an existing job.
     duplicates: Vec<(Tag, u64)>,
-    writes: BTreeMap<u64, (Tag, u64, To)>,
-    /// All deliveries of earlier rounds are at most this.
-    before: u64,
+    writes: BTreeMap<u64, (Tag, u64, WriteTarget)>,
+    /// Upper bound of all deliveries of earlier rounds.
+    last_delivery: u64,
     deliveries: BTreeSet<u64>,
-    pub(crate) tally: Tally,
+    pub(crate) tally: EventTally,
 }
 
-/// How much was said and seen: a run that saw nothing proves nothing.
+/// Number of recorded events: a run without any proves nothing.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Tally {
+pub(crate) struct EventTally {
     pub(crate) pushed: u64,
     pub(crate) granted: u64,
     pub(crate) applied: u64,
     pub(crate) stale: u64,
     pub(crate) refused: u64,
-    /// Pushes and writes whose answer never came, and that turn out to have happened, or not.
+    /// Requests without an answer that took effect, and that did not.
     pub(crate) open_kept: u64,
     pub(crate) open_lost: u64,
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+struct LedgerEntry {
     id: Option<u64>,
     is_pushed: bool,
     /// The last attempt of earlier rounds.
     attempt: u32,
     /// Deliveries of this round, with their attempts.
     grants: BTreeMap<u64, u32>,
-    /// What became of it for sure, and the delivery after which there is none.
-    settled: Option<(To, u64)>,
-    /// What may have become of it.
-    perhaps: Option<To>,
+    /// The confirmed outcome, and the delivery after which there is none.
+    settled: Option<(WriteTarget, u64)>,
+    /// The possible outcome of an unanswered write.
+    possible: Option<WriteTarget>,
 }
 
-impl Ledger {
-    /// Takes down what a child said.
-    pub(crate) fn hear(&mut self, said: &Said) -> Result<(), Broken> {
+impl JobLedger {
+    /// Records a message of a child.
+    pub(crate) fn record(&mut self, said: &ChildMessage) -> Result<(), BrokenPromise> {
         match said {
-            Said::Ready | Said::Over(_) => Ok(()),
-            Said::Broken(what) => Err(what.clone()),
-            Said::Push(first, n) => {
-                self.open.insert(*first, *n);
+            ChildMessage::Ready | ChildMessage::GaveUp(_) => Ok(()),
+            ChildMessage::Broken(what) => Err(what.clone()),
+            ChildMessage::Push(first, n) => {
+                self.unanswered.insert(*first, *n);
                 let tags = (0..*n).map(|i| first.plus(i));
-                self.entries.extend(tags.map(|tag| (tag, Entry::default())));
+                self.entries.extend(tags.map(|tag| (tag, LedgerEntry::default())));
                 Ok(())
             }
-            Said::Pushed(first, ids) => self.hear_pushed(*first, ids),
-            Said::Refused(first) => {
-                let n = self.open.remove(first).unwrap_or_default();
+            ChildMessage::Pushed(first, ids) => self.record_pushed(*first, ids),
+            ChildMessage::Refused(first) => {
+                let n = self.unanswered.remove(first).unwrap_or_default();
                 (0..n).for_each(|i| drop(self.entries.remove(&first.plus(i))));
                 self.tally.refused += 1;
                 Ok(())
             }
-            Said::Grant(tag, id, delivery, attempt) => {
-                self.hear_grant(*tag, *id, *delivery, *attempt)
+            ChildMessage::Grant(tag, id, delivery, attempt) => {
+                self.record_grant(*tag, *id, *delivery, *attempt)
             }
-            Said::Write(no, tag, delivery, to) => {
+            ChildMessage::Write(no, tag, delivery, to) => {
                 self.writes.insert(*no, (*tag, *delivery, *to));
                 Ok(())
             }
-            Said::Wrote(no, applied) => self.hear_wrote(*no, *applied),
+            ChildMessage::Wrote(no, applied) => self.record_wrote(*no, *applied),
         }
     }
 
-    fn hear_pushed(&mut self, first: Tag, ids: &[(u64, bool)]) -> Result<(), Broken> {
-        let n = self.open.remove(&first).unwrap_or_default();
+    fn record_pushed(&mut self, first: Tag, ids: &[(u64, bool)]) -> Result<(), BrokenPromise> {
+        let n = self.unanswered.remove(&first).unwrap_or_default();
         if n != ids.len() as u64 {
             return Err(format!("{} answers to a push of {n}", ids.len()));
         }
@@ -95,9 +96,9 @@ impl Ledger {
             let tag = first.plus(i);
             if *is_new {
                 self.tally.pushed += 1;
-                let entry = self.known(tag)?;
+                let entry = self.entry(tag)?;
                 entry.is_pushed = true;
-                entry.learn(tag, *id)?;
+                entry.set_id(tag, *id)?;
             } else {
                 self.entries.remove(&tag);
                 self.duplicates.push((tag, *id));
@@ -106,51 +107,61 @@ impl Ledger {
         Ok(())
     }
 
-    fn hear_grant(&mut self, tag: Tag, id: u64, delivery: u64, attempt: u32) -> Result<(), Broken> {
+    fn record_grant(
+        &mut self,
+        tag: Tag,
+        id: u64,
+        delivery: u64,
+        attempt: u32,
+    ) -> Result<(), BrokenPromise> {
         self.tally.granted += 1;
-        if delivery <= self.before || !self.deliveries.insert(delivery) {
+        if delivery <= self.last_delivery || !self.deliveries.insert(delivery) {
             return Err(format!("delivery {delivery} was handed out twice (I6)"));
         }
         if !(1..=ATTEMPTS).contains(&attempt) {
             return Err(format!("{tag:?} was tried {attempt} times (I6)"));
         }
-        let entry = self.known(tag)?;
-        entry.learn(tag, id)?;
+        let entry = self.entry(tag)?;
+        entry.set_id(tag, id)?;
         entry.grants.insert(delivery, attempt);
         Ok(())
     }
 
-    fn hear_wrote(&mut self, no: u64, applied: bool) -> Result<(), Broken> {
+    fn record_wrote(&mut self, no: u64, applied: bool) -> Result<(), BrokenPromise> {
         let (tag, delivery, to) = self.writes.remove(&no).ok_or("an answer to nothing")?;
         if !applied {
             self.tally.stale += 1;
             return Ok(());
         }
         self.tally.applied += 1;
-        let entry = self.known(tag)?;
+        let entry = self.entry(tag)?;
         match (entry.settled, to) {
-            (Some((To::Gone, _)), To::Gone) => Err(format!("{tag:?} was removed twice (I7)")),
-            (Some((To::Ended, _)), To::Ended) => Err(format!("{tag:?} has ended twice (I7)")),
-            (_, To::Live) => Ok(()),
+            (Some((WriteTarget::Gone, _)), WriteTarget::Gone) => {
+                Err(format!("{tag:?} was removed twice (I7)"))
+            }
+            (Some((WriteTarget::Ended, _)), WriteTarget::Ended) => {
+                Err(format!("{tag:?} has ended twice (I7)"))
+            }
+            (_, WriteTarget::Live) => Ok(()),
             (settled, to) => {
-                let was = settled.unwrap_or((To::Live, 0));
+                let was = settled.unwrap_or((WriteTarget::Live, 0));
                 entry.settled = Some(was.max((to, delivery)));
                 Ok(())
             }
         }
     }
 
-    fn known(&mut self, tag: Tag) -> Result<&mut Entry, Broken> {
+    fn entry(&mut self, tag: Tag) -> Result<&mut LedgerEntry, BrokenPromise> {
         self.entries.get_mut(&tag).ok_or_else(|| {
             format!("{tag:?} was never pushed, or was settled and came back (I2, I3, I7)")
         })
     }
 
-    /// Holds what is there against what was said, and settles what was open.
-    pub(crate) fn check(&mut self, dump: &Dump) -> Result<(), Broken> {
+    /// Compares the store with the messages, and settles unanswered requests.
+    pub(crate) fn check(&mut self, dump: &Dump) -> Result<(), BrokenPromise> {
         for (_, (tag, _, to)) in std::mem::take(&mut self.writes) {
-            let entry = self.known(tag)?;
-            entry.perhaps = entry.perhaps.max(Some(to));
+            let entry = self.entry(tag)?;
+            entry.possible = entry.possible.max(Some(to));
         }
         let found = self.find(dump)?;
         self.settle_pushes(&found)?;
@@ -166,7 +177,8 @@ impl Ledger {
                 true
             }
         });
-        self.before = self.before.max(self.deliveries.last().copied().unwrap_or_default());
+        self.last_delivery =
+            self.last_delivery.max(self.deliveries.last().copied().unwrap_or_default());
         self.deliveries.clear();
         match faults.as_slice() {
             [] => Ok(()),
@@ -174,12 +186,12 @@ impl Ledger {
         }
     }
 
-    /// The jobs by their tags: each of them asked for, once, and not a bit of it changed.
-    fn find<'a>(&mut self, dump: &'a Dump) -> Result<BTreeMap<Tag, &'a Job>, Broken> {
+    /// The jobs by tag: each was requested, exists once, and is unchanged.
+    fn find<'a>(&mut self, dump: &'a Dump) -> Result<BTreeMap<Tag, &'a Job>, BrokenPromise> {
         let mut found = BTreeMap::new();
         for job in &dump.jobs {
             let tag = Tag::of(job).ok_or_else(|| format!("{:?} has lost its tag (I4)", job.id))?;
-            self.known(tag)?.learn(tag, job.id.0)?;
+            self.entry(tag)?.set_id(tag, job.id.0)?;
             if *job.spec != tag.draft().spec {
                 return Err(format!("{tag:?} has changed: {:?} (I4)", job.spec));
             }
@@ -193,12 +205,12 @@ impl Ledger {
         Ok(found)
     }
 
-    /// A push that was not answered is there whole, or not at all.
-    fn settle_pushes(&mut self, found: &BTreeMap<Tag, &Job>) -> Result<(), Broken> {
-        for (first, n) in std::mem::take(&mut self.open) {
+    /// An unanswered push is there entirely or not at all.
+    fn settle_pushes(&mut self, found: &BTreeMap<Tag, &Job>) -> Result<(), BrokenPromise> {
+        for (first, n) in std::mem::take(&mut self.unanswered) {
             let tags = || (0..n).map(|i| first.plus(i));
             let seen = |tag: &Tag| {
-                found.contains_key(tag) || self.entries.get(tag).is_some_and(Entry::was_seen)
+                found.contains_key(tag) || self.entries.get(tag).is_some_and(LedgerEntry::was_seen)
             };
             let there = tags().filter(seen).count() as u64;
             if there != 0 && there != n {
@@ -211,15 +223,15 @@ impl Ledger {
                 if there == 0 {
                     self.entries.remove(&tag);
                 } else {
-                    self.known(tag)?.is_pushed = true;
+                    self.entry(tag)?.is_pushed = true;
                 }
             }
         }
         Ok(())
     }
 
-    /// A push that was answered with another job has the same key as that one.
-    fn check_duplicates(&mut self) -> Result<(), Broken> {
+    /// A push answered with another job has the same key as that job.
+    fn check_duplicates(&mut self) -> Result<(), BrokenPromise> {
         let tags: BTreeMap<u64, Tag> =
             self.entries.iter().filter_map(|(tag, entry)| Some((entry.id?, *tag))).collect();
         for (tag, id) in std::mem::take(&mut self.duplicates) {
@@ -232,28 +244,28 @@ impl Ledger {
     }
 }
 
-impl Entry {
-    /// Whether somebody had it in his hands, so that it was there.
+impl LedgerEntry {
+    /// Whether a worker has seen the job, so that it existed.
     const fn was_seen(&self) -> bool {
-        self.id.is_some() || self.settled.is_some() || self.perhaps.is_some()
+        self.id.is_some() || self.settled.is_some() || self.possible.is_some()
     }
 
-    fn learn(&mut self, tag: Tag, id: u64) -> Result<(), Broken> {
+    fn set_id(&mut self, tag: Tag, id: u64) -> Result<(), BrokenPromise> {
         match self.id.replace(id) {
             Some(was) if was != id => Err(format!("{tag:?} is job {was} and job {id} (I4)")),
             _ => Ok(()),
         }
     }
 
-    /// Whether the entry is to be kept.
-    fn check(&mut self, job: Option<&Job>, tally: &mut Tally) -> Result<bool, Broken> {
+    /// Checks the job; returns whether to keep the entry.
+    fn check(&mut self, job: Option<&Job>, tally: &mut EventTally) -> Result<bool, BrokenPromise> {
         self.check_grants()?;
-        let settled = self.settled.map_or(To::Live, |(to, _)| to);
-        let may_be = self.perhaps.take().unwrap_or(To::Live).max(settled);
+        let settled = self.settled.map_or(WriteTarget::Live, |(to, _)| to);
+        let may_be = self.possible.take().unwrap_or(WriteTarget::Live).max(settled);
         let is = match job {
-            None => To::Gone,
-            Some(job) if job.live.state.has_ended() => To::Ended,
-            Some(_) => To::Live,
+            None => WriteTarget::Gone,
+            Some(job) if job.live.state.has_ended() => WriteTarget::Ended,
+            Some(_) => WriteTarget::Live,
         };
         if is > may_be {
             return Err(format!(
@@ -272,11 +284,11 @@ impl Entry {
         {
             return Err("is done and has lost its result (I12)".to_owned());
         }
-        self.settled = (is == To::Ended).then_some((To::Ended, 0));
-        Ok(is != To::Gone)
+        self.settled = (is == WriteTarget::Ended).then_some((WriteTarget::Ended, 0));
+        Ok(is != WriteTarget::Gone)
     }
 
-    fn check_grants(&mut self) -> Result<(), Broken> {
+    fn check_grants(&mut self) -> Result<(), BrokenPromise> {
         let last = self.grants.last_key_value().map_or(0, |(delivery, _)| *delivery);
         if let Some((to, delivery)) = self.settled
             && last > delivery
@@ -298,8 +310,8 @@ impl Entry {
     }
 }
 
-/// No two jobs that have not ended have the same unique key.
-fn check_keys(dump: &Dump) -> Result<(), Broken> {
+/// No two unfinished jobs have the same unique key.
+fn check_keys(dump: &Dump) -> Result<(), BrokenPromise> {
     let mut keys = BTreeSet::new();
     for job in dump.jobs.iter().filter(|job| !job.live.state.has_ended()) {
         if let Some(unique) = &job.spec.unique
@@ -311,8 +323,8 @@ fn check_keys(dump: &Dump) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What is counted is what is listed.
-fn check_counts(dump: &Dump) -> Result<(), Broken> {
+/// Counts match lists.
+fn check_counts(dump: &Dump) -> Result<(), BrokenPromise> {
     let mut listed: BTreeMap<State, u64> = BTreeMap::new();
     dump.jobs.iter().for_each(|job| *listed.entry(job.live.state).or_default() += 1);
     let counts = dump.counts.iter().filter(|(_, n)| **n > 0);

@@ -1,21 +1,21 @@
-//! Real processes that work on an embedded store and die, and what has to be there afterwards.
+//! Real processes that work on an embedded store and are killed, and checks of what remains.
 //!
-//! A **child** works on a store with several threads and says, line by line, what it asks for and
-//! what it is told. Its parent ends it at a random moment, opens the store itself and holds what it
-//! finds against what was said. The same rounds run as tests, a bounded number of them, and for hours
-//! by `cargo xtask harm`: then this folder is part of the example `harm`.
+//! A **child** works on a store with several threads and prints every request and every answer. Its
+//! parent kills it at a random moment, opens the store and compares its content with the printed
+//! lines. A bounded number of rounds runs as tests; `cargo xtask harm` runs them for hours, through
+//! the example `harm`, which includes this folder.
 
 mod child;
+mod child_handle;
 mod draft;
 mod dump;
 mod full;
-mod hand;
 mod harm;
 mod ledger;
+mod message;
 mod rounds;
-mod said;
-mod victim;
 mod wait;
+mod worker;
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! Rounds: a child works on a store, is ended, and the store is looked at. The next round goes on
-//! with the same store.
+//! Rounds: a child works on a store and is killed, and the store is checked. The next round
+//! continues with the same store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,32 +7,33 @@ use std::time::Duration;
 
 use crore_store::SystemClock;
 use crore_store::embedded::Embedded;
-use crore_testkit::Dice;
+use crore_testkit::SeededRng;
 
-use super::child::Task;
+use super::child::ChildTask;
+use super::child_handle::ChildHandle;
 use super::dump::Dump;
-use super::ledger::{Broken, Ledger};
-use super::victim::Victim;
+use super::ledger::{BrokenPromise, JobLedger};
 
 #[derive(Debug)]
 pub(crate) struct Rounds {
-    pub(crate) task: Task,
-    dice: Dice,
-    pub(crate) ledger: Ledger,
+    pub(crate) task: ChildTask,
+    dice: SeededRng,
+    pub(crate) ledger: JobLedger,
 }
 
 impl Rounds {
     pub(crate) fn new(dir: PathBuf, (segment_bytes, enough): (u64, u64), seed: u64) -> Self {
-        let task = Task { round: 0, seed, segment_bytes, enough, is_durable: true, dir };
-        Self { task, dice: Dice(seed), ledger: Ledger::default() }
+        let task =
+            ChildTask { round: 0, seed, segment_bytes, max_jobs: enough, is_durable: true, dir };
+        Self { task, dice: SeededRng(seed), ledger: JobLedger::default() }
     }
 
-    /// Lets a child work for a while and ends it; `cut` is what happens to the machine before.
-    pub(crate) fn run_child(&mut self, cut: impl FnOnce()) -> Result<(), Broken> {
+    /// Lets a child work for a while and kills it; `cut` harms the machine before that.
+    pub(crate) fn run_child(&mut self, cut: impl FnOnce()) -> Result<(), BrokenPromise> {
         self.task.round += 1;
-        self.task.seed = self.dice.roll();
-        let victim = Victim::start(&self.task);
-        // Some do not live to see the store open.
+        self.task.seed = self.dice.next_u64();
+        let victim = ChildHandle::start(&self.task);
+        // Some are killed before the store is open.
         if self.dice.percent(90) {
             victim.wait_ready();
             victim.let_work(Duration::from_millis(10 + self.dice.below(90)));
@@ -40,11 +41,11 @@ impl Rounds {
             victim.let_work(Duration::from_millis(self.dice.below(20)));
         }
         cut();
-        victim.kill().iter().try_for_each(|said| self.ledger.hear(said))
+        victim.kill().iter().try_for_each(|said| self.ledger.record(said))
     }
 
-    /// Opens the store and looks; leaves it closed, or dropped as if it had crashed.
-    pub(crate) fn check(&mut self) -> Result<(), Broken> {
+    /// Opens and checks the store; then closes it, or drops it as in a crash.
+    pub(crate) fn check(&mut self) -> Result<(), BrokenPromise> {
         let store = Embedded::open(&self.task.dir, Arc::new(SystemClock), self.task.options());
         let store = store.map_err(|error| format!("the store does not open: {error:?}"))?;
         let dump = Dump::of(&store).map_err(|error| format!("no look: {error:?}"))?;
@@ -55,8 +56,8 @@ impl Rounds {
         Ok(())
     }
 
-    /// What is wrong, with all that is needed to see it again.
-    pub(crate) fn named(&self, broken: &str) -> Broken {
+    /// Adds round and seed to a violation, to reproduce it.
+    pub(crate) fn with_seed(&self, broken: &str) -> BrokenPromise {
         format!("round {}, seed {}: {broken}", self.task.round, self.task.seed)
     }
 }

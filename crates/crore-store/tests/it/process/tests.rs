@@ -1,4 +1,4 @@
-//! So many rounds of each harm as a change must pass.
+//! The rounds of each kind of harm that run in every test run.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,33 +9,33 @@ use crore_store::SystemClock;
 use crore_store::embedded::{Embedded, Options};
 use crore_testkit::{Error, or_skip};
 
-use super::child::Task;
-use super::harm::{Failed, MIB, SMALL, cut_off};
-use super::ledger::Tally;
+use super::child::ChildTask;
+use super::child_handle::ChildHandle;
+use super::harm::{HarmFailed, MIB, SMALL, cut_power_repeatedly};
+use super::ledger::EventTally;
+use super::message::ChildMessage;
 use super::rounds::Rounds;
-use super::said::Said;
-use super::victim::Victim;
 use super::{Harm, harm, run_child};
-use crore_testkit::mount::{Mounts, Sort};
+use crore_testkit::mount::{FileSystem, Mounts};
 
-/// Not a test: what the others start, kill and start again.
+/// Not a test: the child that the other tests start and kill.
 #[test]
-#[ignore = "the child of other tests, which say on its standard input what it is to do"]
+#[ignore = "the child process of other tests, which send its task on standard input"]
 fn child() {
     run_child();
 }
 
-/// Runs it, and makes sure that it saw something.
+/// Runs the rounds, and checks that enough happened.
 #[track_caller]
 fn survives(kind: Harm, rounds: u32, seed: u64) {
     let tally = match harm(kind, rounds, seed) {
         Ok(tally) => Ok(tally),
-        Err(Failed::Here(error)) => Err(error),
-        Err(Failed::Broken(broken)) => panic!("{broken}"),
+        Err(HarmFailed::Unsupported(error)) => Err(error),
+        Err(HarmFailed::Broken(broken)) => panic!("{broken}"),
     };
     let Some(tally) = or_skip(tally) else { return };
     println!("{tally:?}");
-    let Tally { pushed, granted, applied, .. } = tally;
+    let EventTally { pushed, granted, applied, .. } = tally;
     let least = u64::from(rounds);
     assert!(pushed > least && granted > least && applied > least, "too little: {tally:?}");
 }
@@ -80,27 +80,29 @@ fn a_disk_that_fails_ends_the_store_and_loses_nothing() {
     survives(Harm::Eio, 1, 8);
 }
 
-/// A power cut that takes nothing away would prove nothing.
+/// A power cut that loses nothing would prove nothing.
 #[test]
 fn a_store_that_does_not_sync_is_caught_when_the_power_goes() {
-    let mounts = Mounts::with_image(128 * MIB, Sort::Ext4, 64);
+    let mounts = Mounts::with_image(128 * MIB, FileSystem::Ext4, 64);
     let Some(mounts) = or_skip(mounts) else { return };
     let mut rounds = Rounds::new(mounts.inner().join("store"), SMALL, 9);
     rounds.task.is_durable = false;
-    match cut_off(rounds, 20, &mounts) {
-        Err(Failed::Broken(why)) => assert!(why.contains("(I1)") || why.contains("(I7)"), "{why}"),
+    match cut_power_repeatedly(rounds, 20, &mounts) {
+        Err(HarmFailed::Broken(why)) => {
+            assert!(why.contains("(I1)") || why.contains("(I7)"), "{why}");
+        }
         other => panic!("nothing was lost: {other:?}"),
     }
 }
 
-fn task(dir: &Path) -> Task {
+fn task(dir: &Path) -> ChildTask {
     Rounds::new(dir.to_owned(), SMALL, 1).task
 }
 
 #[test]
 fn a_store_that_another_process_has_open_is_refused_by_its_name_and_process() {
     let dir = tempfile::tempdir().expect("a directory");
-    let victim = Victim::start(&task(dir.path()));
+    let victim = ChildHandle::start(&task(dir.path()));
     victim.wait_ready();
     let refused = Embedded::open(dir.path(), Arc::new(SystemClock), Options::default());
     let refused = format!("{:?}", refused.expect_err("refused"));
@@ -120,14 +122,14 @@ fn a_directory_without_rights_is_refused_by_its_name() {
     let victim = if as_root {
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("set");
         fs::set_permissions(&locked, Permissions::from_mode(0o700)).expect("set");
-        Victim::start_as_nobody(&task)
+        ChildHandle::start_as_nobody(&task)
     } else {
         fs::set_permissions(&locked, Permissions::from_mode(0o000)).expect("set");
-        Victim::start(&task)
+        ChildHandle::start(&task)
     };
     victim.wait_ready();
     let said = match victim.kill().as_slice() {
-        [Said::Over(why)] => Ok(why.clone()),
+        [ChildMessage::GaveUp(why)] => Ok(why.clone()),
         [] => Err(Error::Unable("nobody may run this program".to_owned())),
         other => panic!("it was opened: {other:?}"),
     };
@@ -139,7 +141,7 @@ fn a_directory_without_rights_is_refused_by_its_name() {
 fn a_store_on_a_full_disk_is_refused_as_full_and_opens_when_there_is_room() {
     let Some(mounts) = or_skip(Mounts::new(2 * MIB)) else { return };
     let (dir, other) = (mounts.outer().join("store"), mounts.outer().join("other"));
-    // As much as there is, and then no more.
+    // Fills the disk.
     let _ = fs::write(&other, vec![1; 2 << 20]);
     let options = Options { segment_bytes: 256 << 10, ..Options::default() };
     match Embedded::open(&dir, Arc::new(SystemClock), options) {

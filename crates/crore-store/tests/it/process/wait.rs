@@ -1,34 +1,34 @@
-//! Waiting for a store's answer on a plain thread.
+//! Waiting for a store's future on a plain thread.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use crore_store::{Answer, Error};
+use crore_store::{Error, StoreFuture};
 
-/// Longer than any disk takes, however busy; only a store that hangs waits it out.
+/// Longer than any disk takes; only a store that hangs reaches it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
-struct Bell(SyncSender<()>);
+struct ChannelWaker(SyncSender<()>);
 
-impl Wake for Bell {
+impl Wake for ChannelWaker {
     fn wake(self: Arc<Self>) {
-        // A bell that has rung and was not heard yet need not ring again.
+        // A pending wake-up makes another one unnecessary.
         let _ = self.0.try_send(());
     }
 }
 
 thread_local! {
-    static BELL: LazyLock<(Waker, Receiver<()>)> = LazyLock::new(|| {
+    static WAKER: LazyLock<(Waker, Receiver<()>)> = LazyLock::new(|| {
         let (sender, receiver) = sync_channel(1);
-        (Arc::new(Bell(sender)).into(), receiver)
+        (Arc::new(ChannelWaker(sender)).into(), receiver)
     });
 }
 
-/// Waits for an answer, which has to come.
-pub(crate) fn wait<T>(mut answer: Answer<'_, T>) -> Result<T, Error> {
-    BELL.with(|bell| {
+/// Waits for a future, which must resolve.
+pub(crate) fn wait<T>(mut answer: StoreFuture<'_, T>) -> Result<T, Error> {
+    WAKER.with(|bell| {
         let (waker, rung) = &**bell;
         let mut context = Context::from_waker(waker);
         loop {

@@ -1,30 +1,39 @@
-//! **I14, retries end, and the dead are kept.** After an accepted failure that was the last (of the
-//! last attempt, or said to be final), until the job may have been revived by hand: it is not handed
-//! out again; looks and the dump show it dead (or cancelled, if somebody may have asked for that); and
-//! it is not gone before its queue's time for dead jobs. A dead job that is revived by hand starts
-//! again at attempt 1.
+//! **I14, retries end, and dead jobs are kept.** After an accepted final failure (of the last attempt, or
+//! reported as final), until an operator may have retried the job: it is not delivered again; gets and the
+//! dump show it dead (or cancelled, if a cancellation may have been requested); and it is kept for its
+//! queue's retention of dead jobs. A dead job that an operator retries starts again at attempt 1.
 
 use crore_core::State;
 
-use super::facts::{Ending, Facts, Filed, Job, Moment, Took};
+use super::facts::{
+    EffectCertainty, HistoryFacts, HistoryMoment, JobFacts, ReportCall, ReportEffect,
+};
 use super::report::Findings;
-use crate::history::op::Want;
+use crate::history::op::AdminAction;
 
-pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
+pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
     for job in facts.jobs.values() {
-        for filed in &job.reports {
-            let Some(at) = filed.accepted() else { continue };
-            if matches!(facts.ending(job, filed), Ending::As(State::Dead) | Ending::Badly) {
-                stays_dead(facts, job, at, findings);
-                starts_again(facts, job, (filed, at), findings);
+        for report in &job.reports {
+            let Some(at) = report.accepted() else { continue };
+            if matches!(
+                facts.ending(job, report),
+                ReportEffect::EndedAs(State::Dead) | ReportEffect::DeadOrCancelled
+            ) {
+                check_stays_dead(facts, job, at, findings);
+                check_restart(facts, job, (report, at), findings);
             }
         }
     }
 }
 
-fn stays_dead<'h>(facts: &Facts<'h>, job: &Job<'h>, dead: Moment, findings: &mut Findings) {
-    let stays = |begun: Moment, at: Moment| {
-        dead.is_before(&begun) && !job.revived(dead, at) && facts.holds(dead, at)
+fn check_stays_dead<'h>(
+    facts: &HistoryFacts<'h>,
+    job: &JobFacts<'h>,
+    dead: HistoryMoment,
+    findings: &mut Findings,
+) {
+    let stays = |begun: HistoryMoment, at: HistoryMoment| {
+        dead.is_before(&begun) && !job.may_be_revived(dead, at) && facts.write_still_holds(dead, at)
     };
     for grant in job.grants.iter().filter(|grant| stays(grant.begun, grant.ended)) {
         let at = grant.ended.i;
@@ -32,10 +41,10 @@ fn stays_dead<'h>(facts: &Facts<'h>, job: &Job<'h>, dead: Moment, findings: &mut
             format!("handed out at {at}, after its last failure was accepted at {}", dead.i);
         findings.add(14, job.id, &[dead.i, grant.begun.i, at], message);
     }
-    let looks = job.looks.iter();
-    let looks = looks.map(|look| (look.begun, look.ended, look.job.map(|shown| shown.state)));
+    let gets = job.gets.iter();
+    let gets = gets.map(|get| (get.begun, get.ended, get.job.map(|shown| shown.state)));
     let dumped = facts.dump.map(|(_, at)| (at, at, job.stored.map(|stored| stored.state)));
-    for (_, at, state) in looks.chain(dumped).filter(|(begun, at, _)| stays(*begun, *at)) {
+    for (_, at, state) in gets.chain(dumped).filter(|(begun, at, _)| stays(*begun, *at)) {
         let wrong = match state {
             Some(State::Dead | State::Cancelled) => None,
             Some(state) => Some(format!("{state:?}")),
@@ -49,13 +58,16 @@ fn stays_dead<'h>(facts: &Facts<'h>, job: &Job<'h>, dead: Moment, findings: &mut
     }
 }
 
-fn starts_again<'h>(
-    facts: &Facts<'h>,
-    job: &Job<'h>,
-    (filed, dead): (&Filed<'h>, Moment),
+fn check_restart<'h>(
+    facts: &HistoryFacts<'h>,
+    job: &JobFacts<'h>,
+    (report, dead): (&ReportCall<'h>, HistoryMoment),
     findings: &mut Findings,
 ) {
-    let retries = job.wants.iter().filter(|w| *w.want == Want::Retry && w.took == Took::Yes);
+    let retries = job
+        .admin_calls
+        .iter()
+        .filter(|w| *w.action == AdminAction::Retry && w.effect == EffectCertainty::Yes);
     let Some(revived) = retries.filter(|w| dead.is_before(&w.begun)).find_map(|w| w.ended) else {
         return;
     };
@@ -64,8 +76,8 @@ fn starts_again<'h>(
     };
     let unseen = facts.unseen_fetch(&next.granted.queue, dead);
     let sure = unseen.is_none_or(|unseen| next.ended.is_before(&unseen))
-        && facts.holds(revived, next.ended)
-        && filed.delivery.is_some_and(|delivery| {
+        && facts.write_still_holds(revived, next.ended)
+        && report.delivery.is_some_and(|delivery| {
             job.grants.iter().all(|g| g.delivery() <= delivery || g.delivery() >= next.delivery())
         });
     if sure && next.granted.attempt != 1 {

@@ -1,29 +1,31 @@
-//! **I6, deliveries are unique and attempts bounded.** Along the deliveries of a job: no number
-//! twice, not even across crashes, and one that was wholly answered before another was asked for has
-//! the smaller number. Attempts begin at 1, never pass the maximum, and never decrease until the job
-//! is revived by hand or a crash may have forgotten a delivery. A failure that counts costs exactly one; a hand-back, a snooze and a crash of
-//! the worker cost none.
+//! **I6, deliveries are unique and attempts bounded.** Along the deliveries of a job: no number is used
+//! twice, not even across crashes, and a delivery answered before another was requested has the smaller
+//! number. Attempts begin at 1, never exceed the maximum, and never decrease until an operator retries the
+//! job or a crash may have lost a delivery. A failure that counts costs exactly one attempt; a hand-back, a
+//! snooze and a crash of the worker cost none.
 
-use crore_core::job::{Lapse, Reports};
+use crore_core::job::{Lapse, ReportFencing};
 
-use super::facts::{Facts, Filed, Grant, Job, Source, Took};
+use super::facts::{
+    DeliveryGrant, EffectCertainty, HistoryFacts, JobFacts, PushSource, ReportCall,
+};
 use super::report::Findings;
-use crate::history::op::Outcome;
+use crate::history::op::RecordedOutcome;
 
-pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
+pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
     for job in facts.jobs.values() {
-        numbers(job, findings);
+        check_numbers(job, findings);
     }
     for (job, source) in facts.sourced() {
-        bounds(facts, job, source, findings);
+        check_bounds(facts, job, source, findings);
         for pair in job.grants.windows(2) {
             let [first, second] = pair else { continue };
-            step(facts, job, source, (first, second), findings);
+            check_attempt_step(facts, job, source, (first, second), findings);
         }
     }
 }
 
-fn numbers(job: &Job<'_>, findings: &mut Findings) {
+fn check_numbers(job: &JobFacts<'_>, findings: &mut Findings) {
     for pair in job.grants.windows(2) {
         let [first, second] = pair else { continue };
         let events = [first.ended.i, second.begun.i, second.ended.i];
@@ -37,7 +39,12 @@ fn numbers(job: &Job<'_>, findings: &mut Findings) {
     }
 }
 
-fn bounds(facts: &Facts<'_>, job: &Job<'_>, source: &Source<'_>, findings: &mut Findings) {
+fn check_bounds(
+    facts: &HistoryFacts<'_>,
+    job: &JobFacts<'_>,
+    source: &PushSource<'_>,
+    findings: &mut Findings,
+) {
     for grant in &job.grants {
         let attempt = grant.granted.attempt;
         let (at, max) = (grant.ended.i, source.item.retry.max_attempts);
@@ -55,32 +62,38 @@ fn bounds(facts: &Facts<'_>, job: &Job<'_>, source: &Source<'_>, findings: &mut 
     }
 }
 
-/// Whether a delivery before this one may have been answered to nobody, and have cost an attempt.
-fn may_have_run_unseen(facts: &Facts<'_>, source: &Source<'_>, before: &Grant<'_>) -> bool {
-    // Where any delivery may report, an older one that fails late also ends one that nobody heard of.
+/// Whether an earlier delivery may have gone to a caller that never received it, and cost an attempt.
+fn may_have_run_unseen(
+    facts: &HistoryFacts<'_>,
+    source: &PushSource<'_>,
+    before: &DeliveryGrant<'_>,
+) -> bool {
+    // If any delivery may report, a late failure of an older one also ends an unseen newer one.
     let costs = !matches!(source.item.lapse, Lapse::Crash { .. })
         || source.item.timeout.is_some()
-        || source.item.reports == Reports::Any;
+        || source.item.reports == ReportFencing::Any;
     let queues = [&source.item.queue, &before.granted.queue];
     let unseen = |queue| facts.unseen_fetch(queue, source.begun);
     costs && queues.into_iter().filter_map(unseen).any(|at| at.is_before(&before.ended))
 }
 
-fn step<'h>(
-    facts: &Facts<'h>,
-    job: &Job<'h>,
-    source: &Source<'h>,
-    (first, second): (&Grant<'h>, &Grant<'h>),
+fn check_attempt_step<'h>(
+    facts: &HistoryFacts<'h>,
+    job: &JobFacts<'h>,
+    source: &PushSource<'h>,
+    (first, second): (&DeliveryGrant<'h>, &DeliveryGrant<'h>),
     findings: &mut Findings,
 ) {
-    if job.revived(first.begun, second.ended) || !facts.recalls(first.ended, second.ended) {
+    if job.may_be_revived(first.begun, second.ended)
+        || !facts.claim_still_holds(first.ended, second.ended)
+    {
         return;
     }
     let (before, after) = (first.granted.attempt, second.granted.attempt);
-    let (least, most) = costs(facts, job, source, (first, second));
+    let (least, most) = attempt_cost(facts, job, source, (first, second));
     let most = if may_have_run_unseen(facts, source, second) { u32::MAX } else { most };
     let wrong = after < before.saturating_add(least) || after > before.saturating_add(most);
-    // The same number twice is one finding, not two.
+    // A reused number is reported by `check_numbers` already.
     if wrong && first.delivery() != second.delivery() {
         let message = format!(
             "attempt {before} at {} is followed by {after} at {}: its end costs {least} to {most}",
@@ -90,34 +103,37 @@ fn step<'h>(
     }
 }
 
-/// How many attempts the end of a delivery costs, at least and at most.
-fn costs<'h>(
-    facts: &Facts<'h>,
-    job: &Job<'h>,
-    source: &Source<'h>,
-    (first, second): (&Grant<'h>, &Grant<'h>),
+/// Minimum and maximum number of attempts that the end of a delivery costs.
+fn attempt_cost<'h>(
+    facts: &HistoryFacts<'h>,
+    job: &JobFacts<'h>,
+    source: &PushSource<'h>,
+    (first, second): (&DeliveryGrant<'h>, &DeliveryGrant<'h>),
 ) -> (u32, u32) {
     let any = facts.any_delivery(job);
-    let may_count = |filed: &&Filed<'h>| {
-        let own = any || filed.delivery.is_none_or(|delivery| delivery == first.delivery());
-        let over = filed.ended.is_some_and(|ended| ended.is_before(&first.begun));
-        filed.took != Took::No && own && !over && filed.begun.is_before(&second.ended)
+    let may_count = |report: &&ReportCall<'h>| {
+        let own = any || report.delivery.is_none_or(|delivery| delivery == first.delivery());
+        let over = report.ended.is_some_and(|ended| ended.is_before(&first.begun));
+        report.effect != EffectCertainty::No
+            && own
+            && !over
+            && report.begun.is_before(&second.ended)
     };
-    let filed: Vec<_> = job.reports.iter().filter(may_count).collect();
+    let reports: Vec<_> = job.reports.iter().filter(may_count).collect();
     let silent = match source.item.lapse {
         Lapse::Crash { .. } if source.item.timeout.is_none() => (0, 0),
         Lapse::Crash { .. } | Lapse::Failure | Lapse::Again => (0, 1),
     };
-    let [only] = filed.as_slice() else {
-        return if filed.is_empty() { silent } else { (0, 1) };
+    let [only] = reports.as_slice() else {
+        return if reports.is_empty() { silent } else { (0, 1) };
     };
-    let sure = only
-        .accepted()
-        .is_some_and(|at| facts.holds(at, second.ended) && (!any || at.is_before(&second.begun)));
+    let sure = only.accepted().is_some_and(|at| {
+        facts.write_still_holds(at, second.ended) && (!any || at.is_before(&second.begun))
+    });
     match only.outcome {
         _ if !sure || only.delivery != Some(first.delivery()) => (0, 1),
-        Outcome::Failed { .. } => (1, 1),
-        Outcome::Snooze(_) | Outcome::Interrupted => (0, 0),
-        Outcome::Done { .. } | Outcome::Cancel => (0, 1),
+        RecordedOutcome::Failed { .. } => (1, 1),
+        RecordedOutcome::Snooze(_) | RecordedOutcome::Interrupted => (0, 0),
+        RecordedOutcome::Done { .. } | RecordedOutcome::Cancel => (0, 1),
     }
 }

@@ -1,18 +1,20 @@
-//! **I23, fail-stop.** After a write or a sync of its files reported an error, a node answers no
-//! write as durable that was asked for after the error, until it has opened its store again.
+//! **I23, fail-stop.** After a write or sync of its files returned an error, a node acknowledges no write
+//! requested after the error, until it has reopened its store.
 
-use super::facts::{Facts, Marked};
+use super::disk_full::is_at;
+use super::facts::{HistoryFacts, NodeMarkKind};
 use super::report::Findings;
-use super::space::is_at;
 
-pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
-    for error in facts.marks.iter().filter(|mark| mark.what == Marked::SyncError) {
+pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
+    for error in facts.marks.iter().filter(|mark| mark.what == NodeMarkKind::SyncError) {
         let opened = facts.marks.iter().find(|mark| {
-            mark.node == error.node && mark.what == Marked::Opened && error.at.is_before(&mark.at)
+            mark.node == error.node
+                && mark.what == NodeMarkKind::Opened
+                && error.at.is_before(&mark.at)
         });
         let until = opened.map_or(facts.end, |mark| mark.at);
         for call in facts.calls.iter().filter(|call| is_at(call, error)) {
-            if let Some((answer, at)) = call.answer()
+            if let Some((answer, at)) = call.response()
                 && answer.is_durable()
                 && error.at.is_before(&call.begun)
                 && at.is_before(&until)

@@ -1,24 +1,23 @@
-//! **I4, what was pushed is what is handed out.** Every delivery, look and dump of a job shows the
-//! payload that was pushed; deliveries and the dump also its queue and priority, unless it may have
-//! been edited, and its lease; a job that was pushed for an instant is not said to be due before it;
-//! the dump also its kind and unique key. Every result that was read or dumped is one that somebody
-//! reported for this job.
+//! **I4, delivered data equals pushed data.** Every delivery, get and dump of a job shows the payload that
+//! was pushed. Deliveries and the dump also show its queue and priority, unless it may have been edited, and
+//! its lease. A job pushed for an instant is not shown as due before it. The dump also shows its kind and
+//! unique key. Every result that was read or dumped was reported for this job.
 
-use super::facts::{Facts, Job, Moment, Source};
+use super::facts::{HistoryFacts, HistoryMoment, JobFacts, PushSource};
 use super::report::Findings;
-use crate::history::Hash;
-use crate::history::op::{Want, When};
+use crate::history::PayloadHash;
+use crate::history::op::{AdminAction, DueTime};
 
-pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
+pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
     for (job, source) in facts.sourced() {
         deliveries(job, source, findings);
-        looks(job, source, findings);
+        check_gets(job, source, findings);
         dumped(facts, job, source, findings);
         results(facts, job, findings);
     }
 }
 
-fn deliveries(job: &Job<'_>, source: &Source<'_>, findings: &mut Findings) {
+fn deliveries(job: &JobFacts<'_>, source: &PushSource<'_>, findings: &mut Findings) {
     let item = source.item;
     for grant in &job.grants {
         let granted = grant.granted;
@@ -41,8 +40,8 @@ fn deliveries(job: &Job<'_>, source: &Source<'_>, findings: &mut Findings) {
         if granted.priority != item.priority {
             differs("priority", granted.priority.to_string(), item.priority.to_string());
         }
-        let retried = job.revived(source.begun, grant.ended);
-        if let When::At(time) = item.due
+        let retried = job.may_be_revived(source.begun, grant.ended);
+        if let DueTime::At(time) = item.due
             && granted.due < time
             && !retried
         {
@@ -51,19 +50,24 @@ fn deliveries(job: &Job<'_>, source: &Source<'_>, findings: &mut Findings) {
     }
 }
 
-fn looks(job: &Job<'_>, source: &Source<'_>, findings: &mut Findings) {
-    for look in &job.looks {
-        if let Some(shown) = look.job
-            && shown.payload != source.item.payload
+fn check_gets(job: &JobFacts<'_>, source: &PushSource<'_>, findings: &mut Findings) {
+    for get in &job.gets {
+        if let Some(seen) = get.job
+            && seen.payload != source.item.payload
         {
-            let at = look.ended.i;
-            let message = format!("seen at {at} with payload {}", shown.payload);
+            let at = get.ended.i;
+            let message = format!("seen at {at} with payload {}", seen.payload);
             findings.add(4, job.id, &[source.begun.i, at], message);
         }
     }
 }
 
-fn dumped(facts: &Facts<'_>, job: &Job<'_>, source: &Source<'_>, findings: &mut Findings) {
+fn dumped(
+    facts: &HistoryFacts<'_>,
+    job: &JobFacts<'_>,
+    source: &PushSource<'_>,
+    findings: &mut Findings,
+) {
     let (Some(stored), Some((_, at))) = (job.stored, facts.dump) else { return };
     let item = source.item;
     let key = item.unique.as_ref().map(|unique| &unique.key);
@@ -80,24 +84,23 @@ fn dumped(facts: &Facts<'_>, job: &Job<'_>, source: &Source<'_>, findings: &mut 
     }
 }
 
-fn results(facts: &Facts<'_>, job: &Job<'_>, findings: &mut Findings) {
-    let looked = job.looks.iter().filter_map(|look| Some((look.job?.result?, look.ended)));
-    let taken = job.takings.iter().filter_map(|taking| Some((taking.result?, taking.ended?)));
+fn results(facts: &HistoryFacts<'_>, job: &JobFacts<'_>, findings: &mut Findings) {
+    let looked = job.gets.iter().filter_map(|look| Some((look.job?.result?, look.ended)));
+    let taken = job.takes.iter().filter_map(|taking| Some((taking.result?, taking.ended?)));
     let dumped = facts.dump.and_then(|(_, at)| Some((job.stored?.result?, at)));
     for (result, at) in looked.chain(taken).chain(dumped) {
         if !was_reported(job, result, at) {
-            let message =
-                format!("its result was read at {} as {result}: nobody reported it", at.i);
+            let message = format!("its result was read at {} as {result}, never reported", at.i);
             findings.add(4, job.id, &[at.i], message);
         }
     }
 }
 
-/// Whether somebody reported this result before, and was not told that the report failed.
-pub(super) fn was_reported(job: &Job<'_>, result: Hash, at: Moment) -> bool {
-    job.reports.iter().any(|filed| filed.result() == Some(result) && filed.begun.is_before(&at))
+/// Whether this result was reported before, by a report that may have been accepted.
+pub(super) fn was_reported(job: &JobFacts<'_>, result: PayloadHash, at: HistoryMoment) -> bool {
+    job.reports.iter().any(|report| report.result() == Some(result) && report.begun.is_before(&at))
 }
 
-fn edited(job: &Job<'_>, source: &Source<'_>, at: Moment) -> bool {
-    job.meddled(source.begun, at, |want| matches!(want, Want::Edit { .. }))
+fn edited(job: &JobFacts<'_>, source: &PushSource<'_>, at: HistoryMoment) -> bool {
+    job.admin_may_apply(source.begun, at, |want| matches!(want, AdminAction::Edit { .. }))
 }

@@ -1,25 +1,24 @@
-//! **I5, one live lease per job.** For two deliveries g1 before g2 of one job: g2 was not answered
-//! before the lease of g1 could end. The lease of g1 ends no sooner than its span after the *asking*
-//! for it, or for its newest renewal (it cannot have begun earlier), or its timeout after the asking;
-//! unless a report of the job was sent since g1, the worker was told that its lease is stale, or was
-//! seen to leave; all of that before g2 was answered. A crash excuses g2 only where it may have
-//! forgotten g1 (or the renewal): if something that was asked for after the answer to g1 was durable
-//! before the crash, so was g1.
+//! **I5, one live lease per job.** For two deliveries g1 before g2 of one job: g2 was not answered before the
+//! lease of g1 could end. The lease of g1 ends no sooner than its span after the *request* for it or for its
+//! newest renewal (it cannot have begun earlier), or its timeout after the request; unless, before g2 was
+//! answered, a report of the job was sent since g1, or the worker was told that its lease is stale, or it was
+//! seen to leave. A crash excuses g2 only where it may have lost g1 (or the renewal): if a write requested
+//! after the response to g1 was durable before the crash, so was g1.
 //!
-//! And a renewal of g1 is not granted if g2 was answered before the renewal was asked for, unless a
-//! crash may have forgotten g2.
+//! A renewal of g1 is not granted if g2 was answered before the renewal was requested, unless a crash may
+//! have lost g2.
 
-use super::facts::{Facts, Grant, Job, Moment};
+use super::facts::{DeliveryGrant, HistoryFacts, HistoryMoment, JobFacts};
 use super::report::Findings;
 
-pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
+pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
     for job in facts.jobs.values() {
         for (n, newer) in job.grants.iter().enumerate() {
             for older in job.grants[..n].iter().rev() {
-                let (first, second) = in_turn(older, newer);
+                let (first, second) = in_order(older, newer);
                 if first.delivery() != second.delivery() && is_live(facts, job, first, second.ended)
                 {
-                    both_hold(job, (first, second), findings);
+                    report_overlap(job, (first, second), findings);
                 }
             }
         }
@@ -27,13 +26,13 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     }
 }
 
-/// Leases that were renewed though their jobs were others' by then.
-fn renewals(facts: &Facts<'_>, job: &Job<'_>, findings: &mut Findings) {
+/// Finds leases that were renewed after their job had been delivered again.
+fn renewals(facts: &HistoryFacts<'_>, job: &JobFacts<'_>, findings: &mut Findings) {
     for renewal in job.renewals.iter().filter(|renewal| renewal.span.is_some()) {
-        let is_newer = |grant: &&Grant<'_>| {
+        let is_newer = |grant: &&DeliveryGrant<'_>| {
             grant.delivery() > renewal.delivery
                 && grant.ended.is_before(&renewal.begun)
-                && facts.recalls(grant.ended, renewal.ended)
+                && facts.claim_still_holds(grant.ended, renewal.ended)
         };
         if let Some(newer) = job.grants.iter().find(is_newer) {
             let message = format!(
@@ -48,13 +47,20 @@ fn renewals(facts: &Facts<'_>, job: &Job<'_>, findings: &mut Findings) {
     }
 }
 
-/// Two deliveries in the order in which they were made: that of their numbers, unless one was over
-/// before the other began; that the numbers are wrong then is a matter of I6.
-fn in_turn<'a, 'h>(older: &'a Grant<'h>, newer: &'a Grant<'h>) -> (&'a Grant<'h>, &'a Grant<'h>) {
+/// Two deliveries in the order in which they were made: by number, unless one was over before the other
+/// began. Wrong numbers are reported by I6.
+fn in_order<'a, 'h>(
+    older: &'a DeliveryGrant<'h>,
+    newer: &'a DeliveryGrant<'h>,
+) -> (&'a DeliveryGrant<'h>, &'a DeliveryGrant<'h>) {
     if newer.ended.is_before(&older.begun) { (newer, older) } else { (older, newer) }
 }
 
-fn both_hold(job: &Job<'_>, (first, second): (&Grant<'_>, &Grant<'_>), findings: &mut Findings) {
+fn report_overlap(
+    job: &JobFacts<'_>,
+    (first, second): (&DeliveryGrant<'_>, &DeliveryGrant<'_>),
+    findings: &mut Findings,
+) {
     let message = format!(
         "handed out at {} as {:?}, while the lease of {:?} from {} was not over",
         second.ended.i,
@@ -66,9 +72,14 @@ fn both_hold(job: &Job<'_>, (first, second): (&Grant<'_>, &Grant<'_>), findings:
 }
 
 /// Whether a delivery certainly still holds its job at a later moment.
-pub(super) fn is_live<'h>(facts: &Facts<'h>, job: &Job<'h>, grant: &Grant<'h>, at: Moment) -> bool {
+pub(super) fn is_live<'h>(
+    facts: &HistoryFacts<'h>,
+    job: &JobFacts<'h>,
+    grant: &DeliveryGrant<'h>,
+    at: HistoryMoment,
+) -> bool {
     let over = facts.lease_end(job, grant, at).unwrap_or(0);
     at.fast.saturating_add(facts.rules.slack()) < over
-        && !Facts::may_be_released(job, grant, at)
-        && facts.recalls(grant.ended, at)
+        && !HistoryFacts::may_be_released(job, grant, at)
+        && facts.claim_still_holds(grant.ended, at)
 }

@@ -1,12 +1,11 @@
-//! The checker: a history in, broken promises out.
+//! The checker: takes a history and reports violated invariants.
 //!
-//! [`check`] sorts a history into facts and holds them to the promises I1 to I19 and I22 to I24, each
-//! a plain function in a file of its own that begins with the exact definition. A finding is a proof:
-//! where a history leaves open what happened (a call that ended in `info`, a claim that a crash may
-//! have forgotten, a clock that jumped), the reading is taken that keeps the promise. I20, I21 and I25
-//! need a server to look at, and are not judged.
+//! [`check`] indexes a history and checks I1 to I19 and I22 to I24, one function per file; each file begins
+//! with the exact definition. A violation is a proof: where a history leaves open what happened (a call that
+//! ended in `info`, a claim that a crash may have lost, a clock jump), the checker assumes the interpretation
+//! that satisfies the invariant. I20, I21 and I25 need a running server and are not checked here.
 //!
-//! Time: one pass and maps for most; sorting for I5, I8, I9 and I15. What grows faster grows with
+//! Cost: one pass and maps for most invariants, sorting for I5, I8, I9 and I15. Superlinear parts depend on
 //! the deliveries of one job, the definitions of one name, or the crashes of a run.
 
 mod batch;
@@ -15,10 +14,11 @@ mod corruption;
 mod counts;
 mod dead;
 mod deliveries;
+mod disk_full;
 mod early;
 mod facts;
 mod failstop;
-mod follow;
+mod follow_ups;
 mod integrity;
 mod leases;
 mod limits;
@@ -29,27 +29,26 @@ mod report;
 mod reports;
 mod results;
 mod rules;
-mod space;
 #[cfg(test)]
 mod tests;
 mod ticks;
 mod unique;
 
-use self::facts::{Facts, Fate, Origin};
+use self::facts::{HistoryFacts, PushFate, PushOrigin};
 use self::report::Findings;
-pub use self::report::{Counters, Promise, Report, Violation};
-pub use self::rules::{Durability, Rules};
+pub use self::report::{CheckReport, Counters, Invariant, Violation};
+pub use self::rules::{CheckRules, DurabilityClass};
 use super::History;
 
-/// Holds a history to the promises.
-pub fn check(history: &History, rules: &Rules) -> Report {
+/// Checks a history against the invariants.
+pub fn check(history: &History, rules: &CheckRules) -> CheckReport {
     let mut findings = Findings::default();
-    let facts = Facts::new(history, rules, &mut findings);
+    let facts = HistoryFacts::new(history, rules, &mut findings);
     let mut counters = count(&facts);
     lost::check(&facts, &mut findings, &mut counters);
     phantom::check(&facts, &mut findings, &mut counters);
     order::check(&facts, &mut findings, &mut counters);
-    let plain: [fn(&Facts<'_>, &mut Findings); 17] = [
+    let plain: [fn(&HistoryFacts<'_>, &mut Findings); 17] = [
         integrity::check,
         leases::check,
         deliveries::check,
@@ -62,9 +61,9 @@ pub fn check(history: &History, rules: &Rules) -> Report {
         limits::check,
         cancel::check,
         batch::check,
-        follow::check,
+        follow_ups::check,
         counts::check,
-        space::check,
+        disk_full::check,
         failstop::check,
         corruption::check,
     ];
@@ -72,13 +71,13 @@ pub fn check(history: &History, rules: &Rules) -> Report {
         check(&facts, &mut findings);
     }
     let mut violations = findings.violations;
-    violations.sort_by_key(|violation| violation.promise);
-    Report { violations, counters }
+    violations.sort_by_key(|violation| violation.invariant);
+    CheckReport { violations, counters }
 }
 
-fn count(facts: &Facts<'_>) -> Counters {
-    let pushed = facts.sources.all.iter().filter(|source| source.origin == Origin::Push);
-    let recovered = |fate: Fate, seen: bool| usize::from(fate == Fate::Unknown && seen);
+fn count(facts: &HistoryFacts<'_>) -> Counters {
+    let pushed = facts.sources.all.iter().filter(|source| source.origin == PushOrigin::Push);
+    let recovered = |fate: PushFate, seen: bool| usize::from(fate == PushFate::Unknown && seen);
     let jobs = facts.jobs.values();
     let reports = facts.jobs.values().flat_map(|job| &job.reports);
     Counters {
@@ -86,8 +85,8 @@ fn count(facts: &Facts<'_>) -> Counters {
         recovered: facts.sources.all.iter().map(|s| recovered(s.fate, s.id.is_some())).sum(),
         duplicated: jobs.clone().filter(|job| job.grants.len() > 1).count(),
         grants: jobs.map(|job| job.grants.len()).sum(),
-        accepted: reports.filter(|filed| filed.accepted().is_some()).count(),
-        crashes: facts.memory.crashes.len(),
+        accepted: reports.filter(|report| report.accepted().is_some()).count(),
+        crashes: facts.crash_history.crashes.len(),
         reused: facts.reused,
         ..Counters::default()
     }

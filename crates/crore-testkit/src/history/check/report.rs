@@ -1,40 +1,40 @@
-//! What a check found.
+//! The report of a check.
 
 use std::fmt;
 
 use crore_core::JobId;
 
-/// The number of a promise: `I5` is `Promise(5)`.
+/// The number of an invariant: `I5` is `Invariant(5)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Promise(pub u8);
+pub struct Invariant(pub u8);
 
-impl Promise {
-    /// Not a promise of a store: the history itself contradicts its form.
+impl Invariant {
+    /// Not an invariant of a store: the history itself is malformed.
     pub const FORM: Self = Self(0);
 }
 
-impl fmt::Display for Promise {
+impl fmt::Display for Invariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Self::FORM { f.write_str("form") } else { write!(f, "I{}", self.0) }
     }
 }
 
-/// A promise that was not kept.
+/// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
-    pub promise: Promise,
-    /// The job that it is about, if it is about one.
+    /// The invariant.
+    pub invariant: Invariant,
+    /// The job it concerns, if any.
     pub job: Option<JobId>,
-    /// The events that show it, by their `i`.
+    /// The events that prove it, by their `i`.
     pub events: Vec<u64>,
-    /// How, in words.
+    /// Description.
     pub message: String,
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.promise, self.message)?;
+        write!(f, "{}: {}", self.invariant, self.message)?;
         if let Some(job) = self.job {
             write!(f, " [job {job}]")?;
         }
@@ -42,60 +42,59 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What was looked at. The first five after `pushes` are the sets that queues are judged by.
+/// Counts of what was checked. The five counters after `pushes` are the usual sets of a queue checker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Items that callers tried to push.
     pub pushes: usize,
-    /// Jobs that were acknowledged, and were handed out or are there in the end.
+    /// Jobs that were acknowledged, and were delivered or are in the final dump.
     pub ok: usize,
-    /// Jobs that were acknowledged, and are nowhere.
+    /// Jobs that were acknowledged and are missing.
     pub lost: usize,
-    /// Jobs that nobody pushed.
+    /// Jobs that were never pushed.
     pub unexpected: usize,
-    /// Jobs that were handed out more than once, rightly or not.
+    /// Jobs that were delivered more than once, legitimately or not.
     pub duplicated: usize,
-    /// Jobs whose push ended in `info`, and that were seen later.
+    /// Jobs whose push ended in `info` and that were seen later.
     pub recovered: usize,
     /// Deliveries.
     pub grants: usize,
     /// Reports that were accepted.
     pub accepted: usize,
-    /// Times that a node stopped without being closed.
+    /// Times that a node stopped without a clean close.
     pub crashes: usize,
-    /// Deliveries whose place in the order was judged, I8.
+    /// Deliveries whose order was checked, I8.
     pub ordered: usize,
-    /// Deliveries whose place in the order was not judged, because nobody can say when the job
-    /// became ready: it was due later, limited, waited, was retried or edited.
+    /// Deliveries whose order was not checked, because the time at which the job became ready is unknown: it
+    /// was due later, limited, waited for a dependency, was retried or edited.
     pub unordered: usize,
-    /// Jobs that were left out because a store that may lose data used their number twice.
+    /// Jobs that were left out because a store that may lose data used their id twice.
     pub reused: usize,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Report {
-    /// What was not kept, in the order of the promises.
+pub struct CheckReport {
+    /// Violations, ordered by invariant.
     pub violations: Vec<Violation>,
-    /// What was looked at.
+    /// Counts of what was checked.
     pub counters: Counters,
 }
 
-impl Report {
-    /// Whether every promise was kept.
+impl CheckReport {
+    /// Whether no invariant was violated.
     pub const fn is_clean(&self) -> bool {
         self.violations.is_empty()
     }
 
-    /// How much of the order could not be judged, in percent. A run of which more than 20 were
-    /// skipped says little about I8.
+    /// Percentage of deliveries whose order could not be checked. Above 20, a run says little about I8.
     pub fn unordered_percent(&self) -> usize {
         let all = self.counters.ordered + self.counters.unordered;
         (self.counters.unordered * 100).checked_div(all).unwrap_or(0)
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for violation in &self.violations {
             writeln!(f, "{violation}")?;
@@ -104,7 +103,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Where checks write what they find.
+/// Collects violations.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) violations: Vec<Violation>,
@@ -122,7 +121,7 @@ impl Findings {
         events.sort_unstable();
         events.dedup();
         self.violations.push(Violation {
-            promise: Promise(promise),
+            invariant: Invariant(promise),
             job: job.into(),
             events,
             message: message.into(),

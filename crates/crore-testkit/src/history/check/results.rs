@@ -1,70 +1,84 @@
-//! **I12, results are kept for their time.** For a report that was accepted and gave a result (or, if
-//! the job died of it, details of a failure), in the same life of the job:
+//! **I12, results are kept for their time.** For an accepted report with a result (or, if the job died of it,
+//! failure details), until the job is retried by an operator:
 //!
-//! - kept for a span: a look or a taking that is asked for after the answer and answered within the
-//!   span from the beginning of the report shows it, unless the job may rightly be gone or the result
-//!   may have been taken;
-//! - after its span, some tolerance and all jumps back, for which the store's clock may have stood
-//!   still, it is not shown;
-//! - kept once: no two takings get it;
+//! - kept for a span: a get or take requested after the response, and answered within the span from the
+//!   beginning of the report, shows it, unless the job may legitimately be gone or the result may have been
+//!   taken;
+//! - after its span plus the tolerance plus all backward jumps (during which the store's clock may have stood
+//!   still) it is not shown;
+//! - kept once: no two takes receive it;
 //! - not kept: it is never shown.
 
 use crore_core::State;
-use crore_core::job::Keep;
+use crore_core::job::ResultRetention;
 
-use super::facts::{Ending, Facts, Filed, Job, Moment, Took, nanos};
+use super::facts::{
+    EffectCertainty, HistoryFacts, HistoryMoment, JobFacts, ReportCall, ReportEffect, nanos,
+};
 use super::report::Findings;
-use crate::history::Hash;
+use crate::history::PayloadHash;
 
-pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
+pub(super) fn check(facts: &HistoryFacts<'_>, findings: &mut Findings) {
     for (job, source) in facts.sourced() {
-        for filed in &job.reports {
-            let (Some(accepted), Some(result)) = (filed.accepted(), filed.result()) else {
+        for report in &job.reports {
+            let (Some(accepted), Some(result)) = (report.accepted(), report.result()) else {
                 continue;
             };
-            let keeps = matches!(facts.ending(job, filed), Ending::As(State::Done | State::Dead));
+            let keeps = matches!(
+                facts.ending(job, report),
+                ReportEffect::EndedAs(State::Done | State::Dead)
+            );
             if !keeps {
                 continue;
             }
-            let ended = Ended { filed, accepted, result, keep: source.item.keep };
-            shown(facts, job, &ended, findings);
+            let ended = AcceptedResult { report, accepted, result, keep: source.item.keep };
+            check_visibility(facts, job, &ended, findings);
         }
-        if matches!(source.item.keep, Keep::Once(_)) {
-            taken_once(facts, job, findings);
+        if matches!(source.item.keep, ResultRetention::Once(_)) {
+            check_taken_once(facts, job, findings);
         }
     }
 }
 
-struct Ended<'a, 'h> {
-    filed: &'a Filed<'h>,
-    accepted: Moment,
-    result: Hash,
-    keep: Keep,
+struct AcceptedResult<'a, 'h> {
+    report: &'a ReportCall<'h>,
+    accepted: HistoryMoment,
+    result: PayloadHash,
+    keep: ResultRetention,
 }
 
-fn shown<'h>(facts: &Facts<'h>, job: &Job<'h>, ended: &Ended<'_, 'h>, findings: &mut Findings) {
+fn check_visibility<'h>(
+    facts: &HistoryFacts<'h>,
+    job: &JobFacts<'h>,
+    ended: &AcceptedResult<'_, 'h>,
+    findings: &mut Findings,
+) {
     let looks = job
-        .looks
+        .gets
         .iter()
         .map(|look| (look.begun, look.ended, look.job.and_then(|shown| shown.result)));
-    let answered = |taking: &super::facts::job::Taking| {
-        Some((taking.begun, taking.ended.filter(|_| taking.took != Took::Perhaps)?, taking.result))
+    let answered = |taking: &super::facts::job::TakeResultCall| {
+        Some((
+            taking.begun,
+            taking.ended.filter(|_| taking.effect != EffectCertainty::Perhaps)?,
+            taking.result,
+        ))
     };
-    for (begun, at, result) in looks.chain(job.takings.iter().filter_map(answered)) {
-        if job.revived(ended.filed.begun, at) {
+    for (begun, at, result) in looks.chain(job.takes.iter().filter_map(answered)) {
+        if job.may_be_revived(ended.report.begun, at) {
             continue;
         }
         let wrong = match (ended.keep, result) {
-            (Keep::Discard, Some(result)) => {
+            (ResultRetention::Discard, Some(result)) => {
                 (result == ended.result).then_some("was not to be kept")
             }
-            (Keep::Discard, None) => None,
-            (Keep::Once(span) | Keep::For(span), Some(result)) => {
+            (ResultRetention::Discard, None) => None,
+            (ResultRetention::Once(span) | ResultRetention::For(span), Some(result)) => {
                 let kept = i128::from(nanos(span)) + i128::from(facts.rules.slack());
                 let late = begun.slow - i128::from(ended.accepted.t) > kept;
                 (result == ended.result && late).then_some("is shown after its time")
             }
-            (Keep::Once(span) | Keep::For(span), None) => {
+            (ResultRetention::Once(span) | ResultRetention::For(span), None) => {
                 is_missing(facts, job, ended, (begun, at, nanos(span))).then_some("is not shown")
             }
         };
@@ -77,29 +91,31 @@ fn shown<'h>(facts: &Facts<'h>, job: &Job<'h>, ended: &Ended<'_, 'h>, findings: 
 }
 
 fn is_missing<'h>(
-    facts: &Facts<'h>,
-    job: &Job<'h>,
-    ended: &Ended<'_, 'h>,
-    (begun, at, span): (Moment, Moment, u64),
+    facts: &HistoryFacts<'h>,
+    job: &JobFacts<'h>,
+    ended: &AcceptedResult<'_, 'h>,
+    (begun, at, span): (HistoryMoment, HistoryMoment, u64),
 ) -> bool {
-    let passed = at.fast.saturating_sub(ended.filed.begun.fast);
-    let taken = job.takings.iter().any(|taking| {
-        taking.begun.i != begun.i && taking.took != Took::No && taking.begun.is_before(&at)
+    let passed = at.fast.saturating_sub(ended.report.begun.fast);
+    let taken = job.takes.iter().any(|taking| {
+        taking.begun.i != begun.i
+            && taking.effect != EffectCertainty::No
+            && taking.begun.is_before(&at)
     });
     ended.accepted.is_before(&begun)
         && passed.saturating_add(facts.rules.slack()) < span
         && !taken
-        && facts.holds(ended.accepted, at)
+        && facts.write_still_holds(ended.accepted, at)
         && !facts.may_be_gone(job, at)
 }
 
-fn taken_once(facts: &Facts<'_>, job: &Job<'_>, findings: &mut Findings) {
-    let got: Vec<_> = job.takings.iter().filter(|taking| taking.result.is_some()).collect();
+fn check_taken_once(facts: &HistoryFacts<'_>, job: &JobFacts<'_>, findings: &mut Findings) {
+    let got: Vec<_> = job.takes.iter().filter(|taking| taking.result.is_some()).collect();
     for pair in got.windows(2) {
         let [first, second] = pair else { continue };
         let (Some(at), Some(then)) = (first.ended, second.ended) else { continue };
-        // Taking is only as durable as any other write.
-        if !job.revived(first.begun, then) && facts.holds(at, then) {
+        // Taking a result is only as durable as any other write.
+        if !job.may_be_revived(first.begun, then) && facts.write_still_holds(at, then) {
             let message = format!("its result was taken at {} and again at {}", at.i, then.i);
             findings.add(12, job.id, &[at.i, then.i], message);
         }

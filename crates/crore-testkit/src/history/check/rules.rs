@@ -1,44 +1,45 @@
-//! What a run is held to.
+//! The guarantees that a run is checked against.
 
 use crore_core::{Span, Time};
 
-/// What a store says that it survives.
+/// Durability class that a store claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Durability {
-    /// Nothing: whatever was answered may be gone after any stop.
+pub enum DurabilityClass {
+    /// None: any acknowledged write may be lost at any stop.
     D0,
-    /// The death of its process; a power cut may cost the last [`Rules::loss`].
+    /// Survives the death of its process; a power cut may lose the last [`CheckRules::loss`].
     D1,
-    /// A power cut.
+    /// Survives a power cut.
     #[default]
     D2,
-    /// The loss of a host.
+    /// Survives the loss of a host.
     D3,
 }
 
-/// What a run is held to. The default is the embedded store's: it survives a power cut, loses
-/// nothing, and its clock is the recorder's.
+/// The guarantees that a run is checked against. The default is the embedded store's: it survives a power
+/// cut, loses nothing, and its clock is the recorder's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
-    /// What the store says that it survives.
-    pub durability: Durability,
-    /// What a power cut may cost under [`Durability::D1`].
+pub struct CheckRules {
+    /// Durability class of the store.
+    pub durability: DurabilityClass,
+    /// Writes that a power cut may lose under [`DurabilityClass::D1`], as a time before the cut.
     pub loss: Span,
-    /// How far the store's clock may be off the recorder's, either way, apart from recorded jumps.
+    /// Maximum difference between the store's clock and the recorder's, either way, apart from recorded
+    /// jumps.
     pub tolerance: Span,
-    /// The store's time when the recorder's was zero, if it is known: then instants that callers
-    /// name are judged by the recorder's clock too, and not only by the times in answers.
+    /// The store's time when the recorder's was zero, if known. Instants named by callers are then also
+    /// checked against the recorder's clock, and not only against the times in responses.
     pub epoch: Option<Time>,
-    /// Whether order is exact: one place, not several that are merged.
+    /// Whether order is exact: one ordered queue instead of several that are merged.
     pub ordered: bool,
-    /// Whether reports and deletions are to succeed while there is no room for new data.
+    /// Whether reports and deletions succeed while the disk is full.
     pub reserve: bool,
 }
 
-impl Default for Rules {
+impl Default for CheckRules {
     fn default() -> Self {
         Self {
-            durability: Durability::D2,
+            durability: DurabilityClass::D2,
             loss: Span::from_secs(1),
             tolerance: Span::ZERO,
             epoch: None,
@@ -48,7 +49,7 @@ impl Default for Rules {
     }
 }
 
-impl Rules {
+impl CheckRules {
     pub(crate) const fn slack(&self) -> u64 {
         nanos(self.tolerance)
     }

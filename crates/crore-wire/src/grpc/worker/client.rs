@@ -1,115 +1,118 @@
-//! The worker's side: it writes what the worker says, and reads what the worker is told.
+//! Worker side: encodes messages of the worker, decodes messages of the server.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use crore_core::machine::{Again, Outcome};
+use crore_core::machine::{Outcome, RetryDirective};
 use crore_core::{Code, Encoding, Invalid, JobId, Name, Payload, Span, Time};
 
 use super::super::v1::{self, report};
-use super::{each, millis};
+use super::{convert_all, millis};
 use crate::worker::{
-    Delivered, Finished, Handled, HandlerRevision, Hello, Note, Pushed, ServerMessage, Verdict,
-    Welcome,
+    HandlerRevision, Hello, JobDelivery, JobHandler, PushedFollowUp, ReportResponse, ReportVerdict,
+    ServerMessage, Welcome, WorkerNote,
 };
 
-/// Handlers to remember. Above it, all are forgotten and read again.
+/// Maximum number of cached handlers; above it the cache is cleared.
 const MAX_HANDLERS: usize = 1024;
 
-/// Handlers that came with jobs, so that each revision is parsed once. What comes with a job always wins.
+/// Cache of the handlers received with jobs, so that each revision is parsed once. The handler received with a job
+/// always replaces the cached one.
 #[derive(Debug, Default)]
-pub struct Handlers(HashMap<Name, Arc<HandlerRevision>>);
+pub struct ReceivedHandlers(HashMap<Name, Arc<HandlerRevision>>);
 
-impl Handlers {
-    /// Reads a message of the server.
-    pub fn read(&mut self, said: v1::ServerSays) -> Result<ServerMessage, Invalid> {
+impl ReceivedHandlers {
+    /// Decodes a message of the server.
+    pub fn read(&mut self, message: v1::ServerSays) -> Result<ServerMessage, Invalid> {
         let jobs =
-            said.jobs.into_iter().map(|job| self.delivered(job)).collect::<Result<_, _>>()?;
+            message.jobs.into_iter().map(|job| self.delivered(job)).collect::<Result<_, _>>()?;
         Ok(ServerMessage {
-            welcome: said.welcome.map(Into::into),
+            welcome: message.welcome.map(Into::into),
             jobs,
-            finished: each(said.finished),
-            stop: each(said.stop),
-            lost: each(said.lost),
-            drain: said.drain,
+            finished: convert_all(message.finished),
+            stop: convert_all(message.stop),
+            lost: convert_all(message.lost),
+            drain: message.drain,
         })
     }
 
-    fn delivered(&mut self, said: v1::Delivered) -> Result<Delivered, Invalid> {
-        let kind = Name::new("kind", &said.kind)?;
-        let handler = said.handler.map(|handled| self.handled(&kind, handled));
-        Ok(Delivered {
-            id: JobId(said.id),
-            delivery: crore_core::Delivery(said.delivery),
-            queue: Name::new("queue", &said.queue)?,
+    fn delivered(&mut self, job: v1::Delivered) -> Result<JobDelivery, Invalid> {
+        let kind = Name::new("kind", &job.kind)?;
+        let handler = job.handler.map(|handled| self.handled(&kind, handled));
+        Ok(JobDelivery {
+            id: JobId(job.id),
+            delivery: crore_core::Delivery(job.delivery),
+            queue: Name::new("queue", &job.queue)?,
             kind,
-            payload: said.payload,
-            // An encoding that only a newer server knows is bytes to an older worker.
-            encoding: v1::Encoding::read(said.encoding).unwrap_or(Encoding::Bytes),
-            attempt: said.attempt,
-            max_attempts: (said.max_attempts > 0).then_some(said.max_attempts),
-            priority: said.priority,
-            pushed_at: Time::from_millis(said.pushed_at_ms),
-            due: Time::from_millis(said.due_ms),
-            lease_until: Time::from_millis(said.lease_until_ms),
-            timeout: (said.timeout_ms > 0).then(|| Span::from_millis(said.timeout_ms)),
-            labels: said.labels,
-            trace: (!said.trace.is_empty()).then_some(said.trace),
+            payload: job.payload,
+            // An encoding that only a newer server knows is treated as bytes.
+            encoding: v1::Encoding::read(job.encoding).unwrap_or(Encoding::Bytes),
+            attempt: job.attempt,
+            max_attempts: (job.max_attempts > 0).then_some(job.max_attempts),
+            priority: job.priority,
+            pushed_at: Time::from_millis(job.pushed_at_ms),
+            due: Time::from_millis(job.due_ms),
+            lease_until: Time::from_millis(job.lease_until_ms),
+            timeout: (job.timeout_ms > 0).then(|| Span::from_millis(job.timeout_ms)),
+            labels: job.labels,
+            trace: (!job.trace.is_empty()).then_some(job.trace),
             handler,
         })
     }
 
-    fn handled(&mut self, kind: &Name, said: v1::Handled) -> Handled {
-        let v1::Handled { revision, runner, settings, pooled } = said;
-        let is_same = |known: &&Arc<HandlerRevision>| {
-            (known.revision(), known.runner(), known.text()) == (revision, &runner, &settings)
+    fn handled(&mut self, kind: &Name, message: v1::Handled) -> JobHandler {
+        let v1::Handled { revision, runner, settings, pooled } = message;
+        let is_same = |cached: &&Arc<HandlerRevision>| {
+            (cached.revision(), cached.runner(), cached.text()) == (revision, &runner, &settings)
         };
-        if let Some(known) = self.0.get(kind).filter(is_same) {
-            return Handled { handler: Arc::clone(known), pooled };
+        if let Some(cached) = self.0.get(kind).filter(is_same) {
+            return JobHandler { handler: Arc::clone(cached), pooled };
         }
         if self.0.len() >= MAX_HANDLERS {
             self.0.clear();
         }
         let handler = Arc::new(HandlerRevision::from_text(revision, runner, settings));
         self.0.insert(kind.clone(), Arc::clone(&handler));
-        Handled { handler, pooled }
+        JobHandler { handler, pooled }
     }
 }
 
 impl From<v1::Welcome> for Welcome {
-    fn from(said: v1::Welcome) -> Self {
-        Self { kept: each(said.kept), grace_ms: said.grace_ms }
+    fn from(welcome: v1::Welcome) -> Self {
+        Self { kept: convert_all(welcome.kept), grace_ms: welcome.grace_ms }
     }
 }
 
-impl From<v1::Finished> for Finished {
-    fn from(said: v1::Finished) -> Self {
-        let held = v1::Held { id: said.id, delivery: said.delivery }.into();
-        let verdict = match said.verdict() {
-            v1::Verdict::Finished => Verdict::Finished {
-                state: v1::State::read(said.state).unwrap_or(None),
-                pushed: said.pushed.into_iter().map(pushed).collect(),
+impl From<v1::Finished> for ReportResponse {
+    fn from(finished: v1::Finished) -> Self {
+        let held = v1::Held { id: finished.id, delivery: finished.delivery }.into();
+        let verdict = match finished.verdict() {
+            v1::Verdict::Finished => ReportVerdict::Finished {
+                state: v1::State::read(finished.state).unwrap_or(None),
+                pushed: finished.pushed.into_iter().map(pushed).collect(),
             },
-            v1::Verdict::NotFound => Verdict::NotFound,
-            v1::Verdict::Refused => Verdict::Refused(invalid(said.problem.unwrap_or_default())),
-            v1::Verdict::Stale | v1::Verdict::Unspecified => Verdict::Stale,
+            v1::Verdict::NotFound => ReportVerdict::NotFound,
+            v1::Verdict::Refused => {
+                ReportVerdict::Refused(invalid(finished.problem.unwrap_or_default()))
+            }
+            v1::Verdict::Stale | v1::Verdict::Unspecified => ReportVerdict::Stale,
         };
         Self { held, verdict }
     }
 }
 
-fn pushed(said: v1::Pushed) -> Result<Pushed, Invalid> {
-    match said.problem {
-        None => Ok(Pushed { id: JobId(said.id), duplicate: said.duplicate }),
+fn pushed(pushed: v1::Pushed) -> Result<PushedFollowUp, Invalid> {
+    match pushed.problem {
+        None => Ok(PushedFollowUp { id: JobId(pushed.id), duplicate: pushed.duplicate }),
         Some(problem) => Err(invalid(problem)),
     }
 }
 
-/// A problem in the types of the rules; a code that only a newer server knows is `refused`.
-fn invalid(said: v1::Problem) -> Invalid {
-    let code = Code::ALL.iter().find(|code| code.as_str() == said.code);
-    Invalid::new(code.copied().unwrap_or(Code::Refused), said.field, said.message)
+/// Converts a problem to the core type; a code that only a newer server knows becomes `refused`.
+fn invalid(problem: v1::Problem) -> Invalid {
+    let code = Code::ALL.iter().find(|code| code.as_str() == problem.code);
+    Invalid::new(code.copied().unwrap_or(Code::Refused), problem.field, problem.message)
 }
 
 impl From<Hello> for v1::Hello {
@@ -122,15 +125,15 @@ impl From<Hello> for v1::Hello {
             incarnation: hello.incarnation,
             version: hello.version,
             strict: hello.strict,
-            held: each(hello.held),
+            held: convert_all(hello.held),
             runs_handlers: hello.runs_handlers,
             runners: hello.runners,
         }
     }
 }
 
-impl From<Note> for v1::Note {
-    fn from(note: Note) -> Self {
+impl From<WorkerNote> for v1::Note {
+    fn from(note: WorkerNote) -> Self {
         let v1::Held { id, delivery } = note.held.into();
         Self { id, delivery, percent: note.percent, text: note.text }
     }
@@ -146,10 +149,10 @@ impl From<Outcome> for report::Outcome {
             Outcome::Failed { error, detail, again } => {
                 let (detail, encoding) = bytes(detail);
                 let after_ms = match again {
-                    Again::After(span) => Some(millis(span)),
-                    Again::ByPolicy | Again::Never => None,
+                    RetryDirective::After(span) => Some(millis(span)),
+                    RetryDirective::ByPolicy | RetryDirective::Never => None,
                 };
-                let never = again == Again::Never;
+                let never = again == RetryDirective::Never;
                 Self::Failed(v1::Failed {
                     error: error.to_string(),
                     detail,
@@ -187,10 +190,10 @@ mod tests {
 
     #[test]
     fn jobs_of_one_revision_share_its_settings_and_a_new_one_wins() {
-        let mut handlers = Handlers::default();
+        let mut handlers = ReceivedHandlers::default();
         let jobs = vec![job(1, "{}"), job(1, "{}"), job(2, r#"{"a":1}"#)];
-        let said = v1::ServerSays { jobs, ..v1::ServerSays::default() };
-        let jobs = handlers.read(said).unwrap().jobs;
+        let message = v1::ServerSays { jobs, ..v1::ServerSays::default() };
+        let jobs = handlers.read(message).unwrap().jobs;
         let mut of = jobs.iter().map(|job| &job.handler.as_ref().unwrap().handler);
         let (first, second, third) = (of.next().unwrap(), of.next().unwrap(), of.next().unwrap());
         assert!(Arc::ptr_eq(first, second) && !Arc::ptr_eq(second, third));
@@ -198,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn jobs_and_answers_come_back_as_they_were() {
-        let said = v1::ServerSays {
+    fn jobs_and_responses_round_trip() {
+        let message = v1::ServerSays {
             jobs: vec![job(3, "{}")],
             finished: vec![v1::Finished {
                 id: 1,
@@ -215,26 +218,33 @@ mod tests {
             lost: vec![v1::Held { id: 4, delivery: 5 }],
             ..v1::ServerSays::default()
         };
-        let mut expected = said.clone();
+        let mut expected = message.clone();
         expected.jobs.iter_mut().for_each(|job| job.encoding = v1::Encoding::Json.into());
-        assert_eq!(v1::ServerSays::from(Handlers::default().read(said).unwrap()), expected);
+        assert_eq!(
+            v1::ServerSays::from(ReceivedHandlers::default().read(message).unwrap()),
+            expected
+        );
     }
 
     #[test]
-    fn outcomes_come_back_as_they_were() {
+    fn outcomes_round_trip() {
         let detail = Some(Payload::json("{}"));
         for outcome in [
             Outcome::Done { result: None },
             Outcome::Done { result: Some(Payload::new(Encoding::Text, *b"x")) },
-            Outcome::Failed { error: "e".into(), detail, again: Again::After(Span::from_secs(2)) },
-            Outcome::Failed { error: "e".into(), detail: None, again: Again::Never },
-            Outcome::Failed { error: "e".into(), detail: None, again: Again::ByPolicy },
+            Outcome::Failed {
+                error: "e".into(),
+                detail,
+                again: RetryDirective::After(Span::from_secs(2)),
+            },
+            Outcome::Failed { error: "e".into(), detail: None, again: RetryDirective::Never },
+            Outcome::Failed { error: "e".into(), detail: None, again: RetryDirective::ByPolicy },
             Outcome::Snooze(Span::from_secs(1)),
             Outcome::Cancel,
             Outcome::Interrupted,
         ] {
-            let said = Some(outcome.clone().into());
-            let report = v1::Report { outcome: said, ..v1::Report::default() };
+            let encoded = Some(outcome.clone().into());
+            let report = v1::Report { outcome: encoded, ..v1::Report::default() };
             assert_eq!(report.read().unwrap().outcome, outcome);
         }
     }

@@ -1,54 +1,54 @@
-//! The server's side: it reads what a worker says, and writes what the worker is told.
+//! Server side: decodes messages of a worker, encodes messages of the server.
 
 use crore_core::Invalid;
 
-use super::super::{at, v1};
-use super::{each, millis};
+use super::super::{epoch_millis, v1};
+use super::{convert_all, millis};
 use crate::worker::{
-    Delivered, Finished, Handled, Held, Hello, Note, Pushed, Report, ServerMessage, Verdict,
-    Welcome, WorkerMessage,
+    DeliveryRef, Hello, JobDelivery, JobHandler, PushedFollowUp, ReportResponse, ReportVerdict,
+    ServerMessage, Welcome, WorkerMessage, WorkerNote, WorkerReport,
 };
 
 impl From<v1::WorkerSays> for WorkerMessage {
-    fn from(said: v1::WorkerSays) -> Self {
+    fn from(message: v1::WorkerSays) -> Self {
         Self {
-            hello: said.hello.map(Into::into),
-            reports: each(said.finish),
-            notes: each(said.notes),
-            slots: said.slots,
-            drain: said.drain,
+            hello: message.hello.map(Into::into),
+            reports: convert_all(message.finish),
+            notes: convert_all(message.notes),
+            slots: message.slots,
+            drain: message.drain,
         }
     }
 }
 
 impl From<v1::Hello> for Hello {
-    fn from(said: v1::Hello) -> Self {
+    fn from(hello: v1::Hello) -> Self {
         Self {
-            queues: said.queues,
-            kinds: said.kinds,
-            slots: said.slots,
-            name: said.name,
-            incarnation: said.incarnation,
-            version: said.version,
-            strict: said.strict,
-            held: each(said.held),
-            runs_handlers: said.runs_handlers,
-            runners: said.runners,
+            queues: hello.queues,
+            kinds: hello.kinds,
+            slots: hello.slots,
+            name: hello.name,
+            incarnation: hello.incarnation,
+            version: hello.version,
+            strict: hello.strict,
+            held: convert_all(hello.held),
+            runs_handlers: hello.runs_handlers,
+            runners: hello.runners,
         }
     }
 }
 
-impl From<v1::Report> for Report {
-    fn from(said: v1::Report) -> Self {
-        let held = v1::Held { id: said.id, delivery: said.delivery }.into();
-        Self { held, report: said.read() }
+impl From<v1::Report> for WorkerReport {
+    fn from(report: v1::Report) -> Self {
+        let held = v1::Held { id: report.id, delivery: report.delivery }.into();
+        Self { held, report: report.read() }
     }
 }
 
-impl From<v1::Note> for Note {
-    fn from(said: v1::Note) -> Self {
-        let held = v1::Held { id: said.id, delivery: said.delivery }.into();
-        Self { held, percent: said.percent, text: said.text }
+impl From<v1::Note> for WorkerNote {
+    fn from(note: v1::Note) -> Self {
+        let held = v1::Held { id: note.id, delivery: note.delivery }.into();
+        Self { held, percent: note.percent, text: note.text }
     }
 }
 
@@ -56,10 +56,10 @@ impl From<ServerMessage> for v1::ServerSays {
     fn from(message: ServerMessage) -> Self {
         Self {
             welcome: message.welcome.map(Into::into),
-            jobs: each(message.jobs),
-            finished: each(message.finished),
-            stop: each(message.stop),
-            lost: each(message.lost),
+            jobs: convert_all(message.jobs),
+            finished: convert_all(message.finished),
+            stop: convert_all(message.stop),
+            lost: convert_all(message.lost),
             drain: message.drain,
         }
     }
@@ -67,12 +67,12 @@ impl From<ServerMessage> for v1::ServerSays {
 
 impl From<Welcome> for v1::Welcome {
     fn from(welcome: Welcome) -> Self {
-        Self { kept: each(welcome.kept), grace_ms: welcome.grace_ms }
+        Self { kept: convert_all(welcome.kept), grace_ms: welcome.grace_ms }
     }
 }
 
-impl From<Delivered> for v1::Delivered {
-    fn from(job: Delivered) -> Self {
+impl From<JobDelivery> for v1::Delivered {
+    fn from(job: JobDelivery) -> Self {
         Self {
             id: job.id.0,
             delivery: job.delivery.0,
@@ -83,9 +83,9 @@ impl From<Delivered> for v1::Delivered {
             attempt: job.attempt,
             max_attempts: job.max_attempts.unwrap_or(0),
             priority: job.priority,
-            pushed_at_ms: at(job.pushed_at),
-            due_ms: at(job.due),
-            lease_until_ms: at(job.lease_until),
+            pushed_at_ms: epoch_millis(job.pushed_at),
+            due_ms: epoch_millis(job.due),
+            lease_until_ms: epoch_millis(job.lease_until),
             timeout_ms: job.timeout.map_or(0, millis),
             labels: job.labels,
             trace: job.trace.unwrap_or_default(),
@@ -94,8 +94,8 @@ impl From<Delivered> for v1::Delivered {
     }
 }
 
-impl From<Handled> for v1::Handled {
-    fn from(Handled { handler, pooled }: Handled) -> Self {
+impl From<JobHandler> for v1::Handled {
+    fn from(JobHandler { handler, pooled }: JobHandler) -> Self {
         Self {
             revision: handler.revision(),
             runner: handler.runner().to_owned(),
@@ -105,32 +105,32 @@ impl From<Handled> for v1::Handled {
     }
 }
 
-impl From<Finished> for v1::Finished {
-    fn from(finished: Finished) -> Self {
-        let Held { id, delivery } = finished.held;
-        let mut said = Self { id: id.0, delivery: delivery.0, ..Self::default() };
+impl From<ReportResponse> for v1::Finished {
+    fn from(finished: ReportResponse) -> Self {
+        let DeliveryRef { id, delivery } = finished.held;
+        let mut message = Self { id: id.0, delivery: delivery.0, ..Self::default() };
         let verdict = match finished.verdict {
-            Verdict::Finished { state, pushed } => {
-                said.state = state.map_or(0, |state| v1::State::from(state).into());
-                said.pushed = each(pushed);
+            ReportVerdict::Finished { state, pushed } => {
+                message.state = state.map_or(0, |state| v1::State::from(state).into());
+                message.pushed = convert_all(pushed);
                 v1::Verdict::Finished
             }
-            Verdict::Stale => v1::Verdict::Stale,
-            Verdict::NotFound => v1::Verdict::NotFound,
-            Verdict::Refused(invalid) => {
-                said.problem = Some((&invalid).into());
+            ReportVerdict::Stale => v1::Verdict::Stale,
+            ReportVerdict::NotFound => v1::Verdict::NotFound,
+            ReportVerdict::Refused(invalid) => {
+                message.problem = Some((&invalid).into());
                 v1::Verdict::Refused
             }
         };
-        said.verdict = verdict.into();
-        said
+        message.verdict = verdict.into();
+        message
     }
 }
 
-impl From<Result<Pushed, Invalid>> for v1::Pushed {
-    fn from(pushed: Result<Pushed, Invalid>) -> Self {
+impl From<Result<PushedFollowUp, Invalid>> for v1::Pushed {
+    fn from(pushed: Result<PushedFollowUp, Invalid>) -> Self {
         match pushed {
-            Ok(Pushed { id, duplicate }) => Self { id: id.0, duplicate, problem: None },
+            Ok(PushedFollowUp { id, duplicate }) => Self { id: id.0, duplicate, problem: None },
             Err(invalid) => Self { problem: Some((&invalid).into()), ..Self::default() },
         }
     }

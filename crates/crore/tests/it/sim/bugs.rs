@@ -1,5 +1,5 @@
-//! The drill: the engine's simulator finds every planted mistake of the engine, within 1,000 seeds
-//! that no run has used before; without a mistake its seeds pass.
+//! The bug drill: the engine's simulator finds every planted bug of the engine within 1,000 random seeds; without a
+//! bug the seeds pass.
 //!
 //! `cargo test -p crore --features bug-drill --test it sim::bugs -- --nocapture`
 
@@ -8,40 +8,39 @@ use std::ops::Range;
 use std::panic::{set_hook, take_hook};
 
 use crore::store::bug::arm;
-use crore_conformance::simulation::{Failure, first_failing_seed};
+use crore_conformance::simulation::{SimFailure, first_failing_seed};
 
 use super::subject::{Lie, OnEngine};
 
-/// The mistakes, each with the feature that plants it; `Cargo.toml` describes them.
+/// The features of the planted bugs; `Cargo.toml` describes them.
 const BUGS: [&str; 8] =
     ["bug-21", "bug-22", "bug-23", "bug-24", "bug-25", "bug-26", "bug-27", "bug-28"];
 
-/// Each mistake has to be found within this many seeds.
+/// Each bug has to be found within this many seeds.
 const SEEDS: u64 = 1000;
 
-/// This many seeds pass without a mistake.
+/// This many seeds must pass without a bug.
 const CLEAN: u64 = 50;
 
-/// Repeats a drill: the first seed, in the environment.
+/// Environment variable with the first seed, to repeat a drill.
 const FROM: &str = "CRORE_DRILL_FROM";
 
-/// The first seed: the one that the environment names, or a random one.
+/// The first seed, from the environment or random.
 #[expect(clippy::disallowed_methods, reason = "a developer names the drill to repeat")]
 fn first_seed() -> u64 {
     match std::env::var(FROM) {
         Ok(text) => text.parse().expect("the first seed of the drill is a number"),
-        // Short enough to be typed, and far from the end of the range.
+        // Short enough to type, and far from the end of the range.
         Err(_) => RandomState::new().hash_one(FROM) >> 24,
     }
 }
 
-fn search(seeds: Range<u64>) -> Option<(u64, Failure)> {
+fn search(seeds: Range<u64>) -> Option<(u64, SimFailure)> {
     first_failing_seed(seeds, || OnEngine::new(Lie::Nothing))
 }
 
-/// The first of these seeds that fails with this mistake, and passes without one. Panics of the runs are
-/// not printed.
-fn found(bug: &'static str, mut seeds: Range<u64>) -> Option<(u64, Failure)> {
+/// The first of these seeds that fails with this bug and passes without it. Panics of the runs are not printed.
+fn found(bug: &'static str, mut seeds: Range<u64>) -> Option<(u64, SimFailure)> {
     set_hook(Box::new(|_| {}));
     let found = loop {
         arm(bug);

@@ -1,5 +1,5 @@
-//! The whole engine in the simulator: the callers that try the stores speak to an engine, on a
-//! simulated clock and disk, through crashes; and the checker judges what they were told.
+//! The engine in the simulator: the callers of the store tests use an engine instead, on a simulated clock and
+//! disk, through crashes, and the checker judges the history.
 
 #[cfg(feature = "bug-drill")]
 mod bugs;
@@ -9,16 +9,16 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crore_conformance::simulation::{
-    Config, Coverage, Generation, Sometimes, Sweep, first_failing_seed, run_fresh_seeds, run_twice,
-    run_twice_as,
+    Coverage, Generation, RareSituation, SeedSweep, SimConfig, first_failing_seed, run_fresh_seeds,
+    run_twice, run_twice_as,
 };
 
 use subject::{Lie, OnEngine};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Runs seeds, each twice, to see that nothing but the seed has a say; the first that fails ends it.
-fn all_well(seeds: impl IntoIterator<Item = u64>) -> Coverage {
+/// Runs each seed twice, to check that a run depends on nothing but its seed. Panics at the first failure.
+fn run_seeds(seeds: impl IntoIterator<Item = u64>) -> Coverage {
     let mut coverage = Coverage::default();
     for seed in seeds {
         match run_twice(seed, || OnEngine::new(Lie::Nothing)) {
@@ -30,26 +30,29 @@ fn all_well(seeds: impl IntoIterator<Item = u64>) -> Coverage {
     coverage
 }
 
-/// What the callers cannot see of an engine: it decides anew by itself, and does not say in which
-/// state a job was when a report came.
-const UNSEEN: [Sometimes; 3] =
-    [Sometimes::DecidedAnew, Sometimes::LapsedBeforeItsReport, Sometimes::ReportedAfterCancel];
+/// Moments that callers of an engine cannot observe: it decides again internally, and does not tell in which state
+/// a job was when a report arrived.
+const UNSEEN: [RareSituation; 3] = [
+    RareSituation::DecidedAgain,
+    RareSituation::LapsedBeforeItsReport,
+    RareSituation::ReportedAfterCancel,
+];
 
-/// The engine keeps every promise, and the moments in which queues go wrong were met.
-fn the_engine_is_well(seeds: Range<u64>) {
-    let coverage = all_well(seeds);
-    let never = coverage.never(&Sometimes::ALL);
+/// The seeds pass, and all critical moments occurred.
+fn check_seeds(seeds: Range<u64>) {
+    let coverage = run_seeds(seeds);
+    let never = coverage.missing(&RareSituation::ALL);
     let never: Vec<_> = never.into_iter().filter(|what| !UNSEEN.contains(what)).collect();
-    assert_eq!(never, [], "moments that were never met");
+    assert_eq!(never, [], "moments that never occurred");
 }
 
-/// Six thousand seeds, in parts that run side by side.
+/// Six thousand seeds, in parts that run in parallel.
 macro_rules! the_engine_keeps_every_promise {
     ($($part:ident: $seeds:expr,)+) => {
         mod the_engine_keeps_every_promise {$(
             #[test]
             fn $part() {
-                super::the_engine_is_well($seeds);
+                super::check_seeds($seeds);
             }
         )+}
     };
@@ -64,7 +67,7 @@ the_engine_keeps_every_promise! {
     part_6: 5000..6000,
 }
 
-/// `cargo xtask sim --engine`: the seeds that the environment names, as `first..end`, on all cores.
+/// `cargo xtask sim --engine`: the seeds from the environment, as `first..end`, on all cores.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a tool says in the environment what it wants")]
 #[ignore = "runs the seeds in `CRORE_SIM_SEEDS`, for `cargo xtask sim --engine`"]
@@ -74,7 +77,7 @@ fn the_seeds_that_were_asked_for() {
     let seed = |text: &str| text.parse::<u64>().expect("a seed");
     let seeds = seed(first)..seed(end);
     let n = seeds.end - seeds.start;
-    let mut sweep = Sweep::over(seeds);
+    let mut sweep = SeedSweep::over(seeds);
     if std::env::var("CRORE_SIM_GENERATION").is_ok_and(|generation| generation == "1") {
         sweep.generation = Generation::First;
     }
@@ -87,28 +90,28 @@ fn the_seeds_that_were_asked_for() {
     if let Some(file) = std::env::var_os("CRORE_SIM_JSON") {
         std::fs::write(file, swept.to_json().to_string()).expect("the file can be written");
     }
-    swept.assert_well();
+    swept.assert_clean();
     assert_eq!(swept.coverage.runs, n, "every seed was run");
 }
 
-/// A seed that failed once is run for ever.
+/// Every seed that ever failed is run forever.
 #[test]
 fn seeds_that_failed_once_do_not_fail_again() {
-    for config in Config::kept(include_str!("seeds.txt")) {
+    for config in SimConfig::parse_seeds(include_str!("seeds.txt")) {
         if let Err(failure) = run_twice_as(&config, || OnEngine::new(Lie::Nothing)) {
             panic!("{failure}");
         }
     }
 }
 
-/// A minute of seeds that nobody has seen.
+/// A minute of random seeds.
 #[test]
 fn fresh_seeds_keep_every_promise() {
     run_fresh_seeds(MINUTE, || OnEngine::new(Lie::Nothing));
 }
 
 #[test]
-fn every_lie_is_found() {
+fn every_planted_bug_is_found() {
     for lie in [
         Lie::AnswersAreDurable,
         Lie::AnyDeliveryCounts,

@@ -1,4 +1,4 @@
-//! Lakh: a call of `Work` for each batch, and a worker that has joined. Reports are not answered.
+//! Lakh: one `Work` call per batch, and workers that `Join`. Reports are not acknowledged.
 
 use std::time::Duration;
 
@@ -12,29 +12,29 @@ use tokio::sync::mpsc;
 use tonic::Request;
 use tonic::metadata::MetadataValue;
 
-use super::super::line::{Grpc, failed};
-use super::super::load::{Load, Producer, Worker};
+use super::super::load::{BenchProducer, BenchWorker, LoadState};
 use super::super::payload::Template;
-use super::super::source::Batch;
+use super::super::source::PushBatch;
+use super::super::target::{AuthorizedChannel, status_error};
 
-/// How long a worker has for its report.
-pub(super) const RESERVED: Duration = Duration::from_secs(60);
-/// What is stored around the text of an argument: a list in JSON.
-const AROUND: usize = r#"[""]"#.len();
+/// Reservation time of a job: its lease.
+pub(super) const RESERVATION: Duration = Duration::from_secs(60);
+/// Size of the JSON array around the stored argument.
+const FRAMING_BYTES: usize = r#"[""]"#.len();
 
-pub(super) async fn push(producer: &mut Producer) -> anyhow::Result<()> {
+pub(super) async fn push(producer: &mut BenchProducer) -> anyhow::Result<()> {
     let load = producer.load.clone();
-    let template = Template::new(b"", b"", load.plan.payload - AROUND);
-    let client = LakhClient::new(load.line.grpc().await?);
-    load.until_all_are_ready().await;
-    let (mut under_way, mut is_over) = (FuturesUnordered::new(), false);
-    while !(is_over && under_way.is_empty()) {
+    let template = Template::new(b"", b"", load.plan.payload - FRAMING_BYTES);
+    let client = LakhClient::new(load.target.grpc().await?);
+    load.wait_for_start().await;
+    let (mut in_flight, mut is_over) = (FuturesUnordered::new(), false);
+    while !(is_over && in_flight.is_empty()) {
         tokio::select! {
             biased;
-            Some(answered) = under_way.next() => producer.pushed(&answered?),
-            batch = load.source.next(), if !is_over && under_way.len() < load.plan.in_flight => {
+            Some(answered) = in_flight.next() => producer.pushed(&answered?),
+            batch = load.source.next(), if !is_over && in_flight.len() < load.plan.in_flight => {
                 match batch {
-                    Some(batch) => under_way.push(call(client.clone(), &load, &template, batch)),
+                    Some(batch) => in_flight.push(call(client.clone(), &load, &template, batch)),
                     None => is_over = true,
                 }
             }
@@ -43,64 +43,67 @@ pub(super) async fn push(producer: &mut Producer) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sends a batch, and waits until it is on the disk.
+/// Sends a batch and waits for its acknowledgement.
 fn call(
-    mut client: LakhClient<Grpc>,
-    load: &Load,
+    mut client: LakhClient<AuthorizedChannel>,
+    load: &LoadState,
     template: &Template,
-    batch: Batch,
-) -> impl Future<Output = anyhow::Result<Batch>> + use<> {
+    batch: PushBatch,
+) -> impl Future<Output = anyhow::Result<PushBatch>> + use<> {
     let job = |number| Job {
         id: format!("{number:x}"),
         name: load.name.clone(),
         args: vec![template.text(number, batch.begun)],
         execution_time: Some(ExecutionTime::Immediate(())),
         reservation_time: Some(prost_types::Duration {
-            seconds: RESERVED.as_secs() as i64,
+            seconds: RESERVATION.as_secs() as i64,
             nanos: 0,
         }),
     };
     let jobs: Vec<Job> = batch.numbers.clone().map(job).collect();
-    let request = about(load, iter(jobs));
+    let request = with_job_names(load, iter(jobs));
     async move {
-        client.work(request?).await.map_err(|status| failed(&status))?;
+        client.work(request?).await.map_err(|status| status_error(&status))?;
         Ok(batch)
     }
 }
 
-/// A call about the jobs of this run.
-fn about<T>(load: &Load, message: T) -> anyhow::Result<Request<T>> {
+/// A request with this run's job name in its metadata.
+fn with_job_names<T>(load: &LoadState, message: T) -> anyhow::Result<Request<T>> {
     let mut request = Request::new(message);
     request.metadata_mut().insert("job_names", MetadataValue::try_from(load.name.as_str())?);
     Ok(request)
 }
 
-/// How many jobs are read before their reports are sent together.
-const AT_ONCE: usize = 100;
+/// Maximum jobs to read before their reports are sent.
+const MAX_CHUNK: usize = 100;
 
-pub(super) async fn work(worker: &mut Worker) -> anyhow::Result<()> {
+pub(super) async fn work(worker: &mut BenchWorker) -> anyhow::Result<()> {
     let load = worker.load.clone();
-    let (says, mut to_say) = mpsc::unbounded_channel();
-    let mut client = LakhClient::new(load.line.grpc().await?);
-    let reports = about(&load, poll_fn(move |context| to_say.poll_recv(context)))?;
-    let hears = client.join(reports).await.map_err(|status| failed(&status))?.into_inner();
-    let mut hears = hears.ready_chunks(AT_ONCE);
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let mut client = LakhClient::new(load.target.grpc().await?);
+    let reports = with_job_names(&load, poll_fn(move |context| receiver.poll_recv(context)))?;
+    let stream = client.join(reports).await.map_err(|status| status_error(&status))?.into_inner();
+    let mut stream = stream.ready_chunks(MAX_CHUNK);
     load.ready.add_permits(1);
-    let mut in_hand = Vec::with_capacity(AT_ONCE);
+    let mut held_jobs = Vec::with_capacity(MAX_CHUNK);
     loop {
-        let heard = tokio::select! {
+        let received = tokio::select! {
             biased;
-            heard = hears.next() => heard.context("the server has ended the stream")?,
+            received = stream.next() => received.context("the server closed the stream")?,
             () = load.stop.cancelled() => return Ok(()),
         };
-        let jobs: Result<Vec<Job>, _> = heard.into_iter().collect();
-        let jobs = jobs.map_err(|status| failed(&status))?;
-        in_hand.clear();
-        worker.handed(jobs.iter().map(|job| job.args.first().map(String::as_bytes)), &mut in_hand);
+        let jobs: Result<Vec<Job>, _> = received.into_iter().collect();
+        let jobs = jobs.map_err(|status| status_error(&status))?;
+        held_jobs.clear();
+        worker.delivered(
+            jobs.iter().map(|job| job.args.first().map(String::as_bytes)),
+            &mut held_jobs,
+        );
         for Job { id: job_id, name: job_name, .. } in jobs {
             let report = JobResult { job_id, job_name, status: JobStatus::Succeeded.into() };
-            says.send(report).context("the server does not listen any more")?;
+            sender.send(report).context("the server closed the stream")?;
         }
-        worker.reported(in_hand.iter().filter_map(|held| *held));
+        worker.reported(held_jobs.iter().filter_map(|held| *held));
     }
 }

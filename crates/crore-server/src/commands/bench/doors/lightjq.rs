@@ -1,5 +1,5 @@
-//! LightJQ: one job a call, and a push worker, whom the server calls for each job. It answers with its report, to which
-//! the server has nothing to say.
+//! LightJQ: one job per call, and a push worker that the server calls for each job. The worker's response is its
+//! report, which the server does not acknowledge.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,20 +18,20 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep_until};
 
-use super::super::load::{Producer, Worker};
+use super::super::load::{BenchProducer, BenchWorker};
 use super::super::payload::Template;
 
-/// Where all jobs of this door wait.
+/// Queue of all LightJQ jobs.
 pub(super) const QUEUE: &str = "lightjq";
 const MSGPACK: &str = "application/msgpack";
-/// How long a worker that has left may still be called.
+/// Time in which the server may still call a worker that has unregistered.
 const LAST_CALLS: Duration = Duration::from_millis(300);
 
-pub(super) async fn push(producer: &mut Producer) -> anyhow::Result<()> {
+pub(super) async fn push(producer: &mut BenchProducer) -> anyhow::Result<()> {
     let load = producer.load.clone();
     let template = template(&load.name, load.plan.payload);
-    let mut connection = load.line.http(MSGPACK).await?;
-    load.until_all_are_ready().await;
+    let mut connection = load.target.http(MSGPACK).await?;
+    load.wait_for_start().await;
     while let Some(batch) = load.source.next().await {
         let mut body = Vec::with_capacity(template.len());
         template.write(batch.numbers.start, batch.begun, &mut body);
@@ -46,7 +46,7 @@ struct Argument {
     text: String,
 }
 
-/// A whole job in MessagePack, whose argument takes up so many bytes.
+/// A complete job in MessagePack whose argument is `size` bytes long.
 fn template(name: &str, size: usize) -> Template {
     #[derive(Serialize)]
     struct NewJob<'a> {
@@ -58,46 +58,46 @@ fn template(name: &str, size: usize) -> Template {
         let around = Format::Msgpack.encode(&argument).len() - text;
         (around, Format::Msgpack.encode(&NewJob { name, argument }))
     };
-    // How much stands around a text depends on its length.
+    // The length of MessagePack's framing depends on the length of the text.
     let (around, _) = encoded(size);
     let text = size - around;
     let (_, whole) = encoded(text);
     Template::new(&whole[..whole.len() - text], b"", whole.len())
 }
 
-/// A job as a worker is given it.
+/// A job as the server sends it to a worker.
 #[derive(Debug, Deserialize)]
-struct WorkerJob {
+struct CalledJob {
     name: String,
     argument: Argument,
 }
 
 #[derive(Debug, Serialize)]
-struct NewWorker {
+struct WorkerRegistration {
     name: String,
     max_jobs: u32,
     url: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Registered {
+struct RegistrationResponse {
     worker_id: String,
 }
 
-pub(super) async fn work(worker: &mut Worker) -> anyhow::Result<()> {
+pub(super) async fn work(worker: &mut BenchWorker) -> anyhow::Result<()> {
     let load = worker.load.clone();
-    let listener = TcpListener::bind((load.line.own_address().await?, 0)).await?;
+    let listener = TcpListener::bind((load.target.own_address().await?, 0)).await?;
     let url = format!("http://{}", listener.local_addr()?);
-    let about = NewWorker { name: worker.name(), max_jobs: load.plan.slots, url };
-    let mut connection = load.line.http(MSGPACK).await?;
+    let about = WorkerRegistration { name: worker.name(), max_jobs: load.plan.slots, url };
+    let mut connection = load.target.http(MSGPACK).await?;
     let answer = connection.post("/worker", Format::Msgpack.encode(&about).into()).await?;
-    let Registered { worker_id } = Format::Json.decode(&answer)?;
+    let RegistrationResponse { worker_id } = Format::Json.decode(&answer)?;
     load.ready.add_permits(1);
-    let fresh = Worker::new(&load, worker.index);
+    let fresh = BenchWorker::new(&load, worker.index);
     let shared = Arc::new(Mutex::new(std::mem::replace(worker, fresh)));
     accept(&listener, &shared, load.stop.cancelled()).await?;
-    // The connection may have been idle for too long.
-    let connection = load.line.http(MSGPACK).await?;
+    // The first connection may have been closed as idle.
+    let connection = load.target.http(MSGPACK).await?;
     let mut connection = connection.with("worker-id", &worker_id)?;
     connection.call(Method::DELETE, "/worker", Bytes::new()).await?;
     accept(&listener, &shared, sleep_until(Instant::now() + LAST_CALLS)).await?;
@@ -105,45 +105,45 @@ pub(super) async fn work(worker: &mut Worker) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes calls until it is time to stop.
+/// Serves calls until `until` completes.
 async fn accept(
     listener: &TcpListener,
-    worker: &Arc<Mutex<Worker>>,
+    worker: &Arc<Mutex<BenchWorker>>,
     until: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let mut until = std::pin::pin!(until);
     loop {
         let (stream, _): (_, SocketAddr) = tokio::select! {
             biased;
-            accepted = listener.accept() => accepted.context("calls cannot be taken")?,
+            accepted = listener.accept() => accepted.context("cannot accept calls")?,
             () = &mut until => return Ok(()),
         };
-        // Without it an answer may wait for an acknowledgement.
+        // Otherwise Nagle's algorithm may delay a response.
         let _ = stream.set_nodelay(true);
         let worker = Arc::clone(worker);
         tokio::spawn(async move {
-            let answer = service_fn(|request| answer(request, &worker));
-            // A call that breaks off is one that the server will repeat.
+            let answer = service_fn(|request| respond(request, &worker));
+            // The server retries a call that breaks off.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
         });
     }
 }
 
-/// Answers a call with the report that all went well; other jobs than ours are not known.
-async fn answer(
+/// Responds with success; to a job of another run with 404.
+async fn respond(
     request: Request<Incoming>,
-    worker: &Mutex<Worker>,
+    worker: &Mutex<BenchWorker>,
 ) -> Result<Response<Empty<Bytes>>, hyper::Error> {
     let body = request.into_body().collect().await?.to_bytes();
-    let job = Format::Msgpack.decode::<WorkerJob>(&body).ok();
+    let job = Format::Msgpack.decode::<CalledJob>(&body).ok();
     let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
     let job = job.filter(|job| job.name == worker.load.name);
     let mut response = Response::new(Empty::new());
     *response.status_mut() = match job {
         Some(job) => {
-            let mut in_hand = Vec::with_capacity(1);
-            worker.handed([Some(job.argument.text.as_bytes())], &mut in_hand);
-            worker.reported(in_hand.into_iter().flatten());
+            let mut held_jobs = Vec::with_capacity(1);
+            worker.delivered([Some(job.argument.text.as_bytes())], &mut held_jobs);
+            worker.reported(held_jobs.into_iter().flatten());
             StatusCode::NO_CONTENT
         }
         None => StatusCode::NOT_FOUND,
@@ -156,21 +156,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_is_as_large_as_asked_whatever_its_length_is_written_with() {
+    fn a_job_has_the_requested_size_for_every_length_encoding() {
         for size in [48, 250, 255, 260, 300, 65_540, 70_000] {
             let template = template("bench", size);
             let mut body = Vec::new();
             template.write(7, 9, &mut body);
             #[derive(Deserialize)]
-            struct Said {
+            struct PushedJob {
                 name: String,
                 argument: Argument,
             }
-            let said: Said = Format::Msgpack.decode(&body).expect("a job");
-            assert_eq!(said.name, "bench");
-            assert!(said.argument.text.starts_with("00000000000000070000000000000009"));
-            let stored = Format::Msgpack.encode(&said.argument).len();
-            assert!(stored.abs_diff(size) <= 2, "{stored} bytes, {size} were asked for");
+            let job: PushedJob = Format::Msgpack.decode(&body).expect("a job");
+            assert_eq!(job.name, "bench");
+            assert!(job.argument.text.starts_with("00000000000000070000000000000009"));
+            let stored = Format::Msgpack.encode(&job.argument).len();
+            assert!(stored.abs_diff(size) <= 2, "{stored} bytes instead of {size}");
         }
     }
 }

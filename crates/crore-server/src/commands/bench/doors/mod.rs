@@ -1,5 +1,5 @@
-//! The doors, a file each: how one pushes there, and how one works. Another door is another file, and a line in each
-//! table of this one.
+//! The protocol of each door, one file each: how a producer pushes and how a worker works. A new door needs a file
+//! and an arm in each match of this one.
 
 mod grpc;
 mod http;
@@ -10,11 +10,11 @@ mod lightjq;
 use std::fmt;
 use std::time::Duration;
 
-use super::load::{Producer, Worker};
+use super::load::{BenchProducer, BenchWorker};
 
-/// By which protocol jobs travel.
+/// Protocol of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Door {
+pub(crate) enum BenchDoor {
     Grpc,
     Http,
     Lakh,
@@ -22,7 +22,7 @@ pub(crate) enum Door {
     Lightjq,
 }
 
-impl fmt::Display for Door {
+impl fmt::Display for BenchDoor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Grpc => "grpc",
@@ -34,9 +34,9 @@ impl fmt::Display for Door {
     }
 }
 
-impl Door {
-    /// Pushes what there is to push, until there is nothing more.
-    pub(super) async fn push(self, producer: &mut Producer) -> anyhow::Result<()> {
+impl BenchDoor {
+    /// Pushes batches until there are no more.
+    pub(super) async fn push(self, producer: &mut BenchProducer) -> anyhow::Result<()> {
         match self {
             Self::Grpc => grpc::push(producer).await,
             Self::Http => http::push(producer).await,
@@ -46,8 +46,8 @@ impl Door {
         }
     }
 
-    /// Takes jobs and finishes them, until told to stop.
-    pub(super) async fn work(self, worker: &mut Worker) -> anyhow::Result<()> {
+    /// Receives and finishes jobs until the stop signal.
+    pub(super) async fn work(self, worker: &mut BenchWorker) -> anyhow::Result<()> {
         match self {
             Self::Grpc => grpc::work(worker).await,
             Self::Http | Self::Jobber => http::work(worker).await,
@@ -56,7 +56,7 @@ impl Door {
         }
     }
 
-    /// How many tasks a producer is made of: where a connection takes one call at a time, one for each.
+    /// Tasks per producer: one per concurrent push if a connection takes one call at a time.
     pub(super) const fn tasks(self, in_flight: usize) -> usize {
         match self {
             Self::Grpc | Self::Lakh => 1,
@@ -64,18 +64,18 @@ impl Door {
         }
     }
 
-    /// For how long whoever was handed a job has it; `None`: as long as he is there.
+    /// Lease of a delivered job; `None`: held as long as the worker is connected.
     pub(super) const fn lease(self) -> Option<Duration> {
         match self {
             Self::Grpc => None,
             Self::Http => Some(Duration::from_secs(30)),
-            Self::Lakh => Some(lakh::RESERVED),
+            Self::Lakh => Some(lakh::RESERVATION),
             Self::Jobber => Some(Duration::from_secs(15)),
             Self::Lightjq => Some(Duration::from_secs(30)),
         }
     }
 
-    /// The queue in which jobs of this name wait.
+    /// The queue of jobs with this name.
     pub(super) const fn queue(self, name: &str) -> &str {
         match self {
             Self::Grpc | Self::Http | Self::Lakh | Self::Jobber => name,
@@ -83,15 +83,15 @@ impl Door {
         }
     }
 
-    /// Whether a report is answered when it is on the disk.
-    pub(super) const fn answers_reports(self) -> bool {
+    /// Whether the server acknowledges reports.
+    pub(super) const fn acknowledges_reports(self) -> bool {
         match self {
             Self::Grpc | Self::Http | Self::Jobber => true,
             Self::Lakh | Self::Lightjq => false,
         }
     }
 
-    /// How many jobs a push has, unless told otherwise.
+    /// Default number of jobs per push.
     pub(super) const fn batch(self) -> u64 {
         match self {
             Self::Grpc | Self::Http | Self::Lakh => 100,
@@ -99,7 +99,7 @@ impl Door {
         }
     }
 
-    /// How many pushes are under way, unless told otherwise.
+    /// Default number of concurrent pushes.
     pub(super) const fn in_flight(self) -> usize {
         match self {
             Self::Grpc | Self::Http | Self::Lakh => 16,
@@ -107,7 +107,7 @@ impl Door {
         }
     }
 
-    /// How many work, unless told otherwise.
+    /// Default number of workers.
     pub(super) const fn workers(self) -> usize {
         match self {
             Self::Grpc | Self::Lakh => 1,
@@ -115,8 +115,8 @@ impl Door {
         }
     }
 
-    /// The most jobs that a worker has at once.
-    pub(super) const fn most_slots(self) -> usize {
+    /// Maximum slots per worker.
+    pub(super) const fn max_slots(self) -> usize {
         match self {
             Self::Grpc | Self::Lakh | Self::Lightjq => 10_000,
             Self::Http | Self::Jobber => 1000,

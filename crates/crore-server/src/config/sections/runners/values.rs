@@ -1,41 +1,41 @@
-//! What the keys of the server's own runners may be.
+//! Types of the server's own runner keys.
 
 use std::collections::BTreeMap;
 
 use crore_core::Name;
-use crore_core::settings::{Given, Setting, Shape};
+use crore_core::settings::{Setting, SettingValue, Shape};
 
-use crate::config::fault::did_you_mean;
+use crate::config::errors::did_you_mean;
 
-/// The most jobs of one channel at a time.
-const MOST: u32 = 10_000;
+/// Maximum concurrency of one channel.
+const MAX_CONCURRENCY: u32 = 10_000;
 
-/// The runners that reach the machine, and so need leave.
-const NEED_LEAVE: [&str; 3] = ["command", "docker", "plugin"];
+/// Runners with access to this machine; they must be allowed explicitly.
+const RESTRICTED: [&str; 3] = ["command", "docker", "plugin"];
 
-/// The runners that reach nothing that `outbound` does not allow.
-const NEED_NONE: [&str; 3] = ["http", "grpc", "slack"];
+/// Runners without access to this machine; `outbound` restricts what they may call.
+const UNRESTRICTED: [&str; 3] = ["http", "grpc", "slack"];
 
-/// Runners that reach the machine and may be used all the same.
+/// Runners with access to this machine that may be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Allowed(pub(super) Vec<String>);
+pub(crate) struct AllowedRunners(pub(super) Vec<String>);
 
-impl Setting for Allowed {
+impl Setting for AllowedRunners {
     const SHAPE: Shape = Shape::Texts;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         let names = given.words()?;
         for name in &names {
             match *name {
-                known if NEED_LEAVE.contains(&known) => {}
-                free if NEED_NONE.contains(&free) => {
-                    return Err(format!("the runner `{free}` needs no leave: leave it out"));
+                name if RESTRICTED.contains(&name) => {}
+                free if UNRESTRICTED.contains(&free) => {
+                    return Err(format!("the runner `{free}` is always allowed; remove it"));
                 }
                 unknown => {
-                    let hint = did_you_mean(unknown, &NEED_LEAVE.map(str::to_owned));
-                    let known = NEED_LEAVE.join(", ");
+                    let hint = did_you_mean(unknown, &RESTRICTED.map(str::to_owned));
+                    let known = RESTRICTED.join(", ");
                     return Err(format!(
-                        "`{unknown}` is no runner that needs leave, as {known} do{hint}"
+                        "unknown runner `{unknown}`; expected one of {known}{hint}"
                     ));
                 }
             }
@@ -44,20 +44,22 @@ impl Setting for Allowed {
     }
 }
 
-/// Queues whose jobs are run, and how many of each at a time.
+/// Queues served by handlers, with the concurrency of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Channels(pub(super) BTreeMap<Name, u32>);
+pub(crate) struct ChannelList(pub(super) BTreeMap<Name, u32>);
 
-impl Setting for Channels {
+impl Setting for ChannelList {
     const SHAPE: Shape = Shape::Texts;
 
-    fn read(given: &Given) -> Result<Self, String> {
+    fn read(given: &SettingValue) -> Result<Self, String> {
         let channel = |text: &str| {
             let (name, n) =
-                text.rsplit_once('=').ok_or_else(|| format!("`{text}` is no NAME=N"))?;
+                text.rsplit_once('=').ok_or_else(|| format!("`{text}` is not NAME=N"))?;
             let name = Name::new("channel", name).map_err(|invalid| invalid.message)?;
-            let n = n.parse().ok().filter(|n| (1..=MOST).contains(n));
-            let n = n.ok_or_else(|| format!("`{text}`: a number from 1 to {MOST} is wanted"))?;
+            let n = n.parse().ok().filter(|n| (1..=MAX_CONCURRENCY).contains(n));
+            let n = n.ok_or_else(|| {
+                format!("`{text}`: expected a number from 1 to {MAX_CONCURRENCY}")
+            })?;
             Ok((name, n))
         };
         given.words()?.into_iter().map(channel).collect::<Result<_, String>>().map(Self)

@@ -1,5 +1,5 @@
-//! What every form promises: [`stored`] that it stays as it is, [`damage`] that no bytes break a
-//! reader, and here that every value comes back.
+//! Tests of the encodings: [`stored`] that they never change, [`damage`] that no bytes break a
+//! reader, and here that every value survives a round trip.
 
 mod damage;
 mod stored;
@@ -12,35 +12,39 @@ use proptest::prelude::*;
 
 use super::*;
 
-type Get<T> = fn(&mut Reader<'_>) -> Result<T, Damaged>;
+type DecodeFn<T> = fn(&mut ByteReader<'_>) -> Result<T, Damaged>;
 
-fn form<T>(value: &T, put: fn(&T, &mut Vec<u8>)) -> Vec<u8> {
+fn encode<T>(value: &T, put: fn(&T, &mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
     put(value, &mut out);
     out
 }
 
-/// The whole of `bytes`, read.
-fn whole<'a, T>(
+/// Decodes all of `bytes`.
+fn decode_all<'a, T>(
     bytes: &'a [u8],
-    get: impl FnOnce(&mut Reader<'a>) -> Result<T, Damaged>,
+    get: impl FnOnce(&mut ByteReader<'a>) -> Result<T, Damaged>,
 ) -> Result<T, Damaged> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let value = get(&mut reader)?;
-    if reader.rest().is_empty() { Ok(value) } else { Err(Damaged("something is left over")) }
+    if reader.rest().is_empty() { Ok(value) } else { Err(Damaged("trailing bytes")) }
 }
 
-/// `value` comes back from its form, wherever that stands, and from no beginning of it.
-fn comes_back<T: PartialEq + Debug>(value: &T, put: fn(&T, &mut Vec<u8>), get: Get<T>) {
-    let bytes = form(value, put);
-    assert_eq!(whole(&bytes, get).as_ref(), Ok(value));
+/// Checks that `value` survives a round trip at any position, and that no prefix decodes.
+fn assert_round_trip<T: PartialEq + Debug>(value: &T, put: fn(&T, &mut Vec<u8>), get: DecodeFn<T>) {
+    let bytes = encode(value, put);
+    assert_eq!(decode_all(&bytes, get).as_ref(), Ok(value));
     for end in 0..bytes.len() {
-        assert!(get(&mut Reader::new(&bytes[..end])).is_err(), "cut at {end} of {}", bytes.len());
+        assert!(
+            get(&mut ByteReader::new(&bytes[..end])).is_err(),
+            "cut at {end} of {}",
+            bytes.len()
+        );
     }
     let mut among_others = vec![7];
     put(value, &mut among_others);
     among_others.push(9);
-    let mut reader = Reader::new(&among_others);
+    let mut reader = ByteReader::new(&among_others);
     assert_eq!(reader.u8(), Ok(7));
     assert_eq!(get(&mut reader).as_ref(), Ok(value));
     assert_eq!(reader.rest(), [9]);
@@ -57,8 +61,8 @@ fn name(text: &str) -> Name {
 proptest! {
     #[test]
     fn every_spec_comes_back(spec in sample::spec()) {
-        comes_back(&spec, put_spec, get_spec);
-        let bytes = form(&spec, put_spec);
+        assert_round_trip(&spec, put_spec, get_spec);
+        let bytes = encode(&spec, put_spec);
         let head = SpecHead {
             queue: spec.queue.as_str(),
             kind: spec.kind.as_str(),
@@ -66,15 +70,15 @@ proptest! {
             limits: spec.limits.clone(),
             client_id: spec.client_id.clone(),
         };
-        prop_assert_eq!(peek_spec(&mut Reader::new(&bytes)), Ok(head));
+        prop_assert_eq!(peek_spec(&mut ByteReader::new(&bytes)), Ok(head));
         let (queue, kind) = (name("other queue"), name("other kind"));
-        let known = get_spec_with(&mut Reader::new(&bytes), queue.clone(), kind.clone());
+        let known = get_spec_with(&mut ByteReader::new(&bytes), queue.clone(), kind.clone());
         prop_assert_eq!(known, Ok(Spec { queue, kind, ..spec }));
     }
 
     #[test]
     fn every_live_comes_back(live in sample::live()) {
-        comes_back(&live, put_live, get_live);
+        assert_round_trip(&live, put_live, get_live);
         let head = LiveHead {
             state: live.state,
             broken: live.broken,
@@ -86,19 +90,19 @@ proptest! {
             ended_at: live.ended_at,
             result_until: live.result.as_ref().map(|kept| kept.until),
         };
-        prop_assert_eq!(peek_live(&mut Reader::new(&form(&live, put_live))), Ok(head));
+        prop_assert_eq!(peek_live(&mut ByteReader::new(&encode(&live, put_live))), Ok(head));
     }
 
     #[test]
     fn every_group_comes_back(group in sample::group()) {
-        comes_back(&group, put_group, get_group);
+        assert_round_trip(&group, put_group, get_group);
     }
 
     #[test]
     fn every_number_comes_back(number: u64, signed: i64, small: i32) {
-        prop_assert_eq!(whole(&form(&number, |n, out| out.put_var(*n)), Reader::var), Ok(number));
-        prop_assert_eq!(whole(&form(&signed, |n, out| out.put_zig(*n)), Reader::zig), Ok(signed));
-        let bytes = form(&small, |n, out| out.put_zig(i64::from(*n)));
-        prop_assert_eq!(whole(&bytes, Reader::zig32), Ok(small));
+        prop_assert_eq!(decode_all(&encode(&number, |n, out| out.put_var(*n)), ByteReader::var), Ok(number));
+        prop_assert_eq!(decode_all(&encode(&signed, |n, out| out.put_zig(*n)), ByteReader::zig), Ok(signed));
+        let bytes = encode(&small, |n, out| out.put_zig(i64::from(*n)));
+        prop_assert_eq!(decode_all(&bytes, ByteReader::zig32), Ok(small));
     }
 }

@@ -1,14 +1,15 @@
-//! The forms as they are stored, for ever.
+//! Stored encodings, which must never change.
 
 use crore_core::job::{
-    Attempt, ClientId, Dependency, Ended, Keep, Kept, Lapse, Needs, Reports, Retain, Thing, Why,
+    Attempt, ClientId, DeliveryEnd, Dependency, DependencyCondition, DependencyTarget, EndReason,
+    JobRetention, Lapse, ReportFencing, ResultRetention, StoredResult,
 };
 use crore_core::limit::LimitKey;
 use crore_core::retry::{Backoff, Retry};
-use crore_core::unique::{Hold, Unique};
+use crore_core::unique::{Unique, UniqueHold};
 use crore_core::{Delivery, Encoding, GroupId, JobId, Payload, Revision, Span, State, Time};
 
-use super::super::numbers::Numbered;
+use super::super::numbers::StoredNumber;
 use super::*;
 
 pub(super) fn plain_spec() -> Spec {
@@ -63,7 +64,7 @@ fn rich_spec() -> Spec {
         lease: None,
         unique: Some(Unique {
             key: "mail:1".into(),
-            hold: Hold::UntilEnd,
+            hold: UniqueHold::UntilEnd,
             window: Some(Span::from_secs(5)),
         }),
         priority: -3,
@@ -76,9 +77,9 @@ fn rich_spec() -> Spec {
         },
         timeout: Some(Span::from_secs(9)),
         lapse: Lapse::Crash { quarantine: None },
-        reports: Reports::Any,
-        keep: Keep::Once(Span::from_secs(1)),
-        retain: Retain::Nothing,
+        reports: ReportFencing::Any,
+        keep: ResultRetention::Once(Span::from_secs(1)),
+        retain: JobRetention::Nothing,
         client_id: Some(ClientId { door: name("native"), id: "é".into() }),
         limits: vec![
             LimitKey { limit: name("a"), value: None },
@@ -86,8 +87,11 @@ fn rich_spec() -> Spec {
         ],
         group: Some(GroupId(300)),
         after: vec![
-            Dependency { on: Thing::Job(JobId(4)), needs: Needs::End },
-            Dependency { on: Thing::Group(GroupId(300)), needs: Needs::Success },
+            Dependency { on: DependencyTarget::Job(JobId(4)), needs: DependencyCondition::End },
+            Dependency {
+                on: DependencyTarget::Group(GroupId(300)),
+                needs: DependencyCondition::Success,
+            },
         ],
         parent: Some((JobId(4), 1)),
         labels: [("team".to_owned(), String::new())].into(),
@@ -120,20 +124,20 @@ fn rich_live() -> Live {
         lease_until: later(33),
         ended_at: Some(later(4)),
         worker: Some(name("w")),
-        why: Some(Why::Exhausted),
+        why: Some(EndReason::Exhausted),
         history: vec![
-            attempt(u64::MAX, Ended::Failed, Some("no route")),
-            attempt(1, Ended::Lapsed, None),
+            attempt(u64::MAX, DeliveryEnd::Failed, Some("no route")),
+            attempt(1, DeliveryEnd::Lapsed, None),
         ],
-        result: Some(Kept { payload: Payload::json("1"), until: Time::MAX, once: true }),
+        result: Some(StoredResult { payload: Payload::json("1"), until: Time::MAX, once: true }),
         ..plain_live()
     }
 }
 
 #[test]
-fn forms_never_change() {
-    let spec_of = |spec: &Spec| hex(&form(spec, put_spec));
-    let live_of = |live: &Live| hex(&form(live, put_live));
+fn encodings_never_change() {
+    let spec_of = |spec: &Spec| hex(&encode(spec, put_spec));
+    let live_of = |live: &Live| hex(&encode(live, put_live));
     let group = Group { size: 300, ran: 2, sealed: true, lost: true, ..Group::default() };
     for (form, stored) in [
         (spec_of(&plain_spec()), "0100046d61696c0777656c636f6d6500087b22746f223a317d"),
@@ -154,28 +158,28 @@ fn forms_never_change() {
             "01ffff0105ffffffffffffffffff01f40380a0abfef962cf0fd08304c03efecfd3a380bb72f0\
              2e0214010177000200d00fd00f0101770101086e6f20726f75746503d00fd00f000400000131",
         ),
-        (hex(&form(&group, put_group)), "0103ac02020000"),
+        (hex(&encode(&group, put_group)), "0103ac02020000"),
     ] {
         assert_eq!(form, stored);
     }
-    comes_back(&rich_spec(), put_spec, get_spec);
-    comes_back(&rich_live(), put_live, get_live);
+    assert_round_trip(&rich_spec(), put_spec, get_spec);
+    assert_round_trip(&rich_live(), put_live, get_live);
 }
 
 #[test]
 fn a_plain_job_is_small() {
     let spec = plain_spec();
     let names = spec.queue.as_str().len() + spec.kind.as_str().len();
-    assert!(form(&spec, put_spec).len() - names - spec.payload.bytes.len() <= 8);
-    assert!(form(&plain_live(), put_live).len() <= 12);
-    assert!(form(&running_live(), put_live).len() <= 45);
+    assert!(encode(&spec, put_spec).len() - names - spec.payload.bytes.len() <= 8);
+    assert!(encode(&plain_live(), put_live).len() <= 12);
+    assert!(encode(&running_live(), put_live).len() <= 45);
 }
 
-/// The bits of `bytes`, behind their version.
+/// The presence bits of `bytes`, behind their version.
 fn bits(bytes: &[u8]) -> u64 {
-    whole(&bytes[1..], |reader| {
+    decode_all(&bytes[1..], |reader| {
         let bits = reader.var();
-        *reader = Reader::new(&[]);
+        *reader = ByteReader::new(&[]);
         bits
     })
     .expect("bits")
@@ -203,15 +207,15 @@ fn the_bits_of_a_spec_stay_what_they_are() {
         Spec { trace: rich.trace, ..plain() },
     ];
     for (bit, spec) in specs.into_iter().enumerate() {
-        assert_eq!(bits(&form(&spec, put_spec)), 1 << bit, "{spec:?}");
-        comes_back(&spec, put_spec, get_spec);
+        assert_eq!(bits(&encode(&spec, put_spec)), 1 << bit, "{spec:?}");
+        assert_round_trip(&spec, put_spec, get_spec);
     }
 }
 
 #[test]
 fn the_bits_of_a_live_stay_what_they_are() {
     let (plain, rich) = (plain_live, rich_live());
-    let often = rich.result.clone().map(|kept| Kept { once: false, ..kept });
+    let often = rich.result.clone().map(|kept| StoredResult { once: false, ..kept });
     let lives = [
         (0x1, Live { started_at: rich.started_at, ..plain() }),
         (0x2, Live { lease_until: rich.lease_until, ..plain() }),
@@ -230,17 +234,17 @@ fn the_bits_of_a_live_stay_what_they_are() {
         (0x4000, Live { broken: true, ..plain() }),
     ];
     for (expected, live) in lives {
-        assert_eq!(bits(&form(&live, put_live)), expected, "{live:?}");
-        comes_back(&live, put_live, get_live);
+        assert_eq!(bits(&encode(&live, put_live)), expected, "{live:?}");
+        assert_round_trip(&live, put_live, get_live);
     }
     for (expected, sealed, lost) in [(1, true, false), (2, false, true)] {
         let group = Group { sealed, lost, ..Group::default() };
-        assert_eq!(bits(&form(&group, put_group)), expected);
+        assert_eq!(bits(&encode(&group, put_group)), expected);
     }
 }
 
-/// `variants` are those with the numbers from 0 on, and there are no others.
-fn are_all<T: Numbered + Copy + PartialEq + Debug>(variants: &[T]) {
+/// Checks that `variants` have the numbers from 0 on, and that there are no others.
+fn assert_numbers<T: StoredNumber + Copy + PartialEq + Debug>(variants: &[T]) {
     for number in 0..=u8::MAX {
         match variants.get(usize::from(number)) {
             Some(variant) => {
@@ -254,12 +258,17 @@ fn are_all<T: Numbered + Copy + PartialEq + Debug>(variants: &[T]) {
 
 #[test]
 fn the_numbers_of_variants_stay_what_they_are() {
-    use {Ended as E, Why as W};
-    are_all(&State::ALL);
-    are_all(&Encoding::ALL);
-    are_all(&[Hold::UntilStart, Hold::UntilSuccess, Hold::UntilEnd, Hold::Window]);
-    are_all(&[Needs::End, Needs::Success]);
-    are_all(&[
+    use {DeliveryEnd as E, EndReason as W};
+    assert_numbers(&State::ALL);
+    assert_numbers(&Encoding::ALL);
+    assert_numbers(&[
+        UniqueHold::UntilStart,
+        UniqueHold::UntilSuccess,
+        UniqueHold::UntilEnd,
+        UniqueHold::Window,
+    ]);
+    assert_numbers(&[DependencyCondition::End, DependencyCondition::Success]);
+    assert_numbers(&[
         E::Done,
         E::Failed,
         E::Snoozed,
@@ -268,7 +277,7 @@ fn the_numbers_of_variants_stay_what_they_are() {
         E::TimedOut,
         E::Cancelled,
     ]);
-    are_all(&[
+    assert_numbers(&[
         W::Exhausted,
         W::NotRetried,
         W::Quarantined,

@@ -1,4 +1,4 @@
-#![expect(clippy::expect_used, reason = "a test panics, and says why")]
+#![expect(clippy::expect_used, reason = "a test may panic")]
 
 use std::error::Error;
 use std::fs;
@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::super::{Disk, Open};
+use super::super::{Disk, OpenMode};
 use super::Directory;
 
 fn mode(path: &Path) -> u32 {
@@ -14,20 +14,20 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_second_opening_is_refused_and_told_who_has_it() {
+fn second_opening_is_refused_and_names_the_holder() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let first = Directory::open(folder.path()).expect("free");
     let error = Directory::open(folder.path()).expect_err("held");
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
-    let said = error.to_string();
-    assert!(said.contains(&format!("process {}", std::process::id())), "{said}");
-    assert!(said.contains(&*folder.path().to_string_lossy()), "{said}");
+    let message = error.to_string();
+    assert!(message.contains(&format!("process {}", std::process::id())), "{message}");
+    assert!(message.contains(&*folder.path().to_string_lossy()), "{message}");
     drop(first);
     Directory::open(folder.path()).expect("free again");
 }
 
 #[test]
-fn a_holder_without_a_process_id_is_refused_all_the_same() {
+fn locked_directory_without_a_process_id_is_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let other = fs::File::create(folder.path().join("lock")).expect("a lock");
     other.lock().expect("locked");
@@ -37,7 +37,7 @@ fn a_holder_without_a_process_id_is_refused_all_the_same() {
 }
 
 #[test]
-fn a_lock_left_by_the_dead_holds_nobody_up() {
+fn stale_lock_file_does_not_block_opening() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("lock"), "4294967294 and more").expect("left over");
     let held = Directory::open(folder.path()).expect("free");
@@ -50,7 +50,7 @@ fn a_lock_left_by_the_dead_holds_nobody_up() {
 fn an_open_file_keeps_the_lock() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let directory = Directory::open(folder.path()).expect("free");
-    let file = directory.open("f", Open::Create).expect("a file");
+    let file = directory.open("f", OpenMode::Create).expect("a file");
     drop(directory);
     assert!(Directory::open(folder.path()).is_err());
     drop(file);
@@ -58,47 +58,47 @@ fn an_open_file_keeps_the_lock() {
 }
 
 #[test]
-fn what_is_made_is_for_the_owner_alone() {
+fn created_files_are_accessible_to_the_owner_only() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("above").join("store");
     let directory = Directory::open(&path).expect("made");
-    directory.open("f", Open::Create).expect("a file");
+    directory.open("f", OpenMode::Create).expect("a file");
     assert_eq!(mode(&path), 0o700);
     assert_eq!(mode(&path.join("f")), 0o600);
     assert_eq!(mode(&path.join("lock")), 0o600);
 }
 
 #[test]
-fn what_is_not_ours_is_not_shown() {
+fn foreign_entries_are_not_listed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let directory = Directory::open(folder.path()).expect("free");
     fs::write(folder.path().join("some notes"), "").expect("written");
     fs::create_dir(folder.path().join("inner")).expect("made");
-    directory.open("f", Open::Create).expect("a file");
+    directory.open("f", OpenMode::Create).expect("a file");
     assert_eq!(directory.list().expect("names"), ["f"]);
 }
 
 #[test]
-fn content_is_there_for_the_next_one_to_open_it() {
+fn content_survives_reopening() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let directory = Directory::open(folder.path()).expect("free");
-    let file = directory.open("f", Open::Create).expect("a file");
+    let file = directory.open("f", OpenMode::Create).expect("a file");
     file.write(1, b"kept").expect("written");
     file.sync().expect("synced");
     drop((directory, file));
     let directory = Directory::open(folder.path()).expect("free");
-    let file = directory.open("f", Open::Existing).expect("a file");
+    let file = directory.open("f", OpenMode::Existing).expect("a file");
     let mut buffer = [9; 8];
     assert_eq!(file.read(0, &mut buffer).expect("bytes"), 5);
     assert_eq!(&buffer, b"\0kept\x09\x09\x09");
 }
 
 #[test]
-fn an_error_names_the_file_and_keeps_the_machines_own() {
+fn error_names_the_file_and_keeps_its_source() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let directory = Directory::open(folder.path()).expect("free");
     fs::create_dir(folder.path().join("inner")).expect("made");
-    let error = directory.open("inner", Open::Existing).expect_err("no file");
+    let error = directory.open("inner", OpenMode::Existing).expect_err("no file");
     assert_eq!(error.kind(), ErrorKind::IsADirectory);
     assert_eq!(error.to_string(), "cannot open `inner`");
     let source = error.source().expect("the machine's own");
@@ -117,7 +117,7 @@ fn a_file_in_the_place_of_the_directory_is_refused() {
 }
 
 #[test]
-fn no_path_is_no_directory() {
+fn empty_path_is_refused() {
     let error = Directory::open(Path::new("")).expect_err("no directory");
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }

@@ -1,56 +1,58 @@
-//! The second pass: calls become what is known of each job.
+//! Second pass: assigns calls to jobs, sources and definitions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crore_core::{JobId, Span};
 
-use super::call::{Call, End, Moment, Took};
-use super::definitions::Definitions;
-use super::job::{Filed, Grant, Job, Looked, Notice, Renewal, Taking, Wanted};
-use super::source::Sources;
+use super::call::{CallEnd, EffectCertainty, HistoryMoment, RecordedCall};
+use super::definitions::DefinitionHistory;
+use super::job::{
+    AdminCall, DeliveryGrant, GetCall, JobFacts, RenewCall, ReportCall, TakeResultCall, UpkeepCall,
+};
+use super::source::PushSources;
 use super::timeline::Timeline;
-use super::{Facts, Unseen, nanos};
-use crate::history::answer::{Changed, Renewed, Reported};
+use super::{HistoryFacts, UnseenFetch, nanos};
 use crate::history::check::report::Findings;
-use crate::history::check::rules::{Durability, Rules};
-use crate::history::{Answer, Hash, History, Op};
+use crate::history::check::rules::{CheckRules, DurabilityClass};
+use crate::history::response::{RecordedChange, RecordedRenewal, RecordedReport};
+use crate::history::{History, PayloadHash, RecordedOp, RecordedResponse};
 
-impl<'h> Facts<'h> {
-    /// Sorts a history; what is wrong with its form is a finding.
-    pub(crate) fn new(history: &'h History, rules: &Rules, findings: &mut Findings) -> Self {
+impl<'h> HistoryFacts<'h> {
+    /// Indexes a history; a malformed history is a finding.
+    pub(crate) fn new(history: &'h History, rules: &CheckRules, findings: &mut Findings) -> Self {
         let timeline = Timeline::new(history);
         for (i, what) in &timeline.faults {
             findings.add(0, None, &[*i], format!("event {i} {what}"));
         }
-        let nothing = Moment { i: 0, t: 0, fast: 0, slow: 0 };
+        let nothing = HistoryMoment { i: 0, t: 0, fast: 0, slow: 0 };
         let last = timeline.end.unwrap_or(nothing);
         let mut facts = Self {
             rules: *rules,
             calls: timeline.calls,
-            sources: Sources::default(),
+            sources: PushSources::default(),
             jobs: BTreeMap::new(),
-            definitions: Definitions::default(),
-            memory: timeline.memory,
+            definitions: DefinitionHistory::default(),
+            crash_history: timeline.memory,
             marks: timeline.marks,
             dump: timeline.dump,
             strays: Vec::new(),
-            twice: Vec::new(),
+            duplicate_ids: Vec::new(),
             reused: 0,
-            end: Moment { i: last.i + 1, ..last },
+            end: HistoryMoment { i: last.i + 1, ..last },
             unseen: HashMap::new(),
             left: HashMap::new(),
             per_queue: HashMap::new(),
         };
-        facts.sort();
+        facts.build();
         facts
     }
 
-    fn sort(&mut self) {
-        for (place, call) in self.calls.iter().enumerate() {
-            self.sources.note(place, call);
+    fn build(&mut self) {
+        for (index, call) in self.calls.iter().enumerate() {
+            self.sources.note(index, call);
             self.definitions.note(call);
             note_job(&mut self.jobs, call);
-            note_unseen(&mut self.unseen, call, &self.calls, &self.memory.crashes);
+            note_unseen(&mut self.unseen, call, &self.calls, &self.crash_history.crashes);
             note_left(&mut self.left, call);
         }
         if let Some((dump, _)) = self.dump {
@@ -68,10 +70,10 @@ impl<'h> Facts<'h> {
                 job(&mut self.jobs, id);
             }
         }
-        self.leave_out_reused();
+        self.drop_reused_ids();
     }
 
-    /// Finds the source of every job that was seen and that nobody was told of.
+    /// Finds the source of every job that was seen but never acknowledged.
     fn recognise(&mut self) {
         let dump = self.dump.map(|(_, at)| at);
         for known in self.jobs.values() {
@@ -79,23 +81,23 @@ impl<'h> Facts<'h> {
             if self.sources.of(known.id).is_some() {
                 continue;
             }
-            let Some(payload) = carried(known) else { continue };
+            let Some(payload) = observed_payload(known) else { continue };
             if self.sources.recognise(known.id, payload).is_none() {
                 self.strays.push((known.id, Some(payload), at));
             }
         }
     }
 
-    /// A store that may lose data may also give a number again that it forgot. What is known of
-    /// such a number is about two jobs, and says nothing.
-    fn leave_out_reused(&mut self) {
-        self.twice = std::mem::take(&mut self.sources.twice);
-        let may_lose = self.rules.durability < Durability::D2
-            || self.memory.damages.iter().any(|damage| damage.reported);
+    /// A store that may lose data may also reuse an id that it lost. Facts about a reused id concern two jobs
+    /// and prove nothing.
+    fn drop_reused_ids(&mut self) {
+        self.duplicate_ids = std::mem::take(&mut self.sources.duplicate_ids);
+        let may_lose = self.rules.durability < DurabilityClass::D2
+            || self.crash_history.damages.iter().any(|damage| damage.reported);
         if !may_lose {
             return;
         }
-        let reused: BTreeSet<JobId> = self.twice.drain(..).map(|(id, ..)| id).collect();
+        let reused: BTreeSet<JobId> = self.duplicate_ids.drain(..).map(|(id, ..)| id).collect();
         self.reused = reused.len();
         for id in reused {
             self.jobs.remove(&id);
@@ -104,106 +106,109 @@ impl<'h> Facts<'h> {
     }
 }
 
-fn carried(job: &Job<'_>) -> Option<Hash> {
+fn observed_payload(job: &JobFacts<'_>) -> Option<PayloadHash> {
     let granted = job.grants.iter().map(|grant| grant.granted.payload);
-    let looked = job.looks.iter().filter_map(|look| look.job).map(|look| look.payload);
+    let read = job.gets.iter().filter_map(|get| get.job).map(|get| get.payload);
     let listed = job.listed.map(|(_, payload)| payload);
-    granted.chain(looked).chain(listed).chain(job.stored.map(|stored| stored.payload)).next()
+    granted.chain(read).chain(listed).chain(job.stored.map(|stored| stored.payload)).next()
 }
 
-fn job<'a, 'h>(jobs: &'a mut BTreeMap<JobId, Job<'h>>, id: JobId) -> &'a mut Job<'h> {
-    jobs.entry(id).or_insert_with(|| Job { id, ..Job::default() })
+fn job<'a, 'h>(jobs: &'a mut BTreeMap<JobId, JobFacts<'h>>, id: JobId) -> &'a mut JobFacts<'h> {
+    jobs.entry(id).or_insert_with(|| JobFacts { id, ..JobFacts::default() })
 }
 
-fn note_job<'h>(jobs: &mut BTreeMap<JobId, Job<'h>>, call: &Call<'h>) {
-    let (begun, ended, took) = (call.begun, call.ended(), call.took());
-    match (call.op, call.answer()) {
-        (Op::Fetch { .. }, Some((Answer::Fetched(granted), ended))) => {
+fn note_job<'h>(jobs: &mut BTreeMap<JobId, JobFacts<'h>>, call: &RecordedCall<'h>) {
+    let (begun, ended, effect) = (call.begun, call.ended(), call.had_effect());
+    match (call.op, call.response()) {
+        (RecordedOp::Fetch { .. }, Some((RecordedResponse::Fetched(granted), ended))) => {
             for granted in granted {
-                let grant = Grant { granted, begun, ended, now: call.now() };
+                let grant = DeliveryGrant { granted, begun, ended, now: call.now() };
                 job(jobs, granted.id).grants.push(grant);
             }
         }
-        (Op::Renew { leases }, Some((Answer::Renewed(renewed), ended))) => {
+        (RecordedOp::Renew { leases }, Some((RecordedResponse::Renewed(renewed), ended))) => {
             for (lease, renewed) in leases.iter().zip(renewed) {
                 let span = match renewed {
-                    Renewed::For { span, .. } => Some(*span),
-                    Renewed::Stale => None,
+                    RecordedRenewal::For { span, .. } => Some(*span),
+                    RecordedRenewal::Stale => None,
                 };
-                let renewal = Renewal { begun, ended, delivery: lease.delivery, span };
+                let renewal = RenewCall { begun, ended, delivery: lease.delivery, span };
                 job(jobs, lease.id).renewals.push(renewal);
             }
         }
-        (Op::Report { id, delivery, outcome, .. }, answer) => {
-            let stale = matches!(answer, Some((Answer::Reported(Reported::Stale), _)));
-            let filed = Filed { begun, ended, took, delivery: *delivery, outcome, stale };
-            job(jobs, *id).reports.push(filed);
+        (RecordedOp::Report { id, delivery, outcome, .. }, answer) => {
+            let stale =
+                matches!(answer, Some((RecordedResponse::Reported(RecordedReport::Stale), _)));
+            let report = ReportCall { begun, ended, effect, delivery: *delivery, outcome, stale };
+            job(jobs, *id).reports.push(report);
         }
-        (Op::Admin { id, want }, answer) => {
-            let asked = matches!(answer, Some((Answer::Changed(Changed::Asked), _)));
-            job(jobs, *id).wants.push(Wanted { begun, ended, took, want, asked });
+        (RecordedOp::Admin { id, want: action }, answer) => {
+            let asked =
+                matches!(answer, Some((RecordedResponse::Changed(RecordedChange::Asked), _)));
+            job(jobs, *id).admin_calls.push(AdminCall { begun, ended, effect, action, asked });
         }
-        (Op::Notice { id, delivery, what }, _) => {
-            let notice = Notice { begun, took, delivery: *delivery, what: *what };
-            job(jobs, *id).notices.push(notice);
+        (RecordedOp::Notice { id, delivery, what }, _) => {
+            let notice = UpkeepCall { begun, effect, delivery: *delivery, what: *what };
+            job(jobs, *id).upkeep_calls.push(notice);
         }
-        (Op::Get { id }, Some((Answer::Job(look), ended))) => {
-            job(jobs, *id).looks.push(Looked { begun, ended, job: look.as_ref() });
+        (RecordedOp::Get { id }, Some((RecordedResponse::Job(look), ended))) => {
+            job(jobs, *id).gets.push(GetCall { begun, ended, job: look.as_ref() });
         }
-        (Op::List, Some((Answer::Listed(listed), ended))) => {
+        (RecordedOp::List, Some((RecordedResponse::Listed(listed), ended))) => {
             for (id, payload) in listed {
                 job(jobs, *id).listed.get_or_insert((ended, *payload));
             }
         }
-        // One that was refused says nothing of the result.
-        (Op::TakeResult { .. }, None) if took == Took::No => {}
-        (Op::TakeResult { id }, answer) => {
+        // A refused take says nothing about the result.
+        (RecordedOp::TakeResult { .. }, None) if effect == EffectCertainty::No => {}
+        (RecordedOp::TakeResult { id }, answer) => {
             let result = match answer {
-                Some((Answer::Result(result), _)) => *result,
+                Some((RecordedResponse::Result(result), _)) => *result,
                 _ => None,
             };
-            job(jobs, *id).takings.push(Taking { begun, ended, took, result });
+            job(jobs, *id).takes.push(TakeResultCall { begun, ended, effect, result });
         }
         _ => {}
     }
 }
 
-/// Somebody who fetched was seen to leave.
-fn note_left<'h>(left: &mut HashMap<&'h crore_core::Name, BTreeSet<u64>>, call: &Call<'h>) {
-    let (Op::Fetch { queues, .. }, End::Left(at)) = (call.op, call.end) else { return };
+/// A caller with an open fetch was seen to leave.
+fn note_left<'h>(left: &mut HashMap<&'h crore_core::Name, BTreeSet<u64>>, call: &RecordedCall<'h>) {
+    let (RecordedOp::Fetch { queues, .. }, CallEnd::Left(at)) = (call.op, call.end) else { return };
     for queue in queues {
         left.entry(queue).or_default().insert(at.i);
     }
 }
 
-/// How long a server may take to notice that somebody has left.
-const NOTICED: Span = Span::from_secs(1);
+/// Maximum time in which a server notices that a caller has left.
+const LEAVE_NOTICED_WITHIN: Span = Span::from_secs(1);
 
-/// A fetch that ended in `info` may have taken something until then, one whose caller has left until
-/// the server has noticed, and one without an end until the next crash.
+/// A fetch that ended in `info` may have taken jobs until then; one whose caller left, until the server
+/// noticed; and one without an end, until the next crash.
 fn note_unseen<'h>(
-    unseen: &mut HashMap<&'h crore_core::Name, Vec<Unseen>>,
-    call: &Call<'h>,
-    calls: &[Call<'h>],
-    crashes: &[super::memory::Crash],
+    unseen: &mut HashMap<&'h crore_core::Name, Vec<UnseenFetch>>,
+    call: &RecordedCall<'h>,
+    calls: &[RecordedCall<'h>],
+    crashes: &[super::crashes::NodeCrash],
 ) {
-    let Op::Fetch { queues, .. } = call.op else { return };
-    if call.took() != Took::Perhaps {
+    let RecordedOp::Fetch { queues, .. } = call.op else { return };
+    if call.had_effect() != EffectCertainty::Perhaps {
         return;
     }
     let crash = || crashes.iter().map(|crash| crash.at).find(|at| call.begun.is_before(at));
-    let noticed = |left: Moment| {
-        let later = calls.partition_point(|call| call.begun.t <= left.t + nanos(NOTICED));
+    let noticed = |left: HistoryMoment| {
+        let later =
+            calls.partition_point(|call| call.begun.t <= left.t + nanos(LEAVE_NOTICED_WITHIN));
         calls.get(later).map(|call| call.begun)
     };
     let over = match call.end {
-        End::Left(at) => noticed(at).into_iter().chain(crash()).min_by_key(|at| at.i),
+        CallEnd::Left(at) => noticed(at).into_iter().chain(crash()).min_by_key(|at| at.i),
         _ => call.ended().or_else(crash),
     };
     let over = over.map_or(u64::MAX, |at| at.i);
     for queue in queues {
         let before = unseen.entry(queue).or_default();
         let all_over = before.last().map_or(over, |last| last.all_over.max(over));
-        before.push(Unseen { from: call.begun, all_over });
+        before.push(UnseenFetch { from: call.begun, all_over });
     }
 }

@@ -1,36 +1,36 @@
-//! Calls: an invocation and its end as one thing.
+//! Calls: an invocation joined with its end.
 
 use std::sync::Arc;
 
 use crore_core::Time;
 
-use crate::history::answer::{Changed, Pushed, Reported};
-use crate::history::{Answer, Op};
+use crate::history::response::{RecordedChange, RecordedPush, RecordedReport};
+use crate::history::{RecordedOp, RecordedResponse};
 
-/// A place in the history, and what clocks may have shown there.
+/// A position in the history, and the clock readings possible there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct HistoryMoment {
     /// The event.
     pub(crate) i: u64,
     /// The recorder's time.
     pub(crate) t: u64,
-    /// The recorder's time and all jumps forward so far: no store's clock runs further than this
-    /// between two moments.
+    /// The recorder's time plus all forward jumps so far: an upper bound for the store's clock between two
+    /// moments.
     pub(crate) fast: u64,
-    /// The recorder's time less all jumps back so far: a store's clock that never goes back stands
-    /// still after a jump, but for no longer than its length.
+    /// The recorder's time minus all backward jumps so far. A monotonic store clock stands still after a
+    /// backward jump, for at most the length of the jump.
     pub(crate) slow: i128,
 }
 
-impl Moment {
+impl HistoryMoment {
     pub(crate) const fn is_before(&self, other: &Self) -> bool {
         self.i < other.i
     }
 }
 
-/// Whether a call had its effect.
+/// Whether a call had an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Took {
+pub(crate) enum EffectCertainty {
     Yes,
     No,
     Perhaps,
@@ -38,77 +38,83 @@ pub(crate) enum Took {
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum End<'h> {
+pub(crate) enum CallEnd<'h> {
     Ok {
-        at: Moment,
+        at: HistoryMoment,
         now: Option<Time>,
-        r: &'h Answer,
+        r: &'h RecordedResponse,
     },
-    Fail(Moment),
-    Info(Moment),
-    /// Unknown as well, and its caller was seen to leave.
-    Left(Moment),
+    Fail(HistoryMoment),
+    Info(HistoryMoment),
+    /// Unknown effect, and the caller was seen to leave.
+    Left(HistoryMoment),
     Open,
 }
 
 /// An invocation and its end.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Call<'h> {
+pub(crate) struct RecordedCall<'h> {
     pub(crate) p: &'h Arc<str>,
     pub(crate) at: Option<&'h Arc<str>>,
-    pub(crate) op: &'h Op,
-    pub(crate) begun: Moment,
-    pub(crate) end: End<'h>,
+    pub(crate) op: &'h RecordedOp,
+    pub(crate) begun: HistoryMoment,
+    pub(crate) end: CallEnd<'h>,
 }
 
-impl<'h> Call<'h> {
-    /// When its end was recorded, whatever it was.
-    pub(crate) const fn ended(&self) -> Option<Moment> {
+impl<'h> RecordedCall<'h> {
+    /// When its end was recorded, of any kind.
+    pub(crate) const fn ended(&self) -> Option<HistoryMoment> {
         match self.end {
-            End::Ok { at, .. } | End::Fail(at) | End::Info(at) | End::Left(at) => Some(at),
-            End::Open => None,
+            CallEnd::Ok { at, .. } | CallEnd::Fail(at) | CallEnd::Info(at) | CallEnd::Left(at) => {
+                Some(at)
+            }
+            CallEnd::Open => None,
         }
     }
 
-    /// Its answer, and when it came.
-    pub(crate) const fn answer(&self) -> Option<(&'h Answer, Moment)> {
+    /// Its response, and when it came.
+    pub(crate) const fn response(&self) -> Option<(&'h RecordedResponse, HistoryMoment)> {
         match self.end {
-            End::Ok { at, r, .. } => Some((r, at)),
-            End::Fail(_) | End::Info(_) | End::Left(_) | End::Open => None,
+            CallEnd::Ok { at, r, .. } => Some((r, at)),
+            CallEnd::Fail(_) | CallEnd::Info(_) | CallEnd::Left(_) | CallEnd::Open => None,
         }
     }
 
-    /// The store's time in its answer.
+    /// The store's time in its response.
     pub(crate) const fn now(&self) -> Option<Time> {
         match self.end {
-            End::Ok { now, .. } => now,
-            End::Fail(_) | End::Info(_) | End::Left(_) | End::Open => None,
+            CallEnd::Ok { now, .. } => now,
+            CallEnd::Fail(_) | CallEnd::Info(_) | CallEnd::Left(_) | CallEnd::Open => None,
         }
     }
 
-    /// Whether nobody knows what became of it.
+    /// Whether its effect is unknown.
     pub(crate) const fn is_unknown(&self) -> bool {
-        matches!(self.end, End::Info(_) | End::Left(_) | End::Open)
+        matches!(self.end, CallEnd::Info(_) | CallEnd::Left(_) | CallEnd::Open)
     }
 
-    /// Whether it had its effect.
-    pub(crate) fn took(&self) -> Took {
-        let Some((answer, _)) = self.answer() else {
-            return if self.is_unknown() { Took::Perhaps } else { Took::No };
+    /// Whether it had an effect.
+    pub(crate) fn had_effect(&self) -> EffectCertainty {
+        let Some((response, _)) = self.response() else {
+            return if self.is_unknown() { EffectCertainty::Perhaps } else { EffectCertainty::No };
         };
-        let took = match answer {
-            Answer::Pushed { items, .. } => items.iter().any(|i| matches!(i, Pushed::New(_))),
-            Answer::Reported(reported) => matches!(reported, Reported::Accepted(_)),
-            Answer::Changed(changed) => matches!(changed, Changed::Yes | Changed::Asked),
-            Answer::Result(result) => result.is_some(),
-            Answer::Ticked(ticked) => ticked.is_some(),
-            Answer::Defined(written) => written.contains(&true),
-            Answer::Fetched(_)
-            | Answer::Renewed(_)
-            | Answer::Job(_)
-            | Answer::Listed(_)
-            | Answer::Counts(_) => true,
+        let took_effect = match response {
+            RecordedResponse::Pushed { items, .. } => {
+                items.iter().any(|i| matches!(i, RecordedPush::New(_)))
+            }
+            RecordedResponse::Reported(reported) => matches!(reported, RecordedReport::Accepted(_)),
+            RecordedResponse::Changed(changed) => {
+                matches!(changed, RecordedChange::Yes | RecordedChange::Asked)
+            }
+            RecordedResponse::Result(result) => result.is_some(),
+            RecordedResponse::Ticked(ticked) => ticked.is_some(),
+            RecordedResponse::Defined(written) => written.contains(&true),
+            RecordedResponse::Fetched(_)
+            | RecordedResponse::Renewed(_)
+            | RecordedResponse::Job(_)
+            | RecordedResponse::Listed(_)
+            | RecordedResponse::Counts(_) => true,
         };
-        if took { Took::Yes } else { Took::No }
+        if took_effect { EffectCertainty::Yes } else { EffectCertainty::No }
     }
 }

@@ -1,96 +1,102 @@
 //! How reports end a job, as far as callers can know.
 
 use crore_core::State;
-use crore_core::job::{Lapse, Reports, Retain};
+use crore_core::job::{JobRetention, Lapse, ReportFencing};
 
-use super::call::{Moment, Took};
-use super::job::{Filed, Grant, Job};
-use super::{Facts, nanos};
-use crate::history::op::{Again, Noticed, Outcome, Want};
+use super::call::{EffectCertainty, HistoryMoment};
+use super::job::{DeliveryGrant, JobFacts, ReportCall};
+use super::{HistoryFacts, nanos};
+use crate::history::op::{AdminAction, RecordedOutcome, RecordedRetry, UpkeepDecision};
 
-/// What an accepted report makes of a job.
+/// Effect of an accepted report on its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// It has ended, like this.
-    As(State),
-    /// It has ended, dead or cancelled.
-    Badly,
-    /// It goes on.
-    Open,
-    /// Nobody can say.
-    Unsure,
+pub(crate) enum ReportEffect {
+    /// It ended in this state.
+    EndedAs(State),
+    /// It ended, dead or cancelled.
+    DeadOrCancelled,
+    /// It continues.
+    Continues,
+    /// Unknown.
+    Unknown,
 }
 
-impl Ending {
+impl ReportEffect {
     pub(crate) const fn is_end(self) -> bool {
-        matches!(self, Self::As(_) | Self::Badly)
+        matches!(self, Self::EndedAs(_) | Self::DeadOrCancelled)
     }
 }
 
-impl<'h> Facts<'h> {
-    /// Whether any delivery's report counts.
-    pub(crate) fn any_delivery(&self, job: &Job<'h>) -> bool {
-        self.sources.of(job.id).is_some_and(|source| source.item.reports == Reports::Any)
+impl<'h> HistoryFacts<'h> {
+    /// Whether a report of any delivery counts.
+    pub(crate) fn any_delivery(&self, job: &JobFacts<'h>) -> bool {
+        self.sources.of(job.id).is_some_and(|source| source.item.reports == ReportFencing::Any)
     }
 
-    /// What a report makes of its job, if it is accepted.
-    pub(crate) fn ending(&self, job: &Job<'h>, filed: &Filed<'h>) -> Ending {
-        match filed.outcome {
-            Outcome::Done { .. } => return Ending::As(State::Done),
-            Outcome::Cancel => return Ending::As(State::Cancelled),
-            Outcome::Failed { .. } | Outcome::Snooze(_) | Outcome::Interrupted => {}
+    /// The effect of a report on its job, if it is accepted.
+    pub(crate) fn ending(&self, job: &JobFacts<'h>, report: &ReportCall<'h>) -> ReportEffect {
+        match report.outcome {
+            RecordedOutcome::Done { .. } => return ReportEffect::EndedAs(State::Done),
+            RecordedOutcome::Cancel => return ReportEffect::EndedAs(State::Cancelled),
+            RecordedOutcome::Failed { .. }
+            | RecordedOutcome::Snooze(_)
+            | RecordedOutcome::Interrupted => {}
         }
-        let stop = self.stop_asked(job, filed);
-        match (stop, self.is_last_failure(job, filed)) {
-            (Took::Yes, _) => Ending::As(State::Cancelled),
-            (Took::No, Some(true)) => Ending::As(State::Dead),
-            (Took::No, Some(false)) => Ending::Open,
-            (Took::Perhaps, Some(true)) => Ending::Badly,
-            (Took::Perhaps, Some(false)) | (Took::No | Took::Perhaps, None) => Ending::Unsure,
+        let stop = self.stop_asked(job, report);
+        match (stop, self.is_last_failure(job, report)) {
+            (EffectCertainty::Yes, _) => ReportEffect::EndedAs(State::Cancelled),
+            (EffectCertainty::No, Some(true)) => ReportEffect::EndedAs(State::Dead),
+            (EffectCertainty::No, Some(false)) => ReportEffect::Continues,
+            (EffectCertainty::Perhaps, Some(true)) => ReportEffect::DeadOrCancelled,
+            (EffectCertainty::Perhaps, Some(false))
+            | (EffectCertainty::No | EffectCertainty::Perhaps, None) => ReportEffect::Unknown,
         }
     }
 
-    /// Whether the job was asked to stop before a report of it was decided upon.
-    fn stop_asked(&self, job: &Job<'h>, filed: &Filed<'h>) -> Took {
-        let mut stop = Took::No;
-        for wanted in job.wants.iter().filter(|wanted| *wanted.want == Want::Cancel) {
-            let until = filed.ended.unwrap_or(self.end);
-            if wanted.took == Took::No || !wanted.begun.is_before(&until) {
+    /// Whether the job was asked to stop before one of its reports was decided.
+    fn stop_asked(&self, job: &JobFacts<'h>, report: &ReportCall<'h>) -> EffectCertainty {
+        let mut stop = EffectCertainty::No;
+        for admin_call in
+            job.admin_calls.iter().filter(|admin_call| *admin_call.action == AdminAction::Cancel)
+        {
+            let until = report.ended.unwrap_or(self.end);
+            if admin_call.effect == EffectCertainty::No || !admin_call.begun.is_before(&until) {
                 continue;
             }
-            let sure = wanted.asked
-                && wanted
-                    .ended
-                    .is_some_and(|ended| ended.is_before(&filed.begun) && self.holds(ended, until))
-                && !job.revived(wanted.begun, until);
-            stop = if sure { Took::Yes } else { Took::Perhaps };
+            let sure = admin_call.asked
+                && admin_call.ended.is_some_and(|ended| {
+                    ended.is_before(&report.begun) && self.write_still_holds(ended, until)
+                })
+                && !job.may_be_revived(admin_call.begun, until);
+            stop = if sure { EffectCertainty::Yes } else { EffectCertainty::Perhaps };
         }
         stop
     }
 
-    fn is_last_failure(&self, job: &Job<'h>, filed: &Filed<'h>) -> Option<bool> {
-        let Outcome::Failed { again, .. } = filed.outcome else { return Some(false) };
-        if *again == Again::Never {
+    fn is_last_failure(&self, job: &JobFacts<'h>, report: &ReportCall<'h>) -> Option<bool> {
+        let RecordedOutcome::Failed { again, .. } = report.outcome else { return Some(false) };
+        if *again == RecordedRetry::Never {
             return Some(true);
         }
         let retry = &self.sources.of(job.id)?.item.retry;
-        let grant = job.grant(filed.delivery?)?;
+        let grant = job.grant(report.delivery?)?;
         if self.any_delivery(job) {
-            return self.is_last_of_any(job, filed);
+            return self.is_last_of_any(job, report);
         }
         Some(retry.is_last(grant.granted.attempt))
     }
 
-    /// Whether a failure is the last of a job whose reports count whatever delivery they are of. The failure counts against
-    /// the attempt that runs, which is that of the newest delivery: more than that of the delivery that reports, or less if
-    /// the job was revived by hand in between. `None` if it is not certain which delivery that is, and it matters.
-    fn is_last_of_any(&self, job: &Job<'h>, filed: &Filed<'h>) -> Option<bool> {
+    /// Whether a failure is the last of a job that accepts reports of any delivery. The failure counts
+    /// against the running attempt, which is that of the newest delivery: higher than that of the reporting
+    /// delivery, or lower if an operator retried the job in between. `None` if the newest delivery is
+    /// uncertain and it matters.
+    fn is_last_of_any(&self, job: &JobFacts<'h>, report: &ReportCall<'h>) -> Option<bool> {
         let source = self.sources.of(job.id)?;
-        let until = filed.ended.unwrap_or(self.end);
+        let until = report.ended.unwrap_or(self.end);
         let certain = job.grants.iter().rev().find(|grant| {
-            grant.ended.is_before(&filed.begun) && self.recalls(grant.ended, until)
+            grant.ended.is_before(&report.begun) && self.claim_still_holds(grant.ended, until)
         })?;
-        if job.revived(certain.begun, until) {
+        if job.may_be_revived(certain.begun, until) {
             return None;
         }
         let newer = job.grants.iter().filter(|grant| {
@@ -103,27 +109,35 @@ impl<'h> Facts<'h> {
         (is_certain && lasts.all(|other| other == last)).then_some(last)
     }
 
-    /// The first moment at which the job may have ended in one of these ways, none if it cannot
-    /// have: by a report, by hand, or by what only the engine saw.
-    pub(crate) fn may_end(&self, job: &Job<'h>, ends: impl Fn(State) -> bool) -> Option<Moment> {
-        let mut first: Option<Moment> = None;
-        let mut note = |at: Moment| {
+    /// The first moment at which the job may have ended in one of these states, `None` if it cannot have: by
+    /// a report, an admin action, or an upkeep decision.
+    pub(crate) fn may_end(
+        &self,
+        job: &JobFacts<'h>,
+        ends: impl Fn(State) -> bool,
+    ) -> Option<HistoryMoment> {
+        let mut first: Option<HistoryMoment> = None;
+        let mut note = |at: HistoryMoment| {
             first = Some(first.filter(|first| first.is_before(&at)).unwrap_or(at));
         };
         let source = self.sources.of(job.id);
-        for filed in job.reports.iter().filter(|filed| filed.took != Took::No) {
-            let may = match self.ending(job, filed) {
-                Ending::As(state) => ends(state),
-                Ending::Badly | Ending::Unsure => ends(State::Dead) || ends(State::Cancelled),
-                Ending::Open => false,
+        for report in job.reports.iter().filter(|report| report.effect != EffectCertainty::No) {
+            let may = match self.ending(job, report) {
+                ReportEffect::EndedAs(state) => ends(state),
+                ReportEffect::DeadOrCancelled | ReportEffect::Unknown => {
+                    ends(State::Dead) || ends(State::Cancelled)
+                }
+                ReportEffect::Continues => false,
             };
             if may {
-                note(filed.begun);
+                note(report.begun);
             }
         }
-        for wanted in job.wants.iter().filter(|wanted| wanted.took != Took::No) {
-            if *wanted.want == Want::Cancel && ends(State::Cancelled) {
-                note(wanted.begun);
+        for admin_call in
+            job.admin_calls.iter().filter(|admin_call| admin_call.effect != EffectCertainty::No)
+        {
+            if *admin_call.action == AdminAction::Cancel && ends(State::Cancelled) {
+                note(admin_call.begun);
             }
         }
         if let Some(source) = source {
@@ -142,20 +156,20 @@ impl<'h> Facts<'h> {
         first
     }
 
-    /// Whether a job that is not there at `at` may rightly be gone: deleted by hand, done and not
-    /// to be retained, or ended for as long as its queue keeps such jobs.
-    pub(crate) fn may_be_gone(&self, job: &Job<'h>, at: Moment) -> bool {
+    /// Whether a job that is missing at `at` may legitimately be gone: deleted by an operator, done and not
+    /// retained, or ended for longer than its queue keeps such jobs.
+    pub(crate) fn may_be_gone(&self, job: &JobFacts<'h>, at: HistoryMoment) -> bool {
         let Some(source) = self.sources.of(job.id) else { return true };
-        if job.meddled(source.begun, at, |want| *want == Want::Delete) {
+        if job.admin_may_apply(source.begun, at, |want| *want == AdminAction::Delete) {
             return true;
         }
         let ended = |ends: fn(State) -> bool| self.may_end(job, ends).filter(|m| m.is_before(&at));
         let done = ended(|state| state == State::Done);
-        if done.is_some() && source.item.retain == Retain::Nothing {
+        if done.is_some() && source.item.retain == JobRetention::Nothing {
             return true;
         }
         let keep = self.definitions.retention(&source.item.queue);
-        let over = |since: Option<Moment>, span: u64, max: u64, among: u64| {
+        let over = |since: Option<HistoryMoment>, span: u64, max: u64, among: u64| {
             since.is_some_and(|since| {
                 at.fast.saturating_sub(since.fast) >= span.saturating_sub(self.rules.slack())
                     || among > max
@@ -164,24 +178,29 @@ impl<'h> Facts<'h> {
         let cancelled = ended(|state| state == State::Cancelled);
         let dead = ended(|state| state == State::Dead);
         let among = self.jobs_of_queue(&source.item.queue);
-        let moved = job.meddled(source.begun, at, |want| matches!(want, Want::Edit { .. }));
+        let moved =
+            job.admin_may_apply(source.begun, at, |want| matches!(want, AdminAction::Edit { .. }));
         (moved && (done.or(cancelled).or(dead)).is_some())
             || over(done, nanos(keep.keep_done), keep.max_done, among)
             || over(cancelled, nanos(keep.keep_done), keep.max_done, among)
             || over(dead, nanos(keep.keep_dead), keep.max_dead, among)
     }
 
-    /// When the lease of a delivery ends at the earliest, in fast time, as its worker may count on
-    /// it at `at`: as granted, or as renewed where the renewal is certainly known. None: it holds
-    /// nothing.
-    pub(crate) fn lease_end(&self, job: &Job<'h>, grant: &Grant<'h>, at: Moment) -> Option<u64> {
+    /// The earliest end of a delivery's lease, in fast time, on which its worker may rely at `at`: as
+    /// granted, or as renewed where the renewal certainly still holds. `None`: no lease.
+    pub(crate) fn lease_end(
+        &self,
+        job: &JobFacts<'h>,
+        grant: &DeliveryGrant<'h>,
+        at: HistoryMoment,
+    ) -> Option<u64> {
         let lease = grant.granted.lease?;
         let mut end = grant.begun.fast.saturating_add(nanos(lease));
         for renewal in &job.renewals {
             if renewal.delivery == grant.delivery()
                 && renewal.ended.is_before(&at)
                 && let Some(span) = renewal.span
-                && self.recalls(renewal.ended, at)
+                && self.claim_still_holds(renewal.ended, at)
             {
                 end = end.max(renewal.begun.fast.saturating_add(nanos(span)));
             }
@@ -192,21 +211,25 @@ impl<'h> Facts<'h> {
         Some(end)
     }
 
-    /// Whether the hold of a delivery may be over at `at` because its worker gave it up, was told
-    /// that it is over, or ran too long.
-    pub(crate) fn may_be_released(job: &Job<'h>, grant: &Grant<'h>, at: Moment) -> bool {
+    /// Whether a delivery may have lost its job by `at` because its worker reported it, received a response
+    /// that it is stale, or ran too long.
+    pub(crate) fn may_be_released(
+        job: &JobFacts<'h>,
+        grant: &DeliveryGrant<'h>,
+        at: HistoryMoment,
+    ) -> bool {
         let same = |delivery: Option<crore_core::Delivery>| {
             delivery.is_none_or(|delivery| delivery == grant.delivery())
         };
-        let reported = job.reports.iter().any(|filed| {
-            let after = filed.ended.is_none_or(|ended| grant.begun.is_before(&ended));
-            (filed.took != Took::No || (filed.stale && same(filed.delivery)))
+        let reported = job.reports.iter().any(|report| {
+            let after = report.ended.is_none_or(|ended| grant.begun.is_before(&ended));
+            (report.effect != EffectCertainty::No || (report.stale && same(report.delivery)))
                 && after
-                && filed.begun.is_before(&at)
+                && report.begun.is_before(&at)
         });
-        let noticed = job.notices.iter().any(|notice| {
-            notice.took != Took::No
-                && notice.what != Noticed::Lapsed
+        let noticed = job.upkeep_calls.iter().any(|notice| {
+            notice.effect != EffectCertainty::No
+                && notice.what != UpkeepDecision::Lapsed
                 && same(notice.delivery)
                 && notice.begun.is_before(&at)
         });

@@ -1,24 +1,24 @@
-//! What is known of one job.
+//! Facts about one job.
 
 use crore_core::{Delivery, JobId, Span, Time};
 
-use super::call::{Moment, Took};
-use crate::history::Hash;
-use crate::history::answer::{Granted, Look};
-use crate::history::node::Stored;
-use crate::history::op::{Noticed, Outcome, Want};
+use super::call::{EffectCertainty, HistoryMoment};
+use crate::history::PayloadHash;
+use crate::history::node::DumpedJob;
+use crate::history::op::{AdminAction, RecordedOutcome, UpkeepDecision};
+use crate::history::response::{RecordedDelivery, RecordedJob};
 
 /// One delivery.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Grant<'h> {
-    pub(crate) granted: &'h Granted,
-    pub(crate) begun: Moment,
-    pub(crate) ended: Moment,
-    /// The store's time in the answer.
+pub(crate) struct DeliveryGrant<'h> {
+    pub(crate) granted: &'h RecordedDelivery,
+    pub(crate) begun: HistoryMoment,
+    pub(crate) ended: HistoryMoment,
+    /// The store's time in the response.
     pub(crate) now: Option<Time>,
 }
 
-impl Grant<'_> {
+impl DeliveryGrant<'_> {
     pub(crate) const fn delivery(&self) -> Delivery {
         self.granted.delivery
     }
@@ -26,125 +26,132 @@ impl Grant<'_> {
 
 /// A report.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Filed<'h> {
-    pub(crate) begun: Moment,
-    pub(crate) ended: Option<Moment>,
-    pub(crate) took: Took,
+pub(crate) struct ReportCall<'h> {
+    pub(crate) begun: HistoryMoment,
+    pub(crate) ended: Option<HistoryMoment>,
+    pub(crate) effect: EffectCertainty,
     pub(crate) delivery: Option<Delivery>,
-    pub(crate) outcome: &'h Outcome,
-    /// Whether it was answered that the report does not count.
+    pub(crate) outcome: &'h RecordedOutcome,
+    /// Whether the response said that the report does not count.
     pub(crate) stale: bool,
 }
 
-impl Filed<'_> {
+impl ReportCall<'_> {
     /// When it was accepted, if it was.
-    pub(crate) fn accepted(&self) -> Option<Moment> {
-        self.ended.filter(|_| self.took == Took::Yes)
+    pub(crate) fn accepted(&self) -> Option<HistoryMoment> {
+        self.ended.filter(|_| self.effect == EffectCertainty::Yes)
     }
 
-    /// The result that comes of it if it ends the job.
-    pub(crate) const fn result(&self) -> Option<Hash> {
+    /// The result of the job, if this report ends it.
+    pub(crate) const fn result(&self) -> Option<PayloadHash> {
         match self.outcome {
-            Outcome::Done { result } => *result,
-            Outcome::Failed { detail, .. } => *detail,
-            Outcome::Snooze(_) | Outcome::Cancel | Outcome::Interrupted => None,
+            RecordedOutcome::Done { result } => *result,
+            RecordedOutcome::Failed { detail, .. } => *detail,
+            RecordedOutcome::Snooze(_) | RecordedOutcome::Cancel | RecordedOutcome::Interrupted => {
+                None
+            }
         }
     }
 }
 
-/// Something wanted by hand.
+/// An admin action.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'h> {
-    pub(crate) begun: Moment,
-    pub(crate) ended: Option<Moment>,
-    pub(crate) took: Took,
-    pub(crate) want: &'h Want,
+pub(crate) struct AdminCall<'h> {
+    pub(crate) begun: HistoryMoment,
+    pub(crate) ended: Option<HistoryMoment>,
+    pub(crate) effect: EffectCertainty,
+    pub(crate) action: &'h AdminAction,
     /// Whether the job was running, and was only asked to stop.
     pub(crate) asked: bool,
 }
 
-/// Something noticed by the engine.
+/// An upkeep decision of the engine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Notice {
-    pub(crate) begun: Moment,
-    pub(crate) took: Took,
+pub(crate) struct UpkeepCall {
+    pub(crate) begun: HistoryMoment,
+    pub(crate) effect: EffectCertainty,
     pub(crate) delivery: Option<Delivery>,
-    pub(crate) what: Noticed,
+    pub(crate) what: UpkeepDecision,
 }
 
-/// A renewal that was answered.
+/// A renewal of one lease that was answered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Renewal {
-    pub(crate) begun: Moment,
-    pub(crate) ended: Moment,
+pub(crate) struct RenewCall {
+    pub(crate) begun: HistoryMoment,
+    pub(crate) ended: HistoryMoment,
     pub(crate) delivery: Delivery,
-    /// For how long; none: it was stale.
+    /// New duration. `None`: the lease was stale.
     pub(crate) span: Option<Span>,
 }
 
-/// A look that was answered.
+/// A get that was answered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Looked<'h> {
-    pub(crate) begun: Moment,
-    pub(crate) ended: Moment,
-    pub(crate) job: Option<&'h Look>,
+pub(crate) struct GetCall<'h> {
+    pub(crate) begun: HistoryMoment,
+    pub(crate) ended: HistoryMoment,
+    pub(crate) job: Option<&'h RecordedJob>,
 }
 
-/// A taking of a result.
+/// A take of a result.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Taking {
-    pub(crate) begun: Moment,
-    pub(crate) ended: Option<Moment>,
-    pub(crate) took: Took,
-    pub(crate) result: Option<Hash>,
+pub(crate) struct TakeResultCall {
+    pub(crate) begun: HistoryMoment,
+    pub(crate) ended: Option<HistoryMoment>,
+    pub(crate) effect: EffectCertainty,
+    pub(crate) result: Option<PayloadHash>,
 }
 
-/// Everything that is known of one job, each list in the order of its beginnings.
+/// Everything known about one job; each list is sorted by beginning.
 #[derive(Debug, Default)]
-pub(crate) struct Job<'h> {
+pub(crate) struct JobFacts<'h> {
     pub(crate) id: JobId,
-    /// By delivery.
-    pub(crate) grants: Vec<Grant<'h>>,
-    pub(crate) reports: Vec<Filed<'h>>,
-    pub(crate) wants: Vec<Wanted<'h>>,
-    pub(crate) notices: Vec<Notice>,
-    pub(crate) renewals: Vec<Renewal>,
-    pub(crate) looks: Vec<Looked<'h>>,
-    pub(crate) takings: Vec<Taking>,
+    /// Sorted by delivery.
+    pub(crate) grants: Vec<DeliveryGrant<'h>>,
+    pub(crate) reports: Vec<ReportCall<'h>>,
+    pub(crate) admin_calls: Vec<AdminCall<'h>>,
+    pub(crate) upkeep_calls: Vec<UpkeepCall>,
+    pub(crate) renewals: Vec<RenewCall>,
+    pub(crate) gets: Vec<GetCall<'h>>,
+    pub(crate) takes: Vec<TakeResultCall>,
     /// When it was first listed, and its payload.
-    pub(crate) listed: Option<(Moment, Hash)>,
+    pub(crate) listed: Option<(HistoryMoment, PayloadHash)>,
     /// The job in the last dump.
-    pub(crate) stored: Option<&'h Stored>,
+    pub(crate) stored: Option<&'h DumpedJob>,
 }
 
-impl<'h> Job<'h> {
-    pub(crate) fn grant(&self, delivery: Delivery) -> Option<&Grant<'h>> {
+impl<'h> JobFacts<'h> {
+    pub(crate) fn grant(&self, delivery: Delivery) -> Option<&DeliveryGrant<'h>> {
         self.grants.iter().find(|grant| grant.delivery() == delivery)
     }
 
-    /// Whether something like this was wanted by hand and may have had its effect between two
-    /// moments. What nobody knows of may have it any time after it began.
-    pub(crate) fn meddled(&self, from: Moment, to: Moment, like: impl Fn(&Want) -> bool) -> bool {
-        self.wants.iter().any(|wanted| {
-            wanted.took != Took::No
-                && like(wanted.want)
-                && wanted.begun.is_before(&to)
-                && (wanted.took == Took::Perhaps
-                    || wanted.ended.is_none_or(|ended| from.is_before(&ended)))
+    /// Whether a matching admin action may have taken effect between two moments. An action with an unknown
+    /// end may take effect any time after it began.
+    pub(crate) fn admin_may_apply(
+        &self,
+        from: HistoryMoment,
+        to: HistoryMoment,
+        like: impl Fn(&AdminAction) -> bool,
+    ) -> bool {
+        self.admin_calls.iter().any(|admin_call| {
+            admin_call.effect != EffectCertainty::No
+                && like(admin_call.action)
+                && admin_call.begun.is_before(&to)
+                && (admin_call.effect == EffectCertainty::Perhaps
+                    || admin_call.ended.is_none_or(|ended| from.is_before(&ended)))
         })
     }
 
-    /// Whether it may have been revived by hand between two moments.
-    pub(crate) fn revived(&self, from: Moment, to: Moment) -> bool {
-        self.meddled(from, to, |want| *want == Want::Retry)
+    /// Whether an operator may have retried it between two moments.
+    pub(crate) fn may_be_revived(&self, from: HistoryMoment, to: HistoryMoment) -> bool {
+        self.admin_may_apply(from, to, |want| *want == AdminAction::Retry)
     }
 
-    /// The first sight of it: a delivery, a look, a list or the dump, whatever began first.
-    pub(crate) fn first_seen(&self, dump: Option<Moment>) -> Option<Moment> {
+    /// The first time it was seen: in a delivery, a get, a list or the dump.
+    pub(crate) fn first_seen(&self, dump: Option<HistoryMoment>) -> Option<HistoryMoment> {
         let grants = self.grants.iter().map(|grant| grant.ended);
-        let looks = self.looks.iter().filter(|look| look.job.is_some()).map(|look| look.ended);
+        let gets = self.gets.iter().filter(|get| get.job.is_some()).map(|get| get.ended);
         let dump = dump.filter(|_| self.stored.is_some());
         let listed = self.listed.map(|(at, _)| at);
-        grants.chain(looks).chain(listed).chain(dump).min_by_key(|moment| moment.i)
+        grants.chain(gets).chain(listed).chain(dump).min_by_key(|moment| moment.i)
     }
 }

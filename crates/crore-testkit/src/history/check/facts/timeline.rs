@@ -1,33 +1,36 @@
-//! The first pass: events become moments, calls and what happened to nodes.
+//! First pass: turns events into moments, calls and events of nodes.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::call::{Call, End, Moment};
-use super::memory::{Crash, Damage, Memory};
-use super::{Mark, Marked};
-use crate::history::node::Dump;
-use crate::history::{Answer, Event, Fault, History, LEFT, Node, Op, What};
+use super::call::{CallEnd, HistoryMoment, RecordedCall};
+use super::crashes::{CrashHistory, NodeCrash, StoreFileDamage};
+use super::{NodeMark, NodeMarkKind};
+use crate::history::node::StoreDump;
+use crate::history::{
+    CALLER_LEFT, History, HistoryEvent, HistoryEventBody, NodeObservation, RecordedFault,
+    RecordedOp, RecordedResponse,
+};
 
-/// What the first pass gives.
+/// The result of the first pass.
 #[derive(Debug, Default)]
 pub(super) struct Timeline<'h> {
-    pub(super) calls: Vec<Call<'h>>,
-    pub(super) memory: Memory,
-    pub(super) marks: Vec<Mark<'h>>,
-    pub(super) dump: Option<(&'h Dump, Moment)>,
-    pub(super) end: Option<Moment>,
-    /// What is wrong with the history itself.
+    pub(super) calls: Vec<RecordedCall<'h>>,
+    pub(super) memory: CrashHistory,
+    pub(super) marks: Vec<NodeMark<'h>>,
+    pub(super) dump: Option<(&'h StoreDump, HistoryMoment)>,
+    pub(super) end: Option<HistoryMoment>,
+    /// Malformed parts of the history.
     pub(super) faults: Vec<(u64, String)>,
     by_number: HashMap<u64, usize>,
-    jumped: Jumped,
+    jumped: ClockJumps,
     settled: u64,
     up: BTreeMap<&'h str, bool>,
-    /// Corruptions of a node that was not opened since, and whether it said that it lost something.
-    corrupted: BTreeMap<&'h str, (Moment, bool)>,
+    /// Corruption of a node that was not opened since, and whether the node reported missing data.
+    corrupted: BTreeMap<&'h str, (HistoryMoment, bool)>,
 }
 
 #[derive(Debug, Default)]
-struct Jumped {
+struct ClockJumps {
     forward: u64,
     back: i128,
 }
@@ -37,18 +40,18 @@ impl<'h> Timeline<'h> {
         let mut timeline = Self::default();
         for event in &history.events {
             let at = timeline.moment(event);
-            timeline.see(event, at);
+            timeline.record(event, at);
             timeline.end = Some(at);
         }
         timeline
     }
 
-    fn moment(&mut self, event: &Event) -> Moment {
+    fn moment(&mut self, event: &HistoryEvent) -> HistoryMoment {
         if self.end.is_some_and(|last| last.i >= event.i || last.t > event.t) {
             self.faults.push((event.i, "is out of order".to_owned()));
         }
         let (forward, back) = (self.jumped.forward, self.jumped.back);
-        Moment {
+        HistoryMoment {
             i: event.i,
             t: event.t,
             fast: event.t.saturating_add(forward),
@@ -56,26 +59,30 @@ impl<'h> Timeline<'h> {
         }
     }
 
-    fn see(&mut self, event: &'h Event, at: Moment) {
+    fn record(&mut self, event: &'h HistoryEvent, at: HistoryMoment) {
         match &event.what {
-            What::Invoke { n, at: node, op } => {
+            HistoryEventBody::Invoke { n, at: node, op } => {
                 let place = self.calls.len();
                 if self.by_number.insert(*n, place).is_some() {
                     self.faults.push((at.i, format!("begins call {n} again")));
                 }
                 let (p, node) = (&event.p, node.as_ref());
-                self.calls.push(Call { p, at: node, op, begun: at, end: End::Open });
+                self.calls.push(RecordedCall { p, at: node, op, begun: at, end: CallEnd::Open });
             }
-            What::Ok { n, now, r } => self.close(*n, at, End::Ok { at, now: *now, r }),
-            What::Fail { n, .. } => self.close(*n, at, End::Fail(at)),
-            What::Info { n, why } if why == LEFT => self.close(*n, at, End::Left(at)),
-            What::Info { n, .. } => self.close(*n, at, End::Info(at)),
-            What::Fault { fault } => self.fault(&event.p, at, fault),
-            What::Node { node } => self.node(&event.p, at, node),
+            HistoryEventBody::Ok { n, now, r } => {
+                self.close(*n, at, CallEnd::Ok { at, now: *now, r });
+            }
+            HistoryEventBody::Fail { n, .. } => self.close(*n, at, CallEnd::Fail(at)),
+            HistoryEventBody::Info { n, why } if why == CALLER_LEFT => {
+                self.close(*n, at, CallEnd::Left(at));
+            }
+            HistoryEventBody::Info { n, .. } => self.close(*n, at, CallEnd::Info(at)),
+            HistoryEventBody::Fault { fault } => self.fault(&event.p, at, fault),
+            HistoryEventBody::Node { node } => self.node(&event.p, at, node),
         }
     }
 
-    fn close(&mut self, n: u64, at: Moment, end: End<'h>) {
+    fn close(&mut self, n: u64, at: HistoryMoment, end: CallEnd<'h>) {
         let Some(call) = self.by_number.get(&n).and_then(|place| self.calls.get_mut(*place)) else {
             self.faults.push((at.i, format!("ends call {n}, which did not begin")));
             return;
@@ -84,9 +91,9 @@ impl<'h> Timeline<'h> {
             self.faults.push((at.i, format!("ends call {n} again")));
             return;
         }
-        if let End::Ok { r, .. } = end {
-            if !fits(call.op, r) {
-                self.faults.push((at.i, format!("answers something else than call {n} asked")));
+        if let CallEnd::Ok { r, .. } = end {
+            if !matches_op(call.op, r) {
+                self.faults.push((at.i, format!("is no response to call {n}")));
                 return;
             }
             if r.is_durable() {
@@ -96,81 +103,88 @@ impl<'h> Timeline<'h> {
         call.end = end;
     }
 
-    fn fault(&mut self, node: &'h str, at: Moment, fault: &'h Fault) {
-        let mut mark = |what| self.marks.push(Mark { node, at, what });
+    fn fault(&mut self, node: &'h str, at: HistoryMoment, fault: &'h RecordedFault) {
+        let mut mark = |what| self.marks.push(NodeMark { node, at, what });
         match fault {
-            Fault::Crash => self.crash(node, at, false),
-            Fault::PowerCut => self.crash(node, at, true),
-            Fault::SyncError => mark(Marked::SyncError),
-            Fault::DiskFull => mark(Marked::DiskFull),
-            Fault::DiskFreed => mark(Marked::DiskFreed),
-            Fault::ClockJump { by } if *by > 0 => {
+            RecordedFault::Crash => self.crash(node, at, false),
+            RecordedFault::PowerCut => self.crash(node, at, true),
+            RecordedFault::SyncError => mark(NodeMarkKind::SyncError),
+            RecordedFault::DiskFull => mark(NodeMarkKind::DiskFull),
+            RecordedFault::DiskFreed => mark(NodeMarkKind::DiskFreed),
+            RecordedFault::ClockJump { by } if *by > 0 => {
                 let by = by.unsigned_abs().saturating_mul(1_000_000);
                 self.jumped.forward = self.jumped.forward.saturating_add(by);
             }
-            Fault::ClockJump { by } => self.jumped.back -= i128::from(*by) * 1_000_000,
-            Fault::Corruption { .. } => {
+            RecordedFault::ClockJump { by } => self.jumped.back -= i128::from(*by) * 1_000_000,
+            RecordedFault::Corruption { .. } => {
                 self.corrupted.insert(node, (at, false));
             }
         }
-        if !matches!(fault, Fault::Crash | Fault::PowerCut | Fault::Corruption { .. }) {
+        if !matches!(
+            fault,
+            RecordedFault::Crash | RecordedFault::PowerCut | RecordedFault::Corruption { .. }
+        ) {
             self.up.insert(node, true);
         }
     }
 
-    fn crash(&mut self, node: &'h str, at: Moment, power: bool) {
+    fn crash(&mut self, node: &'h str, at: HistoryMoment, power: bool) {
         self.up.insert(node, false);
-        self.memory.crashes.push(Crash { at, power, settled: self.settled });
+        self.memory.crashes.push(NodeCrash { at, power, settled: self.settled });
     }
 
-    fn node(&mut self, node: &'h str, at: Moment, seen: &'h Node) {
+    fn node(&mut self, node: &'h str, at: HistoryMoment, seen: &'h NodeObservation) {
         match seen {
-            Node::Opened => {
+            NodeObservation::Opened => {
                 if self.up.get(node) == Some(&true) {
                     self.crash(node, at, false);
                 }
                 self.up.insert(node, true);
-                self.marks.push(Mark { node, at, what: Marked::Opened });
+                self.marks.push(NodeMark { node, at, what: NodeMarkKind::Opened });
                 if let Some((at, reported)) = self.corrupted.remove(node) {
-                    self.memory.damages.push(Damage { at, reported });
+                    self.memory.damages.push(StoreFileDamage { at, reported });
                 }
             }
-            Node::Refused { .. } => {
+            NodeObservation::Refused { .. } => {
                 self.corrupted.remove(node);
             }
-            Node::Reported { .. } => {
+            NodeObservation::Reported { .. } => {
                 if let Some((_, reported)) = self.corrupted.get_mut(node) {
                     *reported = true;
                 } else if let Some(damage) = self.memory.damages.last_mut() {
                     damage.reported = true;
                 }
             }
-            Node::Closed => {
+            NodeObservation::Closed => {
                 self.up.insert(node, false);
             }
-            Node::Dump(dump) => self.dump = Some((dump, at)),
+            NodeObservation::Dump(dump) => self.dump = Some((dump, at)),
         }
     }
 }
 
-/// Whether an answer is one to this call.
-fn fits(op: &Op, answer: &Answer) -> bool {
+/// Whether a response matches the call.
+fn matches_op(op: &RecordedOp, answer: &RecordedResponse) -> bool {
     match (op, answer) {
-        (Op::Push { groups, items }, Answer::Pushed { groups: g, items: i }) => {
+        (RecordedOp::Push { groups, items }, RecordedResponse::Pushed { groups: g, items: i }) => {
             (*groups, items.len()) == (g.len(), i.len())
         }
-        (Op::Renew { leases }, Answer::Renewed(renewed)) => leases.len() == renewed.len(),
-        (Op::Define { entries }, Answer::Defined(written)) => entries.len() == written.len(),
-        (Op::Tick { items, fire, .. }, Answer::Ticked(ticked)) => {
+        (RecordedOp::Renew { leases }, RecordedResponse::Renewed(renewed)) => {
+            leases.len() == renewed.len()
+        }
+        (RecordedOp::Define { entries }, RecordedResponse::Defined(written)) => {
+            entries.len() == written.len()
+        }
+        (RecordedOp::Tick { items, fire, .. }, RecordedResponse::Ticked(ticked)) => {
             items.len() == fire.len() && ticked.as_ref().is_none_or(|t| t.len() == items.len())
         }
-        (Op::Fetch { n, .. }, Answer::Fetched(granted)) => granted.len() <= *n,
-        (Op::Report { .. }, Answer::Reported(_))
-        | (Op::Admin { .. } | Op::Notice { .. }, Answer::Changed(_))
-        | (Op::TakeResult { .. }, Answer::Result(_))
-        | (Op::Get { .. }, Answer::Job(_))
-        | (Op::List, Answer::Listed(_))
-        | (Op::Counts, Answer::Counts(_)) => true,
+        (RecordedOp::Fetch { n, .. }, RecordedResponse::Fetched(granted)) => granted.len() <= *n,
+        (RecordedOp::Report { .. }, RecordedResponse::Reported(_))
+        | (RecordedOp::Admin { .. } | RecordedOp::Notice { .. }, RecordedResponse::Changed(_))
+        | (RecordedOp::TakeResult { .. }, RecordedResponse::Result(_))
+        | (RecordedOp::Get { .. }, RecordedResponse::Job(_))
+        | (RecordedOp::List, RecordedResponse::Listed(_))
+        | (RecordedOp::Counts, RecordedResponse::Counts(_)) => true,
         _ => false,
     }
 }

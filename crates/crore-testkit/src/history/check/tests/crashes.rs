@@ -1,145 +1,145 @@
-//! I23 and I24: errors of the disk.
+//! I23 and I24: disk errors.
 
 use crore_core::State::{Done, Ready};
 
-use super::tape::{DONE, Tape, grant, item, stored};
-use crate::history::node::Stored;
-use crate::history::{Fault, Hash, Node};
+use super::history_builder::{DONE, HistoryBuilder, grant, item, stored};
+use crate::history::node::DumpedJob;
+use crate::history::{NodeObservation, PayloadHash, RecordedFault};
 
 #[test]
 fn i23_nothing_is_acknowledged_after_a_sync_failed() {
-    let mut tape = Tape::new();
-    tape.push(item(1));
-    tape.fault(Fault::SyncError);
-    tape.push(item(2));
-    tape.breaks(23);
-    let mut tape = Tape::new();
-    tape.push(item(1));
-    tape.fetch(vec![grant(1, 1, 1)]);
-    tape.fault(Fault::SyncError);
-    tape.report(1, 1, DONE);
-    tape.breaks(23);
+    let mut history = HistoryBuilder::new();
+    history.push(item(1));
+    history.fault(RecordedFault::SyncError);
+    history.push(item(2));
+    history.assert_violates(23);
+    let mut history = HistoryBuilder::new();
+    history.push(item(1));
+    history.fetch(vec![grant(1, 1, 1)]);
+    history.fault(RecordedFault::SyncError);
+    history.report(1, 1, DONE);
+    history.assert_violates(23);
 }
 
 #[test]
 fn after_a_sync_failed_a_node_may_open_again() {
-    let mut tape = Tape::new();
-    let early = tape.begin_push(vec![item(1)]);
-    tape.fault(Fault::SyncError);
-    tape.pushed(early, vec![super::tape::new(1)]);
-    let n = tape.begin_push(vec![item(2)]);
-    tape.fail(n);
-    tape.fetch(vec![grant(1, 1, 1)]);
-    tape.node(Node::Opened);
-    tape.push(item(3));
-    tape.fetch(vec![grant(1, 2, 1)]);
-    tape.end(&[(1, Ready), (3, Ready)]);
-    assert_eq!(tape.is_fine().counters.crashes, 1);
+    let mut history = HistoryBuilder::new();
+    let early = history.begin_push(vec![item(1)]);
+    history.fault(RecordedFault::SyncError);
+    history.pushed(early, vec![super::history_builder::new(1)]);
+    let n = history.begin_push(vec![item(2)]);
+    history.fail(n);
+    history.fetch(vec![grant(1, 1, 1)]);
+    history.node(NodeObservation::Opened);
+    history.push(item(3));
+    history.fetch(vec![grant(1, 2, 1)]);
+    history.end(&[(1, Ready), (3, Ready)]);
+    assert_eq!(history.assert_clean().counters.crashes, 1);
 }
 
-fn damaged(after: &[Node]) -> Tape {
-    let mut tape = Tape::new();
-    tape.push(item(1));
-    tape.push(item(2));
-    tape.node(Node::Closed);
-    tape.fault(Fault::Corruption { what: "a bit".to_owned() });
+fn damaged(after: &[NodeObservation]) -> HistoryBuilder {
+    let mut history = HistoryBuilder::new();
+    history.push(item(1));
+    history.push(item(2));
+    history.node(NodeObservation::Closed);
+    history.fault(RecordedFault::Corruption { what: "a bit".to_owned() });
     for node in after {
-        tape.node(node.clone());
+        history.node(node.clone());
     }
-    tape
+    history
 }
 
-fn refused() -> Node {
-    Node::Refused { message: "corrupt".to_owned() }
+fn refused() -> NodeObservation {
+    NodeObservation::Refused { message: "corrupt".to_owned() }
 }
 
-fn reported() -> Node {
-    Node::Reported { message: "something is missing".to_owned() }
+fn reported() -> NodeObservation {
+    NodeObservation::Reported { message: "something is missing".to_owned() }
 }
 
 #[test]
 fn i24_damage_is_not_passed_over_in_silence() {
-    let mut tape = damaged(&[Node::Opened]);
-    tape.end(&[(1, Ready)]);
-    tape.breaks(24);
+    let mut history = damaged(&[NodeObservation::Opened]);
+    history.end(&[(1, Ready)]);
+    history.assert_violates(24);
 }
 
 #[test]
 fn i24_a_wrong_payload_is_never_excused() {
-    let mut tape = damaged(&[reported(), Node::Opened]);
-    tape.dump(vec![stored(1, Ready), Stored { payload: Hash(9), ..stored(2, Ready) }]);
-    tape.breaks(24);
+    let mut history = damaged(&[reported(), NodeObservation::Opened]);
+    history.dump(vec![stored(1, Ready), DumpedJob { payload: PayloadHash(9), ..stored(2, Ready) }]);
+    history.assert_violates(24);
 }
 
 #[test]
 fn i24_a_report_that_is_forgotten_in_silence() {
-    let mut tape = Tape::new();
-    tape.push(item(1));
-    tape.fetch(vec![grant(1, 1, 1)]);
-    tape.report(1, 1, DONE);
-    tape.node(Node::Closed);
-    tape.fault(Fault::Corruption { what: "the end".to_owned() });
-    tape.node(Node::Opened);
-    tape.end(&[(1, Ready)]);
-    tape.breaks(24);
+    let mut history = HistoryBuilder::new();
+    history.push(item(1));
+    history.fetch(vec![grant(1, 1, 1)]);
+    history.report(1, 1, DONE);
+    history.node(NodeObservation::Closed);
+    history.fault(RecordedFault::Corruption { what: "the end".to_owned() });
+    history.node(NodeObservation::Opened);
+    history.end(&[(1, Ready)]);
+    history.assert_violates(24);
 }
 
 #[test]
 fn damage_that_is_reported_or_refused_or_does_no_harm_is_fine() {
-    let mut tape = damaged(&[reported(), Node::Opened]);
-    tape.end(&[(1, Ready)]);
-    tape.is_fine();
-    let mut tape = damaged(&[Node::Opened, reported()]);
-    tape.end(&[(2, Ready)]);
-    tape.is_fine();
-    damaged(&[refused()]).is_fine();
-    let mut tape = damaged(&[Node::Opened]);
-    tape.end(&[(1, Ready), (2, Ready)]);
-    tape.is_fine();
+    let mut history = damaged(&[reported(), NodeObservation::Opened]);
+    history.end(&[(1, Ready)]);
+    history.assert_clean();
+    let mut history = damaged(&[NodeObservation::Opened, reported()]);
+    history.end(&[(2, Ready)]);
+    history.assert_clean();
+    damaged(&[refused()]).assert_clean();
+    let mut history = damaged(&[NodeObservation::Opened]);
+    history.end(&[(1, Ready), (2, Ready)]);
+    history.assert_clean();
 }
 
 #[test]
 fn i1_holds_again_once_the_files_are_put_right() {
-    let mut tape = damaged(&[refused(), Node::Opened]);
-    tape.end(&[(1, Ready)]);
-    tape.breaks(1);
+    let mut history = damaged(&[refused(), NodeObservation::Opened]);
+    history.end(&[(1, Ready)]);
+    history.assert_violates(1);
 }
 
 #[test]
 fn i1_damage_does_not_excuse_what_comes_after() {
-    let mut tape = damaged(&[reported(), Node::Opened]);
-    tape.push(item(3));
-    tape.end(&[(1, Ready), (2, Done)]);
-    let report = tape.check();
-    assert!(report.violations.iter().any(|found| found.promise.0 == 1), "{report}");
+    let mut history = damaged(&[reported(), NodeObservation::Opened]);
+    history.push(item(3));
+    history.end(&[(1, Ready), (2, Done)]);
+    let report = history.check();
+    assert!(report.violations.iter().any(|found| found.invariant.0 == 1), "{report}");
 }
 
 #[test]
 fn a_crash_may_forget_a_delivery_and_the_end_of_the_one_before() {
-    let mut tape = Tape::new();
-    tape.push(item(1));
-    tape.fetch(vec![grant(1, 1, 1)]);
-    tape.push(item(2));
-    let n = tape.begin_report(1, 1, super::tape::FAILED);
-    tape.pass(super::tape::LEASE);
-    tape.fetch(vec![grant(1, 2, 2)]);
-    tape.fault(Fault::PowerCut);
-    tape.info(n);
-    tape.node(Node::Opened);
-    tape.report(1, 1, DONE);
-    tape.end(&[(1, Done), (2, Ready)]);
-    tape.is_fine();
+    let mut history = HistoryBuilder::new();
+    history.push(item(1));
+    history.fetch(vec![grant(1, 1, 1)]);
+    history.push(item(2));
+    let n = history.begin_report(1, 1, super::history_builder::FAILED);
+    history.advance(super::history_builder::LEASE);
+    history.fetch(vec![grant(1, 2, 2)]);
+    history.fault(RecordedFault::PowerCut);
+    history.info(n);
+    history.node(NodeObservation::Opened);
+    history.report(1, 1, DONE);
+    history.end(&[(1, Done), (2, Ready)]);
+    history.assert_clean();
 }
 
 #[test]
 fn a_job_that_was_seen_before_it_was_durable_may_be_forgotten() {
-    use crore_core::unique::Hold;
-    let mut tape = Tape::new();
-    let n = tape.begin_push(vec![super::tape::keyed(1, Hold::UntilEnd, None)]);
-    tape.get(1, Some(super::tape::look(1, Ready, None)));
-    tape.crash();
-    tape.info(n);
-    tape.push(super::tape::keyed(2, Hold::UntilEnd, None));
-    tape.dump(vec![Stored { unique: Some("key".into()), ..stored(2, Ready) }]);
-    tape.is_fine();
+    use crore_core::unique::UniqueHold;
+    let mut history = HistoryBuilder::new();
+    let n = history.begin_push(vec![super::history_builder::keyed(1, UniqueHold::UntilEnd, None)]);
+    history.get(1, Some(super::history_builder::recorded_job(1, Ready, None)));
+    history.crash();
+    history.info(n);
+    history.push(super::history_builder::keyed(2, UniqueHold::UntilEnd, None));
+    history.dump(vec![DumpedJob { unique: Some("key".into()), ..stored(2, Ready) }]);
+    history.assert_clean();
 }

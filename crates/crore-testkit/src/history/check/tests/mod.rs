@@ -1,11 +1,11 @@
-//! The checker is tested by histories made by hand: each promise is broken at least once, and found
-//! broken alone; and what only looks broken is not found.
+//! Tests of the checker with hand-written histories: each invariant is violated at least once and is the only
+//! one reported; histories that only look wrong are not reported.
 
 mod crashes;
 mod endings;
 mod form;
+mod history_builder;
 mod holding;
 mod order;
 mod pushing;
-mod tape;
 mod timing;

@@ -1,12 +1,12 @@
-//! I10, I11 and I13: not before their time.
+//! I10, I11 and I13: nothing happens too early.
 
 use crore_core::schedule::{Missed, Timing};
 use crore_core::{JobId, Span, State, Time};
 
-use super::tape::{DONE, FAILED, SECOND, Tape, due, grant, item, name, new};
-use crate::history::answer::{Changed, Granted, Pushed};
-use crate::history::op::{Again, Meaning, Outcome, Want, When};
-use crate::history::{Answer, Fault, Op};
+use super::history_builder::{DONE, FAILED, HistoryBuilder, SECOND, due, grant, item, name, new};
+use crate::history::op::{AdminAction, DefinitionContent, DueTime, RecordedOutcome, RecordedRetry};
+use crate::history::response::{RecordedChange, RecordedDelivery, RecordedPush};
+use crate::history::{RecordedFault, RecordedOp, RecordedResponse};
 
 const MINUTE: Span = Span::from_secs(60);
 
@@ -17,186 +17,190 @@ fn at(millis: i64) -> Time {
 #[test]
 fn i10_a_delay_is_kept() {
     let run = |pass| {
-        let mut tape = Tape::new();
-        tape.push(due(1, When::After(MINUTE)));
-        tape.pass(pass);
-        tape.fetch(vec![grant(1, 1, 1)]);
-        tape
+        let mut history = HistoryBuilder::new();
+        history.push(due(1, DueTime::After(MINUTE)));
+        history.advance(pass);
+        history.fetch(vec![grant(1, 1, 1)]);
+        history
     };
-    run(Span::from_secs(59)).breaks(10);
-    run(MINUTE).is_fine();
+    run(Span::from_secs(59)).assert_violates(10);
+    run(MINUTE).assert_clean();
 }
 
 #[test]
 fn i10_an_instant_is_kept_by_the_answers_time_and_the_recorders() {
-    let told = |now| {
-        let mut tape = Tape::new();
-        tape.push(due(1, When::At(at(5_000))));
-        let n = tape.begin_fetch();
-        tape.ok_at(n, now, Answer::Fetched(vec![Granted { due: at(5_000), ..grant(1, 1, 1) }]));
-        tape
+    let delivered_at = |now| {
+        let mut history = HistoryBuilder::new();
+        history.push(due(1, DueTime::At(at(5_000))));
+        let n = history.begin_fetch();
+        history.ok_at(
+            n,
+            now,
+            RecordedResponse::Fetched(vec![RecordedDelivery { due: at(5_000), ..grant(1, 1, 1) }]),
+        );
+        history
     };
-    told(4_999).breaks(10);
-    told(5_000).is_fine();
+    delivered_at(4_999).assert_violates(10);
+    delivered_at(5_000).assert_clean();
     let known = |pass| {
-        let mut tape = Tape::new();
-        tape.rules.epoch = Some(Time::ZERO);
-        tape.push(due(1, When::At(at(5_000))));
-        tape.pass(pass);
-        tape.fetch(vec![Granted { due: at(5_000), ..grant(1, 1, 1) }]);
-        tape
+        let mut history = HistoryBuilder::new();
+        history.rules.epoch = Some(Time::ZERO);
+        history.push(due(1, DueTime::At(at(5_000))));
+        history.advance(pass);
+        history.fetch(vec![RecordedDelivery { due: at(5_000), ..grant(1, 1, 1) }]);
+        history
     };
-    known(Span::from_secs(4)).breaks(10);
-    known(Span::from_secs(5)).is_fine();
+    known(Span::from_secs(4)).assert_violates(10);
+    known(Span::from_secs(5)).assert_clean();
 }
 
 #[test]
 fn i10_a_clock_that_jumps_back_only_delays() {
-    let mut tape = Tape::new();
-    tape.push(due(1, When::After(MINUTE)));
-    tape.fault(Fault::ClockJump { by: -5_000 });
-    tape.fetch(vec![grant(1, 1, 1)]);
-    tape.breaks(10);
-    let mut tape = Tape::new();
-    tape.push(due(1, When::After(MINUTE)));
-    tape.fault(Fault::ClockJump { by: 60_000 });
-    tape.fetch(vec![grant(1, 1, 1)]);
-    tape.is_fine();
+    let mut history = HistoryBuilder::new();
+    history.push(due(1, DueTime::After(MINUTE)));
+    history.fault(RecordedFault::ClockJump { by: -5_000 });
+    history.fetch(vec![grant(1, 1, 1)]);
+    history.assert_violates(10);
+    let mut history = HistoryBuilder::new();
+    history.push(due(1, DueTime::After(MINUTE)));
+    history.fault(RecordedFault::ClockJump { by: 60_000 });
+    history.fetch(vec![grant(1, 1, 1)]);
+    history.assert_clean();
 }
 
 #[test]
 fn a_job_that_is_retried_by_hand_is_due_at_once() {
-    let mut tape = Tape::new();
-    tape.push(due(1, When::After(MINUTE)));
-    tape.want(1, Want::Retry, Changed::Yes);
-    tape.fetch(vec![grant(1, 1, 1)]);
-    tape.is_fine();
+    let mut history = HistoryBuilder::new();
+    history.push(due(1, DueTime::After(MINUTE)));
+    history.admin(1, AdminAction::Retry, RecordedChange::Yes);
+    history.fetch(vec![grant(1, 1, 1)]);
+    history.assert_clean();
 }
 
 #[test]
 fn i13_a_failure_is_not_retried_too_soon() {
     let run = |outcome, pass, attempt| {
-        let mut tape = Tape::new();
-        tape.push(item(1));
-        tape.fetch(vec![grant(1, 1, 1)]);
-        tape.report(1, 1, outcome);
-        tape.pass(pass);
-        tape.fetch(vec![grant(1, 2, attempt)]);
-        tape
+        let mut history = HistoryBuilder::new();
+        history.push(item(1));
+        history.fetch(vec![grant(1, 1, 1)]);
+        history.report(1, 1, outcome);
+        history.advance(pass);
+        history.fetch(vec![grant(1, 2, attempt)]);
+        history
     };
     let half = Span::from_millis(500);
-    run(FAILED, half, 2).breaks(13);
-    run(FAILED, SECOND, 2).is_fine();
-    let after = Outcome::Failed { again: Again::After(MINUTE), detail: None };
-    run(after, SECOND, 2).breaks(13);
-    run(Outcome::Snooze(MINUTE), SECOND, 1).breaks(13);
-    run(Outcome::Snooze(MINUTE), MINUTE, 1).is_fine();
+    run(FAILED, half, 2).assert_violates(13);
+    run(FAILED, SECOND, 2).assert_clean();
+    let after = RecordedOutcome::Failed { again: RecordedRetry::After(MINUTE), detail: None };
+    run(after, SECOND, 2).assert_violates(13);
+    run(RecordedOutcome::Snooze(MINUTE), SECOND, 1).assert_violates(13);
+    run(RecordedOutcome::Snooze(MINUTE), MINUTE, 1).assert_clean();
 }
 
 #[test]
 fn a_failure_of_unknown_fate_delays_nobody() {
-    let mut tape = Tape::new();
-    tape.push(item(1));
-    tape.fetch(vec![grant(1, 1, 1)]);
-    let n = tape.begin_report(1, 1, FAILED);
-    tape.info(n);
-    tape.pass(Span::from_secs(10));
-    tape.fetch(vec![grant(1, 2, 1)]);
-    tape.is_fine();
+    let mut history = HistoryBuilder::new();
+    history.push(item(1));
+    history.fetch(vec![grant(1, 1, 1)]);
+    let n = history.begin_report(1, 1, FAILED);
+    history.info(n);
+    history.advance(Span::from_secs(10));
+    history.fetch(vec![grant(1, 2, 1)]);
+    history.assert_clean();
 }
 
-fn scheduled(missed: Missed) -> Tape {
-    let mut tape = Tape::new();
+fn scheduled(missed: Missed) -> HistoryBuilder {
+    let mut history = HistoryBuilder::new();
     let timing = Timing::parse("timing", "every 60s from 1970-01-01T00:00:00Z").expect("a timing");
-    let to = Meaning::Schedule { timing, missed, cursor: Time::ZERO, paused: false };
-    tape.define("s", to);
-    tape
+    let to = DefinitionContent::Schedule { timing, missed, cursor: Time::ZERO, paused: false };
+    history.define("s", to);
+    history
 }
 
-fn begin_tick(tape: &mut Tape, cursor: i64, fire: &[(i64, u64)]) -> u64 {
+fn begin_tick(history: &mut HistoryBuilder, cursor: i64, fire: &[(i64, u64)]) -> u64 {
     let items = fire.iter().map(|(_, id)| item(*id)).collect();
     let fire = fire.iter().map(|(tick, _)| at(*tick)).collect();
-    tape.begin("n", Op::Tick { schedule: name("s"), cursor: at(cursor), fire, items })
+    history.begin("n", RecordedOp::Tick { schedule: name("s"), cursor: at(cursor), fire, items })
 }
 
-fn tick(tape: &mut Tape, cursor: i64, fire: &[(i64, u64)]) {
-    let n = begin_tick(tape, cursor, fire);
-    tape.ok(n, Answer::Ticked(Some(fire.iter().map(|(_, id)| new(*id)).collect())));
+fn tick(history: &mut HistoryBuilder, cursor: i64, fire: &[(i64, u64)]) {
+    let n = begin_tick(history, cursor, fire);
+    history.ok(n, RecordedResponse::Ticked(Some(fire.iter().map(|(_, id)| new(*id)).collect())));
 }
 
 #[test]
 fn ticks_in_turn_are_fine() {
-    let mut tape = scheduled(Missed::All);
-    tick(&mut tape, 60_000, &[(60_000, 1)]);
-    tick(&mut tape, 180_000, &[(120_000, 2), (180_000, 3)]);
-    let n = begin_tick(&mut tape, 180_000, &[(180_000, 4)]);
-    tape.ok(n, Answer::Ticked(None));
-    tape.end(&[(1, State::Ready), (2, State::Ready), (3, State::Ready)]);
-    tape.is_fine();
+    let mut history = scheduled(Missed::All);
+    tick(&mut history, 60_000, &[(60_000, 1)]);
+    tick(&mut history, 180_000, &[(120_000, 2), (180_000, 3)]);
+    let n = begin_tick(&mut history, 180_000, &[(180_000, 4)]);
+    history.ok(n, RecordedResponse::Ticked(None));
+    history.end(&[(1, State::Ready), (2, State::Ready), (3, State::Ready)]);
+    history.assert_clean();
 }
 
 #[test]
 fn i11_a_tick_does_not_fire_twice() {
-    let mut tape = scheduled(Missed::Once);
-    tick(&mut tape, 60_000, &[(60_000, 1)]);
-    tick(&mut tape, 120_000, &[(60_000, 2)]);
-    tape.breaks(11);
-    let mut tape = scheduled(Missed::Once);
-    let n = begin_tick(&mut tape, 60_000, &[(60_000, 1)]);
-    tape.info(n);
-    tape.crash();
-    tick(&mut tape, 60_000, &[(60_000, 2)]);
-    tape.end(&[(1, State::Ready), (2, State::Ready)]);
-    tape.breaks(11);
+    let mut history = scheduled(Missed::Once);
+    tick(&mut history, 60_000, &[(60_000, 1)]);
+    tick(&mut history, 120_000, &[(60_000, 2)]);
+    history.assert_violates(11);
+    let mut history = scheduled(Missed::Once);
+    let n = begin_tick(&mut history, 60_000, &[(60_000, 1)]);
+    history.info(n);
+    history.crash();
+    tick(&mut history, 60_000, &[(60_000, 2)]);
+    history.end(&[(1, State::Ready), (2, State::Ready)]);
+    history.assert_violates(11);
 }
 
 #[test]
 fn i11_two_nodes_do_not_account_for_the_same() {
-    let mut tape = scheduled(Missed::Once);
-    let one = begin_tick(&mut tape, 60_000, &[(60_000, 1)]);
-    let two = begin_tick(&mut tape, 60_000, &[(60_000, 2)]);
-    tape.ok(one, Answer::Ticked(Some(vec![new(1)])));
-    tape.ok(two, Answer::Ticked(Some(vec![Pushed::Duplicate(JobId(1))])));
-    tape.breaks(11);
+    let mut history = scheduled(Missed::Once);
+    let one = begin_tick(&mut history, 60_000, &[(60_000, 1)]);
+    let two = begin_tick(&mut history, 60_000, &[(60_000, 2)]);
+    history.ok(one, RecordedResponse::Ticked(Some(vec![new(1)])));
+    history.ok(two, RecordedResponse::Ticked(Some(vec![RecordedPush::Duplicate(JobId(1))])));
+    history.assert_violates(11);
 }
 
 #[test]
 fn i11_only_its_own_ticks_fire() {
-    let mut tape = scheduled(Missed::Once);
-    tick(&mut tape, 60_000, &[(59_999, 1)]);
-    tape.breaks(11);
+    let mut history = scheduled(Missed::Once);
+    tick(&mut history, 60_000, &[(59_999, 1)]);
+    history.assert_violates(11);
 }
 
 #[test]
 fn i11_none_is_left_out_where_all_are_to_fire() {
     let run = |missed| {
-        let mut tape = scheduled(missed);
-        tick(&mut tape, 60_000, &[(60_000, 1)]);
-        tick(&mut tape, 180_000, &[(180_000, 2)]);
-        tape
+        let mut history = scheduled(missed);
+        tick(&mut history, 60_000, &[(60_000, 1)]);
+        tick(&mut history, 180_000, &[(180_000, 2)]);
+        history
     };
-    run(Missed::All).breaks(11);
-    run(Missed::Once).is_fine();
+    run(Missed::All).assert_violates(11);
+    run(Missed::Once).assert_clean();
 }
 
 #[test]
 fn i11_a_tick_that_does_not_count_pushes_nothing() {
-    let mut tape = scheduled(Missed::Once);
-    let n = begin_tick(&mut tape, 60_000, &[(60_000, 1)]);
-    tape.ok(n, Answer::Ticked(None));
-    tape.end(&[(1, State::Ready)]);
-    tape.breaks(11);
+    let mut history = scheduled(Missed::Once);
+    let n = begin_tick(&mut history, 60_000, &[(60_000, 1)]);
+    history.ok(n, RecordedResponse::Ticked(None));
+    history.end(&[(1, State::Ready)]);
+    history.assert_violates(11);
 }
 
 #[test]
-fn a_schedule_that_is_defined_anew_may_fire_again() {
-    let mut tape = scheduled(Missed::Once);
-    tick(&mut tape, 60_000, &[(60_000, 1)]);
+fn a_redefined_schedule_may_fire_again() {
+    let mut history = scheduled(Missed::Once);
+    tick(&mut history, 60_000, &[(60_000, 1)]);
     let timing = Timing::parse("timing", "every 60s from 1970-01-01T00:00:00Z").expect("a timing");
     let (missed, cursor) = (Missed::Once, Time::ZERO);
-    tape.define("s", Meaning::Schedule { timing, missed, cursor, paused: false });
-    tick(&mut tape, 60_000, &[(60_000, 2)]);
-    tape.fetch(vec![grant(1, 1, 1)]);
-    tape.report(1, 1, DONE);
-    tape.is_fine();
+    history.define("s", DefinitionContent::Schedule { timing, missed, cursor, paused: false });
+    tick(&mut history, 60_000, &[(60_000, 2)]);
+    history.fetch(vec![grant(1, 1, 1)]);
+    history.report(1, 1, DONE);
+    history.assert_clean();
 }

@@ -1,77 +1,76 @@
-//! Checks that the engine plans its upkeep in time: at once where the answer of a claim or a change was
-//! lost, else no later than the store's next deadline, which is the end of a lease or the instant at which
-//! a scheduled job is due. A deadline that the engine forgets is found here before a job is late.
+//! Checks that the engine plans its upkeep on time: at once if the answer to a claim or a change was lost, else no
+//! later than the store's next deadline, which is the end of a lease or the due time of a scheduled job. A
+//! forgotten deadline is found here before a job is late.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use crore::store::views::Query;
-use crore::store::{Answer, Store};
+use crore::store::views::ListQuery;
+use crore::store::{Store, StoreFuture};
 use crore_core::{Clock, JobId, Span, State, Time};
 
-/// The engine asks a store that has failed again after this long.
+/// Delay after which the engine retries a store that failed.
 const RETRY: Span = Span::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Deadlines {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    /// Whether the clock may go back: a plan for now is then one for later, and nothing is checked.
+    /// Whether the clock may go back. Plans then shift with it, and nothing is checked.
     goes_back: bool,
-    /// The longest time in milliseconds that the store took for an answer: the engine counts a delay
-    /// from the answer, the store from its decision.
+    /// The longest time in milliseconds that the store took to answer: the engine counts a delay from the answer,
+    /// the store from its decision.
     slowest: AtomicU64,
-    /// Calls of the engine that the store has not answered. Only an engine that has heard every answer
-    /// knows every deadline.
+    /// Calls that the store has not answered. The engine knows all deadlines only once it has every answer.
     unanswered: AtomicUsize,
-    /// Whether an upkeep is under way: what it does is not planned any more.
-    is_kept_up: AtomicBool,
-    /// Jobs with a change whose answer was lost, which the engine has not looked at since.
-    changes: Mutex<BTreeSet<JobId>>,
-    /// Whether the answer of a claim was lost, and the engine has not looked at leases since.
-    claim: AtomicBool,
+    /// Whether upkeep is running: its work is no longer planned.
+    is_upkeep_running: AtomicBool,
+    /// Jobs with an unconfirmed change that the engine has not read since.
+    unconfirmed: Mutex<BTreeSet<JobId>>,
+    /// Whether the answer to a claim was lost and the engine has not read the leases since.
+    has_lost_claim: AtomicBool,
 }
 
-/// A question of the engine that it has to look at again if it does not hear the answer.
+/// A call that the engine has to follow up if its answer is lost.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum FollowUpCall {
     Claim,
     Changes(Vec<JobId>),
 }
 
-/// A call whose answer is lost if this is dropped.
+/// A call whose answer counts as lost if this is dropped.
 #[derive(Debug)]
-pub(super) struct Asking<'a>(&'a Deadlines, Option<Asked>);
+pub(super) struct CallGuard<'a>(&'a Deadlines, Option<FollowUpCall>);
 
-impl Asking<'_> {
-    pub(super) fn heard(mut self) {
+impl CallGuard<'_> {
+    pub(super) fn answered(mut self) {
         self.1 = None;
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         match self.1.take() {
-            Some(Asked::Claim) => self.0.claim.store(true, Ordering::Relaxed),
-            Some(Asked::Changes(ids)) => self.0.changes().extend(ids),
+            Some(FollowUpCall::Claim) => self.0.has_lost_claim.store(true, Ordering::Relaxed),
+            Some(FollowUpCall::Changes(ids)) => self.0.unconfirmed().extend(ids),
             None => {}
         }
     }
 }
 
-/// Something that is under way while this is there.
-struct UnderWay<F: Fn()>(F);
+/// Runs a closure on drop, at the end of an operation.
+struct OnDrop<F: Fn()>(F);
 
-impl<F: Fn()> Drop for UnderWay<F> {
+impl<F: Fn()> Drop for OnDrop<F> {
     fn drop(&mut self) {
         (self.0)();
     }
 }
 
-/// The answer of a call that need not wait.
-pub(super) fn at_once<T>(mut call: Answer<'_, T>) -> Option<T> {
+/// The answer of a call that completes immediately.
+pub(super) fn at_once<T>(mut call: StoreFuture<'_, T>) -> Option<T> {
     match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer.ok(),
         Poll::Pending => None,
@@ -86,35 +85,35 @@ impl Deadlines {
             goes_back,
             slowest: AtomicU64::new(0),
             unanswered: AtomicUsize::new(0),
-            is_kept_up: AtomicBool::new(false),
-            changes: Mutex::default(),
-            claim: AtomicBool::new(false),
+            is_upkeep_running: AtomicBool::new(false),
+            unconfirmed: Mutex::default(),
+            has_lost_claim: AtomicBool::new(false),
         })
     }
 
-    fn changes(&self) -> MutexGuard<'_, BTreeSet<JobId>> {
-        self.changes.lock().expect("no panic")
+    fn unconfirmed(&self) -> MutexGuard<'_, BTreeSet<JobId>> {
+        self.unconfirmed.lock().expect("no panic")
     }
 
-    /// The engine asks for something.
-    pub(super) const fn asks(&self, what: Asked) -> Asking<'_> {
-        Asking(self, Some(what))
+    /// The engine starts a call.
+    pub(super) const fn start_call(&self, what: FollowUpCall) -> CallGuard<'_> {
+        CallGuard(self, Some(what))
     }
 
-    /// The engine has heard what a job is.
-    pub(super) fn looked_at(&self, id: JobId) {
-        self.changes().remove(&id);
+    /// The engine has read a job.
+    pub(super) fn job_read(&self, id: JobId) {
+        self.unconfirmed().remove(&id);
     }
 
-    /// The engine has heard when the next lease ends.
-    pub(super) fn looked_at_leases(&self) {
-        self.claim.store(false, Ordering::Relaxed);
+    /// The engine has read when the next lease ends.
+    pub(super) fn leases_read(&self) {
+        self.has_lost_claim.store(false, Ordering::Relaxed);
     }
 
     /// A call of the engine, counted until it is answered or dropped.
     pub(super) async fn count<T>(&self, call: impl Future<Output = T>) -> T {
         self.unanswered.fetch_add(1, Ordering::Relaxed);
-        let _under_way = UnderWay(|| _ = self.unanswered.fetch_sub(1, Ordering::Relaxed));
+        let _under_way = OnDrop(|| _ = self.unanswered.fetch_sub(1, Ordering::Relaxed));
         let asked_at = self.clock.now();
         let answer = call.await;
         let took = self.clock.now().since(asked_at).as_millis();
@@ -122,34 +121,34 @@ impl Deadlines {
         answer
     }
 
-    /// An upkeep of the engine.
+    /// Runs upkeep of the engine.
     pub(super) async fn upkeep<T>(&self, upkeep: impl Future<Output = T>) -> T {
-        self.is_kept_up.store(true, Ordering::Relaxed);
-        let _under_way = UnderWay(|| self.is_kept_up.store(false, Ordering::Relaxed));
+        self.is_upkeep_running.store(true, Ordering::Relaxed);
+        let _under_way = OnDrop(|| self.is_upkeep_running.store(false, Ordering::Relaxed));
         upkeep.await
     }
 
-    /// Whether the engine has heard every answer, and no upkeep is under way.
+    /// Whether every call is answered and no upkeep is running.
     pub(super) fn is_quiet(&self) -> bool {
         let unanswered = self.unanswered.load(Ordering::Relaxed);
-        unanswered == 0 && !self.is_kept_up.load(Ordering::Relaxed)
+        unanswered == 0 && !self.is_upkeep_running.load(Ordering::Relaxed)
     }
 
-    /// The engine plans its next upkeep for this instant.
+    /// Checks the instant for which the engine plans its next upkeep.
     pub(super) fn check(&self, upkeep_at: Time) {
-        if self.goes_back || self.is_kept_up.load(Ordering::Relaxed) {
+        if self.goes_back || self.is_upkeep_running.load(Ordering::Relaxed) {
             return;
         }
         let soon = self.clock.now().after(RETRY);
         let planned = |what: &str, at: Time| {
             assert!(upkeep_at <= at, "{what} at {at:?}, and upkeep is at {upkeep_at:?}");
         };
-        let changed = self.changes().first().copied();
+        let changed = self.unconfirmed().first().copied();
         if let Some(id) = changed {
-            planned(&format!("a change of {id} is in doubt, to be looked at"), soon);
+            planned(&format!("a change of {id} is unconfirmed, to be read"), soon);
         }
-        if self.claim.load(Ordering::Relaxed) {
-            planned("a claim is in doubt, to be looked at", soon);
+        if self.has_lost_claim.load(Ordering::Relaxed) {
+            planned("a claim is unconfirmed, to be checked", soon);
         }
         if self.unanswered.load(Ordering::Relaxed) == 0 {
             let slowest = Span::from_millis(self.slowest.load(Ordering::Relaxed));
@@ -165,7 +164,7 @@ impl Deadlines {
 
     fn first_due(&self) -> Option<Time> {
         let (queue, kind) = (None, None);
-        let query = Query { state: State::Scheduled, queue, kind, after: None, n: 1 };
+        let query = ListQuery { state: State::Scheduled, queue, kind, after: None, n: 1 };
         at_once(self.store.list(query))?.jobs.first().map(|job| job.live.due)
     }
 }

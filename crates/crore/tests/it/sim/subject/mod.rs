@@ -1,48 +1,48 @@
-//! The engine as the simulator's subject: an engine on the embedded store, without threads. Used by the
-//! engine's simulator (`sim`) and by the drill of planted mistakes (`tests/bugs.rs`).
+//! The engine as the simulator's subject: an engine on the embedded store, without threads. Used by the engine's
+//! simulator and by the drill of planted bugs (`bugs.rs`).
 
 mod deadlines;
-mod desk;
-mod ear;
+mod event_checker;
 mod front;
 mod interference;
-mod scribe;
-mod sleepers;
+mod program_recorder;
+mod recording_store;
+mod waiting_fetches;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use crore::{Engine, Options};
-use crore_conformance::simulation::{Config, OnLog, Running, Subject};
+use crore_conformance::simulation::{OpenStore, SimConfig, SimulatedEmbedded, SimulatedStore};
 use crore_core::{Clock, Span};
 use crore_store::Error;
 use crore_store::embedded::disk::Disk;
 use crore_testkit::history::Recorder;
 
 use deadlines::Deadlines;
-use desk::Desk;
-use ear::Ear;
-use front::Engaged;
+use event_checker::EventChecker;
+use front::CheckedEngine;
 use interference::Interference;
-use scribe::Scribe;
-use sleepers::Sleepers;
+use program_recorder::ProgramRecorder;
+use recording_store::RecordingStore;
+use waiting_fetches::WaitingFetches;
 
 /// A lie that the engine or its store tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lie {
-    /// Nothing.
+    /// No lie.
     Nothing,
-    /// That what is answered is durable.
+    /// Acknowledged writes are not durable.
     AnswersAreDurable,
-    /// That any delivery's report is the current one's.
+    /// A report of any delivery is accepted as the current one's.
     AnyDeliveryCounts,
-    /// That leases are extended.
+    /// Leases are not renewed, but reported as such.
     RenewalsAreIgnored,
-    /// That there is nothing new.
+    /// Waiting fetches are not woken.
     NobodyIsWoken,
-    /// That nothing has happened, now and then.
+    /// Some events are lost.
     EventsAreLost,
-    /// That something has happened which is not durable, now and then.
+    /// Some events are published before they are durable.
     EventsComeEarly,
 }
 
@@ -53,9 +53,9 @@ pub(super) struct OnEngine {
     recorder: Option<Arc<Recorder>>,
     ticked: Arc<AtomicU64>,
     interference: Option<Arc<Interference>>,
-    /// Whether the clock of the run may go back; known when the first engine is opened.
+    /// Whether the clock of the run may go back; set when the first engine is opened.
     clock_goes_back: Option<bool>,
-    /// How many engines there were.
+    /// The number of engines opened so far.
     opened: u64,
 }
 
@@ -71,9 +71,9 @@ impl OnEngine {
         }
     }
 
-    fn options(&mut self, config: &Config) -> Options {
+    fn options(&mut self, config: &SimConfig) -> Options {
         let mut options = Options::default();
-        // Leases that end within a run are what it is about.
+        // Runs need leases short enough to end within them.
         options.caps.min_lease = Span::from_millis(1);
         options.seed = Some(config.seed ^ self.opened);
         self.opened += 1;
@@ -81,59 +81,59 @@ impl OnEngine {
     }
 }
 
-impl Subject for OnEngine {
+impl SimulatedStore for OnEngine {
     fn open(
         &mut self,
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
-        config: &Config,
-    ) -> Result<Running, Error> {
+        config: &SimConfig,
+    ) -> Result<OpenStore, Error> {
         let mut store_config = config.clone();
         if self.lie == Lie::AnswersAreDurable {
-            store_config.store.durability = crore_conformance::simulation::Durability::None;
+            store_config.store.durability = crore_conformance::simulation::StoreDurability::None;
         }
-        let mut running = OnLog.open(disk, Arc::clone(&clock), &store_config)?;
-        let recorder = self.recorder.clone().expect("told before anything is opened");
+        let mut running = SimulatedEmbedded.open(disk, Arc::clone(&clock), &store_config)?;
+        let recorder = self.recorder.clone().expect("set before an engine is opened");
         let (store, ticked) = (Arc::clone(&running.store), Arc::clone(&self.ticked));
-        // At the end of a run its faults are over, and the clock may have gone back before.
+        // At the end of a run its faults are switched off, but the clock may have gone back before.
         let goes_back = *self.clock_goes_back.get_or_insert(!config.has_steady_clock());
-        let sleepers = Sleepers::new(Arc::clone(&store));
+        let sleepers = WaitingFetches::new(Arc::clone(&store));
         let deadlines = Deadlines::new(Arc::clone(&store), Arc::clone(&clock), goes_back);
         let interference =
             self.interference.get_or_insert_with(|| Arc::new(Interference::new(config)));
         let interference = Arc::clone(interference);
-        let (ear, lie) = (Arc::<Ear>::default(), self.lie);
-        let desk = Desk::new(Arc::clone(&recorder));
-        let scribe = Scribe {
+        let (ear, lie) = (Arc::<EventChecker>::default(), self.lie);
+        let desk = ProgramRecorder::new(Arc::clone(&recorder));
+        let scribe = RecordingStore {
             store,
             recorder,
             ticked,
             deadlines: Arc::clone(&deadlines),
             interference: Arc::clone(&interference),
-            ear: Arc::clone(&ear),
-            desk: Arc::clone(&desk),
-            known: Mutex::default(),
+            event_checker: Arc::clone(&ear),
+            program_recorder: Arc::clone(&desk),
+            read_jobs: Mutex::default(),
             lie,
         };
         let options = self.options(config);
         let engine =
             crore::block_on(Engine::without_thread(Arc::new(scribe), Arc::clone(&clock), options));
-        let engine = engine.map_err(front::plain)?;
+        let engine = engine.map_err(front::to_store_error)?;
         ear.listen(engine.listen());
-        running.front = Some(Arc::new(Engaged {
+        running.front = Some(Arc::new(CheckedEngine {
             engine,
             clock,
-            ear,
-            desk,
+            event_checker: ear,
+            program_recorder: desk,
             deadlines,
             interference,
-            sleepers,
+            waiting_fetches: sleepers,
             lie,
         }));
         Ok(running)
     }
 
-    fn survives(&self) -> bool {
+    fn survives_crash(&self) -> bool {
         true
     }
 
@@ -141,11 +141,11 @@ impl Subject for OnEngine {
         true
     }
 
-    fn again(&self) -> &'static str {
+    fn repeat_command(&self) -> &'static str {
         "cargo xtask sim --engine"
     }
 
-    fn write_into(&mut self, recorder: &Arc<Recorder>) {
+    fn record_to(&mut self, recorder: &Arc<Recorder>) {
         self.recorder = Some(Arc::clone(recorder));
     }
 }

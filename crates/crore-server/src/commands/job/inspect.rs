@@ -1,0 +1,190 @@
+//! `crore job get | ls | wait | result`.
+
+use std::process::ExitCode;
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use clap::Args;
+use crore_wire::units::Period;
+use serde_json::{Value, json};
+
+use super::super::CommandContext;
+use super::super::client::{path_segment, with_query};
+use crate::exit::{CliError, FailureCode};
+use crate::output::{Column, OutputFormat};
+
+const COLUMNS: &[Column] = &[
+    ("ID", "/id"),
+    ("STATE", "/state"),
+    ("QUEUE", "/queue"),
+    ("KIND", "/kind"),
+    ("ATTEMPT", "/attempt"),
+    ("DUE", "/due"),
+    ("WORKER", "/worker"),
+    ("ERROR", "/history/0/error"),
+];
+
+/// Fields of a job that are shown first.
+const FIRST_FIELDS: &[&str] =
+    &["id", "state", "why", "queue", "kind", "payload", "attempt", "max_attempts", "history"];
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// State: waiting, scheduled, ready, running, done, dead, cancelled [default: all]
+    #[arg(long)]
+    state: Option<String>,
+    /// Queue
+    #[arg(long)]
+    queue: Option<String>,
+    /// Kind
+    #[arg(long)]
+    kind: Option<String>,
+    /// Maximum number of jobs
+    #[arg(short, long = "limit", value_name = "N", default_value = "100")]
+    n: usize,
+}
+
+pub(crate) fn get(
+    mut call: CommandContext,
+    id: &str,
+    notes: bool,
+    why: bool,
+) -> anyhow::Result<ExitCode> {
+    let path = path(id);
+    let text = call.client.get_text(&path)?;
+    if call.out.format() != OutputFormat::Table && !notes && !why {
+        // Printed as the server wrote it, so that the payload is not re-encoded.
+        call.out.line(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut job: Value = serde_json::from_str(&text)?;
+    if notes {
+        job["notes"] = call.client.get(&format!("{path}/notes"))?;
+    }
+    if why {
+        let explained = call.client.get(&format!("{path}/explain"))?;
+        let reasons = explained.get("reasons").cloned().unwrap_or_default();
+        match call.out.format() {
+            OutputFormat::Table => job["why"] = joined_details(&reasons),
+            OutputFormat::Json | OutputFormat::Jsonl => job["reasons"] = reasons,
+        }
+    }
+    call.out.object(&job, FIRST_FIELDS)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The details of all reasons as one text.
+fn joined_details(reasons: &Value) -> Value {
+    let details = reasons.as_array().into_iter().flatten().filter_map(|one| one.get("detail"));
+    details.filter_map(Value::as_str).collect::<Vec<_>>().join("; ").into()
+}
+
+/// Page size.
+const PAGE: usize = 500;
+
+pub(crate) fn ls(mut call: CommandContext, ls: &ListArgs) -> anyhow::Result<ExitCode> {
+    let (mut jobs, mut cursor) = (Vec::new(), None);
+    while jobs.len() < ls.n {
+        let limit = PAGE.min(ls.n - jobs.len());
+        let query = [
+            ("state", ls.state.clone()),
+            ("queue", ls.queue.clone()),
+            ("kind", ls.kind.clone()),
+            ("cursor", cursor),
+            ("limit", Some(limit.to_string())),
+        ];
+        let page = call.client.get(&with_query("/v1/jobs", &query))?;
+        if let Some(Value::Array(some)) = page.get("jobs") {
+            jobs.extend(some.iter().cloned());
+        }
+        cursor = page.get("next").and_then(Value::as_str).map(str::to_owned);
+        if cursor.is_none() {
+            break;
+        }
+    }
+    call.out.rows(COLUMNS, &jobs)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Maximum wait per call, in milliseconds.
+const MAX_WAIT_MS: u64 = 30_000;
+
+pub(crate) fn wait(mut call: CommandContext, id: &str, at_most: &str) -> anyhow::Result<ExitCode> {
+    let (text, mut answer) = wait_for_end(&mut call, id, at_most)?;
+    let is_done = answer.get("state") == Some(&json!("done"));
+    match call.out.format() {
+        OutputFormat::Table => {
+            let read = decoded_result(&answer).and_then(|bytes| String::from_utf8(bytes).ok());
+            if let (Some(text), Value::Object(fields)) = (read, &mut answer) {
+                fields.retain(|name, _| name != "result_base64" && name != "encoding");
+                fields.insert("result".to_owned(), text.trim_end().into());
+            }
+            call.out.object(&answer, &["id", "ended", "state", "result", "error"])?;
+        }
+        OutputFormat::Json | OutputFormat::Jsonl => call.out.line(&text)?,
+    }
+    Ok(if is_done { ExitCode::SUCCESS } else { FailureCode::Failed.into() })
+}
+
+/// Prints the result of a job unmodified.
+pub(crate) fn result(
+    mut call: CommandContext,
+    id: &str,
+    at_most: &str,
+) -> anyhow::Result<ExitCode> {
+    let (_, answer) = wait_for_end(&mut call, id, at_most)?;
+    let text = |name: &str| answer.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let given = decoded_result(&answer)
+        .or_else(|| answer.get("result").map(|json| format!("{json}\n").into()));
+    match (text("state").as_str(), given) {
+        ("done", Some(given)) => {
+            call.out.bytes(&given)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ("done", None) => {
+            let why =
+                format!("job {id} returned no result, or it was not kept; see `--keep-result`");
+            Err(CliError::new(FailureCode::NotFound, why).into())
+        }
+        ("", _) => {
+            Err(CliError::new(FailureCode::Failed, format!("job {id} has not ended")).into())
+        }
+        (state, _) => {
+            let why = match text("error").as_str() {
+                "" => format!("job {id} is {state}"),
+                error => format!("job {id} is {state}: {error}"),
+            };
+            Err(CliError::new(FailureCode::Failed, why).into())
+        }
+    }
+}
+
+/// Decodes a result that is not JSON.
+fn decoded_result(answer: &Value) -> Option<Vec<u8>> {
+    let text = answer.get("result_base64")?.as_str()?;
+    BASE64_STANDARD.decode(text).ok()
+}
+
+/// Waits for the end of a job. Returns the response as text and parsed; the job may not have ended in time.
+fn wait_for_end(
+    call: &mut CommandContext,
+    id: &str,
+    at_most: &str,
+) -> anyhow::Result<(String, Value)> {
+    let at_most: Period =
+        at_most.parse().map_err(|wrong| CliError::new(FailureCode::Usage, wrong))?;
+    let mut left = at_most.0.as_millis();
+    loop {
+        let some = left.min(MAX_WAIT_MS);
+        let query = [("wait", Some(format!("{some}ms")))];
+        let text = call.client.get_text(&with_query(&format!("{}/result", path(id)), &query))?;
+        let answer: Value = serde_json::from_str(&text)?;
+        left -= some;
+        if answer.get("ended") == Some(&Value::Bool(true)) || left == 0 {
+            return Ok((text, answer));
+        }
+    }
+}
+
+pub(super) fn path(id: &str) -> String {
+    format!("/v1/jobs/{}", path_segment(id))
+}

@@ -1,0 +1,22 @@
+//! `crore dev`.
+
+use crore_testkit::eventually;
+
+use crate::binary::{LONG, Server, dir};
+
+#[test]
+fn jobs_flow_and_nothing_is_left_behind() {
+    let dir = dir();
+    let mut server = Server::start_with(dir.path(), "dev", &[]);
+    eventually(LONG, || {
+        let said = server.stdout();
+        let seen =
+            |what: &str| said.lines().any(|line| line.starts_with('#') && line.ends_with(what));
+        (seen("pushed") && seen("done")).then_some(()).ok_or(said)
+    });
+    let queues = server.run(&["queue", "ls"]).success();
+    assert!(queues.contains("mail"), "{queues}");
+    server.signal("INT");
+    assert!(server.wait().success(), "{}", server.log());
+    assert_eq!(std::fs::read_dir(dir.path()).expect("a directory").count(), 0);
+}

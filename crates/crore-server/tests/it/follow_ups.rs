@@ -1,0 +1,82 @@
+//! Follow-up jobs that are notified how a job ended, set on the command line.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use crate::binary::{LONG, Server, dir};
+
+/// A Slack server that accepts every message and forwards it to the receiver.
+fn slack() -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let webhook = format!("http://{}/hook", listener.local_addr().expect("bound"));
+    let (tell, told) = channel();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut reader = BufReader::new(&stream);
+            let (mut line, mut length) = (String::new(), 0);
+            while reader.read_line(&mut line).is_ok_and(|n| n > 2) {
+                let header = line.to_lowercase();
+                let value = header.strip_prefix("content-length:").map(str::trim);
+                length = value.and_then(|value| value.parse().ok()).unwrap_or(length);
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).expect("a body");
+            let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
+            (&stream).write_all(answer.as_bytes()).expect("answered");
+            if tell.send(String::from_utf8(body).expect("text")).is_err() {
+                return;
+            }
+        }
+    });
+    (webhook, told)
+}
+
+#[test]
+fn slack_is_notified_as_set_on_the_command_line() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--memory", "--allow-runner", "command"]);
+    let (webhook, told) = slack();
+    let settings = format!(r#"{{"webhook": "{webhook}"}}"#);
+    let tell = ["handler", "set", "tell", "slack", &settings];
+    server.run(&tell).success();
+    let handler = |kind: &'static str, program: &str, more: &[&str]| {
+        let settings = format!(r#"{{"program": "{program}", "payload": "args"}}"#);
+        server.run(&[&["handler", "set", kind, "command", &settings], more].concat())
+    };
+
+    let refused = handler("report", "echo", &["--next", "tell"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.err.contains("use `--on-success tell` instead of `--next tell`"),
+        "{refused:?}"
+    );
+    assert_eq!(server.run(&["handler", "get", "report"]).code, Some(3), "it was not set");
+
+    let both = ["--on-success", "tell", "--on-failure", "tell"];
+    let set = handler("report", "echo", &both);
+    assert_eq!((set.code, &*set.err), (Some(0), ""), "{set:?}");
+    server.run(&["job", "push", "report", r#"["all is well"]"#]).success();
+    let message = told.recv_timeout(LONG).expect("Slack is told");
+    assert!(message.contains("all is well") && message.contains("report"), "{message}");
+    handler("report", "false", &[&both[..], &["--attempts", "1"]].concat()).success();
+    server.run(&["job", "push", "report", "[]"]).success();
+    let message = told.recv_timeout(LONG).expect("Slack is told");
+    assert!(message.contains("exit code 1"), "{message}");
+
+    // In the other order the handler is set, and the mistake is reported.
+    server.run(&["handler", "rm", "tell"]).success();
+    handler("early", "echo", &["--next", "tell"]).success();
+    let set = server.run(&tell);
+    assert_eq!(set.code, Some(0), "{set:?}");
+    assert!(set.err.contains("set `early` again with `--on-success tell`"), "{set:?}");
+    // And the job itself fails with that message.
+    let id = server.run(&["job", "push", "tell", r#""plain""#]).success();
+    let id = id.split_whitespace().last().expect("a number").to_owned();
+    let dead = server.run(&["job", "wait", &id, "--for", "20s"]);
+    let shown = format!("{}{}", dead.out, dead.err);
+    assert!(shown.contains("`--on-success` and `--on-failure`"), "{shown}");
+    server.stop();
+}

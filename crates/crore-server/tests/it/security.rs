@@ -1,0 +1,127 @@
+//! Security defaults of the built binary: listeners, tokens, TLS and the audit log.
+
+use std::path::Path;
+use std::process::Command;
+
+use crore_testkit::{DebianPackage, or_skip};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use serde_json::Value;
+
+use crate::binary::{Server, dir, run};
+
+const MAKE: [&str; 7] = ["token", "create", "ops", "--preset", "admin", "--data", "crore-data"];
+
+#[test]
+fn public_addresses_need_a_token() {
+    let dir = dir();
+    let ran = run(dir.path(), &["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(ran.code, Some(2));
+    for way in ["crore token create", "tls.client-ca", "--insecure"] {
+        assert!(ran.err.contains(way), "{way}: {}", ran.err);
+    }
+}
+
+#[test]
+fn with_a_token_public_addresses_are_served_and_calls_are_authenticated() {
+    let dir = dir();
+    let token = run(dir.path(), &MAKE).success();
+    let server = Server::start(dir.path(), &["--listen", "0.0.0.0:0"]);
+    assert!(server.log().contains("is plain text"), "{}", server.log());
+    assert_eq!(server.call("GET", "/v1/info", None).0, 401);
+    assert_eq!(server.call("GET", "/livez", None).0, 200);
+    let known = server.command(&["info"]).env("CRORE_TOKEN", token.trim()).output();
+    assert!(known.expect("it runs").status.success());
+    let unknown = server.run(&["info"]);
+    assert_ne!(unknown.code, Some(0));
+    assert!(unknown.err.contains("token"), "{}", unknown.err);
+}
+
+#[test]
+fn tokens_are_made_listed_and_removed() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &[]);
+    let admin = server.run(&["token", "create", "ops", "--preset", "admin"]).success();
+    let with = |arguments: &[&str]| {
+        let output = server.command(arguments).env("CRORE_TOKEN", admin.trim()).output();
+        let output = output.expect("it runs");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let app = with(&["token", "create", "app", "--scope", "push", "--expires-in", "90d"]);
+    assert!(app.starts_with("crore_"), "{app}");
+    let tokens = with(&["token", "ls"]);
+    assert!(tokens.contains("app") && tokens.contains("ops"), "{tokens}");
+    assert!(!tokens.contains(admin.trim()), "no secret is shown twice");
+    with(&["token", "rm", "app"]);
+    assert!(!with(&["token", "ls"]).contains("app"));
+    let nothing = server.run(&["token", "create", "x"]);
+    assert_eq!(nothing.code, Some(2), "{}", nothing.err);
+}
+
+/// A server with its own certificate.
+fn serves_tls(dir: &Path) -> Server {
+    let names = vec!["127.0.0.1".to_owned()];
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed(names).expect("a certificate");
+    std::fs::write(dir.join("cert.pem"), cert.pem()).expect("written");
+    std::fs::write(dir.join("key.pem"), signing_key.serialize_pem()).expect("written");
+    let files = ["--set", "tls.certificate=cert.pem", "--set", "tls.key=key.pem"];
+    Server::start(dir, &files)
+}
+
+#[test]
+fn a_scan_of_tls_finds_two_versions_and_no_weak_cipher() {
+    let Some(sslscan) = or_skip(DebianPackage::Sslscan.require_program("sslscan")) else { return };
+    let dir = dir();
+    let server = serves_tls(dir.path());
+    let scan = Command::new(sslscan).args(["--no-colour", &server.address.to_string()]).output();
+    let text = String::from_utf8(scan.expect("it runs").stdout).expect("UTF-8");
+    for (version, is) in [
+        ("SSLv2", "disabled"),
+        ("SSLv3", "disabled"),
+        ("TLSv1.0", "disabled"),
+        ("TLSv1.1", "disabled"),
+        ("TLSv1.2", "enabled"),
+        ("TLSv1.3", "enabled"),
+    ] {
+        let found = text.lines().any(|line| line.split_whitespace().eq([version, is]));
+        assert!(found, "{version} is not {is}: {text}");
+    }
+    assert!(text.contains("Session renegotiation not supported"), "{text}");
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let ciphers: Vec<Vec<String>> = text
+        .lines()
+        .filter(|line| line.starts_with("Preferred") || line.starts_with("Accepted"))
+        .map(words)
+        .collect();
+    assert!(ciphers.len() >= 4, "{text}");
+    for cipher in ciphers {
+        let (bits, name) = (cipher[2].parse::<u32>().expect("a number"), &cipher[4]);
+        let keeps_secrets = name.starts_with("TLS_") || name.starts_with("ECDHE-");
+        let is_sealed = name.contains("GCM") || name.contains("CHACHA20");
+        assert!(bits >= 128 && keeps_secrets && is_sealed, "{cipher:?}");
+    }
+}
+
+#[test]
+fn a_server_with_a_certificate_speaks_tls() {
+    let dir = dir();
+    let server = serves_tls(dir.path());
+    let url = format!("https://{}", server.address);
+    assert!(server.stdout().contains(&url), "{}", server.stdout());
+    let info = ["info", "--server", &url, "--ca", "cert.pem", "-o", "jsonl"];
+    assert!(run(dir.path(), &info).success().contains("crore"));
+}
+
+#[test]
+fn what_operators_change_stands_in_the_audit_log() {
+    let dir = dir();
+    let server = Server::start(dir.path(), &["--set", "audit.file=audit.jsonl"]);
+    server.run(&["job", "push", "mail", "1"]).success();
+    server.run(&["queue", "pause", "mail"]).success();
+    let log = std::fs::read_to_string(dir.path().join("audit.jsonl")).expect("written");
+    let lines: Vec<Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(log.contains("mail"), "{log}");
+}

@@ -1,0 +1,66 @@
+//! Estimated disk space of an operation, and its priority when the disk is full.
+
+use crore_core::NewJob;
+use crore_core::machine::{Effect, NextRecord, ResultChange};
+
+use crate::jobs::StoreWrite;
+
+/// Generous estimate of a new job's bytes in the log, without its payload.
+const JOB_BYTES: u64 = 512;
+/// Generous estimate of a job change, without a result.
+const CHANGE_BYTES: u64 = 128;
+
+/// Disk space that an operation needs, by how it is treated on a full disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SpaceNeeds {
+    /// Adds about this many bytes of new jobs; refused first.
+    NewData(u64),
+    /// Continues or ends existing jobs with about this many bytes; may use the reserve.
+    Reserve(u64),
+    /// Like `Reserve`, but optional: runs only where this many bytes fit, so that a full disk that
+    /// the store has not detected yet does not poison it.
+    Optional(u64),
+    /// Changes nothing.
+    Nothing,
+}
+
+impl SpaceNeeds {
+    /// For a push of these jobs.
+    pub(super) fn for_push(jobs: &[NewJob]) -> Self {
+        Self::NewData(push_bytes(jobs))
+    }
+
+    /// For these decisions and their follow-ups.
+    pub(super) fn for_apply(writes: &[StoreWrite]) -> Self {
+        Self::Reserve(writes.iter().map(write_bytes).sum())
+    }
+
+    /// For at most `n` changes.
+    pub(super) const fn for_changes(n: usize) -> Self {
+        Self::Reserve((n as u64).saturating_mul(CHANGE_BYTES))
+    }
+}
+
+fn push_bytes(jobs: &[NewJob]) -> u64 {
+    jobs.iter().map(|job| JOB_BYTES + job.spec.payload.bytes.len() as u64).sum()
+}
+
+fn write_bytes(write: &StoreWrite) -> u64 {
+    let change = match write {
+        StoreWrite::Job(change) => change,
+        StoreWrite::Tick { push, .. } => return push_bytes(push),
+        StoreWrite::Seal(_) => return CHANGE_BYTES,
+    };
+    let pushed = change.effects.iter().map(|effect| match effect {
+        Effect::Push(jobs) => push_bytes(jobs),
+        _ => 0,
+    });
+    let result = match &change.next {
+        NextRecord::Live(next) => match &next.result {
+            ResultChange::Set(payload, _) => payload.bytes.len() as u64,
+            _ => 0,
+        },
+        NextRecord::Gone => 0,
+    };
+    CHANGE_BYTES + result + pushed.sum::<u64>()
+}

@@ -1,0 +1,258 @@
+//! Actions on jobs: cancel, retry, delete and edit, for one job or for all that match a filter.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crore_core::job::DueTime;
+use crore_core::machine::{JobEdit, JobEvent, Refusal, decide};
+use crore_core::{Code, Invalid, Job, Name, Spec, State, Time};
+use crore_store::jobs::JobSelector;
+use crore_store::views::{Cursor, ListQuery};
+
+use crate::change::ChangeResult;
+use crate::engine::EngineInner;
+use crate::error::Error;
+use crate::jobs::Jobs;
+
+/// Jobs per page of a bulk action.
+const PAGE: usize = 1000;
+
+/// An action on a job.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JobAction {
+    /// Cancel it. A running job is asked to stop.
+    Cancel,
+    /// Run it again after it ended, or now if it is due later.
+    Retry,
+    /// Remove it.
+    Delete,
+    /// Edit it.
+    Change(JobChanges),
+}
+
+/// Edits of a job; fields that are `None` stay unchanged.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobChanges {
+    /// The new queue.
+    pub queue: Option<Name>,
+    /// The new priority.
+    pub priority: Option<i32>,
+    /// The new due time.
+    pub due: Option<DueTime>,
+}
+
+/// Result of an action on one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActionResult {
+    /// Applied. The state of the job afterwards; `None`: it was removed.
+    Applied(Option<State>),
+    /// The state of the job does not allow the action.
+    Refused(Refusal),
+    /// The job does not exist.
+    NotFound,
+}
+
+/// Selects jobs. All conditions must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobFilter {
+    /// In one of these states; empty: any state.
+    pub states: Vec<State>,
+    /// In this queue.
+    pub queue: Option<Name>,
+    /// Of this kind.
+    pub kind: Option<Name>,
+    /// With all of these labels.
+    pub labels: Vec<(String, String)>,
+    /// Pushed before this time.
+    pub pushed_before: Option<Time>,
+}
+
+impl JobFilter {
+    fn matches(&self, job: &Job) -> bool {
+        let labels = &job.spec.labels;
+        self.labels.iter().all(|(name, value)| labels.get(name) == Some(value))
+            && self.pushed_before.is_none_or(|before| job.live.pushed_at < before)
+    }
+
+    fn states(&self) -> &[State] {
+        if self.states.is_empty() { &State::ALL } else { &self.states }
+    }
+}
+
+/// Progress of a bulk action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BulkProgress {
+    /// Jobs examined.
+    pub examined: u64,
+    /// Jobs that matched the filter.
+    pub matched: u64,
+    /// Jobs that the action was applied to; in a dry run, that it would be applied to.
+    pub done: u64,
+}
+
+/// Whether a bulk action is applied or only counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BulkMode {
+    /// Apply the action.
+    Apply,
+    /// Only count the jobs that it would apply to.
+    DryRun,
+}
+
+impl Jobs<'_> {
+    /// Applies an action to one job.
+    pub async fn act(self, which: JobSelector, action: &JobAction) -> Result<ActionResult, Error> {
+        let mut acted = self.inner.act(vec![which], action).await?;
+        Ok(acted.pop().unwrap_or(ActionResult::NotFound))
+    }
+
+    /// Applies an action to all jobs that match a filter, state by state in pages of 1000, at most once to each
+    /// job. `progress` is called after each page and stops the operation by returning `false`. Jobs that are pushed
+    /// meanwhile may or may not be included.
+    ///
+    /// ```
+    /// use crore::actions::{BulkMode, JobAction, JobFilter};
+    /// use crore::core::{Name, State};
+    /// use crore::{Engine, block_on};
+    ///
+    /// # fn main() -> Result<(), crore::Error> {
+    /// let engine = Engine::memory();
+    /// for n in 0..3 {
+    ///     engine.push("mail", vec![n]).attempts(1).wait()?;
+    ///     engine.pop_blocking("mail", |_| Err::<(), _>("the mail server is asleep"))?;
+    /// }
+    /// let queue = Some(Name::new("queue", "mail")?);
+    /// let dead = JobFilter { states: vec![State::Dead], queue, ..JobFilter::default() };
+    ///
+    /// let jobs = engine.jobs();
+    /// let counted = block_on(jobs.act_on_all(&dead, &JobAction::Retry, BulkMode::DryRun, |_| true))?;
+    /// assert_eq!(counted.done, 3);
+    /// let retried = block_on(jobs.act_on_all(&dead, &JobAction::Retry, BulkMode::Apply, |_| true))?;
+    /// assert_eq!(retried.done, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn act_on_all(
+        self,
+        filter: &JobFilter,
+        action: &JobAction,
+        mode: BulkMode,
+        mut progress: impl FnMut(BulkProgress) -> bool + Send,
+    ) -> Result<BulkProgress, Error> {
+        if let JobAction::Change(changes) = action {
+            self.inner.check_changes(changes)?;
+        }
+        let mut so_far = BulkProgress::default();
+        // The action may move a job to a later state or position, where a later page lists it again.
+        let mut visited = HashSet::new();
+        for state in filter.states() {
+            let mut after = None;
+            loop {
+                let page = self.inner.list_page(filter, *state, after).await?;
+                let (mut jobs, next) = page;
+                jobs.retain(|job| visited.insert(job.id));
+                so_far.examined += jobs.len() as u64;
+                jobs.retain(|job| filter.matches(job));
+                so_far.matched += jobs.len() as u64;
+                so_far.done += self.inner.act_on_page(&jobs, action, mode).await?;
+                if !progress(so_far) {
+                    return Ok(so_far);
+                }
+                after = next;
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(so_far)
+    }
+}
+
+impl EngineInner {
+    async fn act(
+        &self,
+        which: Vec<JobSelector>,
+        action: &JobAction,
+    ) -> Result<Vec<ActionResult>, Error> {
+        if let JobAction::Change(changes) = action {
+            self.check_changes(changes)?;
+        }
+        let requests = which.into_iter().map(|which| (which, self.event(action))).collect();
+        let decided = self.change(requests, |job, event, random| match action {
+            JobAction::Change(changes) => decide(job, &self.edit_event(job, changes), random),
+            _ => decide(job, event, random),
+        });
+        let acted = |decided| match decided {
+            ChangeResult::Applied { state, .. } => ActionResult::Applied(state),
+            ChangeResult::Refused(refusal) => ActionResult::Refused(refusal),
+            ChangeResult::NotFound => ActionResult::NotFound,
+        };
+        Ok(decided.await?.into_iter().map(acted).collect())
+    }
+
+    /// The next page of jobs, filtered by state, queue and kind only.
+    async fn list_page(
+        &self,
+        filter: &JobFilter,
+        state: State,
+        after: Option<Cursor>,
+    ) -> Result<(Vec<Job>, Option<Cursor>), Error> {
+        let (queue, kind) = (filter.queue.clone(), filter.kind.clone());
+        let page = self.store.list(ListQuery { state, queue, kind, after, n: PAGE }).await?;
+        Ok((page.jobs, page.next))
+    }
+
+    async fn act_on_page(
+        &self,
+        jobs: &[Job],
+        action: &JobAction,
+        mode: BulkMode,
+    ) -> Result<u64, Error> {
+        if mode == BulkMode::DryRun {
+            let would = |job: &&Job| match action {
+                JobAction::Change(changes) => {
+                    decide(job, &self.edit_event(job, changes), 0).is_ok()
+                }
+                _ => decide(job, &self.event(action), 0).is_ok(),
+            };
+            return Ok(jobs.iter().filter(would).count() as u64);
+        }
+        if jobs.is_empty() {
+            return Ok(0);
+        }
+        let which = jobs.iter().map(|job| JobSelector::Id(job.id)).collect();
+        let acted = self.act(which, action).await?;
+        Ok(acted.iter().filter(|acted| matches!(acted, ActionResult::Applied(_))).count() as u64)
+    }
+
+    const fn event(&self, action: &JobAction) -> JobEvent {
+        match action {
+            JobAction::Cancel => JobEvent::Cancel,
+            JobAction::Retry => JobEvent::Retry,
+            JobAction::Delete => JobEvent::Delete,
+            JobAction::Change(_) => JobEvent::Edit(JobEdit { spec: None, due: None }),
+        }
+    }
+
+    fn edit_event(&self, job: &Job, changes: &JobChanges) -> JobEvent {
+        let spec = (changes.queue.is_some() || changes.priority.is_some()).then(|| {
+            let mut spec: Spec = (*job.spec).clone();
+            spec.queue = changes.queue.clone().unwrap_or(spec.queue);
+            spec.priority = changes.priority.unwrap_or(spec.priority);
+            spec.limits = self.limits.keys(&spec);
+            Arc::new(spec)
+        });
+        JobEvent::Edit(JobEdit { spec, due: changes.due })
+    }
+
+    fn check_changes(&self, changes: &JobChanges) -> Result<(), Invalid> {
+        let now = self.now();
+        match changes.due {
+            Some(due) if due.resolve(now, now).since(now) > self.caps.max_ahead => {
+                let message = format!("is more than {:?} in the future", self.caps.max_ahead);
+                Err(Invalid::new(Code::TimeRange, "due", message))
+            }
+            _ => Ok(()),
+        }
+    }
+}

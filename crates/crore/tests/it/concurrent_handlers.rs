@@ -1,0 +1,98 @@
+//! Concurrent changes of handlers: no change is lost, and no schedule fires twice.
+
+use std::sync::Arc;
+
+use crore::block_on;
+use crore::core::handler::HandlerSchedule;
+use crore::core::schedule::{Missed, Timing};
+use crore::core::{Handler, Revision};
+
+use crate::faulty_store::{FaultyStore, Verb};
+use crate::handlers::handler;
+use crate::test_engine::{SECOND, TestEngine, name, on_both};
+
+fn planned(timing: &str) -> Handler {
+    let timing = Timing::parse("timing", timing).expect("good");
+    let planned = HandlerSchedule { timing, missed: Missed::Once, payload: 1.into() };
+    Handler { schedule: Some(planned), ..handler() }
+}
+
+fn set(scene: &TestEngine, handler: Handler) -> (Handler, Revision) {
+    block_on(scene.engine.handlers().set(name("a"), handler)).expect("set");
+    known(scene).expect("it is there")
+}
+
+fn known(scene: &TestEngine) -> Option<(Handler, Revision)> {
+    let known = block_on(scene.engine.handlers().get(&name("a"))).expect("asked");
+    known.map(|known| ((*known.handler).clone(), known.revision))
+}
+
+fn schedules(scene: &TestEngine) -> usize {
+    block_on(scene.engine.schedules().list()).expect("schedules").len()
+}
+
+#[test]
+fn a_handler_is_replaced_and_removed_only_as_it_was_seen() {
+    on_both(|scene| {
+        let (first, seen) = set(scene, planned("every 5s"));
+        let (second, now) = set(scene, Handler { pooled: true, ..first.clone() });
+        let replace = |revision, handler| {
+            let seen = (name("a"), revision);
+            block_on(scene.engine.handlers().replace(seen, handler)).expect("asked")
+        };
+        let remove = |revision| {
+            block_on(scene.engine.handlers().remove_at((name("a"), revision))).expect("asked")
+        };
+        let bare = Handler { schedule: None, ..first };
+        assert!(!replace(seen, bare.clone()) && !remove(seen));
+        assert_eq!(known(scene), Some((second, now)));
+        assert_eq!(schedules(scene), 1, "its schedule is left alone too");
+        scene.pass(SECOND.times(5));
+        assert_eq!(scene.fetch_n("default", 10).len(), 1);
+        assert!(replace(now, bare.clone()));
+        let (after, now) = known(scene).expect("it is there");
+        assert_eq!((after, schedules(scene)), (bare.clone(), 0));
+        assert!(remove(now) && !remove(now) && !replace(now, bare));
+        assert_eq!(known(scene), None);
+    });
+}
+
+#[test]
+fn a_handler_that_is_changed_while_another_renames_it_keeps_its_schedule() {
+    let (scene, sick) = FaultyStore::test_engine();
+    let (first, seen) = set(&scene, planned("every 5s"));
+    let (engine, changed) = (scene.engine.clone(), Handler { pooled: true, ..first.clone() });
+    sick.after_next_call(Verb::Define, move || {
+        block_on(engine.handlers().set(name("a"), changed)).expect("set");
+    });
+    let from = (name("a"), seen);
+    let is_renamed = block_on(scene.engine.handlers().rename(from, name("b"), first));
+    assert!(!is_renamed.expect("asked"));
+    let all = block_on(scene.engine.handlers().list()).expect("handlers");
+    assert_eq!(all.len(), 1);
+    assert!(all[&name("a")].handler.pooled);
+    assert_eq!(schedules(&scene), 1);
+    scene.pass(SECOND.times(5));
+    assert_eq!(scene.fetch_n("default", 10).len(), 1);
+}
+
+#[test]
+fn a_schedule_that_fires_while_its_handler_is_set_fires_once() {
+    let (scene, sick) = FaultyStore::test_engine();
+    let (first, _) = set(&scene, planned("every 5s"));
+    scene.clock.advance(SECOND.times(5));
+    let (engine, again) = (scene.engine.clone(), Arc::clone(&sick));
+    // The engine reads the handler first, then its schedule.
+    sick.after_next_call(Verb::Entries, move || {
+        again.after_next_call(Verb::Entries, move || {
+            block_on(engine.upkeep().run_once()).expect("upkeep");
+        });
+    });
+    set(&scene, Handler { pooled: true, ..first });
+    scene.settle();
+    assert_eq!(scene.fetch_n("default", 10).len(), 1, "a tick is a tick");
+    scene.pass(SECOND.times(5));
+    assert_eq!(scene.fetch_n("default", 10).len(), 1);
+    let (handler, _) = known(&scene).expect("it is there");
+    assert!(handler.pooled);
+}

@@ -1,0 +1,135 @@
+//! Races: changes between a call to the store and its answer are not overlooked.
+
+use crore::block_on;
+use crore::core::job::JobRetention;
+use crore::core::limit::Limit;
+use crore::core::machine::{Outcome, Report};
+use crore::core::{JobId, Spec, State};
+use crore::finish::{Finish, FinishResult};
+use crore::store::jobs::Renew;
+use crore::store::registry::QueueSettings;
+
+use crate::faulty_store::{FaultyStore, Verb};
+use crate::test_engine::{HOUR, LEASE, Task, job, jobs, name, spec};
+
+#[test]
+fn a_job_that_ends_and_goes_while_somebody_begins_to_wait_is_told_of() {
+    let (scene, sick) = FaultyStore::test_engine();
+    let id = scene.push(Spec { retain: JobRetention::Nothing, ..spec("q") });
+    let fetched = scene.fetch("q");
+    sick.hold(Verb::Get);
+    let mut waiter = Task::waiting(scene.engine.wait(id, HOUR));
+    scene.done(&fetched);
+    sick.release(Verb::Get);
+    let ended = waiter.poll().expect("told").expect("no error").expect("ended");
+    assert_eq!((ended.id, ended.state), (id, None));
+}
+
+#[test]
+fn a_lease_that_is_renewed_while_it_is_taken_back_is_still_watched() {
+    let (scene, sick) = FaultyStore::test_engine();
+    let id = scene.push(job("q"));
+    let fetched = scene.fetch("q");
+    let lease = Renew { id, delivery: fetched.live.delivery, span: None };
+    let engine = scene.engine.clone();
+    sick.after_next_call(Verb::Lapsed, move || {
+        block_on(engine.renew(vec![lease])).expect("renewed");
+    });
+    scene.pass(LEASE);
+    assert_eq!(scene.state(id), State::Running, "it was renewed in time");
+    scene.pass(LEASE);
+    assert_eq!(scene.state(id), State::Ready, "and its end is noticed all the same");
+}
+
+#[test]
+fn a_limit_that_is_changed_while_jobs_are_looked_through_is_brought_to_all_of_them() {
+    let (scene, sick) = FaultyStore::test_engine();
+    let ids: Vec<JobId> = (0..3)
+        .flat_map(|_| scene.push_all(jobs("q", 1000)))
+        .map(|taken| taken.id().expect("new"))
+        .collect();
+    let set = |text| {
+        let limit = Limit::parse(text).expect("a limit");
+        block_on(scene.engine.limits().set(name("l"), limit)).expect("set");
+    };
+    set("concurrency 1");
+    block_on(scene.engine.upkeep().run_once()).expect("the first thousand");
+    sick.hold(Verb::List);
+    let mut sweep = Task::waiting(scene.engine.upkeep().run_once());
+    block_on(scene.engine.limits().remove(name("l"))).expect("removed");
+    sick.release(Verb::List);
+    sweep.poll().expect("ended").expect("no error");
+    scene.settle();
+    assert!(ids.iter().all(|id| scene.get(*id).spec.limits.is_empty()));
+}
+
+#[test]
+fn a_job_that_is_pushed_while_a_limit_is_set_is_brought_under_it() {
+    let (scene, sick) = FaultyStore::test_engine();
+    sick.hold(Verb::Push);
+    let mut push = Task::waiting(scene.engine.push_all(job("q").into()));
+    let limit = Limit::parse("concurrency 0").expect("a limit");
+    block_on(scene.engine.limits().set(name("l"), limit)).expect("set");
+    scene.settle();
+    sick.release(Verb::Push);
+    push.poll().expect("answered").expect("no error");
+    scene.settle();
+    assert_eq!(scene.try_fetch("q"), None);
+}
+
+#[test]
+fn a_job_whose_push_answer_is_lost_while_a_limit_is_set_is_brought_under_it() {
+    for is_dropped in [true, false] {
+        let (scene, sick) = FaultyStore::test_engine();
+        sick.hold(Verb::Push);
+        let mut push = Task::waiting(scene.engine.push_all(job("q").into()));
+        let limit = Limit::parse("concurrency 0").expect("a limit");
+        block_on(scene.engine.limits().set(name("l"), limit)).expect("set");
+        scene.settle();
+        if is_dropped {
+            sick.lose_answer_once(Verb::Push);
+        } else {
+            sick.answer_with_error_once(Verb::Push);
+        }
+        sick.release(Verb::Push);
+        assert_eq!(push.poll().is_none(), is_dropped, "it is stored, and that is not answered");
+        drop(push);
+        scene.settle();
+        assert_eq!(scene.try_fetch("q"), None);
+    }
+}
+
+#[test]
+fn limits_that_were_read_before_a_change_do_not_take_the_place_of_those_read_after() {
+    let (scene, sick) = FaultyStore::test_engine();
+    let engine = scene.engine.clone();
+    let limit = |text| Limit::parse(text).expect("a limit");
+    // The second limit is set and read while the answer to the first read is pending.
+    sick.after_next_call(Verb::Entries, move || {
+        block_on(engine.limits().set(name("second"), limit("concurrency 0"))).expect("set");
+    });
+    scene.push(job("q"));
+    let running = scene.fetch("q");
+    block_on(scene.engine.limits().set(name("first"), limit("concurrency 9"))).expect("set");
+    // A report does not check whether the limits are current.
+    let mut report = Report::from(Outcome::Done { result: None });
+    report.on_done.push(job("q"));
+    let (id, delivery) = (running.id, Some(running.live.delivery));
+    let finished = block_on(scene.engine.finish(Finish { job: id.into(), delivery, report }));
+    let Ok(FinishResult::Accepted { pushed, .. }) = finished else { panic!("{finished:?}") };
+    let id = pushed[0].id().expect("pushed");
+    assert_eq!(scene.get(id).spec.limits.len(), 2);
+}
+
+#[test]
+fn a_queue_is_paused_though_another_sets_it_meanwhile() {
+    let (scene, sick) = FaultyStore::test_engine();
+    let engine = scene.engine.clone();
+    sick.after_next_call(Verb::Entries, move || {
+        let settings = QueueSettings { max_done: 7, ..QueueSettings::default() };
+        block_on(engine.queues().set(name("q"), settings)).expect("set");
+    });
+    block_on(scene.engine.queues().pause(name("q"))).expect("paused");
+    let settings = block_on(scene.engine.queues().get(&name("q"))).expect("settings");
+    assert_eq!((settings.paused, settings.max_done), (true, 7));
+}
