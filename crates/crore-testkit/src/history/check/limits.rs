@@ -2,7 +2,8 @@
 //!
 //! - at every delivery, the number of deliveries that certainly hold jobs with this key does not exceed the
 //!   largest concurrency that may have been defined then. A delivery certainly holds its job as in I5: within
-//!   its lease, not reported, not lost by a crash;
+//!   its lease, not reported, not lost by a crash. A delivery whose lease had ended before its response arrived, by the
+//!   times of the store, does not count;
 //! - while one rate was certainly in force, no time window contains more deliveries than its burst plus the
 //!   number earned in the window, measured from the beginning of the first fetch to the response of the last.
 //!
@@ -62,6 +63,9 @@ fn concurrency(
     let mut held: Vec<HeldGrant<'_, '_>> = Vec::new();
     for (job, grant) in grants {
         held.retain(|(job, held)| is_live(facts, job, held, grant.ended));
+        if !is_held_together(facts, job, grant, &held) {
+            continue;
+        }
         held.push((job, grant));
         let together = held.iter().filter(|(_, held)| grant.begun.is_before(&held.ended));
         let caps: Option<Vec<u32>> =
@@ -73,6 +77,27 @@ fn concurrency(
             let message = format!("{} run with {key:?} at {at}, but {max} may", held.len());
             findings.add(15, job.id, &events, message);
         }
+    }
+}
+
+/// Whether a delivery certainly held its job when the last of `others` was made. Its response may arrive so late that
+/// its lease had ended by then; the times in the responses, which never go back, tell.
+fn is_held_together(
+    facts: &HistoryFacts<'_>,
+    job: &JobFacts<'_>,
+    grant: &DeliveryGrant<'_>,
+    others: &[HeldGrant<'_, '_>],
+) -> bool {
+    if HistoryFacts::may_be_released(job, grant, grant.ended) {
+        return false;
+    }
+    let Some(lease) = grant.granted.lease else { return true };
+    let timeout = facts.sources.of(job.id).and_then(|source| source.item.timeout);
+    let end = grant.now.map(|now| now.after(timeout.map_or(lease, |timeout| lease.min(timeout))));
+    let is_earlier = |(_, other): &HeldGrant<'_, '_>| Some(other.now? < end?);
+    match others.iter().map(is_earlier).collect::<Option<Vec<bool>>>() {
+        Some(earlier) if end.is_some() => earlier.into_iter().all(|is_earlier| is_earlier),
+        _ => is_live(facts, job, grant, grant.ended),
     }
 }
 

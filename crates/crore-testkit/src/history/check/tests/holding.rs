@@ -8,7 +8,7 @@ use crate::history::op::{
     AdminAction, DefinitionContent, RecordedItem, RecordedOutcome, RecordedRate,
 };
 use crate::history::response::RecordedChange;
-use crate::history::RecordedFault;
+use crate::history::{RecordedFault, RecordedResponse};
 
 const HALF: Span = Span::from_secs(5);
 
@@ -307,6 +307,31 @@ fn i15_also_within_one_fetch_and_after_a_crash() {
     history.crash();
     history.fetch(vec![grant(2, 2, 1)]);
     history.assert_violates(15);
+}
+
+/// Job 1 is claimed at 1 s, but the response arrives after the claim of job 2 at `second_ms`.
+fn late_response(second_ms: i64) -> HistoryBuilder {
+    let mut history = HistoryBuilder::new();
+    history.define("l", concurrency(1));
+    history.push(limited(1));
+    history.push(limited(2));
+    let first = history.begin_fetch();
+    history.advance(LEASE);
+    let second = history.begin_fetch();
+    history.ok_at(second, second_ms, RecordedResponse::Fetched(vec![grant(2, 2, 1)]));
+    history.ok_at(first, 1000, RecordedResponse::Fetched(vec![grant(1, 1, 1)]));
+    history
+}
+
+#[test]
+fn a_delivery_whose_lease_ended_before_its_response_holds_no_permit() {
+    let after_its_lease = 1000 + i64::try_from(LEASE.as_millis()).expect("small");
+    late_response(after_its_lease).assert_clean();
+}
+
+#[test]
+fn i15_a_delivery_whose_response_is_late_holds_its_permit_until_its_lease_ends() {
+    late_response(1001).assert_violates(15);
 }
 
 #[test]
